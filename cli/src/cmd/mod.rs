@@ -1,0 +1,11 @@
+//! One file a subcommand. Each parses its arguments, calls the crate that does the work, prints.
+
+pub mod bench;
+pub mod deploy;
+pub mod generate;
+pub mod host;
+pub mod p4;
+pub mod pl2;
+pub mod rack;
+pub mod switch;
+pub mod up;

@@ -1,0 +1,12 @@
+//! `p4rack p4`.
+
+use std::process::ExitCode;
+
+/// Arguments of `p4rack p4`.
+#[derive(clap::Args, Debug)]
+pub struct Args {}
+
+/// Runs it.
+pub fn run(_args: Args) -> ExitCode {
+    ExitCode::from(3)
+}

@@ -1,0 +1,81 @@
+//! The command `p4rack`: parses, calls, prints.
+//!
+//! Exit codes everywhere: 0 fine, 1 refused or a promise not kept, 2 usage, 3 internal.
+
+mod cmd;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Racks with memory apart from compute: generates the switch's P4, installs it, runs the hosts.
+///
+/// Start with `p4rack up examples/pl2-incast.toml`: it builds the described rack on this machine
+/// out of network namespaces, runs it and shows what PL2's reservations are worth.
+#[derive(Parser, Debug)]
+#[command(name = "p4rack", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Build a rack on this machine, run its workload under each scheme, report
+    Up(cmd::up::UpArgs),
+    /// Run a command on a host of a rack that `up --keep` left running
+    Exec(cmd::up::ExecArgs),
+    /// End a rack that `up --keep` left running
+    Down(cmd::up::DownArgs),
+    /// Check and explain rack descriptions
+    Rack(cmd::rack::Args),
+    /// Write the P4 program, table entries, P4Info and constants of a rack
+    Generate(cmd::generate::Args),
+    /// Check P4 programs, print their P4Info, preprocess them
+    P4(cmd::p4::Args),
+    /// Run the embedded P4 switch
+    Switch(cmd::switch::Args),
+    /// Install a rack's program and entries on a switch over P4Runtime
+    Deploy(cmd::deploy::Args),
+    /// Run the agent of one host
+    Host(cmd::host::Args),
+    /// Read and reset PL2's reservations in a running switch
+    Pl2(cmd::pl2::Args),
+    /// Measure on this machine
+    Bench(cmd::bench::Args),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Traffic programs that `up` starts on its hosts
+    #[command(hide = true)]
+    Workload(cmd::up::WorkloadArgs),
+}
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("P4RACK_LOG")
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
+        )
+        .init();
+    match Cli::parse().command {
+        Command::Up(args) => cmd::up::up(args),
+        Command::Exec(args) => cmd::up::exec(args),
+        Command::Down(args) => cmd::up::down(args),
+        Command::Workload(args) => cmd::up::workload(args),
+        Command::Rack(args) => cmd::rack::run(args),
+        Command::Generate(args) => cmd::generate::run(args),
+        Command::P4(args) => cmd::p4::run(args),
+        Command::Switch(args) => cmd::switch::run(args),
+        Command::Deploy(args) => cmd::deploy::run(args),
+        Command::Host(args) => cmd::host::run(args),
+        Command::Pl2(args) => cmd::pl2::run(args),
+        Command::Bench(args) => cmd::bench::run(args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "p4rack", &mut std::io::stdout());
+            ExitCode::SUCCESS
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! P4_16 front end: from text to a typed IR and P4Info. No execution.
+//!
+//! ```text
+//! source ─ preprocess ─ lexer ─ parser ─→ ast ─ sema ─→ ir ─ p4info
+//! ```
+
+pub mod ast;
+pub mod ir;

@@ -1,0 +1,1 @@
+//! P4Runtime messages.

@@ -1,0 +1,172 @@
+//! How a header is described: the [`header!`](crate::header!) macro makes, from one list of fields,
+//! a Rust struct with `parse` and `emit` and a [`HeaderDesc`] from which other languages' text is rendered.
+
+use std::fmt;
+
+/// One field of a header, in wire order, most significant bit first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldDesc {
+    /// Name in P4 (camelCase as in the field's own standards).
+    pub p4_name: &'static str,
+    /// Name in Rust.
+    pub name: &'static str,
+    /// Width in bits, 1 to 64.
+    pub bits: usize,
+    /// What it means, one line.
+    pub doc: &'static str,
+}
+
+/// A header format: its fields in wire order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderDesc {
+    /// Name of the P4 header type, e.g. `ethernet_t`.
+    pub p4_name: &'static str,
+    /// Name of the Rust type.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// Fields in wire order.
+    pub fields: &'static [FieldDesc],
+}
+
+/// Why bytes are not the header that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParseError {
+    /// Fewer bytes than the header has.
+    Truncated {
+        /// Bytes the header needs.
+        need: usize,
+        /// Bytes there are.
+        have: usize,
+    },
+    /// A field holds a value that means nothing.
+    Invalid {
+        /// The field, as named in Rust.
+        field: &'static str,
+        /// What it holds.
+        value: u64,
+    },
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParseError::Truncated { need, have } => {
+                write!(f, "frame cut short: needs {need} bytes, has {have}")
+            }
+            ParseError::Invalid { field, value } => {
+                write!(f, "field {field} holds {value}, which means nothing")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// A value that fits a header field of at most 64 bits.
+pub trait FieldValue: Copy {
+    /// The value from the field's bits, right-aligned.
+    fn from_bits(bits: u64) -> Self;
+    /// The field's bits, right-aligned.
+    fn to_bits(self) -> u64;
+}
+
+macro_rules! int_field {
+    ($($t:ty),*) => { $(impl FieldValue for $t {
+        #[inline]
+        fn from_bits(bits: u64) -> Self { bits as $t }
+        #[inline]
+        fn to_bits(self) -> u64 { self as u64 }
+    })* };
+}
+int_field!(u8, u16, u32, u64);
+
+impl FieldValue for bool {
+    #[inline]
+    fn from_bits(bits: u64) -> Self {
+        bits != 0
+    }
+    #[inline]
+    fn to_bits(self) -> u64 {
+        self as u64
+    }
+}
+
+/// Reads `bits` bits at bit `offset` of `bytes`. The caller has checked the length.
+#[inline]
+pub fn read_bits(bytes: &[u8], offset: usize, bits: usize) -> u64 {
+    let (mut at, mut left, mut value) = (offset, bits, 0u64);
+    while left > 0 {
+        let room = 8 - at % 8;
+        let take = room.min(left);
+        let byte = (bytes[at / 8] >> (room - take)) & (0xffu16 >> (8 - take)) as u8;
+        value = (value << take) | u64::from(byte);
+        at += take;
+        left -= take;
+    }
+    value
+}
+
+/// Writes the low `bits` bits of `value` at bit `offset` of `bytes`. The caller has checked the length.
+#[inline]
+pub fn write_bits(bytes: &mut [u8], offset: usize, bits: usize, value: u64) {
+    let (mut at, mut left) = (offset, bits);
+    while left > 0 {
+        let room = 8 - at % 8;
+        let take = room.min(left);
+        let mask = (0xffu16 >> (8 - take)) as u8;
+        let chunk = (value >> (left - take)) as u8 & mask;
+        let shift = room - take;
+        bytes[at / 8] = (bytes[at / 8] & !(mask << shift)) | (chunk << shift);
+        at += take;
+        left -= take;
+    }
+}
+
+/// Describes a header: a Rust struct, `parse`, `emit`, `BYTES` and `DESC` from one list.
+#[macro_export]
+macro_rules! header {
+    ($(#[doc = $doc:literal])* $name:ident = $p4:literal {
+        $( $(#[doc = $fdoc:literal])* $field:ident / $p4f:literal : $ty:ty = $bits:literal; )*
+    }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name { $( $(#[doc = $fdoc])* pub $field: $ty, )* }
+
+        impl $name {
+            /// Length on the wire, in bytes.
+            pub const BYTES: usize = (0 $(+ $bits)*) / 8;
+            /// The format, for what is generated from it.
+            pub const DESC: $crate::HeaderDesc = $crate::HeaderDesc {
+                p4_name: $p4,
+                name: stringify!($name),
+                doc: concat!($($doc, "\n"),*),
+                fields: &[ $( $crate::FieldDesc {
+                    p4_name: $p4f, name: stringify!($field), bits: $bits, doc: concat!($($fdoc, "\n"),*),
+                }, )* ],
+            };
+
+            /// Reads the header at the start of `bytes`. Errors: fewer than `BYTES` bytes.
+            #[allow(unused_assignments)]
+            pub fn parse(bytes: &[u8]) -> Result<Self, $crate::ParseError> {
+                if bytes.len() < Self::BYTES {
+                    return Err($crate::ParseError::Truncated { need: Self::BYTES, have: bytes.len() });
+                }
+                let mut at = 0;
+                Ok(Self { $( $field: {
+                    let bits = $crate::header::read_bits(bytes, at, $bits);
+                    at += $bits;
+                    $crate::header::FieldValue::from_bits(bits)
+                }, )* })
+            }
+
+            /// Writes the header at the start of `bytes`, which holds at least `BYTES` bytes.
+            #[allow(unused_assignments)]
+            pub fn emit(&self, bytes: &mut [u8]) {
+                let mut at = 0;
+                $( $crate::header::write_bits(bytes, at, $bits, $crate::header::FieldValue::to_bits(self.$field));
+                at += $bits; )*
+            }
+        }
+    };
+}

@@ -1,0 +1,11 @@
+//! Header formats and the time type. Every format is described once, here: the Rust views, the P4
+//! header text and the Scapy layers come from the same description. No I/O, no clock.
+
+pub mod ethernet;
+pub mod header;
+pub mod pl2;
+pub mod time;
+
+pub use ethernet::{EtherType, MacAddr};
+pub use header::{FieldDesc, HeaderDesc, ParseError};
+pub use time::Nanos;

@@ -1,0 +1,139 @@
+//! PL2's own headers (paper §4; the field layout is p4rack's).
+//!
+//! Everything PL2 adds travels under one EtherType and starts with a version and a kind:
+//!
+//! ```text
+//! RSV, GRT:   Ethernet | 802.1Q (PCP 7) | Control | padding to 64 bytes with FCS
+//! data:       Ethernet | 802.1Q (PL2 VID, DEI = unsolicited) | [Shim] | payload
+//! management: Ethernet | Management, CPU port only
+//! ```
+//!
+//! An RSV's Ethernet destination is the host the burst is for; the GRT comes back with the two
+//! addresses exchanged, so its source tells which destination it grants.
+
+use crate::{EtherType, ParseError};
+
+/// Version of the formats in this module.
+pub const VERSION: u8 = 1;
+/// 802.1Q priority of control frames: the top class.
+pub const PCP_CONTROL: u8 = 7;
+/// 802.1Q priority of scheduled data.
+pub const PCP_SCHEDULED: u8 = 5;
+/// Most slots that one RSV can ask for on the wire.
+pub const DEMAND_MAX: u8 = u8::MAX;
+
+/// What a PL2 frame is: the low four bits of its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Reserve slots, host to switch. With demand 0 it only gives slots back (`release`).
+    Rsv = 1,
+    /// Grant, switch to host.
+    Grt = 2,
+    /// Copy of a grant to the destination.
+    Notify = 3,
+    /// Shim before a data frame's payload, host to host.
+    Data = 4,
+    /// Read one scheduler register, controller to switch.
+    MgmtRead = 8,
+    /// Write one scheduler register.
+    MgmtWrite = 9,
+    /// Reset one scheduler register to free.
+    MgmtReset = 10,
+    /// Answer to any of the three, switch to controller.
+    MgmtReply = 11,
+}
+
+impl Kind {
+    /// All kinds with their P4 constant's name.
+    pub const ALL: [(Kind, &'static str); 8] = [
+        (Kind::Rsv, "PL2_RSV"),
+        (Kind::Grt, "PL2_GRT"),
+        (Kind::Notify, "PL2_NOTIFY"),
+        (Kind::Data, "PL2_DATA"),
+        (Kind::MgmtRead, "PL2_MGMT_READ"),
+        (Kind::MgmtWrite, "PL2_MGMT_WRITE"),
+        (Kind::MgmtReset, "PL2_MGMT_RESET"),
+        (Kind::MgmtReply, "PL2_MGMT_REPLY"),
+    ];
+
+    /// Kind of the PL2 frame whose bytes after the EtherType start with `first_byte`.
+    pub fn of(first_byte: u8) -> Result<Kind, ParseError> {
+        if first_byte >> 4 != VERSION {
+            return Err(ParseError::Invalid { field: "version", value: u64::from(first_byte >> 4) });
+        }
+        let code = first_byte & 0xf;
+        Kind::ALL
+            .into_iter()
+            .map(|(kind, _)| kind)
+            .find(|kind| *kind as u8 == code)
+            .ok_or(ParseError::Invalid { field: "kind", value: u64::from(code) })
+    }
+}
+
+/// Which reservation register of a port: `Management.target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Target {
+    /// Reservations of the port as a source (`inReservation`).
+    In = 0,
+    /// Reservations of the port as a destination (`outReservation`).
+    Out = 1,
+}
+
+crate::header! {
+    /// RSV and GRT. A GRT is the RSV with kind and both replies filled in.
+    Control = "pl2_control_t" {
+        /// 1
+        version / "version": u8 = 4;
+        /// RSV, GRT or NOTIFY
+        kind / "kind": u8 = 4;
+        /// slots asked for, 1 to K; 0 only with release > 0
+        demand / "demand": u8 = 8;
+        /// slots of an earlier reservation to this destination that will not be used, at most K (counter mode)
+        release / "release": u8 = 8;
+        /// zero on sending, ignored on receipt
+        reserved / "reserved": u8 = 8;
+        /// chosen by the host, returned in the GRT
+        id / "id": u32 = 32;
+        /// source port's reservation before this one: slots (counter) or time units from now (clock)
+        send_wait / "sendWait": u32 = 32;
+        /// destination port's reservation before this one, same unit
+        recv_wait / "recvWait": u32 = 32;
+    }
+}
+
+crate::header! {
+    /// Sequence number a (source, destination) pair, so that the receiving agent removes duplicates
+    /// and counts losses. The payload's own EtherType moves here.
+    Shim = "pl2_shim_t" {
+        /// 1
+        version / "version": u8 = 4;
+        /// DATA
+        kind / "kind": u8 = 4;
+        /// zero on sending, ignored on receipt
+        reserved / "reserved": u8 = 8;
+        /// what follows
+        ether_type / "etherType": EtherType = 16;
+        /// counts frames of this pair, from a random start, modulo 2^32
+        sequence / "sequence": u32 = 32;
+    }
+}
+
+crate::header! {
+    /// Reads or writes one scheduler register from the CPU port.
+    Management = "pl2_management_t" {
+        /// 1
+        version / "version": u8 = 4;
+        /// MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+        kind / "kind": u8 = 4;
+        /// 0 in-reservations, 1 out-reservations
+        target / "target": u8 = 8;
+        /// port
+        index / "index": u16 = 16;
+        /// chosen by the controller, returned in the reply
+        token / "token": u32 = 32;
+        /// slots (counter) or time units from now (clock); in a reply, the value before the request
+        value / "value": u32 = 32;
+    }
+}
