@@ -1,1 +1,77 @@
-fn main() {}
+//! The developers' own tools: `cargo xtask test` is everything that must hold before a change lands.
+
+mod arrows;
+mod fuzz;
+mod report;
+mod setup;
+
+use report::Report;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test          everything: formatting, lints, arrows, tests, fuzz targets, Python clients
+  test --fast   the same without fuzz targets and Python clients
+  fuzz [SECS]   run every fuzz target for SECS seconds each (default 10)
+  python        PyPI's P4Runtime clients against the switch
+  bless         rewrite the golden files; read the diff before you commit it
+";
+
+/// The folder that holds the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// `cargo` in the workspace.
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    command.current_dir(root()).args(args);
+    command
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut report = Report::default();
+    match args.as_slice() {
+        ["test"] => test(&mut report, true),
+        ["test", "--fast"] => test(&mut report, false),
+        ["fuzz"] => fuzz::run(&mut report, 10),
+        ["fuzz", secs] if secs.parse::<u32>().is_ok() => {
+            fuzz::run(&mut report, secs.parse().unwrap_or(10));
+        }
+        ["python"] => {
+            build_binary(&mut report);
+            setup::python(&mut report);
+        }
+        ["bless"] => {
+            let mut command = cargo(&["test", "--profile", "verify", "-p", "p4rack-codegen", "golden"]);
+            report.step("golden files", command.env("P4RACK_BLESS", "1"));
+        }
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    }
+    report.close()
+}
+
+fn test(report: &mut Report, whole: bool) {
+    setup::debian(report);
+    report.step("formatting", &mut cargo(&["fmt", "--all", "--check"]));
+    report.check("arrows between the crates", arrows::check(&root()));
+    let clippy = ["clippy", "--workspace", "--all-targets", "--profile", "verify", "--", "-D", "warnings"];
+    report.step("lints", &mut cargo(&clippy));
+    report.tests("tests", &mut cargo(&["test", "--workspace", "--profile", "verify", "--no-fail-fast"]));
+    if whole {
+        fuzz::run(report, 10);
+        build_binary(report);
+        setup::python(report);
+    }
+}
+
+fn build_binary(report: &mut Report) {
+    report.step("binary", &mut cargo(&["build", "--profile", "verify", "-p", "p4rack"]));
+}

@@ -1,0 +1,50 @@
+//! Fuzz targets with libFuzzer on the stable compiler: coverage comes from LLVM's own pass, so no
+//! nightly toolchain and no extra cargo command is needed.
+
+use crate::report::Report;
+use crate::{cargo, root};
+use std::fs;
+use std::process::Command;
+
+const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions=on -Ccodegen-units=1 --cfg fuzzing";
+/// With `--target`, build scripts and macros stay uninstrumented.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Builds all targets, runs each for `secs` seconds.
+pub fn run(report: &mut Report, secs: u32) {
+    let args = ["build", "--release", "--target", TARGET, "--manifest-path", "fuzz/Cargo.toml"];
+    let flags = COVERAGE.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !report.step("fuzz targets build", cargo(&args).env("RUSTFLAGS", flags)) {
+        return;
+    }
+    let folder = root().join("fuzz/fuzz_targets");
+    let mut names: Vec<String> = fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    for name in names {
+        let corpus = root().join("fuzz/corpus").join(&name);
+        let artifacts = root().join("fuzz/artifacts").join(&name);
+        for dir in [&corpus, &artifacts] {
+            if let Err(error) = fs::create_dir_all(dir) {
+                return report.check(&name, Err(format!("{}: {error}", dir.display())));
+            }
+        }
+        let seeds = root().join("fuzz/seeds").join(&name);
+        let mut command = Command::new(root().join("fuzz/target").join(TARGET).join("release").join(&name));
+        command
+            .arg(format!("-max_total_time={secs}"))
+            .args(["-timeout=10", "-rss_limit_mb=2048", "-verbosity=0", "-print_final_stats=1"])
+            .arg(format!("-artifact_prefix={}/", artifacts.display()))
+            .arg(&corpus);
+        if seeds.is_dir() {
+            command.arg(seeds);
+        }
+        report.step(&format!("fuzz {name}"), &mut command);
+    }
+}

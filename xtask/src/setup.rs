@@ -1,0 +1,66 @@
+//! What the tests need from Debian and PyPI: installed when allowed, asked for clearly otherwise.
+
+use crate::report::Report;
+use crate::root;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Debian package, a file it brings, and what needs it.
+const PACKAGES: &[(&str, &str, &str)] = &[
+    ("g++", "/usr/bin/g++", "the fuzz targets"),
+    ("memcached", "/usr/bin/memcached", "the memcached test"),
+    ("iperf3", "/usr/bin/iperf3", "the iperf3 test"),
+    ("iputils-ping", "/usr/bin/ping", "the ping tests"),
+];
+
+/// Installs the packages that are missing.
+pub fn debian(report: &mut Report) {
+    let missing: Vec<&str> =
+        PACKAGES.iter().filter(|(_, file, _)| !present(file)).map(|(name, _, _)| *name).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        command
+    };
+    let updated = apt(&["update", "-q"]).status().is_ok_and(|status| status.success());
+    let mut install = apt(&["install", "-y", "-q", "--no-install-recommends"]);
+    install.args(&missing);
+    if !updated || !report.step("Debian packages", &mut install) {
+        for (name, file, need) in PACKAGES.iter().filter(|(_, file, _)| !present(file)) {
+            report.skip(need, &format!("needs {file}, get it by: sudo apt-get install {name}"));
+        }
+    }
+}
+
+/// On PATH's usual folders, under /usr/bin or /bin.
+fn present(file: &str) -> bool {
+    Path::new(file).exists() || Path::new(&file.replacen("/usr", "", 1)).exists()
+}
+
+/// Runs the Python clients' tests in a virtual environment with pinned packages.
+pub fn python(report: &mut Report) {
+    let (tests, venv) = (root().join("tests/python"), root().join(".venv"));
+    let python = venv.join("bin/python");
+    if !python.exists() {
+        let mut create = Command::new("python3");
+        create.args(["-m", "venv"]).arg(&venv);
+        if !report.step("Python environment", &mut create) {
+            println!("   get it by: sudo apt-get install python3-venv");
+            return;
+        }
+    }
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"]);
+    install.arg(tests.join("requirements.txt"));
+    if !report.step("Python packages", &mut install) {
+        return;
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let mut pytest = Command::new(&python);
+    pytest.current_dir(&tests).args(["-m", "pytest", "--no-header", "-p", "no:cacheprovider", "."]);
+    pytest.env("P4RACK_BIN", target.join("verify/p4rack"));
+    report.tests("Python clients", &mut pytest);
+}
