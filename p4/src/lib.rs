@@ -5,4 +5,8 @@
 //! ```
 
 pub mod ast;
+pub mod builtin;
+pub mod diag;
 pub mod ir;
+pub mod preprocess;
+pub mod source;
