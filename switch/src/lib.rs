@@ -1,1 +1,26 @@
-//! placeholder
+//! The core of the embedded P4 switch: a pure function of (state, port, bytes, now).
+//!
+//! ```text
+//!  handle_frame ─ parser ─ verify ─ ingress ─┬─ traffic manager ─ egress ─ compute ─ deparser ─ poll_transmit
+//!       ▲                     │ clone, digest │   (queues, rates)                          │      poll_cpu
+//!       └──── resubmit ───────┴───────────────┘◀────────────── recirculate ────────────────┘
+//! ```
+//!
+//! [`Pipeline::compile`] turns a typed program into flat code over 64-bit words; [`Switch`] runs it.
+//! Nothing here reads a clock, opens a socket or knows any protocol: time, the seed and the program
+//! are parameters. After each [`Switch::handle_frame`], or when [`Switch::next_timeout`] has come,
+//! call [`Switch::poll_transmit`] and [`Switch::poll_cpu`] until they yield nothing more.
+
+mod config;
+mod control;
+mod error;
+mod stats;
+mod switch;
+
+pub use config::{Config, PortConfig};
+pub use control::{
+    CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, MeterConfig, Replica, TableEntry,
+};
+pub use error::{CompileError, ControlError};
+pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
+pub use switch::{Pipeline, Switch};

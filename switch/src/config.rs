@@ -1,0 +1,81 @@
+//! What a switch is like before any program runs on it.
+
+use p4rack_wire::Nanos;
+
+/// One port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Its number in `standard_metadata`, 0 to 511.
+    pub port: u16,
+    /// Bits a second on the wire, preamble and gap counted; 0 is no limit.
+    pub rate_bps: u64,
+    /// Most bytes (with FCS) that one of its eight queues may hold; `None`: only the shared buffer limits it.
+    pub queue_limit_bytes: Option<u64>,
+}
+
+impl PortConfig {
+    /// A port without a limit of its own a queue.
+    pub fn new(port: u16, rate_bps: u64) -> PortConfig {
+        PortConfig { port, rate_bps, queue_limit_bytes: None }
+    }
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The front-panel ports.
+    pub ports: Vec<PortConfig>,
+    /// Buffer that all queues share, in bytes (frames with FCS).
+    pub buffer_bytes: u64,
+    /// Part of the buffer that frames of a priority below [`Config::scheduled_priority`] can't take.
+    pub reserved_bytes: u64,
+    /// The lowest priority that may use the reserved part.
+    pub scheduled_priority: u8,
+    /// Port of packet-in and packet-out.
+    pub cpu_port: Option<u16>,
+    /// Most frames that wait for [`crate::Switch::poll_cpu`].
+    pub cpu_queue_frames: usize,
+    /// `egress_spec` of a frame to drop.
+    pub drop_port: u16,
+    /// Nanoseconds a unit of the timestamps in `standard_metadata`.
+    pub time_unit_ns: u64,
+    /// Seed of `random` and of the `random` hash.
+    pub seed: u64,
+    /// Longest frame taken, in bytes without FCS.
+    pub max_frame_bytes: usize,
+    /// How often one frame may be recirculated, resubmitted or cloned from a clone.
+    pub recirculation_limit: u32,
+    /// Most digests that wait for [`crate::Switch::poll_digest`].
+    pub digest_queue: usize,
+    /// How far a port that is polled late makes up for lost time.
+    pub catch_up: Nanos,
+    /// Interval of the depth samples.
+    pub sample_interval: Nanos,
+    /// Most depth samples kept a port.
+    pub samples: usize,
+    /// Most messages of `log_msg` kept; 0 only counts them.
+    pub log_messages: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            ports: Vec::new(),
+            buffer_bytes: 256 * 1024,
+            reserved_bytes: 0,
+            scheduled_priority: 4,
+            cpu_port: Some(510),
+            cpu_queue_frames: 1024,
+            drop_port: 511,
+            time_unit_ns: 1,
+            seed: 1,
+            max_frame_bytes: 9216,
+            recirculation_limit: 64,
+            digest_queue: 1024,
+            catch_up: Nanos::from_millis(10),
+            sample_interval: Nanos::from_millis(1),
+            samples: 16 * 1024,
+            log_messages: 0,
+        }
+    }
+}
