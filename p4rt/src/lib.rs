@@ -1,1 +1,53 @@
-//! P4Runtime messages.
+//! P4Runtime: messages, and what both its ends need to handle them.
+//!
+//! ```text
+//!  p4, google, p4rack   messages (and, with feature `services`, gRPC stubs) made from proto/
+//!  bytes                canonical byte strings
+//!  schema               P4Info by name and id
+//!  entity               table entries by name
+//!  text                 text format
+//!  errors               one error an update in a Write's status
+//! ```
+
+#[allow(missing_docs, clippy::all, clippy::disallowed_types, clippy::disallowed_methods)]
+mod generated {
+    /// Package `google`.
+    pub mod google {
+        /// Package `google.rpc`.
+        pub mod rpc {
+            include!(concat!(env!("OUT_DIR"), "/google.rpc.rs"));
+        }
+    }
+    /// Package `p4`.
+    pub mod p4 {
+        /// Package `p4.v1`: P4Runtime.
+        pub mod v1 {
+            include!(concat!(env!("OUT_DIR"), "/p4.v1.rs"));
+        }
+        /// Package `p4.config`.
+        pub mod config {
+            /// Package `p4.config.v1`: P4Info.
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/p4.config.v1.rs"));
+            }
+        }
+    }
+    /// Package `p4rack`.
+    pub mod p4rack {
+        /// Package `p4rack.telemetry`.
+        pub mod telemetry {
+            /// Package `p4rack.telemetry.v1`.
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/p4rack.telemetry.v1.rs"));
+            }
+        }
+    }
+}
+
+pub use generated::{google, p4, p4rack};
+
+/// All of `proto/` as a serialized `FileDescriptorSet`, for reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// Version of the P4Runtime standard that the messages are of.
+pub const API_VERSION: &str = "1.4.1";
