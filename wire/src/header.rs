@@ -29,6 +29,13 @@ pub struct HeaderDesc {
     pub fields: &'static [FieldDesc],
 }
 
+impl HeaderDesc {
+    /// Width of the whole header, in bits.
+    pub fn bits(&self) -> usize {
+        self.fields.iter().map(|field| field.bits).sum()
+    }
+}
+
 /// Why bytes are not the header that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {

@@ -4,6 +4,7 @@
 pub mod ethernet;
 pub mod header;
 pub mod pl2;
+pub mod render;
 pub mod time;
 
 pub use ethernet::{EtherType, MacAddr};

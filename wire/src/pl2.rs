@@ -10,6 +10,10 @@
 //!
 //! An RSV's Ethernet destination is the host the burst is for; the GRT comes back with the two
 //! addresses exchanged, so its source tells which destination it grants.
+//!
+//! Order at a register (counter mode): give back `release`, saturating at 0; reply what is left;
+//! add `demand`. Every RSV that is admitted is answered, also one with demand 0. The header's own
+//! `release` is 0 in clock mode.
 
 use crate::{EtherType, ParseError};
 
