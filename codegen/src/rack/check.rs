@@ -1,0 +1,574 @@
+//! From TOML to the checked model.
+
+use super::reader::{At, RackError, Section, Sink, as_integer_to, as_string, nearest};
+use super::units::{parse_rate, parse_size, show_rate};
+use super::*;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use toml::de::DeTable;
+
+/// The widest port number of the architecture (`bit<9>`).
+const PORT_MAX: u64 = 511;
+/// Full frames that the buffer holds at the least, a port: less and the smallest burst is lost.
+const BUFFER_FRAMES: u64 = 8;
+/// Bytes of a full frame in the buffer, with FCS.
+const FRAME_BYTES: u64 = 1530;
+
+const RATE_HELP: &str = "write a rate such as \"100 Mb/s\" or \"25 Gb/s\"";
+const NAME_HELP: &str = "write letters, digits and -, starting with a letter, at most 32 characters";
+
+pub(super) fn parse(text: &str, file: &str) -> Result<Rack, RackError> {
+    let mut sink = Sink::new(text, file);
+    let (root, syntax) = DeTable::parse_recoverable(text);
+    for error in &syntax {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message().replace('\n', ", ");
+        sink.error(&span, "", message, "the file must be TOML (https://toml.io)");
+    }
+    if !sink.is_empty() {
+        return Err(sink.into_error());
+    }
+    let rack = read_rack(&mut sink, Section::root(&root));
+    match rack {
+        Some(rack) if sink.is_empty() => Ok(rack),
+        _ => Err(sink.into_error()),
+    }
+}
+
+/// A host as far as it could be read.
+struct Draft {
+    name: Option<At<String>>,
+    port: Option<At<u64>>,
+    mac: Option<At<MacAddr>>,
+    ip: Option<At<(Ipv4Addr, u8)>>,
+    rate_bps: u64,
+    rate_at: (std::ops::Range<usize>, String),
+}
+
+fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
+    let name = root.parsed(sink, "name", NAME_HELP, check_name);
+    if name.is_none() && !root.has("name") {
+        root.missing(sink, "name", "\"my-rack\"");
+    }
+    let switch = match root.section(sink, "switch") {
+        Some(section) => read_switch(sink, section),
+        None if root.has("switch") => None,
+        None => {
+            let message = "is missing".to_owned();
+            sink.error(&(0..0), "switch", message, "add a [switch] table with port_rate = \"100 Mb/s\"");
+            None
+        }
+    };
+    let port_rate = switch.as_ref().map(|(switch, at)| (switch.port_rate_bps, at.clone()));
+    let mut drafts: Vec<Draft> = Vec::new();
+    for section in root.sections(sink, "host") {
+        drafts.push(read_host(sink, section, port_rate.clone()));
+    }
+    if drafts.is_empty() && !root.has("host") {
+        sink.error(&(0..0), "host", "is missing".to_owned(), "add one [[host]] table for each host");
+    }
+    let pl2 = root.section(sink, "pl2").map(|section| read_pl2(sink, section));
+    let workload = root.section(sink, "workload");
+    let workload_wanted = workload.is_some();
+    check_unique(sink, &drafts, switch.as_ref().map(|(switch, _)| switch));
+    check_subnet(sink, &drafts);
+    let mixed = mixed_rates(&drafts);
+    if let (Some((span, field, why)), Some(Some(Pl2 { mode: Mode::Counter, .. }))) = (&mixed, &pl2) {
+        sink.error(span, field, why.clone(), "use mode = \"clock\", which gives each port its own slot");
+    }
+    let workload = workload.and_then(|section| {
+        let default_schemes = match pl2.as_ref() {
+            None => vec![Scheme::L2],
+            Some(Some(Pl2 { mode: Mode::Counter, .. })) => vec![Scheme::L2, Scheme::Pl2Counter],
+            Some(_) => vec![Scheme::L2, Scheme::Pl2Clock],
+        };
+        read_workload(sink, section, &drafts, pl2.is_some(), mixed.is_some(), default_schemes)
+    });
+    let (switch, _) = switch?;
+    let pl2 = match pl2 {
+        Some(pl2) => Some(pl2?),
+        None => None,
+    };
+    check_slots(sink, &drafts, &switch, pl2.as_ref());
+    root.finish(sink);
+    if workload_wanted && workload.is_none() {
+        return None;
+    }
+    let mut rack = Rack { name: name?.value, switch, hosts: Vec::new(), pl2, workload };
+    for draft in drafts {
+        let (ip, prefix) = draft.ip?.value;
+        rack.hosts.push(Host {
+            name: draft.name?.value,
+            port: draft.port?.value as u16,
+            mac: draft.mac?.value,
+            ip,
+            prefix,
+            rate_bps: draft.rate_bps,
+            slot: slot(&rack.switch, rack.pl2.as_ref(), draft.rate_bps),
+        });
+    }
+    (!rack.hosts.is_empty()).then_some(rack)
+}
+
+type Place = (std::ops::Range<usize>, String);
+
+fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Switch, Place)> {
+    section.parsed(sink, "target", "write \"embedded\"", |text| match text {
+        "embedded" => Ok(Target::Embedded),
+        _ => Err(format!("`{text}` is no target")),
+    });
+    let device_id = section.integer(sink, "device_id", (0, i64::MAX as u64));
+    let rate = section.parsed(sink, "port_rate", RATE_HELP, parse_rate);
+    if rate.is_none() && !section.has("port_rate") {
+        section.missing(sink, "port_rate", "\"100 Mb/s\"");
+    }
+    let buffer = section.parsed(sink, "buffer", "write a size such as \"256 KiB\"", parse_size);
+    if let Some(buffer) = &buffer
+        && buffer.value < BUFFER_FRAMES * FRAME_BYTES
+    {
+        let message = format!("{} bytes don't hold {BUFFER_FRAMES} full frames", buffer.value);
+        sink.error(&buffer.span, &buffer.field, message, "write \"16 KiB\" or more");
+    }
+    let cpu_port = section.integer(sink, "cpu_port", (1, PORT_MAX));
+    let drop_port = section.integer(sink, "drop_port", (1, PORT_MAX));
+    if let Some(cpu) = &cpu_port
+        && cpu.value == drop_port.as_ref().map_or(511, |port| port.value)
+    {
+        let message = format!("{} is also the drop port", cpu.value);
+        sink.error(&cpu.span, &cpu.field, message, "give them different numbers, e.g. 510 and 511");
+    }
+    let help = "write an address and port such as \"127.0.0.1:9559\"";
+    let grpc_addr = section.parsed(sink, "grpc_addr", help, |text| {
+        text.parse().map_err(|_| format!("`{text}` is no address with a port"))
+    });
+    let time_unit = section.integer(sink, "time_unit_ns", (1, 1_000_000));
+    section.finish(sink);
+    let rate = rate?;
+    let switch = Switch {
+        target: Target::Embedded,
+        device_id: device_id.map_or(1, |id| id.value),
+        port_rate_bps: rate.value,
+        buffer_bytes: buffer.map_or(256 << 10, |size| size.value),
+        cpu_port: cpu_port.map_or(510, |port| port.value as u16),
+        drop_port: drop_port.map_or(511, |port| port.value as u16),
+        grpc_addr: grpc_addr
+            .map_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559), |addr| addr.value),
+        time_unit_ns: time_unit.map_or(1, |unit| unit.value),
+    };
+    Some((switch, (rate.span, rate.field)))
+}
+
+fn read_host(sink: &mut Sink<'_>, mut section: Section<'_, '_>, port_rate: Option<(u64, Place)>) -> Draft {
+    let name = section.parsed(sink, "name", NAME_HELP, check_name);
+    let port = section.integer(sink, "port", (1, PORT_MAX));
+    let mac =
+        section.parsed(sink, "mac", "write a unicast MAC address such as \"02:00:00:00:00:01\"", |text| {
+            match text.parse::<MacAddr>() {
+                Ok(mac) if mac.is_group() => {
+                    Err(format!("`{text}` is a group address (its first byte is odd)"))
+                }
+                Ok(MacAddr([0, 0, 0, 0, 0, 0])) => Err("all zeros is nobody's address".to_owned()),
+                other => other,
+            }
+        });
+    let ip = section.parsed(
+        sink,
+        "ip",
+        "write the host's own address and the subnet's prefix, such as \"10.0.0.1/24\"",
+        parse_cidr,
+    );
+    let rate = section.parsed(sink, "rate", RATE_HELP, parse_rate);
+    for (key, absent, example) in [
+        ("name", name.is_none(), "\"h1\""),
+        ("port", port.is_none(), "1"),
+        ("mac", mac.is_none(), "\"02:00:00:00:00:01\""),
+        ("ip", ip.is_none(), "\"10.0.0.1/24\""),
+    ] {
+        if absent && !section.has(key) {
+            section.missing(sink, key, example);
+        }
+    }
+    let (rate_bps, rate_at) = match (rate, port_rate) {
+        (Some(rate), _) => (rate.value, (rate.span, rate.field)),
+        (None, Some((rate_bps, at))) => (rate_bps, at),
+        // The switch's rate is missing, which has been said.
+        (None, None) => (100_000_000, (section.span.clone(), section.field("rate"))),
+    };
+    section.finish(sink);
+    Draft { name, port, mac, ip, rate_bps, rate_at }
+}
+
+fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
+    let mode = section.parsed(sink, "mode", "write \"clock\" or \"counter\"", |text| match text {
+        "counter" => Ok(Mode::Counter),
+        "clock" => Ok(Mode::Clock),
+        _ => Err(format!("`{text}` is no mode")),
+    });
+    if mode.is_none() && !section.has("mode") {
+        section.missing(sink, "mode", "\"clock\"");
+    }
+    let k = section.integer(sink, "k", (1, 255));
+    let t_slots = section.integer(sink, "t", (0, 1 << 16));
+    let threshold = section.integer(sink, "drop_threshold", (1, 1 << 20));
+    section.refuse(sink, "T", "is unknown", "the switch's threshold is called drop_threshold, the hosts' t");
+    let t = t_slots.as_ref().map_or(15, |t| t.value);
+    let drop_threshold = threshold.as_ref().map_or((8 * t).max(1), |threshold| threshold.value);
+    if let Some(threshold) = threshold.as_ref().filter(|threshold| threshold.value < t) {
+        let message = format!("{} slots are less than t = {t}", threshold.value);
+        let help = "the switch would drop what hosts may send: write several times t, or leave it out";
+        sink.error(&threshold.span, &threshold.field, message, help);
+    }
+    let ether_type = section.integer(sink, "ether_type", (0x0600, 0xffff));
+    if let Some(at) = &ether_type
+        && [0x0800, 0x0806, 0x8100, 0x86dd, 0x88a8].contains(&at.value)
+    {
+        let message = format!("0x{:04x} belongs to another protocol", at.value);
+        sink.error(&at.span, &at.field, message, "write 0x88B5, or another that nothing here uses");
+    }
+    let vid = section.integer(sink, "vid", (1, 4094));
+    let shim = section.boolean(sink, "shim");
+    let in_flight = section.integer(sink, "reservations_in_flight", (1, 64));
+    let headroom = section.number(sink, "slot_headroom_percent", (0.0, 100.0));
+    let fresh = section.integer(sink, "fresh_us", (0, 10_000_000));
+    let control = section.integer(sink, "control_per_slot", (0, 1000));
+    let best_effort = section.integer(sink, "best_effort_percent", (1, 100));
+    section.finish(sink);
+    let mode = mode?;
+    let value = |at: Option<At<u64>>, default: u64| at.map_or(default, |at| at.value);
+    Some(Pl2 {
+        mode: mode.value,
+        k: value(k, 4) as u8,
+        t_slots: t as u32,
+        drop_threshold_slots: drop_threshold as u32,
+        ether_type: EtherType(value(ether_type, EtherType::PL2_DEFAULT.0.into()) as u16),
+        vid: value(vid, 100) as u16,
+        shim: shim.is_none_or(|shim| shim.value),
+        reservations_in_flight: value(in_flight, 1) as u32,
+        slot_headroom_percent: headroom.map_or(3.0, |headroom| headroom.value),
+        fresh: fresh.map(|fresh| Nanos::from_micros(fresh.value)),
+        control_per_slot: value(control, 4) as u32,
+        best_effort_percent: value(best_effort, 5) as u32,
+    })
+}
+
+fn read_workload(
+    sink: &mut Sink<'_>,
+    mut section: Section<'_, '_>,
+    drafts: &[Draft],
+    has_pl2: bool,
+    mixed: bool,
+    default_schemes: Vec<Scheme>,
+) -> Option<Workload> {
+    let kind = section.parsed(sink, "kind", "write \"incast\"", |text| match text {
+        "incast" => Ok(WorkloadKind::Incast),
+        _ => Err(format!("`{text}` is no workload")),
+    });
+    if kind.is_none() && !section.has("kind") {
+        section.missing(sink, "kind", "\"incast\"");
+    }
+    let mut schemes = Vec::new();
+    let listed = section.list(sink, "schemes", "names such as [\"l2\", \"pl2-clock\"]", as_string);
+    for scheme in listed.into_iter().flat_map(|listed| listed.value) {
+        match scheme.value.parse::<Scheme>() {
+            Err(message) => sink.error(&scheme.span, &scheme.field, message, "write one of the three"),
+            Ok(parsed) if schemes.contains(&parsed) => {
+                sink.error(&scheme.span, &scheme.field, format!("{parsed} stands there twice"), "remove one");
+            }
+            Ok(parsed) if parsed != Scheme::L2 && !has_pl2 => {
+                let help = "add a [pl2] table with mode = \"clock\", or remove the scheme";
+                sink.error(&scheme.span, &scheme.field, format!("{parsed} needs PL2's parameters"), help);
+            }
+            Ok(Scheme::Pl2Counter) if mixed => {
+                let message = "counters count one slot for all, but the ports' rates differ".to_owned();
+                sink.error(
+                    &scheme.span,
+                    &scheme.field,
+                    message,
+                    "remove it: pl2-clock gives each port its own slot",
+                );
+            }
+            Ok(parsed) => schemes.push(parsed),
+        }
+    }
+    if schemes.is_empty() {
+        schemes = default_schemes;
+    }
+    let receiver = host_name(sink, &mut section, "receiver", drafts);
+    let senders = section.list(sink, "senders", "names of hosts", as_string);
+    if senders.is_none() && !section.has("senders") {
+        section.missing(sink, "senders", "[\"h2\", \"h3\"]");
+    }
+    let mut sender_names: Vec<String> = Vec::new();
+    for sender in senders.as_ref().map(|senders| senders.value.as_slice()).unwrap_or_default() {
+        if !known_host(sink, sender, drafts) {
+            continue;
+        }
+        if sender_names.contains(&sender.value) {
+            sink.error(
+                &sender.span,
+                &sender.field,
+                format!("{} stands there twice", sender.value),
+                "remove one",
+            );
+        } else if receiver.as_ref().is_some_and(|receiver| receiver.value == sender.value) {
+            let message = format!("{} is the receiver", sender.value);
+            sink.error(&sender.span, &sender.field, message, "remove it from the senders");
+        } else {
+            sender_names.push(sender.value.clone());
+        }
+    }
+    if let Some(senders) = senders.as_ref().filter(|senders| senders.value.is_empty()) {
+        sink.error(&senders.span, &senders.field, "is empty".to_owned(), "name one sender at least");
+    }
+    let load = section.integer(sink, "load_percent", (1, 10_000));
+    let payload = section.integer(sink, "payload_bytes", (64, 1500));
+    let duration = section.number(sink, "duration_s", (0.1, 3600.0));
+    let seed = section.integer(sink, "seed", (0, i64::MAX as u64));
+    let rpc = section.section(sink, "rpc");
+    let rpc_wanted = rpc.is_some();
+    let rpc = rpc.and_then(|rpc| read_rpc(sink, rpc, drafts));
+    let kill = section.section(sink, "kill");
+    let kill_wanted = kill.is_some();
+    let kill = kill.and_then(|mut kill| {
+        let host = host_name(sink, &mut kill, "host", drafts);
+        let at = kill.integer(sink, "at_percent", (1, 99));
+        kill.finish(sink);
+        let host = host?;
+        if !sender_names.contains(&host.value) {
+            sink.error(
+                &host.span,
+                &host.field,
+                format!("{} is no sender", host.value),
+                "name one of the senders",
+            );
+            return None;
+        }
+        Some(Kill { host: host.value, at_percent: at.map_or(50, |at| at.value as u32) })
+    });
+    section.finish(sink);
+    if (rpc_wanted && rpc.is_none()) || (kill_wanted && kill.is_none()) {
+        return None;
+    }
+    Some(Workload {
+        kind: kind?.value,
+        schemes,
+        receiver: receiver?.value,
+        senders: sender_names,
+        load_percent: load.map_or(400, |load| load.value as u32),
+        payload_bytes: payload.map_or(1500, |payload| payload.value as u32),
+        duration_s: duration.map_or(5.0, |duration| duration.value),
+        seed: seed.map_or(1, |seed| seed.value),
+        rpc,
+        kill,
+    })
+}
+
+fn read_rpc(sink: &mut Sink<'_>, mut section: Section<'_, '_>, drafts: &[Draft]) -> Option<Rpc> {
+    const SIZE_MAX: u32 = 1 << 20;
+    let client = host_name(sink, &mut section, "client", drafts);
+    let server = host_name(sink, &mut section, "server", drafts);
+    if let (Some(client), Some(server)) = (&client, &server)
+        && client.value == server.value
+    {
+        let message = format!("{} is the client too", server.value);
+        sink.error(&server.span, &server.field, message, "name another host: the values must cross the rack");
+    }
+    let wanted = "sizes from 1 to 1048576 bytes, such as [1024, 4096]";
+    let sizes = section.list(sink, "value_bytes", wanted, as_integer_to(SIZE_MAX));
+    if let Some(sizes) = sizes.as_ref().filter(|sizes| sizes.value.is_empty()) {
+        sink.error(&sizes.span, &sizes.field, "is empty".to_owned(), format!("write {wanted}"));
+    }
+    section.finish(sink);
+    let value_bytes = match sizes {
+        Some(sizes) => sizes.value.into_iter().map(|size| size.value).collect(),
+        None => vec![1024, 4096],
+    };
+    Some(Rpc { client: client?.value, server: server?.value, value_bytes })
+}
+
+fn host_name(
+    sink: &mut Sink<'_>,
+    section: &mut Section<'_, '_>,
+    key: &'static str,
+    drafts: &[Draft],
+) -> Option<At<String>> {
+    let name = section.string(sink, key, "the name of a host");
+    if name.is_none() && !section.has(key) {
+        section.missing(sink, key, "the name of a host");
+    }
+    name.filter(|name| known_host(sink, name, drafts))
+}
+
+fn known_host(sink: &mut Sink<'_>, name: &At<String>, drafts: &[Draft]) -> bool {
+    let names: Vec<&str> = drafts.iter().flat_map(|d| &d.name).map(|name| name.value.as_str()).collect();
+    let known = names.contains(&name.value.as_str());
+    if !known {
+        let help = match nearest(&name.value, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the hosts are {}", names.join(", ")),
+        };
+        sink.error(&name.span, &name.field, format!("there is no host `{}`", name.value), help);
+    }
+    known
+}
+
+/// Names, ports and addresses belong to one host each.
+fn check_unique(sink: &mut Sink<'_>, drafts: &[Draft], switch: Option<&Switch>) {
+    fn once<T: Ord + Clone>(
+        sink: &mut Sink<'_>,
+        values: impl Iterator<Item = At<T>>,
+        help: &str,
+        show: impl Fn(&T) -> String,
+    ) {
+        let mut seen: BTreeMap<T, String> = BTreeMap::new();
+        for at in values {
+            match seen.get(&at.value) {
+                Some(first) => {
+                    let message = format!("{} is {first}'s already", show(&at.value));
+                    sink.error(&at.span, &at.field, message, help);
+                }
+                None => {
+                    let owner =
+                        at.field.rsplit_once('.').map_or(at.field.clone(), |(owner, _)| owner.to_owned());
+                    seen.insert(at.value, owner);
+                }
+            }
+        }
+    }
+    once(sink, drafts.iter().flat_map(|d| d.name.clone()), "give each host its own name", |name| {
+        format!("`{name}`")
+    });
+    once(sink, drafts.iter().flat_map(|d| d.port.clone()), "give each host its own port", |port| {
+        format!("port {port}")
+    });
+    once(sink, drafts.iter().flat_map(|d| d.mac.clone()), "give each host its own address", |mac| {
+        mac.to_string()
+    });
+    let ips = drafts.iter().flat_map(|d| d.ip.clone());
+    let ips = ips.map(|at| At { value: at.value.0, span: at.span, field: at.field });
+    once(sink, ips, "give each host its own address", |ip| ip.to_string());
+    let Some(switch) = switch else { return };
+    for port in drafts.iter().flat_map(|d| &d.port) {
+        for (taken, what) in [(switch.cpu_port, "the CPU port"), (switch.drop_port, "the drop port")] {
+            if port.value == u64::from(taken) {
+                sink.error(
+                    &port.span,
+                    &port.field,
+                    format!("{taken} is {what}"),
+                    "take another number from 1 up",
+                );
+            }
+        }
+    }
+}
+
+fn check_subnet(sink: &mut Sink<'_>, drafts: &[Draft]) {
+    let subnet = |(ip, prefix): (Ipv4Addr, u8)| (network(ip, prefix), prefix);
+    let mut ips = drafts.iter().flat_map(|d| &d.ip);
+    let Some(first) = ips.next() else { return };
+    let (net, prefix) = subnet(first.value);
+    for ip in ips {
+        if subnet(ip.value) != (net, prefix) {
+            let message =
+                format!("{}/{} is not in {net}/{prefix} as {} is", ip.value.0, ip.value.1, first.field);
+            sink.error(&ip.span, &ip.field, message, "put all hosts in one subnet: the switch doesn't route");
+        }
+    }
+}
+
+/// The place and the sentence if the hosts' rates differ.
+fn mixed_rates(drafts: &[Draft]) -> Option<(std::ops::Range<usize>, String, String)> {
+    let first = drafts.first()?;
+    let other = drafts.iter().find(|draft| draft.rate_bps != first.rate_bps)?;
+    let message = format!(
+        "counter mode counts one slot for all ports, but {} and {} differ",
+        show_rate(first.rate_bps),
+        show_rate(other.rate_bps)
+    );
+    Some((other.rate_at.0.clone(), other.rate_at.1.clone(), message))
+}
+
+fn slot(switch: &Switch, pl2: Option<&Pl2>, rate_bps: u64) -> Nanos {
+    let headroom_percent = pl2.map_or(0.0, |pl2| pl2.slot_headroom_percent);
+    slot_of(slot_wire_bytes(pl2), rate_bps, headroom_percent, switch.time_unit_ns)
+}
+
+fn slot_wire_bytes(pl2: Option<&Pl2>) -> u64 {
+    let shim = pl2.filter(|pl2| pl2.shim).map_or(0, |_| p4rack_wire::pl2::Shim::BYTES as u64);
+    overhead::wire_bytes(14 + 4 + shim + overhead::MTU)
+}
+
+/// A slot must be two time units at least, and what honest hosts reserve must stay within the horizon.
+fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Option<&Pl2>) {
+    let Some(pl2) = pl2 else { return };
+    let mut said: Vec<&std::ops::Range<usize>> = Vec::new();
+    for draft in drafts {
+        let (span, field) = &draft.rate_at;
+        if said.contains(&span) {
+            continue;
+        }
+        // Exact, before rounding up to whole units.
+        let bits = slot_wire_bytes(Some(pl2)) as f64 * 8.0 * (1.0 + pl2.slot_headroom_percent / 100.0);
+        let slot_ns = bits * 1e9 / draft.rate_bps as f64;
+        let shortest_ns = 2.0 * switch.time_unit_ns as f64;
+        if slot_ns < shortest_ns {
+            let fits = show_rate((bits * 1e9 / shortest_ns) as u64);
+            let rate = show_rate(draft.rate_bps);
+            let unit = switch.time_unit_ns;
+            let message = format!(
+                "a slot at {rate} is {slot_ns:.1} ns, under two of the switch's {unit} ns time units"
+            );
+            sink.error(
+                span,
+                field,
+                message,
+                format!("write a rate of {fits} or less, or a finer time_unit_ns"),
+            );
+            said.push(span);
+            continue;
+        }
+        let reserved = drafts.len() as u64 * u64::from(pl2.reservations_in_flight) * u64::from(pl2.k);
+        let units = slot(switch, Some(pl2), draft.rate_bps).0 / switch.time_unit_ns;
+        let longest = reserved.max(pl2.drop_threshold_slots.into()).saturating_mul(units);
+        if pl2.mode == Mode::Clock && longest >= HORIZON_UNITS {
+            let message = format!(
+                "{} slots of {} may be reserved at once, beyond the clocks' horizon of 2^30 time units",
+                reserved.max(pl2.drop_threshold_slots.into()),
+                Nanos(units * switch.time_unit_ns)
+            );
+            let help = "write a higher rate, or a smaller k, drop_threshold or reservations_in_flight";
+            sink.error(span, field, message, help);
+            said.push(span);
+        }
+    }
+}
+
+fn check_name(text: &str) -> Result<String, String> {
+    let good = text.len() <= 32
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    if good { Ok(text.to_owned()) } else { Err(format!("`{}` is no name", text.escape_default())) }
+}
+
+fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let (ip, prefix) = text.split_once('/').ok_or_else(|| format!("`{text}` has no prefix length"))?;
+    let ip: Ipv4Addr = ip.parse().map_err(|_| format!("`{ip}` is no IPv4 address"))?;
+    let prefix: u8 = prefix
+        .parse()
+        .ok()
+        .filter(|prefix| (1..=30).contains(prefix))
+        .ok_or_else(|| format!("`/{prefix}` is no prefix length from 1 to 30"))?;
+    let host_bits = u32::from(ip) & !mask(prefix);
+    if host_bits == 0 || host_bits == !mask(prefix) || ip.is_multicast() || ip.is_loopback() {
+        return Err(format!("`{text}` is no host's address"));
+    }
+    Ok((ip, prefix))
+}
+
+fn mask(prefix: u8) -> u32 {
+    u32::MAX << (32 - u32::from(prefix))
+}
+
+fn network(ip: Ipv4Addr, prefix: u8) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(ip) & mask(prefix))
+}

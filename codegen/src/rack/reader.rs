@@ -1,0 +1,360 @@
+//! Typed access to a TOML table that collects every mistake with its line.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Everything that is wrong with a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RackError {
+    /// One entry a mistake, in the file's order; never empty.
+    pub errors: Vec<FieldError>,
+}
+
+/// One mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The file.
+    pub file: String,
+    /// Line, from 1; 0 if the whole file is meant.
+    pub line: usize,
+    /// The field, e.g. `host[2].mac`; empty if none is meant.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+}
+
+impl RackError {
+    /// The file can't be read.
+    pub(super) fn unreadable(file: String, error: &std::io::Error) -> RackError {
+        let help = "give the path of a rack description, e.g. examples/pl2-incast.toml".to_owned();
+        let message = format!("can't be read: {error}");
+        RackError { errors: vec![FieldError { file, line: 0, field: String::new(), message, help }] }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file)?;
+        if self.line > 0 {
+            write!(f, "{}:", self.line)?;
+        }
+        if !self.field.is_empty() {
+            write!(f, " {}:", self.field)?;
+        }
+        write!(f, " {}; {}", self.message, self.help)
+    }
+}
+
+impl fmt::Display for RackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.errors.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for RackError {}
+
+/// Where mistakes are collected.
+pub(super) struct Sink<'t> {
+    file: &'t str,
+    text: &'t str,
+    errors: Vec<FieldError>,
+}
+
+impl<'t> Sink<'t> {
+    pub(super) fn new(text: &'t str, file: &'t str) -> Self {
+        Sink { file, text, errors: Vec::new() }
+    }
+
+    /// Notes a mistake at a place in the text.
+    pub(super) fn error(
+        &mut self,
+        span: &Range<usize>,
+        field: &str,
+        message: String,
+        help: impl Into<String>,
+    ) {
+        let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let (file, field) = (self.file.to_owned(), field.to_owned());
+        self.errors.push(FieldError { file, line, field, message, help: help.into() });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    pub(super) fn into_error(mut self) -> RackError {
+        self.errors.sort_by_key(|error| error.line);
+        RackError { errors: self.errors }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct At<T> {
+    pub(super) value: T,
+    pub(super) span: Range<usize>,
+    pub(super) field: String,
+}
+
+/// One table of the description. Each getter names a key that may stand in it; [`Section::finish`]
+/// refuses the others.
+pub(super) struct Section<'a, 'i> {
+    path: String,
+    pub(super) span: Range<usize>,
+    table: Cow<'a, DeTable<'i>>,
+    known: Vec<&'static str>,
+}
+
+impl<'a, 'i> Section<'a, 'i> {
+    pub(super) fn root(table: &'a Spanned<DeTable<'i>>) -> Self {
+        Section { path: String::new(), span: 0..0, table: Cow::Borrowed(table.get_ref()), known: Vec::new() }
+    }
+
+    /// Full name of a key.
+    pub(super) fn field(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    fn get(&mut self, key: &'static str) -> Option<Spanned<DeValue<'i>>> {
+        self.known.push(key);
+        self.table.get(key).cloned()
+    }
+
+    /// Whether the key is there, readable or not.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// Notes that a key without default is absent.
+    pub(super) fn missing(&self, sink: &mut Sink<'_>, key: &str, example: &str) {
+        sink.error(&self.span, &self.field(key), "is missing".to_owned(), format!("add {key} = {example}"));
+    }
+
+    fn typed<T>(
+        &mut self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        wanted: &str,
+        read: impl FnOnce(&DeValue<'i>) -> Option<T>,
+    ) -> Option<At<T>> {
+        let value = self.get(key)?;
+        let (span, field) = (value.span(), self.field(key));
+        match read(value.get_ref()) {
+            Some(value) => Some(At { value, span, field }),
+            None => {
+                let message = format!("is {}", article(value.get_ref().type_str()));
+                sink.error(&span, &field, message, format!("write {wanted}"));
+                None
+            }
+        }
+    }
+
+    pub(super) fn string(
+        &mut self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        wanted: &str,
+    ) -> Option<At<String>> {
+        self.typed(sink, key, wanted, |value| value.as_str().map(str::to_owned))
+    }
+
+    pub(super) fn boolean(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Option<At<bool>> {
+        self.typed(sink, key, "true or false", DeValue::as_bool)
+    }
+
+    /// An integer within `range`, both ends included.
+    pub(super) fn integer(
+        &mut self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        range: (u64, u64),
+    ) -> Option<At<u64>> {
+        let wanted = format!("an integer from {} to {}", range.0, range.1);
+        let read = self.typed(sink, key, &wanted, |value| {
+            value
+                .as_integer()
+                .map(|integer| (i128::from_str_radix(integer.as_str(), integer.radix()), integer.to_string()))
+        })?;
+        match read.value.0 {
+            Ok(value) if (i128::from(range.0)..=i128::from(range.1)).contains(&value) => {
+                Some(At { value: value as u64, span: read.span, field: read.field })
+            }
+            _ => {
+                let message = format!("{} is out of range", read.value.1);
+                sink.error(&read.span, &read.field, message, format!("write {wanted}"));
+                None
+            }
+        }
+    }
+
+    /// A number (integer or decimal) within `range`, both ends included.
+    pub(super) fn number(
+        &mut self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        range: (f64, f64),
+    ) -> Option<At<f64>> {
+        let wanted = format!("a number from {} to {}", range.0, range.1);
+        let read = self.typed(sink, key, &wanted, as_number)?;
+        if (range.0..=range.1).contains(&read.value) {
+            return Some(read);
+        }
+        let message = format!("{} is out of range", read.value);
+        sink.error(&read.span, &read.field, message, format!("write {wanted}"));
+        None
+    }
+
+    /// A string that `parse` understands. Its error is the message, `help` what to do.
+    pub(super) fn parsed<T>(
+        &mut self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        help: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<At<T>> {
+        let text = self.string(sink, key, help.strip_prefix("write ").unwrap_or(help))?;
+        match parse(&text.value) {
+            Ok(value) => Some(At { value, span: text.span, field: text.field }),
+            Err(message) => {
+                sink.error(&text.span, &text.field, message, help);
+                None
+            }
+        }
+    }
+
+    /// A list, each element with its place.
+    pub(super) fn list<T>(
+        &mut self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        wanted: &str,
+        read: impl Fn(&DeValue<'i>) -> Option<T>,
+    ) -> Option<At<Vec<At<T>>>> {
+        let array = self.typed(sink, key, wanted, |value| value.as_array().cloned())?;
+        let mut items = Vec::new();
+        for (i, item) in array.value.iter().enumerate() {
+            let (span, field) = (item.span(), format!("{}[{i}]", array.field));
+            match read(item.get_ref()) {
+                Some(value) => items.push(At { value, span, field }),
+                None => {
+                    let message = format!("is {}", article(item.get_ref().type_str()));
+                    sink.error(&span, &field, message, format!("write {wanted}"));
+                }
+            }
+        }
+        Some(At { value: items, span: array.span, field: array.field })
+    }
+
+    /// A sub-table.
+    pub(super) fn section(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Option<Section<'a, 'i>> {
+        let wanted = format!("a table: [{}] or {key} = {{ … }}", self.field(key));
+        let table = self.typed(sink, key, &wanted, |value| value.as_table().cloned())?;
+        Some(Section {
+            path: table.field,
+            span: table.span,
+            table: Cow::Owned(table.value),
+            known: Vec::new(),
+        })
+    }
+
+    /// An array of tables.
+    pub(super) fn sections(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Vec<Section<'a, 'i>> {
+        let wanted = format!("one [[{}]] table each", self.field(key));
+        let items = self.list(sink, key, &wanted, |value| value.as_table().cloned());
+        let items = items.map(|items| items.value).unwrap_or_default();
+        let section = |item: At<DeTable<'i>>| Section {
+            path: item.field,
+            span: item.span,
+            table: Cow::Owned(item.value),
+            known: Vec::new(),
+        };
+        items.into_iter().map(section).collect()
+    }
+
+    /// Refuses a key with words of its own.
+    pub(super) fn refuse(&mut self, sink: &mut Sink<'_>, key: &'static str, message: &str, help: &str) {
+        if let Some(value) = self.get(key) {
+            sink.error(&value.span(), &self.field(key), message.to_owned(), help);
+        }
+    }
+
+    /// Refuses keys that nobody asked for.
+    pub(super) fn finish(self, sink: &mut Sink<'_>) {
+        for (key, _) in self.table.iter() {
+            let name: &str = key.get_ref();
+            if self.known.contains(&name) {
+                continue;
+            }
+            let help = match nearest(name, &self.known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", self.known.join(", ")),
+            };
+            sink.error(&key.span(), &self.field(name), "is unknown".to_owned(), help);
+        }
+    }
+}
+
+fn as_number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+/// As [`Section::list`]'s `read`: a list of strings.
+pub(super) fn as_string(value: &DeValue<'_>) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+/// As [`Section::list`]'s `read`: a list of integers from 1 to `max`.
+pub(super) fn as_integer_to(max: u32) -> impl Fn(&DeValue<'_>) -> Option<u32> {
+    move |value| {
+        let integer = value.as_integer()?;
+        u32::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|n| (1..=max).contains(n))
+    }
+}
+
+fn article(kind: &str) -> String {
+    match kind.as_bytes().first() {
+        Some(b'a' | b'e' | b'i' | b'o' | b'u') => format!("an {kind}"),
+        _ => format!("a {kind}"),
+    }
+}
+
+/// The candidate that a misspelt `word` most likely means.
+pub(super) fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    let limit = word.chars().count().div_ceil(3);
+    candidates
+        .iter()
+        .map(|candidate| (distance(&word.to_lowercase(), candidate), *candidate))
+        .min()
+        .filter(|(distance, _)| *distance <= limit)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, cb) in b.iter().enumerate() {
+            let cost = (diagonal + usize::from(ca != *cb)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], cost);
+        }
+    }
+    row[b.len()]
+}

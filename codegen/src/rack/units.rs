@@ -1,0 +1,133 @@
+//! Rates and sizes as people write them: "100 Mb/s", "256 KiB".
+
+/// Parses a rate such as `100 Mb/s`, `25Gb/s`, `2.5 Gbit/s` or `10 Gbps` into bits a second.
+/// Errors say what is wrong; a rate of zero is one.
+pub fn parse_rate(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let scale = match unit.strip_suffix("b/s").or(unit.strip_suffix("bit/s")).or(unit.strip_suffix("bps")) {
+        Some("") => 1,
+        Some("k") => 1_000,
+        Some("M") => 1_000_000,
+        Some("G") => 1_000_000_000,
+        Some("T") => 1_000_000_000_000,
+        _ => return Err(format!("`{text}` is not a rate: the unit is missing or unknown")),
+    };
+    match scaled(number, scale) {
+        Some(0) => Err(format!("`{text}` is no rate: a port that sends nothing is no port")),
+        Some(rate_bps) => Ok(rate_bps),
+        None => Err(format!("`{text}` is not a rate: `{number}` is not a number that fits")),
+    }
+}
+
+/// Parses a size such as `256 KiB`, `2 MiB` or `64 kB` into bytes.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let scale = match unit {
+        "B" => 1,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(format!("`{text}` is not a size: the unit is missing or unknown")),
+    };
+    scaled(number, scale)
+        .ok_or_else(|| format!("`{text}` is not a size: `{number}` is not a number that fits"))
+}
+
+/// A rate with the largest unit that keeps it at 1 or more: `100 Mb/s`.
+pub fn show_rate(rate_bps: u64) -> String {
+    let (scale, unit) = match rate_bps {
+        1_000_000_000.. => (1e9, "Gb/s"),
+        1_000_000.. => (1e6, "Mb/s"),
+        1_000.. => (1e3, "kb/s"),
+        _ => (1.0, "b/s"),
+    };
+    let shown = format!("{:.2}", rate_bps as f64 / scale);
+    format!("{} {unit}", shown.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A size in KiB or MiB where that is exact, else in bytes.
+pub fn show_size(bytes: u64) -> String {
+    match bytes {
+        0 => "0 B".to_owned(),
+        b if b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
+        b if b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
+        b => format!("{b} B"),
+    }
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
+}
+
+/// `number` times `scale`, exactly: decimals are counted, not rounded through a float.
+fn scaled(number: &str, scale: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || (number.contains('.') && fraction.is_empty()) || fraction.len() > 9 {
+        return None;
+    }
+    let mut value = whole.parse::<u64>().ok()?.checked_mul(scale)?;
+    let mut unit = scale;
+    for digit in fraction.bytes() {
+        if unit % 10 != 0 && digit != b'0' {
+            return None;
+        }
+        unit /= 10;
+        value = value.checked_add(u64::from(digit.checked_sub(b'0')?) * unit)?;
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_in_the_spellings_people_use() {
+        for (text, rate_bps) in [
+            ("100 Mb/s", 100_000_000),
+            ("25 Gb/s", 25_000_000_000),
+            ("1Gb/s", 1_000_000_000),
+            ("2.5 Gbit/s", 2_500_000_000),
+            ("10 Gbps", 10_000_000_000),
+            ("64 kb/s", 64_000),
+            ("9600 b/s", 9600),
+            ("1.6 Tb/s", 1_600_000_000_000),
+        ] {
+            assert_eq!(parse_rate(text), Ok(rate_bps), "{text}");
+        }
+        for text in [
+            "",
+            "100",
+            "100 MB/s",
+            "Mb/s",
+            "-1 Gb/s",
+            "0 Gb/s",
+            "1. Gb/s",
+            "1.2.3 Gb/s",
+            "99999999999999 Tb/s",
+        ] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_in_both_families_of_units() {
+        assert_eq!(parse_size("256 KiB"), Ok(262_144));
+        assert_eq!(parse_size("64kB"), Ok(64_000));
+        assert_eq!(parse_size("2 MiB"), Ok(2_097_152));
+        assert!(parse_size("12").is_err());
+        assert!(parse_size("12 parsecs").is_err());
+    }
+
+    #[test]
+    fn shown_as_read() {
+        assert_eq!(show_rate(2_500_000_000), "2.5 Gb/s");
+        assert_eq!(show_rate(100_000_000), "100 Mb/s");
+        assert_eq!(show_size(262_144), "256 KiB");
+        assert_eq!(show_size(1500), "1500 B");
+    }
+}

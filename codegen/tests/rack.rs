@@ -1,0 +1,159 @@
+//! Rack descriptions: what is read, what is refused and with which words.
+
+use p4rack_codegen::rack::{Mode, Rack, Scheme};
+use p4rack_wire::Nanos;
+
+const HOSTS: &str = r#"
+[[host]]
+name = "h1"
+port = 1
+mac = "02:00:00:00:00:01"
+ip = "10.0.0.1/24"
+[[host]]
+name = "h2"
+port = 2
+mac = "02:00:00:00:00:02"
+ip = "10.0.0.2/24"
+"#;
+
+fn rack(switch: &str, hosts: &str, rest: &str) -> Result<Rack, String> {
+    let text = format!("name = \"r\"\n[switch]\n{switch}\n{hosts}\n{rest}\n");
+    Rack::parse(&text, "r.toml").map_err(|error| error.to_string())
+}
+
+fn refused(switch: &str, hosts: &str, rest: &str) -> String {
+    rack(switch, hosts, rest).expect_err("must be refused")
+}
+
+#[test]
+fn examples_load() {
+    for name in ["pl2-incast", "two-hosts"] {
+        let path = format!("{}/../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let rack = Rack::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(rack.name, name);
+        assert_eq!(rack.scheme(), Scheme::Pl2Clock);
+    }
+}
+
+#[test]
+fn defaults_are_those_documented() {
+    let rack = rack("port_rate = \"100 Mb/s\"", HOSTS, "[pl2]\nmode = \"counter\"").unwrap();
+    let pl2 = rack.pl2.as_ref().unwrap();
+    assert_eq!((pl2.mode, pl2.k, pl2.t_slots, pl2.drop_threshold_slots), (Mode::Counter, 4, 15, 120));
+    assert_eq!((pl2.ether_type.0, pl2.vid, pl2.shim, pl2.reservations_in_flight), (0x88b5, 100, true, 1));
+    let switch = &rack.switch;
+    assert_eq!((switch.device_id, switch.cpu_port, switch.drop_port), (1, 510, 511));
+    assert_eq!((switch.buffer_bytes, switch.time_unit_ns), (262_144, 1));
+    // 1500 + 14 + 4 + 8 + 4 + 20 bytes at 80 ns each, 3 % longer.
+    assert_eq!(rack.host("h1").unwrap().slot, Nanos(127_720));
+    assert_eq!(rack.wire_bytes(Scheme::L2), 1538);
+    assert_eq!(rack.wire_bytes(Scheme::Pl2Clock), 1550);
+    assert_eq!(rack.goodput_ceiling_bps(&rack.hosts[0], Scheme::L2), 97_529_258);
+    assert_eq!(rack.host("h3"), None);
+}
+
+#[test]
+fn sending_ceiling_counts_the_reservations() {
+    let rest = "[pl2]\nmode = \"clock\"\nshim = false\nslot_headroom_percent = 0";
+    let rack = rack("port_rate = \"1 Gb/s\"", HOSTS, rest).unwrap();
+    // 6000 / (4 × 1542 + 84) of the rate.
+    assert_eq!(rack.send_ceiling_bps(&rack.hosts[0], Scheme::Pl2Clock), 959_692_898);
+}
+
+#[test]
+fn slots_follow_each_port_and_whole_time_units() {
+    let hosts = HOSTS.replace("ip = \"10.0.0.2/24\"", "ip = \"10.0.0.2/24\"\nrate = \"25 Gb/s\"");
+    let rest = "[pl2]\nmode = \"clock\"\nshim = false\nslot_headroom_percent = 0";
+    let rack = rack("port_rate = \"100 Gb/s\"\ntime_unit_ns = 10", &hosts, rest).unwrap();
+    assert_eq!(rack.hosts[0].slot, Nanos(130));
+    assert_eq!(rack.hosts[1].slot, Nanos(500));
+    assert_eq!(rack.slot_units(&rack.hosts[1]), 50);
+}
+
+#[test]
+fn every_mistake_is_reported_at_once_with_its_line() {
+    let hosts = HOSTS.replace("port = 2", "prot = 2").replace("00:02\"", "00:01\"");
+    let error =
+        refused("port_rate = \"100 MB/s\"\nbufer = \"1 MiB\"", &hosts, "[pl2]\nmode = \"clok\"\nk = 0");
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "r.toml:3: switch.port_rate: `100 MB/s` is not a rate: the unit is missing or unknown; \
+             write a rate such as \"100 Mb/s\" or \"25 Gb/s\"",
+            "r.toml:4: switch.bufer: is unknown; did you mean `buffer`?",
+            "r.toml:11: host[1].port: is missing; add port = 1",
+            "r.toml:13: host[1].prot: is unknown; did you mean `port`?",
+            "r.toml:14: host[1].mac: 02:00:00:00:00:01 is host[0]'s already; give each host its own address",
+            "r.toml:18: pl2.mode: `clok` is no mode; write \"clock\" or \"counter\"",
+            "r.toml:19: pl2.k: 0 is out of range; write an integer from 1 to 255",
+        ]
+    );
+}
+
+#[test]
+fn refusals() {
+    let rate = "port_rate = \"100 Mb/s\"";
+    let clock = "[pl2]\nmode = \"clock\"";
+    let host = |from: &str, to: &str| HOSTS.replacen(from, to, 1);
+    let incast = |more: &str| format!("[workload]\nkind = \"incast\"\nreceiver = \"h1\"\n{more}");
+    for (error, wanted) in [
+        (refused("", HOSTS, ""), "switch.port_rate: is missing"),
+        (refused("port_rate = \"0 Mb/s\"", HOSTS, ""), "a port that sends nothing"),
+        (refused("port_rate = 100", HOSTS, ""), "switch.port_rate: is an integer; write a rate"),
+        (refused("port_rate = \"1 Gb/s\"\nbuffer = \"1 kB\"", HOSTS, ""), "don't hold 8 full frames"),
+        (refused("port_rate = \"1 Gb/s\"\ncpu_port = 511", HOSTS, ""), "511 is also the drop port"),
+        (refused("port_rate = \"1 Gb/s\"\ngrpc_addr = \"x\"", HOSTS, ""), "no address with a port"),
+        (refused(rate, "", ""), "host: is missing"),
+        (refused(rate, &host("port = 2", "port = 1"), ""), "host[1].port: port 1 is host[0]'s already"),
+        (refused(rate, &host("\"h2\"", "\"h1\""), ""), "host[1].name: `h1` is host[0]'s already"),
+        (refused(rate, &host("10.0.0.2", "10.0.0.1"), ""), "host[1].ip: 10.0.0.1 is host[0]'s already"),
+        (refused(rate, &host("port = 2", "port = 510"), ""), "510 is the CPU port"),
+        (refused(rate, &host("port = 2", "port = 0"), ""), "host[1].port: 0 is out of range"),
+        (refused(rate, &host("02:00:00:00:00:02", "03:00:00:00:00:02"), ""), "is a group address"),
+        (refused(rate, &host("02:00:00:00:00:02", "2:0:0:0:0:2"), ""), "is not a MAC address"),
+        (refused(rate, &host("10.0.0.2/24", "10.0.0.2"), ""), "has no prefix length"),
+        (refused(rate, &host("10.0.0.2/24", "10.0.0.2/33"), ""), "no prefix length from 1 to 30"),
+        (refused(rate, &host("10.0.0.2/24", "10.0.0.0/24"), ""), "is no host's address"),
+        (refused(rate, &host("10.0.0.2/24", "10.0.1.2/24"), ""), "10.0.1.2/24 is not in 10.0.0.0/24"),
+        (refused(rate, &host("\"h2\"", "\"h 2\""), ""), "`h 2` is no name"),
+        (refused(rate, HOSTS, "[pl2]"), "pl2.mode: is missing"),
+        (refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nk = 256"), "pl2.k: 256 is out of range"),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nT = 9"),
+            "pl2.T: is unknown; the switch's threshold is called drop_threshold",
+        ),
+        (refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nether_type = 0x0800"), "belongs to another protocol"),
+        (refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\ndrop_threshold = 3"), "3 slots are less than t = 15"),
+        (
+            refused("port_rate = \"100 Gb/s\"\ntime_unit_ns = 1000", HOSTS, clock),
+            "write a rate of 6.39 Gb/s or less",
+        ),
+        (refused("port_rate = \"1 Mb/s\"", HOSTS, clock), "beyond the clocks' horizon"),
+        (
+            refused(rate, &host("port = 2", "port = 2\nrate = \"1 Gb/s\""), "[pl2]\nmode = \"counter\""),
+            "r.toml:13: host[1].rate: counter mode counts one slot for all ports, but 100 Mb/s and 1 Gb/s differ",
+        ),
+        (refused(rate, HOSTS, &incast("senders = [\"h9\"]")), "workload.senders[0]: there is no host `h9`"),
+        (refused(rate, HOSTS, &incast("senders = [\"h1\"]")), "h1 is the receiver"),
+        (refused(rate, HOSTS, &incast("senders = []")), "workload.senders: is empty"),
+        (
+            refused(rate, HOSTS, &incast("senders = [\"h2\"]\nschemes = [\"pl2-clock\"]")),
+            "needs PL2's parameters",
+        ),
+        (
+            refused(rate, HOSTS, &incast("senders = [\"h2\"]\nrpc = { client = \"h1\" }")),
+            "workload.rpc.server: is missing",
+        ),
+        (refused(rate, HOSTS, &incast("senders = [\"h2\"]\nkill = { host = \"h1\" }")), "h1 is no sender"),
+        (refused(rate, HOSTS, "[workload\n"), "the file must be TOML"),
+    ] {
+        assert!(error.contains(wanted), "wanted: {wanted}\n   got: {error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    let error = Rack::load("no/such/rack.toml").expect_err("must be refused").to_string();
+    assert!(error.starts_with("no/such/rack.toml: can't be read:"), "{error}");
+}
