@@ -1,1 +1,27 @@
-//! placeholder
+//! Linux network devices: raw packet sockets, TAP, namespaces, links, clocks, scheduling, captures.
+//!
+//! Everything that talks to the operating system below `std` lives here, so that the rest of the
+//! project needs no `unsafe`. Blocking calls with plain file descriptors; no async runtime.
+
+pub mod capture;
+pub mod checksum;
+pub mod clock;
+mod error;
+pub mod ethtool;
+pub mod link;
+mod netlink;
+pub mod netns;
+pub mod packet;
+pub mod sched;
+pub mod signal;
+mod sys;
+pub mod tap;
+pub mod wait;
+
+pub use capture::Capture;
+pub use error::Error;
+pub use link::Links;
+pub use netns::NetNs;
+pub use packet::PacketSocket;
+pub use tap::Tap;
+pub use wait::Poller;

@@ -1,0 +1,79 @@
+//! Captures in the pcap format with nanosecond time stamps.
+
+use crate::Error;
+use crate::clock::WallOffset;
+use crate::error::Context;
+use p4rack_wire::Nanos;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Marks a little-endian pcap file with nanoseconds.
+const MAGIC: u32 = 0xa1b2_3c4d;
+const LINK_TYPE_ETHERNET: u32 = 1;
+const SNAP_LENGTH: u32 = 65_535;
+
+/// A capture file that is being written.
+#[derive(Debug)]
+pub struct Capture<W: Write = BufWriter<File>> {
+    out: W,
+    offset: WallOffset,
+}
+
+impl Capture {
+    /// Creates the file, or empties it.
+    pub fn create(path: &Path) -> Result<Capture, Error> {
+        File::create(path)
+            .and_then(|file| Capture::new(BufWriter::with_capacity(1 << 16, file)))
+            .context(|| format!("writing the capture {}", path.display()))
+    }
+}
+
+impl<W: Write> Capture<W> {
+    /// Starts a capture on any writer.
+    pub fn new(mut out: W) -> io::Result<Capture<W>> {
+        out.write_all(&MAGIC.to_le_bytes())?;
+        out.write_all(&2u16.to_le_bytes())?;
+        out.write_all(&4u16.to_le_bytes())?;
+        out.write_all(&[0; 8])?;
+        out.write_all(&SNAP_LENGTH.to_le_bytes())?;
+        out.write_all(&LINK_TYPE_ETHERNET.to_le_bytes())?;
+        Ok(Capture { out, offset: WallOffset::measure() })
+    }
+
+    /// Adds a frame (without FCS) seen at `at` on the monotonic clock.
+    pub fn write(&mut self, frame: &[u8], at: Nanos) -> io::Result<()> {
+        let wall = self.offset.wall(at);
+        let kept = &frame[..frame.len().min(SNAP_LENGTH as usize)];
+        self.out.write_all(&((wall / 1_000_000_000) as u32).to_le_bytes())?;
+        self.out.write_all(&((wall % 1_000_000_000) as u32).to_le_bytes())?;
+        self.out.write_all(&(kept.len() as u32).to_le_bytes())?;
+        self.out.write_all(&(frame.len() as u32).to_le_bytes())?;
+        self.out.write_all(kept)
+    }
+
+    /// Hands everything to the system, so that a reader sees it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_has_header_record_and_bytes() {
+        let mut file = Vec::new();
+        let mut capture = Capture::new(&mut file).unwrap();
+        let at = crate::clock::now();
+        let wall = capture.offset.wall(at);
+        capture.write(&[1, 2, 3], at).unwrap();
+        assert_eq!(file.len(), 24 + 16 + 3);
+        assert_eq!(&file[..4], &[0x4d, 0x3c, 0xb2, 0xa1]);
+        let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+        assert_eq!(u64::from(number(24)) * 1_000_000_000 + u64::from(number(28)), wall);
+        assert_eq!((number(32), number(36)), (3, 3));
+        assert_eq!(&file[40..], &[1, 2, 3]);
+    }
+}

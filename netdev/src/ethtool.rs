@@ -1,0 +1,83 @@
+//! Switching off what interfaces do to frames: segmentation, merging, checksums, VLAN tags.
+
+use crate::error::{Context, NEED_PRIVILEGE};
+use crate::{Error, sys};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// The kernel's `struct ethtool_value`.
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+/// Offloads: name, command that reads, command that writes (from the kernel's `ethtool.h`).
+/// Segmentation comes first: switching checksums off takes it along on some drivers.
+const OFFLOADS: [(&str, u32, u32); 6] = [
+    ("tcp-segmentation", 0x1e, 0x1f),
+    ("generic-segmentation", 0x23, 0x24),
+    ("generic-receive", 0x2b, 0x2c),
+    ("tx-checksumming", 0x16, 0x17),
+    ("rx-checksumming", 0x14, 0x15),
+    ("scatter-gather", 0x18, 0x19),
+];
+const GET_FLAGS: u32 = 0x25;
+const SET_FLAGS: u32 = 0x26;
+/// Bits of the flags: receive merging, VLAN tags moved out of the frame on sending and on receipt.
+const FLAGS: [(&str, u32); 3] = [("large-receive", 1 << 15), ("tx-vlan", 1 << 7), ("rx-vlan", 1 << 8)];
+
+fn call(socket: BorrowedFd<'_>, interface: &str, command: u32, data: u32) -> io::Result<u32> {
+    let mut value = Value { command, data };
+    let mut request = sys::ifreq(interface)?;
+    request.ifr_ifru.ifru_data = (&mut value as *mut Value).cast();
+    // `value`, which the request leads to, lives until the end of this function.
+    sys::ioctl_ifreq(socket, libc::SIOCETHTOOL as libc::Ioctl, &mut request)?;
+    Ok(value.data)
+}
+
+/// Switches off all offloads of an interface in the calling thread's network namespace. Returns the
+/// names of those that stayed on because the driver has them fixed; an offload that the driver does
+/// not know is off.
+pub fn offloads_off(interface: &str) -> Result<Vec<&'static str>, Error> {
+    let what = || format!("switching off the offloads of interface `{interface}`");
+    let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).context(what)?;
+    let socket = socket.as_fd();
+    let refused = |error: io::Error| {
+        let fatal = [libc::ENODEV, libc::EPERM];
+        error.raw_os_error().is_some_and(|code| fatal.contains(&code)).then_some(error)
+    };
+    for (_, get, set) in OFFLOADS {
+        if call(socket, interface, get, 0).unwrap_or(0) != 0
+            && let Some(error) = call(socket, interface, set, 0).err().and_then(refused)
+        {
+            return Err(Error::new(what(), error).help_if_denied(NEED_PRIVILEGE));
+        }
+    }
+    let on = match call(socket, interface, GET_FLAGS, 0) {
+        Ok(on) => on,
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Err(error).context(what),
+        Err(_) => 0,
+    };
+    for (_, bit) in FLAGS.iter().filter(|(_, bit)| on & bit != 0) {
+        let now = call(socket, interface, GET_FLAGS, 0).unwrap_or(0);
+        if let Some(error) = call(socket, interface, SET_FLAGS, now & !bit).err().and_then(refused) {
+            return Err(Error::new(what(), error).help_if_denied(NEED_PRIVILEGE));
+        }
+    }
+    offloads_on(interface)
+}
+
+/// Names of the offloads that are on.
+pub fn offloads_on(interface: &str) -> Result<Vec<&'static str>, Error> {
+    let what = || format!("reading the offloads of interface `{interface}`");
+    let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).context(what)?;
+    sys::interface_index(interface).context(what)?;
+    let socket = socket.as_fd();
+    let flags = call(socket, interface, GET_FLAGS, 0).unwrap_or(0);
+    let single = OFFLOADS
+        .into_iter()
+        .filter(|(_, get, _)| call(socket, interface, *get, 0).unwrap_or(0) != 0)
+        .map(|(name, ..)| name);
+    Ok(single.chain(FLAGS.into_iter().filter(|(_, bit)| flags & bit != 0).map(|(name, _)| name)).collect())
+}

@@ -1,0 +1,282 @@
+//! Creating and configuring interfaces over rtnetlink, and the per-namespace settings under `/proc/sys/net`.
+
+use crate::error::{Context, NEED_PRIVILEGE};
+use crate::netlink::{Netlink, Request, attributes};
+use crate::{Error, NetNs, sys};
+use p4rack_wire::MacAddr;
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+
+/// Attribute of a veth's own data: the other end.
+const VETH_INFO_PEER: u16 = 1;
+
+/// What the kernel says about an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkInfo {
+    /// Index.
+    pub index: i32,
+    /// Longest payload of a frame.
+    pub mtu: u32,
+    /// MAC address.
+    #[serde(serialize_with = "mac_as_text")]
+    pub mac: MacAddr,
+    /// Whether it is switched on.
+    pub up: bool,
+    /// Frames that its transmit queue holds.
+    pub tx_queue_frames: u32,
+    /// Frames received.
+    pub rx_frames: u64,
+    /// Frames sent.
+    pub tx_frames: u64,
+    /// Received frames dropped.
+    pub rx_dropped: u64,
+    /// Frames to send dropped: for a TAP, those that came faster than they were read.
+    pub tx_dropped: u64,
+}
+
+fn mac_as_text<S: serde::Serializer>(mac: &MacAddr, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(mac)
+}
+
+/// One end of a veth pair.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// Interface name.
+    pub name: &'a str,
+    /// Namespace in which it appears.
+    pub ns: &'a NetNs,
+    /// Its MAC address; chosen by the kernel where `None`.
+    pub mac: Option<MacAddr>,
+}
+
+/// The interfaces of one network namespace.
+#[derive(Debug)]
+pub struct Links {
+    netlink: Netlink,
+}
+
+/// `struct ifinfomsg`: family, padding, type, index, flags, which flags change.
+fn ifinfo(index: i32, flags: u32, change: u32) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[4..8].copy_from_slice(&index.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
+    bytes[12..].copy_from_slice(&change.to_ne_bytes());
+    bytes
+}
+
+fn denied(error: Error) -> Error {
+    error.help_if_denied(NEED_PRIVILEGE)
+}
+
+impl Links {
+    /// The interfaces of the calling thread's namespace.
+    pub fn open() -> Result<Links, Error> {
+        Netlink::open().map(|netlink| Links { netlink }).context(|| "opening a netlink socket".to_owned())
+    }
+
+    /// The interfaces of another namespace; the calling thread stays where it is.
+    pub fn open_in(ns: &NetNs) -> Result<Links, Error> {
+        ns.run(Links::open)?
+    }
+
+    /// Creates a pair of connected interfaces, each in its namespace, both down.
+    pub fn add_veth(a: VethEnd<'_>, b: VethEnd<'_>) -> Result<(), Error> {
+        let what = || format!("creating the veth pair `{}` and `{}`", a.name, b.name);
+        sys::check_name(a.name).and_then(|()| sys::check_name(b.name)).context(what)?;
+        let end = |request: Request, end: VethEnd<'_>| {
+            let request = request
+                .text(libc::IFLA_IFNAME, end.name)
+                .attribute(libc::IFLA_NET_NS_FD, &end.ns.raw_net().to_ne_bytes());
+            match end.mac {
+                Some(mac) => request.attribute(libc::IFLA_ADDRESS, &mac.0),
+                None => request,
+            }
+        };
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let request =
+            end(Request::new(libc::RTM_NEWLINK, flags, &ifinfo(0, 0, 0)), a).nest(libc::IFLA_LINKINFO, |r| {
+                r.text(libc::IFLA_INFO_KIND, "veth").nest(libc::IFLA_INFO_DATA, |r| {
+                    r.nest_with(VETH_INFO_PEER, &ifinfo(0, 0, 0), |r| end(r, b))
+                })
+            });
+        // Asked for from within `a`'s namespace, so that nothing ever appears in the caller's own.
+        Links::open_in(a.ns)?.netlink.call(request).context(what).map(drop).map_err(denied)
+    }
+
+    /// What the kernel says about an interface.
+    pub fn get(&mut self, name: &str) -> Result<LinkInfo, Error> {
+        let what = || format!("looking for interface `{name}`");
+        sys::check_name(name).context(what)?;
+        let request = Request::new(libc::RTM_GETLINK, 0, &ifinfo(0, 0, 0)).text(libc::IFLA_IFNAME, name);
+        let answer = self.netlink.call(request).context(what)?;
+        let info = answer.as_deref().and_then(parse_link);
+        info.ok_or_else(|| Error::new(what(), io::Error::from(io::ErrorKind::InvalidData)))
+    }
+
+    /// Whether there is such an interface.
+    pub fn exists(&mut self, name: &str) -> bool {
+        self.get(name).is_ok()
+    }
+
+    /// Removes an interface; of a veth pair, both ends.
+    pub fn delete(&mut self, name: &str) -> Result<(), Error> {
+        let index = self.get(name)?.index;
+        let request = Request::new(libc::RTM_DELLINK, 0, &ifinfo(index, 0, 0));
+        self.netlink
+            .call(request)
+            .context(|| format!("removing interface `{name}`"))
+            .map(drop)
+            .map_err(denied)
+    }
+
+    fn change(
+        &mut self,
+        name: &str,
+        (flags, mask): (i32, i32),
+        what: &str,
+        with: impl FnOnce(Request) -> Request,
+    ) -> Result<(), Error> {
+        let index = self.get(name)?.index;
+        let request = with(Request::new(libc::RTM_NEWLINK, 0, &ifinfo(index, flags as u32, mask as u32)));
+        self.netlink
+            .call(request)
+            .context(|| format!("setting {what} of interface `{name}`"))
+            .map(drop)
+            .map_err(denied)
+    }
+
+    /// Switches an interface on.
+    pub fn set_up(&mut self, name: &str) -> Result<(), Error> {
+        self.change(name, (libc::IFF_UP, libc::IFF_UP), "the state", |r| r)
+    }
+
+    /// Keeps the system from answering ARP on an interface that an agent or a switch drives alone.
+    pub fn set_no_arp(&mut self, name: &str) -> Result<(), Error> {
+        self.change(name, (libc::IFF_NOARP, libc::IFF_NOARP), "NOARP", |r| r)
+    }
+
+    /// Sets the longest payload of a frame.
+    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), Error> {
+        self.change(name, (0, 0), &format!("MTU {mtu}"), |r| r.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes()))
+    }
+
+    /// Sets the MAC address.
+    pub fn set_mac(&mut self, name: &str, mac: MacAddr) -> Result<(), Error> {
+        self.change(name, (0, 0), &format!("MAC address {mac}"), |r| r.attribute(libc::IFLA_ADDRESS, &mac.0))
+    }
+
+    /// Sets how many frames the transmit queue holds.
+    pub fn set_tx_queue(&mut self, name: &str, frames: u32) -> Result<(), Error> {
+        self.change(name, (0, 0), &format!("transmit queue {frames}"), |r| {
+            r.attribute(libc::IFLA_TXQLEN, &frames.to_ne_bytes())
+        })
+    }
+
+    /// Adds an IPv4 address; the route to its network comes with it. An address that is there already
+    /// is fine.
+    pub fn add_address(&mut self, name: &str, address: Ipv4Addr, prefix: u8) -> Result<(), Error> {
+        let index = self.get(name)?.index;
+        // `struct ifaddrmsg`: family, prefix length, flags, scope, index.
+        let mut fixed = [libc::AF_INET as u8, prefix, 0, 0, 0, 0, 0, 0];
+        fixed[4..].copy_from_slice(&index.to_ne_bytes());
+        let mut request = Request::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &fixed)
+            .attribute(libc::IFA_LOCAL, &address.octets())
+            .attribute(libc::IFA_ADDRESS, &address.octets());
+        if prefix < 31 {
+            let broadcast = u32::from(address) | u32::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
+            request = request.attribute(libc::IFA_BROADCAST, &broadcast.to_be_bytes());
+        }
+        self.netlink
+            .call(request)
+            .context(|| format!("giving interface `{name}` the address {address}/{prefix}"))
+            .map(drop)
+            .map_err(denied)
+    }
+
+    /// Adds a permanent neighbour, so that nobody has to ask for its MAC address.
+    pub fn add_neighbour(&mut self, name: &str, address: Ipv4Addr, mac: MacAddr) -> Result<(), Error> {
+        let index = self.get(name)?.index;
+        // `struct ndmsg`: family, padding (3), index, state, flags, type.
+        let mut fixed = [0u8; 12];
+        fixed[0] = libc::AF_INET as u8;
+        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+        fixed[8..10].copy_from_slice(&libc::NUD_PERMANENT.to_ne_bytes());
+        let request = Request::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &fixed)
+            .attribute(libc::NDA_DST, &address.octets())
+            .attribute(libc::NDA_LLADDR, &mac.0);
+        self.netlink
+            .call(request)
+            .context(|| format!("adding the neighbour {address} at {mac} to interface `{name}`"))
+            .map(drop)
+            .map_err(denied)
+    }
+
+    /// Makes an interface a plain pipe for frames that this process alone drives: no offloads, no ARP
+    /// and no IPv6 by the system, an MTU of at least `mtu`, switched on. Returns the offloads that
+    /// could not be switched off. Works on the calling thread's namespace, which must be this one's.
+    pub fn make_pipe(&mut self, name: &str, mtu: u32) -> Result<Vec<&'static str>, Error> {
+        let info = self.get(name)?;
+        if info.mtu < mtu {
+            self.set_mtu(name, mtu).map_err(|error| {
+                error.help(format!("frames of {mtu} bytes after the Ethernet header must pass this link"))
+            })?;
+        }
+        let stayed = crate::ethtool::offloads_off(name)?;
+        self.set_no_arp(name)?;
+        // A kernel without IPv6 has nothing to switch off.
+        let _ = set_sysctl(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
+        self.set_up(name)?;
+        Ok(stayed)
+    }
+}
+
+fn parse_link(answer: &[u8]) -> Option<LinkInfo> {
+    let word = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?));
+    let mut info = LinkInfo {
+        index: word(answer.get(4..)?)? as i32,
+        up: word(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
+        ..LinkInfo::default()
+    };
+    for (kind, value) in attributes(answer.get(16..)?) {
+        match kind {
+            libc::IFLA_MTU => info.mtu = word(value)?,
+            libc::IFLA_TXQLEN => info.tx_queue_frames = word(value)?,
+            libc::IFLA_ADDRESS => info.mac = value.try_into().map(MacAddr).unwrap_or_default(),
+            // `struct rtnl_link_stats64`: rx and tx packets, bytes, errors, drops.
+            libc::IFLA_STATS64 => {
+                let at = |i: usize| {
+                    value.get(i * 8..i * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+                };
+                (info.rx_frames, info.tx_frames) = (at(0), at(1));
+                (info.rx_dropped, info.tx_dropped) = (at(6), at(7));
+            }
+            _ => {}
+        }
+    }
+    Some(info)
+}
+
+/// Writes a setting under `/proc/sys/net` of the calling thread's namespace, e.g. `ipv4/ip_forward`.
+pub fn set_sysctl(name: &str, value: &str) -> Result<(), Error> {
+    let path = format!("/proc/sys/net/{name}");
+    fs::write(&path, value).context(|| format!("setting {path} to {value}"))
+}
+
+/// Reads a setting under `/proc/sys/net` of the calling thread's namespace.
+pub fn sysctl(name: &str) -> Result<String, Error> {
+    let path = format!("/proc/sys/net/{name}");
+    fs::read_to_string(&path).map(|text| text.trim().to_owned()).context(|| format!("reading {path}"))
+}
+
+/// Chooses TCP's congestion control for the calling thread's namespace; returns the one in force
+/// afterwards: the old one where the kernel does not have `wanted`.
+pub fn set_congestion_control(wanted: &str) -> Result<String, Error> {
+    const CHOSEN: &str = "ipv4/tcp_congestion_control";
+    let available = sysctl("ipv4/tcp_available_congestion_control")?;
+    if available.split_whitespace().any(|name| name == wanted) {
+        set_sysctl(CHOSEN, wanted)?;
+    }
+    sysctl(CHOSEN)
+}

@@ -1,0 +1,168 @@
+//! Network namespaces without names: they live as long as a descriptor or a process in them does.
+
+use crate::error::Context;
+use crate::{Error, Links, sys};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// A network namespace, held by a descriptor: it vanishes when this is dropped and no process is left
+/// in it.
+#[derive(Debug)]
+pub struct NetNs {
+    net: OwnedFd,
+    /// The user namespace that must be entered first, where it is not the caller's own.
+    user: Option<OwnedFd>,
+}
+
+/// How this process may create namespaces and interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privilege {
+    /// It could already.
+    Granted,
+    /// It has moved to a user namespace of its own, in which it is root.
+    UserNamespace,
+}
+
+const NO_WAY: &str = "neither root nor a user namespace is to be had here. Either run as root, or let \
+     users create namespaces: `sysctl -w user.max_user_namespaces=15000`, on Debian and Ubuntu also \
+     `sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0`; \
+     in a container, start it with `--cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add NET_RAW`";
+
+fn unshare(flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    sys::check(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+fn setns(fd: BorrowedFd<'_>, kind: libc::c_int) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    sys::check(unsafe { libc::setns(fd.as_raw_fd(), kind) }).map(drop)
+}
+
+/// Makes sure that this process may create network namespaces and interfaces: as it is, or by moving
+/// it to a user namespace of its own. Call it first thing: only a process with a single thread can move.
+pub fn acquire() -> Result<Privilege, Error> {
+    if NetNs::create().is_ok() {
+        return Ok(Privilege::Granted);
+    }
+    // SAFETY: both take no pointers and cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    unshare(libc::CLONE_NEWUSER)
+        .context(|| "creating a user namespace".to_owned())
+        .map_err(|error| error.help(NO_WAY))?;
+    let write = |file: &str, text: String| {
+        fs::write(format!("/proc/self/{file}"), text).context(|| format!("writing /proc/self/{file}"))
+    };
+    // Without this the kernel refuses a group map written by an ordinary user.
+    write("setgroups", "deny".to_owned())?;
+    write("uid_map", format!("0 {user} 1"))?;
+    write("gid_map", format!("0 {group} 1"))?;
+    NetNs::create().map(|_| Privilege::UserNamespace).map_err(|error| error.help(NO_WAY))
+}
+
+impl NetNs {
+    /// Creates a namespace with nothing in it but its loopback interface, switched on.
+    pub fn create() -> Result<NetNs, Error> {
+        let what = || "creating a network namespace".to_owned();
+        let made = std::thread::scope(|scope| {
+            // On a thread of its own: `unshare` moves the thread that calls it.
+            let thread = scope.spawn(|| {
+                unshare(libc::CLONE_NEWNET).context(what).map_err(|e| e.help_if_denied(NO_WAY))?;
+                let net = File::open("/proc/thread-self/ns/net").context(what)?;
+                Links::open()?.set_up("lo")?;
+                Ok(NetNs { net: net.into(), user: None })
+            });
+            thread.join()
+        });
+        made.unwrap_or_else(|_| Err(Error::new(what(), io::Error::other("the helping thread panicked"))))
+    }
+
+    /// The calling thread's namespace.
+    pub fn current() -> Result<NetNs, Error> {
+        let net =
+            File::open("/proc/thread-self/ns/net").context(|| "opening the own namespace".to_owned())?;
+        Ok(NetNs { net: net.into(), user: None })
+    }
+
+    /// The namespace of a running process. It needs the same user, or root.
+    pub fn of_process(pid: u32) -> Result<NetNs, Error> {
+        let open = |kind: &str| {
+            let path = format!("/proc/{pid}/ns/{kind}");
+            File::open(&path).context(|| format!("opening {path}")).map_err(|error| {
+                error.help_if_denied("a process of another user: run as that user or as root")
+            })
+        };
+        let same =
+            fs::read_link(format!("/proc/{pid}/ns/user")).ok() == fs::read_link("/proc/self/ns/user").ok();
+        let user = if same { None } else { Some(open("user")?.into()) };
+        Ok(NetNs { net: open("net")?.into(), user })
+    }
+
+    pub(crate) fn raw_net(&self) -> RawFd {
+        self.net.as_raw_fd()
+    }
+
+    /// Runs something on a fresh thread inside the namespace.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| self.enter().map(|()| work()));
+            match thread.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Moves the calling thread, and threads that it starts later, into the namespace.
+    ///
+    /// Errors: a namespace that belongs to another user namespace can only be entered by a process
+    /// with a single thread; use [`NetNs::command`] for that.
+    pub fn enter(&self) -> Result<(), Error> {
+        enter(self.user.as_ref().map(OwnedFd::as_fd), self.net.as_fd())
+            .context(|| "entering a network namespace".to_owned())
+            .map_err(|error| error.help_if_denied(NO_WAY))
+    }
+
+    /// Makes `command` start inside the namespace. With `die_with_parent`, the kernel ends it (SIGTERM)
+    /// as soon as the thread that started it ends, so nothing is left behind whatever happens.
+    pub fn command(&self, command: &mut Command, die_with_parent: bool) -> Result<(), Error> {
+        let copy = |fd: &OwnedFd| fd.try_clone().context(|| "copying a descriptor".to_owned());
+        let net = copy(&self.net)?;
+        let user = self.user.as_ref().map(copy).transpose()?;
+        // SAFETY: takes no pointers and cannot fail.
+        let parent = unsafe { libc::getpid() };
+        let before_exec = move || {
+            enter(user.as_ref().map(OwnedFd::as_fd), net.as_fd())?;
+            if die_with_parent {
+                // After the moves: a change of credentials clears this setting.
+                die_with(parent)?;
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure only makes system calls (setns, prctl, getppid);
+        // it neither allocates nor takes locks.
+        unsafe { command.pre_exec(before_exec) };
+        Ok(())
+    }
+}
+
+fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> io::Result<()> {
+    if let Some(user) = user {
+        setns(user, libc::CLONE_NEWUSER)?;
+    }
+    setns(net, libc::CLONE_NEWNET)
+}
+
+/// Asks the kernel to end the calling process when the thread that started it ends.
+fn die_with(parent: libc::pid_t) -> io::Result<()> {
+    // SAFETY: this command takes one integer.
+    sys::check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong) })?;
+    // The parent may have ended before the request.
+    // SAFETY: takes no pointers and cannot fail.
+    match unsafe { libc::getppid() } {
+        now if now == parent => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+    }
+}

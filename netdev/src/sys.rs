@@ -1,0 +1,144 @@
+//! Thin safe wrappers over the system calls that more than one module needs.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Turns the C convention (-1 and errno) into a `Result`.
+pub(crate) fn check(returned: libc::c_int) -> io::Result<libc::c_int> {
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
+}
+
+/// Takes ownership of the descriptor that a system call just returned.
+pub(crate) fn owned(returned: RawFd) -> io::Result<OwnedFd> {
+    let fd = check(returned)?;
+    // SAFETY: the kernel handed out `fd` a moment ago and nobody else has seen it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Opens a socket, close-on-exec.
+pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
+    // SAFETY: `socket` takes no pointers.
+    owned(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })
+}
+
+/// A type whose every bit pattern is a value, so that the kernel may read or fill it.
+///
+/// # Safety
+/// Implement it only for integers and `repr(C)` structs of such, without references. Padding may
+/// be present: the kernel alone looks at it.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: all of them are C integers, or structs of them.
+unsafe impl Plain for libc::c_int {}
+// SAFETY: as above.
+unsafe impl Plain for libc::packet_mreq {}
+// SAFETY: as above.
+unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: as above.
+unsafe impl Plain for libc::sockaddr_ll {}
+
+/// Sets a socket option.
+pub(crate) fn set_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Result<()> {
+    // SAFETY: pointer and length describe `value`, which outlives the call; the kernel only reads.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (value as *const T).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Reads a socket option; fails where the kernel's answer is shorter than `T`.
+pub(crate) fn get_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `value`; the kernel writes at most `length` bytes.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &mut length) })?;
+    if (length as usize) < size_of::<T>() {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+    }
+    // SAFETY: `T: Plain` means that zeroes and whatever the kernel wrote are a value.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// Binds a packet socket to an interface.
+pub(crate) fn bind_packet(fd: BorrowedFd<'_>, address: &libc::sockaddr_ll) -> io::Result<()> {
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `address`, which outlives the call; the kernel only reads.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (address as *const libc::sockaddr_ll).cast(), length) })
+        .map(drop)
+}
+
+/// Runs an ioctl whose argument is an `ifreq`.
+pub(crate) fn ioctl_ifreq(
+    fd: BorrowedFd<'_>,
+    request: libc::Ioctl,
+    ifreq: &mut libc::ifreq,
+) -> io::Result<()> {
+    // SAFETY: `ifreq` is a live, exclusive struct of the type that all requests used in this crate
+    // expect; where the request follows `ifr_data`, the caller keeps that memory alive.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), request, ifreq as *mut libc::ifreq) }).map(drop)
+}
+
+/// An `ifreq` with nothing but the interface name. Errors: a name that the kernel cannot hold.
+pub(crate) fn ifreq(name: &str) -> io::Result<libc::ifreq> {
+    check_name(name)?;
+    // SAFETY: `ifreq` is a C struct of integers, arrays, pointers: zeroes are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+/// Whether the kernel can hold such an interface name.
+pub(crate) fn check_name(name: &str) -> io::Result<()> {
+    let fits = !name.is_empty()
+        && name.len() < libc::IFNAMSIZ
+        && !name.bytes().any(|b| b == 0 || b == b'/' || b.is_ascii_whitespace());
+    if fits {
+        return Ok(());
+    }
+    let why = "an interface name has 1 to 15 characters, no blanks and no slash";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+/// Index of an interface in the calling thread's network namespace.
+pub(crate) fn interface_index(name: &str) -> io::Result<i32> {
+    check_name(name)?;
+    let mut text = [0 as libc::c_char; libc::IFNAMSIZ];
+    for (to, from) in text.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: `check_name` left room for the terminating zero.
+    match unsafe { libc::if_nametoindex(text.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index as i32),
+    }
+}
+
+/// `read` without blocking: `None` when nothing waits.
+pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Option<usize>> {
+    // SAFETY: pointer and length describe `into`, which is live and exclusive.
+    let returned = unsafe { libc::read(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) };
+    if returned >= 0 {
+        return Ok(Some(returned as usize));
+    }
+    let error = io::Error::last_os_error();
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// `write`, once.
+pub(crate) fn write(fd: BorrowedFd<'_>, from: &[u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe `from`, which outlives the call; the kernel only reads.
+    let returned = unsafe { libc::write(fd.as_raw_fd(), from.as_ptr().cast(), from.len()) };
+    if returned >= 0 { Ok(returned as usize) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,299 @@
+//! Real interfaces in namespaces that vanish with the test.
+
+use p4rack_netdev::link::{self, VethEnd};
+use p4rack_netdev::netns::{self, NetNs};
+use p4rack_netdev::packet::Options;
+use p4rack_netdev::{Links, PacketSocket, Poller, Tap, clock, ethtool};
+use p4rack_wire::{MacAddr, Nanos};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Two namespaces joined by a veth pair `left` – `right`, plain pipes; `None` (and a line that says so)
+/// where namespaces are not to be had.
+fn pair() -> Option<(NetNs, NetNs)> {
+    let (Ok(a), Ok(b)) = (NetNs::create(), NetNs::create()) else {
+        eprintln!("skipped: needs root or user namespaces, get it by `unshare -rn cargo test`");
+        return None;
+    };
+    Links::add_veth(
+        VethEnd { name: "left", ns: &a, mac: Some(MacAddr([2, 0, 0, 0, 0, 1])) },
+        VethEnd { name: "right", ns: &b, mac: None },
+    )
+    .unwrap();
+    for (ns, name) in [(&a, "left"), (&b, "right")] {
+        let stayed = ns.run(|| Links::open().unwrap().make_pipe(name, 1530).unwrap()).unwrap();
+        assert!(stayed.is_empty(), "{name}: {stayed:?} stayed on");
+    }
+    Some((a, b))
+}
+
+fn open(ns: &NetNs, name: &str) -> PacketSocket {
+    ns.run(|| PacketSocket::open(name, &Options::default())).unwrap().unwrap()
+}
+
+/// Frames that arrive until there are `count` or a second has passed.
+fn collect(socket: &mut PacketSocket, count: usize) -> Vec<(Vec<u8>, Nanos)> {
+    let mut frames = Vec::new();
+    let mut poller = Poller::new();
+    poller.add(&*socket).unwrap();
+    let end = clock::now() + Nanos::from_secs(1);
+    while frames.len() < count && clock::now() < end {
+        poller.wait(Some(end)).unwrap();
+        socket.receive(|frame, at| frames.push((frame.to_vec(), at))).unwrap();
+    }
+    frames
+}
+
+fn frame(tag: Option<u16>, ether_type: u16, filler: u8, length: usize) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+    if let Some(tci) = tag {
+        frame.extend([0x81, 0]);
+        frame.extend(tci.to_be_bytes());
+    }
+    frame.extend(ether_type.to_be_bytes());
+    frame.resize(length, filler);
+    frame
+}
+
+#[test]
+fn frames_arrive_byte_for_byte_with_all_bits_of_the_tag() {
+    let Some((a, b)) = pair() else { return };
+    let (mut left, mut right) = (open(&a, "left"), open(&b, "right"));
+    // PCP 7, DEI set, VID 5; then priority only; then the longest frame of the racks; then no tag.
+    let sent = [
+        frame(Some(0xf005), 0x88b5, 1, 64),
+        frame(Some(0xa000), 0x0800, 2, 60),
+        frame(Some(0x1fff), 0x88b5, 3, 1526),
+        frame(None, 0x88b5, 4, 60),
+    ];
+    for frame in &sent {
+        left.send(&mut frame.clone());
+    }
+    left.flush();
+    let got: Vec<_> = collect(&mut right, sent.len()).into_iter().map(|(frame, _)| frame).collect();
+    assert_eq!(got, sent);
+    assert_eq!(left.stats().sent, 4);
+    assert_eq!(right.stats().received, 4);
+    // A socket does not hear itself.
+    assert_eq!(left.receive(|_, _| panic!("heard itself")).unwrap(), 0);
+}
+
+#[test]
+fn time_stamps_are_the_kernels_and_go_forward() {
+    let Some((a, b)) = pair() else { return };
+    let (mut left, mut right) = (open(&a, "left"), open(&b, "right"));
+    let before = clock::now();
+    for i in 0..100 {
+        left.send(&mut frame(None, 0x88b5, i, 60));
+    }
+    left.flush();
+    let sent = clock::now();
+    // Read much later: the stamps must be of the arrival, not of the reading.
+    std::thread::sleep(Duration::from_millis(30));
+    let frames = collect(&mut right, 100);
+    assert_eq!(frames.len(), 100);
+    let slack = Nanos::from_millis(10);
+    assert!(frames.windows(2).all(|w| w[0].1.0 <= w[1].1.0 + 20_000), "stamps go back");
+    assert!(frames[0].1 + Nanos::from_micros(100) >= before, "{} < {before}", frames[0].1);
+    assert!(frames[99].1 < sent + slack, "stamped when read");
+}
+
+#[test]
+fn kernel_drops_are_counted() {
+    let Some((a, b)) = pair() else { return };
+    let mut left = open(&a, "left");
+    let small = Options { receive_buffer_bytes: 4096, ..Options::default() };
+    let mut right = b.run(|| PacketSocket::open("right", &small)).unwrap().unwrap();
+    for _ in 0..200 {
+        left.send(&mut frame(None, 0x88b5, 0, 1000));
+    }
+    left.flush();
+    std::thread::sleep(Duration::from_millis(50));
+    let got = collect(&mut right, 200).len() as u64;
+    assert!(got < 200);
+    assert_eq!(right.stats().kernel_drops, 200 - got);
+    assert_eq!(right.stats().kernel_drops, 200 - got, "a second look adds nothing");
+}
+
+#[test]
+fn frames_beyond_the_mtu_are_refused_and_counted_and_the_others_pass() {
+    let Some((a, b)) = pair() else { return };
+    let (mut left, mut right) = (open(&a, "left"), open(&b, "right"));
+    for length in [60, 1700, 61] {
+        left.send(&mut frame(None, 0x88b5, 0, length));
+    }
+    left.flush();
+    let got: Vec<_> = collect(&mut right, 2).iter().map(|(frame, _)| frame.len()).collect();
+    assert_eq!(got, [60, 61]);
+    assert_eq!((left.stats().sent, left.stats().send_refused), (2, 1));
+}
+
+#[test]
+fn an_interface_can_be_taken_once() {
+    let Some((a, _b)) = pair() else { return };
+    let first = open(&a, "left");
+    let second = a.run(|| PacketSocket::open("left", &Options::default())).unwrap().unwrap_err();
+    assert!(second.to_string().contains("another p4rack"), "{second}");
+    drop(first);
+    open(&a, "left");
+    let unknown = a.run(|| PacketSocket::open("nothere", &Options::default())).unwrap().unwrap_err();
+    assert!(unknown.to_string().contains("`nothere`"), "{unknown}");
+}
+
+#[test]
+fn offloads_are_off_even_when_they_were_on() {
+    let Some((a, b)) = pair() else { return };
+    // A second pair, untouched: a veth starts with offloads on, so the check can fail.
+    Links::add_veth(VethEnd { name: "l2", ns: &a, mac: None }, VethEnd { name: "r2", ns: &b, mac: None })
+        .unwrap();
+    a.run(|| {
+        assert!(!ethtool::offloads_on("l2").unwrap().is_empty());
+        assert!(ethtool::offloads_off("l2").unwrap().is_empty());
+        assert!(ethtool::offloads_on("l2").unwrap().is_empty());
+        assert!(ethtool::offloads_off("nothere").is_err());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_checksum_left_to_the_hardware_is_finished() {
+    let Some((a, b)) = pair() else { return };
+    // The sending kernel believes that its veth computes checksums.
+    Links::add_veth(VethEnd { name: "l2", ns: &a, mac: None }, VethEnd { name: "r2", ns: &b, mac: None })
+        .unwrap();
+    let to = Ipv4Addr::new(10, 1, 0, 2);
+    a.run(|| {
+        let mut links = Links::open().unwrap();
+        links.set_up("l2").unwrap();
+        links.add_address("l2", Ipv4Addr::new(10, 1, 0, 1), 24).unwrap();
+        links.add_neighbour("l2", to, MacAddr([2, 0, 0, 0, 0, 9])).unwrap();
+    })
+    .unwrap();
+    b.run(|| Links::open().unwrap().set_up("r2").unwrap()).unwrap();
+    let mut right = open(&b, "r2");
+    a.run(|| UdpSocket::bind("10.1.0.1:7").unwrap().send_to(b"abcd", (to, 9)).unwrap()).unwrap();
+    let mut udp = Vec::new();
+    while udp.is_empty() {
+        let frames = collect(&mut right, 1);
+        assert!(!frames.is_empty(), "no UDP frame came");
+        udp.extend(frames.into_iter().map(|(f, _)| f).filter(|f| f[12..14] == [8, 0] && f[23] == 17));
+    }
+    let mut again = udp[0].clone();
+    assert!(p4rack_netdev::checksum::finish(&mut again));
+    assert_eq!(again, udp[0]);
+    assert!(right.stats().checksums_finished >= 1);
+}
+
+#[test]
+fn tap_carries_the_systems_frames_both_ways() {
+    let Some((a, _b)) = pair() else { return };
+    let mac = MacAddr([2, 0, 0, 0, 0, 7]);
+    let (ip, other) = (Ipv4Addr::new(10, 2, 0, 1), Ipv4Addr::new(10, 2, 0, 2));
+    a.run(|| {
+        let tap = Tap::create("app0").unwrap();
+        assert!(Tap::create("app0").unwrap_err().to_string().contains("--tap"));
+        let mut links = Links::open().unwrap();
+        link::set_sysctl("ipv6/conf/app0/disable_ipv6", "1").ok();
+        links.set_mac("app0", mac).unwrap();
+        links.set_up("app0").unwrap();
+        links.add_address("app0", ip, 24).unwrap();
+        links.add_neighbour("app0", other, MacAddr([2, 0, 0, 0, 0, 8])).unwrap();
+        let info = links.get("app0").unwrap();
+        assert_eq!((info.mac, info.mtu, info.up), (mac, 1500, true));
+
+        let socket = UdpSocket::bind((ip, 7)).unwrap();
+        socket.send_to(b"there", (other, 7)).unwrap();
+        let mut buffer = [0; 2048];
+        let mut poller = Poller::new();
+        poller.add(&tap).unwrap();
+        poller.wait(Some(clock::now() + Nanos::from_secs(1))).unwrap();
+        let length = tap.receive(&mut buffer).unwrap().unwrap();
+        let frame = &mut buffer[..length];
+        assert_eq!(&frame[..12], &[2, 0, 0, 0, 0, 8, 2, 0, 0, 0, 0, 7]);
+        assert!(frame.ends_with(b"there"));
+        assert!(tap.receive(&mut [0; 64]).unwrap().is_none());
+
+        // Back: the same datagram with both addresses exchanged (checksums do not change).
+        let (to, from) = frame[..12].split_at_mut(6);
+        to.swap_with_slice(from);
+        let (from, to) = frame[26..34].split_at_mut(4);
+        from.swap_with_slice(to);
+        tap.send(frame).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let mut answer = [0; 16];
+        assert_eq!(socket.recv(&mut answer).unwrap(), 5);
+        drop((tap, poller));
+        assert!(!links.exists("app0"), "the interface outlived its TAP");
+    })
+    .unwrap();
+}
+
+#[test]
+fn congestion_control_says_what_is_in_force() {
+    let Some((a, _b)) = pair() else { return };
+    a.run(|| {
+        let available = link::sysctl("ipv4/tcp_available_congestion_control").unwrap();
+        let first = available.split(' ').next().unwrap();
+        assert_eq!(link::set_congestion_control(first).unwrap(), first);
+        assert_eq!(link::set_congestion_control("nonsense").unwrap(), first);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_process_enters_a_namespace_and_another_finds_it_there() {
+    let Some((a, b)) = pair() else { return };
+    let mut command = Command::new("sleep");
+    command.arg("20").stdin(Stdio::null());
+    a.command(&mut command, true).unwrap();
+    let mut child = command.spawn().unwrap();
+    let found = NetNs::of_process(child.id()).unwrap();
+    assert!(found.run(|| Links::open().unwrap().exists("left")).unwrap());
+    assert!(!found.run(|| Links::open().unwrap().exists("right")).unwrap());
+
+    // With the last process and descriptor gone the namespace goes, and with it both veth ends.
+    drop((a, found, command));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut links = Links::open_in(&b).unwrap();
+    let gone = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !links.exists("right")
+    });
+    assert!(gone, "the namespace outlived its processes");
+}
+
+#[test]
+fn a_child_ends_with_the_thread_that_started_it() {
+    let Some((a, _b)) = pair() else { return };
+    let mut child = std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                let mut command = Command::new("sleep");
+                command.arg("20");
+                a.command(&mut command, true).unwrap();
+                command.spawn().unwrap()
+            })
+            .join()
+            .unwrap()
+    });
+    let ended = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        child.try_wait().unwrap().is_some()
+    });
+    if !ended {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(ended, "the child outlived its parent");
+}
+
+#[test]
+fn rights_are_there_or_the_error_says_what_to_do() {
+    // The test harness has threads, so an ordinary user cannot move to a user namespace here.
+    match netns::acquire() {
+        Ok(privilege) => assert_eq!(privilege, netns::Privilege::Granted),
+        Err(error) => assert!(error.to_string().contains("as root"), "{error}"),
+    }
+}
