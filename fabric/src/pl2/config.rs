@@ -1,0 +1,170 @@
+//! What a PL2 endpoint is told about its rack.
+
+use p4rack_wire::ethernet::overhead;
+use p4rack_wire::{EtherType, MacAddr, Nanos, pl2};
+use std::fmt;
+
+/// How data gets its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// Plain L2: the same queues and pacing, nothing reserved, nothing tagged.
+    Off,
+    /// PL2 as in the paper: grants carry slots, data frames decrement.
+    Counter,
+    /// PL2 with ports' registers holding the time at which they are next free: grants carry time.
+    Clock,
+}
+
+/// A host that speaks PL2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address.
+    pub mac: MacAddr,
+    /// Slot of the port it hangs on: wire time of a full frame at that port's rate.
+    pub slot: Nanos,
+}
+
+/// Parameters of an [`Endpoint`](super::Endpoint). [`Config::new`] fills in defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// This host's address.
+    pub mac: MacAddr,
+    /// Scheme, the same on the whole rack.
+    pub scheme: Scheme,
+    /// EtherType of control frames and shim.
+    pub ether_type: EtherType,
+    /// VLAN of scheduled data and control frames.
+    pub vid: u16,
+    /// K: most frames a burst, so most slots a reservation.
+    pub k: u8,
+    /// t: below it a burst goes unsolicited, above it an unsolicited burst is sent again. 0: never unsolicited.
+    pub t_slots: u32,
+    /// Data carries a sequence number, by which receivers remove duplicates and count losses.
+    pub shim: bool,
+    /// Rate at which the NIC sends, bit/s; 0 sends without pacing.
+    pub rate_bps: u64,
+    /// Slot of this host's own port.
+    pub slot: Nanos,
+    /// Unit of the times in a grant (clock mode): the switch's clock tick.
+    pub time_unit: Nanos,
+    /// The other hosts that speak PL2; frames to anybody else are best effort.
+    pub peers: Vec<Peer>,
+    /// Reservations in flight a destination: asked for and the burst not sent yet. At least 1.
+    pub in_flight: usize,
+    /// How long a grant's wait counts as recent (§4.4, condition ii). `None`: twice the RSV→GRT delay.
+    pub fresh: Option<Nanos>,
+    /// Frames waiting for a destination; further ones are dropped.
+    pub queue_limit_frames: usize,
+    /// Frames waiting for all destinations together.
+    pub total_limit_frames: usize,
+    /// Best-effort frames waiting (with [`Scheme::Off`] the two limits above hold for known peers).
+    pub best_effort_limit_frames: usize,
+    /// Received frames waiting for the application side.
+    pub app_limit_frames: usize,
+    /// Largest payload of an application's frame; 14 bytes of header come on top.
+    pub mtu: usize,
+    /// An RSV without grant is sent again after the measured delay's mean and four deviations, but
+    /// not sooner than this; doubled at each retry.
+    pub grt_timeout_min: Nanos,
+    /// Longest time between two RSVs for the same burst.
+    pub grt_timeout_max: Nanos,
+    /// A grant that asks to wait longer is not believed.
+    pub wait_max: Nanos,
+    /// Counter mode: slots that will not be used are given back by an RSV of its own when none with
+    /// data has gone to that destination for this long.
+    pub release_after: Nanos,
+    /// How far a late driver may catch up: a frame that leaves late by less delays none behind it.
+    pub catch_up: Nanos,
+    /// Window over which the smallest RSV→GRT delay is taken.
+    pub delay_window: Nanos,
+}
+
+/// Why a [`Config`] can't work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong with it and what to do.
+    pub problem: &'static str,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PL2 {}: {}", self.field, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Defaults for a host on a link of `rate_bps` (0: 1 Gb/s is assumed for the slot): the paper's
+    /// K = 4 and t = 15, one reservation in flight, the shim on, no peers yet.
+    pub fn new(mac: MacAddr, scheme: Scheme, rate_bps: u64) -> Self {
+        let rate = if rate_bps == 0 { 1_000_000_000 } else { rate_bps };
+        let slot = Nanos::on_wire(full_frame_wire_bytes(true), rate);
+        Config {
+            mac,
+            scheme,
+            ether_type: EtherType::PL2_DEFAULT,
+            vid: 2,
+            k: 4,
+            t_slots: 15,
+            shim: true,
+            rate_bps,
+            slot,
+            time_unit: Nanos(1),
+            peers: Vec::new(),
+            in_flight: 1,
+            fresh: None,
+            queue_limit_frames: 256,
+            total_limit_frames: 2048,
+            best_effort_limit_frames: 256,
+            app_limit_frames: 4096,
+            mtu: overhead::MTU as usize,
+            grt_timeout_min: Nanos::from_millis(2),
+            grt_timeout_max: Nanos::from_millis(100),
+            wait_max: Nanos::from_secs(1),
+            release_after: Nanos::from_millis(1),
+            catch_up: slot,
+            delay_window: Nanos::from_secs(1),
+        }
+    }
+
+    /// Checks what types can't. [`Endpoint::new`](super::Endpoint::new) runs with a bad one too, on
+    /// the nearest value that works.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let fail = |field, problem| Err(ConfigError { field, problem });
+        if self.k == 0 {
+            return fail("k", "is 0; a burst has at least one frame");
+        }
+        if self.in_flight == 0 {
+            return fail("in_flight", "is 0; at least one reservation must be allowed");
+        }
+        if self.vid == 0 || self.vid > 4094 {
+            return fail("vid", "is not a VLAN number; use 1 to 4094");
+        }
+        if self.mac.is_group() {
+            return fail("mac", "is a group address; a host needs one of its own");
+        }
+        if self.time_unit == Nanos::ZERO || self.slot == Nanos::ZERO {
+            return fail("slot", "slot and time_unit must be longer than 0 ns");
+        }
+        if self.peers.iter().any(|peer| peer.mac.is_group() || peer.slot == Nanos::ZERO) {
+            return fail("peers", "a peer has a group address or a slot of 0 ns");
+        }
+        if self.queue_limit_frames < usize::from(self.k) {
+            return fail("queue_limit_frames", "is below K; a full burst must fit");
+        }
+        if self.mtu > 9000 {
+            return fail("mtu", "is over 9000 bytes");
+        }
+        Ok(())
+    }
+}
+
+/// Wire bytes of a full PL2 data frame: 1500 bytes of payload, Ethernet header, VLAN tag, shim if
+/// on, FCS, preamble and gap. A slot is the time they take.
+pub const fn full_frame_wire_bytes(shim: bool) -> u64 {
+    let shim_bytes = if shim { pl2::Shim::BYTES as u64 } else { 0 };
+    overhead::wire_bytes(overhead::MTU + 14 + 4 + shim_bytes)
+}

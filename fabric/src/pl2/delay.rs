@@ -1,0 +1,196 @@
+//! A delay that is measured over and over: its minimum over a sliding window, its mean and
+//! deviation, and a histogram of all of it.
+
+use p4rack_wire::Nanos;
+
+const PARTS: usize = 8;
+const SUB_BITS: u32 = 3;
+const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
+
+/// Tracks one delay in constant space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delay {
+    part: Nanos,
+    /// Minimum of each part of the window; `epoch` numbers the part that `minima[epoch % PARTS]` is.
+    minima: [Nanos; PARTS],
+    epoch: u64,
+    last: Nanos,
+    mean: Nanos,
+    deviation: Nanos,
+    max: Nanos,
+    samples: u64,
+    buckets: Box<[u64; BUCKETS]>,
+}
+
+impl Delay {
+    /// A tracker whose minimum looks back over `window`, in steps of an eighth.
+    pub fn new(window: Nanos) -> Self {
+        Delay {
+            part: Nanos((window.0 / PARTS as u64).max(1)),
+            minima: [Nanos::MAX; PARTS],
+            epoch: 0,
+            last: Nanos::ZERO,
+            mean: Nanos::ZERO,
+            deviation: Nanos::ZERO,
+            max: Nanos::ZERO,
+            samples: 0,
+            buckets: Box::new([0; BUCKETS]),
+        }
+    }
+
+    /// Takes a sample measured at `now`.
+    pub fn record(&mut self, delay: Nanos, now: Nanos) {
+        self.roll(now);
+        let slot = &mut self.minima[(self.epoch % PARTS as u64) as usize];
+        *slot = delay.min(*slot);
+        if self.samples == 0 {
+            (self.mean, self.deviation) = (delay, Nanos(delay.0 / 2));
+        } else {
+            // As RFC 6298 does for round-trip times: gains of 1/8 and 1/4.
+            let error = delay.0.abs_diff(self.mean.0);
+            self.deviation = Nanos(blend(self.deviation.0, error, 4));
+            self.mean = Nanos(blend(self.mean.0, delay.0, 8));
+        }
+        self.last = delay;
+        self.max = self.max.max(delay);
+        self.samples += 1;
+        self.buckets[bucket_of(delay.0)] += 1;
+    }
+
+    fn roll(&mut self, now: Nanos) {
+        let epoch = now.0 / self.part.0;
+        if epoch <= self.epoch {
+            return;
+        }
+        for stale in 0..(epoch - self.epoch).min(PARTS as u64) {
+            self.minima[((epoch - stale) % PARTS as u64) as usize] = Nanos::MAX;
+        }
+        self.epoch = epoch;
+    }
+
+    /// Smallest sample of the window; when the window holds none, the last sample; `None` before the first.
+    pub fn min(&self) -> Option<Nanos> {
+        let min = self.minima.into_iter().min().filter(|min| *min != Nanos::MAX);
+        min.or((self.samples > 0).then_some(self.last))
+    }
+
+    /// The last sample.
+    pub fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// Smoothed mean.
+    pub fn mean(&self) -> Nanos {
+        self.mean
+    }
+
+    /// Largest sample ever.
+    pub fn max(&self) -> Nanos {
+        self.max
+    }
+
+    /// How many samples there were.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Smoothed mean and four deviations: a timeout that rarely fires for nothing.
+    pub fn bound(&self) -> Nanos {
+        self.mean.saturating_add(Nanos(self.deviation.0.saturating_mul(4)))
+    }
+
+    /// The value that `per_mille` of all samples don't exceed, to an eighth of itself.
+    pub fn percentile(&self, per_mille: u64) -> Nanos {
+        let rank = (u128::from(self.samples) * u128::from(per_mille)).div_ceil(1000) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= rank && *count > 0 {
+                return Nanos(top_of(bucket)).min(self.max);
+            }
+        }
+        self.max
+    }
+}
+
+fn blend(old: u64, sample: u64, weight: u64) -> u64 {
+    if sample >= old { old + (sample - old) / weight } else { old - (old - sample) / weight }
+}
+
+/// Eight buckets an octave; values under eight have their own.
+fn bucket_of(value: u64) -> usize {
+    if value < 1 << SUB_BITS {
+        return value as usize;
+    }
+    let shift = 63 - value.leading_zeros() - SUB_BITS;
+    (((shift + 1) as usize) << SUB_BITS) + ((value >> shift) as usize & ((1 << SUB_BITS) - 1))
+}
+
+/// Largest value of a bucket.
+fn top_of(bucket: usize) -> u64 {
+    let (octave, part) = (bucket >> SUB_BITS, (bucket & ((1 << SUB_BITS) - 1)) as u64);
+    if octave == 0 {
+        return part;
+    }
+    let shift = octave as u32 - 1;
+    let base = ((1 << SUB_BITS) + part) << shift;
+    base + ((1u64 << shift) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn minimum_forgets_what_left_the_window() {
+        let mut delay = Delay::new(Nanos(8_000));
+        assert_eq!(delay.min(), None);
+        delay.record(Nanos(50), Nanos(0));
+        delay.record(Nanos(90), Nanos(4_000));
+        assert_eq!(delay.min(), Some(Nanos(50)));
+        delay.record(Nanos(80), Nanos(8_500));
+        assert_eq!(delay.min(), Some(Nanos(80)), "the 50 is more than a window old");
+        delay.record(Nanos(100), Nanos(1_000_000));
+        assert_eq!(delay.min(), Some(Nanos(100)));
+    }
+
+    #[test]
+    fn a_time_that_goes_backwards_changes_nothing_but_the_sample() {
+        let mut delay = Delay::new(Nanos(800));
+        delay.record(Nanos(10), Nanos(1_000));
+        delay.record(Nanos(5), Nanos(10));
+        assert_eq!(delay.min(), Some(Nanos(5)));
+    }
+
+    #[test]
+    fn percentiles_of_a_ramp() {
+        let mut delay = Delay::new(Nanos::from_secs(1));
+        for n in 1..=1000u64 {
+            delay.record(Nanos(n * 1000), Nanos(n));
+        }
+        for (per_mille, exact) in [(500, 500_000u64), (990, 990_000), (999, 999_000), (1000, 1_000_000)] {
+            let got = delay.percentile(per_mille).0;
+            assert!(got >= exact && got <= exact + exact / 8, "{per_mille}: {got} for {exact}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_lies_in_its_bucket(value: u64) {
+            let bucket = bucket_of(value);
+            prop_assert!(bucket < BUCKETS);
+            prop_assert!(top_of(bucket) >= value);
+            prop_assert!(bucket == 0 || top_of(bucket - 1) < value);
+        }
+
+        #[test]
+        fn no_sample_overflows(samples in proptest::collection::vec((any::<u64>(), any::<u64>()), 0..50)) {
+            let mut delay = Delay::new(Nanos(1_000));
+            for (value, now) in samples {
+                delay.record(Nanos(value), Nanos(now));
+                let _ = (delay.bound(), delay.percentile(999), delay.min());
+            }
+        }
+    }
+}

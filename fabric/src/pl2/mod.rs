@@ -1,0 +1,11 @@
+//! PL2: predictable low latency in a rack by timeslot reservation (paper §4).
+
+mod config;
+mod delay;
+mod endpoint;
+mod stats;
+
+pub use config::{Config, ConfigError, Peer, Scheme, full_frame_wire_bytes};
+pub use delay::Delay;
+pub use endpoint::Endpoint;
+pub use stats::{Counters, Reason, Stats};
