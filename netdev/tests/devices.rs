@@ -1,5 +1,7 @@
 //! Real interfaces in namespaces that vanish with the test.
 
+#![allow(clippy::unwrap_used)]
+
 use p4rack_netdev::link::{self, VethEnd};
 use p4rack_netdev::netns::{self, NetNs};
 use p4rack_netdev::packet::Options;
