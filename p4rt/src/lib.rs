@@ -51,3 +51,9 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 
 /// Version of the P4Runtime standard that the messages are of.
 pub const API_VERSION: &str = "1.4.1";
+
+pub mod bytes;
+pub mod entity;
+pub mod errors;
+pub mod schema;
+pub mod text;

@@ -1,0 +1,146 @@
+//! Text format of messages: `*.p4info.txtpb` and entries as a text-format `WriteRequest`.
+
+use crate::FILE_DESCRIPTOR_SET;
+use crate::p4::{config::v1::P4Info, v1::WriteRequest};
+use prost_reflect::text_format::FormatOptions;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use std::sync::OnceLock;
+use thiserror::Error;
+
+/// Why a text is not the message it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{line}:{column}: {problem}\n  {text}\n  {marker}^")]
+pub struct TextError {
+    /// From 1; the last line when the text ends too early.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub problem: String,
+    /// That line.
+    pub text: String,
+    marker: String,
+}
+
+/// A message with a text form.
+pub trait TextMessage: prost::Message + Default {
+    /// Full name in its package.
+    const NAME: &'static str;
+}
+
+impl TextMessage for P4Info {
+    const NAME: &'static str = "p4.config.v1.P4Info";
+}
+
+impl TextMessage for WriteRequest {
+    const NAME: &'static str = "p4.v1.WriteRequest";
+}
+
+/// All descriptors of this crate.
+pub fn pool() -> &'static DescriptorPool {
+    static POOL: OnceLock<DescriptorPool> = OnceLock::new();
+    POOL.get_or_init(|| {
+        DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("made by the compiler of these very files")
+    })
+}
+
+fn descriptor<M: TextMessage>() -> MessageDescriptor {
+    pool().get_message_by_name(M::NAME).expect("the implementations name messages of these files")
+}
+
+/// A message as text, one field a line.
+pub fn print<M: TextMessage>(message: &M) -> String {
+    let mut dynamic = DynamicMessage::new(descriptor::<M>());
+    dynamic.transcode_from(message).expect("same message, same encoding");
+    let options = FormatOptions::new().pretty(true).print_message_fields_in_index_order(true);
+    let mut text = dynamic.to_text_format_with_options(&options);
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// The message that a text describes.
+pub fn parse<M: TextMessage>(text: &str) -> Result<M, TextError> {
+    let dynamic = DynamicMessage::parse_text_format(descriptor::<M>(), text).map_err(|error| {
+        let offset = offset_in(&format!("{error:?}")).unwrap_or(text.len()).min(text.len());
+        error_at(text, offset, error.to_string())
+    })?;
+    dynamic.transcode_to().map_err(|error| error_at(text, 0, error.to_string()))
+}
+
+/// The parser tells positions only in its debug form: the last `span: A..B` there.
+fn offset_in(debug: &str) -> Option<usize> {
+    let digits = debug.rsplit_once("span: ")?.1;
+    digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn error_at(text: &str, offset: usize, problem: String) -> TextError {
+    let before = text.get(..offset).unwrap_or(text).trim_end_matches(['\n', '\r']);
+    let before = if offset < text.len() { text.get(..offset).unwrap_or(before) } else { before };
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let column = before[line_start..].chars().count() + 1;
+    let line_text = text[line_start..].lines().next().unwrap_or_default();
+    TextError {
+        line: before.matches('\n').count() + 1,
+        column,
+        problem,
+        text: line_text.replace('\t', " "),
+        marker: " ".repeat(column - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::p4::v1::{self, entity, update};
+
+    #[test]
+    fn a_request_survives_print_and_parse() {
+        let entry = v1::TableEntry {
+            table_id: 0x0200_0001,
+            r#match: vec![v1::FieldMatch {
+                field_id: 1,
+                field_match_type: Some(v1::field_match::FieldMatchType::Exact(v1::field_match::Exact {
+                    value: vec![0, b'"', 0xff],
+                })),
+            }],
+            ..Default::default()
+        };
+        let request = WriteRequest {
+            device_id: 1,
+            updates: vec![v1::Update {
+                r#type: update::Type::Insert as i32,
+                entity: Some(v1::Entity { entity: Some(entity::Entity::TableEntry(entry)) }),
+            }],
+            ..Default::default()
+        };
+        let text = print(&request);
+        assert!(text.contains("table_id: 33554433"), "{text}");
+        assert_eq!(parse::<WriteRequest>(&text), Ok(request));
+    }
+
+    #[test]
+    fn comments_and_hexadecimal_are_read() {
+        let request: WriteRequest = parse("# entries\ndevice_id: 0x2a").unwrap();
+        assert_eq!(request.device_id, 42);
+    }
+
+    #[test]
+    fn an_error_names_line_and_column() {
+        let error = parse::<P4Info>("tables {\n  preamble { nam: \"t\" }\n}\n").unwrap_err();
+        assert_eq!((error.line, error.column), (2, 14));
+        assert_eq!(
+            error.to_string(),
+            "2:14: field 'nam' not found for message 'p4.config.v1.Preamble'\n    preamble { nam: \"t\" }\n               ^"
+        );
+    }
+
+    #[test]
+    fn an_early_end_is_reported_at_the_end() {
+        let error = parse::<P4Info>("tables {\n  preamble {\n").unwrap_err();
+        assert_eq!(error.line, 2, "{error}");
+        let error = parse::<P4Info>("tables { match_fields { id: 99999999999999 } }").unwrap_err();
+        assert_eq!((error.line, error.column), (1, 29), "{error}");
+    }
+}
