@@ -1,1 +1,6 @@
-//! placeholder
+//! Drivers that give the protocols' state machines real packets.
+
+pub mod agent;
+mod report;
+
+pub use agent::{Agent, AgentConfig, AgentError};

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 
 /// Attribute of a veth's own data: the other end.
 const VETH_INFO_PEER: u16 = 1;
@@ -216,8 +217,17 @@ impl Links {
     /// Makes an interface a plain pipe for frames that this process alone drives: no offloads, no ARP
     /// and no IPv6 by the system, an MTU of at least `mtu`, switched on. Returns the offloads that
     /// could not be switched off. Works on the calling thread's namespace, which must be this one's.
+    ///
+    /// Errors: the interface has an IPv4 address, so the system itself uses it.
     pub fn make_pipe(&mut self, name: &str, mtu: u32) -> Result<Vec<&'static str>, Error> {
         let info = self.get(name)?;
+        if let Some(address) = ipv4_of(name) {
+            let source = io::Error::new(io::ErrorKind::AddrInUse, format!("it has the address {address}"));
+            return Err(Error::new(format!("taking interface `{name}`"), source).help(format!(
+                "the system would no longer be reached over it. Name another interface, or take the \
+                 address away: `ip address flush dev {name}`"
+            )));
+        }
         if info.mtu < mtu {
             self.set_mtu(name, mtu).map_err(|error| {
                 error.help(format!("frames of {mtu} bytes after the Ethernet header must pass this link"))
@@ -256,6 +266,18 @@ fn parse_link(answer: &[u8]) -> Option<LinkInfo> {
         }
     }
     Some(info)
+}
+
+/// The first IPv4 address of an interface in the calling thread's namespace.
+pub fn ipv4_of(name: &str) -> Option<Ipv4Addr> {
+    let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
+    let mut request = sys::ifreq(name).ok()?;
+    sys::ioctl_ifreq(socket.as_fd(), libc::SIOCGIFADDR as libc::Ioctl, &mut request).ok()?;
+    // SAFETY: this request fills the union with a socket address, and every bit pattern is one.
+    let address = unsafe { request.ifr_ifru.ifru_addr };
+    // An Internet address holds the port first, then the four bytes.
+    let bytes = [2, 3, 4, 5].map(|i: usize| address.sa_data[i] as u8);
+    (i32::from(address.sa_family) == libc::AF_INET).then(|| Ipv4Addr::from(bytes))
 }
 
 /// Writes a setting under `/proc/sys/net` of the calling thread's namespace, e.g. `ipv4/ip_forward`.

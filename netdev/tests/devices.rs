@@ -159,6 +159,20 @@ fn offloads_are_off_even_when_they_were_on() {
 }
 
 #[test]
+fn an_interface_that_the_system_uses_is_not_taken() {
+    let Some((a, _b)) = pair() else { return };
+    a.run(|| {
+        let mut links = Links::open().unwrap();
+        assert_eq!(link::ipv4_of("left"), None);
+        links.add_address("left", Ipv4Addr::new(10, 3, 2, 1), 24).unwrap();
+        assert_eq!(link::ipv4_of("left"), Some(Ipv4Addr::new(10, 3, 2, 1)));
+        let refused = links.make_pipe("left", 1530).unwrap_err().to_string();
+        assert!(refused.contains("10.3.2.1") && refused.contains("address flush"), "{refused}");
+    })
+    .unwrap();
+}
+
+#[test]
 fn a_checksum_left_to_the_hardware_is_finished() {
     let Some((a, b)) = pair() else { return };
     // The sending kernel believes that its veth computes checksums.

@@ -1,12 +1,121 @@
 //! `p4rack host`.
 
+use p4rack_codegen::rack::{Host, Rack, Scheme};
+use p4rack_fabric::pl2;
+use p4rack_hosts::{Agent, AgentConfig};
+use p4rack_netdev::{clock, signal::Signals};
+use p4rack_wire::Nanos;
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack host`.
 #[derive(clap::Args, Debug)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Run the agent of one host: a TAP interface for applications on this side, the rack on the other
+    ///
+    /// Prints a line "ready …" when applications can use the TAP. Ends on SIGTERM or SIGINT.
+    Run(RunArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct RunArgs {
+    /// Rack description
+    rack: PathBuf,
+    /// Name of the host in the description
+    #[arg(long)]
+    name: String,
+    /// Interface towards the switch; the agent takes it for itself (offloads and ARP off)
+    #[arg(long, default_value = "eth0")]
+    interface: String,
+    /// Name of the TAP interface to create
+    #[arg(long, default_value = "app0")]
+    tap: String,
+    /// l2, pl2-counter or pl2-clock [default: what the description asks for]
+    #[arg(long)]
+    scheme: Option<Scheme>,
+    /// Write statistics as JSON to this file at the end and on SIGUSR1
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
+}
 
 /// Runs it.
-pub fn run(_args: Args) -> ExitCode {
-    ExitCode::from(3)
+pub fn run(args: Args) -> ExitCode {
+    let Command::Run(args) = args.command;
+    match agent(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn agent(args: RunArgs) -> Result<(), String> {
+    let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
+    let host = rack.host(&args.name).ok_or_else(|| {
+        let names: Vec<_> = rack.hosts.iter().map(|host| host.name.as_str()).collect();
+        format!("{}: no host is called `{}`; there are {}", args.rack.display(), args.name, names.join(", "))
+    })?;
+    let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
+    let others = || rack.hosts.iter().filter(|other| other.name != host.name);
+    let config = AgentConfig {
+        name: args.name,
+        interface: args.interface,
+        tap: args.tap,
+        address: (host.ip, host.prefix),
+        neighbours: others().map(|other| (other.ip, other.mac)).collect(),
+        endpoint: endpoint(&rack, host, scheme)?,
+        seed: clock::wall_ns() ^ host.mac.0.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte)),
+        stats_file: args.stats,
+    };
+    let signals = Signals::take().map_err(|error| error.to_string())?;
+    let ready = format!("ready {} {} on {} scheme {scheme}", config.name, config.tap, config.interface);
+    let agent = Agent::start(config, signals).map_err(|error| error.to_string())?;
+    // Whoever waits for the line may have gone.
+    let _ = writeln!(std::io::stdout(), "{ready}");
+    agent.run().map_err(|error| error.to_string())
+}
+
+/// The endpoint's parameters, from the description.
+fn endpoint(rack: &Rack, host: &Host, scheme: Scheme) -> Result<pl2::Config, String> {
+    let mode = match scheme {
+        Scheme::L2 => pl2::Scheme::Off,
+        Scheme::Pl2Counter => pl2::Scheme::Counter,
+        Scheme::Pl2Clock => pl2::Scheme::Clock,
+    };
+    let mut config = pl2::Config::new(host.mac, mode, host.rate_bps);
+    config.slot = host.slot;
+    config.catch_up = host.slot;
+    config.time_unit = Nanos(rack.switch.time_unit_ns);
+    config.peers = rack
+        .hosts
+        .iter()
+        .filter(|other| other.mac != host.mac)
+        .map(|other| pl2::Peer { mac: other.mac, slot: other.slot })
+        .collect();
+    match &rack.pl2 {
+        Some(pl2) => {
+            config.ether_type = pl2.ether_type;
+            config.vid = pl2.vid;
+            config.k = pl2.k;
+            config.t_slots = pl2.t_slots;
+            config.shim = pl2.shim;
+            config.in_flight = pl2.reservations_in_flight as usize;
+            config.fresh = pl2.fresh;
+        }
+        None if scheme != Scheme::L2 => {
+            return Err(format!(
+                "scheme {scheme} needs PL2's parameters: add a [pl2] section to the description"
+            ));
+        }
+        None => {}
+    }
+    Ok(config)
 }

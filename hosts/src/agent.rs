@@ -1,0 +1,232 @@
+//! The agent of one host: between a TAP interface, which applications use, and the link to the rack.
+//!
+//! ```text
+//! applications ─ TCP/UDP/raw ─ TAP ─▶ ┌──────────┐ ─▶ raw socket ─ link ─ switch
+//!                                  ◀─ │ Endpoint │ ◀─
+//!                                     └──────────┘
+//! ```
+//!
+//! One thread. All queues are the endpoint's, bounded there; the agent holds nothing but one batch.
+//! What the kernel drops because the agent was not quick enough is counted by the kernel and reported.
+
+use crate::report;
+use p4rack_fabric::pl2::{self, Delay, Endpoint};
+use p4rack_netdev::sched::{self, Granted};
+use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_netdev::{Links, PacketSocket, Poller, Tap, clock, link, packet};
+use p4rack_wire::{MacAddr, Nanos};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+/// Frames taken from the TAP before the link is looked at again.
+const TAP_BATCH: usize = 32;
+/// What a link carries after the Ethernet header beyond the applications' MTU: tag, shim, and room.
+const LINK_ROOM: u32 = 4 + 8 + 18;
+/// Priority among real-time threads: above the switch's none, below the kernel's own.
+const FIFO_PRIORITY: i32 = 20;
+
+/// What an agent is told.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// The host's name, for reports.
+    pub name: String,
+    /// Interface towards the rack; the agent takes it for itself.
+    pub interface: String,
+    /// Name of the TAP interface to create.
+    pub tap: String,
+    /// The host's address and prefix length, given to the TAP.
+    pub address: (Ipv4Addr, u8),
+    /// The other hosts, so that nobody asks for their MAC addresses.
+    pub neighbours: Vec<(Ipv4Addr, MacAddr)>,
+    /// The protocol's parameters.
+    pub endpoint: pl2::Config,
+    /// Seed of sequence and reservation numbers.
+    pub seed: u64,
+    /// File that statistics are written to at the end and on SIGUSR1.
+    pub stats_file: Option<PathBuf>,
+}
+
+/// Why an agent did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The parameters can't work.
+    #[error(transparent)]
+    Config(#[from] pl2::ConfigError),
+    /// A device was refused.
+    #[error(transparent)]
+    Device(#[from] p4rack_netdev::Error),
+    /// The link vanished.
+    #[error("interface `{0}` vanished: the other end was removed, or the switch's namespace ended")]
+    LinkGone(String),
+    /// A system call failed that does not fail.
+    #[error("waiting for packets: {0}")]
+    Wait(io::Error),
+    /// The statistics were not written.
+    #[error("writing statistics to {0}: {1}")]
+    Stats(PathBuf, io::Error),
+}
+
+/// What the agent itself counts, beside endpoint and kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    /// Times that the loop woke up.
+    pub wakeups: u64,
+    /// Frames that the system did not take from the TAP's other side.
+    pub tap_refused: u64,
+    /// Errors reading the link or the TAP.
+    pub read_errors: u64,
+}
+
+/// A running agent.
+#[derive(Debug)]
+pub struct Agent {
+    pub(crate) config: AgentConfig,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) link: PacketSocket,
+    pub(crate) links: Links,
+    pub(crate) counters: Counters,
+    pub(crate) granted: Granted,
+    /// How late timers woke the loop.
+    pub(crate) wake_late: Delay,
+    pub(crate) started: Nanos,
+    tap: Tap,
+    signals: Signals,
+    frame: Vec<u8>,
+    tap_frame: Vec<u8>,
+}
+
+impl Agent {
+    /// Takes the link, creates the TAP in the calling thread's network namespace. `signals` was taken
+    /// before other threads started.
+    pub fn start(config: AgentConfig, signals: Signals) -> Result<Agent, AgentError> {
+        config.endpoint.check()?;
+        let mut links = Links::open()?;
+        let mtu = config.endpoint.mtu as u32;
+        let stayed = links.make_pipe(&config.interface, mtu + LINK_ROOM)?;
+        if !stayed.is_empty() {
+            tracing::warn!(interface = config.interface, ?stayed, "offloads that could not be switched off");
+        }
+        let socket = PacketSocket::open(&config.interface, &packet::Options::default())?;
+        let tap = create_tap(&config, &mut links, mtu)?;
+        let granted = sched::prompt(FIFO_PRIORITY);
+        tracing::info!(host = config.name, %granted, "agent");
+        let started = clock::now();
+        Ok(Agent {
+            endpoint: Endpoint::new(config.endpoint.clone(), config.seed, started),
+            link: socket,
+            links,
+            counters: Counters::default(),
+            granted,
+            wake_late: Delay::new(Nanos::from_secs(1)),
+            started,
+            tap,
+            signals,
+            frame: Vec::with_capacity(packet::MAX_FRAME),
+            tap_frame: vec![0; packet::MAX_FRAME],
+            config,
+        })
+    }
+
+    /// Runs until SIGTERM or SIGINT; writes the statistics then.
+    pub fn run(mut self) -> Result<(), AgentError> {
+        let ended = self.serve();
+        let written = self.write_stats();
+        ended.and(written)
+    }
+
+    fn serve(&mut self) -> Result<(), AgentError> {
+        let mut poller = Poller::new();
+        let link = poller.add(&self.link).map_err(AgentError::Wait)?;
+        let tap = poller.add(&self.tap).map_err(AgentError::Wait)?;
+        let signals = poller.add(&self.signals).map_err(AgentError::Wait)?;
+        loop {
+            let until = self.endpoint.next_timeout();
+            poller.wait(until).map_err(AgentError::Wait)?;
+            let now = clock::now();
+            self.counters.wakeups += 1;
+            if let Some(until) = until.filter(|until| *until <= now) {
+                if !(poller.ready(link) || poller.ready(tap)) {
+                    self.wake_late.record(now - until, now);
+                }
+                self.endpoint.handle_timeout(now);
+            }
+            // The link first: a grant that waits costs slots, an application's frame does not.
+            if poller.ready(link) {
+                self.read_link()?;
+            }
+            self.drain();
+            if poller.ready(tap) {
+                self.read_tap();
+                self.drain();
+            }
+            if poller.ready(signals) {
+                match self.signals.next() {
+                    Some(Signal::End) => return Ok(()),
+                    Some(Signal::Report) => self.write_stats()?,
+                    None => {}
+                }
+            }
+        }
+    }
+
+    fn read_link(&mut self) -> Result<(), AgentError> {
+        let endpoint = &mut self.endpoint;
+        match self.link.receive(|frame, at| endpoint.handle_link(frame, at, clock::now())) {
+            Ok(_) => Ok(()),
+            // A link that is down for a while comes back; one that is gone does not.
+            Err(_) if self.links.exists(&self.config.interface) => {
+                self.counters.read_errors += 1;
+                Ok(())
+            }
+            Err(_) => Err(AgentError::LinkGone(self.config.interface.clone())),
+        }
+    }
+
+    fn read_tap(&mut self) {
+        for _ in 0..TAP_BATCH {
+            match self.tap.receive(&mut self.tap_frame) {
+                Ok(Some(length)) => self.endpoint.handle_app(&self.tap_frame[..length], clock::now()),
+                Ok(None) => return,
+                Err(_) => {
+                    self.counters.read_errors += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Everything that the endpoint has ready goes out.
+    fn drain(&mut self) {
+        while self.endpoint.poll_link(clock::now(), &mut self.frame) {
+            self.link.send(&mut self.frame);
+        }
+        self.link.flush();
+        while self.endpoint.poll_app(&mut self.frame) {
+            if self.tap.send(&self.frame).is_err() {
+                self.counters.tap_refused += 1;
+            }
+        }
+    }
+
+    fn write_stats(&mut self) -> Result<(), AgentError> {
+        let Some(path) = self.config.stats_file.clone() else { return Ok(()) };
+        let report = report::of(self);
+        report::write(&path, &report).map_err(|error| AgentError::Stats(path, error))
+    }
+}
+
+fn create_tap(config: &AgentConfig, links: &mut Links, mtu: u32) -> Result<Tap, AgentError> {
+    let tap = Tap::create(&config.tap)?;
+    let name = tap.interface();
+    // A rack has IPv4 addresses only; neighbour discovery would be noise on every link.
+    let _ = link::set_sysctl(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
+    links.set_mac(name, config.endpoint.mac)?;
+    links.set_mtu(name, mtu)?;
+    links.set_up(name)?;
+    links.add_address(name, config.address.0, config.address.1)?;
+    for (address, mac) in &config.neighbours {
+        links.add_neighbour(name, *address, *mac)?;
+    }
+    Ok(tap)
+}
