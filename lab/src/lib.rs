@@ -1,1 +1,14 @@
-//! placeholder
+//! A whole rack on this machine: network namespaces, the embedded switch, the host agents, the
+//! workload, the figures and the report.
+//!
+//! `up` owns every process of the rack; namespaces have no names and exist only as long as
+//! something holds them open, so that nothing stays behind however the run ends.
+
+pub mod promises;
+pub mod report;
+pub mod results;
+pub mod stats;
+pub mod sys;
+pub mod table;
+pub mod text;
+pub mod workload;

@@ -1,0 +1,217 @@
+//! What a run promises, and whether it kept it.
+
+use crate::results::{HostKill, Promise, Results, SchemeResult, Setting};
+use crate::text;
+
+/// Share of the port rate that PL2 delivers at the receiver.
+pub const GOODPUT_SHARE: f64 = 0.85;
+/// Frames that the congested queue stays under for 99.9 % of the time.
+pub const QUEUE_P999_FRAMES: u64 = 16;
+/// How much better PL2's 99th percentile is than plain L2's.
+pub const RPC_FACTOR: f64 = 5.0;
+/// Share of their goodput that the others keep when a host dies.
+pub const KILL_SHARE: f64 = 0.8;
+/// How soon after the reset `counter` has recovered.
+pub const RECOVERY_MS: u64 = 1_000;
+/// Below this load a plain switch need not lose anything.
+const OVERLOAD_PERCENT: u32 = 150;
+
+/// Judges a run: every promise that its schemes and its workload make.
+pub fn judge(results: &Results) -> Vec<Promise> {
+    let plain = results.schemes.iter().find(|scheme| !scheme.is_pl2());
+    let mut promises = Vec::new();
+    for scheme in &results.schemes {
+        if scheme.is_pl2() {
+            pl2(scheme, plain, &results.setting, &mut promises);
+        } else if results.setting.load_percent >= OVERLOAD_PERCENT {
+            promises.push(promise(
+                scheme,
+                "frames lost in the switch, without reservations",
+                "more than 0",
+                text::count(scheme.fabric_drops),
+                scheme.fabric_drops > 0,
+            ));
+        }
+    }
+    promises
+}
+
+fn pl2(scheme: &SchemeResult, plain: Option<&SchemeResult>, setting: &Setting, out: &mut Vec<Promise>) {
+    out.push(promise(
+        scheme,
+        "frames lost in the fabric",
+        "0",
+        text::count(scheme.fabric_drops),
+        scheme.fabric_drops == 0,
+    ));
+
+    let load = f64::from(setting.load_percent.min(100)) / 100.0;
+    let goodput_min_bps = setting.port_rate_bps as f64 * load * GOODPUT_SHARE;
+    out.push(promise(
+        scheme,
+        "goodput at the receiver",
+        &format!("at least {}", text::rate(goodput_min_bps)),
+        text::rate(scheme.goodput_bps as f64),
+        scheme.goodput_bps as f64 >= goodput_min_bps,
+    ));
+
+    let p999_limit_bytes = QUEUE_P999_FRAMES * setting.mtu_frame_bytes;
+    out.push(promise(
+        scheme,
+        "congested queue, 99.9 % of the time",
+        &format!("under {}", text::depth(p999_limit_bytes, setting.mtu_frame_bytes)),
+        text::depth(scheme.queue_p999_bytes, setting.mtu_frame_bytes),
+        scheme.queue_p999_bytes < p999_limit_bytes,
+    ));
+
+    let max_limit_bytes = queue_max_frames(setting) * setting.mtu_frame_bytes;
+    out.push(promise(
+        scheme,
+        "congested queue at its deepest",
+        &format!("at most {}", text::depth(max_limit_bytes, setting.mtu_frame_bytes)),
+        text::depth(scheme.queue_max_bytes, setting.mtu_frame_bytes),
+        scheme.queue_max_bytes <= max_limit_bytes,
+    ));
+
+    for value in &scheme.rpc {
+        let what = format!("99th percentile of {} requests", text::bytes(u64::from(value.value_bytes)));
+        let measured = format!("{} ({} answered)", text::micros(value.p99_us), text::count(value.completed));
+        match plain.and_then(|plain| plain.rpc_of(value.value_bytes)) {
+            Some(other) => {
+                let limit_us = other.p99_us / RPC_FACTOR;
+                let promised = format!(
+                    "at most {}, a fifth of the {} without reservations",
+                    text::micros(limit_us),
+                    text::micros(other.p99_us)
+                );
+                let holds = value.completed > 0 && value.p99_us <= limit_us;
+                out.push(promise(scheme, &what, &promised, measured, holds));
+            }
+            None => out.push(promise(scheme, &what, "some answered", measured, value.completed > 0)),
+        }
+    }
+
+    if let Some(kill) = &scheme.host_kill {
+        host_kill(scheme, kill, out);
+    }
+}
+
+fn host_kill(scheme: &SchemeResult, kill: &HostKill, out: &mut Vec<Promise>) {
+    let limit_bps = kill.others_before_bps as f64 * KILL_SHARE;
+    let limit = text::rate(limit_bps);
+    let before = text::rate(kill.others_before_bps as f64);
+    if let Some(reset_after_ms) = kill.reset_after_ms {
+        out.push(promise(
+            scheme,
+            &format!("others after {} was killed and, {reset_after_ms} ms later, its state reset", kill.host),
+            &format!("back at {limit} (80 % of {before}) within {RECOVERY_MS} ms"),
+            match kill.recovered_after_ms {
+                Some(ms) => format!("back after {ms} ms"),
+                None => format!("not back; mean {}", text::rate(kill.others_after_bps as f64)),
+            },
+            kill.others_before_bps > 0 && kill.recovered_after_ms.is_some_and(|ms| ms <= RECOVERY_MS),
+        ));
+    } else {
+        out.push(promise(
+            scheme,
+            &format!("lowest goodput of the others after {} was killed", kill.host),
+            &format!("at least {limit} (80 % of {before})"),
+            text::rate(kill.others_min_bps as f64),
+            kill.others_before_bps > 0 && kill.others_min_bps as f64 >= limit_bps,
+        ));
+    }
+    out.push(promise(
+        scheme,
+        &format!("frames lost in the fabric after {} was killed", kill.host),
+        "0",
+        text::count(kill.fabric_drops),
+        kill.fabric_drops == 0,
+    ));
+}
+
+/// Frames that the congested queue never exceeds: 16, and 2 K for each sender.
+pub fn queue_max_frames(setting: &Setting) -> u64 {
+    QUEUE_P999_FRAMES + 2 * u64::from(setting.k) * setting.senders.len() as u64
+}
+
+fn promise(scheme: &SchemeResult, what: &str, promised: &str, measured: String, holds: bool) -> Promise {
+    Promise { scheme: scheme.name.clone(), what: what.to_owned(), promised: promised.to_owned(), measured, holds }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::good_results;
+
+    fn broken(change: impl FnOnce(&mut Results)) -> Vec<String> {
+        let mut results = good_results();
+        change(&mut results);
+        judge(&results).iter().filter(|promise| !promise.holds).map(Promise::sentence).collect()
+    }
+
+    #[test]
+    fn a_good_run_keeps_them_all() {
+        let promises = judge(&good_results());
+        assert!(promises.iter().all(|promise| promise.holds), "{promises:#?}");
+        // 1 for l2; 4 + 2 value sizes + 2 for the kill, twice.
+        assert_eq!(promises.len(), 17);
+    }
+
+    /// Each figure, made bad alone, breaks exactly the promise about it.
+    #[test]
+    fn each_bad_figure_breaks_its_own_promise() {
+        type Change = fn(&mut Results);
+        let cases: [(&str, Change); 12] = [
+            ("l2: frames lost in the switch", |r| r.schemes[0].fabric_drops = 0),
+            ("pl2-clock: frames lost in the fabric: measured 1,", |r| r.schemes[2].fabric_drops = 1),
+            ("pl2-counter: goodput at the receiver", |r| r.schemes[1].goodput_bps = 84_999_999),
+            ("pl2-clock: congested queue, 99.9 %", |r| r.schemes[2].queue_p999_bytes = 16 * 1_530),
+            ("pl2-clock: congested queue at its deepest", |r| r.schemes[2].queue_max_bytes = 48 * 1_530 + 1),
+            ("pl2-counter: 99th percentile of 4 KiB", |r| r.schemes[1].rpc[1].p99_us = 600_001.0),
+            ("pl2-clock: 99th percentile of 1 KiB", |r| r.schemes[2].rpc[0].completed = 0),
+            ("pl2-clock: lowest goodput of the others", |r| kill(r, 2).others_min_bps = 55_000_000),
+            ("pl2-counter: others after h5 was killed", |r| kill(r, 1).recovered_after_ms = Some(1_001)),
+            ("pl2-counter: others after h5 was killed", |r| kill(r, 1).recovered_after_ms = None),
+            ("pl2-counter: frames lost in the fabric after h5", |r| kill(r, 1).fabric_drops = 3),
+            ("pl2-clock: lowest goodput of the others", |r| kill(r, 2).others_before_bps = 0),
+        ];
+        for (expected, change) in cases {
+            let failures = broken(change);
+            assert_eq!(failures.len(), 1, "{expected}: {failures:?}");
+            assert!(failures[0].starts_with(expected), "{expected}: {failures:?}");
+            assert!(failures[0].contains("measured") && failures[0].contains("promised"));
+        }
+    }
+
+    fn kill(results: &mut Results, scheme: usize) -> &mut HostKill {
+        results.schemes[scheme].host_kill.as_mut().unwrap()
+    }
+
+    #[test]
+    fn limits_themselves_are_allowed_where_the_promise_says_at_most() {
+        assert!(broken(|r| r.schemes[2].queue_max_bytes = 48 * 1_530).is_empty());
+        assert!(broken(|r| r.schemes[1].goodput_bps = 85_000_000).is_empty());
+        assert!(broken(|r| kill(r, 1).recovered_after_ms = Some(1_000)).is_empty());
+    }
+
+    #[test]
+    fn without_plain_l2_nothing_is_compared_but_answers_are_asked_for() {
+        assert!(broken(|r| drop(r.schemes.remove(0))).is_empty());
+        let failures = broken(|r| {
+            r.schemes.remove(0);
+            r.schemes[0].rpc[0].completed = 0;
+        });
+        assert_eq!(failures.len(), 1, "{failures:?}");
+    }
+
+    #[test]
+    fn an_underloaded_port_promises_no_losses_and_only_its_load() {
+        let failures = broken(|r| {
+            r.setting.load_percent = 50;
+            r.schemes[0].fabric_drops = 0;
+            r.schemes[1].goodput_bps = 43_000_000;
+            r.schemes[2].goodput_bps = 43_000_000;
+        });
+        assert!(failures.is_empty(), "{failures:?}");
+    }
+}

@@ -1,0 +1,283 @@
+//! The report: one HTML file that needs nothing else.
+
+mod plots;
+mod svg;
+
+use crate::results::{Results, SchemeResult};
+use crate::{table, text};
+use std::fmt::Write;
+use svg::escape;
+
+/// Colours that the style sheet has for hosts; more hosts than that share them.
+const HOST_COLOURS: usize = 8;
+
+/// The whole file.
+pub fn html(results: &Results) -> String {
+    let name = escape(&results.rack);
+    let style = include_str!("style.css");
+    let body = [
+        head(results),
+        section("Figures", "", &figures(results)),
+        latency_section(results),
+        each_scheme(
+            results,
+            "Depth of the congested queue",
+            &format!(
+                "Full frames of {} waiting in the switch for {}, the maximum of each few milliseconds. The same \
+                 logarithmic axis for all; the measured window is shaded.",
+                text::bytes(results.setting.mtu_frame_bytes),
+                escape(&results.setting.receiver)
+            ),
+            "",
+            plots::queue,
+        ),
+        each_scheme(
+            results,
+            "Goodput by host",
+            &format!(
+                "What {} received of each sender, in Ethernet payload, stacked.",
+                escape(&results.setting.receiver)
+            ),
+            &host_legend(results),
+            plots::goodput,
+        ),
+        section("Promises", "", &promises(results)),
+        section("Repeat it", "", &repeat(results)),
+    ]
+    .concat();
+    format!(
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\
+         <meta name=viewport content='width=device-width,initial-scale=1'>\
+         <title>{name} – p4rack</title>\n<style>\n{style}</style></head>\n<body>\n{body}</body></html>\n"
+    )
+}
+
+fn section(title: &str, lead: &str, content: &str) -> String {
+    let lead = if lead.is_empty() { String::new() } else { format!("<p class=lead>{lead}</p>") };
+    format!("<section><h2>{title}</h2>{lead}\n{content}</section>\n")
+}
+
+fn head(results: &Results) -> String {
+    let setting = &results.setting;
+    let kept = results.promises.iter().filter(|promise| promise.holds).count();
+    let all = results.promises.len();
+    let class = if kept == all { "good" } else { "bad" };
+    format!(
+        "<header><h1>{}</h1><p class='verdict {class}'>{kept} of {all} promises kept</p>\
+         <p>{} hosts send {} % of what {}’s {} port takes, while a client on {} reads values over TCP. \
+         Measured for {} s under each scheme, after {} s of warm-up.</p></header>\n",
+        escape(&results.rack),
+        setting.senders.len(),
+        setting.load_percent,
+        escape(&setting.receiver),
+        text::rate(setting.port_rate_bps as f64),
+        escape(&setting.receiver),
+        results.duration_s,
+        setting.warm_up_s,
+    )
+}
+
+fn scheme_heads(results: &Results) -> String {
+    let mut out = String::new();
+    for scheme in &results.schemes {
+        let name = escape(&scheme.name);
+        put(&mut out, format_args!("<th scope=col><i class='key scheme-{name}'></i>{name}</th>"));
+    }
+    out
+}
+
+fn figures(results: &Results) -> String {
+    let mut out =
+        format!("<div class=scroll><table><thead><tr><td></td>{}</tr></thead><tbody>\n", scheme_heads(results));
+    for (label, figure) in table::rows(results) {
+        put(&mut out, format_args!("<tr><th scope=row>{}</th>", escape(&label)));
+        for scheme in &results.schemes {
+            put(&mut out, format_args!("<td>{}</td>", escape(&figure(scheme))));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+    let drops = drops(results);
+    if !drops.is_empty() {
+        put(&mut out, format_args!("<details><summary>Lost frames by place and reason</summary>{drops}</details>"));
+    }
+    out
+}
+
+fn drops(results: &Results) -> String {
+    let reasons: std::collections::BTreeSet<&String> =
+        results.schemes.iter().flat_map(|scheme| scheme.drops.keys()).collect();
+    if reasons.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        format!("<div class=scroll><table><thead><tr><td></td>{}</tr></thead><tbody>\n", scheme_heads(results));
+    for reason in reasons {
+        put(&mut out, format_args!("<tr><th scope=row><code>{}</code></th>", escape(reason)));
+        for scheme in &results.schemes {
+            let count = scheme.drops.get(reason).copied().unwrap_or(0);
+            put(&mut out, format_args!("<td>{}</td>", text::count(count)));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>");
+    out
+}
+
+fn latency_section(results: &Results) -> String {
+    let sizes: std::collections::BTreeSet<u32> =
+        results.schemes.iter().flat_map(|scheme| scheme.rpc.iter().map(|value| value.value_bytes)).collect();
+    if sizes.is_empty() {
+        return String::new();
+    }
+    let mut legend = String::from("<p class=legend>");
+    for scheme in &results.schemes {
+        let name = escape(&scheme.name);
+        put(&mut legend, format_args!("<span><i class='key scheme-{name}'></i>{name}</span>"));
+    }
+    legend.push_str("</p>");
+    let mut out = format!("{legend}<div class='plots two'>");
+    for size in sizes {
+        put(
+            &mut out,
+            format_args!(
+                "<figure><figcaption>{} values</figcaption>{}</figure>",
+                text::bytes(u64::from(size)),
+                plots::latency(results, size)
+            ),
+        );
+    }
+    out.push_str("</div>");
+    let lead = format!(
+        "From request to the last byte of the answer, as the application on {} saw it. A request that was \
+         still waiting at the end counts as the whole window.",
+        escape(&results.setting.receiver)
+    );
+    section("Request latency", &lead, &out)
+}
+
+fn each_scheme(
+    results: &Results,
+    title: &str,
+    lead: &str,
+    legend: &str,
+    plot: fn(&Results, &SchemeResult) -> String,
+) -> String {
+    let mut out = format!("{legend}<div class='plots three'>");
+    for scheme in &results.schemes {
+        put(
+            &mut out,
+            format_args!(
+                "<figure><figcaption>{}</figcaption>{}</figure>",
+                escape(&scheme.name),
+                plot(results, scheme)
+            ),
+        );
+    }
+    out.push_str("</div>");
+    section(title, lead, &out)
+}
+
+fn host_legend(results: &Results) -> String {
+    let mut out = String::from("<p class=legend>");
+    for (index, host) in results.setting.senders.iter().enumerate() {
+        let colour = index % HOST_COLOURS;
+        put(&mut out, format_args!("<span><i class='key host-{colour}'></i>{}</span>", escape(host)));
+    }
+    out.push_str("</p>");
+    out
+}
+
+fn promises(results: &Results) -> String {
+    let mut out = String::from(
+        "<div class=scroll><table class=left><thead><tr><td></td><th scope=col>scheme</th><th scope=col>promise</th>\
+         <th scope=col>promised</th><th scope=col>measured</th></tr></thead><tbody>\n",
+    );
+    for promise in &results.promises {
+        let (class, mark, word) = if promise.holds { ("good", "✓", "kept") } else { ("bad", "✗", "not kept") };
+        put(
+            &mut out,
+            format_args!(
+                "<tr><td class={class}><span aria-label='{word}'>{mark}</span></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                escape(&promise.scheme),
+                escape(&promise.what),
+                escape(&promise.promised),
+                escape(&promise.measured)
+            ),
+        );
+    }
+    out.push_str("</tbody></table></div>");
+    out
+}
+
+fn repeat(results: &Results) -> String {
+    let machine = &results.machine;
+    format!(
+        "<pre><code>{}</code></pre><p>Seed {}; TCP {}; Linux {}; {} CPUs{}; p4rack {}.</p>",
+        escape(&results.command),
+        results.seed,
+        escape(&results.tcp),
+        escape(&machine.kernel),
+        machine.cpus,
+        if machine.cpu_model.is_empty() { String::new() } else { format!(" ({})", escape(&machine.cpu_model)) },
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a String takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::good_results;
+
+    fn judged() -> Results {
+        let mut results = good_results();
+        results.promises = crate::promises::judge(&results);
+        results
+    }
+
+    #[test]
+    fn the_report_needs_nothing_from_outside() {
+        let html = html(&judged());
+        for outside in ["http:", "https:", "//", "src=", "@import", "url(", "<link", "<script"] {
+            assert!(!html.contains(outside), "{outside} in the report");
+        }
+        // Every element that is opened is closed.
+        for element in ["section", "table", "svg", "figure", "details", "div", "tr", "thead", "tbody", "p"] {
+            let opened = html.matches(&format!("<{element}>")).count() + html.matches(&format!("<{element} ")).count();
+            assert_eq!(opened, html.matches(&format!("</{element}>")).count(), "<{element}>");
+        }
+    }
+
+    #[test]
+    fn it_has_every_plot_and_says_how_to_repeat_the_run() {
+        let html = html(&judged());
+        // Two value sizes, a queue and a goodput plot for each of three schemes.
+        assert_eq!(html.matches("<svg").count(), 2 + 3 + 3);
+        for expected in ["17 of 17 promises kept", "p4rack up examples/pl2-incast.toml --seed 1", "kill", "reset"] {
+            assert!(html.contains(expected), "{expected}");
+        }
+        assert!(!html.contains("NaN") && !html.contains("inf "));
+    }
+
+    #[test]
+    fn names_from_the_description_cannot_break_out() {
+        let mut results = judged();
+        results.rack = "<img onerror=x>".to_owned();
+        results.setting.senders[0] = "\"'><b>".to_owned();
+        let html = html(&results);
+        assert!(!html.contains("<img") && !html.contains("<b>"));
+    }
+
+    #[test]
+    fn a_run_without_figures_still_gives_a_report() {
+        let mut results = judged();
+        for scheme in &mut results.schemes {
+            *scheme = SchemeResult { name: scheme.name.clone(), ..SchemeResult::default() };
+        }
+        assert!(!html(&results).contains("NaN"));
+    }
+}

@@ -1,0 +1,124 @@
+//! The report's plots.
+
+use super::svg::{Axis, Plot};
+use crate::promises;
+use crate::results::{Results, SchemeResult};
+use crate::stats::thin_by_max;
+use crate::workload::BUCKET_NS;
+
+const WIDE: (f64, f64) = (520.0, 280.0);
+const NARROW: (f64, f64) = (360.0, 240.0);
+/// Points of a line: more than pixels across.
+const POINTS: usize = 700;
+
+/// Share of requests answered within a latency, one line for each scheme.
+pub fn latency(results: &Results, value_bytes: u32) -> String {
+    let curves: Vec<(&str, &[(f64, f64)])> = results
+        .schemes
+        .iter()
+        .filter_map(|scheme| Some((scheme.name.as_str(), scheme.rpc_of(value_bytes)?.cdf.as_slice())))
+        .collect();
+    let latencies = || curves.iter().flat_map(|(_, points)| points.iter().map(|&(us, _)| us));
+    let (low, high) = (latencies().fold(f64::MAX, f64::min), latencies().fold(1.0, f64::max));
+    let x = Axis::log(low.min(high), high * 1.05);
+    let mut plot = Plot::new(
+        WIDE,
+        x,
+        Axis::linear(0.0, 1.0),
+        &format!("Share of {value_bytes}-byte requests answered, by latency"),
+    );
+    plot.axes("latency (log)", "share of requests", latency_tick, |share| format!("{:.0} %", share * 100.0));
+    for (name, points) in &curves {
+        let mut line = vec![(points.first().map_or(low, |p| p.0), 0.0)];
+        line.extend_from_slice(points);
+        plot.line(&format!("scheme-{name}"), &line, true);
+    }
+    plot.level(0.99, "");
+    plot.finish()
+}
+
+fn latency_tick(us: f64) -> String {
+    match us {
+        u if u >= 1e6 => format!("{:.0} s", u / 1e6),
+        u if u >= 1e3 => format!("{:.0} ms", u / 1e3),
+        u => format!("{u:.0} µs"),
+    }
+}
+
+/// The congested queue's depth over time. The axis is logarithmic and the same for all schemes, so
+/// that a full buffer and a short queue can both be read.
+pub fn queue(results: &Results, scheme: &SchemeResult) -> String {
+    let frame_bytes = results.setting.mtu_frame_bytes.max(1) as f64;
+    let top = results.setting.buffer_bytes as f64 / frame_bytes * 1.6;
+    let (x, _) = time_axis(scheme);
+    let mut plot = Plot::new(
+        NARROW,
+        x,
+        Axis::log_exact(0.5, top.max(64.0)),
+        &format!("Depth of the congested queue over time under {}", scheme.name),
+    );
+    let points: Vec<(f64, f64)> = thin_by_max(&scheme.series.queue, POINTS)
+        .into_iter()
+        .map(|(at_ns, bytes)| (at_ns as f64 / 1e9, bytes as f64 / frame_bytes))
+        .collect();
+    moments(&mut plot, scheme);
+    plot.line(&format!("thin scheme-{}", scheme.name), &points, false);
+    plot.level(promises::QUEUE_P999_FRAMES as f64, "16 frames");
+    plot.axes("seconds", "frames (log)", |s| format!("{s:.0}"), |frames| format!("{frames:.0}"));
+    plot.finish()
+}
+
+/// Goodput by sender, stacked, over time.
+pub fn goodput(results: &Results, scheme: &SchemeResult) -> String {
+    let (x, end_s) = time_axis(scheme);
+    let port_mbps = results.setting.port_rate_bps as f64 / 1e6;
+    let mut plot = Plot::new(
+        NARROW,
+        x,
+        Axis::linear(0.0, port_mbps * 1.12),
+        &format!("Goodput by sender over time under {}", scheme.name),
+    );
+    let buckets = (end_s * 1e9 / BUCKET_NS as f64) as usize;
+    let mut low: Vec<(f64, f64)> = (0..buckets).map(|i| (mid_s(i), 0.0)).collect();
+    for (index, host) in results.setting.senders.iter().enumerate() {
+        let line = scheme.series.goodput.get(host);
+        let high: Vec<(f64, f64)> = low
+            .iter()
+            .enumerate()
+            .map(|(i, &(x, below))| {
+                let bytes = line.and_then(|line| line.bytes.get(i)).copied().unwrap_or(0);
+                (x, below + bytes as f64 * 8e3 / BUCKET_NS as f64)
+            })
+            .collect();
+        plot.area(&format!("host-{}", index % super::HOST_COLOURS), &low, &high);
+        low = high;
+    }
+    plot.level(port_mbps, "port rate");
+    moments(&mut plot, scheme);
+    plot.axes("seconds", "Mb/s", |s| format!("{s:.0}"), |mbps| format!("{mbps:.0}"));
+    plot.finish()
+}
+
+fn mid_s(bucket: usize) -> f64 {
+    (bucket as f64 + 0.5) * BUCKET_NS as f64 / 1e9
+}
+
+/// Time axis of a scheme, and where it ends: the window, or what came after it.
+fn time_axis(scheme: &SchemeResult) -> (Axis, f64) {
+    let longest = scheme.series.goodput.values().map(|line| line.bytes.len()).max().unwrap_or(0);
+    let end_s = (longest as f64 * BUCKET_NS as f64 / 1e9).max(scheme.series.window_ns.1 as f64 / 1e9);
+    (Axis::linear(0.0, end_s), end_s)
+}
+
+/// The measured window, shaded, and what happened when.
+fn moments(plot: &mut Plot, scheme: &SchemeResult) {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let (from, to) = scheme.series.window_ns;
+    plot.shade(seconds(from), seconds(to));
+    if let Some(at) = scheme.series.kill_ns {
+        plot.moment(seconds(at), "kill");
+    }
+    if let Some(at) = scheme.series.reset_ns {
+        plot.moment(seconds(at), "reset");
+    }
+}

@@ -1,0 +1,321 @@
+//! What a run measured, as `up` prints it.
+
+use crate::workload::Timeline;
+use crate::workload::rpc::ValueReport;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the JSON.
+pub const VERSION: u32 = 1;
+
+/// A whole run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Name of the rack.
+    pub rack: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Length of the measured window.
+    pub duration_s: f64,
+    /// TCP congestion control that the hosts' namespaces had.
+    pub tcp: String,
+    /// One entry for each scheme, in the order they ran.
+    pub schemes: Vec<SchemeResult>,
+    /// Promises not kept, in words.
+    pub failures: Vec<String>,
+    /// Every promise with what was measured.
+    pub promises: Vec<Promise>,
+    /// What the figures are relative to.
+    pub setting: Setting,
+    /// The machine.
+    pub machine: Machine,
+    /// The command that repeats the run.
+    pub command: String,
+}
+
+/// The rack's and the workload's figures that the promises and the plots need.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Setting {
+    /// Rate of every port.
+    pub port_rate_bps: u64,
+    /// A full frame in a queue: VLAN tag, shim where it is on, FCS.
+    pub mtu_frame_bytes: u64,
+    /// Shared buffer of the switch.
+    pub buffer_bytes: u64,
+    /// Most slots of a reservation.
+    pub k: u32,
+    /// Senders of the incast.
+    pub senders: Vec<String>,
+    /// Its receiver.
+    pub receiver: String,
+    /// Offered load, in percent of the port rate.
+    pub load_percent: u32,
+    /// Time before the window that is not measured.
+    pub warm_up_s: f64,
+}
+
+/// Where it ran.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Kernel release.
+    pub kernel: String,
+    /// Number of CPUs that the run could use.
+    pub cpus: usize,
+    /// Their model.
+    pub cpu_model: String,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn here() -> Machine {
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpu_info.lines().find(|line| line.starts_with("model name"));
+        Machine {
+            kernel: kernel.trim().to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            cpu_model: model.and_then(|line| line.split_once(": ")).map_or("", |(_, name)| name).to_owned(),
+        }
+    }
+}
+
+/// One scheme's figures.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SchemeResult {
+    /// `l2`, `pl2-counter` or `pl2-clock`.
+    pub name: String,
+    /// Ethernet payload that the senders offered.
+    pub offered_bps: u64,
+    /// Ethernet payload that the receiver's applications got from its agent.
+    pub goodput_bps: u64,
+    /// The most that the scheme could deliver.
+    pub goodput_ceiling_bps: u64,
+    /// Frames lost in switch and links, unsolicited ones over T excepted.
+    pub fabric_drops: u64,
+    /// Unsolicited frames dropped because the destination's reservation exceeded T.
+    pub unsolicited_drops: u64,
+    /// Frames lost in the hosts: agents' queues, TAP queues, sockets.
+    pub host_drops: u64,
+    /// All of them by place and reason; zeroes are left out.
+    pub drops: BTreeMap<String, u64>,
+    /// Deepest the congested port's queue was, with FCS.
+    pub queue_max_bytes: u64,
+    /// Depth that it kept for 99.9 % of the time.
+    pub queue_p999_bytes: u64,
+    /// Request/response on the congested host.
+    pub rpc: Vec<ValueReport>,
+    /// Goodput of the incast by sender.
+    pub goodput_by_host_bps: BTreeMap<String, u64>,
+    /// What happened when a sender was killed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_kill: Option<HostKill>,
+    /// For the plots alone.
+    #[serde(skip)]
+    pub series: Series,
+}
+
+impl SchemeResult {
+    /// Figures of one value size.
+    pub fn rpc_of(&self, value_bytes: u32) -> Option<&ValueReport> {
+        self.rpc.iter().find(|value| value.value_bytes == value_bytes)
+    }
+
+    /// Whether the hosts reserve.
+    pub fn is_pl2(&self) -> bool {
+        self.name.starts_with("pl2")
+    }
+}
+
+/// The others' fate after a sender was killed in the middle of its grants.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct HostKill {
+    /// The killed host.
+    pub host: String,
+    /// Goodput of the other senders in the two seconds before.
+    pub others_before_bps: u64,
+    /// Mean after the kill, to the end of the run.
+    pub others_after_bps: u64,
+    /// Lowest mean of 300 ms from the kill on (up to the reset, where there is one).
+    pub others_min_bps: u64,
+    /// When the scheduler's state was reset, after the kill.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reset_after_ms: Option<u64>,
+    /// How long after the reset the others had 80 % of their goodput again; absent if never.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recovered_after_ms: Option<u64>,
+    /// Frames lost in the fabric from the kill to the end, unsolicited ones over T excepted.
+    pub fabric_drops: u64,
+}
+
+/// Series over time, for the plots. Times are since the start of the traffic.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// Depth of the congested queue in bytes over nanoseconds.
+    pub queue: Vec<(u64, u64)>,
+    /// Goodput by sender.
+    pub goodput: BTreeMap<String, Timeline>,
+    /// The measured window, from and to.
+    pub window_ns: (u64, u64),
+    /// When a host was killed.
+    pub kill_ns: Option<u64>,
+    /// When the scheduler's state was reset.
+    pub reset_ns: Option<u64>,
+}
+
+/// One promise and whether the run kept it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Promise {
+    /// Scheme that it is about.
+    pub scheme: String,
+    /// What is promised.
+    pub what: String,
+    /// The limit, in words.
+    pub promised: String,
+    /// The figure, in words.
+    pub measured: String,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+impl Promise {
+    /// The promise as a sentence for `failures`.
+    pub fn sentence(&self) -> String {
+        format!("{}: {}: measured {}, promised {}", self.scheme, self.what, self.measured, self.promised)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A run that keeps every promise.
+    pub(crate) fn good_results() -> Results {
+        let value = |bytes, us: f64| ValueReport {
+            value_bytes: bytes,
+            completed: 1_000,
+            unfinished: 0,
+            p50_us: us / 2.0,
+            p99_us: us,
+            p999_us: us * 1.5,
+            cdf: vec![(us / 4.0, 0.1), (us / 2.0, 0.5), (us, 0.99), (us * 1.5, 1.0)],
+        };
+        let scheme = |name: &str, rpc_us: f64| {
+            let mut result = SchemeResult {
+                name: name.to_owned(),
+                offered_bps: 400_000_000,
+                goodput_bps: 92_000_000,
+                goodput_ceiling_bps: 97_500_000,
+                queue_max_bytes: 12_000,
+                queue_p999_bytes: 9_000,
+                rpc: vec![value(1_024, rpc_us), value(4_096, rpc_us * 1.5)],
+                goodput_by_host_bps: ["h2", "h3", "h4", "h5"]
+                    .map(|host| (host.to_owned(), 23_000_000))
+                    .into(),
+                ..SchemeResult::default()
+            };
+            let mut line = Timeline::default();
+            for bucket in 0..90 {
+                line.add(bucket * crate::workload::BUCKET_NS, 280_000 + (bucket % 7) * 3_000);
+            }
+            result.series = Series {
+                queue: (0..1_200).map(|i| (i * 5_000_000, 3_000 + (i * 977) % 9_000)).collect(),
+                goodput: ["h2", "h3", "h4", "h5"].map(|host| (host.to_owned(), line.clone())).into(),
+                window_ns: (1_000_000_000, 7_000_000_000),
+                kill_ns: None,
+                reset_ns: None,
+            };
+            result
+        };
+        let mut l2 = scheme("l2", 2_000_000.0);
+        l2.fabric_drops = 100_000;
+        l2.drops = [("tm.shared_buffer_full".to_owned(), 100_000)].into();
+        l2.queue_max_bytes = 262_000;
+        let kill = HostKill {
+            host: "h5".to_owned(),
+            others_before_bps: 69_000_000,
+            others_after_bps: 80_000_000,
+            others_min_bps: 66_000_000,
+            ..HostKill::default()
+        };
+        let mut counter = scheme("pl2-counter", 5_000.0);
+        counter.host_kill =
+            Some(HostKill { reset_after_ms: Some(1_000), recovered_after_ms: Some(200), ..kill.clone() });
+        counter.series.kill_ns = Some(7_000_000_000);
+        counter.series.reset_ns = Some(8_000_000_000);
+        let mut clock = scheme("pl2-clock", 4_500.0);
+        clock.host_kill = Some(kill);
+        clock.series.kill_ns = Some(7_000_000_000);
+        Results {
+            version: VERSION,
+            rack: "pl2-incast".to_owned(),
+            seed: 1,
+            duration_s: 6.0,
+            tcp: "cubic".to_owned(),
+            schemes: vec![l2, counter, clock],
+            failures: Vec::new(),
+            promises: Vec::new(),
+            setting: Setting {
+                port_rate_bps: 100_000_000,
+                mtu_frame_bytes: 1_530,
+                buffer_bytes: 262_144,
+                k: 4,
+                senders: ["h2", "h3", "h4", "h5"].map(str::to_owned).into(),
+                receiver: "h1".to_owned(),
+                load_percent: 400,
+                warm_up_s: 1.0,
+            },
+            machine: Machine { kernel: "6.1.0".into(), cpus: 2, cpu_model: "some CPU".into() },
+            command: "p4rack up examples/pl2-incast.toml --seed 1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn json_has_exactly_the_documented_keys_and_types() {
+        let json = serde_json::to_value(good_results()).unwrap();
+        assert_eq!(json["version"], 1);
+        for (key, is) in [
+            ("rack", serde_json::Value::is_string as fn(&serde_json::Value) -> bool),
+            ("seed", serde_json::Value::is_u64),
+            ("duration_s", serde_json::Value::is_f64),
+            ("tcp", serde_json::Value::is_string),
+            ("schemes", serde_json::Value::is_array),
+            ("failures", serde_json::Value::is_array),
+        ] {
+            assert!(is(&json[key]), "{key}: {}", json[key]);
+        }
+        for scheme in json["schemes"].as_array().unwrap() {
+            assert!(["l2", "pl2-counter", "pl2-clock"].contains(&scheme["name"].as_str().unwrap()));
+            for key in [
+                "offered_bps",
+                "goodput_bps",
+                "goodput_ceiling_bps",
+                "fabric_drops",
+                "unsolicited_drops",
+                "host_drops",
+                "queue_max_bytes",
+                "queue_p999_bytes",
+            ] {
+                assert!(scheme[key].is_u64(), "{key}: {}", scheme[key]);
+            }
+            assert!(scheme["drops"].as_object().unwrap().values().all(serde_json::Value::is_u64));
+            for value in scheme["rpc"].as_array().unwrap() {
+                assert!(value["value_bytes"].is_u64() && value["completed"].is_u64());
+                for key in ["p50_us", "p99_us", "p999_us"] {
+                    assert!(value[key].is_f64(), "{key}");
+                }
+            }
+        }
+        assert!(json["schemes"][0].get("host_kill").is_none());
+        assert_eq!(json["schemes"][1]["host_kill"]["host"], "h5");
+    }
+
+    #[test]
+    fn json_reads_back() {
+        let text = serde_json::to_string(&good_results()).unwrap();
+        let back: Results = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.schemes.len(), 3);
+        assert_eq!(back.schemes[1].rpc_of(4_096).unwrap().completed, 1_000);
+    }
+}

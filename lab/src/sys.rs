@@ -1,0 +1,86 @@
+//! The few system calls that `std` does not wrap.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, the clock that all processes of a rack share: a start time
+/// chosen by one of them means the same in the others.
+pub fn monotonic_ns() -> u64 {
+    p4rack_netdev::clock::now().0
+}
+
+/// Sleeps until the monotonic clock shows `at_ns`; returns at once where that has passed.
+pub fn sleep_until(at_ns: u64) {
+    let now_ns = monotonic_ns();
+    if at_ns > now_ns {
+        std::thread::sleep(std::time::Duration::from_nanos(at_ns - now_ns));
+    }
+}
+
+/// Asks for a receive buffer of `bytes`, past the system's limit where the process may.
+pub fn set_receive_buffer(socket: &impl AsRawFd, bytes: u32) {
+    for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+        // SAFETY: the value is four readable bytes, as its length says; the descriptor is open.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                option,
+                (&raw const bytes).cast(),
+                size_of::<u32>() as libc::socklen_t,
+            )
+        };
+        if result == 0 {
+            return;
+        }
+    }
+}
+
+/// Asks that a full transmit queue is told to the sender of a datagram (`ENOBUFS`), not hidden.
+pub fn report_send_errors(socket: &impl AsRawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: as above.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_RECVERR,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A file in memory, without a name anywhere: what a child writes goes here, and nothing of it
+/// stays when the processes are gone.
+pub fn memory_file(name: &str) -> io::Result<std::fs::File> {
+    let name = std::ffi::CString::new(name).map_err(io::Error::other)?;
+    // SAFETY: `name` is a terminated string that outlives the call.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just created and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
+}
+
+/// Sends `signal` to the process `pid`. Errors mean that it is gone.
+pub fn kill(pid: u32, signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    let result = unsafe { libc::kill(pid as libc::pid_t, signal) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Real user id of this process.
+pub fn user_id() -> u32 {
+    // SAFETY: no memory is involved; the call can't fail.
+    unsafe { libc::getuid() }
+}
+
+/// Makes this process the leader of a session of its own, away from the terminal.
+pub fn detach() -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    let result = unsafe { libc::setsid() };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,97 @@
+//! The result table in the terminal.
+
+use crate::results::{Results, SchemeResult};
+use crate::text;
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+
+/// Figures of all schemes side by side, one column each.
+pub fn render(results: &Results) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    let mut header = vec![Cell::new("")];
+    header.extend(results.schemes.iter().map(|s| Cell::new(&s.name).set_alignment(CellAlignment::Right)));
+    table.set_header(header);
+    for (label, figure) in rows(results) {
+        let mut row = vec![Cell::new(label)];
+        row.extend(
+            results.schemes.iter().map(|s| Cell::new(figure(s)).set_alignment(CellAlignment::Right)),
+        );
+        table.add_row(row);
+    }
+    let mut out = table.to_string();
+    let kept = results.promises.iter().filter(|promise| promise.holds).count();
+    out.push_str(&format!("\n{kept} of {} promises kept\n", results.promises.len()));
+    for promise in results.promises.iter().filter(|promise| !promise.holds) {
+        out.push_str(&format!("  not kept: {}\n", promise.sentence()));
+    }
+    out
+}
+
+type Figure<'a> = Box<dyn Fn(&SchemeResult) -> String + 'a>;
+
+/// The figures worth a row, with their names: the terminal and the report show the same.
+pub(crate) fn rows(results: &Results) -> Vec<(String, Figure<'_>)> {
+    let frame_bytes = results.setting.mtu_frame_bytes;
+    let mut rows: Vec<(String, Figure)> = vec![
+        ("offered".into(), Box::new(|s| text::rate(s.offered_bps as f64))),
+        ("goodput".into(), Box::new(|s| text::rate(s.goodput_bps as f64))),
+        ("goodput, ceiling".into(), Box::new(|s| text::rate(s.goodput_ceiling_bps as f64))),
+        ("frames lost in the fabric".into(), Box::new(|s| text::count(s.fabric_drops))),
+        ("unsolicited over T".into(), Box::new(|s| text::count(s.unsolicited_drops))),
+        ("frames lost in hosts".into(), Box::new(|s| text::count(s.host_drops))),
+        ("congested queue, p99.9".into(), Box::new(move |s| text::depth(s.queue_p999_bytes, frame_bytes))),
+        ("congested queue, max".into(), Box::new(move |s| text::depth(s.queue_max_bytes, frame_bytes))),
+    ];
+    let sizes = results.schemes.first().map(|s| s.rpc.iter().map(|v| v.value_bytes).collect::<Vec<_>>());
+    for size in sizes.unwrap_or_default() {
+        let name = text::bytes(u64::from(size));
+        let of = move |s: &SchemeResult, get: fn(&crate::workload::rpc::ValueReport) -> String| {
+            s.rpc_of(size).map_or_else(|| "–".to_owned(), get)
+        };
+        rows.push((format!("{name} requests answered"), Box::new(move |s| of(s, |v| text::count(v.completed)))));
+        rows.push((format!("{name} requests, p50"), Box::new(move |s| of(s, |v| text::micros(v.p50_us)))));
+        rows.push((format!("{name} requests, p99"), Box::new(move |s| of(s, |v| text::micros(v.p99_us)))));
+    }
+    if let Some(kill) = results.schemes.iter().find_map(|scheme| scheme.host_kill.as_ref()) {
+        let host = &kill.host;
+        let of = |s: &SchemeResult, get: fn(&crate::results::HostKill) -> String| {
+            s.host_kill.as_ref().map_or_else(|| "–".to_owned(), get)
+        };
+        rows.push((
+            format!("others before {host} is killed"),
+            Box::new(move |s| of(s, |k| text::rate(k.others_before_bps as f64))),
+        ));
+        rows.push((
+            format!("others after {host} is killed, lowest"),
+            Box::new(move |s| of(s, |k| text::rate(k.others_min_bps as f64))),
+        ));
+        rows.push((
+            "back at 80 % after the reset".into(),
+            Box::new(move |s| {
+                of(s, |k| match (k.reset_after_ms, k.recovered_after_ms) {
+                    (None, _) => "no reset needed".to_owned(),
+                    (Some(_), Some(ms)) => format!("{ms} ms"),
+                    (Some(_), None) => "never".to_owned(),
+                })
+            }),
+        ));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::results::tests::good_results;
+
+    #[test]
+    fn the_table_shows_each_scheme_and_each_broken_promise() {
+        let mut results = good_results();
+        results.schemes[2].fabric_drops = 7;
+        results.promises = crate::promises::judge(&results);
+        let text = super::render(&results);
+        for expected in ["l2", "pl2-counter", "pl2-clock", "92.0 Mb/s", "1 KiB requests, p99", "16 of 17 promises"] {
+            assert!(text.contains(expected), "{expected} in\n{text}");
+        }
+        assert!(text.contains("not kept: pl2-clock: frames lost in the fabric: measured 7, promised 0"));
+    }
+}

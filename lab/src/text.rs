@@ -1,0 +1,76 @@
+//! Figures in words, for tables, reports and sentences.
+
+/// Bits a second.
+pub fn rate(bps: f64) -> String {
+    match bps {
+        b if b >= 1e9 => format!("{:.2} Gb/s", b / 1e9),
+        b if b >= 1e6 => format!("{:.1} Mb/s", b / 1e6),
+        b if b >= 1e3 => format!("{:.1} kb/s", b / 1e3),
+        b => format!("{b:.0} b/s"),
+    }
+}
+
+/// Bytes.
+pub fn bytes(bytes: u64) -> String {
+    let scaled = |unit: f64, name: &str| {
+        let value = bytes as f64 / unit;
+        if value.fract() == 0.0 { format!("{value:.0} {name}") } else { format!("{value:.1} {name}") }
+    };
+    match bytes {
+        b if b >= 1 << 20 => scaled(1_048_576.0, "MiB"),
+        b if b >= 1 << 10 => scaled(1_024.0, "KiB"),
+        b => format!("{b} B"),
+    }
+}
+
+/// Depth of a queue, in frames of `frame_bytes`.
+pub fn depth(bytes: u64, frame_bytes: u64) -> String {
+    let frames = bytes as f64 / frame_bytes.max(1) as f64;
+    if frames.fract() == 0.0 { format!("{frames:.0} frames") } else { format!("{frames:.1} frames") }
+}
+
+/// Microseconds.
+pub fn micros(us: f64) -> String {
+    match us {
+        u if u >= 1e6 => format!("{:.2} s", u / 1e6),
+        u if u >= 1e3 => format!("{:.2} ms", u / 1e3),
+        u => format!("{u:.0} µs"),
+    }
+}
+
+/// A number with its thousands apart.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!(rate(97_310_000.0), "97.3 Mb/s");
+        assert_eq!(rate(1e9), "1.00 Gb/s");
+        assert_eq!(rate(0.0), "0 b/s");
+        assert_eq!(bytes(1_024), "1 KiB");
+        assert_eq!(bytes(262_144), "256 KiB");
+        assert_eq!(bytes(1_500), "1.5 KiB");
+        assert_eq!(bytes(7), "7 B");
+        assert_eq!(depth(3_060, 1_530), "2 frames");
+        assert_eq!(depth(3_061, 1_530), "2.0 frames");
+        assert_eq!(micros(6_000_000.0), "6.00 s");
+        assert_eq!(micros(2_500.0), "2.50 ms");
+        assert_eq!(micros(17.4), "17 µs");
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+    }
+}

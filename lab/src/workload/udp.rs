@@ -1,0 +1,182 @@
+//! Datagrams at a steady bit rate, and their sink.
+
+use super::{Span, Timeline, UDP_OVERHEAD_BYTES};
+use crate::sys;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+/// How often the sender wakes: its bursts are what the rate gives in this time.
+const TICK_NS: u64 = 1_000_000;
+/// Longest backlog, in ticks, that a late sender still makes good; the rest is never offered.
+const BACKLOG_TICKS: u64 = 4;
+/// How often the sink empties its socket.
+const DRAIN_NS: u64 = 2_000_000;
+/// Receive buffer of the sink: 80 ms at 400 Mb/s.
+const SINK_BUFFER_BYTES: u32 = 4 << 20;
+/// Sources that the sink tells apart; the others share one line.
+const SOURCES_MAX: usize = 256;
+/// Largest datagram: an Ethernet payload of 1500 bytes.
+pub const PAYLOAD_MAX_BYTES: usize = 1_472;
+
+/// What to send.
+#[derive(Clone, Debug)]
+pub struct SendConfig {
+    /// Destination.
+    pub to: SocketAddr,
+    /// Rate of Ethernet payload to offer.
+    pub rate_bps: u64,
+    /// Bytes in a datagram.
+    pub payload_bytes: usize,
+    /// When.
+    pub span: Span,
+    /// Chooses the phase of this sender's bursts.
+    pub seed: u64,
+}
+
+/// What was sent.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SendReport {
+    /// Datagrams that the kernel took.
+    pub datagrams: u64,
+    /// Datagrams that it refused because a queue was full.
+    pub no_buffer: u64,
+    /// Datagrams refused for another reason.
+    pub errors: u64,
+    /// Ethernet payload offered over time, whether the kernel took it or not.
+    pub offered: Timeline,
+}
+
+/// Sends until the span is over.
+pub fn send(config: &SendConfig) -> io::Result<SendReport> {
+    let socket = UdpSocket::bind((IpAddr::from([0, 0, 0, 0]), 0))?;
+    socket.connect(config.to)?;
+    socket.set_nonblocking(true)?;
+    sys::report_send_errors(&socket)?;
+    let mut payload = vec![0u8; config.payload_bytes.clamp(8, PAYLOAD_MAX_BYTES)];
+    let frame_bytes = payload.len() as u64 + UDP_OVERHEAD_BYTES;
+    let burst_max = due(config.rate_bps, frame_bytes, BACKLOG_TICKS * TICK_NS).max(4);
+    let phase_ns = mix(config.seed) % TICK_NS;
+
+    let mut report = SendReport::default();
+    let mut passed = 0; // datagrams whose time has come, offered or skipped
+    let mut sequence = 0u64;
+    let mut wake_ns = config.span.start_ns + phase_ns;
+    while wake_ns < config.span.end_ns() {
+        sys::sleep_until(wake_ns);
+        let since_start_ns = sys::monotonic_ns().saturating_sub(config.span.start_ns);
+        let due = due(config.rate_bps, frame_bytes, since_start_ns);
+        passed = passed.max(due.saturating_sub(burst_max));
+        while passed < due {
+            passed += 1;
+            payload[..8].copy_from_slice(&sequence.to_be_bytes());
+            sequence += 1;
+            report.offered.add(since_start_ns, frame_bytes);
+            match socket.send(&payload) {
+                Ok(_) => report.datagrams += 1,
+                Err(error) if full(&error) => report.no_buffer += 1,
+                Err(_) => report.errors += 1,
+            }
+        }
+        // The next tick on the grid that lies ahead: a late wake does not shift the grid.
+        let late_ticks = (since_start_ns + config.span.start_ns).saturating_sub(wake_ns) / TICK_NS;
+        wake_ns += (late_ticks + 1) * TICK_NS;
+    }
+    Ok(report)
+}
+
+/// Frames of `frame_bytes` that `rate_bps` gives in `since_start_ns`.
+fn due(rate_bps: u64, frame_bytes: u64, since_start_ns: u64) -> u64 {
+    (u128::from(rate_bps) * u128::from(since_start_ns) / (u128::from(frame_bytes) * 8_000_000_000)) as u64
+}
+
+fn full(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+/// Spreads neighbouring seeds (the finalizer of SplitMix64).
+fn mix(seed: u64) -> u64 {
+    let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// What arrived.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SinkReport {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Ethernet payload over time, by source address.
+    pub by_source: BTreeMap<String, Timeline>,
+}
+
+/// Receives on `bind` until the span is over.
+pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
+    let socket = UdpSocket::bind(bind)?;
+    socket.set_nonblocking(true)?;
+    sys::set_receive_buffer(&socket, SINK_BUFFER_BYTES);
+    let mut by_source: BTreeMap<IpAddr, Timeline> = BTreeMap::new();
+    let mut datagrams = 0;
+    let mut buffer = [0u8; 2048];
+    loop {
+        let now_ns = sys::monotonic_ns();
+        loop {
+            match socket.recv_from(&mut buffer) {
+                Ok((length, source)) => {
+                    let known = by_source.contains_key(&source.ip()) || by_source.len() < SOURCES_MAX;
+                    let source = if known { source.ip() } else { IpAddr::from([0, 0, 0, 0]) };
+                    datagrams += 1;
+                    by_source
+                        .entry(source)
+                        .or_default()
+                        .add(now_ns.saturating_sub(span.start_ns), length as u64 + UDP_OVERHEAD_BYTES);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // An ICMP error of an earlier datagram, or a signal: nothing was received.
+                Err(_) => break,
+            }
+        }
+        if now_ns >= span.end_ns() {
+            break;
+        }
+        sys::sleep_until(now_ns + DRAIN_NS);
+    }
+    let by_source = by_source.into_iter().map(|(source, line)| (source.to_string(), line)).collect();
+    Ok(SinkReport { datagrams, by_source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_gives_frames_without_drift() {
+        // 1,500 bytes at 12 Mb/s: one each millisecond.
+        assert_eq!(due(12_000_000, 1_500, 0), 0);
+        assert_eq!(due(12_000_000, 1_500, 999_999), 0);
+        assert_eq!(due(12_000_000, 1_500, 1_000_000), 1);
+        assert_eq!(due(12_000_000, 1_500, 3_600_000_000_000), 3_600_000);
+    }
+
+    #[test]
+    fn a_sender_offers_its_rate_and_the_sink_counts_it_by_source() {
+        let probe = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = probe.local_addr().unwrap();
+        drop(probe);
+        let span = Span { start_ns: sys::monotonic_ns() + 50_000_000, duration_ns: 500_000_000 };
+        let sink = std::thread::spawn(move || {
+            super::sink(to, Span { duration_ns: span.duration_ns + 100_000_000, ..span }).unwrap()
+        });
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let sent =
+            send(&SendConfig { to, rate_bps: 8_000_000, payload_bytes: 972, span, seed: 1 }).unwrap();
+        let received = sink.join().unwrap();
+        // 1,000 bytes of Ethernet payload at 8 Mb/s for half a second: 500 datagrams.
+        assert!((490..=500).contains(&sent.datagrams), "{sent:?}");
+        assert_eq!(received.datagrams, sent.datagrams);
+        assert_eq!(received.by_source["127.0.0.1"].between(0, u64::MAX / 2), sent.datagrams * 1_000);
+        assert_eq!(sent.offered.between(0, u64::MAX / 2), sent.datagrams * 1_000);
+    }
+}
