@@ -1,6 +1,14 @@
 //! From a rack description to what the switch needs: a P4 program, its table entries, its P4Info
 //! and the constants that P4, Rust and Python share.
+//!
+//! ```text
+//! rack.toml ─ Rack::load ─→ Rack ─ generate ─→ NAME.p4  NAME.entries.txtpb  NAME.p4info.txtpb  NAME.json
+//! ```
 
+mod drops;
 pub mod rack;
+mod render;
 
+pub use drops::{DropReason, drop_reasons};
 pub use rack::{Rack, RackError, Scheme};
+pub use render::{Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, render_p4};

@@ -9,6 +9,7 @@ mod check;
 mod reader;
 mod summary;
 pub mod units;
+mod workload;
 
 pub use reader::{FieldError, RackError};
 
@@ -21,6 +22,9 @@ use std::path::Path;
 /// Reservations further ahead than this many time units mean a clock that stands in the past
 /// (`clock` mode's wrap-safe comparison).
 pub const HORIZON_UNITS: u64 = 1 << 30;
+
+/// The description's fields, units, defaults and limits, as text for people.
+pub const SCHEMA: &str = include_str!("../../../docs/rack.md");
 
 /// A checked rack description.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -14,7 +14,7 @@ pub struct RackError {
 }
 
 /// One mistake.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct FieldError {
     /// The file.
     pub file: String,

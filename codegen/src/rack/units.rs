@@ -72,7 +72,7 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
     let mut value = whole.parse::<u64>().ok()?.checked_mul(scale)?;
     let mut unit = scale;
     for digit in fraction.bytes() {
-        if unit % 10 != 0 && digit != b'0' {
+        if !unit.is_multiple_of(10) && digit != b'0' {
             return None;
         }
         unit /= 10;

@@ -1,0 +1,45 @@
+//! Why generated programs drop frames. The list orders the cells of their counter `drops`.
+
+use crate::Scheme;
+
+/// A reason to drop a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropReason {
+    /// Its name in reports; in P4 `DROP_` and this in capitals.
+    pub name: &'static str,
+    /// What it means, one line.
+    pub doc: &'static str,
+}
+
+const REASONS: [DropReason; 14] = [
+    reason("malformed", "cut short within a header"),
+    reason("spoofed", "source address is not the port's own host's"),
+    reason("unknown_destination", "no host has this address"),
+    reason("same_port", "the destination is the sender"),
+    reason("best_effort_meter", "more best effort than the port may send"),
+    reason("control_meter", "more control frames than the port may send"),
+    reason("bad_version", "PL2 of another version"),
+    reason("bad_kind", "a PL2 kind that hosts don't send, or that doesn't exist"),
+    reason("bad_demand", "asks for no slots, or for more than K"),
+    reason("bad_release", "gives back more slots than K, or any in clock mode"),
+    reason("unsolicited_over_threshold", "unsolicited while more than T is reserved"),
+    reason("management_from_host", "management from a port other than the controller's"),
+    reason("bad_target", "management of a register that doesn't exist"),
+    reason("bad_index", "management of a port that doesn't exist"),
+];
+
+/// How many of them plain switching has.
+const L2_REASONS: usize = 5;
+
+const fn reason(name: &'static str, doc: &'static str) -> DropReason {
+    DropReason { name, doc }
+}
+
+/// The reasons of `scheme`'s program. A reason's place is its index in the counter, and the same in
+/// all schemes.
+pub fn drop_reasons(scheme: Scheme) -> &'static [DropReason] {
+    match scheme {
+        Scheme::L2 => &REASONS[..L2_REASONS],
+        Scheme::Pl2Counter | Scheme::Pl2Clock => &REASONS,
+    }
+}

@@ -1,0 +1,74 @@
+//! The constants that P4, Rust and Python share, as JSON.
+
+use super::program::program_name;
+use super::{MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED};
+use crate::drops::drop_reasons;
+use crate::rack::{Pl2, Rack, Scheme};
+use p4rack_wire::pl2::{Kind, Target, VERSION};
+use serde_json::{Map, Value, json};
+
+pub(super) fn constants(rack: &Rack, scheme: Scheme) -> Value {
+    let pl2 = rack.pl2.as_ref().filter(|_| scheme != Scheme::L2);
+    let reasons: Vec<&str> = drop_reasons(scheme).iter().map(|reason| reason.name).collect();
+    let mut value = json!({
+        "version": 1,
+        "rack": rack.name,
+        "scheme": scheme,
+        "program": program_name(scheme),
+        "device_id": rack.switch.device_id,
+        "cpu_port": rack.switch.cpu_port,
+        "drop_port": rack.switch.drop_port,
+        "time_unit_ns": rack.switch.time_unit_ns,
+        "multicast_group": MULTICAST_GROUP,
+        "drop_counter": "RackIngress.drops",
+        "drop_reasons": reasons,
+        "meters": { "best_effort": "RackIngress.best_effort_meter" },
+        "priorities": { "best_effort": PRIORITY_BEST_EFFORT },
+        "hosts": hosts(rack, pl2),
+    });
+    if let Some(pl2) = pl2 {
+        value["meters"]["control"] = json!("RackIngress.control_meter");
+        value["priorities"]["control"] = json!(PRIORITY_CONTROL);
+        value["priorities"]["scheduled"] = json!(PRIORITY_SCHEDULED);
+        value["pl2"] = pl2_constants(pl2, scheme);
+    }
+    value
+}
+
+fn pl2_constants(pl2: &Pl2, scheme: Scheme) -> Value {
+    let kinds: Map<String, Value> =
+        Kind::ALL.iter().map(|(kind, name)| ((*name).to_owned(), json!(*kind as u8))).collect();
+    json!({
+        "mode": if scheme == Scheme::Pl2Counter { "counter" } else { "clock" },
+        "version": VERSION,
+        "ether_type": pl2.ether_type.0,
+        "vid": pl2.vid,
+        "shim": pl2.shim,
+        "k": pl2.k,
+        "t_slots": pl2.t_slots,
+        "drop_threshold_slots": pl2.drop_threshold_slots,
+        "kinds": kinds,
+        "targets": { "in": Target::In as u8, "out": Target::Out as u8 },
+        "registers": { "in": "RackIngress.in_reservation", "out": "RackIngress.out_reservation" },
+        "unit": if scheme == Scheme::Pl2Counter { "slots" } else { "time units" },
+    })
+}
+
+fn hosts(rack: &Rack, pl2: Option<&Pl2>) -> Vec<Value> {
+    let mut hosts = Vec::new();
+    for host in &rack.hosts {
+        let mut value = json!({
+            "name": host.name,
+            "port": host.port,
+            "mac": host.mac.to_string(),
+            "ip": format!("{}/{}", host.ip, host.prefix),
+            "rate_bps": host.rate_bps,
+        });
+        if pl2.is_some() {
+            value["slot_ns"] = json!(host.slot.0);
+            value["slot_units"] = json!(rack.slot_units(host));
+        }
+        hosts.push(value);
+    }
+    hosts
+}

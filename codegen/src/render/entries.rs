@@ -1,0 +1,122 @@
+//! What fills the program's tables, meters and groups.
+
+use super::MULTICAST_GROUP;
+use crate::rack::{Host, Pl2, Rack, Scheme};
+use p4rack_p4rt::entity::{EntityError, Entry};
+use p4rack_p4rt::p4::v1::{
+    Entity, Index, MeterConfig, MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry, Replica,
+    Uint128, Update, WriteRequest, entity, packet_replication_engine_entry, replica, update,
+};
+use p4rack_p4rt::schema::{Schema, id_of};
+
+/// Frames that a port may send at once before its control meter looks at the rate.
+const CONTROL_BURST_FRAMES: i64 = 256;
+/// Bytes that a port may send at once before its best effort meter looks at the rate.
+const BEST_EFFORT_BURST_BYTES: i64 = 32 << 10;
+
+pub(super) fn write_request(
+    rack: &Rack,
+    scheme: Scheme,
+    schema: &Schema,
+) -> Result<WriteRequest, EntityError> {
+    let pl2 = rack.pl2.as_ref().filter(|_| scheme != Scheme::L2);
+    let mut updates = Vec::new();
+    for host in &rack.hosts {
+        updates.push(source_guard(rack, host, scheme).update(schema)?);
+        updates.push(l2_forward(rack, host, scheme).update(schema)?);
+    }
+    updates.push(insert(entity::Entity::PacketReplicationEngineEntry(all_hosts(rack))));
+    if let Some(pl2) = pl2 {
+        for host in &rack.hosts {
+            updates.extend(meters(rack, host, pl2, schema)?);
+        }
+    }
+    Ok(WriteRequest {
+        device_id: rack.switch.device_id,
+        election_id: Some(Uint128 { high: 0, low: 1 }),
+        updates,
+        ..Default::default()
+    })
+}
+
+fn source_guard(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
+    let entry = Entry::of("RackIngress.source_guard")
+        .exact("standard_metadata.ingress_port", host.port)
+        .exact("hdr.ethernet.srcAddr", host.mac.0)
+        .action("RackIngress.accept_source");
+    match scheme {
+        Scheme::Pl2Clock => entry.param("slot", rack.slot_units(host)),
+        Scheme::L2 | Scheme::Pl2Counter => entry,
+    }
+}
+
+fn l2_forward(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
+    let entry = Entry::of("RackIngress.l2_forward")
+        .exact("hdr.ethernet.dstAddr", host.mac.0)
+        .action("RackIngress.forward")
+        .param("port", host.port);
+    match (scheme, &rack.pl2) {
+        (Scheme::Pl2Clock, Some(pl2)) => entry
+            .param("slot", rack.slot_units(host))
+            .param("drop_threshold", rack.slot_units(host) * u64::from(pl2.drop_threshold_slots)),
+        _ => entry,
+    }
+}
+
+fn all_hosts(rack: &Rack) -> PacketReplicationEngineEntry {
+    // The older of the two ways to name a port: every server knows it.
+    #[allow(deprecated)]
+    let replica = |host: &Host| Replica {
+        port_kind: Some(replica::PortKind::EgressPort(host.port.into())),
+        instance: 1,
+    };
+    let group = MulticastGroupEntry {
+        multicast_group_id: MULTICAST_GROUP.into(),
+        replicas: rack.hosts.iter().map(replica).collect(),
+        ..Default::default()
+    };
+    let r#type = Some(packet_replication_engine_entry::Type::MulticastGroupEntry(group));
+    PacketReplicationEngineEntry { r#type }
+}
+
+fn meters(rack: &Rack, host: &Host, pl2: &Pl2, schema: &Schema) -> Result<Vec<Update>, EntityError> {
+    let mut updates = Vec::new();
+    if pl2.control_per_slot > 0 {
+        let per_s = u64::from(pl2.control_per_slot) * 1_000_000_000 / host.slot.0.max(1);
+        let burst =
+            CONTROL_BURST_FRAMES.max(4 * rack.hosts.len() as i64 * i64::from(pl2.reservations_in_flight));
+        updates.push(meter(schema, "RackIngress.control_meter", host, per_s.max(1) as i64, burst)?);
+    }
+    if pl2.best_effort_percent < 100 {
+        let bytes_per_s = host.rate_bps / 8 * u64::from(pl2.best_effort_percent) / 100;
+        let name = "RackIngress.best_effort_meter";
+        updates.push(meter(schema, name, host, bytes_per_s.max(1) as i64, BEST_EFFORT_BURST_BYTES)?);
+    }
+    Ok(updates)
+}
+
+/// One rate, one burst: what exceeds them is red.
+fn meter(schema: &Schema, name: &str, host: &Host, rate: i64, burst: i64) -> Result<Update, EntityError> {
+    let entry = MeterEntry {
+        meter_id: id_of(schema.meter(name)?.preamble.as_ref()),
+        index: Some(Index { index: host.port.into() }),
+        config: Some(MeterConfig {
+            cir: rate,
+            cburst: burst,
+            pir: rate,
+            pburst: burst,
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    // A meter's cell exists from the start: it can be modified, not inserted.
+    Ok(update(update::Type::Modify, entity::Entity::MeterEntry(entry)))
+}
+
+fn insert(entity: entity::Entity) -> Update {
+    update(update::Type::Insert, entity)
+}
+
+fn update(kind: update::Type, entity: entity::Entity) -> Update {
+    Update { r#type: kind.into(), entity: Some(Entity { entity: Some(entity) }) }
+}

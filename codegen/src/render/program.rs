@@ -1,0 +1,126 @@
+//! The P4 text: handlebars templates over the rack's model.
+
+use super::{
+    Arch, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED, pl2_of,
+};
+use crate::drops::drop_reasons;
+use crate::rack::{Rack, Scheme};
+use handlebars::Handlebars;
+use p4rack_wire::ethernet::{Ethernet, Vlan};
+use p4rack_wire::pl2::{Control, Kind, Management, Target, VERSION};
+use p4rack_wire::{HeaderDesc, render::p4_header};
+use serde_json::{Value, json};
+
+macro_rules! templates {
+    ($($name:literal),* $(,)?) => {
+        &[ $( ($name, include_str!(concat!("../../../p4src/", $name, ".p4.hbs"))) ),* ]
+    };
+}
+
+const TEMPLATES: &[(&str, &str)] = templates![
+    "shared/banner",
+    "shared/constants",
+    "shared/headers",
+    "l2/tables",
+    "l2/best_effort",
+    "pl2/constants",
+    "pl2/counter",
+    "pl2/clock",
+    "pl2/answers",
+    "pl2/manage",
+    "pl2/admit",
+    "pl2/schedule",
+    "v1model/main",
+    "v1model/parser",
+    "v1model/ingress",
+    "v1model/egress",
+];
+
+/// What every PL2 frame starts with, whatever follows.
+const START: HeaderDesc = HeaderDesc {
+    p4_name: "pl2_start_t",
+    name: "Start",
+    doc: "What every PL2 frame starts with.",
+    fields: Control::DESC.fields.split_at(2).0,
+};
+
+/// Renders the P4 program alone, unchecked.
+pub fn render_p4(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<String, GenerateError> {
+    let context = context(rack, scheme)?;
+    let main = match arch {
+        Arch::V1model => "v1model/main",
+    };
+    let mut handlebars = Handlebars::new();
+    handlebars.set_strict_mode(true);
+    handlebars.register_escape_fn(handlebars::no_escape);
+    for (name, text) in TEMPLATES {
+        handlebars
+            .register_partial(name, text)
+            .map_err(|error| GenerateError::Program(format!("template {name}: {error}")))?;
+    }
+    handlebars.render(main, &context).map_err(|error| GenerateError::Template(Box::new(error)))
+}
+
+fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
+    let mut context = json!({
+        "program": program_name(scheme),
+        "rack": rack.name,
+        "version": env!("CARGO_PKG_VERSION"),
+        "cpu_port": rack.switch.cpu_port,
+        "group": MULTICAST_GROUP,
+        "priority_control": PRIORITY_CONTROL,
+        "priority_scheduled": PRIORITY_SCHEDULED,
+        "priority_best_effort": PRIORITY_BEST_EFFORT,
+        "drop_constants": drop_constants(scheme),
+        "pl2": false,
+        "counter": scheme == Scheme::Pl2Counter,
+        "clock": scheme == Scheme::Pl2Clock,
+    });
+    let mut headers = vec![Ethernet::DESC, Vlan::DESC];
+    if let Some(pl2) = pl2_of(rack, scheme)? {
+        headers.extend([START, Control::DESC, Management::DESC]);
+        for (key, value) in [
+            ("pl2", json!(true)),
+            ("ether_type", json!(format!("0x{:04X}", pl2.ether_type.0))),
+            ("kind_constants", json!(kind_constants())),
+            ("target_in", json!(Target::In as u8)),
+            ("target_out", json!(Target::Out as u8)),
+            ("k", json!(pl2.k)),
+            ("vid", json!(pl2.vid)),
+            ("drop_threshold", json!(pl2.drop_threshold_slots)),
+            ("time_unit_ns", json!(rack.switch.time_unit_ns)),
+        ] {
+            context[key] = value;
+        }
+    }
+    context["headers"] = headers.iter().map(p4_header).collect();
+    Ok(context)
+}
+
+/// The name that the program gives itself: an identifier, since targets make paths and symbols of it.
+pub(super) fn program_name(scheme: Scheme) -> String {
+    scheme.name().replace('-', "_")
+}
+
+fn drop_constants(scheme: Scheme) -> String {
+    let reasons = drop_reasons(scheme);
+    let mut rows: Vec<(String, usize, &str)> = Vec::new();
+    for (index, reason) in reasons.iter().enumerate() {
+        rows.push((format!("DROP_{}", reason.name.to_uppercase()), index, reason.doc));
+    }
+    rows.push(("DROP_REASONS".to_owned(), reasons.len(), "how many there are"));
+    let width = rows.iter().map(|row| row.0.len()).max().unwrap_or(0);
+    let lines = rows.iter().map(|(name, index, doc)| {
+        let value = format!("{index};");
+        format!("const bit<32> {name:width$} = {value:3} // {doc}")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn kind_constants() -> String {
+    let kinds = Kind::ALL.iter().map(|(kind, name)| (*name, *kind as u8));
+    let rows: Vec<(&str, u8)> = std::iter::once(("PL2_VERSION", VERSION)).chain(kinds).collect();
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = rows.iter().map(|(name, value)| format!("const bit<4> {name:width$} = {value};"));
+    lines.collect::<Vec<_>>().join("\n")
+}
