@@ -1,1 +1,3 @@
-//! placeholder
+//! The daemon around the embedded switch: P4Runtime and telemetry servers, port drivers, clock.
+
+pub mod core;

@@ -1,0 +1,213 @@
+//! The seam between the data-plane thread, which owns the switch, and the asynchronous servers.
+//!
+//! ```text
+//!   servers (tokio)                             data-plane thread
+//!   Handle::call ──── jobs (bounded) ─────────▶ Jobs::run_pending, between packets
+//!          ◀───────── each job's result ───────
+//!   Events::recv ◀─── events (bounded) ──────── EventSender::send, drops and counts when full
+//! ```
+//!
+//! Neither side ever waits for the other inside the data plane.
+
+use p4rack_netdev::wait::Waker;
+use p4rack_switch::{DigestMessage, Switch};
+use p4rack_wire::Nanos;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+
+/// Jobs that may wait for the data-plane thread; callers beyond wait their turn.
+const JOBS: usize = 256;
+/// Events that may wait for the servers; events beyond are dropped and counted.
+const EVENTS: usize = 1024;
+/// Jobs run before packets get a turn.
+const JOBS_A_TURN: usize = 64;
+
+type Job = Box<dyn FnOnce(&mut Switch, Nanos) + Send>;
+
+/// The data-plane thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the switch is shutting down")]
+pub struct Gone;
+
+/// What the data plane tells the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A frame came out of the CPU port.
+    PacketIn {
+        /// With the program's packet_in header, without FCS.
+        frame: Vec<u8>,
+    },
+    /// The program sent a digest.
+    Digest(DigestMessage),
+}
+
+/// Makes both ends.
+pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
+    let (job_sender, jobs) = mpsc::channel(JOBS);
+    let (event_sender, events) = mpsc::channel(EVENTS);
+    let waker = Waker::new()?;
+    let lost = Arc::new(AtomicU64::new(0));
+    Ok((
+        Handle { jobs: job_sender, waker: Arc::new(waker.try_clone()?), events_lost: lost.clone() },
+        Jobs { jobs, waker },
+        EventSender { events: event_sender, lost },
+        Events { events },
+    ))
+}
+
+/// Reaches the switch from the servers.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    jobs: mpsc::Sender<Job>,
+    waker: Arc<Waker>,
+    events_lost: Arc<AtomicU64>,
+}
+
+impl Handle {
+    /// Runs `work` in the data-plane thread, between packets, and returns what it returns. It runs
+    /// whole even if the caller stops waiting; keep it short, packets wait meanwhile.
+    pub async fn call<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Switch, Nanos) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move |switch, now| {
+            // Nobody waits any more: fine.
+            let _ = sender.send(work(switch, now));
+        });
+        self.jobs.send(job).await.map_err(|_| Gone)?;
+        self.waker.wake();
+        receiver.await.map_err(|_| Gone)
+    }
+
+    /// Events dropped because the servers were too slow.
+    pub fn events_lost(&self) -> u64 {
+        self.events_lost.load(Ordering::Relaxed)
+    }
+}
+
+/// The data-plane thread's end: work to do on its switch.
+#[derive(Debug)]
+pub struct Jobs {
+    jobs: mpsc::Receiver<Job>,
+    waker: Waker,
+}
+
+impl Jobs {
+    /// Runs what waits; call it when the descriptor is readable, or before sleeping. Returns how
+    /// many jobs ran. When there were too many for one turn, the descriptor stays readable.
+    pub fn run_pending(&mut self, switch: &mut Switch, now: Nanos) -> usize {
+        self.waker.clear();
+        for count in 0..JOBS_A_TURN {
+            match self.jobs.try_recv() {
+                Ok(job) => job(switch, now),
+                Err(_) => return count,
+            }
+        }
+        self.waker.wake();
+        JOBS_A_TURN
+    }
+}
+
+impl AsFd for Jobs {
+    /// Readable when jobs wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+}
+
+/// The data-plane thread's end: news for the servers.
+#[derive(Clone, Debug)]
+pub struct EventSender {
+    events: mpsc::Sender<Event>,
+    lost: Arc<AtomicU64>,
+}
+
+impl EventSender {
+    /// Sends without waiting; drops and counts the event when too many wait.
+    pub fn send(&self, event: Event) -> bool {
+        let sent = self.events.try_send(event).is_ok();
+        if !sent {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        sent
+    }
+}
+
+/// The servers' end: news from the data plane.
+#[derive(Debug)]
+pub struct Events {
+    events: mpsc::Receiver<Event>,
+}
+
+impl Events {
+    /// The next one; `None` when the data plane has ended.
+    pub async fn recv(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_netdev::wait::Poller;
+    use p4rack_switch::Config;
+
+    #[test]
+    fn jobs_run_in_order_in_the_thread_that_owns_the_switch() {
+        let (handle, mut jobs, _sender, _events) = channel().unwrap();
+        let mut switch = Switch::new(Config::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let thread = std::thread::spawn(move || {
+            let mut poller = Poller::new();
+            poller.add(&jobs).unwrap();
+            let mut ran = 0;
+            while ran < 100 {
+                poller.wait(None).unwrap();
+                ran += jobs.run_pending(&mut switch, Nanos(ran as u64));
+            }
+        });
+        let answers = runtime.block_on(async {
+            let mut answers = Vec::new();
+            for number in 0..100 {
+                answers.push(handle.call(move |switch, _| (number, switch.is_loaded())).await.unwrap());
+            }
+            answers
+        });
+        thread.join().unwrap();
+        assert!(answers.into_iter().enumerate().all(|(n, answer)| answer == (n, false)));
+        assert_eq!(runtime.block_on(handle.call(|_, _| ())), Err(Gone));
+    }
+
+    #[test]
+    fn too_many_jobs_leave_the_descriptor_readable() {
+        let (handle, mut jobs, _sender, _events) = channel().unwrap();
+        let mut switch = Switch::new(Config::default());
+        for _ in 0..JOBS_A_TURN + 1 {
+            handle.jobs.try_send(Box::new(|_, _| ())).unwrap();
+        }
+        handle.waker.wake();
+        assert_eq!(jobs.run_pending(&mut switch, Nanos(0)), JOBS_A_TURN);
+        let mut poller = Poller::new();
+        let number = poller.add(&jobs).unwrap();
+        poller.wait(Some(Nanos(0))).unwrap();
+        assert!(poller.ready(number));
+        assert_eq!(jobs.run_pending(&mut switch, Nanos(0)), 1);
+        poller.wait(Some(Nanos(0))).unwrap();
+        assert!(!poller.ready(number));
+    }
+
+    #[test]
+    fn events_beyond_the_limit_are_dropped_and_counted() {
+        let (handle, _jobs, sender, _events) = channel().unwrap();
+        for _ in 0..EVENTS {
+            assert!(sender.send(Event::PacketIn { frame: Vec::new() }));
+        }
+        assert!(!sender.send(Event::PacketIn { frame: Vec::new() }));
+        assert_eq!(handle.events_lost(), 1);
+    }
+}

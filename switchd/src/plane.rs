@@ -1,0 +1,160 @@
+//! The data-plane thread: packets, timers and jobs of the servers, one after the other.
+
+use crate::core::{Event, EventSender, Jobs};
+use crate::driver::{Driver, PortReport};
+use p4rack_netdev::sched::{self, Granted};
+use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_netdev::{Poller, clock};
+use p4rack_switch::Switch;
+use p4rack_wire::Nanos;
+use serde::Serialize;
+use std::io;
+
+/// Priority among real-time threads: above the host agents', which wait for this thread's answers.
+const FIFO_PRIORITY: i32 = 30;
+
+/// What the data plane says about itself.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Scheduling granted.
+    pub scheduling: Granted,
+    /// Time since the start, ns.
+    pub running_ns: u64,
+    /// Processor time used, ns.
+    pub cpu_ns: u64,
+    /// Times that the thread woke up.
+    pub wakeups: u64,
+    /// Wake-ups for a timer alone.
+    pub timer_wakeups: u64,
+    /// Sum of how late they were, ns.
+    pub timer_late_sum_ns: u64,
+    /// The latest of them, ns.
+    pub timer_late_max_ns: u64,
+    /// Ports.
+    pub ports: Vec<PortReport>,
+}
+
+/// A switch with its ports.
+#[derive(Debug)]
+pub struct Plane {
+    switch: Switch,
+    driver: Driver,
+    frame: Vec<u8>,
+    started: Nanos,
+    granted: Option<Granted>,
+    wakeups: u64,
+    timer_wakeups: u64,
+    timer_late: Nanos,
+    timer_late_max: Nanos,
+}
+
+impl Plane {
+    /// Joins both. The switch was configured with the driver's port numbers.
+    pub fn new(switch: Switch, driver: Driver) -> Plane {
+        Plane {
+            switch,
+            driver,
+            frame: Vec::with_capacity(2048),
+            started: clock::now(),
+            granted: None,
+            wakeups: 0,
+            timer_wakeups: 0,
+            timer_late: Nanos::ZERO,
+            timer_late_max: Nanos::ZERO,
+        }
+    }
+
+    /// Runs until SIGTERM or SIGINT comes; `report` is called with the counters at SIGUSR1 and at the end.
+    pub fn run(
+        mut self,
+        mut jobs: Jobs,
+        events: &EventSender,
+        signals: &Signals,
+        mut report: impl FnMut(Report),
+    ) -> io::Result<()> {
+        self.granted = Some(sched::prompt(FIFO_PRIORITY));
+        let mut poller = Poller::new();
+        let job_number = poller.add(&jobs)?;
+        let signal_number = poller.add(signals)?;
+        let first_port = signal_number + 1;
+        for position in 0..self.driver.len() {
+            poller.add(self.driver.descriptor(position))?;
+        }
+        loop {
+            let until = earlier(self.switch.next_timeout(), self.driver.next_timeout());
+            poller.wait(until)?;
+            let now = clock::now();
+            self.wakeups += 1;
+            let mut packets = false;
+            for position in 0..self.driver.len() {
+                if poller.ready(first_port + position) {
+                    packets = true;
+                    let switch = &mut self.switch;
+                    self.driver
+                        .receive(position, |port, frame| switch.handle_frame(port, frame, clock::now()));
+                    // Between two ports' batches, so that no queue waits for eight batches to be read.
+                    self.drain();
+                }
+            }
+            if poller.ready(job_number) {
+                jobs.run_pending(&mut self.switch, clock::now());
+            } else if let Some(until) = until.filter(|until| *until <= now && !packets) {
+                self.timer_wakeups += 1;
+                self.timer_late += now - until;
+                self.timer_late_max = self.timer_late_max.max(now - until);
+            }
+            self.drain();
+            self.tell(events);
+            if poller.ready(signal_number) {
+                match signals.next() {
+                    Some(Signal::Report) => report(self.report()),
+                    Some(Signal::End) => {
+                        report(self.report());
+                        return Ok(());
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// Puts on the wires what is due.
+    fn drain(&mut self) {
+        let now = clock::now();
+        while let Some(port) = self.switch.poll_transmit(now, &mut self.frame) {
+            self.driver.send(port, &mut self.frame, now);
+        }
+        self.driver.flush(now);
+    }
+
+    /// Tells the servers what the program sent to the controller.
+    fn tell(&mut self, events: &EventSender) {
+        while self.switch.poll_cpu(&mut self.frame) {
+            // Dropped and counted by the sender where the servers are behind.
+            events.send(Event::PacketIn { frame: std::mem::take(&mut self.frame) });
+        }
+        while let Some(digest) = self.switch.poll_digest() {
+            events.send(Event::Digest(digest));
+        }
+    }
+
+    fn report(&mut self) -> Report {
+        Report {
+            scheduling: self.granted.unwrap_or(Granted { fifo_priority: None, memory_locked: false }),
+            running_ns: clock::now().saturating_sub(self.started).0,
+            cpu_ns: clock::thread_cpu().0,
+            wakeups: self.wakeups,
+            timer_wakeups: self.timer_wakeups,
+            timer_late_sum_ns: self.timer_late.0,
+            timer_late_max_ns: self.timer_late_max.0,
+            ports: self.driver.report(),
+        }
+    }
+}
+
+fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
