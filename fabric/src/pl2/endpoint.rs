@@ -1,54 +1,387 @@
-//! The endpoint: what a host agent drives.
+//! The endpoint: what a host agent drives. It joins the queues, the bursts, the NIC and the
+//! receiving side.
 
-use super::{Config, Stats};
-use p4rack_wire::Nanos;
+use super::algorithm::{Chosen, goes_unsolicited, waiting_time};
+use super::dedup::{self, Window};
+use super::frame::{self, Incoming, Rsv};
+use super::nic::{Data, Item, Nic};
+use super::pool::{FrameId, Pool};
+use super::reservations::{Answer, Reservations};
+use super::sender::{Burst, Destination, Granted, State};
+use super::{Config, Reason, Scheme, Stats};
+use p4rack_wire::ethernet::overhead::wire_bytes;
+use p4rack_wire::pl2::Control;
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+use std::collections::VecDeque;
 
-/// A host's PL2 machine: between the application's frames and the rack's link.
+/// A host's PL2 machine: between the application's frames and the rack's link, NIC included.
+///
+/// Frames to a known peer go in reserved slots, everything else as best effort, untagged. After
+/// every `handle_*` call `poll_link` and `poll_app` until they say false, then sleep until
+/// `next_timeout`. Times that run backwards count as standing still.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Config,
+    /// Sorted by address.
+    destinations: Vec<Destination>,
+    /// What came from each destination.
+    windows: Vec<Window>,
+    pool: Pool,
+    nic: Nic,
+    reservations: Reservations,
+    app_queue: VecDeque<FrameId>,
+    /// Frames of the application taken and not yet gone.
+    waiting: usize,
+    /// Of these, best effort to nobody known.
+    waiting_unknown: usize,
+    bursts_made: u64,
+    now: Nanos,
     stats: Stats,
 }
 
 impl Endpoint {
     /// A fresh endpoint at `now`. `seed` gives the first sequence numbers and reservation numbers.
-    pub fn new(config: Config, seed: u64, now: Nanos) -> Self {
-        let _ = (seed, now);
-        let stats = Stats::new(config.delay_window);
-        Endpoint { config, stats }
+    /// What [`Config::check`] refuses is brought to the nearest value that works.
+    pub fn new(mut config: Config, seed: u64, now: Nanos) -> Self {
+        config.k = config.k.max(1);
+        config.in_flight = config.in_flight.max(1);
+        config.mtu = config.mtu.min(9000);
+        config.time_unit = config.time_unit.max(Nanos(1));
+        let own = config.mac;
+        config.peers.retain(|peer| peer.mac != own && !peer.mac.is_group());
+        config.peers.sort_by_key(|peer| peer.mac);
+        config.peers.dedup_by_key(|peer| peer.mac);
+        let mut random = SplitMix(seed);
+        let first_id = random.next() as u32;
+        let destinations: Vec<_> = config
+            .peers
+            .iter()
+            .map(|peer| Destination::new(peer.mac, peer.slot, random.next() as u32))
+            .collect();
+        let open_max = 64 + 2 * destinations.len().saturating_mul(config.in_flight.min(256));
+        Endpoint {
+            windows: vec![Window::new(); destinations.len()],
+            destinations,
+            pool: Pool::default(),
+            nic: Nic::new(config.rate_bps, config.catch_up),
+            reservations: Reservations::new(config.scheme == Scheme::Counter, first_id, open_max),
+            app_queue: VecDeque::new(),
+            waiting: 0,
+            waiting_unknown: 0,
+            bursts_made: 0,
+            now,
+            stats: Stats::new(config.delay_window),
+            config,
+        }
     }
 
     /// Takes an Ethernet frame (no FCS) from the application side.
     pub fn handle_app(&mut self, frame: &[u8], now: Nanos) {
-        let _ = (frame, now);
+        let now = self.advance(now);
+        self.stats.counters.app_in += 1;
+        if let Err(reason) = self.accept(frame, now) {
+            self.stats.drop_frame(reason);
+        }
+        self.hand_off(now);
+    }
+
+    fn accept(&mut self, frame: &[u8], now: Nanos) -> Result<(), Reason> {
+        let address = frame::check_app(frame, &self.config)?;
+        let destination = self.find(address);
+        match destination {
+            Some(d) if self.destinations[d].waiting() >= self.config.queue_limit_frames => {
+                return Err(Reason::QueueFull);
+            }
+            None if self.waiting_unknown >= self.config.best_effort_limit_frames => {
+                return Err(Reason::BestEffortFull);
+            }
+            _ if self.waiting >= self.config.total_limit_frames => return Err(Reason::TotalFull),
+            _ => {}
+        }
+        let id = self.pool.store(&[frame]);
+        self.waiting += 1;
+        let data = Data { frame: id, destination, unsolicited: false, ready: now, opens_burst: false };
+        let Some(d) = destination else {
+            self.waiting_unknown += 1;
+            self.nic.push_best_effort(data);
+            return Ok(());
+        };
+        if self.config.scheme == Scheme::Off {
+            self.destinations[d].unscheduled += 1;
+            self.nic.push_best_effort(data);
+        } else {
+            self.destinations[d].queue.push_back(id);
+            self.ask(d, now);
+        }
+        let longest = self.destinations[d].waiting() as u64;
+        self.stats.queue_max_frames = self.stats.queue_max_frames.max(longest);
+        Ok(())
     }
 
     /// Takes an Ethernet frame (no FCS, VLAN tag in place) from the link; `received_at` is when the
     /// kernel or the NIC saw it.
     pub fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
-        let _ = (frame, received_at, now);
+        let now = self.advance(now);
+        self.stats.counters.link_in += 1;
+        let done = match frame::classify(frame, &self.config) {
+            Ok(Incoming::Grant(from, grant)) => self.take_grant(from, &grant, received_at, now),
+            Ok(Incoming::Data { source, ether_type, sequence, rest }) => {
+                self.take_data(frame, source, ether_type, sequence, rest)
+            }
+            Ok(Incoming::Notify) => {
+                self.stats.counters.notify_in += 1;
+                Ok(())
+            }
+            Ok(Incoming::Plain) => {
+                self.stats.counters.best_effort_in += 1;
+                self.deliver(&[frame])
+            }
+            Err(reason) => Err(reason),
+        };
+        if let Err(reason) = done {
+            self.stats.drop_frame(reason);
+        }
+        self.hand_off(now);
     }
 
-    /// Does what is due.
+    fn take_data(
+        &mut self,
+        frame: &[u8],
+        source: MacAddr,
+        ether_type: EtherType,
+        sequence: Option<u32>,
+        rest: &[u8],
+    ) -> Result<(), Reason> {
+        if let Some(sequence) = sequence {
+            let peer = self.find(source).ok_or(Reason::BadShim)?;
+            match self.windows[peer].accept(sequence) {
+                dedup::Verdict::Fresh { lost } => self.stats.counters.losses_seen += lost,
+                dedup::Verdict::Restart { lost } => {
+                    self.stats.counters.losses_seen += lost;
+                    self.stats.counters.peer_restarts += 1;
+                }
+                dedup::Verdict::Duplicate => return Err(Reason::Duplicate),
+            }
+        }
+        self.stats.counters.data_in += 1;
+        self.deliver(&[&frame[..12], &ether_type.0.to_be_bytes(), rest])
+    }
+
+    fn deliver(&mut self, parts: &[&[u8]]) -> Result<(), Reason> {
+        if self.app_queue.len() >= self.config.app_limit_frames {
+            return Err(Reason::AppQueueFull);
+        }
+        self.app_queue.push_back(self.pool.store(parts));
+        Ok(())
+    }
+
+    fn take_grant(
+        &mut self,
+        from: MacAddr,
+        grant: &Control,
+        received_at: Nanos,
+        now: Nanos,
+    ) -> Result<(), Reason> {
+        let d = self.find(from).ok_or(Reason::UnknownPeer)?;
+        let answer = self.reservations.answer(d, grant, now, self.patience());
+        self.collect_credits(now);
+        let attempt = match answer {
+            Answer::Known(attempt) => attempt,
+            Answer::Duplicate => return Err(Reason::GrtDuplicate),
+            Answer::Mismatch => return Err(Reason::GrtMismatch),
+            Answer::Unasked => return Err(Reason::GrtUnasked),
+        };
+        // A timestamp from before the RSV left is none.
+        let left_at = attempt.emitted_at.unwrap_or(now);
+        let received_at = if received_at < left_at { now } else { received_at.min(now) };
+        let delay = received_at.saturating_sub(left_at);
+        self.stats.rsv_grt.record(delay, now);
+        let Some(number) = attempt.burst else {
+            self.stats.counters.grt_bare += 1;
+            return Ok(());
+        };
+        let chosen = Chosen::of(grant, &self.config, self.destinations[d].slot);
+        if chosen.wait > self.config.wait_max {
+            self.credit(d, i64::from(attempt.demand), now);
+            return Err(Reason::GrtImplausible);
+        }
+        let least = self.stats.rsv_grt.min().unwrap_or(delay);
+        let leave_at = received_at.saturating_add(waiting_time(chosen.wait, least, Nanos::ZERO));
+        let destination = &mut self.destinations[d];
+        destination.last = Some((chosen.to_t, received_at));
+        match destination.grant(number, chosen.to_t, leave_at) {
+            Granted::Waits => self.stats.counters.grt_used += 1,
+            Granted::Done(frames) => {
+                self.stats.counters.grt_used += 1;
+                for _ in 0..frames {
+                    if let Some(id) = self.destinations[d].queue.pop_front() {
+                        self.pool.give_back(id);
+                        self.waiting -= 1;
+                    }
+                }
+                self.credit(d, i64::from(frames), now);
+            }
+            Granted::Surplus => {
+                self.stats.counters.grt_surplus += 1;
+                self.credit(d, i64::from(attempt.demand), now);
+            }
+        }
+        self.ask(d, now);
+        Ok(())
+    }
+
+    /// Does what is due: repeats RSVs, gives back slots, hands bursts to the NIC.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        let _ = now;
+        let now = self.advance(now);
+        for d in 0..self.destinations.len() {
+            while let Some((number, demand)) = self.destinations[d].take_overdue(now) {
+                self.stats.counters.rsv_repeated += 1;
+                self.reserve(d, Some(number), demand, now);
+            }
+            if self.destinations[d].release_is_due(now) {
+                self.reserve(d, None, 0, now);
+            }
+        }
+        self.hand_off(now);
+    }
+
+    /// Asks for reservations as long as frames wait and the limit of those in flight allows.
+    fn ask(&mut self, d: usize, now: Nanos) {
+        let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
+        while let Some(demand) = self.destinations[d].to_ask(self.config.in_flight, self.config.k) {
+            let destination = &mut self.destinations[d];
+            // Only with nothing before it, so that frames of one destination can't overtake.
+            let unsolicited = destination.bursts.is_empty() && goes_unsolicited(destination.last, now, fresh);
+            self.bursts_made += 1;
+            let (number, state) = (self.bursts_made, State::Asked { tries: 0, deadline: None });
+            destination.bursts.push_back(Burst { number, demand, unsolicited, state });
+            self.reserve(d, Some(number), demand, now);
+            if !unsolicited {
+                continue;
+            }
+            for at in 0..usize::from(demand) {
+                let Some(id) = self.destinations[d].queue.get(at).copied() else { break };
+                self.pool.hold(id);
+                self.push_scheduled(d, id, true, now, false);
+            }
+        }
+    }
+
+    fn reserve(&mut self, d: usize, burst: Option<u64>, demand: u8, now: Nanos) {
+        let due = now.saturating_add(self.config.release_after);
+        let release = self.destinations[d].take_release(self.config.k, due);
+        self.stats.counters.released_slots += u64::from(release);
+        let id = self.reservations.ask(d, burst, demand, release);
+        self.stats.counters.lost_attempts_forgotten = self.reservations.forgotten;
+        self.nic.push_rsv(d, Rsv { id, demand, release }, now);
+    }
+
+    /// Hands granted bursts to the NIC, earliest first: equation 1, with what the NIC still has to
+    /// send as `pendingDataDelay`.
+    fn hand_off(&mut self, now: Nanos) {
+        loop {
+            let granted = self.destinations.iter().enumerate();
+            let first = granted.filter_map(|(d, destination)| Some((destination.leave_at()?, d))).min();
+            let Some((leave_at, d)) = first else { return };
+            if waiting_time(leave_at.saturating_sub(now), Nanos::ZERO, self.nic.pending(now)) > Nanos::ZERO {
+                return;
+            }
+            let Some(burst) = self.destinations[d].bursts.pop_front() else { return };
+            for at in 0..burst.demand {
+                let Some(id) = self.destinations[d].queue.pop_front() else { break };
+                self.push_scheduled(d, id, false, leave_at, at == 0);
+            }
+            self.ask(d, now);
+        }
+    }
+
+    fn push_scheduled(&mut self, d: usize, id: FrameId, unsolicited: bool, ready: Nanos, opens_burst: bool) {
+        let bytes = self.pool.bytes(id).len() as u64 + frame::added_bytes(&self.config);
+        let data = Data { frame: id, destination: Some(d), unsolicited, ready, opens_burst };
+        self.nic.push_scheduled(data, wire_bytes(bytes));
     }
 
     /// The next frame to put on the link now, written over `out`. Call until it says false.
     pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
-        let _ = (now, out);
-        false
+        let now = self.advance(now);
+        self.hand_off(now);
+        let Some(item) = self.nic.next(now) else { return false };
+        let ready = match item {
+            Item::Rsv { destination, rsv, ready } => {
+                self.send_rsv(destination, &rsv, now, out);
+                ready
+            }
+            Item::Scheduled(data) => {
+                self.send_scheduled(data, now, out);
+                data.ready
+            }
+            Item::BestEffort(data) => {
+                out.clear();
+                out.extend_from_slice(self.pool.bytes(data.frame));
+                self.pool.give_back(data.frame);
+                self.stats.counters.best_effort_out += 1;
+                self.waiting -= 1;
+                match data.destination {
+                    Some(d) => self.destinations[d].unscheduled -= 1,
+                    None => self.waiting_unknown -= 1,
+                }
+                data.ready
+            }
+        };
+        self.nic.sent(wire_bytes(out.len() as u64), ready, now);
+        self.stats.counters.link_out += 1;
+        self.stats.counters.link_out_bytes += out.len() as u64;
+        true
+    }
+
+    fn send_rsv(&mut self, d: usize, rsv: &Rsv, now: Nanos, out: &mut Vec<u8>) {
+        frame::write_rsv(out, &self.config, self.destinations[d].mac, rsv);
+        match rsv.demand {
+            0 => self.stats.counters.rsv_bare += 1,
+            _ => self.stats.counters.rsv_out += 1,
+        }
+        let burst = self.reservations.emitted(rsv.id, now).and_then(|attempt| attempt.burst);
+        let Some(number) = burst else { return };
+        let (patience, most) = (self.patience(), self.config.grt_timeout_max);
+        self.destinations[d].asked(number, |tries| {
+            let wait = Nanos(patience.0.saturating_mul(1 << tries.min(20))).min(most).max(Nanos(1));
+            now.saturating_add(wait)
+        });
+    }
+
+    fn send_scheduled(&mut self, data: Data, now: Nanos, out: &mut Vec<u8>) {
+        let Some(d) = data.destination else { return };
+        let next_sequence = &mut self.destinations[d].next_sequence;
+        let sequence = self.config.shim.then(|| self.pool.sequence(data.frame, next_sequence));
+        frame::write_data(out, &self.config, self.pool.bytes(data.frame), sequence, data.unsolicited);
+        if data.unsolicited {
+            self.pool.mark_unsolicited(data.frame);
+            self.stats.counters.unsolicited_out += 1;
+        } else {
+            self.reservations.frame_sent();
+            self.waiting -= 1;
+            self.stats.counters.scheduled_out += 1;
+            self.stats.counters.resent_out += u64::from(self.pool.went_unsolicited(data.frame));
+        }
+        if data.opens_burst {
+            self.stats.lateness.record(now.saturating_sub(data.ready), now);
+        }
+        self.pool.give_back(data.frame);
     }
 
     /// The next frame for the application side, written over `out`. Call until it says false.
     pub fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
-        let _ = out;
-        false
+        let Some(id) = self.app_queue.pop_front() else { return false };
+        out.clear();
+        out.extend_from_slice(self.pool.bytes(id));
+        self.pool.give_back(id);
+        self.stats.counters.app_out += 1;
+        true
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and then [`poll_link`](Self::poll_link) next.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        None
+        self.destinations.iter().filter_map(Destination::next_timeout).chain(self.nic.next_at()).min()
     }
 
     /// What was counted so far.
@@ -61,8 +394,58 @@ impl Endpoint {
         &self.config
     }
 
-    /// Frames that wait to be sent, all queues together.
+    /// The application's frames that wait to be sent, all queues together.
     pub fn backlog_frames(&self) -> usize {
-        0
+        self.waiting
+    }
+
+    /// Frames of peers that are missing among the newest, and may still come; `losses_seen` counts
+    /// them once they can't.
+    pub fn missing_frames(&self) -> u64 {
+        self.windows.iter().map(Window::missing).sum()
+    }
+
+    fn find(&self, mac: MacAddr) -> Option<usize> {
+        self.destinations.binary_search_by_key(&mac, |destination| destination.mac).ok()
+    }
+
+    /// How long an RSV may stay unanswered before it counts as overdue.
+    fn patience(&self) -> Nanos {
+        let (least, most) = (self.config.grt_timeout_min, self.config.grt_timeout_max);
+        self.stats.rsv_grt.bound().max(least).min(most)
+    }
+
+    fn credit(&mut self, d: usize, slots: i64, now: Nanos) {
+        if self.config.scheme == Scheme::Counter {
+            self.destinations[d].credit(slots, now.saturating_add(self.config.release_after));
+        }
+    }
+
+    fn collect_credits(&mut self, now: Nanos) {
+        while let Some((d, slots)) = self.reservations.credits.pop() {
+            self.credit(d, slots, now);
+        }
+        self.stats.counters.lost_attempts_settled = self.reservations.settled;
+        self.stats.counters.lost_attempts_forgotten = self.reservations.forgotten;
+        self.stats.counters.ledger_adopted = self.reservations.adopted;
+    }
+
+    fn advance(&mut self, now: Nanos) -> Nanos {
+        self.now = self.now.max(now);
+        self.now
+    }
+}
+
+/// Steele, Lea and Flood's SplitMix64: a seed into well-spread numbers.
+#[derive(Clone, Debug)]
+pub(super) struct SplitMix(pub u64);
+
+impl SplitMix {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
     }
 }

@@ -1,8 +1,15 @@
 //! PL2: predictable low latency in a rack by timeslot reservation (paper §4).
 
+mod algorithm;
 mod config;
+mod dedup;
 mod delay;
 mod endpoint;
+mod frame;
+mod nic;
+mod pool;
+mod reservations;
+mod sender;
 mod stats;
 
 pub use config::{Config, ConfigError, Peer, Scheme, full_frame_wire_bytes};

@@ -58,10 +58,10 @@ counters! {
         notify_in,
         /// Slots given back (counter mode).
         released_slots,
-        /// Repeated RSVs whose grant was found to be lost: the reservation was given back (counter mode).
-        lost_grants_found,
-        /// Repeated RSVs found never to have reserved anything (counter mode).
-        lost_rsvs_found,
+        /// Unanswered RSVs of which it was found out whether they had reserved slots (counter mode).
+        lost_attempts_settled,
+        /// Unanswered RSVs given up without finding out.
+        lost_attempts_forgotten,
         /// Times that the switch's count of this port's slots had to be adopted as it was (counter mode).
         ledger_adopted,
         /// Frames of peers that never came, by sequence number.

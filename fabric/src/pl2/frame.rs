@@ -1,0 +1,230 @@
+//! PL2's frames to bytes and back.
+
+use super::{Config, Reason};
+use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
+use p4rack_wire::pl2::{Control, Kind, PCP_CONTROL, PCP_SCHEDULED, Shim, VERSION};
+use p4rack_wire::{EtherType, MacAddr};
+
+const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
+
+/// What a frame from the link is to a host.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Incoming<'a> {
+    /// A grant, from the destination that it is for.
+    Grant(MacAddr, Control),
+    /// A copy of somebody's grant to send to us.
+    Notify,
+    /// Data in our VLAN: the application's frame is addresses, EtherType and rest.
+    Data { source: MacAddr, ether_type: EtherType, sequence: Option<u32>, rest: &'a [u8] },
+    /// Anything else: for the application side as it is.
+    Plain,
+}
+
+/// Tells what `frame` is, or why it is dropped.
+pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<'a>, Reason> {
+    let ethernet = Ethernet::parse(frame).map_err(|_| Reason::LinkTooShort)?;
+    if frame.len() > config.mtu + TAGGED + Shim::BYTES {
+        return Err(Reason::LinkTooLong);
+    }
+    if ethernet.dst != config.mac && !ethernet.dst.is_group() {
+        return Err(Reason::NotForUs);
+    }
+    if ethernet.src == config.mac {
+        return Err(Reason::OwnSource);
+    }
+    if ethernet.ether_type == config.ether_type {
+        return Err(Reason::BadKind);
+    }
+    if ethernet.ether_type != EtherType::VLAN {
+        return Ok(Incoming::Plain);
+    }
+    let vlan = Vlan::parse(&frame[Ethernet::BYTES..]).map_err(|_| Reason::LinkTooShort)?;
+    if vlan.vid != config.vid {
+        return Ok(Incoming::Plain);
+    }
+    let rest = &frame[TAGGED..];
+    if vlan.ether_type != config.ether_type {
+        return match config.shim {
+            true => Err(Reason::BadShim),
+            false => {
+                Ok(Incoming::Data { source: ethernet.src, ether_type: vlan.ether_type, sequence: None, rest })
+            }
+        };
+    }
+    let first = *rest.first().ok_or(Reason::LinkTooShort)?;
+    if first >> 4 != VERSION {
+        return Err(Reason::BadVersion);
+    }
+    match Kind::of(first).map_err(|_| Reason::BadKind)? {
+        Kind::Grt if ethernet.dst == config.mac => {
+            let control = Control::parse(rest).map_err(|_| Reason::LinkTooShort)?;
+            Ok(Incoming::Grant(ethernet.src, control))
+        }
+        Kind::Notify => Control::parse(rest).map(|_| Incoming::Notify).map_err(|_| Reason::LinkTooShort),
+        Kind::Data if config.shim => {
+            let shim = Shim::parse(rest).map_err(|_| Reason::LinkTooShort)?;
+            Ok(Incoming::Data {
+                source: ethernet.src,
+                ether_type: shim.ether_type,
+                sequence: Some(shim.sequence),
+                rest: &rest[Shim::BYTES..],
+            })
+        }
+        Kind::Data => Err(Reason::BadShim),
+        _ => Err(Reason::BadKind),
+    }
+}
+
+/// Writes an RSV for `destination`, padded to the shortest frame.
+pub(super) fn write_rsv(out: &mut Vec<u8>, config: &Config, destination: MacAddr, rsv: &Rsv) {
+    out.clear();
+    out.resize(overhead::MIN_FRAME as usize, 0);
+    Ethernet { dst: destination, src: config.mac, ether_type: EtherType::VLAN }.emit(out);
+    let vlan = Vlan { pcp: PCP_CONTROL, dei: false, vid: config.vid, ether_type: config.ether_type };
+    vlan.emit(&mut out[Ethernet::BYTES..]);
+    let control = Control {
+        version: VERSION,
+        kind: Kind::Rsv as u8,
+        demand: rsv.demand,
+        release: rsv.release,
+        reserved: 0,
+        id: rsv.id,
+        send_wait: 0,
+        recv_wait: 0,
+    };
+    control.emit(&mut out[TAGGED..]);
+}
+
+/// What an RSV says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rsv {
+    pub id: u32,
+    pub demand: u8,
+    pub release: u8,
+}
+
+/// Writes an application's frame with PL2's tag and, where there is a sequence number, the shim.
+/// `frame` has at least an Ethernet header.
+pub(super) fn write_data(
+    out: &mut Vec<u8>,
+    config: &Config,
+    frame: &[u8],
+    sequence: Option<u32>,
+    unsolicited: bool,
+) {
+    let (addresses, rest) = frame.split_at(12);
+    let (ether_type, payload) = rest.split_at(2);
+    let ether_type = EtherType(u16::from_be_bytes([ether_type[0], ether_type[1]]));
+    let mut tag = [0; 2 + Vlan::BYTES];
+    tag[..2].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
+    let outer = if sequence.is_some() { config.ether_type } else { ether_type };
+    Vlan { pcp: PCP_SCHEDULED, dei: unsolicited, vid: config.vid, ether_type: outer }.emit(&mut tag[2..]);
+    out.clear();
+    out.extend_from_slice(addresses);
+    out.extend_from_slice(&tag);
+    if let Some(sequence) = sequence {
+        let mut shim = [0; Shim::BYTES];
+        Shim { version: VERSION, kind: Kind::Data as u8, reserved: 0, ether_type, sequence }.emit(&mut shim);
+        out.extend_from_slice(&shim);
+    }
+    out.extend_from_slice(payload);
+}
+
+/// Bytes that PL2 adds to a data frame.
+pub(super) fn added_bytes(config: &Config) -> u64 {
+    Vlan::BYTES as u64 + if config.shim { Shim::BYTES as u64 } else { 0 }
+}
+
+/// Checks a frame of the application; the destination address if it may go.
+pub(super) fn check_app(frame: &[u8], config: &Config) -> Result<MacAddr, Reason> {
+    let ethernet = Ethernet::parse(frame).map_err(|_| Reason::AppTooShort)?;
+    if frame.len() > config.mtu + Ethernet::BYTES {
+        return Err(Reason::AppTooLong);
+    }
+    if ethernet.src != config.mac {
+        return Err(Reason::AppForeignSource);
+    }
+    let tagged_as_ours = ethernet.ether_type == EtherType::VLAN
+        && Vlan::parse(&frame[Ethernet::BYTES..]).is_ok_and(|vlan| vlan.vid == config.vid);
+    if ethernet.ether_type == config.ether_type || tagged_as_ours {
+        return Err(Reason::AppReserved);
+    }
+    Ok(ethernet.dst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scheme;
+    use super::*;
+
+    const ME: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+    const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+
+    fn config(shim: bool) -> Config {
+        Config { shim, ..Config::new(ME, Scheme::Clock, 1_000_000_000) }
+    }
+
+    fn app_frame(dst: MacAddr, src: MacAddr, payload: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; 14];
+        Ethernet { dst, src, ether_type: EtherType::IPV4 }.emit(&mut frame);
+        frame.extend_from_slice(payload);
+        frame
+    }
+
+    #[test]
+    fn data_comes_back_as_it_went_in() {
+        for sequence in [None, Some(7)] {
+            let receiver = Config { shim: sequence.is_some(), ..config(true) };
+            let sender = Config { mac: PEER, ..receiver.clone() };
+            let app = app_frame(ME, PEER, b"hello");
+            let mut out = Vec::new();
+            write_data(&mut out, &sender, &app, sequence, true);
+            assert_eq!(out.len() as u64, app.len() as u64 + added_bytes(&sender));
+            let expected =
+                Incoming::Data { source: PEER, ether_type: EtherType::IPV4, sequence, rest: b"hello" };
+            assert_eq!(classify(&out, &receiver), Ok(expected));
+            assert_eq!(out[14] & 0x10, 0x10, "DEI marks it unsolicited");
+        }
+    }
+
+    #[test]
+    fn each_fault_has_its_reason() {
+        let config = config(true);
+        let mut rsv = Vec::new();
+        let sender = Config { mac: PEER, ..config.clone() };
+        write_rsv(&mut rsv, &sender, ME, &Rsv { id: 1, demand: 4, release: 0 });
+        assert_eq!(rsv.len(), 60);
+        let with = |at: usize, value: u8| {
+            let mut frame = rsv.clone();
+            frame[at] = value;
+            classify(&frame, &config).map(|_| ())
+        };
+        assert_eq!(with(18, 0x11), Err(Reason::BadKind), "an RSV is for the switch");
+        assert_eq!(with(18, 0x22), Err(Reason::BadVersion));
+        assert_eq!(with(18, 0x1f), Err(Reason::BadKind));
+        assert_eq!(with(18, 0x12), Ok(()));
+        assert_eq!(with(5, 9), Err(Reason::NotForUs));
+        assert_eq!(with(11, 1), Err(Reason::OwnSource));
+        assert_eq!(with(17, 0), Err(Reason::BadShim), "tagged data without shim");
+        assert_eq!(with(15, 99), Ok(()), "another VLAN is the application's");
+        for len in 0..18 {
+            assert_eq!(classify(&rsv[..len], &config), Err(Reason::LinkTooShort), "{len}");
+        }
+        assert_eq!(classify(&vec![0; 1527], &config), Err(Reason::LinkTooLong));
+    }
+
+    #[test]
+    fn the_application_cannot_forge_control_frames() {
+        let config = config(true);
+        let mut frame = app_frame(PEER, ME, b"x");
+        assert_eq!(check_app(&frame, &config), Ok(PEER));
+        frame[12..14].copy_from_slice(&config.ether_type.0.to_be_bytes());
+        assert_eq!(check_app(&frame, &config), Err(Reason::AppReserved));
+        let mut tagged = Vec::new();
+        write_data(&mut tagged, &config, &app_frame(PEER, ME, b"x"), None, false);
+        assert_eq!(check_app(&tagged, &config), Err(Reason::AppReserved));
+        assert_eq!(check_app(&app_frame(ME, PEER, b""), &config), Err(Reason::AppForeignSource));
+        assert_eq!(check_app(&[0; 13], &config), Err(Reason::AppTooShort));
+        assert_eq!(check_app(&app_frame(PEER, ME, &[0; 1501]), &config), Err(Reason::AppTooLong));
+    }
+}

@@ -1,0 +1,102 @@
+//! Frames at rest. Buffers are reused, so that a steady stream allocates nothing.
+
+/// A frame in a [`Pool`]. Whoever holds one passes it on or gives it back, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FrameId(u32);
+
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    bytes: Vec<u8>,
+    holders: u32,
+    sequence: Option<u32>,
+    went_unsolicited: bool,
+}
+
+/// Reference-counted frames. Its users' queue limits bound it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pool {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl Pool {
+    /// Stores the concatenation of `parts`, held once.
+    pub fn store(&mut self, parts: &[&[u8]]) -> FrameId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.bytes.clear();
+        for part in parts {
+            slot.bytes.extend_from_slice(part);
+        }
+        (slot.holders, slot.sequence, slot.went_unsolicited) = (1, None, false);
+        FrameId(index)
+    }
+
+    /// One more holder.
+    pub fn hold(&mut self, id: FrameId) {
+        self.slots[id.0 as usize].holders += 1;
+    }
+
+    /// One holder less; the last one frees the frame.
+    pub fn give_back(&mut self, id: FrameId) {
+        let slot = &mut self.slots[id.0 as usize];
+        debug_assert!(slot.holders > 0, "frame given back twice");
+        slot.holders = slot.holders.saturating_sub(1);
+        if slot.holders == 0 {
+            self.free.push(id.0);
+        }
+    }
+
+    pub fn bytes(&self, id: FrameId) -> &[u8] {
+        &self.slots[id.0 as usize].bytes
+    }
+
+    /// The frame's sequence number; `next` gives it one at first use, the same for good.
+    pub fn sequence(&mut self, id: FrameId, next: &mut u32) -> u32 {
+        *self.slots[id.0 as usize].sequence.get_or_insert_with(|| {
+            let sequence = *next;
+            *next = next.wrapping_add(1);
+            sequence
+        })
+    }
+
+    /// Remembers that the frame went unsolicited.
+    pub fn mark_unsolicited(&mut self, id: FrameId) {
+        self.slots[id.0 as usize].went_unsolicited = true;
+    }
+
+    pub fn went_unsolicited(&self, id: FrameId) -> bool {
+        self.slots[id.0 as usize].went_unsolicited
+    }
+
+    /// Frames that somebody holds.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_lives_until_its_last_holder_gives_it_back() {
+        let mut pool = Pool::default();
+        let first = pool.store(&[b"ab", b"c"]);
+        pool.hold(first);
+        pool.give_back(first);
+        assert_eq!((pool.bytes(first), pool.held()), (&b"abc"[..], 1));
+        let mut next = u32::MAX;
+        assert_eq!(pool.sequence(first, &mut next), u32::MAX);
+        assert_eq!(pool.sequence(first, &mut next), u32::MAX);
+        assert_eq!(next, 0);
+        pool.give_back(first);
+        let second = pool.store(&[b"d"]);
+        assert_eq!((second, pool.held()), (first, 1), "the buffer is used again");
+        assert_eq!(pool.sequence(second, &mut next), 0);
+    }
+}

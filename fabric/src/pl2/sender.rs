@@ -1,0 +1,267 @@
+//! One destination's queue and its bursts: Algorithm 2's state.
+//!
+//! ```text
+//!            RSV                 grant                       its time (eq. 1)
+//!   queued ───────▶ Asked ──────────────────▶ Granted ───────────────────────▶ NIC
+//!            │        │ ▲ timeout: RSV again     ▲
+//!            │        └─┘                        │ chosen > t: again, scheduled
+//!            └▶ also sent unsolicited (DEI) ─────┤
+//!                                                └ chosen ≤ t: done, slots left over
+//! ```
+//!
+//! A burst is a count, not a set of frames: the bursts cover the queue's first frames in order, so
+//! frames of one destination leave in the order they came, whichever grant comes first. Frames that
+//! arrive later wait for the next burst.
+
+use super::algorithm::{Verdict, on_grant};
+use super::pool::FrameId;
+use p4rack_wire::{MacAddr, Nanos};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+/// A reservation in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Burst {
+    /// Unique in the endpoint.
+    pub number: u64,
+    /// Frames, so slots.
+    pub demand: u8,
+    /// Its frames went out with the first RSV, and no RSV was repeated since.
+    pub unsolicited: bool,
+    pub state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Waits for a grant; `deadline` once the RSV has left.
+    Asked { tries: u32, deadline: Option<Nanos> },
+    /// Waits for its time.
+    Granted { leave_at: Nanos },
+}
+
+/// What a grant did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Granted {
+    /// The burst waits for its time.
+    Waits,
+    /// The burst, of so many frames, had gone unsolicited and arrived.
+    Done(u8),
+    /// No burst waits for it.
+    Surplus,
+}
+
+/// One destination.
+#[derive(Clone, Debug)]
+pub(super) struct Destination {
+    pub mac: MacAddr,
+    pub slot: Nanos,
+    pub queue: VecDeque<FrameId>,
+    pub bursts: VecDeque<Burst>,
+    /// The last grant: how it compared with t and when it came (Algorithm 2's two variables).
+    pub last: Option<(Ordering, Nanos)>,
+    /// Slots to give back; negative after more was given back than was reserved.
+    credit: i64,
+    credit_due: Option<Nanos>,
+    pub next_sequence: u32,
+    /// Frames of this destination that the NIC holds while the scheme is off.
+    pub unscheduled: usize,
+}
+
+impl Destination {
+    pub fn new(mac: MacAddr, slot: Nanos, first_sequence: u32) -> Self {
+        Destination {
+            mac,
+            slot,
+            queue: VecDeque::new(),
+            bursts: VecDeque::new(),
+            last: None,
+            credit: 0,
+            credit_due: None,
+            next_sequence: first_sequence,
+            unscheduled: 0,
+        }
+    }
+
+    /// Frames that wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.len() + self.unscheduled
+    }
+
+    /// Frames that no burst covers yet, if another reservation may be asked for.
+    pub fn to_ask(&self, in_flight: usize, k: u8) -> Option<u8> {
+        if self.bursts.len() >= in_flight {
+            return None;
+        }
+        let covered: usize = self.bursts.iter().map(|burst| usize::from(burst.demand)).sum();
+        let open = self.queue.len().saturating_sub(covered).min(usize::from(k));
+        (open > 0).then_some(open as u8)
+    }
+
+    /// The RSV of a burst has left; unanswered, it is overdue at `deadline`.
+    pub fn asked(&mut self, number: u64, deadline: impl FnOnce(u32) -> Nanos) {
+        let burst = self.bursts.iter_mut().find(|burst| burst.number == number);
+        if let Some(Burst { state: State::Asked { tries, deadline: at }, .. }) = burst {
+            *at = Some(deadline(*tries));
+        }
+    }
+
+    /// A burst whose grant is overdue, made ready to be asked for again: number and demand. From
+    /// now on nobody knows what became of frames sent unsolicited, so they go again, scheduled.
+    pub fn take_overdue(&mut self, now: Nanos) -> Option<(u64, u8)> {
+        self.bursts.iter_mut().find_map(|burst| match burst.state {
+            State::Asked { tries, deadline: Some(at) } if at <= now => {
+                burst.state = State::Asked { tries: tries.saturating_add(1), deadline: None };
+                burst.unsolicited = false;
+                Some((burst.number, burst.demand))
+            }
+            _ => None,
+        })
+    }
+
+    /// A grant for burst `number`, whose time would be `leave_at`.
+    pub fn grant(&mut self, number: u64, to_t: Ordering, leave_at: Nanos) -> Granted {
+        let is_it = |burst: &Burst| burst.number == number && matches!(burst.state, State::Asked { .. });
+        let Some(at) = self.bursts.iter().position(is_it) else { return Granted::Surplus };
+        if on_grant(self.bursts[at].unsolicited, to_t) == Verdict::Done {
+            // Unsolicited bursts start with nothing before them, so it is the first.
+            let done = self.bursts.remove(at).map_or(0, |burst| burst.demand);
+            return Granted::Done(done);
+        }
+        self.bursts[at].unsolicited = false;
+        // Bursts are counts: the first one granted covers the first frames, behind what is granted
+        // already and behind a burst whose unsolicited frames may have to go again.
+        let ahead = |burst: &&Burst| burst.unsolicited || matches!(burst.state, State::Granted { .. });
+        let first = self.bursts.iter().take(at).take_while(ahead).count();
+        let earliest = match first.checked_sub(1).map(|before| self.bursts[before].state) {
+            Some(State::Granted { leave_at }) => leave_at,
+            _ => Nanos::ZERO,
+        };
+        if let Some(mut burst) = self.bursts.remove(at) {
+            burst.state = State::Granted { leave_at: leave_at.max(earliest) };
+            self.bursts.insert(first, burst);
+        }
+        Granted::Waits
+    }
+
+    /// When the first burst may leave, if it is granted.
+    pub fn leave_at(&self) -> Option<Nanos> {
+        match self.bursts.front()?.state {
+            State::Granted { leave_at } => Some(leave_at),
+            State::Asked { .. } => None,
+        }
+    }
+
+    /// Notes slots that will not be used; they go back with the next RSV or alone at `due`.
+    pub fn credit(&mut self, slots: i64, due: Nanos) {
+        self.credit += slots;
+        self.credit_due = match self.credit > 0 {
+            true => self.credit_due.or(Some(due)),
+            false => None,
+        };
+    }
+
+    /// Slots to give back with an RSV that is made now.
+    pub fn take_release(&mut self, k: u8, due: Nanos) -> u8 {
+        let release = self.credit.clamp(0, i64::from(k)) as u8;
+        self.credit -= i64::from(release);
+        self.credit_due = (self.credit > 0).then_some(due);
+        release
+    }
+
+    /// Whether slots have waited long enough to go back alone.
+    pub fn release_is_due(&self, now: Nanos) -> bool {
+        self.credit_due.is_some_and(|due| due <= now)
+    }
+
+    /// The next time at which something is due here.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        let overdue = self.bursts.iter().filter_map(|burst| match burst.state {
+            State::Asked { deadline, .. } => deadline,
+            State::Granted { .. } => None,
+        });
+        overdue.chain(self.credit_due).chain(self.leave_at()).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pool::Pool;
+    use super::*;
+    use Ordering::{Greater, Less};
+
+    fn destination(frames: usize) -> Destination {
+        let mut destination = Destination::new(MacAddr::default(), Nanos(1), 0);
+        let mut pool = Pool::default();
+        destination.queue.extend((0..frames).map(|_| pool.store(&[b""])));
+        destination
+    }
+
+    fn ask(destination: &mut Destination, number: u64, demand: u8, unsolicited: bool) {
+        let state = State::Asked { tries: 0, deadline: None };
+        destination.bursts.push_back(Burst { number, demand, unsolicited, state });
+    }
+
+    #[test]
+    fn reserves_what_is_queued_up_to_k_and_in_flight() {
+        let mut d = destination(6);
+        assert_eq!(d.to_ask(2, 4), Some(4));
+        ask(&mut d, 1, 4, false);
+        assert_eq!(d.to_ask(1, 4), None);
+        assert_eq!(d.to_ask(2, 4), Some(2));
+        ask(&mut d, 2, 2, false);
+        assert_eq!(d.to_ask(3, 4), None, "nothing left");
+    }
+
+    #[test]
+    fn the_first_grant_serves_the_first_frames() {
+        let mut d = destination(6);
+        ask(&mut d, 1, 4, false);
+        ask(&mut d, 2, 2, false);
+        assert_eq!(d.grant(2, Greater, Nanos(70)), Granted::Waits);
+        assert_eq!((d.bursts[0].number, d.leave_at()), (2, Some(Nanos(70))));
+        assert_eq!(d.grant(1, Greater, Nanos(50)), Granted::Waits);
+        assert_eq!(d.bursts[1].state, State::Granted { leave_at: Nanos(70) }, "never before its elder");
+        assert_eq!(d.grant(1, Greater, Nanos(50)), Granted::Surplus);
+    }
+
+    #[test]
+    fn a_later_burst_waits_for_the_fate_of_unsolicited_frames() {
+        let mut d = destination(8);
+        ask(&mut d, 1, 4, true);
+        ask(&mut d, 2, 4, false);
+        assert_eq!(d.grant(2, Less, Nanos(5)), Granted::Waits);
+        assert_eq!(d.leave_at(), None);
+        let mut resent = d.clone();
+        assert_eq!(d.grant(1, Less, Nanos(9)), Granted::Done(4));
+        assert_eq!(d.leave_at(), Some(Nanos(5)));
+        assert_eq!(resent.grant(1, Greater, Nanos(9)), Granted::Waits);
+        assert_eq!((resent.bursts[0].number, resent.leave_at()), (1, Some(Nanos(9))));
+    }
+
+    #[test]
+    fn a_repeated_rsv_makes_unsolicited_frames_go_again() {
+        let mut d = destination(4);
+        ask(&mut d, 1, 4, true);
+        d.asked(1, |tries| Nanos(10 + u64::from(tries)));
+        assert_eq!(d.take_overdue(Nanos(9)), None);
+        assert_eq!(d.next_timeout(), Some(Nanos(10)));
+        assert_eq!(d.take_overdue(Nanos(10)), Some((1, 4)));
+        assert_eq!(d.take_overdue(Nanos(10)), None);
+        d.asked(1, |tries| Nanos(20 + u64::from(tries)));
+        assert_eq!(d.next_timeout(), Some(Nanos(21)));
+        assert_eq!(d.grant(1, Less, Nanos(30)), Granted::Waits);
+    }
+
+    #[test]
+    fn releases_are_at_most_k_and_never_what_was_not_reserved() {
+        let mut d = destination(0);
+        d.credit(-2, Nanos(5));
+        assert_eq!((d.take_release(4, Nanos(9)), d.next_timeout()), (0, None));
+        d.credit(8, Nanos(5));
+        d.credit(0, Nanos(8));
+        assert!(d.release_is_due(Nanos(5)) && !d.release_is_due(Nanos(4)));
+        assert_eq!(d.take_release(4, Nanos(9)), 4);
+        assert_eq!(d.next_timeout(), Some(Nanos(9)));
+        assert_eq!((d.take_release(4, Nanos(12)), d.next_timeout()), (2, None));
+    }
+}
