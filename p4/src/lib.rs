@@ -8,5 +8,8 @@ pub mod ast;
 pub mod builtin;
 pub mod diag;
 pub mod ir;
+pub mod lexer;
+pub mod parser;
 pub mod preprocess;
+pub mod sema;
 pub mod source;

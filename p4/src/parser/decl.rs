@@ -1,0 +1,592 @@
+//! Declarations: the top level, and what parsers, controls, externs and types are made of.
+
+use super::{Failed, Parsed, Parser};
+use crate::ast::{
+    Annotation, Block, Decl, DeclKind, Direction, EnumMember, Expr, Field, FunctionProto, Ident, Name, Param,
+    ParserState, Program, SelectCase, Span, StructDecl, Transition, TypeRef, TypeRefKind,
+};
+use crate::diag::Diagnostic;
+use crate::lexer::TokenKind;
+
+/// Where a value or instance is declared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a parser, control or block.
+    Local,
+    /// In the initialiser of an instance, where abstract methods are implemented.
+    Initialiser,
+    /// At top level.
+    TopLevel,
+}
+
+/// The beginning that a parser, control or package and its type have in common.
+struct Head {
+    name: Ident,
+    type_params: Vec<Ident>,
+    params: Vec<Param>,
+}
+
+impl Parser<'_> {
+    pub(super) fn program(&mut self) -> Program {
+        let mut decls = Vec::new();
+        while self.kind() != TokenKind::End {
+            if self.eat(TokenKind::Semicolon) {
+                continue;
+            }
+            let start = self.at;
+            if self.top_level_decl(&mut decls).is_err() {
+                self.recover(start);
+                if self.kind() == TokenKind::CloseBrace {
+                    self.error(|at| Diagnostic::error(at, "this `}` closes nothing"));
+                    self.bump();
+                }
+            }
+        }
+        Program { decls }
+    }
+
+    fn top_level_decl(&mut self, decls: &mut Vec<Decl>) -> Parsed<()> {
+        let start = self.span();
+        let annotations = self.annotations()?;
+        let kind = match self.kind() {
+            TokenKind::Const => self.constant()?,
+            TokenKind::Action => self.action()?,
+            TokenKind::Parser => self.parser_decl()?,
+            TokenKind::Control => self.control_decl()?,
+            TokenKind::Package => self.package_decl()?,
+            TokenKind::Extern => self.extern_decl()?,
+            TokenKind::Header | TokenKind::HeaderUnion | TokenKind::Struct => self.struct_decl()?,
+            TokenKind::Enum => self.enum_decl()?,
+            TokenKind::Typedef | TokenKind::Type => self.typedef(decls)?,
+            TokenKind::Error if self.kind_ahead(1) == TokenKind::OpenBrace => {
+                self.bump();
+                DeclKind::Error { members: self.members()? }
+            }
+            TokenKind::MatchKind if self.kind_ahead(1) == TokenKind::OpenBrace => {
+                self.bump();
+                DeclKind::MatchKind { members: self.members()? }
+            }
+            TokenKind::Table => {
+                self.error(|at| Diagnostic::error(at, "a table can be declared only inside a control"));
+                return Err(Failed);
+            }
+            TokenKind::CloseBrace => {
+                self.error(|at| Diagnostic::error(at, "this `}` closes nothing"));
+                return Err(Failed);
+            }
+            kind if !kind.is_name() && kind != TokenKind::Dot && !self.is_type_at(0) => {
+                return self.expected("a declaration");
+            }
+            _ => self.value_decl(Place::TopLevel)?,
+        };
+        decls.push(self.decl(start, annotations, kind));
+        Ok(())
+    }
+
+    pub(super) fn decl(&self, start: Span, annotations: Vec<Annotation>, kind: DeclKind) -> Decl {
+        Decl { annotations, kind, span: self.span_from(start) }
+    }
+
+    /// `const T X = e;`
+    pub(super) fn constant(&mut self) -> Parsed<DeclKind> {
+        self.expect(TokenKind::Const)?;
+        let ty = self.type_ref()?;
+        let (ty, name) = self.declarator(ty)?;
+        self.declare_value(&name);
+        self.expect(TokenKind::Assign)?;
+        let value = self.expr()?;
+        self.semicolon()?;
+        Ok(DeclKind::Const { ty, name, value })
+    }
+
+    /// What begins with a type: a variable, an instance or a function.
+    pub(super) fn value_decl(&mut self, place: Place) -> Parsed<DeclKind> {
+        let start = self.span();
+        let ty = self.type_or_void()?;
+        if self.kind() == TokenKind::OpenParen {
+            return self.instance(ty);
+        }
+        if matches!(self.kind_ahead(1), TokenKind::OpenParen | TokenKind::Less) && self.kind().is_name() {
+            if place == Place::Local {
+                let help = "move it out of the block it is in, or make it an action";
+                self.error(|at| {
+                    Diagnostic::error(at, "a function can be declared only at top level").help(help)
+                });
+            }
+            return self.function(ty);
+        }
+        if matches!(ty.kind, TypeRefKind::Void) {
+            self.error(|_| Diagnostic::error(start, "`void` can only be what a function returns"));
+            return Err(Failed);
+        }
+        let (ty, name) = self.declarator(ty)?;
+        self.declare_value(&name);
+        if place != Place::Local {
+            self.error(|_| {
+                Diagnostic::error(name.span, format!("`{}` is a variable, which cannot stand here", name.name))
+                    .help("make it a `const`, or declare it in a parser, control, action or function")
+            });
+        }
+        let init = if self.eat(TokenKind::Assign) { Some(self.expr()?) } else { None };
+        self.semicolon()?;
+        Ok(DeclKind::Variable { ty, name, init })
+    }
+
+    /// `name`, or `name[4]` for a stack written as in C.
+    pub(super) fn declarator(&mut self, mut ty: TypeRef) -> Parsed<(TypeRef, Ident)> {
+        let name = self.name()?;
+        while self.kind() == TokenKind::OpenBracket {
+            let size = self.bracketed_size()?;
+            self.grow(self.height)?;
+            let span = ty.span;
+            ty = TypeRef { kind: TypeRefKind::Stack { element: Box::new(ty), size: Box::new(size) }, span };
+        }
+        Ok((ty, name))
+    }
+
+    /// `(args) name;` or with `= { ... }`
+    fn instance(&mut self, ty: TypeRef) -> Parsed<DeclKind> {
+        let args = self.args()?;
+        let (ty, name) = self.declarator(ty)?;
+        let init = if self.eat(TokenKind::Assign) {
+            let mut decls = Vec::new();
+            self.scoped(|p| {
+                p.braced(|p| {
+                    let start = p.span();
+                    let annotations = p.annotations()?;
+                    let kind = p.nested(|p| p.value_decl(Place::Initialiser))?;
+                    decls.push(p.decl(start, annotations, kind));
+                    Ok(())
+                })
+            })?;
+            Some(decls)
+        } else {
+            None
+        };
+        self.declare_value(&name);
+        self.semicolon()?;
+        Ok(DeclKind::Instance { ty, args, name, init })
+    }
+
+    /// `name<T>(params)` up to the `;` or body, in the scope that is open.
+    fn signature(&mut self, ret: Option<TypeRef>) -> Parsed<FunctionProto> {
+        let name = self.name()?;
+        let type_params = self.type_params()?;
+        let params = self.params()?;
+        Ok(FunctionProto { ret, name, type_params, params })
+    }
+
+    fn function(&mut self, ret: TypeRef) -> Parsed<DeclKind> {
+        if self.kind().is_name() {
+            let name = self.text_of(self.span());
+            self.scopes.declare_value(name);
+        }
+        self.scoped(|p| {
+            let proto = p.signature(Some(ret))?;
+            if p.kind() == TokenKind::Semicolon {
+                p.error(|at| {
+                    Diagnostic::error(at, format!("the function `{}` has no body", proto.name.name))
+                        .help("a function that the target provides is declared with `extern`")
+                });
+                return Err(Failed);
+            }
+            let body = p.block()?;
+            Ok(DeclKind::Function { proto, body })
+        })
+    }
+
+    /// `(direction T name = default, ...)`; declares the names in the innermost scope.
+    pub(super) fn params(&mut self) -> Parsed<Vec<Param>> {
+        let open = self.expect(TokenKind::OpenParen)?;
+        let params = self.separated(TokenKind::CloseParen, false, Self::param)?;
+        self.expect_close(TokenKind::CloseParen, open)?;
+        for param in &params {
+            self.declare_value(&param.name);
+        }
+        Ok(params)
+    }
+
+    fn param(&mut self) -> Parsed<Param> {
+        let annotations = self.annotations()?;
+        let direction = match self.kind() {
+            TokenKind::In => Direction::In,
+            TokenKind::Out => Direction::Out,
+            TokenKind::InOut => Direction::InOut,
+            _ => Direction::None,
+        };
+        if direction != Direction::None {
+            self.bump();
+        }
+        let ty = self.type_ref()?;
+        let (ty, name) = self.declarator(ty)?;
+        let default = if self.eat(TokenKind::Assign) { Some(self.expr()?) } else { None };
+        Ok(Param { annotations, direction, ty, name, default })
+    }
+
+    /// `action a(params) { ... }`
+    pub(super) fn action(&mut self) -> Parsed<DeclKind> {
+        self.expect(TokenKind::Action)?;
+        let name = self.name()?;
+        self.declare_value(&name);
+        self.scoped(|p| {
+            let params = p.params()?;
+            let body = p.block()?;
+            Ok(DeclKind::Action { name, params, body })
+        })
+    }
+
+    // Types.
+
+    fn struct_decl(&mut self) -> Parsed<DeclKind> {
+        let make = match self.kind() {
+            TokenKind::Header => DeclKind::Header,
+            TokenKind::HeaderUnion => DeclKind::HeaderUnion,
+            _ => DeclKind::Struct,
+        };
+        self.bump();
+        let name = self.name()?;
+        self.declare_type(&name);
+        self.scoped(|p| {
+            let type_params = p.type_params()?;
+            let mut fields = Vec::new();
+            p.braced(|p| {
+                let annotations = p.annotations()?;
+                let ty = p.type_ref()?;
+                let (ty, name) = p.declarator(ty)?;
+                p.semicolon()?;
+                fields.push(Field { annotations, ty, name });
+                Ok(())
+            })?;
+            Ok(make(StructDecl { name, type_params, fields }))
+        })
+    }
+
+    fn enum_decl(&mut self) -> Parsed<DeclKind> {
+        self.expect(TokenKind::Enum)?;
+        let plain = self.kind().is_name() && self.kind_ahead(1) == TokenKind::OpenBrace;
+        let repr = if plain { None } else { Some(self.type_ref()?) };
+        let name = self.name()?;
+        self.declare_type(&name);
+        let members = self.comma_braced(|p| {
+            let annotations = p.annotations()?;
+            let member = p.name()?;
+            let value = if p.eat(TokenKind::Assign) { Some(p.expr()?) } else { None };
+            match (&repr, &value) {
+                (None, Some(value)) => {
+                    let help = format!("give it a type: `enum bit<8> {} {{ ... }}`", name.name);
+                    p.error(|_| {
+                        Diagnostic::error(value.span, "only an enum with an underlying type gives values")
+                            .help(help)
+                    });
+                }
+                (Some(_), None) => {
+                    return p.expected("`= value`, for the enum has an underlying type");
+                }
+                _ => {}
+            }
+            Ok(EnumMember { annotations, name: member, value })
+        })?;
+        Ok(DeclKind::Enum { repr, name, members })
+    }
+
+    /// `{ a, b }` of an error or match_kind declaration.
+    fn members(&mut self) -> Parsed<Vec<Ident>> {
+        self.comma_braced(Self::name)
+    }
+
+    /// `{ item, item }`, not empty, a trailing comma allowed.
+    fn comma_braced<T>(&mut self, item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let open = self.expect(TokenKind::OpenBrace)?;
+        let items = self.separated(TokenKind::CloseBrace, true, item)?;
+        if items.is_empty() {
+            return self.expected("a name");
+        }
+        self.expect_close(TokenKind::CloseBrace, open)?;
+        Ok(items)
+    }
+
+    /// `typedef T N;`, `typedef struct S { ... } N;`, `type T N;`
+    fn typedef(&mut self, decls: &mut Vec<Decl>) -> Parsed<DeclKind> {
+        let is_new = self.kind() == TokenKind::Type;
+        self.bump();
+        let start = self.span();
+        let derived = match self.kind() {
+            TokenKind::Header | TokenKind::HeaderUnion | TokenKind::Struct if !is_new => Some(self.struct_decl()?),
+            TokenKind::Enum if !is_new => Some(self.enum_decl()?),
+            _ => None,
+        };
+        let ty = match derived {
+            None => self.type_ref()?,
+            Some(kind) => {
+                // The type declared on the way becomes a declaration of its own.
+                let ident = match &kind {
+                    DeclKind::Header(d) | DeclKind::HeaderUnion(d) | DeclKind::Struct(d) => d.name.clone(),
+                    DeclKind::Enum { name, .. } => name.clone(),
+                    _ => return Err(Failed),
+                };
+                decls.push(self.decl(start, Vec::new(), kind));
+                let span = ident.span;
+                TypeRef { kind: TypeRefKind::Named { name: Name { global: false, ident }, args: Vec::new() }, span }
+            }
+        };
+        let (ty, name) = self.declarator(ty)?;
+        self.declare_type(&name);
+        self.semicolon()?;
+        Ok(if is_new { DeclKind::NewType { ty, name } } else { DeclKind::Typedef { ty, name } })
+    }
+
+    // Externs.
+
+    fn extern_decl(&mut self) -> Parsed<DeclKind> {
+        self.expect(TokenKind::Extern)?;
+        let start = self.span();
+        if self.kind().is_name() && matches!(self.kind_ahead(1), TokenKind::OpenBrace | TokenKind::Semicolon) {
+            let name = self.name()?;
+            return self.extern_object(name, Vec::new());
+        }
+        // `E<T> {` is an object, `R<T> f(...);` a function; they part after the `>`.
+        let ret = self.type_or_void()?;
+        if self.kind() == TokenKind::OpenBrace {
+            let TypeRefKind::Named { name: Name { global: false, ident }, args } = ret.kind else {
+                return self.expected("a name");
+            };
+            let mut type_params = Vec::new();
+            for arg in args {
+                match arg.kind {
+                    TypeRefKind::Named { name: Name { global: false, ident }, args } if args.is_empty() => {
+                        type_params.push(ident);
+                    }
+                    _ => {
+                        let span = arg.span;
+                        self.error(|_| Diagnostic::error(span, "expected the name of a type parameter"));
+                        return Err(Failed);
+                    }
+                }
+            }
+            return self.extern_object(ident, type_params);
+        }
+        if !self.kind().is_name() {
+            return self.expected(if ret.span == start { "the function's name or `{`" } else { "the function's name" });
+        }
+        let name = self.text_of(self.span());
+        self.scopes.declare_value(name);
+        let proto = self.scoped(|p| p.signature(Some(ret)))?;
+        self.semicolon()?;
+        Ok(DeclKind::FunctionProto { proto, is_abstract: false })
+    }
+
+    fn extern_object(&mut self, name: Ident, type_params: Vec<Ident>) -> Parsed<DeclKind> {
+        self.declare_type(&name);
+        let mut methods = Vec::new();
+        if !self.eat(TokenKind::Semicolon) {
+            self.scoped(|p| {
+                for param in &type_params {
+                    p.declare_type(param);
+                }
+                p.braced(|p| {
+                    methods.push(p.method(&name)?);
+                    Ok(())
+                })
+            })?;
+        }
+        Ok(DeclKind::ExternObject { name, type_params, methods })
+    }
+
+    fn method(&mut self, owner: &Ident) -> Parsed<Decl> {
+        let start = self.span();
+        let annotations = self.annotations()?;
+        let is_abstract = self.eat(TokenKind::Abstract);
+        let is_constructor = self.kind().is_name() && self.kind_ahead(1) == TokenKind::OpenParen;
+        let ret = if is_constructor {
+            let found = self.text_of(self.span());
+            if found != owner.name {
+                self.error(|at| {
+                    Diagnostic::error(at, format!("the method `{found}` has no return type"))
+                        .help(format!("write `void {found}(...)`; a constructor would be called `{}`", owner.name))
+                });
+                return Err(Failed);
+            }
+            None
+        } else {
+            Some(self.type_or_void()?)
+        };
+        let proto = self.scoped(|p| p.signature(ret))?;
+        self.semicolon()?;
+        let kind = DeclKind::FunctionProto { proto, is_abstract };
+        Ok(self.decl(start, annotations, kind))
+    }
+
+    // Parsers, controls, packages.
+
+    /// `name<T>(params)` in the scope that is open; the name is declared as a type outside of it.
+    fn head(&mut self) -> Parsed<Head> {
+        let name = self.name()?;
+        let type_params = self.type_params()?;
+        let params = self.params()?;
+        Ok(Head { name, type_params, params })
+    }
+
+    fn declare_next_as_type(&mut self) {
+        if self.kind().is_name() {
+            let name = self.text_of(self.span());
+            self.scopes.declare_type(name);
+        }
+    }
+
+    fn package_decl(&mut self) -> Parsed<DeclKind> {
+        self.expect(TokenKind::Package)?;
+        self.declare_next_as_type();
+        let Head { name, type_params, params } = self.scoped(Self::head)?;
+        self.semicolon()?;
+        Ok(DeclKind::PackageType { name, type_params, params })
+    }
+
+    fn ctor_params(&mut self) -> Parsed<Vec<Param>> {
+        if self.kind() == TokenKind::OpenParen { self.params() } else { Ok(Vec::new()) }
+    }
+
+    fn parser_decl(&mut self) -> Parsed<DeclKind> {
+        self.expect(TokenKind::Parser)?;
+        self.declare_next_as_type();
+        self.scoped(|p| {
+            let Head { name, type_params, params } = p.head()?;
+            if p.eat(TokenKind::Semicolon) {
+                return Ok(DeclKind::ParserType { name, type_params, params });
+            }
+            let ctor_params = p.ctor_params()?;
+            let (mut locals, mut states) = (Vec::new(), Vec::new());
+            p.braced(|p| {
+                let start = p.span();
+                let annotations = p.annotations()?;
+                if p.kind() == TokenKind::State && p.kind_ahead(1).is_name() {
+                    states.push(p.state(start, annotations)?);
+                    return Ok(());
+                }
+                if !states.is_empty() {
+                    return p.expected("a state or `}`");
+                }
+                let kind = match p.kind() {
+                    TokenKind::Const => p.constant()?,
+                    TokenKind::ValueSet => p.value_set()?,
+                    kind if kind.is_name() || kind == TokenKind::Dot || p.is_type_at(0) => {
+                        p.value_decl(Place::Local)?
+                    }
+                    _ => return p.expected("a declaration or a state"),
+                };
+                locals.push(p.decl(start, annotations, kind));
+                Ok(())
+            })?;
+            if states.is_empty() {
+                p.error(|_| {
+                    Diagnostic::error(name.span, format!("the parser `{}` has no states", name.name))
+                        .help("it begins in `state start { ... }`")
+                });
+            }
+            Ok(DeclKind::Parser { name, type_params, params, ctor_params, locals, states })
+        })
+    }
+
+    /// `value_set<T>(n) name;`
+    fn value_set(&mut self) -> Parsed<DeclKind> {
+        self.expect(TokenKind::ValueSet)?;
+        let open = self.expect(TokenKind::Less)?;
+        let ty = self.type_ref()?;
+        self.expect_close(TokenKind::Greater, open)?;
+        let open = self.expect(TokenKind::OpenParen)?;
+        let size = self.free_expr()?;
+        self.expect_close(TokenKind::CloseParen, open)?;
+        let name = self.name()?;
+        self.declare_value(&name);
+        self.semicolon()?;
+        Ok(DeclKind::ValueSet { ty, size, name })
+    }
+
+    fn state(&mut self, start: Span, annotations: Vec<Annotation>) -> Parsed<ParserState> {
+        self.expect(TokenKind::State)?;
+        let name = self.name()?;
+        let (mut body, mut transition) = (Vec::new(), None);
+        self.scoped(|p| {
+            p.braced(|p| {
+                if p.kind() == TokenKind::Transition {
+                    transition = Some(p.transition()?);
+                    if p.kind() != TokenKind::CloseBrace {
+                        return p.expected("`}` after the transition");
+                    }
+                    return Ok(());
+                }
+                body.push(p.parser_statement()?);
+                Ok(())
+            })
+        })?;
+        Ok(ParserState { annotations, name, body, transition, span: self.span_from(start) })
+    }
+
+    fn transition(&mut self) -> Parsed<Transition> {
+        self.expect(TokenKind::Transition)?;
+        if self.kind() != TokenKind::Select {
+            let target = self.name()?;
+            self.semicolon()?;
+            return Ok(Transition::Direct(target));
+        }
+        let start = self.bump();
+        let open = self.expect(TokenKind::OpenParen)?;
+        let keys: Vec<Expr> = self.separated(TokenKind::CloseParen, true, Self::free_expr)?;
+        self.expect_close(TokenKind::CloseParen, open)?;
+        let mut cases = Vec::new();
+        self.braced(|p| {
+            let start = p.span();
+            let keysets = p.keysets()?;
+            p.expect(TokenKind::Colon)?;
+            let state = p.name()?;
+            p.semicolon()?;
+            cases.push(SelectCase { keysets, state, span: p.span_from(start) });
+            Ok(())
+        })?;
+        Ok(Transition::Select { keys, cases, span: self.span_from(start) })
+    }
+
+    fn control_decl(&mut self) -> Parsed<DeclKind> {
+        self.expect(TokenKind::Control)?;
+        self.declare_next_as_type();
+        self.scoped(|p| {
+            let Head { name, type_params, params } = p.head()?;
+            if p.eat(TokenKind::Semicolon) {
+                return Ok(DeclKind::ControlType { name, type_params, params });
+            }
+            let ctor_params = p.ctor_params()?;
+            let mut locals = Vec::new();
+            let mut apply: Option<Block> = None;
+            p.braced(|p| {
+                if apply.is_some() {
+                    return p.expected("`}` after the `apply` block");
+                }
+                let start = p.span();
+                let annotations = p.annotations()?;
+                let kind = match p.kind() {
+                    TokenKind::Apply if matches!(p.kind_ahead(1), TokenKind::OpenBrace | TokenKind::At) => {
+                        p.bump();
+                        apply = Some(p.block()?);
+                        return Ok(());
+                    }
+                    TokenKind::Const => p.constant()?,
+                    TokenKind::Action => p.action()?,
+                    TokenKind::Table => p.table()?,
+                    kind if kind.is_name() || kind == TokenKind::Dot || p.is_type_at(0) => {
+                        p.value_decl(Place::Local)?
+                    }
+                    _ => return p.expected("a declaration or `apply`"),
+                };
+                locals.push(p.decl(start, annotations, kind));
+                Ok(())
+            })?;
+            if apply.is_none() {
+                p.error(|_| {
+                    Diagnostic::error(name.span, format!("the control `{}` has no `apply` block", name.name))
+                        .help("add `apply { }` at its end")
+                });
+            }
+            let apply = apply.unwrap_or_default();
+            Ok(DeclKind::Control { name, type_params, params, ctor_params, locals, apply })
+        })
+    }
+}
