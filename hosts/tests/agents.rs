@@ -1,0 +1,114 @@
+//! Two agents, back to back, with real applications' sockets on their TAPs.
+
+#![allow(clippy::unwrap_used)]
+
+use p4rack_fabric::pl2;
+use p4rack_hosts::{Agent, AgentConfig, AgentError};
+use p4rack_netdev::link::VethEnd;
+use p4rack_netdev::signal::Signals;
+use p4rack_netdev::{Links, NetNs};
+use p4rack_wire::MacAddr;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::time::Duration;
+
+fn mac(host: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, host])
+}
+
+fn ip(host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, host)
+}
+
+fn config(host: u8, other: u8, stats_file: Option<PathBuf>) -> AgentConfig {
+    AgentConfig {
+        name: format!("h{host}"),
+        interface: "eth0".to_owned(),
+        tap: "app0".to_owned(),
+        address: (ip(host), 24),
+        neighbours: vec![(ip(other), mac(other))],
+        endpoint: pl2::Config::new(mac(host), pl2::Scheme::Off, 100_000_000),
+        seed: u64::from(host),
+        stats_file,
+    }
+}
+
+#[test]
+fn applications_talk_through_two_agents_and_the_figures_are_written() {
+    let (Ok(a), Ok(b)) = (NetNs::create(), NetNs::create()) else {
+        eprintln!("skipped: needs root or user namespaces, get it by `unshare -rn cargo test`");
+        return;
+    };
+    Links::add_veth(VethEnd { name: "eth0", ns: &a, mac: None }, VethEnd { name: "eth0", ns: &b, mac: None })
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let stats = folder.path().join("h1.json");
+    let start =
+        |ns: &NetNs, config| ns.run(|| Agent::start(config, Signals::take().unwrap())).unwrap().unwrap();
+    let first = start(&a, config(1, 2, Some(stats.clone())));
+    let second = start(&b, config(2, 1, None));
+
+    std::thread::scope(|scope| {
+        let agents = [scope.spawn(|| first.run()), scope.spawn(|| second.run())];
+        let echo = b.run(|| UdpSocket::bind((ip(2), 7)).unwrap()).unwrap();
+        let client = a.run(|| UdpSocket::bind((ip(1), 7)).unwrap()).unwrap();
+        for socket in [&echo, &client] {
+            socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        }
+        let mut buffer = [0; 2000];
+        for length in [1, 100, 1472] {
+            client.send_to(&vec![7; length], (ip(2), 7)).unwrap();
+            let (got, from) = echo.recv_from(&mut buffer).unwrap();
+            echo.send_to(&buffer[..got], from).unwrap();
+            assert_eq!(client.recv(&mut buffer).unwrap(), length);
+        }
+
+        // TCP, over more than the link's queues hold.
+        let listener = b.run(|| TcpListener::bind((ip(2), 9)).unwrap()).unwrap();
+        let sender = scope.spawn(|| {
+            let mut stream = a.run(|| TcpStream::connect((ip(2), 9)).unwrap()).unwrap();
+            stream.write_all(&vec![5; 1 << 20]).unwrap();
+        });
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        assert_eq!(all.len(), 1 << 20);
+        sender.join().unwrap();
+
+        Links::open_in(&a).unwrap().delete("eth0").unwrap();
+        for agent in agents {
+            let ended = agent.join().unwrap();
+            assert!(matches!(&ended, Err(AgentError::LinkGone(name)) if name == "eth0"), "{ended:?}");
+        }
+    });
+
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
+    assert_eq!((&report["host"], &report["scheme"]), (&"h1".into(), &"l2".into()));
+    let counters = &report["endpoint"]["counters"];
+    // 3 datagrams and at least 700 segments.
+    assert!(counters["app_in"].as_u64().unwrap() > 700, "{report:#}");
+    // What came after the link had gone was refused.
+    let socket = &report["link"]["socket"];
+    let given = ["sent", "send_full", "send_refused"].map(|name| socket[name].as_u64().unwrap());
+    assert_eq!(counters["link_out"].as_u64().unwrap(), given.iter().sum::<u64>());
+    assert_eq!(report["tap"]["refused"], 0);
+    assert_eq!(report["link"]["socket"]["kernel_drops"], 0);
+    assert!(!folder.path().join("h1.json.tmp").exists());
+}
+
+#[test]
+fn what_cannot_work_is_refused_by_name() {
+    let Ok(ns) = NetNs::create() else {
+        eprintln!("skipped: needs root or user namespaces, get it by `unshare -rn cargo test`");
+        return;
+    };
+    let refused = |config: AgentConfig| {
+        ns.run(|| Agent::start(config, Signals::take().unwrap())).unwrap().unwrap_err().to_string()
+    };
+    assert!(refused(config(1, 2, None)).contains("`eth0`"));
+    let mut bad = config(1, 2, None);
+    bad.endpoint.vid = 5000;
+    assert!(refused(bad).contains("vid"));
+}
