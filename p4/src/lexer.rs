@@ -198,6 +198,11 @@ pub fn lex(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     (lexer.tokens, lexer.errors)
 }
 
+/// Length of the sign that a text begins with.
+pub(crate) fn sign_length(text: &str) -> Option<usize> {
+    SIGNS.iter().find(|(sign, _)| text.starts_with(sign)).map(|(sign, _)| sign.len())
+}
+
 struct Lexer<'a> {
     text: &'a str,
     at: usize,

@@ -18,7 +18,7 @@ use crate::diag::Diagnostic;
 const FILE_BASE: u32 = 1 << 31;
 
 /// Bytes of preprocessed text, and of all files together, that a map can hold.
-pub const MAX_BYTES: usize = 1 << 30;
+pub const MAX_BYTES: usize = 32 << 20;
 
 /// Index of a file in a [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -226,9 +226,9 @@ impl SourceMap {
         Span { lo: base + lo as u32, hi: base + hi as u32 }
     }
 
-    /// Text of a file.
-    pub(crate) fn file_text(&self, file: FileId) -> &str {
-        self.files.get(file.0 as usize).map_or("", |f| &f.text)
+    /// Name of a file as it was opened.
+    pub(crate) fn file_name(&self, file: FileId) -> &str {
+        self.files.get(file.0 as usize).map_or("", |f| &f.name)
     }
 
     /// Presents the lines after the one that holds `offset` as `name:line` and on.

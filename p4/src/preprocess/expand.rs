@@ -1,0 +1,525 @@
+//! Macros and their expansion.
+//!
+//! The algorithm is Dave Prosser's: every token carries the set of macros it must not be expanded by
+//! any more, so that expansion ends however macros refer to one another.
+
+use super::{Preprocessor, Reader, is_word_byte};
+use crate::ast::Span;
+use crate::diag::Diagnostic;
+use crate::lexer::sign_length;
+use std::rc::Rc;
+
+/// Macro tokens made in one run.
+const MAX_EXPANDED: usize = 2_000_000;
+
+/// Macros can be used inside one another so deeply, and calls nested in arguments.
+const MAX_DEPTH: usize = 100;
+
+/// What a token is, so far as macros care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Word,
+    Number,
+    String,
+    Sign,
+}
+
+/// A token inside a macro.
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) text: Rc<str>,
+    /// White space stands before it.
+    pub(super) space: bool,
+    /// Macros that do not expand it any more.
+    hidden: Option<Rc<Hidden>>,
+}
+
+/// A list of macro names.
+#[derive(Debug)]
+struct Hidden {
+    name: Rc<str>,
+    depth: usize,
+    next: Option<Rc<Hidden>>,
+}
+
+fn hides(list: &Option<Rc<Hidden>>, name: &str) -> bool {
+    let mut next = list.as_ref();
+    while let Some(entry) = next {
+        if &*entry.name == name {
+            return true;
+        }
+        next = entry.next.as_ref();
+    }
+    false
+}
+
+/// A macro.
+#[derive(Clone, Debug)]
+pub(super) struct Macro {
+    /// Parameters of a function-like macro.
+    params: Option<Vec<String>>,
+    /// The last parameter takes all further arguments.
+    variadic: bool,
+    body: Vec<Token>,
+    /// Its definition.
+    pub(super) at: Span,
+}
+
+impl Macro {
+    /// `NAME body` or `NAME(a, b) body`
+    pub(super) fn parse(text: &str, at: Span) -> Result<(String, Macro), String> {
+        let end = text.bytes().position(|b| !is_word_byte(b)).unwrap_or(text.len());
+        let name = &text[..end];
+        if name.is_empty() || name.as_bytes()[0].is_ascii_digit() {
+            return Err("a macro needs a name made of letters, digits and underscores".to_owned());
+        }
+        let mut rest = &text[end..];
+        let mut params = None;
+        let mut variadic = false;
+        if let Some(after) = rest.strip_prefix('(') {
+            let Some((list, body)) = after.split_once(')') else {
+                return Err(format!("the parameters of macro `{name}` lack a `)`"));
+            };
+            let mut names: Vec<String> = Vec::new();
+            for param in list.split(',').map(str::trim) {
+                if param.is_empty() && list.trim().is_empty() {
+                    break;
+                }
+                if variadic {
+                    return Err("`...` has to be the last parameter".to_owned());
+                }
+                let param = match param.strip_suffix("...") {
+                    None => param,
+                    Some(named) => {
+                        variadic = true;
+                        if named.trim().is_empty() { "__VA_ARGS__" } else { named.trim() }
+                    }
+                };
+                let well_formed = param.bytes().all(is_word_byte) && !param.starts_with(|c: char| c.is_ascii_digit());
+                if param.is_empty() || !well_formed || names.iter().any(|n| n == param) {
+                    return Err(format!("`{param}` cannot be a parameter of macro `{name}`"));
+                }
+                names.push(param.to_owned());
+            }
+            params = Some(names);
+            rest = body;
+        }
+        let mut body = tokenize(rest);
+        if let Some(first) = body.first_mut() {
+            first.space = false;
+        }
+        let pastes = |token: Option<&Token>| token.is_some_and(|t| &*t.text == "##");
+        if pastes(body.first()) || pastes(body.last()) {
+            return Err("`##` needs something on both sides".to_owned());
+        }
+        Ok((name.to_owned(), Macro { params, variadic, body, at }))
+    }
+
+    /// Whether a second definition says the same.
+    pub(super) fn same_as(&self, other: &Macro) -> bool {
+        let alike = |(a, b): (&Token, &Token)| a.text == b.text && a.space == b.space;
+        self.params == other.params
+            && self.variadic == other.variadic
+            && self.body.len() == other.body.len()
+            && self.body.iter().zip(&other.body).all(alike)
+    }
+}
+
+/// Splits a text without comments and line ends into tokens.
+pub(super) fn tokenize(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    let mut space = false;
+    while let Some(rest) = text.get(at..).filter(|r| !r.is_empty()) {
+        if let Some(blank) = rest.chars().next().filter(|c| c.is_whitespace()) {
+            at += blank.len_utf8();
+            space = true;
+            continue;
+        }
+        let (kind, length) = token_length(rest);
+        tokens.push(Token { kind, text: rest[..length].into(), space, hidden: None });
+        space = false;
+        at += length;
+    }
+    tokens
+}
+
+/// Kind and length of the token that a text, not empty and not beginning with white space, begins
+/// with.
+fn token_length(text: &str) -> (Kind, usize) {
+    let bytes = text.as_bytes();
+    let word = || bytes.iter().position(|b| !is_word_byte(*b)).unwrap_or(bytes.len());
+    match bytes.first() {
+        Some(b'0'..=b'9') => (Kind::Number, word()),
+        Some(b'"') => {
+            let mut escaped = false;
+            let close = bytes.iter().skip(1).position(|b| {
+                let ends = *b == b'"' && !escaped;
+                escaped = *b == b'\\' && !escaped;
+                ends
+            });
+            (Kind::String, close.map_or(bytes.len(), |at| at + 2))
+        }
+        Some(byte) if is_word_byte(*byte) => (Kind::Word, word()),
+        Some(b'#') => (Kind::Sign, if bytes.get(1) == Some(&b'#') { 2 } else { 1 }),
+        _ => (Kind::Sign, sign_length(text).unwrap_or(text.chars().next().map_or(1, char::len_utf8))),
+    }
+}
+
+/// Text of tokens, with spaces where they were or where two tokens would run together.
+fn join(tokens: &[Token]) -> String {
+    let mut out = String::new();
+    let mut previous: Option<&Token> = None;
+    for token in tokens {
+        let runs_together = previous.is_some_and(|p| match (p.kind, token.kind) {
+            (Kind::Word | Kind::Number, Kind::Word | Kind::Number) => true,
+            (Kind::Sign, Kind::Sign) => sign_length(&format!("{}{}", p.text, token.text)).is_some_and(|l| l > p.text.len()),
+            _ => false,
+        });
+        if !out.is_empty() && (token.space || runs_together) {
+            out.push(' ');
+        }
+        out.push_str(&token.text);
+        previous = Some(token);
+    }
+    out
+}
+
+/// Where tokens come from when those at hand are used up.
+struct Supply<'r, 't> {
+    /// Next token last.
+    pending: Vec<Token>,
+    /// The file behind them.
+    reader: Option<&'r mut Reader<'t>>,
+}
+
+impl Supply<'_, '_> {
+    fn next(&mut self) -> Option<Token> {
+        self.pending.pop().or_else(|| read_token(self.reader.as_deref_mut()?))
+    }
+
+    /// Whether the next token is `(`; nothing is taken unless it is.
+    fn next_is_open(&mut self) -> bool {
+        if let Some(token) = self.pending.last() {
+            return &*token.text == "(";
+        }
+        let Some(reader) = self.reader.as_deref_mut() else { return false };
+        let (at, copied) = (reader.at, reader.copied);
+        let found = read_token(reader).is_some_and(|t| &*t.text == "(");
+        reader.at = at;
+        reader.copied = copied;
+        found
+    }
+}
+
+/// Reads a token from a file, passing over comments and line ends.
+fn read_token(reader: &mut Reader<'_>) -> Option<Token> {
+    let mut space = false;
+    loop {
+        match reader.byte(0)? {
+            byte if byte.is_ascii_whitespace() => reader.at += 1,
+            b'/' if reader.starts_with("//") => reader.line_comment(),
+            b'/' if reader.starts_with("/*") => {
+                reader.block_comment();
+            }
+            b'\\' if reader.splice() > 0 => reader.at += reader.splice(),
+            _ => break,
+        }
+        space = true;
+    }
+    let start = reader.at;
+    let kind = if reader.byte(0) == Some(b'"') {
+        reader.string();
+        Kind::String
+    } else {
+        let (kind, length) = token_length(reader.text.get(start..)?);
+        reader.at += length;
+        kind
+    };
+    let text = reader.text.get(start..reader.at)?;
+    Some(Token { kind, text: text.into(), space, hidden: None })
+}
+
+impl Preprocessor<'_> {
+    /// Expands the macro whose name stands at `start` and ends where the reader is.
+    pub(super) fn expand_use(&mut self, reader: &mut Reader<'_>, start: usize) {
+        let end = reader.at;
+        let name: Rc<str> = reader.text.get(start..end).unwrap_or("").into();
+        let file = reader.file;
+        let at = self.map.file_span(file, start, end);
+        reader.at = start;
+        self.copy(reader);
+        reader.at = end;
+        let token = Token { kind: Kind::Word, text: name.clone(), space: false, hidden: None };
+        let mut supply = Supply { pending: vec![token], reader: Some(reader) };
+        let tokens = self.expand(at, &mut supply, 0);
+        let mut text = join(&tokens);
+        // What follows must not run together with the expansion.
+        let last_is_word = text.bytes().last().is_some_and(is_word_byte);
+        let last_sign = tokens.last().filter(|t| t.kind == Kind::Sign);
+        let rest = reader.text.get(reader.at..).unwrap_or("");
+        let next_is_word = rest.bytes().next().is_some_and(is_word_byte);
+        let signs = |t: &Token| {
+            let next = sign_length(rest).and_then(|l| rest.get(..l)).unwrap_or("");
+            sign_length(&format!("{}{next}", t.text)).is_some_and(|l| l > t.text.len())
+        };
+        if (last_is_word && next_is_word) || last_sign.is_some_and(signs) {
+            text.push(' ');
+        }
+        // The same in front.
+        if let (Some(before), Some(first)) = (self.map.text().bytes().last(), text.bytes().next()) {
+            if !before.is_ascii_whitespace() && !before.is_ascii_alphanumeric() && !first.is_ascii_alphanumeric() {
+                let pair: String = [char::from(before), char::from(first)].iter().collect();
+                if sign_length(&pair) == Some(2) {
+                    text.insert(0, ' ');
+                }
+            }
+        }
+        let used = self.map.file_span(file, start, reader.at);
+        reader.copied = reader.at;
+        self.map.push_expansion(used, &name, &text);
+        self.check_size(reader);
+    }
+
+    /// Expands a text without comments, for directives.
+    pub(super) fn expand_text(&mut self, at: Span, text: &str) -> String {
+        join(&self.expand_tokens(at, tokenize(text), 0))
+    }
+
+    /// Expands the expression of `#if`, `defined` replaced first.
+    pub(super) fn expand_condition(&mut self, at: Span, text: &str) -> Vec<Token> {
+        let tokens = tokenize(text);
+        let mut replaced = Vec::new();
+        let mut index = 0;
+        while let Some(token) = tokens.get(index) {
+            index += 1;
+            if &*token.text != "defined" {
+                replaced.push(token.clone());
+                continue;
+            }
+            let text_at = |i: usize| tokens.get(i).map_or("", |t: &Token| &*t.text);
+            let (name, used) = if text_at(index) == "(" && text_at(index + 2) == ")" {
+                (tokens.get(index + 1), 3)
+            } else {
+                (tokens.get(index), 1)
+            };
+            match name.filter(|n| n.kind == Kind::Word) {
+                Some(name) => {
+                    let value = if self.is_defined(&name.text) { "1" } else { "0" };
+                    replaced.push(Token { kind: Kind::Number, text: value.into(), space: true, hidden: None });
+                    index += used;
+                }
+                None => {
+                    self.error(Diagnostic::error(at, "`defined` needs the name of a macro").help("write `defined(NAME)`"));
+                }
+            }
+        }
+        self.expand_tokens(at, replaced, 0)
+    }
+
+    fn expand_tokens(&mut self, at: Span, mut tokens: Vec<Token>, depth: usize) -> Vec<Token> {
+        tokens.reverse();
+        self.expand(at, &mut Supply { pending: tokens, reader: None }, depth)
+    }
+
+    /// Expands until the tokens at hand are used up; a macro call may draw on the file behind them.
+    fn expand(&mut self, at: Span, supply: &mut Supply<'_, '_>, depth: usize) -> Vec<Token> {
+        let mut out: Vec<Token> = Vec::new();
+        while let Some(token) = supply.pending.pop() {
+            if self.stopped {
+                return out;
+            }
+            if token.kind != Kind::Word || hides(&token.hidden, &token.text) {
+                out.push(token);
+                continue;
+            }
+            match &*token.text {
+                "__LINE__" => {
+                    let line = self.map.locate(at).line.to_string();
+                    out.push(Token { kind: Kind::Number, text: line.into(), ..token });
+                    continue;
+                }
+                "__FILE__" => {
+                    let name = self.map.locate(at).file.replace('\\', "\\\\").replace('"', "\\\"");
+                    out.push(Token { kind: Kind::String, text: format!("\"{name}\"").into(), ..token });
+                    continue;
+                }
+                _ => {}
+            }
+            let Some(found) = self.macros.get(&*token.text) else {
+                out.push(token);
+                continue;
+            };
+            let is_call = found.params.is_some();
+            if is_call && !supply.next_is_open() {
+                out.push(token);
+                continue;
+            }
+            let found = found.clone();
+            let args = if is_call {
+                let Some(args) = self.arguments(at, supply, &token.text, &found) else {
+                    out.push(token);
+                    continue;
+                };
+                args
+            } else {
+                Vec::new()
+            };
+            let hidden_depth = token.hidden.as_ref().map_or(0, |h| h.depth) + 1;
+            if hidden_depth > MAX_DEPTH || depth > MAX_DEPTH {
+                self.stop(Diagnostic::error(at, format!("macros are used inside one another more than {MAX_DEPTH} deep")));
+                return out;
+            }
+            let hidden = Rc::new(Hidden { name: token.text.clone(), depth: hidden_depth, next: token.hidden.clone() });
+            let mut body = self.substitute(at, &found, &args, depth);
+            self.expanded += body.len();
+            if self.expanded > MAX_EXPANDED {
+                self.stop(Diagnostic::error(at, format!("macros expand to more than {MAX_EXPANDED} tokens")));
+                return out;
+            }
+            for made in &mut body {
+                // A token from an argument may be hidden from more than this macro.
+                made.hidden = Some(match &made.hidden {
+                    None => hidden.clone(),
+                    Some(own) => Rc::new(Hidden {
+                        name: token.text.clone(),
+                        depth: own.depth.max(hidden_depth),
+                        next: Some(own.clone()),
+                    }),
+                });
+            }
+            if let Some(first) = body.first_mut() {
+                first.space = token.space;
+            }
+            supply.pending.extend(body.into_iter().rev());
+        }
+        out
+    }
+
+    /// Takes `(a, b)` of a macro call.
+    fn arguments(
+        &mut self,
+        at: Span,
+        supply: &mut Supply<'_, '_>,
+        name: &str,
+        found: &Macro,
+    ) -> Option<Vec<Vec<Token>>> {
+        let params = found.params.as_deref().unwrap_or(&[]);
+        supply.next();
+        let mut args: Vec<Vec<Token>> = vec![Vec::new()];
+        let mut depth = 0usize;
+        loop {
+            let Some(token) = supply.next() else {
+                self.error(Diagnostic::error(at, format!("the arguments of macro `{name}` lack a `)`")));
+                return None;
+            };
+            match &*token.text {
+                "(" => depth += 1,
+                ")" if depth == 0 => break,
+                ")" => depth -= 1,
+                "," if depth == 0 && !(found.variadic && args.len() >= params.len()) => {
+                    args.push(Vec::new());
+                    continue;
+                }
+                _ => {}
+            }
+            if let Some(last) = args.last_mut() {
+                last.push(token);
+            }
+        }
+        if params.is_empty() && args.iter().all(Vec::is_empty) && args.len() == 1 {
+            args.clear();
+        }
+        if found.variadic && args.len() + 1 == params.len() {
+            args.push(Vec::new());
+        }
+        if args.len() != params.len() {
+            let error = format!("macro `{name}` takes {} arguments, not {}", params.len(), args.len());
+            let error = Diagnostic::error(at, error);
+            self.error(if found.at == Span::default() { error } else { error.label(found.at, "defined here") });
+            return None;
+        }
+        Some(args)
+    }
+
+    /// A macro's body with arguments in place of parameters, `#` and `##` carried out.
+    fn substitute(&mut self, at: Span, found: &Macro, args: &[Vec<Token>], depth: usize) -> Vec<Token> {
+        let params = found.params.as_deref().unwrap_or(&[]);
+        let argument = |token: &Token| {
+            let index = params.iter().position(|p| token.kind == Kind::Word && **p == *token.text)?;
+            args.get(index)
+        };
+        let mut expanded: Vec<Option<Vec<Token>>> = vec![None; args.len()];
+        let mut out: Vec<Token> = Vec::new();
+        let mut index = 0;
+        while let Some(token) = found.body.get(index) {
+            let next = found.body.get(index + 1);
+            let pasted = next.is_some_and(|n| &*n.text == "##");
+            let stringified = next.and_then(argument).filter(|_| found.params.is_some() && &*token.text == "#");
+            if let Some(tokens) = stringified {
+                let text = join(tokens).replace('\\', "\\\\").replace('"', "\\\"");
+                let text = format!("\"{text}\"").into();
+                out.push(Token { kind: Kind::String, text, space: token.space, hidden: None });
+                index += 2;
+                continue;
+            }
+            if &*token.text == "##" {
+                let right: Vec<Token> = next.map_or(Vec::new(), |n| argument(n).cloned().unwrap_or_else(|| vec![n.clone()]));
+                paste(&mut out, right);
+                index += 2;
+                continue;
+            }
+            index += 1;
+            let Some(tokens) = argument(token) else {
+                out.push(token.clone());
+                continue;
+            };
+            if pasted {
+                out.extend(tokens.iter().cloned());
+                continue;
+            }
+            let slot = params.iter().position(|p| **p == *token.text).unwrap_or(0);
+            let ready = match expanded.get(slot).cloned().flatten() {
+                Some(ready) => ready,
+                None => {
+                    let ready = self.expand_tokens(at, tokens.clone(), depth + 1);
+                    if let Some(place) = expanded.get_mut(slot) {
+                        *place = Some(ready.clone());
+                    }
+                    ready
+                }
+            };
+            self.expanded += ready.len();
+            if self.expanded > MAX_EXPANDED {
+                return out;
+            }
+            for (nth, mut made) in ready.into_iter().enumerate() {
+                if nth == 0 {
+                    made.space = token.space;
+                }
+                out.push(made);
+            }
+        }
+        out
+    }
+}
+
+/// Joins the last token of `left` with the first of `right` to one.
+fn paste(left: &mut Vec<Token>, right: Vec<Token>) {
+    let mut right = right.into_iter();
+    if let Some(second) = right.next() {
+        match left.pop() {
+            None => left.push(second),
+            Some(first) => {
+                let text = format!("{}{}", first.text, second.text);
+                let mut made = tokenize(&text);
+                if let Some(made) = made.first_mut() {
+                    made.space = first.space;
+                }
+                left.extend(made);
+            }
+        }
+    }
+    left.extend(right);
+}
