@@ -6,7 +6,7 @@ use p4rack_netdev::{clock, link};
 use p4rack_wire::Nanos;
 use serde_json::{Map, Value, json};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// A delay's figures, nanoseconds.
@@ -72,8 +72,12 @@ pub(crate) fn of(agent: &mut Agent) -> Value {
     })
 }
 
-/// Writes the file so that a reader sees the old or the new one, never half of one.
+/// Writes the file so that a reader sees the old or the new one, never half of one; `-` is one line
+/// on standard output.
 pub(crate) fn write(path: &Path, report: &Value) -> io::Result<()> {
+    if path == Path::new("-") {
+        return writeln!(io::stdout(), "{report}");
+    }
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     fs::write(&temporary, format!("{report:#}\n"))?;

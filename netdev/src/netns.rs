@@ -125,7 +125,7 @@ impl NetNs {
             .map_err(|error| error.help_if_denied(NO_WAY))
     }
 
-    /// Makes `command` start inside the namespace. With `die_with_parent`, the kernel ends it (SIGTERM)
+    /// Makes `command` start inside the namespace. With `die_with_parent`, the kernel ends it (SIGKILL)
     /// as soon as the thread that started it ends, so nothing is left behind whatever happens.
     pub fn command(&self, command: &mut Command, die_with_parent: bool) -> Result<(), Error> {
         let copy = |fd: &OwnedFd| fd.try_clone().context(|| "copying a descriptor".to_owned());
@@ -158,7 +158,7 @@ fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> io::Result<()> {
 /// Asks the kernel to end the calling process when the thread that started it ends.
 fn die_with(parent: libc::pid_t) -> io::Result<()> {
     // SAFETY: this command takes one integer.
-    sys::check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong) })?;
+    sys::check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) })?;
     // The parent may have ended before the request.
     // SAFETY: takes no pointers and cannot fail.
     match unsafe { libc::getppid() } {

@@ -39,6 +39,8 @@ pub struct Report {
 pub struct Plane {
     switch: Switch,
     driver: Driver,
+    /// The driver's ports first, in its order.
+    poller: Poller,
     frame: Vec<u8>,
     started: Nanos,
     granted: Option<Granted>,
@@ -50,10 +52,15 @@ pub struct Plane {
 
 impl Plane {
     /// Joins both. The switch was configured with the driver's port numbers.
-    pub fn new(switch: Switch, driver: Driver) -> Plane {
-        Plane {
+    pub fn new(switch: Switch, driver: Driver) -> io::Result<Plane> {
+        let mut poller = Poller::new();
+        for position in 0..driver.len() {
+            poller.add(driver.descriptor(position))?;
+        }
+        Ok(Plane {
             switch,
             driver,
+            poller,
             frame: Vec::with_capacity(2048),
             started: clock::now(),
             granted: None,
@@ -61,7 +68,12 @@ impl Plane {
             timer_wakeups: 0,
             timer_late: Nanos::ZERO,
             timer_late_max: Nanos::ZERO,
-        }
+        })
+    }
+
+    /// Asks for prompt scheduling of the calling thread, which runs this data plane from now on.
+    pub fn take_thread(&mut self) -> Granted {
+        *self.granted.insert(sched::prompt(FIFO_PRIORITY))
     }
 
     /// Runs until SIGTERM or SIGINT comes; `report` is called with the counters at SIGUSR1 and at the end.
@@ -72,40 +84,17 @@ impl Plane {
         signals: &Signals,
         mut report: impl FnMut(Report),
     ) -> io::Result<()> {
-        self.granted = Some(sched::prompt(FIFO_PRIORITY));
-        let mut poller = Poller::new();
-        let job_number = poller.add(&jobs)?;
-        let signal_number = poller.add(signals)?;
-        let first_port = signal_number + 1;
-        for position in 0..self.driver.len() {
-            poller.add(self.driver.descriptor(position))?;
-        }
+        self.take_thread();
+        let job_number = self.poller.add(&jobs)?;
+        let signal_number = self.poller.add(signals)?;
         loop {
-            let until = earlier(self.switch.next_timeout(), self.driver.next_timeout());
-            poller.wait(until)?;
-            let now = clock::now();
-            self.wakeups += 1;
-            let mut packets = false;
-            for position in 0..self.driver.len() {
-                if poller.ready(first_port + position) {
-                    packets = true;
-                    let switch = &mut self.switch;
-                    self.driver
-                        .receive(position, |port, frame| switch.handle_frame(port, frame, clock::now()));
-                    // Between two ports' batches, so that no queue waits for eight batches to be read.
-                    self.drain();
-                }
-            }
-            if poller.ready(job_number) {
+            self.turn(None)?;
+            if self.poller.ready(job_number) {
                 jobs.run_pending(&mut self.switch, clock::now());
-            } else if let Some(until) = until.filter(|until| *until <= now && !packets) {
-                self.timer_wakeups += 1;
-                self.timer_late += now - until;
-                self.timer_late_max = self.timer_late_max.max(now - until);
+                self.drain();
             }
-            self.drain();
             self.tell(events);
-            if poller.ready(signal_number) {
+            if self.poller.ready(signal_number) {
                 match signals.next() {
                     Some(Signal::Report) => report(self.report()),
                     Some(Signal::End) => {
@@ -116,6 +105,32 @@ impl Plane {
                 }
             }
         }
+    }
+
+    /// Sleeps until there is something to do, or until `at_latest`; takes one batch from each port that
+    /// has one and puts on the wires what is due.
+    pub fn turn(&mut self, at_latest: Option<Nanos>) -> io::Result<()> {
+        let due = earlier(self.switch.next_timeout(), self.driver.next_timeout());
+        self.poller.wait(earlier(due, at_latest))?;
+        let now = clock::now();
+        self.wakeups += 1;
+        let mut packets = false;
+        for position in 0..self.driver.len() {
+            if self.poller.ready(position) {
+                packets = true;
+                let switch = &mut self.switch;
+                self.driver.receive(position, |port, frame| switch.handle_frame(port, frame, clock::now()));
+                // Between two ports' batches, so that no queue waits for eight batches to be read.
+                self.drain();
+            }
+        }
+        if let Some(due) = due.filter(|due| *due <= now && !packets) {
+            self.timer_wakeups += 1;
+            self.timer_late += now - due;
+            self.timer_late_max = self.timer_late_max.max(now - due);
+        }
+        self.drain();
+        Ok(())
     }
 
     /// Puts on the wires what is due.
@@ -138,7 +153,8 @@ impl Plane {
         }
     }
 
-    fn report(&mut self) -> Report {
+    /// Counters so far.
+    pub fn report(&mut self) -> Report {
         Report {
             scheduling: self.granted.unwrap_or(Granted { fifo_priority: None, memory_locked: false }),
             running_ns: clock::now().saturating_sub(self.started).0,

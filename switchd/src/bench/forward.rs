@@ -1,0 +1,233 @@
+//! Frames a second through the switch, beside a loop that only reads and writes the same sockets.
+//!
+//! ```text
+//! sender ─ out ══ in ─ port 1 │ switch or loop │ port 2 ─ in ══ out ─ counted by the kernel
+//!          (veth)                                        (veth)
+//! ```
+//!
+//! Sender and forwarder each have a thread; the far end costs nothing but the kernel's counter.
+
+use crate::driver::{Driver, DriverError, PortSpec};
+use crate::plane::Plane;
+use p4rack_netdev::link::VethEnd;
+use p4rack_netdev::{Error, Links, NetNs, PacketSocket, Poller, clock, packet, sched};
+use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
+use p4rack_wire::ethernet::overhead;
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+use serde::Serialize;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Address that the program forwards to port 2.
+const FAR: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+/// A forwarder looks at least this often whether it is to stop.
+const LOOK: Nanos = Nanos::from_millis(5);
+/// Time for the forwarder to get warm before counting.
+const WARM_UP: Nanos = Nanos::from_millis(100);
+
+/// The program measured: parse Ethernet, look the destination up, count, forward.
+const PROGRAM: &str = r#"
+#include <core.p4>
+#include <v1model.p4>
+header ethernet_t { bit<48> dstAddr; bit<48> srcAddr; bit<16> etherType; }
+struct headers_t { ethernet_t ethernet; }
+struct metadata_t { }
+parser ThisParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.ethernet); transition accept; }
+}
+control Checks(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control Sums(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control Ingress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    direct_counter(CounterType.packets_and_bytes) forwarded;
+    action forward(bit<9> port) { sm.egress_spec = port; forwarded.count(); }
+    action drop() { mark_to_drop(sm); forwarded.count(); }
+    table destinations {
+        key = { hdr.ethernet.dstAddr: exact; }
+        actions = { forward; drop; }
+        const default_action = drop();
+        const entries = {
+            0x020000000001 : forward(1);
+            0x020000000002 : forward(2);
+        }
+        counters = forwarded;
+    }
+    apply { destinations.apply(); }
+}
+control Egress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) { apply { } }
+control ThisDeparser(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.ethernet); } }
+V1Switch(ThisParser(), Checks(), Ingress(), Egress(), Sums(), ThisDeparser()) main;
+"#;
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// A device was refused.
+    #[error(transparent)]
+    Device(#[from] Error),
+    /// A port was refused.
+    #[error(transparent)]
+    Port(#[from] DriverError),
+    /// A system call failed.
+    #[error("forwarding: {0}")]
+    Io(#[from] io::Error),
+    /// The built-in program did not compile.
+    #[error("the built-in program: {0}")]
+    Program(String),
+}
+
+/// One way of forwarding.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Rate {
+    /// Frames a second that reached the far end.
+    pub frames_per_s: f64,
+    /// Processor time of the forwarding thread a frame, kernel included.
+    pub cpu_ns_per_frame: f64,
+    /// Frames a second offered.
+    pub offered_per_s: f64,
+}
+
+/// Both, and how they compare.
+#[derive(Clone, Debug, Serialize)]
+pub struct Forward {
+    /// Length of the frames, with FCS.
+    pub frame_bytes: usize,
+    /// Seconds measured each time.
+    pub seconds: f64,
+    /// Through the switch: the round with the median rate.
+    pub switch: Rate,
+    /// Through the empty loop: the round with the median rate.
+    pub empty_loop: Rate,
+    /// Switch to loop.
+    pub ratio: f64,
+}
+
+/// Measures both in turn, `rounds` times, each for `seconds`.
+pub fn run(seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
+    let span = Nanos((seconds.clamp(0.05, 60.0) * 1e9) as u64);
+    let pipeline = || {
+        let compiled = p4rack_p4::compile(PROGRAM, "bench.p4", &p4rack_p4::Options::default())
+            .map_err(|errors| BenchError::Program(errors.render(false)))?;
+        Pipeline::compile(&compiled.program).map_err(|error| BenchError::Program(error.to_string()))
+    };
+    let (mut switch, mut empty) = (Vec::new(), Vec::new());
+    for _ in 0..rounds.clamp(1, 100) {
+        let pipeline = pipeline()?;
+        switch.push(measure(span, |stop| through_switch(pipeline, stop))?);
+        empty.push(measure(span, through_loop)?);
+    }
+    let (switch, empty_loop) = (median(switch), median(empty));
+    let ratio = switch.frames_per_s / empty_loop.frames_per_s.max(1.0);
+    let frame_bytes = (overhead::MIN_FRAME + overhead::FCS) as usize;
+    Ok(Forward { frame_bytes, seconds: span.as_secs_f64(), switch, empty_loop, ratio })
+}
+
+fn median(mut rates: Vec<Rate>) -> Rate {
+    rates.sort_by(|a, b| a.frames_per_s.total_cmp(&b.frames_per_s));
+    rates.get(rates.len() / 2).copied().unwrap_or_default()
+}
+
+/// Floods one way of forwarding, which runs on a thread in a fresh namespace until `stop`.
+fn measure(
+    span: Nanos,
+    forward: impl FnOnce(&AtomicBool) -> Result<(), BenchError> + Send,
+) -> Result<Rate, BenchError> {
+    let (middle, outside) = (NetNs::create()?, NetNs::create()?);
+    for (inner, outer) in [("p1", "send"), ("p2", "far")] {
+        Links::add_veth(
+            VethEnd { name: inner, ns: &middle, mac: None },
+            VethEnd { name: outer, ns: &outside, mac: None },
+        )?;
+    }
+    for (ns, name) in [(&middle, "p1"), (&middle, "p2"), (&outside, "send"), (&outside, "far")] {
+        ns.run(|| Links::open()?.make_pipe(name, 1530))??;
+    }
+    let mut links = Links::open_in(&outside)?;
+    let mut sender = outside.run(|| PacketSocket::open("send", &packet::Options::default()))??;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let forwarder = scope.spawn(|| middle.run(|| timed(|| forward(&stop)))?);
+        let flood = scope.spawn(|| flood(&mut sender, &stop));
+        let counted = count(&mut links, span);
+        stop.store(true, Ordering::Relaxed);
+        let forwarder = forwarder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let sent = flood.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (frames, all, elapsed) = counted?;
+        let elapsed_s = elapsed.as_secs_f64();
+        Ok(Rate {
+            frames_per_s: frames as f64 / elapsed_s,
+            cpu_ns_per_frame: forwarder.0 as f64 / all.max(1) as f64,
+            offered_per_s: sent as f64 / (elapsed + WARM_UP).as_secs_f64(),
+        })
+    })
+}
+
+/// Processor time that `work` takes on this thread.
+fn timed(work: impl FnOnce() -> Result<(), BenchError>) -> Result<Nanos, BenchError> {
+    let before = clock::thread_cpu();
+    work()?;
+    Ok(clock::thread_cpu() - before)
+}
+
+/// Frames at the far end within `span`, frames there since the start, and how long it really was.
+fn count(links: &mut Links, span: Nanos) -> Result<(u64, u64, Nanos), Error> {
+    let mut poller = Poller::new();
+    let mut sleep = |span: Nanos| {
+        let until = clock::now() + span;
+        while clock::now() < until && poller.wait(Some(until)).is_ok() {}
+    };
+    sleep(WARM_UP);
+    let (before, from) = (links.get("far")?.rx_frames, clock::now());
+    sleep(span);
+    let (after, to) = (links.get("far")?.rx_frames, clock::now());
+    Ok((after - before, after, to - from))
+}
+
+fn flood(sender: &mut PacketSocket, stop: &AtomicBool) -> u64 {
+    let mut frame = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..packet::BATCH {
+            frame.clear();
+            frame.extend(FAR.0);
+            frame.extend([2, 0, 0, 0, 0, 1]);
+            frame.extend(EtherType::PL2_DEFAULT.0.to_be_bytes());
+            frame.resize(overhead::MIN_FRAME as usize, 0);
+            sender.send(&mut frame);
+        }
+    }
+    sender.stats().sent
+}
+
+fn through_switch(pipeline: Pipeline, stop: &AtomicBool) -> Result<(), BenchError> {
+    let ports = [1, 2].map(|number| PortSpec { number, interface: format!("p{number}") });
+    let config = Config {
+        ports: ports.iter().map(|port| PortConfig::new(port.number, 0)).collect(),
+        ..Config::default()
+    };
+    let mut switch = Switch::new(config);
+    switch.load(pipeline);
+    let mut plane = Plane::new(switch, Driver::open(&ports, None)?)?;
+    plane.take_thread();
+    while !stop.load(Ordering::Relaxed) {
+        plane.turn(Some(clock::now() + LOOK))?;
+    }
+    Ok(())
+}
+
+fn through_loop(stop: &AtomicBool) -> Result<(), BenchError> {
+    let options = packet::Options::default();
+    let (mut from, mut to) = (PacketSocket::open("p1", &options)?, PacketSocket::open("p2", &options)?);
+    let mut poller = Poller::new();
+    poller.add(&from)?;
+    sched::prompt(30);
+    let mut copy = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        poller.wait(Some(clock::now() + LOOK))?;
+        from.receive(|frame, _| {
+            copy.clear();
+            copy.extend_from_slice(frame);
+            to.send(&mut copy);
+        })?;
+        to.flush();
+    }
+    Ok(())
+}

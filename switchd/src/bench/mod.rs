@@ -1,0 +1,4 @@
+//! Measurements on this machine: how fast frames are forwarded, how late timers wake.
+
+pub mod forward;
+pub mod timers;

@@ -1,0 +1,103 @@
+//! How late a sleeping thread is woken: what bounds the slots that this machine can keep.
+
+use p4rack_netdev::sched::{self, Granted};
+use p4rack_netdev::{Poller, clock};
+use p4rack_wire::Nanos;
+use serde::Serialize;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lateness {
+    /// What scheduling the sleeping thread was granted; `None`: it did not ask.
+    pub scheduling: Option<Granted>,
+    /// Ordinary threads that spun meanwhile.
+    pub spinning_threads: usize,
+    /// Sleeps measured.
+    pub samples: usize,
+    /// Half of the wake-ups were no later than this.
+    pub p50_ns: u64,
+    /// 99 % of them.
+    pub p99_ns: u64,
+    /// 99.9 % of them.
+    pub p999_ns: u64,
+    /// All of them.
+    pub max_ns: u64,
+}
+
+/// Sleeps again and again for `interval`, for `span` in all, with and without real-time priority,
+/// on a quiet machine and beside two spinning threads a processor.
+pub fn run(interval: Nanos, span: Nanos) -> io::Result<Vec<Lateness>> {
+    let spinners = std::thread::available_parallelism().map_or(2, |n| n.get() * 2);
+    let mut results = Vec::new();
+    for spinning_threads in [0, spinners] {
+        for prompt in [false, true] {
+            results.push(measure(interval, span, prompt, spinning_threads)?);
+        }
+    }
+    Ok(results)
+}
+
+fn measure(interval: Nanos, span: Nanos, prompt: bool, spinning_threads: usize) -> io::Result<Lateness> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..spinning_threads {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        // On a thread of its own: the priority must not stay with the caller.
+        let sleeper = scope.spawn(|| {
+            let scheduling = prompt.then(|| sched::prompt(30));
+            sleeps(interval, span).map(|late| (scheduling, late))
+        });
+        let measured = sleeper.join();
+        stop.store(true, Ordering::Relaxed);
+        let (scheduling, late) = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let at = |per_mille: usize| late.get((late.len() * per_mille).div_ceil(1000).saturating_sub(1));
+        let at = |per_mille| at(per_mille).copied().unwrap_or(0);
+        Ok(Lateness {
+            scheduling,
+            spinning_threads,
+            samples: late.len(),
+            p50_ns: at(500),
+            p99_ns: at(990),
+            p999_ns: at(999),
+            max_ns: at(1000),
+        })
+    })
+}
+
+/// How late each wake-up was, sorted.
+fn sleeps(interval: Nanos, span: Nanos) -> io::Result<Vec<u64>> {
+    let mut poller = Poller::new();
+    let mut late = Vec::with_capacity((span.0 / interval.0.max(1)) as usize + 1);
+    let end = clock::now() + span;
+    loop {
+        let until = clock::now() + interval;
+        if until > end {
+            break;
+        }
+        poller.wait(Some(until))?;
+        late.push(clock::now().saturating_sub(until).0);
+    }
+    late.sort_unstable();
+    Ok(late)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_cases_are_measured_and_sorted() {
+        let results = run(Nanos::from_micros(100), Nanos::from_millis(20)).unwrap();
+        assert_eq!(results.len(), 4);
+        for r in results {
+            assert!(r.samples > 0 && r.p50_ns <= r.p99_ns && r.p99_ns <= r.p999_ns && r.p999_ns <= r.max_ns);
+        }
+    }
+}
