@@ -40,7 +40,7 @@ struct RunArgs {
     /// l2, pl2-counter or pl2-clock [default: what the description asks for]
     #[arg(long)]
     scheme: Option<Scheme>,
-    /// Write statistics as JSON to this file at the end and on SIGUSR1
+    /// Write statistics as JSON to this file (`-`: standard output) at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
 }
