@@ -219,13 +219,11 @@ pub struct Rpc {
     pub value_bytes: Vec<u32>,
 }
 
-/// A host killed (SIGKILL) while it holds grants.
+/// A host killed (SIGKILL) while it holds grants, once the measured run is over and traffic goes on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kill {
     /// Name of the host.
     pub host: String,
-    /// When, in percent of the run's duration.
-    pub at_percent: u32,
 }
 
 impl Rack {

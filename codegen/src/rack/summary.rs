@@ -72,7 +72,7 @@ pub(super) fn summary(rack: &Rack) -> String {
                 writeln!(out, "  rpc: {} reads {:?} bytes from {}", rpc.client, rpc.value_bytes, rpc.server);
         }
         if let Some(kill) = &workload.kill {
-            let _ = writeln!(out, "  kill: {} after {} % of the run", kill.host, kill.at_percent);
+            let _ = writeln!(out, "  kill: {} after the measured run", kill.host);
         }
     }
     out

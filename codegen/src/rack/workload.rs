@@ -84,7 +84,6 @@ pub(super) fn read_workload(
     let kill_wanted = kill.is_some();
     let kill = kill.and_then(|mut kill| {
         let host = host_name(sink, &mut kill, "host", drafts);
-        let at = kill.integer(sink, "at_percent", (1, 99));
         kill.finish(sink);
         let host = host?;
         if !sender_names.contains(&host.value) {
@@ -96,7 +95,7 @@ pub(super) fn read_workload(
             );
             return None;
         }
-        Some(Kill { host: host.value, at_percent: at.map_or(50, |at| at.value as u32) })
+        Some(Kill { host: host.value })
     });
     section.finish(sink);
     if (rpc_wanted && rpc.is_none()) || (kill_wanted && kill.is_none()) {
