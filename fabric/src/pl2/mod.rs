@@ -8,6 +8,7 @@ mod endpoint;
 mod frame;
 mod nic;
 mod pool;
+pub mod reference;
 mod reservations;
 mod sender;
 mod stats;

@@ -1,0 +1,62 @@
+//! Prints what four senders into one port do to its queue, over schemes and parameters.
+//!
+//! `cargo run --release -p p4rack-fabric --example incast [MILLISECONDS]`
+
+use p4rack_fabric::pl2::Scheme;
+use p4rack_fabric::pl2::reference::{Incast, Outcome};
+use p4rack_wire::Nanos;
+
+const MTU_FRAME: f64 = 1530.0;
+
+fn main() {
+    let millis = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2_000);
+    println!(
+        "{:8} {:>3} {:>9} {:>8}  {:>7} {:>9} {:>8} {:>6} {:>6} {:>6} {:>8} {:>9} {:>9}",
+        "scheme",
+        "t",
+        "in_flight",
+        "headroom",
+        "goodput",
+        "p99.9/MTU",
+        "max/MTU",
+        "drops",
+        "over T",
+        "unsol.",
+        "fairness",
+        "resp p50",
+        "resp p99"
+    );
+    print(&run(Incast::new(Scheme::Off), millis), "off", &Incast::new(Scheme::Off));
+    for (scheme, name) in [(Scheme::Counter, "counter"), (Scheme::Clock, "clock")] {
+        for t_slots in [0, 1, 2, 4, 15] {
+            for in_flight in [1, 2, 3] {
+                for headroom_percent in [0, 2, 5] {
+                    let incast = Incast { t_slots, in_flight, headroom_percent, ..Incast::new(scheme) };
+                    print(&run(incast.clone(), millis), name, &incast);
+                }
+            }
+        }
+    }
+}
+
+fn run(incast: Incast, millis: u64) -> Outcome {
+    Incast { duration: Nanos::from_millis(millis), ..incast }.run()
+}
+
+fn print(outcome: &Outcome, name: &str, incast: &Incast) {
+    println!(
+        "{name:8} {:>3} {:>9} {:>6} %  {:>5.1} % {:>9.1} {:>8.1} {:>6} {:>6} {:>4.0} % {:>8.2} {:>9} {:>9}",
+        incast.t_slots,
+        incast.in_flight,
+        incast.headroom_percent,
+        outcome.goodput * 100.0,
+        outcome.depth_p999_bytes as f64 / MTU_FRAME,
+        outcome.depth_max_bytes as f64 / MTU_FRAME,
+        outcome.buffer_drops,
+        outcome.unsolicited_drops,
+        outcome.unsolicited_share * 100.0,
+        outcome.fairness,
+        outcome.response_p50.to_string(),
+        outcome.response_p99.to_string(),
+    );
+}

@@ -1,0 +1,180 @@
+//! The incast experiment: several senders at full rate into one port, a small response among them.
+
+use super::{Jitter, Rack, SwitchConfig};
+use crate::pl2::{Config, Peer, Scheme, full_frame_wire_bytes};
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+
+/// Parameters of one run.
+#[derive(Clone, Debug)]
+pub struct Incast {
+    /// Scheme.
+    pub scheme: Scheme,
+    /// Senders, each offering the whole rate.
+    pub senders: usize,
+    /// Rate of all links, bit/s.
+    pub rate_bps: u64,
+    /// K.
+    pub k: u8,
+    /// t; T is 8 t, at least 32 slots.
+    pub t_slots: u32,
+    /// Reservations in flight a destination.
+    pub in_flight: usize,
+    /// By how much a slot is longer than a full frame's wire time.
+    pub headroom_percent: u64,
+    /// Unevenness of the links and hosts.
+    pub jitter: Jitter,
+    /// Buffer of the congested port.
+    pub buffer_bytes: u64,
+    /// Length; the first fifth is not measured.
+    pub duration: Nanos,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// What one run showed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Payload that arrived, as a part of the link's rate.
+    pub goodput: f64,
+    /// Depth of the congested queue, bytes with FCS: 99.9 % of the time not above this.
+    pub depth_p999_bytes: u64,
+    /// Its maximum.
+    pub depth_max_bytes: u64,
+    /// Frames lost in the switch, full buffers.
+    pub buffer_drops: u64,
+    /// Unsolicited frames dropped over T.
+    pub unsolicited_drops: u64,
+    /// Part of the senders' data frames that went unsolicited.
+    pub unsolicited_share: f64,
+    /// Fewest frames of a sender over the fair share.
+    pub fairness: f64,
+    /// Time for a 4 KiB response (three frames) among the others: median and 99th percentile.
+    pub response_p50: Nanos,
+    /// See `response_p50`.
+    pub response_p99: Nanos,
+    /// Digest of all that passed the links.
+    pub digest: u64,
+}
+
+impl Incast {
+    /// Four senders at 100 Mb/s, K = 4; RSV→GRT 50 to 300 µs, hosts up to 100 µs late.
+    pub fn new(scheme: Scheme) -> Self {
+        let half = (Nanos::from_micros(25), Nanos::from_micros(150));
+        Incast {
+            scheme,
+            senders: 4,
+            rate_bps: 100_000_000,
+            k: 4,
+            t_slots: 0,
+            in_flight: 1,
+            headroom_percent: 0,
+            jitter: Jitter { up: half, down: half, wake: (Nanos::ZERO, Nanos::from_micros(100)) },
+            buffer_bytes: 256 * 1024,
+            duration: Nanos::from_secs(2),
+            seed: 1,
+        }
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Outcome {
+        let mac = |host: usize| MacAddr([2, 0, 0, 0, (host >> 8) as u8, host as u8]);
+        let wire = Nanos::on_wire(full_frame_wire_bytes(true), self.rate_bps);
+        let slot = Nanos(wire.0 * (100 + self.headroom_percent) / 100);
+        // Host 0 receives, the last one serves responses.
+        let (hosts, server) = (self.senders + 2, self.senders + 1);
+        let peers: Vec<Peer> = (0..hosts).map(|host| Peer { mac: mac(host), slot }).collect();
+        let config = |host: usize| Config {
+            t_slots: self.t_slots,
+            k: self.k,
+            in_flight: self.in_flight,
+            slot,
+            peers: peers.clone(),
+            ..Config::new(mac(host), self.scheme, self.rate_bps)
+        };
+        let first = config(0);
+        let switch = SwitchConfig {
+            scheme: self.scheme,
+            ether_type: first.ether_type,
+            vid: first.vid,
+            k: self.k,
+            drop_threshold_slots: u64::from(8 * self.t_slots).max(32),
+            buffer_bytes: self.buffer_bytes,
+            time_unit: first.time_unit,
+            ports: (0..hosts).map(|host| (mac(host), self.rate_bps, slot)).collect(),
+        };
+        let mut rack = Rack::new((0..hosts).map(config).collect(), switch, self.jitter, self.seed);
+        let frame = |from: usize, payload: usize, stamp: Nanos| {
+            let mut frame = vec![0; Ethernet::BYTES + payload];
+            Ethernet { dst: mac(0), src: mac(from), ether_type: EtherType::IPV4 }.emit(&mut frame);
+            frame[Ethernet::BYTES..][..8].copy_from_slice(&stamp.0.to_be_bytes());
+            frame
+        };
+
+        let warm = Nanos(self.duration.0 / 5);
+        let mut responses = Vec::new();
+        let mut received = vec![0u64; hosts];
+        let mut sent = vec![Nanos::ZERO; self.senders];
+        let (mut at, mut next_response) = (Nanos::ZERO, Nanos::from_millis(3));
+        while at < self.duration {
+            for (sender, next) in sent.iter_mut().enumerate() {
+                while *next <= at {
+                    rack.app(sender + 1, frame(sender + 1, 1500, *next), *next);
+                    *next += wire;
+                }
+            }
+            if next_response <= at {
+                for payload in [1500, 1500, 1096] {
+                    rack.app(server, frame(server, payload, next_response), next_response);
+                }
+                next_response += Nanos::from_micros(4_700);
+            }
+            if at < warm && warm <= at + wire {
+                rack.switch_mut().restart_measuring(at);
+            }
+            at += wire;
+            rack.run_until(at);
+            for delivery in rack.deliveries.drain(..).filter(|d| d.host == 0 && d.at > warm) {
+                let from = usize::from(delivery.frame[11]);
+                received[from] += (delivery.frame.len() - Ethernet::BYTES) as u64;
+                if from == server && delivery.frame.len() < 1500 {
+                    let mut stamp = [0; 8];
+                    stamp.copy_from_slice(&delivery.frame[Ethernet::BYTES..][..8]);
+                    responses.push(Nanos(delivery.at.0 - u64::from_be_bytes(stamp)));
+                }
+            }
+        }
+        self.sum_up(&rack, &received, responses, warm)
+    }
+
+    fn sum_up(&self, rack: &Rack, received: &[u64], mut responses: Vec<Nanos>, warm: Nanos) -> Outcome {
+        responses.sort();
+        let response =
+            |part: usize| responses.get(responses.len() * part / 100).copied().unwrap_or(self.duration);
+        let bytes: u64 = received.iter().sum();
+        let from_senders = &received[1..=self.senders];
+        let fair = from_senders.iter().sum::<u64>() as f64 / self.senders as f64;
+        let (mut unsolicited, mut scheduled) = (0, 0);
+        for host in 1..=self.senders {
+            if let Some(endpoint) = rack.endpoint(host) {
+                unsolicited += endpoint.stats().counters.unsolicited_out;
+                scheduled += endpoint.stats().counters.scheduled_out;
+            }
+        }
+        let port = rack.switch().port(0);
+        let dropped = |reason| rack.switch().drops().get(reason).copied().unwrap_or(0);
+        let measured = (self.duration - warm).as_secs_f64();
+        Outcome {
+            goodput: bytes as f64 * 8.0 / measured / self.rate_bps as f64,
+            depth_p999_bytes: port.depth_percentile_bytes(999),
+            depth_max_bytes: port.depth_max_bytes,
+            buffer_drops: dropped("buffer_full"),
+            unsolicited_drops: dropped("unsolicited_over_threshold"),
+            unsolicited_share: unsolicited as f64 / (unsolicited + scheduled).max(1) as f64,
+            fairness: from_senders.iter().min().copied().unwrap_or(0) as f64 / fair.max(1.0),
+            response_p50: response(50),
+            response_p99: response(99),
+            digest: rack.digest,
+        }
+    }
+}

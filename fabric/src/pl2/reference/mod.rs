@@ -1,0 +1,13 @@
+//! What a PL2 switch should do, written plainly: the paper's Algorithm 1 in both modes, a switch
+//! around it and a rack in virtual time with faults. Tests compare real endpoints and generated
+//! programs with it.
+
+mod allocator;
+mod incast;
+mod rack;
+mod switch;
+
+pub use allocator::Allocator;
+pub use incast::{Incast, Outcome};
+pub use rack::{Delivery, Faults, Jitter, Rack, Spread};
+pub use switch::{Port, Switch, SwitchConfig};

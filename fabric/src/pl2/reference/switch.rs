@@ -1,0 +1,257 @@
+//! A switch around the allocator: admission, output queues with strict priorities, finite buffers.
+
+use super::Allocator;
+use crate::pl2::Scheme;
+use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
+use p4rack_wire::pl2::{Control, Kind, VERSION};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+use std::collections::{BTreeMap, VecDeque};
+
+const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
+const CLASSES: usize = 3;
+/// Resolution of the depth histogram.
+const DEPTH_STEP: usize = 64;
+
+/// Parameters of a [`Switch`].
+#[derive(Clone, Debug)]
+pub struct SwitchConfig {
+    /// Scheme.
+    pub scheme: Scheme,
+    /// EtherType of control frames.
+    pub ether_type: EtherType,
+    /// VLAN of scheduled data.
+    pub vid: u16,
+    /// K: largest demand and release.
+    pub k: u8,
+    /// T: unsolicited frames are dropped while more slots are reserved.
+    pub drop_threshold_slots: u64,
+    /// Bytes that may wait at one port.
+    pub buffer_bytes: u64,
+    /// Tick of the clock.
+    pub time_unit: Nanos,
+    /// Ports: address of the host behind, rate in bit/s, slot.
+    pub ports: Vec<(MacAddr, u64, Nanos)>,
+}
+
+/// One output port.
+#[derive(Clone, Debug)]
+pub struct Port {
+    mac: MacAddr,
+    rate_bps: u64,
+    free_at: Nanos,
+    queues: [VecDeque<Vec<u8>>; CLASSES],
+    depth_bytes: u64,
+    changed_at: Nanos,
+    /// Deepest the queue was, bytes with FCS.
+    pub depth_max_bytes: u64,
+    /// Nanoseconds at each depth, in steps of 64 bytes.
+    depth_ns: Vec<u64>,
+}
+
+impl Port {
+    fn depth_changes(&mut self, by: i64, now: Nanos) {
+        let step = (self.depth_bytes as usize).div_ceil(DEPTH_STEP);
+        if self.depth_ns.len() <= step {
+            self.depth_ns.resize(step + 1, 0);
+        }
+        self.depth_ns[step] += now.saturating_sub(self.changed_at).0;
+        self.changed_at = now;
+        self.depth_bytes = self.depth_bytes.saturating_add_signed(by);
+        self.depth_max_bytes = self.depth_max_bytes.max(self.depth_bytes);
+    }
+
+    /// Depth that the queue didn't exceed for `per_mille` of the time, bytes with FCS.
+    pub fn depth_percentile_bytes(&self, per_mille: u64) -> u64 {
+        let total: u64 = self.depth_ns.iter().sum();
+        let rank = (u128::from(total) * u128::from(per_mille)).div_ceil(1000) as u64;
+        let mut seen = 0;
+        for (step, ns) in self.depth_ns.iter().enumerate() {
+            seen += ns;
+            if seen >= rank {
+                return (step * DEPTH_STEP) as u64;
+            }
+        }
+        self.depth_max_bytes
+    }
+
+    /// Bytes that wait now, with FCS.
+    pub fn depth_bytes(&self) -> u64 {
+        self.depth_bytes
+    }
+
+    /// Forgets what was measured so far.
+    pub fn restart_measuring(&mut self, now: Nanos) {
+        self.depth_max_bytes = self.depth_bytes;
+        self.depth_ns.clear();
+        self.changed_at = now;
+    }
+}
+
+/// The reference switch.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    config: SwitchConfig,
+    /// The registers.
+    pub allocator: Allocator,
+    ports: Vec<Port>,
+    drops: BTreeMap<&'static str, u64>,
+}
+
+impl Switch {
+    /// An empty switch.
+    pub fn new(config: SwitchConfig) -> Self {
+        let slots: Vec<Nanos> = config.ports.iter().map(|(_, _, slot)| *slot).collect();
+        let port = |(mac, rate_bps, _): &(MacAddr, u64, Nanos)| Port {
+            mac: *mac,
+            rate_bps: *rate_bps,
+            free_at: Nanos::ZERO,
+            queues: Default::default(),
+            depth_bytes: 0,
+            changed_at: Nanos::ZERO,
+            depth_max_bytes: 0,
+            depth_ns: Vec::new(),
+        };
+        Switch {
+            allocator: Allocator::new(config.scheme, &slots, config.time_unit),
+            ports: config.ports.iter().map(port).collect(),
+            drops: BTreeMap::new(),
+            config,
+        }
+    }
+
+    /// Takes a frame that port `port` received; what was dropped, by reason.
+    pub fn handle_frame(
+        &mut self,
+        port: usize,
+        mut frame: Vec<u8>,
+        now: Nanos,
+    ) -> Result<(), (&'static str, Vec<u8>)> {
+        match self.route(port, &mut frame, now) {
+            Err(reason) => {
+                *self.drops.entry(reason).or_default() += 1;
+                Err((reason, frame))
+            }
+            Ok((None, class)) => {
+                for other in (0..self.ports.len()).filter(|other| *other != port) {
+                    // A copy that finds no room is counted, the others go on.
+                    let _ = self.enqueue(other, class, frame.clone(), now);
+                }
+                Ok(())
+            }
+            Ok((Some(out), class)) => self.enqueue(out, class, frame, now),
+        }
+    }
+
+    /// Output port (none: all others) and class of a frame; an RSV becomes its grant.
+    fn route(
+        &mut self,
+        port: usize,
+        frame: &mut [u8],
+        now: Nanos,
+    ) -> Result<(Option<usize>, usize), &'static str> {
+        let ethernet = Ethernet::parse(frame).map_err(|_| "malformed")?;
+        if self.ports[port].mac != ethernet.src {
+            return Err("spoofed");
+        }
+        let out = match ethernet.dst.is_group() {
+            true => None,
+            false => Some(self.port_of(ethernet.dst).ok_or("unknown_destination")?),
+        };
+        if out == Some(port) {
+            return Err("same_port");
+        }
+        if ethernet.ether_type != EtherType::VLAN || self.config.scheme == Scheme::Off {
+            return Ok((out, 2));
+        }
+        let vlan = Vlan::parse(&frame[Ethernet::BYTES..]).map_err(|_| "malformed")?;
+        let (true, Some(destination)) = (vlan.vid == self.config.vid, out) else { return Ok((out, 2)) };
+        let rest = &mut frame[TAGGED..];
+        let is_data = || Control::parse(rest).is_ok_and(|c| c.kind == Kind::Data as u8);
+        if vlan.ether_type != self.config.ether_type || is_data() {
+            if vlan.dei {
+                let threshold = self.config.drop_threshold_slots;
+                if self.allocator.over_threshold(destination, threshold, now) {
+                    return Err("unsolicited_over_threshold");
+                }
+            } else {
+                self.allocator.use_slot(port, destination);
+            }
+            return Ok((out, 1));
+        }
+        let mut control = Control::parse(rest).map_err(|_| "malformed")?;
+        if control.version != VERSION || control.kind != Kind::Rsv as u8 {
+            return Err("bad_kind");
+        }
+        if control.demand > self.config.k || control.demand == 0 && control.release == 0 {
+            return Err("bad_demand");
+        }
+        let release_max = if self.config.scheme == Scheme::Clock { 0 } else { self.config.k };
+        if control.release > release_max {
+            return Err("bad_release");
+        }
+        let replies = self.allocator.reserve(port, destination, control.demand, control.release, now);
+        (control.send_wait, control.recv_wait) = replies;
+        control.kind = Kind::Grt as u8;
+        control.emit(rest);
+        Ethernet { dst: ethernet.src, src: ethernet.dst, ..ethernet }.emit(frame);
+        Ok((Some(port), 0))
+    }
+
+    fn enqueue(
+        &mut self,
+        port: usize,
+        class: usize,
+        frame: Vec<u8>,
+        now: Nanos,
+    ) -> Result<(), (&'static str, Vec<u8>)> {
+        let port = &mut self.ports[port];
+        let bytes = frame.len() as u64 + overhead::FCS;
+        if port.depth_bytes + bytes > self.config.buffer_bytes {
+            *self.drops.entry("buffer_full").or_default() += 1;
+            return Err(("buffer_full", frame));
+        }
+        port.depth_changes(bytes as i64, now);
+        port.queues[class].push_back(frame);
+        Ok(())
+    }
+
+    /// A frame that starts to leave now: port, frame, when it has left.
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<(usize, Vec<u8>, Nanos)> {
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            if port.free_at > now {
+                continue;
+            }
+            let Some(frame) = port.queues.iter_mut().find_map(VecDeque::pop_front) else { continue };
+            let len = frame.len() as u64;
+            port.depth_changes(-((len + overhead::FCS) as i64), now);
+            port.free_at = now + Nanos::on_wire(overhead::wire_bytes(len), port.rate_bps);
+            return Some((index, frame, port.free_at));
+        }
+        None
+    }
+
+    /// When a waiting frame can leave.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        let waiting = self.ports.iter().filter(|port| port.queues.iter().any(|queue| !queue.is_empty()));
+        waiting.map(|port| port.free_at).min()
+    }
+
+    /// A port.
+    pub fn port(&self, port: usize) -> &Port {
+        &self.ports[port]
+    }
+
+    /// Forgets all depths measured so far.
+    pub fn restart_measuring(&mut self, now: Nanos) {
+        self.ports.iter_mut().for_each(|port| port.restart_measuring(now));
+    }
+
+    /// Frames dropped, by reason.
+    pub fn drops(&self) -> &BTreeMap<&'static str, u64> {
+        &self.drops
+    }
+
+    fn port_of(&self, mac: MacAddr) -> Option<usize> {
+        self.ports.iter().position(|port| port.mac == mac)
+    }
+}
