@@ -38,6 +38,7 @@ macro_rules! tokens {
                     TokenKind::Ident => "a name",
                     TokenKind::Int => "a number",
                     TokenKind::String => "a string",
+                    TokenKind::Unknown => "a character that is not part of P4",
                     TokenKind::End => "end of file",
                     $(TokenKind::$keyword => concat!("`", $keyword_text, "`"),)*
                     $(TokenKind::$sign => concat!("`", $sign_text, "`"),)*
@@ -69,6 +70,8 @@ tokens! {
     Int;
     /// A string literal, quotes included.
     String;
+    /// Characters that begin no token; they can stand only inside an annotation.
+    Unknown;
     /// The end of the text.
     End;
     keywords {
@@ -190,8 +193,8 @@ impl TokenKind {
     }
 }
 
-/// Splits a text into tokens, the last of which is [`TokenKind::End`]. What is no token is reported
-/// and skipped.
+/// Splits a text into tokens, the last of which is [`TokenKind::End`]. A string that is never closed
+/// is reported and its line skipped.
 pub fn lex(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut lexer = Lexer { text, at: 0, tokens: Vec::with_capacity(text.len() / 5), errors: Vec::new() };
     lexer.run();
@@ -297,24 +300,12 @@ impl Lexer<'_> {
             self.push(*kind, start);
             return;
         }
-        // One message for a whole run of such characters.
+        // One token for a whole run of such characters.
         let is_foreign = |c: &char| !c.is_ascii() || matches!(c, '$' | '`' | '\'' | '\\' | '#') || c.is_ascii_control();
         let run: usize =
             rest.chars().take_while(|c| is_foreign(c) && !c.is_whitespace()).map(char::len_utf8).sum();
         self.at += run.max(rest.chars().next().map_or(1, char::len_utf8));
-        let found = rest.chars().next().unwrap_or(' ');
-        let what = if found.is_control() || found.is_whitespace() {
-            format!("character U+{:04X} cannot stand here", u32::from(found))
-        } else {
-            format!("`{found}` cannot stand here")
-        };
-        let mut error = Diagnostic::error(self.span(start), what);
-        if found == '#' {
-            error = error.note("a preprocessor directive has to be the first thing on its line");
-        } else if !found.is_ascii() {
-            error = error.note("outside of strings and comments P4 is written in ASCII");
-        }
-        self.errors.push(error);
+        self.push(TokenKind::Unknown, start);
     }
 }
 
@@ -384,10 +375,11 @@ mod tests {
     }
 
     #[test]
-    fn foreign_characters_and_open_strings_are_reported_once_and_skipped() {
-        let (tokens, errors) = lex("a §§§ b # $ \"open\nc");
-        assert_eq!(tokens.iter().map(|t| t.kind).collect::<Vec<_>>(), [Ident, Ident, Ident, End]);
-        assert_eq!(errors.len(), 4, "{errors:?}");
+    fn foreign_characters_are_tokens_and_open_strings_are_reported() {
+        let (tokens, errors) = lex("a §§§ b # \"open\nc");
+        let kinds: Vec<_> = tokens.iter().map(|t| t.kind).collect();
+        assert_eq!(kinds, [Ident, Unknown, Ident, Unknown, Ident, End]);
+        assert_eq!(errors.len(), 1, "{errors:?}");
     }
 
     proptest! {

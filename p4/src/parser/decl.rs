@@ -60,11 +60,11 @@ impl Parser<'_> {
             TokenKind::Typedef | TokenKind::Type => self.typedef(decls)?,
             TokenKind::Error if self.kind_ahead(1) == TokenKind::OpenBrace => {
                 self.bump();
-                DeclKind::Error { members: self.members()? }
+                DeclKind::Error { members: self.members(false)? }
             }
             TokenKind::MatchKind if self.kind_ahead(1) == TokenKind::OpenBrace => {
                 self.bump();
-                DeclKind::MatchKind { members: self.members()? }
+                DeclKind::MatchKind { members: self.members(true)? }
             }
             TokenKind::Table => {
                 self.error(|at| Diagnostic::error(at, "a table can be declared only inside a control"));
@@ -267,7 +267,7 @@ impl Parser<'_> {
         let repr = if plain { None } else { Some(self.type_ref()?) };
         let name = self.name()?;
         self.declare_type(&name);
-        let members = self.comma_braced(|p| {
+        let members = self.comma_braced(true, |p| {
             let annotations = p.annotations()?;
             let member = p.name()?;
             let value = if p.eat(TokenKind::Assign) { Some(p.expr()?) } else { None };
@@ -290,14 +290,18 @@ impl Parser<'_> {
     }
 
     /// `{ a, b }` of an error or match_kind declaration.
-    fn members(&mut self) -> Parsed<Vec<Ident>> {
-        self.comma_braced(Self::name)
+    fn members(&mut self, trailing_comma: bool) -> Parsed<Vec<Ident>> {
+        self.comma_braced(trailing_comma, Self::name)
     }
 
-    /// `{ item, item }`, not empty, a trailing comma allowed.
-    fn comma_braced<T>(&mut self, item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    /// `{ item, item }`, not empty.
+    fn comma_braced<T>(
+        &mut self,
+        trailing_comma: bool,
+        item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
         let open = self.expect(TokenKind::OpenBrace)?;
-        let items = self.separated(TokenKind::CloseBrace, true, item)?;
+        let items = self.separated(TokenKind::CloseBrace, trailing_comma, item)?;
         if items.is_empty() {
             return self.expected("a name");
         }

@@ -227,6 +227,10 @@ impl Parser<'_> {
                     ExprKind::Member { base: Box::new(expr), member }
                 }
                 TokenKind::OpenBracket => self.index(expr)?,
+                TokenKind::OpenParen if matches!(expr.kind, ExprKind::Call { .. }) => {
+                    self.error(|at| Diagnostic::error(at, "the result of a call cannot be called"));
+                    return Err(Failed);
+                }
                 TokenKind::OpenParen => {
                     let args = self.args()?;
                     ExprKind::Call { callee: Box::new(expr), type_args: Vec::new(), args }
@@ -333,6 +337,14 @@ impl Parser<'_> {
             self.bump();
         }
         let name = Name { global, ident: self.name()? };
+        if is_type && !matches!(self.kind(), TokenKind::Less | TokenKind::OpenParen | TokenKind::Dot) {
+            let text = &name.ident.name;
+            let help = format!("a cast is written with brackets: `({text}) value`");
+            self.error(|_| {
+                Diagnostic::error(name.ident.span, format!("expected a value, found the type `{text}`")).help(help)
+            });
+            return Err(Failed);
+        }
         if !is_type || self.kind() != TokenKind::Less {
             return Ok(self.finish(start, ExprKind::Name(name)));
         }

@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
     fn found(&self) -> String {
         let token = self.token(0);
         match token.kind {
-            TokenKind::Ident | TokenKind::Int | TokenKind::String => {
+            TokenKind::Ident | TokenKind::Int | TokenKind::String | TokenKind::Unknown => {
                 let text = self.text_of(token.span);
                 match text.char_indices().nth(30) {
                     Some((cut, _)) => format!("`{}...`", &text[..cut]),
@@ -236,9 +236,19 @@ impl<'a> Parser<'a> {
     }
 
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
-        if self.trials == 0 {
-            let message = format!("expected {what}, found {}", self.found());
-            self.error(|at| Diagnostic::error(at, message));
+        if self.trials > 0 {
+            return Err(Failed);
+        }
+        let found = self.found();
+        if self.kind() == TokenKind::Unknown {
+            let note = if found.contains('#') {
+                "a preprocessor directive has to be the first thing on its line"
+            } else {
+                "outside of strings, comments and annotations P4 is written with ASCII letters and signs"
+            };
+            self.error(|at| Diagnostic::error(at, format!("{found} cannot stand here")).note(note));
+        } else {
+            self.error(|at| Diagnostic::error(at, format!("expected {what}, found {found}")));
         }
         Err(Failed)
     }

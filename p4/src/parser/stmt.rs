@@ -301,6 +301,10 @@ impl Parser<'_> {
             let ty = if p.is_decl() { Some(p.type_ref()?) } else { None };
             if p.kind().is_name() && p.kind_ahead(1) == TokenKind::In {
                 annotations.extend(variable_annotations);
+                if ty.is_none() {
+                    let help = format!("write `for (bit<8> {} in ...)`", p.text_of(p.span()));
+                    p.error(|at| Diagnostic::error(at, "the loop variable needs a type").help(help));
+                }
                 let name = p.name()?;
                 p.declare_value(&name);
                 p.bump();
