@@ -16,9 +16,10 @@ use std::collections::VecDeque;
 
 /// A host's PL2 machine: between the application's frames and the rack's link, NIC included.
 ///
-/// Frames to a known peer go in reserved slots, everything else as best effort, untagged. After
-/// every `handle_*` call `poll_link` and `poll_app` until they say false, then sleep until
-/// `next_timeout`. Times that run backwards count as standing still.
+/// Frames to a known peer go in reserved slots, everything else as best effort, untagged. Handle
+/// all events at hand, then call `poll_link` and `poll_app` until they say false, then sleep until
+/// `next_timeout`. Frames handed over together share reservations: the RSV is made at the poll.
+/// Times that run backwards count as standing still.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Config,
@@ -30,6 +31,8 @@ pub struct Endpoint {
     nic: Nic,
     reservations: Reservations,
     app_queue: VecDeque<FrameId>,
+    /// Destinations with new frames for which no reservation was asked yet.
+    to_ask: Vec<usize>,
     /// Frames of the application taken and not yet gone.
     waiting: usize,
     /// Of these, best effort to nobody known.
@@ -66,6 +69,7 @@ impl Endpoint {
             nic: Nic::new(config.rate_bps, config.catch_up),
             reservations: Reservations::new(config.scheme == Scheme::Counter, first_id, open_max),
             app_queue: VecDeque::new(),
+            to_ask: Vec::new(),
             waiting: 0,
             waiting_unknown: 0,
             bursts_made: 0,
@@ -82,7 +86,6 @@ impl Endpoint {
         if let Err(reason) = self.accept(frame, now) {
             self.stats.drop_frame(reason);
         }
-        self.hand_off(now);
     }
 
     fn accept(&mut self, frame: &[u8], now: Nanos) -> Result<(), Reason> {
@@ -111,7 +114,9 @@ impl Endpoint {
             self.nic.push_best_effort(data);
         } else {
             self.destinations[d].queue.push_back(id);
-            self.ask(d, now);
+            if !self.to_ask.contains(&d) {
+                self.to_ask.push(d);
+            }
         }
         let longest = self.destinations[d].waiting() as u64;
         self.stats.queue_max_frames = self.stats.queue_max_frames.max(longest);
@@ -304,6 +309,9 @@ impl Endpoint {
     /// The next frame to put on the link now, written over `out`. Call until it says false.
     pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
         let now = self.advance(now);
+        while let Some(d) = self.to_ask.pop() {
+            self.ask(d, now);
+        }
         self.hand_off(now);
         let Some(item) = self.nic.next(now) else { return false };
         let ready = match item {
@@ -381,6 +389,9 @@ impl Endpoint {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and then [`poll_link`](Self::poll_link) next.
     pub fn next_timeout(&self) -> Option<Nanos> {
+        if !self.to_ask.is_empty() {
+            return Some(self.now);
+        }
         self.destinations.iter().filter_map(Destination::next_timeout).chain(self.nic.next_at()).min()
     }
 

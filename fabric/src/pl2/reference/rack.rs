@@ -184,7 +184,12 @@ impl Rack {
                     self.drive(host, |endpoint| endpoint.handle_timeout(now));
                 }
             }
-            Event::App { host, frame } => self.drive(host, |endpoint| endpoint.handle_app(&frame, now)),
+            Event::App { host, frame } => {
+                let frames = self.batch(host, frame);
+                self.drive(host, |endpoint| {
+                    frames.iter().for_each(|frame| endpoint.handle_app(frame, now));
+                });
+            }
             Event::Receive { host, frame, received_at } => {
                 if self.hosts[host].endpoint.is_none() {
                     self.lose(frame);
@@ -203,6 +208,20 @@ impl Rack {
                 self.drain_switch();
             }
         }
+    }
+
+    /// `first` and what else the host's applications send at the same time: the agent reads it at once.
+    fn batch(&mut self, host: usize, first: Vec<u8>) -> Vec<Vec<u8>> {
+        let mut frames = vec![first];
+        while let Some(Reverse((at, _, Event::App { host: next, .. }))) = self.events.peek() {
+            if (*at, *next) != (self.now, host) {
+                break;
+            }
+            if let Some(Reverse((_, _, Event::App { frame, .. }))) = self.events.pop() {
+                frames.push(frame);
+            }
+        }
+        frames
     }
 
     /// Lets a host's machine act, then does what it asks for.
