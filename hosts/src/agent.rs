@@ -86,7 +86,7 @@ pub struct Agent {
     pub(crate) link: PacketSocket,
     pub(crate) links: Links,
     pub(crate) counters: Counters,
-    pub(crate) granted: Granted,
+    pub(crate) granted: Option<Granted>,
     /// How late timers woke the loop.
     pub(crate) wake_late: Delay,
     pub(crate) started: Nanos,
@@ -109,15 +109,13 @@ impl Agent {
         }
         let socket = PacketSocket::open(&config.interface, &packet::Options::default())?;
         let tap = create_tap(&config, &mut links, mtu)?;
-        let granted = sched::prompt(FIFO_PRIORITY);
-        tracing::info!(host = config.name, %granted, "agent");
         let started = clock::now();
         Ok(Agent {
             endpoint: Endpoint::new(config.endpoint.clone(), config.seed, started),
             link: socket,
             links,
             counters: Counters::default(),
-            granted,
+            granted: None,
             wake_late: Delay::new(Nanos::from_secs(1)),
             started,
             tap,
@@ -128,8 +126,11 @@ impl Agent {
         })
     }
 
-    /// Runs until SIGTERM or SIGINT; writes the statistics then.
+    /// Runs on the calling thread, which gets real-time priority where that is allowed, until SIGTERM
+    /// or SIGINT; writes the statistics then.
     pub fn run(mut self) -> Result<(), AgentError> {
+        let granted = *self.granted.insert(sched::prompt(FIFO_PRIORITY));
+        tracing::info!(host = self.config.name, %granted, "agent");
         let ended = self.serve();
         let written = self.write_stats();
         ended.and(written)
