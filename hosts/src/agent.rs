@@ -13,7 +13,7 @@ use crate::report;
 use p4rack_fabric::pl2::{self, Delay, Endpoint};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
-use p4rack_netdev::{Links, PacketSocket, Poller, Tap, clock, link, packet};
+use p4rack_netdev::{Links, PacketSocket, Poller, Tap, clock, file, link, packet};
 use p4rack_wire::{MacAddr, Nanos};
 use std::io;
 use std::net::Ipv4Addr;
@@ -213,7 +213,7 @@ impl Agent {
     fn write_stats(&mut self) -> Result<(), AgentError> {
         let Some(path) = self.config.stats_file.clone() else { return Ok(()) };
         let report = report::of(self);
-        report::write(&path, &report).map_err(|error| AgentError::Stats(path, error))
+        file::replace(&path, format!("{report:#}\n")).map_err(|error| AgentError::Stats(path, error))
     }
 }
 

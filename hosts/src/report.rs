@@ -71,15 +71,3 @@ pub(crate) fn of(agent: &mut Agent) -> Value {
         },
     })
 }
-
-/// Writes the file so that a reader sees the old or the new one, never half of one; `-` is one line
-/// on standard output.
-pub(crate) fn write(path: &Path, report: &Value) -> io::Result<()> {
-    if path == Path::new("-") {
-        return writeln!(io::stdout(), "{report}");
-    }
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".tmp");
-    fs::write(&temporary, format!("{report:#}\n"))?;
-    fs::rename(&temporary, path)
-}
