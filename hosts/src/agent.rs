@@ -213,7 +213,7 @@ impl Agent {
     fn write_stats(&mut self) -> Result<(), AgentError> {
         let Some(path) = self.config.stats_file.clone() else { return Ok(()) };
         let report = report::of(self);
-        file::replace(&path, format!("{report:#}\n")).map_err(|error| AgentError::Stats(path, error))
+        file::write_json(&path, &report).map_err(|error| AgentError::Stats(path, error))
     }
 }
 

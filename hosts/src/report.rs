@@ -5,9 +5,6 @@ use p4rack_fabric::pl2::{Delay, Scheme};
 use p4rack_netdev::{clock, link};
 use p4rack_wire::Nanos;
 use serde_json::{Map, Value, json};
-use std::fs;
-use std::io::{self, Write};
-use std::path::Path;
 
 /// A delay's figures, nanoseconds.
 fn delay(delay: &Delay) -> Value {

@@ -1,12 +1,111 @@
 //! `p4rack bench`.
 
+use p4rack_netdev::netns;
+use p4rack_switchd::bench::forward::{self, Forward, Rate};
+use p4rack_switchd::bench::timers::{self, Lateness};
+use p4rack_wire::Nanos;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack bench`.
 #[derive(clap::Args, Debug)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// 64-byte frames a second through the embedded switch, beside an empty loop over the same sockets
+    Forward {
+        /// Length of one measurement
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Measurements of each kind; the median counts
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// How late sleeping threads are woken: the shortest slot that this machine can keep
+    Timers {
+        /// Sleep this long each time
+        #[arg(long, default_value_t = 123)]
+        interval_us: u64,
+        /// Length of each of the four measurements
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 /// Runs it.
-pub fn run(_args: Args) -> ExitCode {
-    ExitCode::from(3)
+pub fn run(args: Args) -> ExitCode {
+    let printed = match args.command {
+        Command::Forward { seconds, rounds, json } => netns::acquire()
+            .map_err(|error| error.to_string())
+            .and_then(|_| forward::run(seconds, rounds).map_err(|error| error.to_string()))
+            .map(|result| if json { as_json(&result) } else { forward_text(&result) }),
+        Command::Timers { interval_us, seconds, json } => {
+            let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);
+            timers::run(Nanos::from_micros(interval_us.clamp(1, 1_000_000)), span)
+                .map(|result| if json { as_json(&result) } else { timers_text(&result) })
+                .map_err(|error| error.to_string())
+        }
+    };
+    match printed {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn as_json(result: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(result).expect("structs of numbers and names are JSON")
+}
+
+fn forward_text(result: &Forward) -> String {
+    let line = |name: &str, rate: &Rate| {
+        let Rate { frames_per_s, cpu_ns_per_frame, offered_per_s } = rate;
+        format!("{name:<12}{frames_per_s:>12.0}{offered_per_s:>14.0}{cpu_ns_per_frame:>16.0}\n")
+    };
+    format!(
+        "{:<12}{:>12}{:>14}{:>16}\n{}{}ratio {:.2} ({}-byte frames, {} s a round, median round)",
+        "",
+        "frames/s",
+        "offered/s",
+        "CPU ns/frame",
+        line("switch", &result.switch),
+        line("empty loop", &result.empty_loop),
+        result.ratio,
+        result.frame_bytes,
+        result.seconds,
+    )
+}
+
+fn timers_text(results: &[Lateness]) -> String {
+    let mut text = format!(
+        "{:<14}{:>10}{:>10}{:>10}{:>10}{:>10}   (late by, µs)",
+        "scheduling", "spinning", "p50", "p99", "p99.9", "max"
+    );
+    for r in results {
+        let scheduling = match r.scheduling.map(|granted| granted.fifo_priority) {
+            Some(Some(priority)) => format!("FIFO {priority}"),
+            Some(None) => "FIFO refused".to_owned(),
+            None => "ordinary".to_owned(),
+        };
+        let [p50, p99, p999, max] = [r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns].map(|ns| ns as f64 / 1e3);
+        text += &format!(
+            "\n{scheduling:<14}{:>10}{p50:>10.1}{p99:>10.1}{p999:>10.1}{max:>10.1}",
+            r.spinning_threads
+        );
+    }
+    text
 }

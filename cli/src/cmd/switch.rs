@@ -1,12 +1,108 @@
 //! `p4rack switch`.
 
+use p4rack_codegen::rack::units::{parse_rate, parse_size};
+use p4rack_switchd::daemon::{self, DaemonConfig};
+use p4rack_switchd::driver::PortSpec;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack switch`.
 #[derive(clap::Args, Debug)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Run the embedded P4 switch on network interfaces, with P4Runtime
+    ///
+    /// Prints a line "ready …" when ports are open and P4Runtime listens. Ends on SIGTERM or SIGINT.
+    Run(RunArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct RunArgs {
+    /// P4 program to start with; a controller can install another over P4Runtime
+    #[arg(value_name = "FILE.p4", required_unless_present = "no_p4")]
+    program: Option<PathBuf>,
+    /// Start without a program: frames are dropped until a controller installs one
+    #[arg(long, conflicts_with = "program")]
+    no_p4: bool,
+    /// A port: its number in the program and its interface, which the switch takes for itself
+    #[arg(short, long = "interface", value_name = "PORT@INTERFACE", required = true)]
+    interfaces: Vec<PortSpec>,
+    /// P4Runtime device id
+    #[arg(long, default_value_t = 1)]
+    device_id: u64,
+    /// Where P4Runtime listens
+    #[arg(long, default_value = "127.0.0.1:9559")]
+    grpc_server_addr: SocketAddr,
+    /// Port of the controller's packets
+    #[arg(long, default_value_t = 510)]
+    cpu_port: u16,
+    /// Port that means dropping
+    #[arg(long, default_value_t = 511)]
+    drop_port: u16,
+    /// Write INTERFACE_in.pcap and INTERFACE_out.pcap for each port [folder: the current one]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
+    pcap: Option<PathBuf>,
+    /// Rate of all ports, e.g. "100 Mb/s" [default: as fast as it goes]
+    #[arg(long, value_parser = parse_rate)]
+    rate: Option<u64>,
+    /// Rate of one port, e.g. "1=25 Mb/s"
+    #[arg(long, value_name = "PORT=RATE", value_parser = port_rate)]
+    port_rate: Vec<(u16, u64)>,
+    /// Buffer that all queues share, e.g. "256 KiB"
+    #[arg(long, value_name = "BYTES", default_value = "256 KiB", value_parser = bytes)]
+    buffer: u64,
+    /// Folder that #include <…> is looked up in, before the built-in core.p4 and v1model.p4
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Write statistics of ports and scheduling as JSON to this file (-: a line on standard output) at
+    /// the end and on SIGUSR1
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
+}
+
+fn port_rate(text: &str) -> Result<(u16, u64), String> {
+    let (port, rate) = text.split_once('=').ok_or_else(|| format!("`{text}` is not PORT=RATE"))?;
+    let port = port.trim().parse().map_err(|_| format!("`{port}` is not a port number"))?;
+    Ok((port, parse_rate(rate)?))
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    text.trim().parse().or_else(|_| parse_size(text))
+}
 
 /// Runs it.
-pub fn run(_args: Args) -> ExitCode {
-    ExitCode::from(3)
+pub fn run(args: Args) -> ExitCode {
+    let Command::Run(args) = args.command;
+    let config = DaemonConfig {
+        ports: args.interfaces,
+        rate_bps: args.rate.unwrap_or(0),
+        port_rates_bps: args.port_rate,
+        buffer_bytes: args.buffer,
+        cpu_port: args.cpu_port,
+        drop_port: args.drop_port,
+        device_id: args.device_id,
+        grpc_addr: args.grpc_server_addr,
+        program: args.program,
+        include_dirs: args.include,
+        captures: args.pcap,
+        stats_file: args.stats,
+    };
+    let ready = |line: &str| {
+        // Whoever waits for the line may have gone.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    };
+    match daemon::run(config, ready) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
