@@ -2,6 +2,7 @@
 
 use p4rack_codegen::rack::{Mode, Rack, Scheme};
 use p4rack_wire::Nanos;
+use proptest::prelude::*;
 
 const HOSTS: &str = r#"
 [[host]]
@@ -129,7 +130,7 @@ fn refusals() {
             refused("port_rate = \"100 Gb/s\"\ntime_unit_ns = 1000", HOSTS, clock),
             "write a rate of 6.39 Gb/s or less",
         ),
-        (refused("port_rate = \"1 Mb/s\"", HOSTS, clock), "beyond the clocks' horizon"),
+        (refused("port_rate = \"1 Mb/s\"", HOSTS, clock), "that clocks can't tell them from the past"),
         (
             refused(rate, &host("port = 2", "port = 2\nrate = \"1 Gb/s\""), "[pl2]\nmode = \"counter\""),
             "r.toml:13: host[1].rate: counter mode counts one slot for all ports, but 100 Mb/s and 1 Gb/s differ",
@@ -153,7 +154,55 @@ fn refusals() {
 }
 
 #[test]
+fn clocks_are_checked_where_only_the_workload_runs_them() {
+    let workload = "[workload]\nkind = \"incast\"\nreceiver = \"h1\"\nsenders = [\"h2\"]";
+    let counter = format!("[pl2]\nmode = \"counter\"\n{workload}\n");
+    let slow = "port_rate = \"1 Mb/s\"";
+    assert!(!rack(slow, HOSTS, &counter).unwrap().fits_clocks());
+    let error = refused(slow, HOSTS, &format!("{counter}schemes = [\"pl2-clock\"]"));
+    assert!(error.contains("tell them from the past"), "{error}");
+}
+
+#[test]
 fn a_file_that_is_not_there() {
     let error = Rack::load("no/such/rack.toml").expect_err("must be refused").to_string();
     assert!(error.starts_with("no/such/rack.toml: can't be read:"), "{error}");
+}
+
+/// A description as people write it, with one thing changed, left out or put in.
+fn mutated() -> impl Strategy<Value = String> {
+    let example = include_str!("../../examples/pl2-incast.toml");
+    let junk = prop_oneof![
+        Just(String::new()),
+        Just("[[host]]".to_owned()),
+        Just("-1".to_owned()),
+        Just("18446744073709551616".to_owned()),
+        Just("9e999".to_owned()),
+        Just("{ a = [".to_owned()),
+        Just("\"\\u0000 µ\"".to_owned()),
+        "\\PC{0,6}",
+    ];
+    (0..example.len(), 0usize..12, junk).prop_map(|(at, cut, junk)| {
+        let boundary = |at: usize| (at..).find(|at| example.is_char_boundary(*at)).unwrap_or(example.len());
+        let (from, to) = (boundary(at), boundary((at + cut).min(example.len())));
+        format!("{}{junk}{}", &example[..from], &example[to..])
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_written_is_read_or_refused_with_a_reason(text in mutated()) {
+        match Rack::parse(&text, "r.toml") {
+            Ok(rack) => prop_assert!(!rack.summary().is_empty() && rack.hosts.len() <= 6),
+            Err(error) => {
+                prop_assert!(!error.errors.is_empty());
+                for error in error.errors {
+                    prop_assert!(error.line <= text.lines().count() + 1, "{}", error);
+                    prop_assert!(!error.message.is_empty() && !error.help.is_empty(), "{}", error);
+                }
+            }
+        }
+    }
 }

@@ -90,7 +90,8 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
         Some(pl2) => Some(pl2?),
         None => None,
     };
-    check_slots(sink, &drafts, &switch, pl2.as_ref());
+    let runs_clock = workload.as_ref().is_some_and(|workload| workload.schemes.contains(&Scheme::Pl2Clock));
+    check_slots(sink, &drafts, &switch, pl2.as_ref(), runs_clock);
     root.finish(sink);
     if workload_wanted && workload.is_none() {
         return None;
@@ -338,8 +339,9 @@ fn slot_wire_bytes(pl2: Option<&Pl2>) -> u64 {
     overhead::wire_bytes(14 + 4 + shim + overhead::MTU)
 }
 
-/// A slot must be two time units at least, and what honest hosts reserve must stay within the horizon.
-fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Option<&Pl2>) {
+/// A slot must be two time units at least and, where clocks run, what honest hosts reserve must stay
+/// within the horizon.
+fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Option<&Pl2>, runs_clock: bool) {
     let Some(pl2) = pl2 else { return };
     let mut said: Vec<&std::ops::Range<usize>> = Vec::new();
     for draft in drafts {
@@ -351,6 +353,7 @@ fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Opti
         let bits = slot_wire_bytes(Some(pl2)) as f64 * 8.0 * (1.0 + pl2.slot_headroom_percent / 100.0);
         let slot_ns = bits * 1e9 / draft.rate_bps as f64;
         let shortest_ns = 2.0 * switch.time_unit_ns as f64;
+        let slot = slot(switch, Some(pl2), draft.rate_bps);
         if slot_ns < shortest_ns {
             let fits = show_rate((bits * 1e9 / shortest_ns) as u64);
             let rate = show_rate(draft.rate_bps);
@@ -365,22 +368,22 @@ fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Opti
                 format!("write a rate of {fits} or less, or a finer time_unit_ns"),
             );
             said.push(span);
-            continue;
-        }
-        let reserved = drafts.len() as u64 * u64::from(pl2.reservations_in_flight) * u64::from(pl2.k);
-        let units = slot(switch, Some(pl2), draft.rate_bps).0 / switch.time_unit_ns;
-        let longest = reserved.max(pl2.drop_threshold_slots.into()).saturating_mul(units);
-        if pl2.mode == Mode::Clock && longest >= HORIZON_UNITS {
-            let message = format!(
-                "{} slots of {} may be reserved at once, beyond the clocks' horizon of 2^30 time units",
-                reserved.max(pl2.drop_threshold_slots.into()),
-                Nanos(units * switch.time_unit_ns)
-            );
+        } else if (pl2.mode == Mode::Clock || runs_clock)
+            && beyond_horizon(pl2, drafts.len(), slot.0 / switch.time_unit_ns)
+        {
+            let message =
+                format!("so many slots of {slot} may be reserved that clocks can't tell them from the past");
             let help = "write a higher rate, or a smaller k, drop_threshold or reservations_in_flight";
             sink.error(span, field, message, help);
             said.push(span);
         }
     }
+}
+
+/// Whether what `hosts` honest hosts may reserve at one port, or the threshold, reaches the horizon.
+pub(crate) fn beyond_horizon(pl2: &Pl2, hosts: usize, slot_units: u64) -> bool {
+    let reserved = hosts as u64 * u64::from(pl2.reservations_in_flight) * u64::from(pl2.k);
+    reserved.max(pl2.drop_threshold_slots.into()).saturating_mul(slot_units) >= HORIZON_UNITS
 }
 
 fn check_name(text: &str) -> Result<String, String> {

@@ -296,6 +296,14 @@ impl Rack {
         (k * (overhead::MTU * 8) as f64 / burst_s) as u64
     }
 
+    /// Whether clocks can hold what the hosts may reserve (see [`HORIZON_UNITS`]).
+    pub fn fits_clocks(&self) -> bool {
+        self.pl2.as_ref().is_none_or(|pl2| {
+            let beyond = |host| check::beyond_horizon(pl2, self.hosts.len(), self.slot_units(host));
+            !self.hosts.iter().any(beyond)
+        })
+    }
+
     /// `host`'s slot in the switch's time units.
     pub fn slot_units(&self, host: &Host) -> u64 {
         host.slot.0 / self.switch.time_unit_ns

@@ -35,7 +35,7 @@ pub(super) fn summary(rack: &Rack) -> String {
     let scheme = rack.scheme();
     let slot_of =
         |i: usize| if scheme == Scheme::L2 { "-".to_owned() } else { rack.hosts[i].slot.to_string() };
-    let header = ["host", "port", "MAC", "IP", "rate", "slot", "goodput ceiling", "sending"];
+    let header = ["host", "port", "MAC", "IP", "rate", "slot", "goodput ceiling", "while sending"];
     let mut rows = vec![header.map(str::to_owned)];
     for (i, host) in rack.hosts.iter().enumerate() {
         rows.push([
