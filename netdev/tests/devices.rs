@@ -286,6 +286,31 @@ fn a_process_enters_a_namespace_and_another_finds_it_there() {
 }
 
 #[test]
+fn a_namespace_of_another_user_namespace_is_entered_too() {
+    let Some(_) = pair() else { return };
+    let unshared = Command::new("unshare").args(["-rn", "sleep", "20"]).spawn();
+    let Ok(mut holder) = unshared else {
+        let _ = writeln!(std::io::stderr(), "skipped: needs `unshare`, get it by `apt install util-linux`");
+        return;
+    };
+    let own = std::fs::read_link("/proc/self/ns/user").unwrap();
+    let of = |kind: &str| std::fs::read_link(format!("/proc/{}/ns/{kind}", holder.id())).unwrap();
+    let moved = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        of("user") != own && of("net") != std::fs::read_link("/proc/self/ns/net").unwrap()
+    });
+    let mut command = Command::new("readlink");
+    command.args(["/proc/self/ns/net", "/proc/self/ns/user"]);
+    NetNs::of_process(holder.id()).unwrap().command(&mut command, false).unwrap();
+    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let expected = format!("{}\n{}\n", of("net").display(), of("user").display());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert!(moved, "unshare did not move");
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn a_child_ends_with_the_thread_that_started_it() {
     let Some((a, _b)) = pair() else { return };
     let mut child = std::thread::scope(|scope| {
