@@ -1,6 +1,7 @@
 //! What fills the program's tables, meters and groups.
 
 use super::MULTICAST_GROUP;
+use crate::rack::units::show_rate;
 use crate::rack::{Host, Pl2, Rack, Scheme};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::{
@@ -8,35 +9,44 @@ use p4rack_p4rt::p4::v1::{
     Uint128, Update, WriteRequest, entity, packet_replication_engine_entry, replica, update,
 };
 use p4rack_p4rt::schema::{Schema, id_of};
+use p4rack_p4rt::text;
 
 /// Frames that a port may send at once before its control meter looks at the rate.
 const CONTROL_BURST_FRAMES: i64 = 256;
 /// Bytes that a port may send at once before its best effort meter looks at the rate.
 const BEST_EFFORT_BURST_BYTES: i64 = 32 << 10;
 
-pub(super) fn write_request(
-    rack: &Rack,
-    scheme: Scheme,
-    schema: &Schema,
-) -> Result<WriteRequest, EntityError> {
-    let pl2 = rack.pl2.as_ref().filter(|_| scheme != Scheme::L2);
+/// The text-format `WriteRequest`, each update with a comment on what it is for.
+pub(super) fn text(rack: &Rack, scheme: Scheme, schema: &Schema) -> Result<String, EntityError> {
+    let mut text = text::print(&WriteRequest {
+        device_id: rack.switch.device_id,
+        election_id: Some(Uint128 { high: 0, low: 1 }),
+        ..Default::default()
+    });
+    for (comment, update) in updates(rack, scheme, schema)? {
+        let update = text::print(&WriteRequest { updates: vec![update], ..Default::default() });
+        text.push_str(&format!("\n# {comment}\n{update}"));
+    }
+    Ok(text)
+}
+
+fn updates(rack: &Rack, scheme: Scheme, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
     for host in &rack.hosts {
-        updates.push(source_guard(rack, host, scheme).update(schema)?);
-        updates.push(l2_forward(rack, host, scheme).update(schema)?);
+        let (name, port) = (&host.name, host.port);
+        let guard = source_guard(rack, host, scheme).update(schema)?;
+        updates.push((format!("{name}: port {port} accepts {} as source", host.mac), guard));
+        let forward = l2_forward(rack, host, scheme).update(schema)?;
+        updates.push((format!("{name}: {} is at port {port}", host.mac), forward));
     }
-    updates.push(insert(entity::Entity::PacketReplicationEngineEntry(all_hosts(rack))));
-    if let Some(pl2) = pl2 {
+    let group = insert(entity::Entity::PacketReplicationEngineEntry(all_hosts(rack)));
+    updates.push(("Broadcast and multicast: all hosts".to_owned(), group));
+    if let Some(pl2) = rack.pl2.as_ref().filter(|_| scheme != Scheme::L2) {
         for host in &rack.hosts {
             updates.extend(meters(rack, host, pl2, schema)?);
         }
     }
-    Ok(WriteRequest {
-        device_id: rack.switch.device_id,
-        election_id: Some(Uint128 { high: 0, low: 1 }),
-        updates,
-        ..Default::default()
-    })
+    Ok(updates)
 }
 
 fn source_guard(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
@@ -79,18 +89,25 @@ fn all_hosts(rack: &Rack) -> PacketReplicationEngineEntry {
     PacketReplicationEngineEntry { r#type }
 }
 
-fn meters(rack: &Rack, host: &Host, pl2: &Pl2, schema: &Schema) -> Result<Vec<Update>, EntityError> {
+fn meters(
+    rack: &Rack,
+    host: &Host,
+    pl2: &Pl2,
+    schema: &Schema,
+) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
     if pl2.control_per_slot > 0 {
         let per_s = u64::from(pl2.control_per_slot) * 1_000_000_000 / host.slot.0.max(1);
         let burst =
             CONTROL_BURST_FRAMES.max(4 * rack.hosts.len() as i64 * i64::from(pl2.reservations_in_flight));
-        updates.push(meter(schema, "RackIngress.control_meter", host, per_s.max(1) as i64, burst)?);
+        let meter = meter(schema, "RackIngress.control_meter", host, per_s.max(1) as i64, burst)?;
+        updates.push((format!("{}: {per_s} control frames a second", host.name), meter));
     }
     if pl2.best_effort_percent < 100 {
-        let bytes_per_s = host.rate_bps / 8 * u64::from(pl2.best_effort_percent) / 100;
-        let name = "RackIngress.best_effort_meter";
-        updates.push(meter(schema, name, host, bytes_per_s.max(1) as i64, BEST_EFFORT_BURST_BYTES)?);
+        let rate_bps = host.rate_bps / 100 * u64::from(pl2.best_effort_percent);
+        let rate = (rate_bps / 8).max(1) as i64;
+        let meter = meter(schema, "RackIngress.best_effort_meter", host, rate, BEST_EFFORT_BURST_BYTES)?;
+        updates.push((format!("{}: {} of best effort", host.name, show_rate(rate_bps)), meter));
     }
     Ok(updates)
 }
