@@ -29,7 +29,8 @@ pub struct PortSpec {
 impl FromStr for PortSpec {
     type Err = String;
     fn from_str(text: &str) -> Result<PortSpec, String> {
-        let expected = || format!("`{text}` is not PORT@INTERFACE such as 1@veth1, with a port from 0 to {PORT_MAX}");
+        let expected =
+            || format!("`{text}` is not PORT@INTERFACE such as 1@veth1, with a port from 0 to {PORT_MAX}");
         let (number, interface) = text.split_once('@').ok_or_else(expected)?;
         let number = number.parse().ok().filter(|number| *number <= PORT_MAX).ok_or_else(expected)?;
         if interface.is_empty() {
@@ -141,8 +142,8 @@ impl Driver {
             captures_flushed: clock::now(),
         };
         for spec in ports {
-            let port = open(spec, captures)
-                .map_err(|source| DriverError::Device { port: spec.number, source })?;
+            let port =
+                open(spec, captures).map_err(|source| DriverError::Device { port: spec.number, source })?;
             driver.position[usize::from(spec.number)] = Some(driver.ports.len());
             driver.ports.push(port);
         }

@@ -1,5 +1,9 @@
 //! The daemon around the embedded switch: P4Runtime and telemetry servers, port drivers, clock.
 
+pub mod bench;
 pub mod core;
+pub mod daemon;
 pub mod driver;
+pub mod p4runtime;
 pub mod plane;
+pub mod telemetry;

@@ -148,9 +148,6 @@ impl Plane {
             // Dropped and counted by the sender where the servers are behind.
             events.send(Event::PacketIn { frame: std::mem::take(&mut self.frame) });
         }
-        while let Some(digest) = self.switch.poll_digest() {
-            events.send(Event::Digest(digest));
-        }
     }
 
     /// Counters so far.

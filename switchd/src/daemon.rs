@@ -1,0 +1,164 @@
+//! The switch as a process: ports on interfaces, the data plane on a thread of its own, P4Runtime and
+//! telemetry beside it.
+//!
+//! ```text
+//! main thread ── starts all, waits for the data plane, then stops the servers
+//!   ├─ data plane (real-time priority): packets, timers, jobs; takes SIGTERM, SIGINT, SIGUSR1
+//!   └─ runtime threads: gRPC
+//! ```
+
+use crate::core;
+use crate::driver::{self, Driver, DriverError, PortSpec};
+use crate::p4runtime::{self, Candidate, ServeError, ServerConfig};
+use crate::plane::Plane;
+use p4rack_netdev::signal::Signals;
+use p4rack_netdev::{clock, file};
+use p4rack_switch::{Config, PortConfig, Switch};
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+/// What the daemon is told.
+#[derive(Clone, Debug)]
+pub struct DaemonConfig {
+    /// Ports and their interfaces.
+    pub ports: Vec<PortSpec>,
+    /// Rate of ports that `port_rates_bps` does not name; 0 is no limit.
+    pub rate_bps: u64,
+    /// Rates of single ports.
+    pub port_rates_bps: Vec<(u16, u64)>,
+    /// Buffer that all queues share.
+    pub buffer_bytes: u64,
+    /// Port of the controller's packets.
+    pub cpu_port: u16,
+    /// Port that means dropping.
+    pub drop_port: u16,
+    /// P4Runtime device id.
+    pub device_id: u64,
+    /// Where P4Runtime listens.
+    pub grpc_addr: SocketAddr,
+    /// Program to start with.
+    pub program: Option<PathBuf>,
+    /// Folders of `#include <…>`.
+    pub include_dirs: Vec<PathBuf>,
+    /// Folder for captures of all ports.
+    pub captures: Option<PathBuf>,
+    /// File that statistics are written to at the end and on SIGUSR1.
+    pub stats_file: Option<PathBuf>,
+}
+
+/// Why the daemon did not start, or ended.
+#[derive(Debug, Error)]
+pub enum DaemonError {
+    /// The ports were refused.
+    #[error(transparent)]
+    Ports(#[from] DriverError),
+    /// A rate for a port that is not there.
+    #[error("--port-rate names port {0}, which no -i opens")]
+    NoSuchPort(u16),
+    /// The program was not read.
+    #[error("reading {0}: {1}")]
+    Unreadable(PathBuf, io::Error),
+    /// The program was refused; the text shows where and why.
+    #[error("{0}")]
+    Program(String),
+    /// A device was refused.
+    #[error(transparent)]
+    Device(#[from] p4rack_netdev::Error),
+    /// A system call failed.
+    #[error("{0}: {1}")]
+    System(&'static str, io::Error),
+    /// P4Runtime did not start, or ended with an error.
+    #[error("P4Runtime: {0}")]
+    Server(#[from] ServeError),
+}
+
+/// Runs the switch until SIGTERM or SIGINT. `ready` is called with a line that says so when the ports
+/// are open, the program runs and P4Runtime listens. Call it before the process has other threads.
+pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), DaemonError> {
+    driver::check(&config.ports, Some(config.cpu_port), config.drop_port)?;
+    let switch = Switch::new(switch_config(&config)?);
+    let program = config.program.as_deref().map(|path| compile(path, &config.include_dirs)).transpose()?;
+    let signals = Signals::take()?;
+
+    let system = |what| move |error| DaemonError::System(what, error);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(system("starting the servers' threads"))?;
+    let listener = runtime.block_on(p4runtime::bind(config.grpc_addr))?;
+    let driver = Driver::open(&config.ports, config.captures.as_deref())?;
+    let plane = Plane::new(switch, driver).map_err(system("waiting for ports"))?;
+    let (handle, jobs, event_sender, events) = core::channel().map_err(system("making an eventfd"))?;
+    let stats_file = config.stats_file.clone();
+    let (ended, has_ended) = oneshot::channel::<()>();
+    let data_plane = std::thread::Builder::new()
+        .name("data-plane".to_owned())
+        .spawn(move || {
+            let result = plane.run(jobs, &event_sender, &signals, |report| {
+                if let Some(path) = &stats_file
+                    && let Err(error) = file::write_json(path, &report)
+                {
+                    tracing::error!(path = %path.display(), %error, "statistics were not written");
+                }
+            });
+            // The servers may have gone before.
+            let _ = ended.send(());
+            result
+        })
+        .map_err(system("starting the data plane's thread"))?;
+
+    // The server looks at its shutdown for the first time when it serves.
+    let shutdown = async {
+        ready(&ready_line(&config));
+        let _ = has_ended.await;
+    };
+    let server = ServerConfig {
+        addr: config.grpc_addr,
+        device_id: config.device_id,
+        cpu_port: Some(config.cpu_port),
+        program,
+    };
+    runtime.block_on(p4runtime::serve_on(listener, handle, events, server, shutdown))?;
+    // Connections that are still open are not waited for.
+    runtime.shutdown_background();
+    match data_plane.join() {
+        Ok(result) => result.map_err(system("waiting for packets")),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
+    if let Some((port, _)) =
+        config.port_rates_bps.iter().find(|(port, _)| config.ports.iter().all(|spec| spec.number != *port))
+    {
+        return Err(DaemonError::NoSuchPort(*port));
+    }
+    let rate_of = |port: u16| {
+        let own = config.port_rates_bps.iter().rfind(|(number, _)| *number == port);
+        own.map_or(config.rate_bps, |(_, rate_bps)| *rate_bps)
+    };
+    Ok(Config {
+        ports: config.ports.iter().map(|spec| PortConfig::new(spec.number, rate_of(spec.number))).collect(),
+        buffer_bytes: config.buffer_bytes,
+        cpu_port: Some(config.cpu_port),
+        drop_port: config.drop_port,
+        seed: clock::wall_ns(),
+        ..Config::default()
+    })
+}
+
+fn compile(path: &Path, include_dirs: &[PathBuf]) -> Result<Candidate, DaemonError> {
+    let text = fs::read_to_string(path).map_err(|error| DaemonError::Unreadable(path.to_owned(), error))?;
+    let options = p4rack_p4::Options { include_dirs: include_dirs.to_vec(), ..Default::default() };
+    Candidate::compile(&text, &path.display().to_string(), &options).map_err(DaemonError::Program)
+}
+
+fn ready_line(config: &DaemonConfig) -> String {
+    let ports: Vec<_> = config.ports.iter().map(PortSpec::to_string).collect();
+    format!("ready device {} P4Runtime {} ports {}", config.device_id, config.grpc_addr, ports.join(" "))
+}
