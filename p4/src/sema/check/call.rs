@@ -1,0 +1,712 @@
+//! Calls: what is called, which overload, which type arguments, which arguments.
+
+use super::scope::{Symbol, TypeSym};
+use super::typeref::bind;
+use super::{Checker, Place};
+use crate::ast::{Arg, Direction, Expr, ExprKind, Ident, Span, TypeRef};
+use crate::diag::Diagnostic;
+use crate::sema::tree::{EKind, FnDef, InstDecl, Param, TCall, TExpr, Target};
+use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Subst, Type, TypeVar};
+use crate::sema::value::Value;
+use num_traits::ToPrimitive;
+use std::rc::Rc;
+
+impl Checker {
+    pub(super) fn call(&mut self, callee: &Expr, type_args: &[TypeRef], args: &[Arg], span: Span) -> TExpr {
+        match &callee.kind {
+            ExprKind::Name(name) => match self.lookup(name) {
+                Symbol::Poison => {
+                    self.type_args_and_values(args);
+                    TExpr::bad(span)
+                }
+                Symbol::Functions(list) => {
+                    let Some(def) = self.overload(&list, args, &name.ident.name, span) else {
+                        return TExpr::bad(span);
+                    };
+                    let target = if def.body.is_some() { Target::Function(def.clone()) } else { Target::Extern(def.clone()) };
+                    self.finish_call(target, &def, &Subst::new(), type_args, args, span)
+                }
+                Symbol::Action(action) => self.call_action(&action, args, span),
+                Symbol::Type(sym) => {
+                    let types: Vec<Type> = type_args.iter().map(|t| self.type_ref(t)).collect();
+                    let ty = self.specialise(&sym, types, &name.ident.name, span);
+                    self.nameless_instance(&ty, args, span)
+                }
+                other => {
+                    self.error(callee.span, format!("`{}` is {}, which cannot be called", name.ident.name, other.a_what()));
+                    TExpr::bad(span)
+                }
+            },
+            ExprKind::Member { base, member } => {
+                if let Some(sym) = self.as_type(base) {
+                    return self.call_on_type(&sym, base, member, args, span);
+                }
+                let base = self.expr(base);
+                if base.is_bad() {
+                    self.type_args_and_values(args);
+                    return TExpr::bad(span);
+                }
+                self.method(base, member, type_args, args, span)
+            }
+            ExprKind::TypeMember { ty, member } if member.name == "apply" => {
+                let resolved = self.type_ref(ty);
+                self.direct_apply(&resolved, args, span)
+            }
+            _ => {
+                self.error(callee.span, "this cannot be called");
+                TExpr::bad(span)
+            }
+        }
+    }
+
+    /// Checks arguments whose call is already in error.
+    fn type_args_and_values(&mut self, args: &[Arg]) {
+        for arg in args {
+            if let Some(value) = &arg.value {
+                self.expr(value);
+            }
+        }
+    }
+
+    fn call_on_type(&mut self, sym: &TypeSym, base: &Expr, member: &Ident, args: &[Arg], span: Span) -> TExpr {
+        let ty = self.specialise(sym, Vec::new(), "type", base.span);
+        match member.name.as_str() {
+            "apply" => self.direct_apply(&ty, args, span),
+            "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes" => self.size_of(&ty, member, span),
+            _ => {
+                if !ty.is_poison() {
+                    self.error(member.span, format!("type `{ty}` has no method `{}`", member.name));
+                }
+                TExpr::bad(span)
+            }
+        }
+    }
+
+    /// `C.apply(…)`: an instance of its own, applied.
+    pub(super) fn direct_apply(&mut self, ty: &Type, args: &[Arg], span: Span) -> TExpr {
+        let Some((ty, ctor_args)) = self.construct(ty, &[], span) else {
+            self.type_args_and_values(args);
+            return TExpr::bad(span);
+        };
+        let Type::Block(block) = &ty else {
+            self.error(span, format!("`{ty}` cannot be applied"));
+            return TExpr::bad(span);
+        };
+        let block = block.clone();
+        let id = self.new_local(&block.name, &ty);
+        let annos = Default::default();
+        let inst = Rc::new(InstDecl { id, name: block.name.clone(), ty: ty.clone(), args: ctor_args, annos, span });
+        self.apply_block(Target::DirectApply(inst, block.clone()), &block, args, span)
+    }
+
+    fn method(&mut self, base: TExpr, member: &Ident, type_args: &[TypeRef], args: &[Arg], span: Span) -> TExpr {
+        let ty = base.ty.clone();
+        let name = member.name.as_str();
+        if matches!(name, "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes")
+            && !matches!(ty, Type::Extern(_) | Type::Block(_) | Type::Table(_))
+        {
+            self.count_args(name, 0, args, span);
+            return self.size_of(&ty, member, span);
+        }
+        match &ty {
+            Type::Struct(s) if s.kind != StructKind::Struct => match (name, s.kind) {
+                ("isValid", _) => {
+                    self.count_args(name, 0, args, span);
+                    self.built_in(Target::IsValid(base), Type::Bool, span)
+                }
+                ("setValid" | "setInvalid", StructKind::Header) => {
+                    self.count_args(name, 0, args, span);
+                    if !self.lvalue(&base, &format!("the header of `{name}`")) {
+                        return TExpr::bad(span);
+                    }
+                    self.built_in(Target::SetValid(base, name == "setValid"), Type::Void, span)
+                }
+                _ => self.no_method(&ty, member, &["isValid", "setValid", "setInvalid"], span),
+            },
+            Type::Stack(..) => match name {
+                "push_front" | "pop_front" => {
+                    self.count_args(name, 1, args, span);
+                    let Some(value) = args.first().and_then(|a| a.value.as_ref()) else { return TExpr::bad(span) };
+                    if !self.lvalue(&base, &format!("the stack of `{name}`")) {
+                        return TExpr::bad(span);
+                    }
+                    let Some(count) = self.const_int(value, "the number of elements") else { return TExpr::bad(span) };
+                    match count.to_i32() {
+                        Some(n) if n >= 1 => {
+                            let n = if name == "push_front" { n } else { -n };
+                            self.built_in(Target::Shift(base, n), Type::Void, span)
+                        }
+                        _ => {
+                            self.error(value.span, format!("the number of elements is positive, not {count}"));
+                            TExpr::bad(span)
+                        }
+                    }
+                }
+                _ => self.no_method(&ty, member, &["push_front", "pop_front"], span),
+            },
+            Type::Table(table) => {
+                if name != "apply" {
+                    return self.no_method(&ty, member, &["apply"], span);
+                }
+                self.count_args(name, 0, args, span);
+                if self.place != Place::Control {
+                    self.error(span, format!("a table cannot be applied in {}", self.place.name()));
+                    return TExpr::bad(span);
+                }
+                let call = TCall { target: Target::Table(table.clone()), type_args: vec![], args: vec![] };
+                TExpr::new(EKind::Call(Box::new(call)), Type::Applied(table.clone()), span)
+            }
+            Type::Block(block) => {
+                if name != "apply" {
+                    return self.no_method(&ty, member, &["apply"], span);
+                }
+                let block = block.clone();
+                self.apply_block(Target::Apply(base, block.clone()), &block, args, span)
+            }
+            Type::Extern(ext) => {
+                let ext = ext.clone();
+                let list: Vec<Rc<FnDef>> = ext.def.methods.iter().filter(|m| m.name == name).cloned().collect();
+                if list.is_empty() {
+                    let names: Vec<&str> = ext.def.methods.iter().map(|m| m.name.as_str()).collect();
+                    return self.no_method(&ty, member, &names, span);
+                }
+                let Some(def) = self.overload(&list, args, name, span) else { return TExpr::bad(span) };
+                let outer = bind(&ext.def.type_params, &ext.args);
+                self.finish_call(Target::Method(base, def.clone()), &def, &outer, type_args, args, span)
+            }
+            _ => {
+                self.type_args_and_values(args);
+                self.no_method(&ty, member, &[], span)
+            }
+        }
+    }
+
+    fn no_method(&mut self, ty: &Type, member: &Ident, names: &[&str], span: Span) -> TExpr {
+        let mut d = Diagnostic::error(member.span, format!("`{ty}` has no method `{}`", member.name));
+        if let Some(near) = super::scope::nearest(&member.name, names.iter().copied()) {
+            d = d.help(format!("did you mean `{near}`?"));
+        }
+        self.report(d);
+        TExpr::bad(span)
+    }
+
+    fn built_in(&mut self, target: Target, ty: Type, span: Span) -> TExpr {
+        TExpr::new(EKind::Call(Box::new(TCall { target, type_args: vec![], args: vec![] })), ty, span)
+    }
+
+    fn count_args(&mut self, name: &str, wanted: usize, args: &[Arg], span: Span) {
+        if args.len() != wanted {
+            let plural = if wanted == 1 { "" } else { "s" };
+            self.error(span, format!("`{name}` takes {wanted} argument{plural}, {} given", args.len()));
+        }
+    }
+
+    fn size_of(&mut self, ty: &Type, member: &Ident, span: Span) -> TExpr {
+        if ty.is_poison() {
+            return TExpr::bad(span);
+        }
+        let Some((least, most)) = ty.bit_size() else {
+            self.error(member.span, format!("`{ty}` has no size"));
+            return TExpr::bad(span);
+        };
+        let bits = if member.name.starts_with("min") { least } else { most };
+        let value = if member.name.ends_with("Bits") { bits } else { bits.div_ceil(8) };
+        TExpr::constant(Value::int(value), Type::InfInt, span)
+    }
+
+    fn apply_block(&mut self, target: Target, block: &Rc<BlockTy>, args: &[Arg], span: Span) -> TExpr {
+        let wanted = match block.kind {
+            BlockKind::Control => Place::Control,
+            BlockKind::Parser => Place::Parser,
+            BlockKind::Package => {
+                self.error(span, "a package cannot be applied");
+                return TExpr::bad(span);
+            }
+        };
+        if self.place != wanted {
+            let what = block.kind.name();
+            self.error(span, format!("a {what} cannot be applied in {}", self.place.name()));
+            return TExpr::bad(span);
+        }
+        let what = format!("{} `{}`", block.kind.name(), block.name);
+        let Some(typed) = self.args(&what, &block.params, args, span) else { return TExpr::bad(span) };
+        let mut subst = Subst::new();
+        for (param, arg) in block.params.iter().zip(&typed) {
+            if let Some(arg) = arg {
+                unify(&param.ty, &arg.ty, &block.type_params, &mut subst);
+            }
+        }
+        let Some(args) = self.fit_args(&block.params, typed, &subst) else { return TExpr::bad(span) };
+        let call = TCall { target, type_args: vec![], args };
+        TExpr::new(EKind::Call(Box::new(call)), Type::Void, span)
+    }
+
+    fn call_action(&mut self, action: &Rc<crate::sema::tree::ActionDef>, args: &[Arg], span: Span) -> TExpr {
+        if !matches!(self.place, Place::Control | Place::Action) {
+            self.error(span, format!("an action cannot be called in {}", self.place.name()));
+        }
+        let what = format!("action `{}`", action.name);
+        let Some(typed) = self.args(&what, &action.params, args, span) else { return TExpr::bad(span) };
+        let Some(args) = self.fit_args(&action.params, typed, &Subst::new()) else { return TExpr::bad(span) };
+        let call = TCall { target: Target::Action(action.clone()), type_args: vec![], args };
+        TExpr::new(EKind::Call(Box::new(call)), Type::Void, span)
+    }
+
+    /// The overload whose parameters the arguments fit by number and name.
+    fn overload(&mut self, list: &[Rc<FnDef>], args: &[Arg], name: &str, span: Span) -> Option<Rc<FnDef>> {
+        if let [only] = list {
+            return Some(only.clone());
+        }
+        let fits = |def: &&Rc<FnDef>| {
+            let named = args.iter().all(|a| a.name.as_ref().is_none_or(|n| def.params.iter().any(|p| p.name == n.name)));
+            let required = def.params.iter().filter(|p| !p.may_be_absent()).count();
+            named && (required..=def.params.len()).contains(&args.len())
+        };
+        let found: Vec<&Rc<FnDef>> = list.iter().filter(fits).collect();
+        match &found[..] {
+            [] => {
+                let mut counts: Vec<String> = list.iter().map(|d| d.params.len().to_string()).collect();
+                counts.dedup();
+                self.report(
+                    Diagnostic::error(span, format!("no `{name}` takes {} arguments like these", args.len()))
+                        .note(format!("it exists with {} arguments", counts.join(" or "))),
+                );
+                self.type_args_and_values(args);
+                None
+            }
+            [first, ..] => Some((*first).clone()),
+        }
+    }
+
+    fn finish_call(
+        &mut self,
+        target: Target,
+        def: &Rc<FnDef>,
+        outer: &Subst,
+        type_args: &[TypeRef],
+        args: &[Arg],
+        span: Span,
+    ) -> TExpr {
+        self.check_place(def, span);
+        let what = format!("`{}`", def.name);
+        let Some(typed) = self.args(&what, &def.params, args, span) else { return TExpr::bad(span) };
+        let mut subst = outer.clone();
+        let mut explicit = Vec::new();
+        if !type_args.is_empty() {
+            if type_args.len() != def.type_params.len() {
+                let n = def.type_params.len();
+                let plural = if n == 1 { "" } else { "s" };
+                self.error(span, format!("{what} takes {n} type argument{plural}, {} given", type_args.len()));
+                return TExpr::bad(span);
+            }
+            explicit = type_args.iter().map(|t| self.type_ref(t)).collect();
+            if explicit.iter().any(Type::is_poison) {
+                return TExpr::bad(span);
+            }
+        }
+        for (var, ty) in def.type_params.iter().zip(&explicit) {
+            if !matches!(ty, Type::DontCare) {
+                subst.insert(var.id, ty.clone());
+            }
+        }
+        for (param, arg) in def.params.iter().zip(&typed) {
+            if let Some(arg) = arg {
+                unify(&param.ty.subst(outer), &arg.ty, &def.type_params, &mut subst);
+            }
+        }
+        let known: Vec<Option<Type>> = def.type_params.iter().map(|v| subst.get(&v.id).cloned()).collect();
+        for (var, ty) in def.type_params.iter().zip(&known) {
+            match ty {
+                None => {
+                    self.report(
+                        Diagnostic::error(span, format!("type parameter `{}` of {what} cannot be inferred", var.name))
+                            .help(format!("write it: `{}<…>(…)`", def.name)),
+                    );
+                    return TExpr::bad(span);
+                }
+                Some(Type::InfInt) => {
+                    self.report(
+                        Diagnostic::error(span, format!("no width can be inferred for type parameter `{}` of {what}", var.name))
+                            .help("give the number a width, such as `16w0`"),
+                    );
+                    return TExpr::bad(span);
+                }
+                Some(_) => {}
+            }
+        }
+        let Some(args) = self.fit_args(&def.params, typed, &subst) else { return TExpr::bad(span) };
+        if let Some(text) = &def.annos.deprecated {
+            let note = text.clone();
+            self.report(Diagnostic::warning(span, format!("{what} is deprecated")).note(note));
+        }
+        if matches!(&target, Target::Extern(_)) && def.name == "static_assert" {
+            return self.static_assert(&args, span);
+        }
+        let types: Vec<Type> = known.into_iter().flatten().collect();
+        self.check_core_rules(&target, def, &args, &types, span);
+        let ret = def.ret.subst(&subst);
+        TExpr::new(EKind::Call(Box::new(TCall { target, type_args: types, args })), ret, span)
+    }
+
+    /// What may be called only in some places.
+    fn check_place(&mut self, def: &FnDef, span: Span) {
+        let parser_only = matches!(def.name.as_str(), "verify") && def.body.is_none();
+        if parser_only && self.place != Place::Parser {
+            self.error(span, format!("`{}` is for parsers", def.name));
+        }
+    }
+
+    /// Rules on packet_in and packet_out that their declarations cannot express.
+    fn check_core_rules(&mut self, target: &Target, def: &FnDef, args: &[Option<TExpr>], types: &[Type], span: Span) {
+        let Target::Method(base, _) = target else { return };
+        let Type::Extern(ext) = &base.ty else { return };
+        match (ext.def.name.as_str(), def.name.as_str()) {
+            ("packet_in", "extract") => {
+                let Some(ty) = types.first() else { return };
+                let at = args.first().and_then(|a| a.as_ref()).map_or(span, |a| a.span);
+                let Type::Struct(s) = ty else {
+                    self.error(at, format!("`extract` fills a header, not `{ty}`"));
+                    return;
+                };
+                if s.kind != StructKind::Header {
+                    self.error(at, format!("`extract` fills a header, not `{ty}`"));
+                    return;
+                }
+                let varbits = s.fields.iter().filter(|f| matches!(f.ty, Type::Varbit(_))).count();
+                if varbits == 0 && args.len() == 2 {
+                    self.error(at, format!("header `{ty}` has no varbit field to give a length for"));
+                } else if varbits > 0 && args.len() == 1 {
+                    self.report(
+                        Diagnostic::error(at, format!("header `{ty}` has a varbit field"))
+                            .help("give its length in bits as a second argument"),
+                    );
+                }
+            }
+            ("packet_in", "lookahead") => {
+                let Some(ty) = types.first() else { return };
+                if ty.bit_size().is_none_or(|(least, most)| least != most) {
+                    self.error(span, format!("`lookahead` wants a type of fixed size, not `{ty}`"));
+                }
+            }
+            ("packet_out", "emit") => {
+                let Some(ty) = types.first() else { return };
+                let at = args.first().and_then(|a| a.as_ref()).map_or(span, |a| a.span);
+                if !emittable(ty) {
+                    self.error(at, format!("`emit` takes headers, header stacks and structs of these, not `{ty}`"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn static_assert(&mut self, args: &[Option<TExpr>], span: Span) -> TExpr {
+        let message = match args.get(1).and_then(|a| a.as_ref()).and_then(TExpr::value) {
+            Some(Value::Str(s)) => format!(": {s}"),
+            _ => String::new(),
+        };
+        match args.first().and_then(|a| a.as_ref()).and_then(TExpr::value) {
+            Some(Value::Bool(true)) => TExpr::constant(Value::Bool(true), Type::Bool, span),
+            Some(_) => {
+                self.error(span, format!("static_assert failed{message}"));
+                TExpr::bad(span)
+            }
+            None => {
+                self.error(span, "the condition of static_assert is not known while compiling");
+                TExpr::bad(span)
+            }
+        }
+    }
+
+    /// Types the arguments and puts them in the parameters' order.
+    pub(super) fn args(&mut self, what: &str, params: &[Rc<Param>], args: &[Arg], span: Span) -> Option<Vec<Option<TExpr>>> {
+        let mut slots: Vec<Option<&Arg>> = vec![None; params.len()];
+        let mut fine = true;
+        if args.len() > params.len() {
+            let plural = if params.len() == 1 { "" } else { "s" };
+            self.error(span, format!("{what} takes {} argument{plural}, {} given", params.len(), args.len()));
+            self.type_args_and_values(args);
+            return None;
+        }
+        let named = args.iter().filter(|a| a.name.is_some()).count();
+        if named != 0 && named != args.len() {
+            self.error(span, "either all arguments are named or none");
+            self.type_args_and_values(args);
+            return None;
+        }
+        for (position, arg) in args.iter().enumerate() {
+            let slot = match &arg.name {
+                None => Some(position),
+                Some(name) => params.iter().position(|p| p.name == name.name),
+            };
+            match slot {
+                Some(slot) if slots[slot].is_none() => slots[slot] = Some(arg),
+                Some(_) => {
+                    self.error(arg.span, format!("parameter `{}` is given twice", arg.name.as_ref().map_or("", |n| &n.name)));
+                    fine = false;
+                }
+                None => {
+                    let name = arg.name.as_ref().map_or("", |n| n.name.as_str());
+                    let near = super::scope::nearest(name, params.iter().map(|p| p.name.as_str()));
+                    let mut d = Diagnostic::error(arg.span, format!("{what} has no parameter `{name}`"));
+                    if let Some(near) = near {
+                        d = d.help(format!("did you mean `{near}`?"));
+                    }
+                    self.report(d);
+                    fine = false;
+                }
+            }
+        }
+        let mut typed = Vec::new();
+        for (param, slot) in params.iter().zip(&slots) {
+            match slot {
+                Some(arg) => match &arg.value {
+                    Some(value) => {
+                        let value = self.expr(value);
+                        fine &= !value.is_bad();
+                        typed.push(Some(value));
+                    }
+                    None => {
+                        if param.dir != Direction::Out {
+                            self.error(arg.span, format!("`_` cannot stand for parameter `{}`, which is not `out`", param.name));
+                            fine = false;
+                        }
+                        typed.push(None);
+                    }
+                },
+                None => {
+                    if !param.may_be_absent() && fine {
+                        if named == 0 {
+                            let plural = if params.len() == 1 { "" } else { "s" };
+                            self.error(
+                                span,
+                                format!("{what} takes {} argument{plural}, {} given", params.len(), args.len()),
+                            );
+                        } else {
+                            self.error(span, format!("{what}: parameter `{}` is missing", param.name));
+                        }
+                        fine = false;
+                    }
+                    typed.push(param.default.clone());
+                }
+            }
+        }
+        fine.then_some(typed)
+    }
+
+    /// Converts arguments to the parameters' types and checks directions.
+    pub(super) fn fit_args(&mut self, params: &[Rc<Param>], args: Vec<Option<TExpr>>, subst: &Subst) -> Option<Vec<Option<TExpr>>> {
+        let mut fine = true;
+        let mut fitted = Vec::new();
+        for (param, arg) in params.iter().zip(args) {
+            let Some(arg) = arg else {
+                fitted.push(None);
+                continue;
+            };
+            let want = param.ty.subst(subst);
+            let arg = match param.dir {
+                Direction::Out | Direction::InOut => {
+                    if !self.lvalue(&arg, &format!("the argument for `{}`", param.name)) {
+                        fine = false;
+                    } else if arg.ty != want && !want.is_poison() {
+                        self.error(arg.span, format!("`{}` is `{want}`, the argument is `{}`", param.name, arg.ty));
+                        fine = false;
+                    }
+                    arg
+                }
+                Direction::In | Direction::None => {
+                    if let Type::Set(item) = &arg.ty
+                        && **item == want
+                    {
+                        self.error(arg.span, "a set of values can only be matched against");
+                    }
+                    let arg = self.coerce(arg, &want);
+                    self.settle(arg)
+                }
+            };
+            fine &= !arg.is_bad();
+            fitted.push(Some(arg));
+        }
+        fine.then_some(fitted)
+    }
+
+    /// An instance made in place, as an argument of a constructor.
+    pub(super) fn nameless_instance(&mut self, ty: &Type, args: &[Arg], span: Span) -> TExpr {
+        let Some((ty, args)) = self.construct(ty, args, span) else { return TExpr::bad(span) };
+        let name = match &ty {
+            Type::Block(b) => b.name.clone(),
+            Type::Extern(e) => e.def.name.clone(),
+            _ => String::new(),
+        };
+        let id = self.new_local(&name, &ty);
+        let inst = InstDecl { id, name, ty: ty.clone(), args, annos: Default::default(), span };
+        TExpr::new(EKind::New(Rc::new(inst)), ty, span)
+    }
+
+    /// Finds the constructor and its arguments; gives the type with its arguments inferred.
+    pub(super) fn construct(&mut self, ty: &Type, args: &[Arg], span: Span) -> Option<(Type, Vec<Option<TExpr>>)> {
+        match ty {
+            Type::Poison => {
+                self.type_args_and_values(args);
+                None
+            }
+            Type::Extern(ext) => {
+                if ext.def.ctors.is_empty() {
+                    self.error(span, format!("extern `{ty}` has no constructor"));
+                    return None;
+                }
+                let def = self.overload(&ext.def.ctors.clone(), args, &ext.def.name, span)?;
+                let typed = self.args(&format!("`{}`", ext.def.name), &def.params, args, span)?;
+                let vars = &ext.def.type_params;
+                let mut subst = bind(vars, &ext.args);
+                for (param, arg) in def.params.iter().zip(&typed) {
+                    if let Some(arg) = arg {
+                        unify(&param.ty, &arg.ty, vars, &mut subst);
+                    }
+                }
+                let types = self.inferred(vars, &subst, &ext.def.name, span)?;
+                let args = self.fit_args(&def.params, typed, &subst)?;
+                self.constant_args(&args)?;
+                Some((Type::Extern(Rc::new(ExternTy { def: ext.def.clone(), args: types })), args))
+            }
+            Type::Block(block) => {
+                if block.kind != BlockKind::Package && block.body.is_none() {
+                    self.error(span, format!("{} type `{}` has no body to instantiate", block.kind.name(), block.name));
+                    return None;
+                }
+                let what = format!("`{}`", block.name);
+                let params = if block.kind == BlockKind::Package { &block.params } else { &block.ctor_params };
+                let typed = self.args(&what, params, args, span)?;
+                let mut subst = Subst::new();
+                for (param, arg) in params.iter().zip(&typed) {
+                    if let Some(arg) = arg {
+                        unify(&param.ty, &arg.ty, &block.type_params, &mut subst);
+                    }
+                }
+                let open = block.args.iter().any(Type::has_vars);
+                let specialised = if open {
+                    self.inferred(&block.type_params, &subst, &block.name, span)?;
+                    Rc::new(block.subst(&subst))
+                } else {
+                    block.clone()
+                };
+                let params = if block.kind == BlockKind::Package { &specialised.params } else { &specialised.ctor_params };
+                let args = self.fit_args(params, typed, &Subst::new())?;
+                self.constant_args(&args)?;
+                Some((Type::Block(specialised), args))
+            }
+            other => {
+                self.error(span, format!("`{other}` has no constructor"));
+                None
+            }
+        }
+    }
+
+    /// Arguments of a constructor are constants, parameters of constructors or instances.
+    fn constant_args(&mut self, args: &[Option<TExpr>]) -> Option<()> {
+        for arg in args.iter().flatten() {
+            if !self.known_at_instantiation(arg) {
+                self.error(arg.span, "an argument of a constructor must be known while compiling");
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn known_at_instantiation(&self, e: &TExpr) -> bool {
+        match &e.kind {
+            EKind::Const(_) | EKind::New(_) | EKind::Default | EKind::Invalid | EKind::Bad => true,
+            EKind::Local(id) => {
+                matches!(e.ty, Type::Extern(_) | Type::Block(_))
+                    || self.writable.get(id) == Some(&super::scope::Writable::CtorParam)
+            }
+            EKind::Unary(_, e) | EKind::Cast(e) | EKind::Field(e, _) | EKind::Slice(e, ..) => self.known_at_instantiation(e),
+            EKind::Binary(_, a, b) => self.known_at_instantiation(a) && self.known_at_instantiation(b),
+            EKind::Ternary(a, b, c) => [a, b, c].iter().all(|e| self.known_at_instantiation(e)),
+            EKind::List(items) => items.iter().all(|e| self.known_at_instantiation(e)),
+            _ => false,
+        }
+    }
+
+    fn inferred(&mut self, vars: &[Rc<TypeVar>], subst: &Subst, name: &str, span: Span) -> Option<Vec<Type>> {
+        let mut types = Vec::new();
+        for var in vars {
+            match subst.get(&var.id) {
+                Some(ty) => types.push(ty.clone()),
+                None => {
+                    self.report(
+                        Diagnostic::error(span, format!("type parameter `{}` of `{name}` cannot be inferred", var.name))
+                            .help(format!("write it: `{name}<…>(…)`")),
+                    );
+                    return None;
+                }
+            }
+        }
+        Some(types)
+    }
+}
+
+/// Whether a deparser can emit it.
+fn emittable(ty: &Type) -> bool {
+    match ty {
+        Type::Struct(s) if s.kind == StructKind::Struct => s.fields.iter().all(|f| emittable(&f.ty)),
+        Type::Struct(_) | Type::Poison | Type::Var(_) => true,
+        Type::Stack(e, _) => emittable(e),
+        Type::Tuple(items) => items.iter().all(emittable),
+        _ => false,
+    }
+}
+
+/// Finds what the type parameters `vars` stand for when `actual` is given where `pattern` is wanted.
+/// A clash is not told here: the later conversion does.
+pub(super) fn unify(pattern: &Type, actual: &Type, vars: &[Rc<TypeVar>], subst: &mut Subst) {
+    match (pattern, actual) {
+        (_, Type::Poison) => {}
+        (Type::Var(v), _) if vars.iter().any(|x| x.id == v.id) => {
+            let actual = settled(actual);
+            match subst.get(&v.id) {
+                None => {
+                    subst.insert(v.id, actual);
+                }
+                // A number without a width leaves the choice to another argument.
+                Some(Type::InfInt | Type::DontCare) => {
+                    subst.insert(v.id, actual);
+                }
+                Some(_) => {}
+            }
+        }
+        (Type::Struct(p), Type::Struct(a)) if p.id == a.id => {
+            p.args.iter().zip(&a.args).for_each(|(p, a)| unify(p, a, vars, subst));
+        }
+        (Type::Struct(p), Type::Literal(lit)) => {
+            for (field, item) in p.fields.iter().zip(&lit.items) {
+                unify(&field.ty, item, vars, subst);
+            }
+        }
+        (Type::Stack(p, _), Type::Stack(a, _)) | (Type::List(p), Type::List(a)) | (Type::Set(p), Type::Set(a)) => {
+            unify(p, a, vars, subst);
+        }
+        (Type::Tuple(p), Type::Tuple(a)) => p.iter().zip(a.iter()).for_each(|(p, a)| unify(p, a, vars, subst)),
+        (Type::Tuple(p), Type::Literal(a)) => {
+            p.iter().zip(a.items.iter()).for_each(|(p, a)| unify(p, a, vars, subst));
+        }
+        (Type::List(p), Type::Literal(a)) => a.items.iter().for_each(|a| unify(p, a, vars, subst)),
+        (Type::Extern(p), Type::Extern(a)) if p.def.id == a.def.id => {
+            p.args.iter().zip(&a.args).for_each(|(p, a)| unify(p, a, vars, subst));
+        }
+        (Type::Block(p), Type::Block(a)) => {
+            p.params.iter().zip(&a.params).for_each(|(p, a)| unify(&p.ty, &a.ty, vars, subst));
+            if p.id == a.id {
+                p.args.iter().zip(&a.args).for_each(|(p, a)| unify(p, a, vars, subst));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a list becomes when nothing else says.
+fn settled(ty: &Type) -> Type {
+    match ty {
+        Type::Literal(lit) => Type::Tuple(lit.items.iter().map(settled).collect()),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,256 @@
+//! Implicit conversions and casts.
+
+use super::Checker;
+use crate::ast::Span;
+use crate::diag::Diagnostic;
+use crate::sema::tree::{EKind, TExpr};
+use crate::sema::types::{BlockTy, LiteralTy, StructKind, Type};
+use crate::sema::value::{self, Value};
+use num_bigint::BigInt;
+use num_traits::{One, Zero};
+use std::rc::Rc;
+
+impl Checker {
+    /// Makes the expression one of the wanted type, or tells why that cannot be.
+    pub(super) fn coerce(&mut self, e: TExpr, want: &Type) -> TExpr {
+        if e.is_bad() || want.is_poison() {
+            return TExpr::bad(e.span);
+        }
+        if e.ty == *want || matches!(want, Type::DontCare) {
+            return e;
+        }
+        let span = e.span;
+        match (&e.ty, want) {
+            (Type::InfInt, Type::Bit(_) | Type::Int(_)) => return self.size_int(e, want),
+            (Type::Enum(en), Type::Bit(_) | Type::Int(_)) if en.repr.as_ref() == Some(want) => {
+                return convert_to(e, want);
+            }
+            (Type::Enum(en), Type::Bit(_) | Type::Int(_)) if en.repr.is_some() => {}
+            (Type::InvalidHeader, Type::Struct(s)) if s.kind != StructKind::Struct => {
+                return TExpr::new(EKind::Invalid, want.clone(), span);
+            }
+            (Type::Dots, _) => return TExpr::new(EKind::Default, want.clone(), span),
+            (Type::Literal(lit), _) => {
+                let lit = lit.clone();
+                if let EKind::List(items) = e.kind {
+                    return self.fill(items, &lit, want, span);
+                }
+            }
+            (Type::Block(actual), Type::Block(pattern)) => return self.block_fits(e.clone(), actual, pattern),
+            (Type::Set(item), want) if **item == *want => return e,
+            (Type::Extern(a), Type::Extern(b)) if a.def.id == b.def.id && (a.args.is_empty() || b.args.iter().any(Type::has_vars)) => {
+                return e;
+            }
+            _ => {}
+        }
+        let mut d = Diagnostic::error(span, format!("expected `{want}`, found `{}`", e.ty));
+        let castable = e.ty.underlying().scalar().is_some() && want.underlying().scalar().is_some() && cast_fits(&e.ty, want);
+        if castable {
+            d = d.help(format!("a cast says it is meant: `({want})…`"));
+        }
+        self.report(d);
+        TExpr::bad(span)
+    }
+
+    /// Gives a width to an `int`.
+    fn size_int(&mut self, e: TExpr, want: &Type) -> TExpr {
+        let Some(Value::Int(i)) = e.value() else { return convert_to(e, want) };
+        if !value::fits(i, want) {
+            let kept = value::wrap(i.clone(), want);
+            self.warn(e.span, format!("{i} does not fit `{want}`: {kept} is what remains"));
+        }
+        convert_to(e, want)
+    }
+
+    /// Matches `{…}` with the fields of what it is to become.
+    fn fill(&mut self, items: Vec<TExpr>, lit: &LiteralTy, want: &Type, span: Span) -> TExpr {
+        let slots: Vec<(Option<String>, Type)> = match want {
+            Type::Struct(s) if s.kind != StructKind::Union => {
+                s.fields.iter().map(|f| (Some(f.name.clone()), f.ty.clone())).collect()
+            }
+            Type::Tuple(types) => types.iter().map(|t| (None, t.clone())).collect(),
+            Type::Stack(element, n) => (0..*n).map(|_| (None, (**element).clone())).collect(),
+            Type::List(item) => items.iter().map(|_| (None, (**item).clone())).collect(),
+            _ => {
+                self.error(span, format!("expected `{want}`, found a list of values"));
+                return TExpr::bad(span);
+            }
+        };
+        let mut bad = false;
+        let mut filled = Vec::new();
+        if let Some(names) = &lit.names {
+            if slots.iter().any(|(name, _)| name.is_none()) {
+                self.error(span, format!("`{want}` has no names for its parts"));
+                return TExpr::bad(span);
+            }
+            for (name, item) in names.iter().zip(&items) {
+                if !slots.iter().any(|(slot, _)| slot.as_ref() == Some(name)) {
+                    let near = super::scope::nearest(name, slots.iter().filter_map(|s| s.0.as_deref()));
+                    let mut d = Diagnostic::error(item.span, format!("`{want}` has no field `{name}`"));
+                    if let Some(near) = near {
+                        d = d.help(format!("did you mean `{near}`?"));
+                    }
+                    self.report(d);
+                    bad = true;
+                }
+            }
+            for (slot, ty) in &slots {
+                let found = names.iter().zip(&items).find(|(n, _)| Some(*n) == slot.as_ref());
+                match found {
+                    Some((_, item)) => filled.push(self.coerce(item.clone(), ty)),
+                    None if lit.dots => filled.push(TExpr::new(EKind::Default, ty.clone(), span)),
+                    None => {
+                        if !bad {
+                            let name = slot.as_deref().unwrap_or("");
+                            self.error(span, format!("field `{name}` of `{want}` is missing"));
+                        }
+                        bad = true;
+                    }
+                }
+            }
+        } else {
+            let stack_next = matches!(want, Type::Stack(..)) && items.len() < slots.len();
+            if items.len() > slots.len() || (items.len() < slots.len() && !lit.dots && !stack_next) {
+                let plural = if slots.len() == 1 { "" } else { "s" };
+                self.error(span, format!("`{want}` has {} part{plural}, {} given", slots.len(), items.len()));
+                return TExpr::bad(span);
+            }
+            let mut items = items.into_iter();
+            for (_, ty) in &slots {
+                filled.push(match items.next() {
+                    Some(item) => self.coerce(item, ty),
+                    None => TExpr::new(EKind::Default, ty.clone(), span),
+                });
+            }
+        }
+        if bad || filled.iter().any(TExpr::is_bad) {
+            return TExpr::bad(span);
+        }
+        TExpr::new(EKind::List(filled), want.clone(), span)
+    }
+
+    /// Gives a list that stands alone a type of its own.
+    pub(super) fn settle(&mut self, e: TExpr) -> TExpr {
+        let Type::Literal(lit) = &e.ty else { return e };
+        let EKind::List(items) = e.kind else { return e };
+        if lit.dots {
+            self.error(e.span, "`...` needs a type to stand for");
+            return TExpr::bad(e.span);
+        }
+        let items: Vec<TExpr> = items.into_iter().map(|i| self.settle(i)).collect();
+        if items.iter().any(TExpr::is_bad) {
+            return TExpr::bad(e.span);
+        }
+        let ty = Type::Tuple(items.iter().map(|i| i.ty.clone()).collect());
+        TExpr::new(EKind::List(items), ty, e.span)
+    }
+
+    /// `(want) e`
+    pub(super) fn cast(&mut self, e: TExpr, want: &Type, span: Span) -> TExpr {
+        if e.is_bad() || want.is_poison() {
+            return TExpr::bad(span);
+        }
+        if e.ty == *want {
+            return TExpr { span, ..e };
+        }
+        let structured = matches!(e.ty, Type::Literal(_) | Type::InvalidHeader | Type::Dots);
+        if structured {
+            let done = self.coerce(e, want);
+            return TExpr { span, ..done };
+        }
+        if !cast_fits(&e.ty, want) {
+            self.error(span, format!("`{}` cannot be cast to `{want}`", e.ty));
+            return TExpr::bad(span);
+        }
+        if let (Type::InfInt, Some(Value::Int(i)), Type::Bit(_) | Type::Int(_)) = (&e.ty, e.value(), want)
+            && !value::fits(i, want)
+        {
+            self.warn(span, format!("{i} does not fit `{want}`: {} is what remains", value::wrap(i.clone(), want)));
+        }
+        TExpr { span, ..convert_to(e, want) }
+    }
+
+    /// Whether a parser or control has the signature that is asked for.
+    fn block_fits(&mut self, e: TExpr, actual: &Rc<BlockTy>, pattern: &Rc<BlockTy>) -> TExpr {
+        let span = e.span;
+        let mut mismatch = None;
+        if actual.kind != pattern.kind {
+            mismatch = Some(format!("a {} is wanted, not a {}", pattern.kind.name(), actual.kind.name()));
+        } else if actual.params.len() != pattern.params.len() {
+            let optional = pattern.params.iter().skip(actual.params.len()).all(|p| p.annos.optional);
+            if !optional || actual.params.len() > pattern.params.len() {
+                mismatch =
+                    Some(format!("{} parameters are wanted, it has {}", pattern.params.len(), actual.params.len()));
+            }
+        }
+        if mismatch.is_none() {
+            for (number, (a, p)) in actual.params.iter().zip(&pattern.params).enumerate() {
+                if a.ty.is_poison() || p.ty.is_poison() {
+                    continue;
+                }
+                if a.dir != p.dir {
+                    mismatch = Some(format!("parameter {} `{}` has another direction", number + 1, a.name));
+                } else if a.ty != p.ty && !p.ty.has_vars() {
+                    mismatch =
+                        Some(format!("parameter {} `{}` is `{}`, not `{}`", number + 1, a.name, a.ty, p.ty));
+                }
+                if mismatch.is_some() {
+                    break;
+                }
+            }
+        }
+        match mismatch {
+            None => e,
+            Some(why) => {
+                self.report(
+                    Diagnostic::error(span, format!("`{}` does not fit `{}`", actual.name, pattern.name)).note(why),
+                );
+                TExpr::bad(span)
+            }
+        }
+    }
+}
+
+/// Whether an explicit cast may be written.
+fn cast_fits(from: &Type, to: &Type) -> bool {
+    use Type::*;
+    match (from, to) {
+        (New(n), to) if n.inner == *to || cast_fits(&n.inner, to) => true,
+        (from, New(n)) => n.inner == *from || cast_fits(from, &n.inner),
+        (Bit(_), Bit(_)) | (Int(_), Int(_)) => true,
+        (Bit(a), Int(b)) | (Int(a), Bit(b)) => a == b,
+        (Bit(1), Bool) | (Bool, Bit(1)) => true,
+        (InfInt, Bit(_) | Int(_) | Bool) | (Bit(_) | Int(_), InfInt) => true,
+        (Enum(e), to) if e.repr.is_some() => e.repr.as_ref().is_some_and(|r| r == to || cast_fits(r, to)),
+        (from, Enum(e)) if e.repr.is_some() => {
+            e.repr.as_ref().is_some_and(|r| r == from || cast_fits(from, r))
+        }
+        (from, to) => from == to,
+    }
+}
+
+/// Converts without asking; constants at once.
+pub(super) fn convert_to(e: TExpr, want: &Type) -> TExpr {
+    let span = e.span;
+    if let Some(v) = e.value()
+        && let Some(v) = convert_value(v, want)
+    {
+        return TExpr::constant(v, want.clone(), span);
+    }
+    TExpr::new(EKind::Cast(Box::new(e)), want.clone(), span)
+}
+
+/// The value in another type.
+pub(in crate::sema) fn convert_value(v: &Value, want: &Type) -> Option<Value> {
+    Some(match (v, want.underlying()) {
+        (Value::Int(i), Type::Bool) => Value::Bool(!i.is_zero()),
+        (Value::Int(i), Type::Bit(_) | Type::Int(_)) => Value::Int(value::wrap(i.clone(), want)),
+        (Value::Int(i), Type::InfInt) => Value::Int(i.clone()),
+        (Value::Bool(b), Type::Bit(_) | Type::Int(_)) => {
+            Value::Int(if *b { BigInt::one() } else { BigInt::zero() })
+        }
+        (Value::Bool(b), Type::Bool) => Value::Bool(*b),
+        (Value::Member(m), Type::Enum(_)) => Value::Member(*m),
+        _ => return None,
+    })
+}

@@ -1,0 +1,115 @@
+//! From the syntax tree to the typed tree.
+
+mod annos;
+mod block;
+mod call;
+mod convert;
+mod decl;
+mod expr;
+mod ops;
+mod parser;
+mod scope;
+mod stmt;
+mod table;
+mod typeref;
+
+use super::tree::{Checked, LocalId, LocalInfo};
+use super::types::{Type, TypeVar};
+use crate::ast::{self, Ident, Span};
+use crate::diag::Diagnostic;
+pub(super) use convert::convert_value;
+use scope::{Scope, Symbol, Writable};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Checks a program; what cannot be typed is told once and left out.
+pub(super) fn check(program: &ast::Program) -> (Checked, Vec<Diagnostic>) {
+    let mut checker = Checker::default();
+    checker.scopes.push(Scope::default());
+    for decl in &program.decls {
+        checker.top_level(decl);
+    }
+    (checker.out, checker.diags)
+}
+
+/// Where a statement stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Place {
+    #[default]
+    TopLevel,
+    Parser,
+    Control,
+    Action,
+    Function,
+}
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::TopLevel => "the top level",
+            Place::Parser => "a parser",
+            Place::Control => "a control",
+            Place::Action => "an action",
+            Place::Function => "a function",
+        }
+    }
+}
+
+/// State of the check.
+#[derive(Default)]
+struct Checker {
+    diags: Vec<Diagnostic>,
+    scopes: Vec<Scope>,
+    out: Checked,
+    match_kinds: Vec<String>,
+    /// Of parameters and loop variables; what is not here may be written.
+    writable: HashMap<LocalId, Writable>,
+    next_type: u32,
+    place: Place,
+    /// Return type of the function that is being checked.
+    returns: Option<Type>,
+    loops: u32,
+}
+
+impl Checker {
+    fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.diags.push(Diagnostic::error(span, message));
+    }
+
+    fn warn(&mut self, span: Span, message: impl Into<String>) {
+        self.diags.push(Diagnostic::warning(span, message));
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diags.push(diagnostic);
+    }
+
+    fn new_type_id(&mut self) -> u32 {
+        self.next_type += 1;
+        self.next_type
+    }
+
+    fn new_local(&mut self, name: &str, ty: &Type) -> LocalId {
+        self.out.locals.push(LocalInfo { name: name.to_owned(), ty: ty.clone() });
+        LocalId(self.out.locals.len() as u32 - 1)
+    }
+
+    /// Declares type parameters in the innermost scope.
+    fn type_params(&mut self, names: &[Ident]) -> Vec<Rc<TypeVar>> {
+        let mut vars = Vec::new();
+        for ident in names {
+            let var = Rc::new(TypeVar { id: self.new_type_id(), name: ident.name.clone() });
+            self.declare(ident, Symbol::Type(scope::TypeSym::Plain(Type::Var(var.clone()))));
+            vars.push(var);
+        }
+        vars
+    }
+
+    /// Runs with a scope of its own.
+    fn scoped<T>(&mut self, run: impl FnOnce(&mut Checker) -> T) -> T {
+        self.scopes.push(Scope::default());
+        let result = run(self);
+        self.scopes.pop();
+        result
+    }
+}

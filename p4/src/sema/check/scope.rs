@@ -1,0 +1,208 @@
+//! Names and what they mean.
+
+use super::Checker;
+use crate::ast::{Ident, Name, Span};
+use crate::diag::Diagnostic;
+use crate::sema::tree::{ActionDef, FnDef, InstDecl, LocalId, TExpr, TableDef, ValueSetDef};
+use crate::sema::types::{BlockTy, ExternDef, StructTy, Type, TypeVar};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// What a name can mean.
+#[derive(Clone, Debug)]
+pub(super) enum Symbol {
+    /// Something in error.
+    Poison,
+    Type(TypeSym),
+    Const(TExpr),
+    Local { id: LocalId, ty: Type, writable: Writable },
+    Instance(Rc<InstDecl>),
+    Functions(Vec<Rc<FnDef>>),
+    Action(Rc<ActionDef>),
+    Table(Rc<TableDef>),
+    ValueSet(Rc<ValueSetDef>),
+}
+
+/// Whether a local may be assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writable {
+    Yes,
+    /// `in` parameter.
+    InParam,
+    /// Parameter without direction.
+    NoDirection,
+    /// Parameter of a constructor.
+    CtorParam,
+    /// Variable of a `for … in` loop.
+    LoopVar,
+}
+
+/// A type's name; generic ones want arguments.
+#[derive(Clone, Debug)]
+pub(super) enum TypeSym {
+    Plain(Type),
+    Struct(Rc<StructTy>, Vec<Rc<TypeVar>>),
+    Extern(Rc<ExternDef>),
+    Block(Rc<BlockTy>),
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    symbol: Symbol,
+    span: Span,
+}
+
+/// One level of names.
+#[derive(Default, Debug)]
+pub(super) struct Scope {
+    names: HashMap<String, Entry>,
+}
+
+impl Symbol {
+    fn what(&self) -> &'static str {
+        match self {
+            Symbol::Poison => "name",
+            Symbol::Type(_) => "type",
+            Symbol::Const(_) => "constant",
+            Symbol::Local { .. } => "variable",
+            Symbol::Instance(_) => "instance",
+            Symbol::Functions(_) => "function",
+            Symbol::Action(_) => "action",
+            Symbol::Table(_) => "table",
+            Symbol::ValueSet(_) => "value set",
+        }
+    }
+
+    /// With its article.
+    pub fn a_what(&self) -> String {
+        let what = self.what();
+        let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        format!("{article} {what}")
+    }
+}
+
+impl Checker {
+    /// Enters a name into the innermost scope; a second one of the kind is told.
+    pub(super) fn declare(&mut self, ident: &Ident, symbol: Symbol) {
+        if ident.name == "_" {
+            return;
+        }
+        let Some(scope) = self.scopes.last_mut() else { return };
+        if let Some(old) = scope.names.get_mut(&ident.name) {
+            if let (Symbol::Functions(overloads), Symbol::Functions(new)) = (&mut old.symbol, &symbol)
+                && !new.iter().any(|n| overloads.iter().any(|o| same_signature(o, n)))
+            {
+                overloads.extend(new.iter().cloned());
+                return;
+            }
+            let first = old.span;
+            self.report(
+                Diagnostic::error(ident.span, format!("`{}` is declared twice", ident.name))
+                    .label(ident.span, "again here")
+                    .label(first, "first declared here"),
+            );
+            return;
+        }
+        scope.names.insert(ident.name.clone(), Entry { symbol, span: ident.span });
+    }
+
+    /// Looks a name up without telling when there is none.
+    pub(super) fn find(&self, name: &Name) -> Option<&Symbol> {
+        let levels = if name.global { 1 } else { self.scopes.len() };
+        let visible = self.scopes.get(..levels).unwrap_or_default();
+        visible.iter().rev().find_map(|s| s.names.get(&name.ident.name)).map(|e| &e.symbol)
+    }
+
+    /// Looks a name up in the innermost scope only.
+    pub(super) fn find_here(&self, name: &str) -> Option<&Symbol> {
+        self.scopes.last().and_then(|s| s.names.get(name)).map(|e| &e.symbol)
+    }
+
+    /// Looks a name up; tells when there is none.
+    pub(super) fn lookup(&mut self, name: &Name) -> Symbol {
+        if let Some(symbol) = self.find(name) {
+            return symbol.clone();
+        }
+        let wanted = &name.ident.name;
+        let names = self.scopes.iter().flat_map(|s| s.names.keys());
+        let mut diagnostic = Diagnostic::error(name.ident.span, format!("unknown name `{wanted}`"));
+        if let Some(near) = nearest(wanted, names.map(String::as_str)) {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        } else if matches!(wanted.as_str(), "packet_in" | "packet_out" | "NoAction" | "verify") {
+            diagnostic = diagnostic.help("it is declared in <core.p4>, which the program does not include");
+        }
+        self.report(diagnostic);
+        // Told once: later uses in this scope stay silent.
+        if let Some(scope) = self.scopes.last_mut() {
+            let entry = Entry { symbol: Symbol::Poison, span: name.ident.span };
+            scope.names.entry(wanted.clone()).or_insert(entry);
+        }
+        Symbol::Poison
+    }
+}
+
+fn same_signature(a: &FnDef, b: &FnDef) -> bool {
+    // Overloads are told apart by the number and names of their parameters.
+    a.params.len() == b.params.len() && a.params.iter().zip(&b.params).all(|(x, y)| x.name == y.name)
+}
+
+/// The most similar name, if one is similar enough.
+pub(super) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let limit = match wanted.chars().count() {
+        0..=2 => 1,
+        3..=5 => 2,
+        _ => 3,
+    };
+    let mut best: Option<(usize, &str)> = None;
+    for name in names {
+        let distance = edit_distance(wanted, name);
+        // Ties go to the alphabetically first, whatever the order of the table.
+        if distance <= limit && distance < name.len() && best.is_none_or(|b| (distance, name) < b) {
+            best = Some((distance, name));
+        }
+    }
+    best.map(|(_, name)| name.to_owned())
+}
+
+/// Levenshtein's distance, a swap of neighbours counted as one; case alone costs nothing more than one.
+fn edit_distance(a: &str, b: &str) -> usize {
+    if a.eq_ignore_ascii_case(b) {
+        return 1;
+    }
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > 3 {
+        return usize::MAX;
+    }
+    let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let substitute = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut best = substitute.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    best = best.min(rows[i - 2][j - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_finds_slips_and_refuses_strangers() {
+        let names = ["ethernet", "ipv4", "ttl"];
+        let find = |w| nearest(w, names.into_iter());
+        assert_eq!(find("etherent").as_deref(), Some("ethernet"));
+        assert_eq!(find("ipv6").as_deref(), Some("ipv4"));
+        assert_eq!(find("TTL").as_deref(), Some("ttl"));
+        assert_eq!(find("counter"), None);
+        assert_eq!(find("x"), None);
+    }
+}

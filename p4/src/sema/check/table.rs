@@ -1,0 +1,365 @@
+//! Tables.
+
+use super::scope::Symbol;
+use super::{Checker, Place};
+use crate::ast::{
+    ActionListEntry, Decl, Direction, Expr, ExprKind, Ident, KeyElement, Name, TableEntry, TableProperty,
+    TablePropertyKind, UnaryOp,
+};
+use crate::diag::Diagnostic;
+use crate::sema::tree::{TActionCall, TActionRef, TEntry, TExpr, TKey, TableDef};
+use crate::sema::types::{Subst, Type};
+use crate::sema::value::Value;
+use num_traits::ToPrimitive;
+
+impl Checker {
+    pub(super) fn table(&mut self, decl: &Decl, name: &Ident, properties: &[TableProperty]) -> TableDef {
+        let mut table = TableDef {
+            id: self.new_type_id(),
+            name: name.name.clone(),
+            annos: self.annos(&decl.annotations),
+            largest_priority_wins: true,
+            priority_delta: 1,
+            span: name.span,
+            ..TableDef::default()
+        };
+        let mut seen: Vec<String> = Vec::new();
+        let mut has_actions = false;
+        // Keys and actions first: entries and the default action refer to them wherever they stand.
+        for property in properties {
+            let what = match &property.kind {
+                TablePropertyKind::Key(_) => "key",
+                TablePropertyKind::Actions(_) => "actions",
+                TablePropertyKind::Entries(_) => "entries",
+                TablePropertyKind::Other { name, .. } => &name.name,
+            };
+            if seen.iter().any(|s| s == what) {
+                self.error(property.span, format!("property `{what}` is given twice"));
+                continue;
+            }
+            seen.push(what.to_owned());
+            match &property.kind {
+                TablePropertyKind::Key(keys) => table.keys = self.keys(keys),
+                TablePropertyKind::Actions(actions) => {
+                    has_actions = true;
+                    table.actions = self.action_list(actions);
+                }
+                _ => {}
+            }
+        }
+        if !has_actions {
+            self.error(name.span, format!("table `{}` has no property `actions`", name.name));
+        }
+        let mut done: Vec<&str> = Vec::new();
+        for property in properties {
+            if let TablePropertyKind::Other { name, value } = &property.kind {
+                if done.contains(&name.name.as_str()) {
+                    continue;
+                }
+                done.push(&name.name);
+                self.property(&mut table, property, name, value);
+            }
+        }
+        for property in properties {
+            if let TablePropertyKind::Entries(entries) = &property.kind
+                && table.entries.is_empty()
+            {
+                table.entries_const = property.is_const;
+                if table.keys.is_empty() && !entries.is_empty() {
+                    self.error(property.span, "a table without keys has no entries");
+                    continue;
+                }
+                table.entries = entries.iter().filter_map(|e| self.entry(&table, e, property.is_const)).collect();
+            }
+        }
+        table
+    }
+
+    fn keys(&mut self, keys: &[KeyElement]) -> Vec<TKey> {
+        let mut done = Vec::new();
+        for key in keys {
+            let expr = self.expr(&key.expr);
+            let annos = self.annos(&key.annotations);
+            if !self.match_kinds.contains(&key.match_kind.name) {
+                let names = self.match_kinds.iter().map(String::as_str);
+                let near = super::scope::nearest(&key.match_kind.name, names);
+                let mut d = Diagnostic::error(
+                    key.match_kind.span,
+                    format!("unknown match kind `{}`", key.match_kind.name),
+                );
+                if let Some(near) = near {
+                    d = d.help(format!("did you mean `{near}`?"));
+                }
+                self.report(d);
+            }
+            let expr = if matches!(expr.ty, Type::InfInt) {
+                self.error(expr.span, "a key needs a width");
+                TExpr::bad(expr.span)
+            } else if !expr.is_bad() && expr.ty.scalar().is_none() {
+                self.error(expr.span, format!("a key cannot be of type `{}`", expr.ty));
+                TExpr::bad(expr.span)
+            } else {
+                expr
+            };
+            let name = match (&annos.name, key_name(&key.expr)) {
+                (Some(name), _) => name.clone(),
+                (None, Some(name)) => name,
+                (None, None) => {
+                    if !expr.is_bad() {
+                        self.report(
+                            Diagnostic::error(key.expr.span, "this key has no name for the control plane")
+                                .help("add one: `@name(\"…\")` after the match kind"),
+                        );
+                    }
+                    String::new()
+                }
+            };
+            done.push(TKey { expr, kind: key.match_kind.name.clone(), kind_span: key.match_kind.span, name, annos });
+        }
+        done
+    }
+
+    fn action_list(&mut self, list: &[ActionListEntry]) -> Vec<TActionRef> {
+        let mut done: Vec<TActionRef> = Vec::new();
+        for entry in list {
+            let annos = self.annos(&entry.annotations);
+            let action = match self.lookup(&entry.name) {
+                Symbol::Action(action) => action,
+                Symbol::Poison => continue,
+                other => {
+                    self.error(
+                        entry.span,
+                        format!("`{}` is {}, not an action", entry.name.ident.name, other.a_what()),
+                    );
+                    continue;
+                }
+            };
+            if done.iter().any(|d| d.action.id == action.id) {
+                self.error(entry.span, format!("action `{}` is listed twice", action.name));
+                continue;
+            }
+            let bound: Vec<_> = action.params.iter().filter(|p| p.dir != Direction::None).cloned().collect();
+            let what = format!("action `{}`", action.name);
+            let args = entry.args.as_deref().unwrap_or_default();
+            if args.len() > bound.len() && args.len() <= action.params.len() {
+                self.report(
+                    Diagnostic::error(
+                        entry.span,
+                        format!("parameter `{}` of {what} is for the control plane", action.params[args.len() - 1].name),
+                    )
+                    .help("only parameters with a direction are bound in the list"),
+                );
+                continue;
+            }
+            let Some(typed) = self.args(&what, &bound, args, entry.span) else { continue };
+            let Some(args) = self.fit_args(&bound, typed, &Subst::new()) else { continue };
+            let bound = args.into_iter().flatten().collect();
+            done.push(TActionRef { action, bound, annos, span: entry.span });
+        }
+        done
+    }
+
+    fn property(&mut self, table: &mut TableDef, property: &TableProperty, name: &Ident, value: &Expr) {
+        match name.name.as_str() {
+            "default_action" => {
+                if let Some(call) = self.action_call(table, value, true) {
+                    table.default = Some((call, property.is_const));
+                }
+            }
+            "size" => {
+                let e = self.expr(value);
+                let e = self.coerce_int(e);
+                if let Some(Value::Int(i)) = e.value()
+                    && i.to_u32().is_none()
+                {
+                    self.error(value.span, format!("a table cannot have {i} entries"));
+                } else if !e.is_bad() {
+                    table.size = Some(e);
+                }
+            }
+            "implementation" | "psa_implementation" => table.implementation = self.attached(value),
+            "counters" => table.counters = self.attached(value),
+            "meters" => table.meters = self.attached(value),
+            "support_timeout" | "idle_timeout_with_auto_delete" => {
+                let e = self.expr(value);
+                match e.value() {
+                    Some(Value::Bool(b)) if name.name == "support_timeout" => table.idle_timeout = *b,
+                    Some(Value::Bool(_)) => {}
+                    _ if e.is_bad() => {}
+                    _ => self.error(value.span, format!("`{}` is true or false", name.name)),
+                }
+            }
+            "largest_priority_wins" => {
+                let e = self.expr(value);
+                match e.value() {
+                    Some(Value::Bool(b)) => table.largest_priority_wins = *b,
+                    _ if e.is_bad() => {}
+                    _ => self.error(value.span, "`largest_priority_wins` is true or false"),
+                }
+            }
+            "priority_delta" => {
+                let e = self.expr(value);
+                match e.value().and_then(Value::as_int).and_then(ToPrimitive::to_i64) {
+                    Some(delta) if delta > 0 => table.priority_delta = delta,
+                    _ if e.is_bad() => {}
+                    _ => self.error(value.span, "`priority_delta` is a positive number"),
+                }
+            }
+            other => {
+                let known = ["key", "actions", "entries", "default_action", "size", "implementation", "counters", "meters", "support_timeout"];
+                let mut d = Diagnostic::warning(name.span, format!("unknown property `{other}` is ignored"));
+                if let Some(near) = super::scope::nearest(other, known.into_iter()) {
+                    d = d.help(format!("did you mean `{near}`?"));
+                }
+                self.report(d);
+                // Types are checked all the same.
+                if !matches!(value.kind, ExprKind::Name(_) | ExprKind::Call { .. }) {
+                    self.expr(value);
+                }
+            }
+        }
+    }
+
+    /// An extern object bound to a table.
+    fn attached(&mut self, value: &Expr) -> Option<TExpr> {
+        let place = std::mem::replace(&mut self.place, Place::Control);
+        let e = self.expr(value);
+        self.place = place;
+        if e.is_bad() {
+            return None;
+        }
+        if !matches!(e.ty, Type::Extern(_)) {
+            self.error(value.span, format!("expected an extern object, found `{}`", e.ty));
+            return None;
+        }
+        Some(e)
+    }
+
+    /// `a` or `a(args)` of a default action or entry. Arguments bound in the list may be repeated.
+    fn action_call(&mut self, table: &TableDef, value: &Expr, default: bool) -> Option<TActionCall> {
+        let no_args = Vec::new();
+        let (name, args): (&Name, &Vec<crate::ast::Arg>) = match &value.kind {
+            ExprKind::Name(name) => (name, &no_args),
+            ExprKind::Call { callee, args, .. } => match &callee.kind {
+                ExprKind::Name(name) => (name, args),
+                _ => {
+                    self.error(value.span, "expected an action");
+                    return None;
+                }
+            },
+            _ => {
+                self.error(value.span, "expected an action");
+                return None;
+            }
+        };
+        let action = match self.lookup(name) {
+            Symbol::Action(action) => action,
+            Symbol::Poison => return None,
+            other => {
+                self.error(value.span, format!("`{}` is {}, not an action", name.ident.name, other.a_what()));
+                return None;
+            }
+        };
+        let Some(index) = table.actions.iter().position(|a| a.action.id == action.id) else {
+            self.report(
+                Diagnostic::error(value.span, format!("action `{}` is not among the actions of table `{}`", action.name, table.name))
+                    .help("add it to `actions`"),
+            );
+            return None;
+        };
+        let annos = &table.actions[index].annos;
+        if default && annos.table_only {
+            self.error(value.span, format!("action `{}` is `@tableonly`", action.name));
+        } else if !default && annos.default_only {
+            self.error(value.span, format!("action `{}` is `@defaultonly`", action.name));
+        }
+        let data: Vec<_> = action.params.iter().filter(|p| p.dir == Direction::None).cloned().collect();
+        let bound = action.params.len() - data.len();
+        let what = format!("action `{}`", action.name);
+        // Either only the control plane's parameters are given, or all, the bound ones as in the list.
+        let given = if args.len() > data.len() && args.len() == action.params.len() {
+            let (first, rest) = args.split_at(bound);
+            for (arg, listed) in first.iter().zip(&table.actions[index].bound) {
+                let Some(e) = &arg.value else { continue };
+                let typed = self.expr(e);
+                if !typed.is_bad() && !same_place(&typed, listed) {
+                    self.error(arg.span, format!("this differs from the argument bound in the list of `{}`", table.name));
+                }
+            }
+            rest
+        } else if bound > 0 && args.len() < action.params.len() && !args.is_empty() && args.len() != data.len() {
+            self.error(value.span, format!("{what} takes {} arguments, {} given", action.params.len(), args.len()));
+            return None;
+        } else {
+            &args[..]
+        };
+        let typed = self.args(&what, &data, given, value.span)?;
+        let args = self.fit_args(&data, typed, &Subst::new())?;
+        for arg in args.iter().flatten() {
+            if !self.known_at_instantiation(arg) {
+                self.error(arg.span, "an argument of an entry must be known while compiling");
+                return None;
+            }
+        }
+        Some(TActionCall { index, args: args.into_iter().flatten().collect(), span: value.span })
+    }
+
+    fn entry(&mut self, table: &TableDef, entry: &TableEntry, all_const: bool) -> Option<TEntry> {
+        let types: Vec<Type> = table.keys.iter().map(|k| k.expr.ty.clone()).collect();
+        let keys = self.keysets(&types, &entry.keysets, entry.span);
+        let call = self.action_call(table, &entry.action, false);
+        let priority = match &entry.priority {
+            Some(e) => {
+                let typed = self.expr(e);
+                let typed = self.coerce_int(typed);
+                if typed.is_bad() {
+                    return None;
+                }
+                Some(typed)
+            }
+            None => None,
+        };
+        Some(TEntry { keys: keys?, call: call?, priority, is_const: all_const || entry.is_const, span: entry.span })
+    }
+}
+
+/// Whether two expressions are the same text, as far as arguments of actions go.
+fn same_place(a: &TExpr, b: &TExpr) -> bool {
+    use crate::sema::tree::EKind::*;
+    match (&a.kind, &b.kind) {
+        (Local(x), Local(y)) => x == y,
+        (Field(x, i), Field(y, j)) => i == j && same_place(x, y),
+        (Index(x, i), Index(y, j)) => same_place(x, y) && same_place(i, j),
+        (Slice(x, a, b), Slice(y, c, d)) => a == c && b == d && same_place(x, y),
+        (Const(x), Const(y)) => x == y,
+        (Const(_), Cast(y)) => same_place(a, y),
+        (Cast(x), Cast(y)) => same_place(x, y),
+        (Unary(o, x), Unary(p, y)) => o == p && same_place(x, y),
+        (Binary(o, x, u), Binary(p, y, v)) => o == p && same_place(x, y) && same_place(u, v),
+        (List(x), List(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same_place(x, y)),
+        _ => false,
+    }
+}
+
+/// A key's name for the control plane when it has no `@name`.
+fn key_name(e: &Expr) -> Option<String> {
+    match &e.kind {
+        ExprKind::Name(name) => Some(if name.global { format!(".{}", name.ident.name) } else { name.ident.name.clone() }),
+        ExprKind::Member { base, member } => Some(format!("{}.{}", key_name(base)?, member.name)),
+        ExprKind::Int { value, .. } => Some(value.to_string()),
+        ExprKind::Bool(b) => Some(b.to_string()),
+        ExprKind::Index { base, index } => Some(format!("{}[{}]", key_name(base)?, key_name(index)?)),
+        ExprKind::Slice { base, hi, lo } => Some(format!("{}[{}:{}]", key_name(base)?, key_name(hi)?, key_name(lo)?)),
+        ExprKind::Call { callee, args, .. } if args.is_empty() => match &callee.kind {
+            ExprKind::Member { base, member } if member.name == "isValid" => {
+                Some(format!("{}.$valid$", key_name(base)?))
+            }
+            _ => None,
+        },
+        ExprKind::Binary { op: crate::ast::BinaryOp::BitAnd, left, right } => {
+            Some(format!("{} & {}", key_name(left)?, key_name(right)?))
+        }
+        ExprKind::Unary { op: UnaryOp::Plus, expr } => key_name(expr),
+        _ => None,
+    }
+}

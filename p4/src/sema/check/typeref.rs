@@ -1,0 +1,170 @@
+//! Types as written.
+
+use super::scope::{Symbol, TypeSym};
+use super::Checker;
+use crate::ast::{Expr, Name, Span, TypeRef, TypeRefKind};
+use crate::sema::types::{ExternTy, StructKind, Subst, Type, TypeVar};
+use crate::sema::value::Value;
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+use std::rc::Rc;
+
+/// Widest scalar.
+const MAX_WIDTH: u32 = 2048;
+/// Most elements of a header stack.
+const MAX_STACK: u32 = 4096;
+
+impl Checker {
+    /// The type that is written.
+    pub(super) fn type_ref(&mut self, ty: &TypeRef) -> Type {
+        match &ty.kind {
+            TypeRefKind::Bool => Type::Bool,
+            TypeRefKind::Error => Type::Error,
+            TypeRefKind::MatchKind => Type::MatchKind,
+            TypeRefKind::String => Type::Str,
+            TypeRefKind::Void => Type::Void,
+            TypeRefKind::InfInt => Type::InfInt,
+            TypeRefKind::DontCare => Type::DontCare,
+            TypeRefKind::Bit(None) => Type::Bit(1),
+            TypeRefKind::Bit(Some(width)) => self.width(width, 0).map_or(Type::Poison, Type::Bit),
+            TypeRefKind::Int(width) => self.width(width, 1).map_or(Type::Poison, Type::Int),
+            TypeRefKind::Varbit(width) => self.width(width, 0).map_or(Type::Poison, Type::Varbit),
+            TypeRefKind::List(item) => {
+                let item = self.type_ref(item);
+                if item.is_poison() { Type::Poison } else { Type::List(Rc::new(item)) }
+            }
+            TypeRefKind::Tuple(items) => {
+                let types: Vec<Type> = items.iter().map(|t| self.type_ref(t)).collect();
+                for (item, ty) in items.iter().zip(&types) {
+                    self.storable(ty, item.span, "a tuple");
+                }
+                if types.iter().any(Type::is_poison) { Type::Poison } else { Type::Tuple(types.into()) }
+            }
+            TypeRefKind::Stack { element, size } => {
+                let element_ty = self.type_ref(element);
+                let length = self.const_int(size, "the size of a header stack");
+                if element_ty.is_poison() {
+                    return Type::Poison;
+                }
+                if !matches!(&element_ty, Type::Struct(s) if s.kind != StructKind::Struct) && !matches!(element_ty, Type::Var(_)) {
+                    self.error(element.span, format!("a stack holds headers or header unions, not `{element_ty}`"));
+                    return Type::Poison;
+                }
+                match length {
+                    None => Type::Poison,
+                    Some(n) => match n.to_u32() {
+                        Some(n) if (1..=MAX_STACK).contains(&n) => Type::Stack(Rc::new(element_ty), n),
+                        _ => {
+                            self.error(size.span, format!("a stack has 1 to {MAX_STACK} elements, not {n}"));
+                            Type::Poison
+                        }
+                    },
+                }
+            }
+            TypeRefKind::Named { name, args } => self.named_type(name, args, ty.span),
+        }
+    }
+
+    fn named_type(&mut self, name: &Name, args: &[TypeRef], span: Span) -> Type {
+        let symbol = self.lookup(name);
+        let sym = match symbol {
+            Symbol::Type(sym) => sym,
+            Symbol::Poison => return Type::Poison,
+            other => {
+                self.error(span, format!("`{}` is {}, not a type", name.ident.name, other.a_what()));
+                return Type::Poison;
+            }
+        };
+        let types: Vec<Type> = args.iter().map(|a| self.type_ref(a)).collect();
+        if types.iter().any(Type::is_poison) {
+            return Type::Poison;
+        }
+        self.specialise(&sym, types, &name.ident.name, span)
+    }
+
+    /// Applies a type's name to its arguments.
+    pub(super) fn specialise(&mut self, sym: &TypeSym, args: Vec<Type>, name: &str, span: Span) -> Type {
+        let wanted = match sym {
+            TypeSym::Plain(_) => 0,
+            TypeSym::Struct(_, params) => params.len(),
+            TypeSym::Extern(def) => def.type_params.len(),
+            TypeSym::Block(block) => block.type_params.len(),
+        };
+        // Externs, parsers, controls and packages may leave their arguments to be inferred.
+        let inferable = matches!(sym, TypeSym::Extern(_) | TypeSym::Block(_)) && args.is_empty();
+        if args.len() != wanted && !inferable {
+            let plural = if wanted == 1 { "" } else { "s" };
+            self.error(span, format!("`{name}` takes {wanted} type argument{plural}, {} given", args.len()));
+            return Type::Poison;
+        }
+        if args.iter().any(|a| matches!(a, Type::Void)) {
+            self.error(span, "`void` cannot be a type argument");
+            return Type::Poison;
+        }
+        match sym {
+            TypeSym::Plain(ty) => ty.clone(),
+            TypeSym::Struct(def, params) => {
+                if params.is_empty() {
+                    return Type::Struct(def.clone());
+                }
+                Type::Struct(Rc::new(def.subst(&bind(params, &args))))
+            }
+            TypeSym::Extern(def) => Type::Extern(Rc::new(ExternTy { def: def.clone(), args })),
+            TypeSym::Block(block) if args.is_empty() => Type::Block(block.clone()),
+            TypeSym::Block(block) => Type::Block(Rc::new(block.subst(&bind(&block.type_params, &args)))),
+        }
+    }
+
+    fn width(&mut self, expr: &Expr, least: u32) -> Option<u32> {
+        let value = self.const_int(expr, "a width")?;
+        match value.to_u32() {
+            Some(width) if (least..=MAX_WIDTH).contains(&width) => Some(width),
+            _ => {
+                self.error(expr.span, format!("a width is between {least} and {MAX_WIDTH}, not {value}"));
+                None
+            }
+        }
+    }
+
+    /// A number known while compiling; told otherwise.
+    pub(super) fn const_int(&mut self, expr: &Expr, what: &str) -> Option<BigInt> {
+        let typed = self.expr(expr);
+        match typed.value() {
+            Some(Value::Int(i)) => Some(i.clone()),
+            _ if typed.is_bad() => None,
+            _ => {
+                self.error(expr.span, format!("{what} must be a number known while compiling"));
+                None
+            }
+        }
+    }
+
+    /// Tells unless values of this type can be kept in a variable or field.
+    pub(super) fn storable(&mut self, ty: &Type, span: Span, place: &str) -> bool {
+        let ok = !matches!(
+            ty,
+            Type::Void
+                | Type::InfInt
+                | Type::Str
+                | Type::MatchKind
+                | Type::DontCare
+                | Type::Extern(_)
+                | Type::Block(_)
+                | Type::Table(_)
+                | Type::Applied(_)
+                | Type::Set(_)
+                | Type::Literal(_)
+                | Type::Dots
+                | Type::InvalidHeader
+        );
+        if !ok {
+            self.error(span, format!("{place} cannot hold `{ty}`"));
+        }
+        ok
+    }
+}
+
+/// Parameters to arguments.
+pub(super) fn bind(params: &[Rc<TypeVar>], args: &[Type]) -> Subst {
+    params.iter().map(|p| p.id).zip(args.iter().cloned()).collect()
+}

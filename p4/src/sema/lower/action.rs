@@ -1,0 +1,104 @@
+//! Actions that tables list.
+
+use super::stmt::has_return;
+use super::storage::{Place, Val};
+use super::{type_name, Binding, Lower};
+use crate::ast::Direction;
+use crate::ir::{Action, ActionId, ActionParam, LValue, Named, Stmt};
+use crate::sema::tree::{ActionDef, Item, TActionRef};
+use std::rc::Rc;
+
+impl Lower<'_> {
+    /// The action of a reference in the current block; one with bound arguments is a variant of its own.
+    pub(super) fn listed_action(&mut self, listed: &TActionRef, items: &[Item]) -> ActionId {
+        let action = &listed.action;
+        let home = if action.global { 0 } else { self.frame };
+        let shared = listed.bound.is_empty();
+        if shared && let Some(id) = self.actions.get(&(home, action.id)) {
+            return *id;
+        }
+        let id = self.lower_action(listed, home);
+        if shared {
+            self.actions.insert((home, action.id), id);
+        }
+        // Those of the program come before those of the block, these in order of declaration.
+        let position = items.iter().position(|i| matches!(i, Item::Action(a) if a.id == action.id));
+        self.action_order.push((self.frame, position.map_or(0, |p| p as u32 + 1)));
+        id
+    }
+
+    fn lower_action(&mut self, listed: &TActionRef, home: usize) -> ActionId {
+        let action: &Rc<ActionDef> = &listed.action;
+        let named = self.named(home, &action.name, &action.annos);
+        let frame = self.new_frame(home, named.name.clone(), false);
+        let outer_pending = std::mem::take(&mut self.pending);
+        let outer_returns = std::mem::take(&mut self.returns);
+        let mut params = Vec::new();
+        let mut bound = listed.bound.iter();
+        let mut back = Vec::new();
+        let body = self.collect(|l| {
+            for param in &action.params {
+                let ty = l.ty(&param.ty);
+                let name = format!("{}.{}", named.name, param.name);
+                if param.dir == Direction::None {
+                    let place = l.alloc(&ty, &name);
+                    match &place {
+                        Place::Leaf(LValue::Var(var), scalar) => params.push(ActionParam {
+                            named: Named {
+                                name: param.name.clone(),
+                                id: param.annos.id,
+                                hidden: false,
+                                annotations: param.annos.rest.clone(),
+                            },
+                            var: *var,
+                            ty: *scalar,
+                            type_name: type_name(&ty),
+                        }),
+                        _ => l.unsupported(param.span, format!("an action parameter of type `{ty}`")),
+                    }
+                    l.bind(frame, param.id, Binding::Place(place));
+                    continue;
+                }
+                let Some(arg) = bound.next() else { continue };
+                if param.dir == Direction::In
+                    && let (Some(v), Some(_)) = (l.value(arg), ty.scalar())
+                {
+                    let known = crate::sema::tree::TExpr::constant(v, ty, arg.span);
+                    l.bind(frame, param.id, Binding::Const(known));
+                    continue;
+                }
+                let place = l.alloc(&ty, &name);
+                if param.dir == Direction::Out {
+                    l.invalidate(&place);
+                } else {
+                    let value = l.expr(arg);
+                    l.assign(&place, value, arg.span);
+                }
+                if param.dir != Direction::In
+                    && let Some(target) = l.place(arg)
+                {
+                    let value: Val = l.read(&place);
+                    back.push((target, value));
+                }
+                l.bind(frame, param.id, Binding::Place(place));
+            }
+            l.pending.push(back.clone());
+            l.within(frame, |l| {
+                if has_return(&action.body) {
+                    let stmts = l.collect(|l| l.stmts(&action.body));
+                    l.emit(Stmt::Scope(stmts));
+                } else {
+                    l.stmts(&action.body);
+                }
+            });
+            l.pending.pop();
+            for (target, value) in back {
+                l.assign(&target, value, action.span);
+            }
+        });
+        self.pending = outer_pending;
+        self.returns = outer_returns;
+        self.prog.actions.push(Action { named, params, body, in_table: true });
+        ActionId(self.prog.actions.len() as u32 - 1)
+    }
+}

@@ -1,0 +1,99 @@
+//! Last touches: what nothing applies is left out, actions get their order.
+
+use super::Lower;
+use crate::ir::{self, ActionId, InstanceKind, Stmt, TableId};
+use std::collections::BTreeSet;
+
+impl Lower<'_> {
+    pub(super) fn finish(self) -> ir::Program {
+        let mut prog = self.prog;
+        let mut applied = BTreeSet::new();
+        for stmts in [&prog.verify, &prog.ingress, &prog.egress, &prog.compute, &prog.deparser] {
+            tables_in(stmts, &mut applied);
+        }
+        let mut table_at = vec![None; prog.tables.len()];
+        let mut tables = Vec::new();
+        for (index, table) in prog.tables.into_iter().enumerate() {
+            if applied.contains(&TableId(index as u32)) {
+                table_at[index] = Some(TableId(tables.len() as u32));
+                tables.push(table);
+            }
+        }
+        let used: BTreeSet<u32> = tables.iter().flat_map(|t| t.actions.iter().map(|a| a.action.0)).collect();
+        let mut order: Vec<usize> = (0..prog.actions.len()).filter(|i| used.contains(&(*i as u32))).collect();
+        order.sort_by_key(|i| self.action_order.get(*i).copied());
+        let mut action_at = vec![ActionId(0); prog.actions.len()];
+        for (new, old) in order.iter().enumerate() {
+            action_at[*old] = ActionId(new as u32);
+        }
+        let mut actions: Vec<Option<ir::Action>> = prog.actions.into_iter().map(Some).collect();
+        prog.actions = order.into_iter().filter_map(|i| actions[i].take()).collect();
+        for table in &mut tables {
+            for action in &mut table.actions {
+                action.action = action_at[action.action.0 as usize];
+            }
+        }
+        prog.tables = tables;
+        for stmts in [&mut prog.verify, &mut prog.ingress, &mut prog.egress, &mut prog.compute, &mut prog.deparser] {
+            renumber(stmts, &table_at);
+        }
+        for instance in &mut prog.instances {
+            if let InstanceKind::DirectCounter { table, .. } | InstanceKind::DirectMeter { table, .. } =
+                &mut instance.kind
+            {
+                *table = table.and_then(|t| table_at[t.0 as usize]);
+            }
+        }
+        prog
+    }
+}
+
+fn tables_in(stmts: &[Stmt], out: &mut BTreeSet<TableId>) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Apply { table, .. } => {
+                out.insert(*table);
+            }
+            Stmt::If { then, otherwise, .. } => {
+                tables_in(then, out);
+                tables_in(otherwise, out);
+            }
+            Stmt::Switch { cases, default, .. } => {
+                cases.iter().for_each(|c| tables_in(&c.1, out));
+                tables_in(default, out);
+            }
+            Stmt::Scope(stmts) => tables_in(stmts, out),
+            Stmt::Loop { body, update, .. } => {
+                tables_in(body, out);
+                tables_in(update, out);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn renumber(stmts: &mut [Stmt], at: &[Option<TableId>]) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Apply { table, .. } => {
+                if let Some(Some(new)) = at.get(table.0 as usize) {
+                    *table = *new;
+                }
+            }
+            Stmt::If { then, otherwise, .. } => {
+                renumber(then, at);
+                renumber(otherwise, at);
+            }
+            Stmt::Switch { cases, default, .. } => {
+                cases.iter_mut().for_each(|c| renumber(&mut c.1, at));
+                renumber(default, at);
+            }
+            Stmt::Scope(stmts) => renumber(stmts, at),
+            Stmt::Loop { body, update, .. } => {
+                renumber(body, at);
+                renumber(update, at);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Instances: extern objects get a number, parsers and controls a frame with what they declare.
+
+use super::stmt::applications;
+use super::{type_name, Binding, BlockInst, Lower};
+use crate::ast::{Direction, Span};
+use crate::ir::{HashAlgorithm, Instance, InstanceId, InstanceKind, MatchKind, Named, Ty, Unit, ValueSet, ValueSetId};
+use crate::sema::tree::{BlockDef, EKind, InstDecl, Item, TExpr, ValueSetDef};
+use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Type};
+use crate::sema::value::Value;
+use num_traits::ToPrimitive;
+use std::rc::Rc;
+
+impl Lower<'_> {
+    /// Elaborates an instantiation in the current frame. `uses` are the arguments of its applications
+    /// as far as they are not in the block that declares it.
+    pub(super) fn instance(&mut self, inst: &Rc<InstDecl>, uses: &[&[Option<TExpr>]]) {
+        if self.frames[self.frame].bound.contains_key(&inst.id) {
+            return;
+        }
+        let binding = match &self.ty(&inst.ty) {
+            Type::Extern(ext) => match self.extern_instance(inst, ext) {
+                Some(id) => Binding::Extern(id),
+                None => Binding::Opaque,
+            },
+            Type::Block(block) if block.kind == BlockKind::Package => Binding::Opaque,
+            Type::Block(block) => {
+                let path = self.full_name(self.frame, &inst.name, &inst.annos);
+                let frame = self.new_frame(0, path, true);
+                match self.block_instance(frame, block, &inst.args, uses, inst.span) {
+                    Some(index) => Binding::Block(index),
+                    None => Binding::Opaque,
+                }
+            }
+            _ => Binding::Opaque,
+        };
+        self.bind(self.frame, inst.id, binding);
+    }
+
+    /// Binds constructor arguments, decides what each parameter stands for, elaborates what is declared inside.
+    fn block_instance(
+        &mut self,
+        frame: usize,
+        block: &Rc<BlockTy>,
+        ctor_args: &[Option<TExpr>],
+        uses: &[&[Option<TExpr>]],
+        span: Span,
+    ) -> Option<usize> {
+        let def = block.body.clone()?;
+        if def.generic {
+            self.unsupported(span, format!("a generic {}", block.kind.name()));
+            return None;
+        }
+        self.bind_ctor(frame, block, ctor_args);
+        let mut alias = Vec::new();
+        for (i, param) in block.params.iter().enumerate() {
+            let ty = self.ty(&param.ty);
+            if matches!(ty, Type::Extern(_)) {
+                let given = uses.first().and_then(|args| args.get(i)).and_then(|a| a.as_ref());
+                let binding = match given.map(|a| &a.kind) {
+                    Some(EKind::Local(id)) => self.find(*id).cloned().unwrap_or(Binding::Opaque),
+                    _ => Binding::Opaque,
+                };
+                let differ = uses.iter().any(|u| !same_arg(u.get(i), uses.first().and_then(|f| f.get(i))));
+                if differ && !matches!(binding, Binding::Opaque) {
+                    self.unsupported(span, "an instance applied to different extern objects");
+                }
+                self.bind(frame, param.id, binding);
+                alias.push(true);
+                continue;
+            }
+            let shared = self.shared_place(uses, i, block);
+            alias.push(shared.is_some());
+            let place = match shared {
+                Some(place) => place,
+                None => {
+                    let name = format!("{}.{}", self.frames[frame].path, param.name);
+                    self.alloc(&ty, &name)
+                }
+            };
+            self.bind(frame, param.id, Binding::Place(place));
+        }
+        self.within(frame, |l| l.items(&def));
+        self.blocks.push(BlockInst { frame, ty: block.clone(), alias });
+        Some(self.blocks.len() - 1)
+    }
+
+    /// Binds the parameters of a constructor.
+    pub(super) fn bind_ctor(&mut self, frame: usize, block: &BlockTy, args: &[Option<TExpr>]) {
+        for (param, arg) in block.ctor_params.iter().zip(args) {
+            let Some(arg) = arg else {
+                self.bind(frame, param.id, Binding::Opaque);
+                continue;
+            };
+            let binding = match (&arg.kind, &arg.ty) {
+                (EKind::Local(id), Type::Extern(_) | Type::Block(_)) => {
+                    self.find(*id).cloned().unwrap_or(Binding::Opaque)
+                }
+                (EKind::New(inst), _) => {
+                    let inst = inst.clone();
+                    self.instance(&inst, &[]);
+                    self.find(inst.id).cloned().unwrap_or(Binding::Opaque)
+                }
+                _ => match self.value(arg) {
+                    Some(v) => Binding::Const(TExpr::constant(v, param.ty.clone(), arg.span)),
+                    None => Binding::Const(arg.clone()),
+                },
+            };
+            self.bind(frame, param.id, binding);
+        }
+    }
+
+    /// The storage that all applications give for a parameter, when no copy is needed: it is the same
+    /// everywhere and overlaps no other argument that is written.
+    fn shared_place(&mut self, uses: &[&[Option<TExpr>]], index: usize, block: &BlockTy) -> Option<super::storage::Place> {
+        let first = uses.first()?;
+        let arg = first.get(index)?.as_ref()?;
+        let path = static_path(arg)?;
+        for other in uses {
+            let same = other.get(index).and_then(|a| a.as_ref()).and_then(static_path);
+            if same.as_ref() != Some(&path) {
+                return None;
+            }
+            for (j, (param, arg)) in block.params.iter().zip(other.iter()).enumerate() {
+                let Some(arg) = arg else { continue };
+                let writes = matches!(param.dir, Direction::Out | Direction::InOut)
+                    || matches!(block.params.get(index).map(|p| p.dir), Some(Direction::Out | Direction::InOut));
+                if j != index && writes && mentions(arg, &path) {
+                    return None;
+                }
+            }
+        }
+        self.place(arg)
+    }
+
+    /// Elaborates the declarations of a block.
+    pub(super) fn items(&mut self, def: &BlockDef) {
+        for item in &def.items {
+            if let Item::Var(id, ..) = item
+                && let Some(info) = self.checked.locals.get(id.0 as usize)
+            {
+                let ty = self.ty(&info.ty.clone());
+                self.declare(*id, &ty);
+            }
+        }
+        for item in &def.items {
+            match item {
+                Item::Var(..) | Item::Action(_) => {}
+                Item::Inst(inst) => {
+                    let mut uses = Vec::new();
+                    applications(&def.apply, inst.id, &mut uses);
+                    for state in &def.states {
+                        applications(&state.body, inst.id, &mut uses);
+                    }
+                    self.instance(inst, &uses);
+                }
+                Item::Table(table) => self.table(table, def),
+                Item::ValueSet(v) => self.value_set(v),
+            }
+        }
+    }
+
+    /// Initial values of a block's variables, at each application.
+    pub(super) fn initialise(&mut self, def: &BlockDef) {
+        for item in &def.items {
+            if let Item::Var(id, init, span) = item
+                && let Some(info) = self.checked.locals.get(id.0 as usize)
+            {
+                let ty = self.ty(&info.ty.clone());
+                self.variable(*id, &ty, init.as_ref(), *span);
+            }
+        }
+    }
+
+    fn extern_instance(&mut self, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceId> {
+        let span = inst.span;
+        let number = |l: &mut Self, i: usize| -> u64 {
+            let arg = inst.args.get(i).and_then(|a| a.as_ref());
+            match arg.and_then(|a| l.value(a)) {
+                Some(Value::Int(n)) => n.to_u64().unwrap_or(0),
+                Some(Value::Member(m)) => u64::from(m),
+                _ => {
+                    l.error(arg.map_or(span, |a| a.span), "this must be known while compiling");
+                    0
+                }
+            }
+        };
+        let arg_type = |l: &Self, i: usize| ext.args.get(i).map(|t| l.ty(t));
+        let index_type = |l: &Self, i: usize| arg_type(l, i).as_ref().and_then(type_name);
+        let kind = match ext.def.name.as_str() {
+            "counter" => InstanceKind::Counter {
+                size: number(self, 0),
+                unit: counter_unit(number(self, 1)),
+                index_type: index_type(self, 0),
+            },
+            "meter" => InstanceKind::Meter {
+                size: number(self, 0),
+                unit: counter_unit(number(self, 1)),
+                index_type: index_type(self, 0),
+            },
+            "direct_counter" => InstanceKind::DirectCounter { table: None, unit: counter_unit(number(self, 0)) },
+            "direct_meter" => InstanceKind::DirectMeter { table: None, unit: counter_unit(number(self, 0)) },
+            "register" => {
+                let element = arg_type(self, 0)?;
+                let Some(ty) = element.scalar().filter(|t| !matches!(t, Ty::Varbit(_))) else {
+                    self.unsupported(span, format!("a register of `{element}`"));
+                    return None;
+                };
+                InstanceKind::Register {
+                    size: number(self, 0),
+                    ty,
+                    type_name: type_name(&element),
+                    index_type: index_type(self, 1),
+                }
+            }
+            "action_profile" => InstanceKind::ActionProfile { size: number(self, 0) },
+            "action_selector" => InstanceKind::ActionSelector {
+                algorithm: algorithm(number(self, 0))?,
+                size: number(self, 1),
+                output_width: number(self, 2).to_u32().unwrap_or(0),
+                max_group_size: max_group_size(inst),
+            },
+            other => {
+                self.unsupported(span, format!("extern `{other}`"));
+                return None;
+            }
+        };
+        let named = self.named(self.frame, &inst.name, &inst.annos);
+        self.prog.instances.push(Instance { named, kind });
+        Some(InstanceId(self.prog.instances.len() as u32 - 1))
+    }
+
+    fn value_set(&mut self, v: &Rc<ValueSetDef>) {
+        let size = match self.value(&v.size) {
+            Some(Value::Int(n)) => n.to_u64().unwrap_or(0),
+            _ => {
+                self.error(v.size.span, "the size of a value set must be known while compiling");
+                0
+            }
+        };
+        let mut fields = Vec::new();
+        match &v.ty {
+            Type::Struct(s) if s.kind == StructKind::Struct => {
+                for field in &s.fields {
+                    let Some(ty) = field.ty.scalar() else {
+                        self.unsupported(v.span, format!("a value set with a field of type `{}`", field.ty));
+                        continue;
+                    };
+                    let kind = field.annos.rest.iter().find(|a| a.name == "match").map(|a| a.body.as_str());
+                    let kind = kind.and_then(match_kind).unwrap_or(MatchKind::Exact);
+                    let annotations = field.annos.rest.clone();
+                    let named = Named { name: field.name.clone(), id: field.annos.id, annotations, ..Named::default() };
+                    fields.push((named, ty, kind));
+                }
+            }
+            Type::Tuple(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    match item.scalar() {
+                        Some(ty) => {
+                            let named = Named { name: format!("f{i}"), ..Named::default() };
+                            fields.push((named, ty, MatchKind::Exact));
+                        }
+                        None => self.unsupported(v.span, format!("a value set with a part of type `{item}`")),
+                    }
+                }
+            }
+            other => match other.scalar() {
+                Some(ty) => fields.push((Named::default(), ty, MatchKind::Exact)),
+                None => self.unsupported(v.span, format!("a value set of `{other}`")),
+            },
+        }
+        let named = self.named(self.frame, &v.name, &v.annos);
+        self.prog.value_sets.push(ValueSet { named, size, fields });
+        self.value_sets.insert((self.frame, v.id), ValueSetId(self.prog.value_sets.len() as u32 - 1));
+    }
+}
+
+/// By the name of a match kind.
+pub(super) fn match_kind(name: &str) -> Option<MatchKind> {
+    Some(match name {
+        "exact" => MatchKind::Exact,
+        "lpm" => MatchKind::Lpm,
+        "ternary" => MatchKind::Ternary,
+        "range" => MatchKind::Range,
+        "optional" => MatchKind::Optional,
+        "selector" => MatchKind::Selector,
+        _ => return None,
+    })
+}
+
+/// By position in v1model's `CounterType` and `MeterType`.
+fn counter_unit(member: u64) -> Unit {
+    match member {
+        0 => Unit::Packets,
+        1 => Unit::Bytes,
+        _ => Unit::Both,
+    }
+}
+
+/// By position in v1model's `HashAlgorithm`.
+pub(super) fn algorithm(member: u64) -> Option<HashAlgorithm> {
+    use HashAlgorithm::*;
+    let all = [Crc32, Crc32Custom, Crc16, Crc16Custom, Random, Identity, Csum16, Xor16];
+    all.get(usize::try_from(member).ok()?).copied()
+}
+
+fn max_group_size(inst: &InstDecl) -> u64 {
+    let given = inst.annos.rest.iter().find(|a| a.name == "max_group_size");
+    given.and_then(|a| a.body.trim().parse().ok()).unwrap_or(0)
+}
+
+/// A place that needs no evaluation: a variable, then fields and constant indices.
+fn static_path(e: &TExpr) -> Option<Vec<u32>> {
+    match &e.kind {
+        EKind::Local(id) => Some(vec![id.0]),
+        EKind::Field(base, index) => {
+            let mut path = static_path(base)?;
+            path.push(*index as u32);
+            Some(path)
+        }
+        EKind::Index(base, index) => {
+            let mut path = static_path(base)?;
+            path.push(index.value()?.as_int()?.to_u32()?);
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
+/// Whether an expression may touch the place, or a part or owner of it.
+fn mentions(e: &TExpr, path: &[u32]) -> bool {
+    if let Some(other) = static_path(e) {
+        let shorter = other.len().min(path.len());
+        return other[..shorter] == path[..shorter];
+    }
+    match &e.kind {
+        EKind::Const(_) | EKind::Invalid | EKind::Default => false,
+        EKind::Local(_) => true,
+        EKind::Field(e, _) | EKind::Slice(e, ..) | EKind::Unary(_, e) | EKind::Cast(e) | EKind::StackPart(e, _) => {
+            mentions(e, path)
+        }
+        EKind::Binary(_, a, b) | EKind::Index(a, b) => mentions(a, path) || mentions(b, path),
+        EKind::Ternary(a, b, c) => [a, b, c].iter().any(|e| mentions(e, path)),
+        EKind::List(items) => items.iter().any(|e| mentions(e, path)),
+        _ => true,
+    }
+}
+
+fn same_arg(a: Option<&Option<TExpr>>, b: Option<&Option<TExpr>>) -> bool {
+    let local = |e: Option<&Option<TExpr>>| match e {
+        Some(Some(TExpr { kind: EKind::Local(id), .. })) => Some(*id),
+        _ => None,
+    };
+    local(a) == local(b)
+}

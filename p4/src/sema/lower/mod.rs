@@ -1,0 +1,267 @@
+//! From the typed tree to the IR: instantiates `main`, inlines what is called, flattens structs.
+
+mod action;
+mod call;
+mod copy;
+mod expr;
+mod externs;
+mod finish;
+mod instance;
+mod main_block;
+mod parser;
+mod stmt;
+mod storage;
+mod table;
+
+use super::tree::{Annos, Checked, LocalId, TExpr};
+use super::types::{BlockTy, Subst, Type};
+use crate::ast::Span;
+use crate::diag::Diagnostic;
+use crate::ir::{self, ActionId, InstanceId, StateId, TableId, ValueSetId};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use storage::Place;
+
+/// Elaborates a program that was checked without error.
+pub(super) fn lower(checked: &Checked, name: &str) -> (Option<ir::Program>, Vec<Diagnostic>) {
+    let mut lower = Lower::new(checked, name);
+    let done = lower.main();
+    let diags = std::mem::take(&mut lower.diags);
+    (done.then(|| lower.finish()), diags)
+}
+
+/// What a local stands for.
+#[derive(Clone, Debug)]
+enum Binding {
+    Place(Place),
+    /// Argument of a constructor.
+    Const(TExpr),
+    Extern(InstanceId),
+    Block(usize),
+    /// `packet_in`, `packet_out` and what has no storage.
+    Opaque,
+}
+
+/// Where locals are bound: the program, an instance of a block, or one call of an action or function.
+#[derive(Debug, Default)]
+struct Frame {
+    parent: Option<usize>,
+    /// Full name for what is declared here; empty at top level.
+    path: String,
+    is_block: bool,
+    bound: HashMap<LocalId, Binding>,
+    subst: Subst,
+}
+
+/// An instance of a parser or control.
+#[derive(Clone, Debug)]
+struct BlockInst {
+    frame: usize,
+    ty: Rc<BlockTy>,
+    /// For each parameter: does it stand for the argument itself rather than for a copy?
+    alias: Vec<bool>,
+}
+
+/// Which block of the architecture is being lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Parser,
+    Verify,
+    Ingress,
+    Egress,
+    Compute,
+    Deparser,
+}
+
+struct Lower<'a> {
+    checked: &'a Checked,
+    diags: Vec<Diagnostic>,
+    prog: ir::Program,
+    frames: Vec<Frame>,
+    frame: usize,
+    blocks: Vec<BlockInst>,
+    /// Statements are appended here.
+    out: Vec<ir::Stmt>,
+    stage: Stage,
+    tables: HashMap<(usize, u32), TableId>,
+    /// Statements before each application of a table.
+    table_prelude: BTreeMap<TableId, Vec<ir::Stmt>>,
+    actions: HashMap<(usize, LocalId), ActionId>,
+    /// Place of an action in P4Info, by action.
+    action_order: Vec<(usize, u32)>,
+    value_sets: HashMap<(usize, LocalId), ValueSetId>,
+    /// What is to be copied back at the end of the calls around, for `exit`.
+    pending: Vec<Vec<(Place, storage::Val)>>,
+    /// Where `return` puts its value.
+    returns: Vec<Option<Place>>,
+    /// The state being filled, and how deep in statements we are.
+    state: Option<StateId>,
+    depth: u32,
+    /// Calls around, against runaway inlining.
+    inlining: u32,
+    temps: u32,
+    /// Lists made for calls that name data rather than a field list.
+    anonymous_lists: u32,
+}
+
+impl<'a> Lower<'a> {
+    fn new(checked: &'a Checked, name: &str) -> Lower<'a> {
+        let prog = ir::Program {
+            name: name.to_owned(),
+            pkginfo: Vec::new(),
+            arch: "v1model".to_owned(),
+            vars: Vec::new(),
+            headers: Vec::new(),
+            stacks: Vec::new(),
+            tables: Vec::new(),
+            actions: Vec::new(),
+            instances: Vec::new(),
+            value_sets: Vec::new(),
+            digests: Vec::new(),
+            controller_headers: Vec::new(),
+            errors: checked.errors.clone(),
+            new_types: Vec::new(),
+            ser_enums: Vec::new(),
+            standard_metadata: Vec::new(),
+            field_lists: Vec::new(),
+            parser: ir::Parser::default(),
+            verify: Vec::new(),
+            ingress: Vec::new(),
+            egress: Vec::new(),
+            compute: Vec::new(),
+            deparser: Vec::new(),
+        };
+        Lower {
+            checked,
+            diags: Vec::new(),
+            prog,
+            frames: vec![Frame { is_block: true, ..Frame::default() }],
+            frame: 0,
+            blocks: Vec::new(),
+            out: Vec::new(),
+            stage: Stage::Parser,
+            tables: HashMap::new(),
+            table_prelude: BTreeMap::new(),
+            actions: HashMap::new(),
+            action_order: Vec::new(),
+            value_sets: HashMap::new(),
+            pending: Vec::new(),
+            returns: Vec::new(),
+            state: None,
+            depth: 0,
+            inlining: 0,
+            temps: 0,
+            anonymous_lists: 0,
+        }
+    }
+
+    fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.diags.push(Diagnostic::error(span, message));
+    }
+
+    fn unsupported(&mut self, span: Span, what: impl std::fmt::Display) {
+        self.error(span, format!("{what} is not supported yet"));
+    }
+
+    /// The type with the type parameters of the calls around replaced.
+    fn ty(&self, ty: &Type) -> Type {
+        let mut at = Some(self.frame);
+        while let Some(frame) = at.and_then(|i| self.frames.get(i)) {
+            if !frame.subst.is_empty() {
+                return ty.subst(&frame.subst);
+            }
+            at = frame.parent;
+        }
+        ty.clone()
+    }
+
+    fn find(&self, id: LocalId) -> Option<&Binding> {
+        let mut at = Some(self.frame);
+        while let Some(frame) = at.and_then(|i| self.frames.get(i)) {
+            if let Some(binding) = frame.bound.get(&id) {
+                return Some(binding);
+            }
+            at = frame.parent;
+        }
+        None
+    }
+
+    fn bind(&mut self, frame: usize, id: LocalId, binding: Binding) {
+        self.frames[frame].bound.insert(id, binding);
+    }
+
+    fn new_frame(&mut self, parent: usize, path: String, is_block: bool) -> usize {
+        self.frames.push(Frame { parent: Some(parent), path, is_block, ..Frame::default() });
+        self.frames.len() - 1
+    }
+
+    /// The frame of the block that is being lowered.
+    fn block_frame(&self) -> usize {
+        let mut at = self.frame;
+        while let Some(frame) = self.frames.get(at) {
+            if frame.is_block {
+                return at;
+            }
+            at = frame.parent.unwrap_or(0);
+        }
+        0
+    }
+
+    /// Runs in another frame.
+    fn within<T>(&mut self, frame: usize, run: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.frame, frame);
+        let result = run(self);
+        self.frame = outer;
+        result
+    }
+
+    /// Collects the statements that `run` emits.
+    fn collect(&mut self, run: impl FnOnce(&mut Self)) -> Vec<ir::Stmt> {
+        let outer = std::mem::take(&mut self.out);
+        self.depth += 1;
+        run(self);
+        self.depth -= 1;
+        std::mem::replace(&mut self.out, outer)
+    }
+
+    fn emit(&mut self, stmt: ir::Stmt) {
+        self.out.push(stmt);
+    }
+
+    /// Full name of something declared in a frame, `@name` respected.
+    fn full_name(&self, frame: usize, name: &str, annos: &Annos) -> String {
+        let own = annos.name.as_deref().unwrap_or(name);
+        if let Some(absolute) = own.strip_prefix('.') {
+            return absolute.to_owned();
+        }
+        match self.frames[frame].path.as_str() {
+            "" => own.to_owned(),
+            path => format!("{path}.{own}"),
+        }
+    }
+
+    fn named(&self, frame: usize, name: &str, annos: &Annos) -> ir::Named {
+        ir::Named {
+            name: self.full_name(frame, name, annos),
+            id: annos.id,
+            hidden: annos.hidden,
+            annotations: annos.rest.clone(),
+        }
+    }
+
+    fn temp_name(&mut self, hint: &str) -> String {
+        self.temps += 1;
+        let path = &self.frames[self.frame].path;
+        let dot = if path.is_empty() { "" } else { "." };
+        format!("{path}{dot}${hint}{}", self.temps)
+    }
+}
+
+/// Name of a `type` or serializable enum, which P4Info shows.
+fn type_name(ty: &Type) -> Option<String> {
+    match ty {
+        Type::New(n) => Some(n.name.clone()),
+        Type::Enum(e) if e.repr.is_some() => Some(e.name.clone()),
+        _ => None,
+    }
+}

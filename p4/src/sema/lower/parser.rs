@@ -1,0 +1,185 @@
+//! Parser states; sub-parsers are inlined where they are applied.
+
+use super::storage::{scalars, Val};
+use super::{BlockInst, Lower};
+use crate::ast::Span;
+use crate::ir::{Matcher, Next, State, StateId, Target, Ty};
+use crate::sema::tree::{BlockDef, Keyset, StateRef, TExpr, TNext};
+use crate::sema::types::{StructKind, Type};
+use num_bigint::BigUint;
+
+/// States after inlining; real programs stay far below.
+const MAX_STATES: usize = 1 << 16;
+
+impl Lower<'_> {
+    /// All states of a parser in the current frame; gives the first. `accept` leads to `exit`.
+    pub(super) fn states(&mut self, def: &BlockDef, exit: Target, span: Span) -> Target {
+        if self.prog.parser.states.len() + def.states.len() > MAX_STATES {
+            self.error(span, format!("more than {MAX_STATES} parser states"));
+            return Target::Reject;
+        }
+        // `start` comes first so that the main parser's is number 0.
+        let start = def.states.iter().position(|s| s.name == "start").unwrap_or(0);
+        let mut ids = vec![StateId(0); def.states.len()];
+        let order: Vec<usize> = std::iter::once(start).chain((0..def.states.len()).filter(|i| *i != start)).collect();
+        for index in &order {
+            if let Some(state) = def.states.get(*index) {
+                let name = self.full_name(self.frame, &state.name, &state.annos);
+                ids[*index] = self.reserve(name);
+            }
+        }
+        for index in order {
+            let Some(state) = def.states.get(index) else { continue };
+            let outer = (self.state.replace(ids[index]), std::mem::take(&mut self.out), self.depth);
+            self.depth = 0;
+            if index == start {
+                self.initialise(def);
+            }
+            self.stmts(&state.body);
+            let next = self.next(&state.next, &ids, exit);
+            self.close(next);
+            (self.state, self.out, self.depth) = outer;
+        }
+        ids.get(start).map_or(Target::Reject, |id| Target::State(*id))
+    }
+
+    fn reserve(&mut self, name: String) -> StateId {
+        self.prog.parser.states.push(State { name, stmts: Vec::new(), next: Next::Reject });
+        StateId(self.prog.parser.states.len() as u32 - 1)
+    }
+
+    /// Ends the state being filled.
+    fn close(&mut self, next: Next) {
+        let stmts = std::mem::take(&mut self.out);
+        if let Some(id) = self.state {
+            let state = &mut self.prog.parser.states[id.0 as usize];
+            state.stmts = stmts;
+            state.next = next;
+        }
+    }
+
+    /// A sub-parser: the state around goes on in a new one when it accepts.
+    pub(super) fn inline_parser(&mut self, inst: &BlockInst, def: &BlockDef, span: Span) {
+        let Some(state) = self.state else { return };
+        if self.depth > 0 {
+            self.unsupported(span, "a sub-parser applied inside `if` or a loop");
+            return;
+        }
+        let name = format!("{}$", self.prog.parser.states[state.0 as usize].name);
+        let after = self.reserve(name);
+        let before = std::mem::take(&mut self.out);
+        let entry = self.within(inst.frame, |l| l.states(def, Target::State(after), span));
+        self.out = before;
+        let next = match entry {
+            Target::State(id) => Next::Goto(id),
+            Target::Accept => Next::Accept,
+            Target::Reject => Next::Reject,
+        };
+        self.close(next);
+        self.state = Some(after);
+    }
+
+    fn next(&mut self, next: &TNext, ids: &[StateId], exit: Target) -> Next {
+        let target = |state: &StateRef| match state {
+            StateRef::Accept => exit,
+            StateRef::Reject => Target::Reject,
+            StateRef::State(index) => ids.get(*index).map_or(Target::Reject, |id| Target::State(*id)),
+        };
+        match next {
+            TNext::Goto(state) => match target(state) {
+                Target::Accept => Next::Accept,
+                Target::Reject => Next::Reject,
+                Target::State(id) => Next::Goto(id),
+            },
+            TNext::Select { keys, cases, .. } => {
+                let refs: Vec<&TExpr> = keys.iter().collect();
+                let values = self.exprs(&refs);
+                let mut flat = Vec::new();
+                values.iter().for_each(|v| scalars(self, v, &mut flat));
+                let types: Vec<Type> = keys.iter().map(|k| self.ty(&k.ty)).collect();
+                let mut done = Vec::new();
+                for (sets, state, _) in cases {
+                    let mut matchers = Vec::new();
+                    for (i, set) in sets.iter().enumerate() {
+                        let ty = types.get(i).cloned().unwrap_or(Type::Poison);
+                        self.matchers(set, &ty, &mut matchers);
+                    }
+                    matchers.resize(flat.len(), Matcher::Any);
+                    done.push((matchers, target(state)));
+                }
+                Next::Select { keys: flat, cases: done }
+            }
+        }
+    }
+
+    /// A keyset, one matcher a scalar.
+    pub(super) fn matchers(&mut self, set: &Keyset, ty: &Type, out: &mut Vec<Matcher>) {
+        match set {
+            Keyset::Any => out.extend((0..scalar_count(ty)).map(|_| Matcher::Any)),
+            Keyset::Value(e) => match self.bits(e, ty) {
+                Some(value) => out.push(Matcher::Exact(value)),
+                None => {
+                    // A structured constant, part by part.
+                    let value = self.expr(e);
+                    let mut parts = Vec::new();
+                    scalars(self, &value, &mut parts);
+                    for (part, _) in parts {
+                        match part {
+                            crate::ir::Expr::Const { value, .. } => out.push(Matcher::Exact(value)),
+                            _ => self.error(e.span, "a value to match must be known while compiling"),
+                        }
+                    }
+                    if matches!(value, Val::Opaque) {
+                        self.error(e.span, "a value to match must be known while compiling");
+                    }
+                }
+            },
+            Keyset::Mask(value, mask) => {
+                if let (Some(value), Some(mask)) = (self.bits(value, ty), self.bits(mask, ty)) {
+                    let value = value & &mask;
+                    out.push(Matcher::Mask { value, mask });
+                }
+            }
+            Keyset::Range(lo, hi) => {
+                if let (Some(lo), Some(hi)) = (self.bits(lo, ty), self.bits(hi, ty)) {
+                    out.push(Matcher::Range { lo, hi });
+                }
+            }
+            Keyset::Parts(parts) => {
+                let types: Vec<Type> = match ty {
+                    Type::Tuple(items) => items.to_vec(),
+                    Type::Struct(s) => s.fields.iter().map(|f| f.ty.clone()).collect(),
+                    other => vec![other.clone()],
+                };
+                for (part, ty) in parts.iter().zip(&types) {
+                    self.matchers(part, ty, out);
+                }
+            }
+            Keyset::ValueSet(v, span) => {
+                let frame = self.block_frame();
+                match self.value_sets.get(&(frame, v.id)).copied() {
+                    Some(id) => {
+                        out.push(Matcher::ValueSet(id));
+                        let fields = self.prog.value_sets[id.0 as usize].fields.len();
+                        out.extend((1..fields).map(|_| Matcher::Any));
+                    }
+                    None => self.error(*span, format!("value set `{}` cannot be used here", v.name)),
+                }
+            }
+        }
+    }
+
+    /// The bit pattern of a scalar constant.
+    pub(super) fn bits(&self, e: &TExpr, ty: &Type) -> Option<BigUint> {
+        let width = ty.scalar().map(Ty::width)?;
+        self.value(e).map(|v| v.bits(width))
+    }
+}
+
+fn scalar_count(ty: &Type) -> usize {
+    match ty {
+        Type::Tuple(items) => items.iter().map(scalar_count).sum(),
+        Type::Struct(s) if s.kind == StructKind::Struct => s.fields.iter().map(|f| scalar_count(&f.ty)).sum(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,33 @@
+//! Semantic analysis: from the syntax tree to the IR.
+//!
+//! ```text
+//! ast ─ check ─→ tree (names resolved, every expression typed, constants folded)
+//!     ─ lower ─→ ir   (main instantiated, blocks and calls inlined, structs flattened)
+//! ```
+
+mod check;
+mod lower;
+mod tree;
+mod types;
+mod value;
+
+use crate::ast;
+use crate::diag::{Diagnostic, Severity};
+use crate::ir;
+
+/// Checks a program and, unless it is in error, elaborates it. `name` is the program's name for P4Info.
+pub fn analyse(program: &ast::Program, name: &str) -> (Option<ir::Program>, Vec<Diagnostic>) {
+    let (checked, mut diagnostics) = check::check(program);
+    if diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        return (None, diagnostics);
+    }
+    let (lowered, more) = lower::lower(&checked, name);
+    diagnostics.extend(more);
+    let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
+    (lowered.filter(|_| !failed), diagnostics)
+}
+
+/// Type checking alone: what is wrong with a program whatever its architecture.
+pub fn check_only(program: &ast::Program) -> Vec<Diagnostic> {
+    check::check(program).1
+}

@@ -1,0 +1,406 @@
+//! The typed tree: a checked program, every name resolved and every expression with its type, before
+//! anything is instantiated.
+
+use super::types::{EnumTy, Subst, Type};
+use super::value::Value;
+use crate::ast::{Direction, Span};
+use crate::ir::Annotation;
+use std::rc::Rc;
+
+/// A variable, parameter, instance … wherever it is declared. Unique in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct LocalId(pub u32);
+
+/// Annotations, those that mean something to the compiler taken apart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Annos {
+    pub name: Option<String>,
+    pub id: Option<u32>,
+    pub hidden: bool,
+    pub optional: bool,
+    pub table_only: bool,
+    pub default_only: bool,
+    pub deprecated: Option<String>,
+    pub field_lists: Vec<u32>,
+    /// All the others, and those P4Info shows.
+    pub rest: Vec<Annotation>,
+}
+
+/// A parameter.
+#[derive(Debug)]
+pub(crate) struct Param {
+    pub id: LocalId,
+    pub name: String,
+    pub ty: Type,
+    pub dir: Direction,
+    pub default: Option<TExpr>,
+    pub annos: Rc<Annos>,
+    pub span: Span,
+}
+
+impl Param {
+    /// Replaces type parameters.
+    pub fn subst(&self, map: &Subst) -> Param {
+        Param {
+            id: self.id,
+            name: self.name.clone(),
+            ty: self.ty.subst(map),
+            dir: self.dir,
+            default: self.default.clone(),
+            annos: self.annos.clone(),
+            span: self.span,
+        }
+    }
+
+    /// May be left out of a call.
+    pub fn may_be_absent(&self) -> bool {
+        self.default.is_some() || self.annos.optional
+    }
+}
+
+/// A function, extern function, method or constructor.
+#[derive(Debug)]
+pub(crate) struct FnDef {
+    pub name: String,
+    pub type_params: Vec<Rc<super::types::TypeVar>>,
+    pub ret: Type,
+    pub params: Vec<Rc<Param>>,
+    /// `None`: extern.
+    pub body: Option<Vec<TStmt>>,
+    pub annos: Rc<Annos>,
+    pub is_abstract: bool,
+    pub span: Span,
+}
+
+/// An action.
+#[derive(Debug)]
+pub(crate) struct ActionDef {
+    pub id: LocalId,
+    pub name: String,
+    pub params: Vec<Rc<Param>>,
+    pub body: Vec<TStmt>,
+    pub annos: Rc<Annos>,
+    /// Declared outside of every control.
+    pub global: bool,
+    pub span: Span,
+}
+
+/// An instantiation.
+#[derive(Debug)]
+pub(crate) struct InstDecl {
+    pub id: LocalId,
+    pub name: String,
+    pub ty: Type,
+    /// One a constructor parameter.
+    pub args: Vec<Option<TExpr>>,
+    pub annos: Rc<Annos>,
+    pub span: Span,
+}
+
+/// What a parser or control declares, in order.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Var(LocalId, Option<TExpr>, Span),
+    Inst(Rc<InstDecl>),
+    Action(Rc<ActionDef>),
+    Table(Rc<TableDef>),
+    ValueSet(Rc<ValueSetDef>),
+}
+
+/// Body of a parser or control.
+#[derive(Debug, Default)]
+pub(crate) struct BlockDef {
+    pub items: Vec<Item>,
+    /// Of a control.
+    pub apply: Vec<TStmt>,
+    /// Of a parser; `start` is there.
+    pub states: Vec<StateDef>,
+    /// Declared type parameters (which nothing can instantiate yet).
+    pub generic: bool,
+    pub annos: Rc<Annos>,
+    pub span: Span,
+}
+
+/// A parser state.
+#[derive(Debug)]
+pub(crate) struct StateDef {
+    pub name: String,
+    pub annos: Rc<Annos>,
+    pub body: Vec<TStmt>,
+    pub next: TNext,
+    pub span: Span,
+}
+
+/// Where a state leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateRef {
+    Accept,
+    Reject,
+    State(usize),
+}
+
+/// Transition.
+#[derive(Debug)]
+pub(crate) enum TNext {
+    Goto(StateRef),
+    Select { keys: Vec<TExpr>, cases: Vec<(Vec<Keyset>, StateRef, Span)>, span: Span },
+}
+
+/// What a key may be.
+#[derive(Clone, Debug)]
+pub(crate) enum Keyset {
+    Any,
+    Value(TExpr),
+    Mask(TExpr, TExpr),
+    Range(TExpr, TExpr),
+    /// For a key of several parts.
+    Parts(Vec<Keyset>),
+    /// All keys from here on.
+    ValueSet(Rc<ValueSetDef>, Span),
+}
+
+/// A value set.
+#[derive(Debug)]
+pub(crate) struct ValueSetDef {
+    pub id: LocalId,
+    pub name: String,
+    pub ty: Type,
+    pub size: TExpr,
+    pub annos: Rc<Annos>,
+    pub span: Span,
+}
+
+/// A table.
+#[derive(Debug, Default)]
+pub(crate) struct TableDef {
+    pub id: u32,
+    pub name: String,
+    pub annos: Rc<Annos>,
+    pub keys: Vec<TKey>,
+    pub actions: Vec<TActionRef>,
+    /// `default_action`, whether it is const.
+    pub default: Option<(TActionCall, bool)>,
+    pub entries: Vec<TEntry>,
+    pub entries_const: bool,
+    pub size: Option<TExpr>,
+    pub implementation: Option<TExpr>,
+    pub counters: Option<TExpr>,
+    pub meters: Option<TExpr>,
+    pub idle_timeout: bool,
+    pub largest_priority_wins: bool,
+    pub priority_delta: i64,
+    pub span: Span,
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub(crate) struct TKey {
+    pub expr: TExpr,
+    /// `exact`, …; as spelt.
+    pub kind: String,
+    pub kind_span: Span,
+    /// `@name` or the expression as text.
+    pub name: String,
+    pub annos: Rc<Annos>,
+}
+
+/// An action in a table's list.
+#[derive(Debug)]
+pub(crate) struct TActionRef {
+    pub action: Rc<ActionDef>,
+    /// One for each parameter with a direction, these come first.
+    pub bound: Vec<TExpr>,
+    pub annos: Rc<Annos>,
+    pub span: Span,
+}
+
+/// An action with arguments for its directionless parameters.
+#[derive(Debug)]
+pub(crate) struct TActionCall {
+    /// Position in the table's list.
+    pub index: usize,
+    pub args: Vec<TExpr>,
+    pub span: Span,
+}
+
+/// An entry written in the program.
+#[derive(Debug)]
+pub(crate) struct TEntry {
+    pub keys: Vec<Keyset>,
+    pub call: TActionCall,
+    pub priority: Option<TExpr>,
+    pub is_const: bool,
+    pub span: Span,
+}
+
+/// A typed expression.
+#[derive(Clone, Debug)]
+pub(crate) struct TExpr {
+    pub kind: EKind,
+    pub ty: Type,
+    pub span: Span,
+}
+
+/// A constituent of a header stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StackPart {
+    Next,
+    Last,
+    LastIndex,
+}
+
+/// The forms of an expression.
+#[derive(Clone, Debug)]
+pub(crate) enum EKind {
+    /// Poison: an error was told.
+    Bad,
+    Const(Value),
+    Local(LocalId),
+    /// A value set used as a keyset.
+    ValueSet(Rc<ValueSetDef>),
+    /// An instance made in place, as an argument.
+    New(Rc<InstDecl>),
+    Field(Box<TExpr>, usize),
+    StackPart(Box<TExpr>, StackPart),
+    Index(Box<TExpr>, Box<TExpr>),
+    Slice(Box<TExpr>, u32, u32),
+    Unary(crate::ast::UnaryOp, Box<TExpr>),
+    Binary(crate::ast::BinaryOp, Box<TExpr>, Box<TExpr>),
+    Ternary(Box<TExpr>, Box<TExpr>, Box<TExpr>),
+    /// To the expression's type.
+    Cast(Box<TExpr>),
+    /// In the type's order.
+    List(Vec<TExpr>),
+    /// `{#}`
+    Invalid,
+    /// The default value of the type (`...`).
+    Default,
+    Mask(Box<TExpr>, Box<TExpr>),
+    Range(Box<TExpr>, Box<TExpr>),
+    Call(Box<TCall>),
+    /// `t.apply().hit`, `.miss`
+    Hit(Box<TExpr>, bool),
+    /// `t.apply().action_run`
+    ActionRun(Box<TExpr>),
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) struct TCall {
+    pub target: Target,
+    pub type_args: Vec<Type>,
+    /// One a parameter; `None` where an optional one is absent or an out one is `_`.
+    pub args: Vec<Option<TExpr>>,
+}
+
+/// What is called.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Function(Rc<FnDef>),
+    /// An extern function.
+    Extern(Rc<FnDef>),
+    Method(TExpr, Rc<FnDef>),
+    Action(Rc<ActionDef>),
+    /// A parser or control.
+    Apply(TExpr, Rc<super::types::BlockTy>),
+    /// A parser or control instantiated by its very call.
+    DirectApply(Rc<InstDecl>, Rc<super::types::BlockTy>),
+    Table(Rc<TableDef>),
+    IsValid(TExpr),
+    SetValid(TExpr, bool),
+    /// `push_front` is positive.
+    Shift(TExpr, i32),
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub(crate) struct TStmt {
+    pub kind: SKind,
+    pub span: Span,
+}
+
+/// The forms of a statement.
+#[derive(Clone, Debug)]
+pub(crate) enum SKind {
+    Assign(TExpr, TExpr),
+    Call(TExpr),
+    If(TExpr, Vec<TStmt>, Vec<TStmt>),
+    Block(Vec<TStmt>),
+    Exit,
+    Return(Option<TExpr>),
+    /// Labels with fall-through resolved; `None` body list is the default's.
+    Switch(TExpr, Vec<(Vec<TExpr>, Vec<TStmt>)>, Vec<TStmt>),
+    /// On `t.apply().action_run`: positions in the table's list.
+    SwitchAction(TExpr, Vec<(Vec<usize>, Vec<TStmt>)>, Vec<TStmt>),
+    For(Vec<TStmt>, TExpr, Vec<TStmt>, Vec<TStmt>),
+    /// Variable, `lo .. hi` or a list or stack, body.
+    ForIn(LocalId, Type, TExpr, Vec<TStmt>),
+    Break,
+    Continue,
+    Var(LocalId, Type, Option<TExpr>),
+    Inst(Rc<InstDecl>),
+}
+
+impl TExpr {
+    pub fn new(kind: EKind, ty: Type, span: Span) -> TExpr {
+        TExpr { kind, ty, span }
+    }
+
+    pub fn bad(span: Span) -> TExpr {
+        TExpr { kind: EKind::Bad, ty: Type::Poison, span }
+    }
+
+    pub fn constant(value: Value, ty: Type, span: Span) -> TExpr {
+        TExpr { kind: EKind::Const(value), ty, span }
+    }
+
+    pub fn is_bad(&self) -> bool {
+        self.ty.is_poison()
+    }
+
+    /// Its value when it is a constant.
+    pub fn value(&self) -> Option<&Value> {
+        match &self.kind {
+            EKind::Const(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// Whether evaluating it may do something besides giving a value.
+    pub fn has_effects(&self) -> bool {
+        match &self.kind {
+            EKind::Call(call) => !matches!(call.target, Target::IsValid(_)),
+            EKind::Hit(..) | EKind::ActionRun(_) => true,
+            EKind::Field(e, _) | EKind::StackPart(e, _) | EKind::Slice(e, ..) => e.has_effects(),
+            EKind::Unary(_, e) | EKind::Cast(e) => e.has_effects(),
+            EKind::Index(a, b) | EKind::Binary(_, a, b) | EKind::Mask(a, b) | EKind::Range(a, b) => {
+                a.has_effects() || b.has_effects()
+            }
+            EKind::Ternary(a, b, c) => a.has_effects() || b.has_effects() || c.has_effects(),
+            EKind::List(items) => items.iter().any(TExpr::has_effects),
+            _ => false,
+        }
+    }
+}
+
+/// What is known of a local wherever it is used.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalInfo {
+    pub name: String,
+    pub ty: Type,
+}
+
+/// A whole checked program.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    pub locals: Vec<LocalInfo>,
+    pub errors: Vec<String>,
+    /// Instances at top level, `main` included.
+    pub instances: Vec<Rc<InstDecl>>,
+    pub main: Option<Rc<InstDecl>>,
+    /// Header types annotated `@controller_header`.
+    pub structs: Vec<Type>,
+    pub new_types: Vec<Rc<super::types::NewTy>>,
+    pub enums: Vec<Rc<EnumTy>>,
+    pub global_actions: Vec<Rc<ActionDef>>,
+}

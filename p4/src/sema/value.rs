@@ -1,0 +1,192 @@
+//! Compile-time values and the arithmetic on them.
+
+use super::types::Type;
+use crate::ast::{BinaryOp, UnaryOp};
+use num_bigint::{BigInt, BigUint, Sign};
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+/// A scalar known while compiling. Integers are stored mathematically: an `int<8>` of -1 as -1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Bool(bool),
+    Int(BigInt),
+    Str(String),
+    /// Number of a member of an enum without underlying type, or of an error.
+    Member(u32),
+}
+
+/// Why a fold failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FoldError {
+    DivisionByZero,
+    NegativeDivision,
+    NegativeShift,
+    HugeShift,
+}
+
+impl FoldError {
+    pub fn message(self) -> &'static str {
+        match self {
+            FoldError::DivisionByZero => "division by zero",
+            FoldError::NegativeDivision => "division and modulo are not defined for negative numbers",
+            FoldError::NegativeShift => "shift by a negative amount",
+            FoldError::HugeShift => "shift by an unreasonable amount",
+        }
+    }
+}
+
+const MAX_SHIFT: u64 = 1 << 16;
+
+pub(crate) fn pow2(bits: u32) -> BigInt {
+    BigInt::one() << bits
+}
+
+/// Brings a number into the range of its type.
+pub(crate) fn wrap(value: BigInt, ty: &Type) -> BigInt {
+    match ty.underlying() {
+        Type::Bit(w) => modulo(value, &pow2(*w)),
+        Type::Int(0) => BigInt::zero(),
+        Type::Int(w) => {
+            let low = modulo(value, &pow2(*w));
+            if low >= pow2(*w - 1) { low - pow2(*w) } else { low }
+        }
+        _ => value,
+    }
+}
+
+/// Whether a number is in the range of a type.
+pub(crate) fn fits(value: &BigInt, ty: &Type) -> bool {
+    wrap(value.clone(), ty) == *value
+}
+
+fn modulo(value: BigInt, by: &BigInt) -> BigInt {
+    let rest = value % by;
+    if rest.is_negative() { rest + by } else { rest }
+}
+
+/// The bit pattern of a number in a type of this width.
+pub(crate) fn to_bits(value: &BigInt, width: u32) -> BigUint {
+    match modulo(value.clone(), &pow2(width)).into_parts() {
+        (Sign::Minus, _) => BigUint::zero(),
+        (_, magnitude) => magnitude,
+    }
+}
+
+impl Value {
+    pub fn int(value: impl Into<BigInt>) -> Value {
+        Value::Int(value.into())
+    }
+
+    pub fn as_int(&self) -> Option<&BigInt> {
+        match self {
+            Value::Int(i) => Some(i),
+            _ => None,
+        }
+    }
+
+    /// The bits that a scalar of this width stores.
+    pub fn bits(&self, width: u32) -> BigUint {
+        match self {
+            Value::Bool(b) => BigUint::from(u8::from(*b)),
+            Value::Int(i) => to_bits(i, width),
+            Value::Member(m) => BigUint::from(*m),
+            Value::Str(_) => BigUint::zero(),
+        }
+    }
+}
+
+/// `op e`; `ty` is the type of operand and result.
+pub(crate) fn unary(op: UnaryOp, value: &Value, ty: &Type) -> Option<Value> {
+    Some(match (op, value) {
+        (UnaryOp::Not, Value::Bool(b)) => Value::Bool(!b),
+        (UnaryOp::Neg, Value::Int(i)) => Value::Int(wrap(-i, ty)),
+        (UnaryOp::Plus, Value::Int(_)) => value.clone(),
+        (UnaryOp::BitNot, Value::Int(i)) => Value::Int(wrap(-i - 1, ty)),
+        _ => return None,
+    })
+}
+
+/// `a op b`; `ty` is the type of the left operand (and of the result unless it is a comparison).
+pub(crate) fn binary(op: BinaryOp, left: &Value, right: &Value, ty: &Type) -> Result<Option<Value>, FoldError> {
+    use BinaryOp::*;
+    Ok(Some(match (left, right) {
+        (Value::Bool(a), Value::Bool(b)) => Value::Bool(match op {
+            And => *a && *b,
+            Or => *a || *b,
+            Eq => a == b,
+            Ne => a != b,
+            _ => return Ok(None),
+        }),
+        (Value::Int(a), Value::Int(b)) => return int_binary(op, a, b, ty),
+        (a, b) => Value::Bool(match op {
+            Eq => a == b,
+            Ne => a != b,
+            _ => return Ok(None),
+        }),
+    }))
+}
+
+fn int_binary(op: BinaryOp, a: &BigInt, b: &BigInt, ty: &Type) -> Result<Option<Value>, FoldError> {
+    use BinaryOp::*;
+    let result = match op {
+        Eq => return Ok(Some(Value::Bool(a == b))),
+        Ne => return Ok(Some(Value::Bool(a != b))),
+        Lt => return Ok(Some(Value::Bool(a < b))),
+        Le => return Ok(Some(Value::Bool(a <= b))),
+        Gt => return Ok(Some(Value::Bool(a > b))),
+        Ge => return Ok(Some(Value::Bool(a >= b))),
+        Add => a + b,
+        Sub => a - b,
+        Mul => a * b,
+        Div | Mod => {
+            if b.is_zero() {
+                return Err(FoldError::DivisionByZero);
+            }
+            if a.is_negative() || b.is_negative() {
+                return Err(FoldError::NegativeDivision);
+            }
+            if op == Div { a / b } else { a % b }
+        }
+        AddSat => return Ok(Some(Value::Int(saturate(a + b, ty)))),
+        SubSat => return Ok(Some(Value::Int(saturate(a - b, ty)))),
+        BitAnd => a & b,
+        BitOr => a | b,
+        BitXor => a ^ b,
+        Shl | Shr => {
+            if b.is_negative() {
+                return Err(FoldError::NegativeShift);
+            }
+            let bounded = ty.is_bits();
+            match b.to_u64() {
+                Some(n) if n <= MAX_SHIFT => {
+                    if op == Shl { a << n } else { a >> n }
+                }
+                _ if op == Shr || bounded => {
+                    if op == Shr && a.is_negative() { -BigInt::one() } else { BigInt::zero() }
+                }
+                _ => return Err(FoldError::HugeShift),
+            }
+        }
+        Concat | And | Or => return Ok(None),
+    };
+    Ok(Some(Value::Int(wrap(result, ty))))
+}
+
+fn saturate(value: BigInt, ty: &Type) -> BigInt {
+    let (lo, hi) = match ty.underlying() {
+        Type::Bit(w) => (BigInt::zero(), pow2(*w) - 1),
+        Type::Int(w) if *w > 0 => (-pow2(*w - 1), pow2(*w - 1) - 1),
+        _ => return value,
+    };
+    value.clamp(lo, hi)
+}
+
+/// `a ++ b`: the low part has this width.
+pub(crate) fn concat(left: &BigInt, right: &BigInt, right_width: u32, ty: &Type) -> BigInt {
+    wrap((left << right_width) + BigInt::from(to_bits(right, right_width)), ty)
+}
+
+/// `e[hi:lo]`
+pub(crate) fn slice(value: &BigInt, hi: u32, lo: u32) -> BigInt {
+    modulo(value >> lo, &pow2(hi - lo + 1))
+}
