@@ -3,10 +3,15 @@
 //! Objects are named by their index in the program; names and P4Info ids are the caller's. Every call
 //! checks before it changes anything, so a refused one leaves no trace.
 
+use crate::compile::ops::Kind;
+use crate::compile::{InstanceShape, limbs_of};
 use crate::error::ControlError;
-use crate::switch::Switch;
+use crate::meter::Meter;
+use crate::state::{InstanceState, number};
+use crate::switch::{Running, Switch};
+use crate::table::{TableShape, TableState};
 use num_bigint::BigUint;
-use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, TableId, ValueSetId};
+use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Matcher, TableId, ValueSetId};
 use p4rack_wire::Nanos;
 
 /// An entry of a table.
@@ -104,62 +109,89 @@ pub struct DigestMessage {
     pub time: Nanos,
 }
 
+/// Most replicas of a group or session.
+const MAX_REPLICAS: usize = 4096;
+/// Most multicast groups, and most clone sessions.
+const MAX_GROUPS: usize = 65_535;
+
 impl Switch {
     /// Adds an entry.
-    pub fn insert(&mut self, table: TableId, entry: TableEntry) -> Result<(), ControlError> {
-        let _ = entry;
-        Err(no_table(table))
+    pub fn insert(&mut self, table: TableId, mut entry: TableEntry) -> Result<(), ControlError> {
+        let now = self.now;
+        let (shape, state) = self.table_mut(table)?;
+        entry.is_const = false;
+        let (keys, priority) = (entry.keys.clone(), entry.priority);
+        state.insert(shape, entry, false)?;
+        let row = state.row(shape, &keys, priority)?;
+        state.last_hit[row as usize] = now.0;
+        Ok(())
     }
 
-    /// Replaces action and arguments of an entry.
+    /// Replaces action and arguments of an entry; its counter goes on.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), ControlError> {
-        let _ = entry;
-        Err(no_table(table))
+        let (shape, state) = self.table_mut(table)?;
+        state.modify(shape, entry)
     }
 
     /// Removes an entry.
     pub fn delete(&mut self, table: TableId, keys: &[Matcher], priority: i32) -> Result<(), ControlError> {
-        let _ = (keys, priority);
-        Err(no_table(table))
+        let (shape, state) = self.table_mut(table)?;
+        state.delete(shape, keys, priority)
     }
 
     /// Changes what happens on a miss; `None` goes back to what the program says.
     pub fn set_default(&mut self, table: TableId, call: Option<ActionCall>) -> Result<(), ControlError> {
-        let _ = call;
-        Err(no_table(table))
+        let (shape, state) = self.table_mut(table)?;
+        state.set_default(shape, call)
     }
 
     /// What happens on a miss.
     pub fn default_entry(&self, table: TableId) -> Result<DefaultEntry, ControlError> {
-        Err(no_table(table))
+        let (_, state) = self.table(table)?;
+        let call = state.default.as_ref().map(|row| row.call.clone());
+        Ok(DefaultEntry { call, is_initial: state.default_is_initial })
     }
 
     /// All entries, in order of insertion.
     pub fn entries(&self, table: TableId) -> Result<Vec<TableEntry>, ControlError> {
-        Err(no_table(table))
+        let (_, state) = self.table(table)?;
+        Ok(state.rows().into_iter().filter_map(|row| state.entry(row)).cloned().collect())
     }
 
     /// One entry.
     pub fn entry(&self, table: TableId, keys: &[Matcher], priority: i32) -> Result<TableEntry, ControlError> {
-        let _ = (keys, priority);
-        Err(no_table(table))
+        let (shape, state) = self.table(table)?;
+        let row = state.row(shape, keys, priority)?;
+        state.entry(row).cloned().ok_or_else(|| ControlError::NotFound(format!("an entry of {}", shape.name)))
     }
 
     /// When the entry was last hit or, if never, inserted (kept for tables with `support_timeout` only).
     pub fn last_hit(&self, table: TableId, keys: &[Matcher], priority: i32) -> Result<Nanos, ControlError> {
-        let _ = (keys, priority);
-        Err(no_table(table))
+        let (shape, state) = self.table(table)?;
+        let row = state.row(shape, keys, priority)?;
+        Ok(Nanos(state.last_hit[row as usize]))
     }
 
     /// Number of cells of a counter, meter or register.
     pub fn instance_size(&self, instance: InstanceId) -> Result<u64, ControlError> {
-        Err(no_instance(instance))
+        let (shape, state) = self.instance(instance)?;
+        Ok(match state {
+            InstanceState::None => {
+                return Err(ControlError::Invalid(format!("{} has no cells of its own", shape.name)));
+            }
+            InstanceState::Counter(cells) => cells.len() as u64,
+            InstanceState::Meter { cells, .. } => cells.len() as u64,
+            InstanceState::Register { words, cells } => (cells.len() / words) as u64,
+        })
     }
 
     /// Reads a counter's cell.
     pub fn counter_read(&self, instance: InstanceId, index: u64) -> Result<CounterData, ControlError> {
-        let _ = index;
-        Err(no_instance(instance))
+        let (shape, state) = self.instance(instance)?;
+        match state {
+            InstanceState::Counter(cells) => Ok(cells[cell(shape, index, cells.len())?]),
+            _ => Err(is_no(shape, "counter")),
+        }
     }
 
     /// Sets a counter's cell.
@@ -169,8 +201,15 @@ impl Switch {
         index: u64,
         data: CounterData,
     ) -> Result<(), ControlError> {
-        let _ = (index, data);
-        Err(no_instance(instance))
+        let (shape, state) = self.instance_mut(instance)?;
+        match state {
+            InstanceState::Counter(cells) => {
+                let at = cell(shape, index, cells.len())?;
+                cells[at] = data;
+                Ok(())
+            }
+            _ => Err(is_no(shape, "counter")),
+        }
     }
 
     /// Reads the direct counter of an entry.
@@ -179,8 +218,9 @@ impl Switch {
         table: TableId,
         entry: EntryRef<'_>,
     ) -> Result<CounterData, ControlError> {
-        let _ = entry;
-        Err(no_table(table))
+        let (shape, state) = self.table(table)?;
+        let at = direct(shape, state, entry)?;
+        state.counters.get(at).copied().ok_or_else(|| has_no(shape, "counter"))
     }
 
     /// Sets the direct counter of an entry.
@@ -190,8 +230,10 @@ impl Switch {
         entry: EntryRef<'_>,
         data: CounterData,
     ) -> Result<(), ControlError> {
-        let _ = (entry, data);
-        Err(no_table(table))
+        let (shape, state) = self.table_mut(table)?;
+        let at = direct(shape, state, entry)?;
+        *state.counters.get_mut(at).ok_or_else(|| has_no(shape, "counter"))? = data;
+        Ok(())
     }
 
     /// Configures a meter's cell; `None`: everything is green.
@@ -201,14 +243,26 @@ impl Switch {
         index: u64,
         config: Option<MeterConfig>,
     ) -> Result<(), ControlError> {
-        let _ = (index, config);
-        Err(no_instance(instance))
+        let now = self.now;
+        let (shape, state) = self.instance_mut(instance)?;
+        check_meter(&shape.name, config)?;
+        match state {
+            InstanceState::Meter { cells, .. } => {
+                let at = cell(shape, index, cells.len())?;
+                cells[at] = Meter::new(config, now.0);
+                Ok(())
+            }
+            _ => Err(is_no(shape, "meter")),
+        }
     }
 
     /// A meter's cell.
     pub fn meter_read(&self, instance: InstanceId, index: u64) -> Result<Option<MeterConfig>, ControlError> {
-        let _ = index;
-        Err(no_instance(instance))
+        let (shape, state) = self.instance(instance)?;
+        match state {
+            InstanceState::Meter { cells, .. } => Ok(cells[cell(shape, index, cells.len())?].config()),
+            _ => Err(is_no(shape, "meter")),
+        }
     }
 
     /// Configures the direct meter of an entry.
@@ -218,8 +272,12 @@ impl Switch {
         entry: EntryRef<'_>,
         config: Option<MeterConfig>,
     ) -> Result<(), ControlError> {
-        let _ = (entry, config);
-        Err(no_table(table))
+        let now = self.now;
+        let (shape, state) = self.table_mut(table)?;
+        check_meter(&shape.name, config)?;
+        let at = direct(shape, state, entry)?;
+        *state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))? = Meter::new(config, now.0);
+        Ok(())
     }
 
     /// The direct meter of an entry.
@@ -228,14 +286,21 @@ impl Switch {
         table: TableId,
         entry: EntryRef<'_>,
     ) -> Result<Option<MeterConfig>, ControlError> {
-        let _ = entry;
-        Err(no_table(table))
+        let (shape, state) = self.table(table)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get(at).map(Meter::config).ok_or_else(|| has_no(shape, "meter"))
     }
 
-    /// Reads a register's cell.
+    /// Reads a register's cell; an `int` is given in two's complement.
     pub fn register_read(&self, instance: InstanceId, index: u64) -> Result<BigUint, ControlError> {
-        let _ = index;
-        Err(no_instance(instance))
+        let (shape, state) = self.instance(instance)?;
+        match state {
+            InstanceState::Register { words, cells } => {
+                let at = cell(shape, index, cells.len() / words)? * words;
+                Ok(number(&cells[at..at + words]))
+            }
+            _ => Err(is_no(shape, "register")),
+        }
     }
 
     /// Sets a register's cell.
@@ -245,80 +310,236 @@ impl Switch {
         index: u64,
         value: &BigUint,
     ) -> Result<(), ControlError> {
-        let _ = (index, value);
-        Err(no_instance(instance))
+        let (shape, state) = self.instance_mut(instance)?;
+        match (state, &shape.kind) {
+            (InstanceState::Register { words, cells }, InstanceKind::Register { ty, .. }) => {
+                let at = cell(shape, index, cells.len() / *words)? * *words;
+                if value.bits() > u64::from(ty.width()) {
+                    let width = ty.width();
+                    return Err(ControlError::Invalid(format!(
+                        "{value} needs more than {width} bits, the cells of {}",
+                        shape.name
+                    )));
+                }
+                cells[at..at + *words].copy_from_slice(&limbs_of(value, *words));
+                Ok(())
+            }
+            _ => Err(is_no(shape, "register")),
+        }
     }
 
     /// Adds or replaces a multicast group (1 to 65535).
     pub fn multicast_group_set(&mut self, group: u32, replicas: Vec<Replica>) -> Result<(), ControlError> {
-        let _ = (group, replicas);
+        self.running()?;
+        if group == 0 || group > u32::from(u16::MAX) {
+            return Err(ControlError::Invalid(format!("multicast group {group} is not within 1 to 65535")));
+        }
+        check_replicas(&format!("multicast group {group}"), &replicas)?;
+        self.groups.insert(group, replicas);
         Ok(())
     }
 
     /// Removes a multicast group.
     pub fn multicast_group_remove(&mut self, group: u32) -> Result<(), ControlError> {
-        Err(ControlError::NotFound(format!("multicast group {group}")))
+        let gone = self.groups.remove(&group);
+        gone.map(|_| ()).ok_or_else(|| ControlError::NotFound(format!("multicast group {group}")))
     }
 
     /// A multicast group.
     pub fn multicast_group_get(&self, group: u32) -> Option<&[Replica]> {
-        let _ = group;
-        None
+        self.groups.get(&group).map(Vec::as_slice)
     }
 
     /// All multicast groups, by number.
     pub fn multicast_groups(&self) -> Vec<u32> {
-        Vec::new()
+        self.groups.keys().copied().collect()
     }
 
     /// Adds or replaces a clone session.
     pub fn clone_session_set(&mut self, session: u32, config: CloneSession) -> Result<(), ControlError> {
-        let _ = (session, config);
+        self.running()?;
+        let name = format!("clone session {session}");
+        if config.class_of_service > 7 {
+            let class = config.class_of_service;
+            return Err(ControlError::Invalid(format!(
+                "{name}: class of service {class} is not within 0 to 7"
+            )));
+        }
+        check_replicas(&name, &config.replicas)?;
+        if self.sessions.len() >= MAX_GROUPS && !self.sessions.contains_key(&session) {
+            return Err(ControlError::ResourceExhausted {
+                object: "the set of clone sessions".into(),
+                limit: MAX_GROUPS as u64,
+            });
+        }
+        self.sessions.insert(session, config);
         Ok(())
     }
 
     /// Removes a clone session.
     pub fn clone_session_remove(&mut self, session: u32) -> Result<(), ControlError> {
-        Err(ControlError::NotFound(format!("clone session {session}")))
+        let gone = self.sessions.remove(&session);
+        gone.map(|_| ()).ok_or_else(|| ControlError::NotFound(format!("clone session {session}")))
     }
 
     /// A clone session.
     pub fn clone_session_get(&self, session: u32) -> Option<&CloneSession> {
-        let _ = session;
-        None
+        self.sessions.get(&session)
     }
 
     /// All clone sessions, by number.
     pub fn clone_sessions(&self) -> Vec<u32> {
-        Vec::new()
+        self.sessions.keys().copied().collect()
     }
 
     /// Replaces the members of a parser value set; a member has one matcher a field.
     pub fn value_set_set(&mut self, set: ValueSetId, members: Vec<Vec<Matcher>>) -> Result<(), ControlError> {
-        let _ = members;
-        Err(ControlError::NotFound(format!("value set {}", set.0)))
+        let Running { pipeline, state } = self.running_mut()?;
+        let found = pipeline.value_sets.get(set.0 as usize).zip(state.value_sets.get_mut(set.0 as usize));
+        let (shape, state) = found.ok_or_else(|| ControlError::NotFound(format!("value set {}", set.0)))?;
+        if members.len() as u64 > shape.size {
+            return Err(ControlError::ResourceExhausted { object: shape.name.clone(), limit: shape.size });
+        }
+        for member in &members {
+            check_member(&shape.name, member, &shape.fields)?;
+        }
+        state.set(members, &shape.fields);
+        Ok(())
     }
 
     /// Members of a parser value set.
     pub fn value_set_get(&self, set: ValueSetId) -> Result<&[Vec<Matcher>], ControlError> {
-        Err(ControlError::NotFound(format!("value set {}", set.0)))
+        let found = self.running()?.state.value_sets.get(set.0 as usize);
+        found
+            .map(|set| set.members.as_slice())
+            .ok_or_else(|| ControlError::NotFound(format!("value set {}", set.0)))
     }
 
     /// The oldest digest that waits.
     pub fn poll_digest(&mut self) -> Option<DigestMessage> {
-        None
+        let Running { pipeline, state } = self.running.as_mut()?;
+        state.digests.pop(&pipeline.digests)
     }
 
     /// The oldest message of `log_msg` that waits.
     pub fn poll_log(&mut self) -> Option<String> {
-        None
+        self.running.as_mut()?.state.log.messages.pop_front()
+    }
+
+    fn running(&self) -> Result<&Running, ControlError> {
+        self.running.as_ref().ok_or_else(no_program)
+    }
+
+    fn running_mut(&mut self) -> Result<&mut Running, ControlError> {
+        self.running.as_mut().ok_or_else(no_program)
+    }
+
+    fn table(&self, table: TableId) -> Result<(&TableShape, &TableState), ControlError> {
+        let Running { pipeline, state } = self.running()?;
+        let found = pipeline.tables.get(table.0 as usize).zip(state.tables.get(table.0 as usize));
+        found.ok_or_else(|| ControlError::NotFound(format!("table {}", table.0)))
+    }
+
+    fn table_mut(&mut self, table: TableId) -> Result<(&TableShape, &mut TableState), ControlError> {
+        let Running { pipeline, state } = self.running_mut()?;
+        let found = pipeline.tables.get(table.0 as usize).zip(state.tables.get_mut(table.0 as usize));
+        found.ok_or_else(|| ControlError::NotFound(format!("table {}", table.0)))
+    }
+
+    fn instance(&self, instance: InstanceId) -> Result<(&InstanceShape, &InstanceState), ControlError> {
+        let Running { pipeline, state } = self.running()?;
+        let at = instance.0 as usize;
+        let found = pipeline.instances.get(at).zip(state.instances.get(at));
+        found.ok_or_else(|| ControlError::NotFound(format!("extern object {at}")))
+    }
+
+    fn instance_mut(
+        &mut self,
+        instance: InstanceId,
+    ) -> Result<(&InstanceShape, &mut InstanceState), ControlError> {
+        let Running { pipeline, state } = self.running_mut()?;
+        let at = instance.0 as usize;
+        let found = pipeline.instances.get(at).zip(state.instances.get_mut(at));
+        found.ok_or_else(|| ControlError::NotFound(format!("extern object {at}")))
     }
 }
 
-fn no_table(table: TableId) -> ControlError {
-    ControlError::NotFound(format!("table {}", table.0))
+fn no_program() -> ControlError {
+    ControlError::NotFound("a program (none is loaded yet)".into())
 }
 
-fn no_instance(instance: InstanceId) -> ControlError {
-    ControlError::NotFound(format!("instance {}", instance.0))
+fn is_no(shape: &InstanceShape, what: &str) -> ControlError {
+    ControlError::Invalid(format!("{} is no {what}", shape.name))
+}
+
+fn has_no(shape: &TableShape, what: &str) -> ControlError {
+    ControlError::Invalid(format!("{} has no direct {what}", shape.name))
+}
+
+/// Checks an index.
+fn cell(shape: &InstanceShape, index: u64, size: usize) -> Result<usize, ControlError> {
+    match usize::try_from(index) {
+        Ok(at) if at < size => Ok(at),
+        _ => Err(ControlError::OutOfRange { object: shape.name.clone(), index, size: size as u64 }),
+    }
+}
+
+/// Place of an entry's direct objects.
+fn direct(shape: &TableShape, state: &TableState, entry: EntryRef<'_>) -> Result<usize, ControlError> {
+    match entry {
+        EntryRef::Default => Ok(0),
+        EntryRef::Keys(keys, priority) => Ok(state.row(shape, keys, priority)? as usize + 1),
+    }
+}
+
+fn check_meter(name: &str, config: Option<MeterConfig>) -> Result<(), ControlError> {
+    match config {
+        Some(config) if config.pir < config.cir => Err(ControlError::Invalid(format!(
+            "{name}: the peak rate {} is less than the committed rate {}",
+            config.pir, config.cir
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_replicas(name: &str, replicas: &[Replica]) -> Result<(), ControlError> {
+    if replicas.len() > MAX_REPLICAS {
+        return Err(ControlError::ResourceExhausted { object: name.into(), limit: MAX_REPLICAS as u64 });
+    }
+    let mut sorted: Vec<(u16, u16)> =
+        replicas.iter().map(|replica| (replica.port, replica.instance)).collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(ControlError::Invalid(format!(
+            "{name}: port {} with instance {} is there twice",
+            pair[0].0, pair[0].1
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn check_member(name: &str, member: &[Matcher], fields: &[Kind]) -> Result<(), ControlError> {
+    if member.len() != fields.len() {
+        return Err(ControlError::Invalid(format!(
+            "{name} has {} fields, not {}; give one matcher a field",
+            fields.len(),
+            member.len()
+        )));
+    }
+    for (matcher, kind) in member.iter().zip(fields) {
+        let largest = match matcher {
+            Matcher::Any => continue,
+            Matcher::Exact(value) => value,
+            Matcher::Mask { value, mask } => value.max(mask),
+            Matcher::Range { hi, .. } => hi,
+            Matcher::ValueSet(_) => {
+                return Err(ControlError::Invalid(format!("{name}: a member can't be a value set")));
+            }
+        };
+        if largest.bits() > u64::from(kind.width) {
+            let width = kind.width;
+            return Err(ControlError::Invalid(format!("{name}: {largest} needs more than {width} bits")));
+        }
+    }
+    Ok(())
 }

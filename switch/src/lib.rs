@@ -11,16 +11,27 @@
 //! are parameters. After each [`Switch::handle_frame`], or when [`Switch::next_timeout`] has come,
 //! call [`Switch::poll_transmit`] and [`Switch::poll_cpu`] until they yield nothing more.
 
+mod compile;
 mod config;
 mod control;
+mod depth;
 mod error;
+mod exec;
+mod meter;
+mod pool;
+mod rng;
+mod state;
 mod stats;
 mod switch;
+mod table;
+mod tm;
+mod v1model;
 
+pub use compile::Pipeline;
 pub use config::{Config, PortConfig};
 pub use control::{
     CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, MeterConfig, Replica, TableEntry,
 };
 pub use error::{CompileError, ControlError};
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
-pub use switch::{Pipeline, Switch};
+pub use switch::Switch;

@@ -1,34 +1,82 @@
-//! The switch.
+//! The switch: ports, queues and a program, seen from outside.
 
+use crate::compile::Pipeline;
+use crate::compile::ops::{FRAME_WORDS, Frame};
 use crate::config::Config;
-use crate::error::{CompileError, ControlError};
-use crate::stats::Stats;
-use p4rack_p4::ir::Program;
+use crate::control::{CloneSession, Replica};
+use crate::error::ControlError;
+use crate::pool::{Meta, PacketId, Pool};
+use crate::state::State;
+use crate::stats::{DropReason, Stats};
+use crate::tm::{TrafficManager, reasons};
 use p4rack_wire::Nanos;
+use std::collections::{BTreeMap, VecDeque};
 
-/// A program ready to run.
-#[derive(Debug)]
-pub struct Pipeline {}
+/// A program and its state.
+pub(crate) struct Running {
+    pub pipeline: Pipeline,
+    pub state: State,
+}
 
-impl Pipeline {
-    /// Translates a program; refuses what this switch can't do, naming it.
-    pub fn compile(program: &Program) -> Result<Pipeline, CompileError> {
-        let _ = program;
-        Ok(Pipeline {})
-    }
+/// Copies and passes made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passes {
+    pub clones: u64,
+    pub replicas: u64,
+    pub resubmits: u64,
+    pub recirculations: u64,
 }
 
 /// A switch.
-#[derive(Debug)]
 pub struct Switch {
-    config: Config,
-    pipeline: Option<Pipeline>,
+    pub(crate) config: Config,
+    pub(crate) running: Option<Running>,
+    pub(crate) frame: Box<Frame>,
+    pub(crate) pool: Pool,
+    pub(crate) manager: TrafficManager,
+    pub(crate) groups: BTreeMap<u32, Vec<Replica>>,
+    pub(crate) sessions: BTreeMap<u32, CloneSession>,
+    /// Frames for the controller, deparsed.
+    pub(crate) cpu_queue: VecDeque<PacketId>,
+    /// Where frames for the controller are deparsed.
+    pub(crate) cpu_out: Vec<u8>,
+    /// Metadata that a clone takes along.
+    pub(crate) for_clone: Vec<u64>,
+    /// Metadata that a resubmitted or recirculated packet takes along.
+    pub(crate) for_pass: Vec<u64>,
+    pub(crate) drops: [u64; DropReason::ALL.len()],
+    pub(crate) passes: Passes,
+    /// The latest time seen.
+    pub(crate) now: Nanos,
+}
+
+impl std::fmt::Debug for Switch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Switch").field("config", &self.config).field("now", &self.now).finish_non_exhaustive()
+    }
 }
 
 impl Switch {
-    /// A switch without a program: drops everything.
+    /// A switch without a program: drops everything. Of two ports with one number the first counts; a port with the
+    /// number of the drop port does not exist.
     pub fn new(config: Config) -> Switch {
-        Switch { config, pipeline: None }
+        let frame = vec![0; FRAME_WORDS].into_boxed_slice();
+        Switch {
+            manager: TrafficManager::new(&config),
+            running: None,
+            frame: frame.try_into().expect("allocated with that size"),
+            pool: Pool::default(),
+            groups: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            cpu_queue: VecDeque::with_capacity(config.cpu_queue_frames.min(64 * 1024)),
+            cpu_out: Vec::new(),
+            for_clone: Vec::new(),
+            for_pass: Vec::new(),
+            drops: [0; DropReason::ALL.len()],
+            passes: Passes::default(),
+            now: Nanos::ZERO,
+            config,
+        }
     }
 
     /// What it was made with.
@@ -38,50 +86,141 @@ impl Switch {
 
     /// Whether a program is loaded.
     pub fn is_loaded(&self) -> bool {
-        self.pipeline.is_some()
+        self.running.is_some()
     }
 
-    /// Replaces the program. Tables, registers, groups … start as the program says; frames in queues are dropped.
+    /// Replaces the program. Tables, registers, groups … start as the program says; frames in queues are
+    /// dropped; ports and their counters stay.
     pub fn load(&mut self, pipeline: Pipeline) {
-        self.pipeline = Some(pipeline);
+        for (at, count) in self.manager.flush(&mut self.pool, self.now).into_iter().enumerate() {
+            self.drops[DropReason::ProgramReplaced as usize] += count;
+            self.manager.port_mut(at).drops[DropReason::ProgramReplaced as usize] += count;
+        }
+        self.groups.clear();
+        self.sessions.clear();
+        self.frame.fill(0);
+        for &(slot, value) in &pipeline.code.constants {
+            self.frame[slot as usize] = value;
+        }
+        let state = State::new(&pipeline, &self.config);
+        self.running = Some(Running { pipeline, state });
     }
 
-    /// Changes the rate of a port.
+    /// Changes the rate of a port; 0 is no limit.
     pub fn set_port_rate(&mut self, port: u16, rate_bps: u64) -> Result<(), ControlError> {
-        let _ = rate_bps;
-        Err(ControlError::NotFound(format!("port {port}")))
+        let at =
+            self.manager.find(port.into()).ok_or_else(|| ControlError::NotFound(format!("port {port}")))?;
+        self.manager.set_rate(at, rate_bps);
+        Ok(())
     }
 
     /// Takes a frame (without FCS) in. From the CPU port it is a packet-out.
     pub fn handle_frame(&mut self, port: u16, frame: &[u8], now: Nanos) {
-        let _ = (port, frame, now);
+        self.now = self.now.max(now);
+        let Some(at) = self.manager.find(port.into()) else {
+            return self.drop_frame(DropReason::UnknownIngressPort, None);
+        };
+        let counters = self.manager.port_mut(at);
+        counters.rx_frames += 1;
+        counters.rx_bytes += frame.len() as u64;
+        if frame.len() > self.config.max_frame_bytes {
+            return self.drop_frame(DropReason::FrameTooLong, None);
+        }
+        if self.running.is_none() {
+            return self.drop_frame(DropReason::NoProgram, None);
+        }
+        let id = self.pool.alloc(frame, Meta { ingress_port: port, ..Meta::default() });
+        self.ingress(id, None, now);
+        self.serve_cpu(now);
     }
 
     /// The next frame to put on a wire now; call until `None`.
     pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
-        let _ = (now, out);
-        None
+        self.now = self.now.max(now);
+        loop {
+            let at = self.manager.ready(now)?;
+            let (id, left) = self.manager.dequeue(&mut self.pool, at, now)?;
+            let sent = self.egress(id, at, left, now, out);
+            self.serve_cpu(now);
+            if sent {
+                self.pool.release(id);
+                self.manager.sent(at, out.len(), now);
+                return Some(self.manager.number(at));
+            }
+        }
     }
 
     /// The next frame for the controller.
     pub fn poll_cpu(&mut self, out: &mut Vec<u8>) -> bool {
-        let _ = out;
-        false
+        let Some(id) = self.cpu_queue.pop_front() else {
+            return false;
+        };
+        out.clear();
+        out.extend_from_slice(self.pool.get(id).frame());
+        self.pool.release(id);
+        true
     }
 
-    /// When [`Switch::poll_transmit`] is to be called again.
+    /// When [`Switch::poll_transmit`] is to be called again; a time that has passed means now.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        None
+        self.manager.next_timeout()
     }
 
     /// Counters of the switch, as of `now`.
     pub fn stats(&self, now: Nanos) -> Stats {
-        let _ = now;
-        Stats::default()
+        let (buffer_bytes, buffer_max_bytes) = self.manager.buffer();
+        let state = self.running.as_ref().map(|running| &running.state);
+        Stats {
+            ports: self.manager.stats(now),
+            drops: reasons(&self.drops),
+            buffer_bytes,
+            buffer_max_bytes,
+            clones: self.passes.clones,
+            replicas: self.passes.replicas,
+            resubmits: self.passes.resubmits,
+            recirculations: self.passes.recirculations,
+            digests_lost: state.map_or(0, |state| state.digests.lost),
+            log_messages: state.map_or(0, |state| state.log.count),
+        }
     }
 
     /// Sets the counters to zero; depths start from what is queued.
     pub fn reset_stats(&mut self, now: Nanos) {
-        let _ = now;
+        self.manager.reset(now);
+        self.drops.fill(0);
+        self.passes = Passes::default();
+        if let Some(running) = &mut self.running {
+            running.state.digests.lost = 0;
+            running.state.log.count = 0;
+        }
+    }
+
+    /// Counts a frame that ends here, for the port it was meant for if that is known.
+    pub(crate) fn drop_frame(&mut self, reason: DropReason, at: Option<usize>) {
+        self.drops[reason as usize] += 1;
+        if let Some(at) = at {
+            self.manager.port_mut(at).drops[reason as usize] += 1;
+        }
+    }
+
+    /// Runs egress for all that was sent to the CPU port, so that [`Switch::poll_cpu`] needs no time.
+    fn serve_cpu(&mut self, now: Nanos) {
+        let Some(at) = self.manager.cpu() else {
+            return;
+        };
+        while let Some((id, left)) = self.manager.dequeue(&mut self.pool, at, now) {
+            let mut out = std::mem::take(&mut self.cpu_out);
+            if self.egress(id, at, left, now, &mut out) {
+                if self.cpu_queue.len() >= self.config.cpu_queue_frames {
+                    self.drop_frame(DropReason::CpuQueueFull, Some(at));
+                    self.pool.release(id);
+                } else {
+                    self.pool.get_mut(id).set_frame(&out);
+                    self.manager.sent(at, out.len(), now);
+                    self.cpu_queue.push_back(id);
+                }
+            }
+            self.cpu_out = out;
+        }
     }
 }

@@ -1,0 +1,446 @@
+//! What all of the translation shares: the frame's layout, labels, temporaries, constants.
+
+use super::ops::*;
+use crate::error::CompileError;
+use num_bigint::BigUint;
+use p4rack_p4::ir::{HeaderId, Program, Ty, VarId};
+use std::collections::BTreeMap;
+
+/// Widest integer.
+const MAX_BITS: u32 = 2048;
+/// Longest varbit.
+const MAX_VARBIT: u32 = 16 * 1024;
+
+/// Which half of the pipeline mentions a variable; what both do travels through the queue.
+pub(crate) const INGRESS: u8 = 1;
+/// The half after the queue.
+pub(crate) const EGRESS: u8 = 2;
+
+/// A place in the code that is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label(pub u32);
+
+/// Translation under way.
+pub(crate) struct Builder<'p> {
+    pub program: &'p Program,
+    pub code: Code,
+    /// First word of each variable.
+    slots: Vec<Slot>,
+    /// [`INGRESS`] and [`EGRESS`] bits of each variable.
+    touched: Vec<u8>,
+    /// Bits that a mention sets now.
+    pub half: u8,
+    /// Whether a parser error can be raised here.
+    pub in_parser: bool,
+    /// Ends of the inlined callees around.
+    pub scopes: Vec<Label>,
+    /// Ends and heads of the loops around.
+    pub loops: Vec<(Label, Label)>,
+    /// Halves in which each table is applied.
+    pub applied: Vec<u8>,
+    labels: Vec<u32>,
+    constants: BTreeMap<Vec<u64>, Slot>,
+    constants_from: usize,
+    temporaries_from: usize,
+    temporary: usize,
+    temporaries_to: usize,
+}
+
+/// Type of a value as the executor sees it.
+pub(crate) fn kind(ty: Ty) -> Kind {
+    match ty {
+        Ty::Bool => Kind { width: 1, signed: false, varbit: false },
+        Ty::Bit(width) => Kind { width, signed: false, varbit: false },
+        Ty::Int(width) => Kind { width, signed: true, varbit: false },
+        Ty::Varbit(width) => Kind { width, signed: false, varbit: true },
+    }
+}
+
+/// The low `limbs` words of a number.
+pub(crate) fn limbs_of(value: &BigUint, limbs: usize) -> Vec<u64> {
+    let mut words = value.to_u64_digits();
+    words.resize(limbs, 0);
+    words
+}
+
+impl<'p> Builder<'p> {
+    /// Lays the frame out: stacks, then other headers, then all else.
+    pub fn new(program: &'p Program) -> Result<Builder<'p>, CompileError> {
+        let mut builder = Builder {
+            program,
+            code: Code::default(),
+            slots: vec![0; program.vars.len()],
+            touched: vec![0; program.vars.len()],
+            half: INGRESS,
+            in_parser: false,
+            scopes: Vec::new(),
+            loops: Vec::new(),
+            applied: vec![0; program.tables.len()],
+            labels: Vec::new(),
+            constants: BTreeMap::new(),
+            constants_from: FRAME_WORDS,
+            temporaries_from: 0,
+            temporary: 0,
+            temporaries_to: 0,
+        };
+        let mut next = 1;
+        for stack in &program.stacks {
+            for &header in &stack.elements {
+                builder.place_header(header, &mut next)?;
+            }
+        }
+        for header in 0..program.headers.len() {
+            builder.place_header(HeaderId(header as u32), &mut next)?;
+        }
+        for var in 0..program.vars.len() {
+            builder.place(VarId(var as u32), &mut next)?;
+        }
+        builder.describe_headers()?;
+        builder.place_standard(&mut next)?;
+        builder.code.cleared = Builder::slot_of(next)?;
+        builder.temporaries_from = next;
+        builder.temporary = next;
+        builder.temporaries_to = next;
+        Ok(builder)
+    }
+
+    fn slot_of(word: usize) -> Result<Slot, CompileError> {
+        Slot::try_from(word).map_err(|_| CompileError::TooBig {
+            object: "program".into(),
+            needed: word as u64,
+            limit: FRAME_WORDS as u64,
+            unit: "words of variables",
+        })
+    }
+
+    fn place(&mut self, var: VarId, next: &mut usize) -> Result<(), CompileError> {
+        let index = var.0 as usize;
+        if self.slots[index] != 0 {
+            return Ok(());
+        }
+        let described = &self.program.vars[index];
+        let kind = kind(described.ty);
+        let limit = if kind.varbit { MAX_VARBIT } else { MAX_BITS };
+        if kind.width > limit {
+            return Err(CompileError::TooBig {
+                object: described.name.clone(),
+                needed: kind.width.into(),
+                limit: limit.into(),
+                unit: "bits",
+            });
+        }
+        self.slots[index] = Builder::slot_of(*next)?;
+        *next += kind.words();
+        Builder::slot_of(*next)?;
+        Ok(())
+    }
+
+    fn place_header(&mut self, header: HeaderId, next: &mut usize) -> Result<(), CompileError> {
+        let described = self.program.headers.get(header.0 as usize).ok_or_else(|| {
+            CompileError::Malformed { object: format!("header {}", header.0), what: "is not declared".into() }
+        })?;
+        if self.slots.get(described.valid.0 as usize).is_some_and(|&slot| slot != 0) {
+            return Ok(());
+        }
+        for var in std::iter::once(described.valid).chain(described.fields.iter().map(|field| field.var)) {
+            if var.0 as usize >= self.slots.len() {
+                return Err(CompileError::Malformed {
+                    object: described.name.clone(),
+                    what: format!("variable {} is not declared", var.0),
+                });
+            }
+            self.place(var, next)?;
+        }
+        Ok(())
+    }
+
+    fn describe_headers(&mut self) -> Result<(), CompileError> {
+        let program = self.program;
+        for header in &program.headers {
+            let valid = self.slots[header.valid.0 as usize];
+            let mut words = 1;
+            let mut offset = 0;
+            let mut has_varbit = false;
+            let mut fields = Vec::new();
+            for field in &header.fields {
+                let kind = kind(program.vars[field.var.0 as usize].ty);
+                let slot = self.slots[field.var.0 as usize];
+                if slot as usize != valid as usize + words {
+                    return Err(CompileError::Malformed {
+                        object: format!("{}.{}", header.name, field.name),
+                        what: "shares its variable with another header".into(),
+                    });
+                }
+                fields.push(FieldPlan { slot, kind, offset });
+                words += kind.words();
+                has_varbit |= kind.varbit;
+                offset += if kind.varbit { 0 } else { kind.width };
+            }
+            if offset % 8 != 0 {
+                return Err(CompileError::Unsupported {
+                    object: header.name.clone(),
+                    what: format!("a header of {offset} bits"),
+                    help: "pad it to whole bytes".into(),
+                });
+            }
+            let siblings = header
+                .union_siblings
+                .iter()
+                .filter_map(|sibling| program.headers.get(sibling.0 as usize))
+                .map(|sibling| self.slots[sibling.valid.0 as usize])
+                .collect();
+            let words = Builder::slot_of(words)?;
+            self.code.headers.push(HeaderPlan {
+                valid,
+                words,
+                siblings,
+                fields,
+                fixed_bits: offset,
+                has_varbit,
+            });
+        }
+        for stack in &program.stacks {
+            let elements: Vec<u16> = stack.elements.iter().map(|header| header.0 as u16).collect();
+            let next = self.slots[stack.next.0 as usize];
+            let first = elements.first().map(|&header| &self.code.headers[header as usize]);
+            let apart = elements.iter().enumerate().any(|(index, &header)| {
+                first.is_some_and(|first| {
+                    let here = &self.code.headers[header as usize];
+                    here.words != first.words
+                        || here.valid as usize != first.valid as usize + index * first.words as usize
+                })
+            });
+            if apart {
+                return Err(CompileError::Malformed {
+                    object: stack.name.clone(),
+                    what: "has elements of different types".into(),
+                });
+            }
+            self.code.stacks.push(StackPlan { elements, next });
+        }
+        Ok(())
+    }
+
+    fn place_standard(&mut self, next: &mut usize) -> Result<(), CompileError> {
+        let program = self.program;
+        let mut standard = Standard::default();
+        let all: [(&str, &mut Slot); 16] = [
+            ("ingress_port", &mut standard.ingress_port),
+            ("egress_spec", &mut standard.egress_spec),
+            ("egress_port", &mut standard.egress_port),
+            ("instance_type", &mut standard.instance_type),
+            ("packet_length", &mut standard.packet_length),
+            ("enq_timestamp", &mut standard.enq_timestamp),
+            ("enq_qdepth", &mut standard.enq_qdepth),
+            ("deq_timedelta", &mut standard.deq_timedelta),
+            ("deq_qdepth", &mut standard.deq_qdepth),
+            ("ingress_global_timestamp", &mut standard.ingress_global_timestamp),
+            ("egress_global_timestamp", &mut standard.egress_global_timestamp),
+            ("mcast_grp", &mut standard.mcast_grp),
+            ("egress_rid", &mut standard.egress_rid),
+            ("checksum_error", &mut standard.checksum_error),
+            ("parser_error", &mut standard.parser_error),
+            ("priority", &mut standard.priority),
+        ];
+        for (name, slot) in all {
+            match program.standard_metadata.iter().find(|(field, _)| field == name) {
+                Some((_, var)) => {
+                    *slot = self.slots[var.0 as usize];
+                    // The switch itself writes them before the queue.
+                    self.touched[var.0 as usize] |= INGRESS;
+                }
+                None => {
+                    *slot = Builder::slot_of(*next)?;
+                    *next += 1;
+                }
+            }
+        }
+        self.code.standard = standard;
+        Ok(())
+    }
+
+    /// First word of a variable, which is marked as mentioned.
+    pub fn var(&mut self, var: VarId) -> Result<Slot, CompileError> {
+        let index = var.0 as usize;
+        match self.slots.get(index) {
+            Some(&slot) => {
+                self.touched[index] |= self.half;
+                Ok(slot)
+            }
+            None => Err(self.malformed(format!("variable {} is not declared", var.0))),
+        }
+    }
+
+    /// Type of a variable.
+    pub fn var_ty(&self, var: VarId) -> Result<Ty, CompileError> {
+        self.program
+            .vars
+            .get(var.0 as usize)
+            .map(|var| var.ty)
+            .ok_or_else(|| self.malformed(format!("variable {} is not declared", var.0)))
+    }
+
+    /// Marks all variables of a header.
+    pub fn touch_header(&mut self, header: HeaderId) -> Result<(), CompileError> {
+        let program = self.program;
+        let described = program
+            .headers
+            .get(header.0 as usize)
+            .ok_or_else(|| self.malformed(format!("header {} is not declared", header.0)))?;
+        self.var(described.valid)?;
+        for field in &described.fields {
+            self.var(field.var)?;
+        }
+        for sibling in &described.union_siblings {
+            if let Some(sibling) = program.headers.get(sibling.0 as usize) {
+                self.var(sibling.valid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An error that names no object of the program.
+    pub fn malformed(&self, what: String) -> CompileError {
+        CompileError::Malformed { object: self.program.name.clone(), what }
+    }
+
+    /// Appends an operation.
+    pub fn emit(&mut self, op: Op) {
+        self.code.ops.push(op);
+    }
+
+    /// Position of the next operation.
+    pub fn here(&self) -> u32 {
+        self.code.ops.len() as u32
+    }
+
+    /// A place to be bound later.
+    pub fn label(&mut self) -> Label {
+        self.labels.push(u32::MAX);
+        Label(self.labels.len() as u32 - 1)
+    }
+
+    /// The label means here.
+    pub fn bind(&mut self, label: Label) {
+        self.labels[label.0 as usize] = self.here();
+    }
+
+    /// Goes to a label.
+    pub fn jump(&mut self, label: Label) {
+        self.emit(Op::Jump { to: label.0 });
+    }
+
+    /// Frees all temporaries: between statements none is alive.
+    pub fn release(&mut self) {
+        self.temporary = self.temporaries_from;
+    }
+
+    /// Words for a value on its way.
+    pub fn temp(&mut self, words: usize) -> Result<Slot, CompileError> {
+        let slot = Builder::slot_of(self.temporary)?;
+        self.temporary += words.max(1);
+        self.temporaries_to = self.temporaries_to.max(self.temporary);
+        Builder::slot_of(self.temporary)?;
+        Ok(slot)
+    }
+
+    /// A constant of so many words.
+    pub fn constant(&mut self, words: Vec<u64>) -> Result<Slot, CompileError> {
+        if let Some(&slot) = self.constants.get(&words) {
+            return Ok(slot);
+        }
+        self.constants_from = self.constants_from.saturating_sub(words.len());
+        let slot = Builder::slot_of(self.constants_from)?;
+        for (index, &word) in words.iter().enumerate() {
+            self.code.constants.push((slot + index as Slot, word));
+        }
+        self.constants.insert(words, slot);
+        Ok(slot)
+    }
+
+    /// A one-word constant.
+    pub fn number(&mut self, value: u64) -> Result<Slot, CompileError> {
+        self.constant(vec![value])
+    }
+
+    /// Copies words.
+    pub fn copy(&mut self, dst: Slot, a: Slot, words: usize) {
+        if dst == a {
+        } else if words == 1 {
+            self.emit(Op::Mov { dst, a });
+        } else {
+            self.emit(Op::MovN { dst, a, n: words as u16 });
+        }
+    }
+
+    /// Puts positions where labels were and works out what travels through the queue.
+    pub fn finish(mut self) -> Result<Code, CompileError> {
+        if self.temporaries_to >= self.constants_from {
+            return Err(CompileError::TooBig {
+                object: self.program.name.clone(),
+                needed: (self.temporaries_to + FRAME_WORDS - self.constants_from) as u64,
+                limit: FRAME_WORDS as u64,
+                unit: "words of variables, temporaries and constants",
+            });
+        }
+        for op in &mut self.code.ops {
+            match op {
+                Op::Jump { to }
+                | Op::JumpIf { to, .. }
+                | Op::JumpIfNot { to, .. }
+                | Op::JumpEq { to, .. }
+                | Op::JumpNe { to, .. }
+                | Op::JumpLt { to, .. }
+                | Op::JumpLe { to, .. }
+                | Op::JumpUnlessMember { to, .. } => *to = self.labels[*to as usize],
+                _ => {}
+            }
+        }
+        // Field lists are read after egress too, and a clone of egress has all headers.
+        self.half = INGRESS | EGRESS;
+        let program = self.program;
+        if self.code.ops.iter().any(|op| matches!(op, Op::Clone { egress: true, .. })) {
+            for header in 0..program.headers.len() {
+                self.touch_header(HeaderId(header as u32))?;
+            }
+            for stack in &program.stacks {
+                self.var(stack.next)?;
+            }
+        }
+        for (_, vars) in &program.field_lists {
+            let mut spans = Vec::new();
+            for &var in vars {
+                let slot = self.var(var)?;
+                spans.push((slot, kind(self.var_ty(var)?).words() as u16));
+            }
+            self.code.lists.push(spans);
+        }
+        self.keep();
+        Ok(self.code)
+    }
+
+    fn keep(&mut self) {
+        let mut kept = vec![false; self.code.cleared as usize];
+        for (index, &touched) in self.touched.iter().enumerate() {
+            if touched == INGRESS | EGRESS {
+                let slot = self.slots[index] as usize;
+                kept[slot..slot + kind(self.program.vars[index].ty).words()].fill(true);
+            }
+        }
+        let mut is_header = vec![false; self.code.cleared as usize];
+        for header in &self.code.headers {
+            is_header[header.valid as usize..][..header.words as usize].fill(true);
+        }
+        for stack in &self.code.stacks {
+            is_header[stack.next as usize] = true;
+        }
+        for (slot, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
+            match self.code.kept.last_mut() {
+                Some((first, count)) if *first as usize + *count as usize == slot => *count += 1,
+                _ => self.code.kept.push((slot as Slot, 1)),
+            }
+            self.code.kept_is_header.push(is_header[slot]);
+        }
+        self.code.kept_words = self.code.kept_is_header.len();
+    }
+}

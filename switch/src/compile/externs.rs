@@ -1,0 +1,187 @@
+//! Calls of v1model's externs.
+
+use super::builder::{Builder, kind};
+use super::ops::*;
+use crate::error::CompileError;
+use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, LValue, Ty};
+
+type Result<T> = std::result::Result<T, CompileError>;
+
+impl Builder<'_> {
+    pub(super) fn extern_call(&mut self, call: &ExternCall) -> Result<()> {
+        match call {
+            ExternCall::CounterCount { instance, index } => {
+                self.object(*instance, "a counter", |kind| matches!(kind, InstanceKind::Counter { .. }))?;
+                let index = self.narrow(index, "a counter's index")?;
+                self.emit(Op::Count { instance: instance.0 as u16, index });
+            }
+            // A direct counter counts whenever its table is applied; the call is not needed.
+            ExternCall::DirectCount { .. } => {}
+            ExternCall::DirectMeterRead { dst, .. } => {
+                self.into_lvalue(dst, |builder, dst| builder.emit(Op::DirectColor { dst }))?;
+            }
+            ExternCall::MeterExecute { instance, index, dst } => {
+                self.object(*instance, "a meter", |kind| matches!(kind, InstanceKind::Meter { .. }))?;
+                let index = self.narrow(index, "a meter's index")?;
+                let instance = instance.0 as u16;
+                self.into_lvalue(dst, |builder, dst| builder.emit(Op::Meter { instance, index, dst }))?;
+            }
+            ExternCall::RegisterRead { instance, index, dst } => {
+                self.register(*instance, self.lvalue_kind(dst)?)?;
+                let index = self.narrow(index, "a register's index")?;
+                let instance = instance.0 as u16;
+                self.into_lvalue(dst, |builder, dst| {
+                    builder.emit(Op::RegisterRead { instance, index, dst })
+                })?;
+            }
+            ExternCall::RegisterWrite { instance, index, value } => {
+                self.register(*instance, self.kind_of(value)?)?;
+                let index = self.narrow(index, "a register's index")?;
+                let a = self.expr(value, None)?;
+                self.emit(Op::RegisterWrite { instance: instance.0 as u16, index, a });
+            }
+            ExternCall::Hash { algorithm, dst, dst_ty, base, data, max, .. } => {
+                let base = self.narrow(base, "a hash's base")?;
+                let max = self.narrow(max, "a hash's max")?;
+                let data = self.data(data)?;
+                let (algorithm, kind) = (*algorithm, kind(*dst_ty));
+                self.into_lvalue(dst, |builder, dst| {
+                    builder.code.hashes.push(HashPlan { algorithm, data, dst, kind, base, max });
+                    builder.emit(Op::Hash { plan: builder.code.hashes.len() as u32 - 1 });
+                })?;
+            }
+            ExternCall::Random { dst, dst_ty, lo, hi } => {
+                if dst_ty.width() > 64 {
+                    return Err(self.unsupported("random of more than 64 bits", "use bit<64> or less"));
+                }
+                let lo = self.narrow(lo, "a bound of random")?;
+                let hi = self.narrow(hi, "a bound of random")?;
+                self.into_lvalue(dst, |builder, dst| builder.emit(Op::Random { dst, lo, hi }))?;
+            }
+            ExternCall::Digest { digest, data, .. } => {
+                let data = self.data(data)?;
+                self.code.digests.push(DigestPlan { digest: *digest, data });
+                self.emit(Op::Digest { plan: self.code.digests.len() as u32 - 1 });
+            }
+            ExternCall::MarkToDrop => self.emit(Op::MarkToDrop),
+            ExternCall::Clone { egress, session, field_list } => {
+                let session = self.narrow(session, "a clone session")?;
+                let list = self.list(*field_list);
+                self.emit(Op::Clone { egress: *egress, session, list });
+            }
+            ExternCall::Resubmit { field_list } => {
+                let list = self.list(Some(*field_list));
+                self.emit(Op::Resubmit { list });
+            }
+            ExternCall::Recirculate { field_list } => {
+                let list = self.list(Some(*field_list));
+                self.emit(Op::Recirculate { list });
+            }
+            ExternCall::Truncate { bytes } => {
+                let bytes = self.narrow(bytes, "a length")?;
+                self.emit(Op::Truncate { bytes });
+            }
+            ExternCall::VerifyChecksum { cond, data, checksum, checksum_ty, algorithm, payload } => {
+                let skip = self.label();
+                self.branch(cond, false, skip)?;
+                let data = self.data(data)?;
+                let value = self.expr(checksum, None)?;
+                let kind = kind(*checksum_ty);
+                self.checksum(
+                    ChecksumPlan { algorithm: *algorithm, data, payload: *payload, value, kind },
+                    false,
+                )?;
+                self.bind(skip);
+            }
+            ExternCall::UpdateChecksum { cond, data, dst, dst_ty, algorithm, payload } => {
+                let skip = self.label();
+                self.branch(cond, false, skip)?;
+                let data = self.data(data)?;
+                let (algorithm, payload, kind) = (*algorithm, *payload, kind(*dst_ty));
+                let (value, direct) = self.lvalue_slot(dst)?;
+                self.checksum(ChecksumPlan { algorithm, data, payload, value, kind }, true)?;
+                if !direct {
+                    self.store(dst, value)?;
+                }
+                self.bind(skip);
+            }
+            ExternCall::LogMsg { format, args } => {
+                let args = self.data(args)?;
+                self.code.logs.push(LogPlan { format: format.clone(), args });
+                self.emit(Op::Log { plan: self.code.logs.len() as u32 - 1 });
+            }
+            ExternCall::Assert { cond, .. } => {
+                let fine = self.label();
+                self.branch(cond, true, fine)?;
+                self.emit(Op::AssertFailed);
+                self.bind(fine);
+            }
+        }
+        Ok(())
+    }
+
+    fn unsupported(&self, what: &str, help: &str) -> CompileError {
+        CompileError::Unsupported { object: self.program.name.clone(), what: what.into(), help: help.into() }
+    }
+
+    /// A slot that stands for the l-value, and whether it is the l-value itself.
+    fn lvalue_slot(&mut self, target: &LValue) -> Result<(Slot, bool)> {
+        match self.direct(target)? {
+            Some(slot) => Ok((slot, true)),
+            None => {
+                let words = self.lvalue_kind(target)?.words();
+                Ok((self.temp(words)?, false))
+            }
+        }
+    }
+
+    fn into_lvalue(&mut self, target: &LValue, write: impl FnOnce(&mut Self, Slot)) -> Result<()> {
+        let (slot, direct) = self.lvalue_slot(target)?;
+        write(self, slot);
+        if direct { Ok(()) } else { self.store(target, slot) }
+    }
+
+    fn data(&mut self, data: &[(Expr, Ty)]) -> Result<DataList> {
+        let mut list = Vec::new();
+        for (expr, ty) in data {
+            list.push((self.expr(expr, None)?, kind(*ty)));
+        }
+        Ok(list)
+    }
+
+    fn list(&self, index: Option<u32>) -> u16 {
+        let lists = &self.program.field_lists;
+        index
+            .and_then(|index| lists.iter().position(|(number, _)| *number == index))
+            .map_or(NO_LIST, |position| position as u16)
+    }
+
+    /// Makes sure that an object is what the call takes it for.
+    fn object(&self, instance: InstanceId, what: &str, is: impl Fn(&InstanceKind) -> bool) -> Result<()> {
+        match self.program.instances.get(instance.0 as usize) {
+            Some(found) if is(&found.kind) => Ok(()),
+            _ => Err(self.malformed(format!("extern object {} is not {what}", instance.0))),
+        }
+    }
+
+    fn register(&self, instance: InstanceId, value: Kind) -> Result<()> {
+        self.object(
+            instance,
+            "a register of this type",
+            |found| matches!(found, InstanceKind::Register { ty, .. } if kind(*ty).words() == value.words()),
+        )
+    }
+
+    fn checksum(&mut self, plan: ChecksumPlan, update: bool) -> Result<()> {
+        if plan.kind.width > 64 {
+            return Err(self.unsupported("a checksum of more than 64 bits", "use bit<64> or less"));
+        }
+        if plan.algorithm == HashAlgorithm::Random {
+            return Err(self.unsupported("a random checksum", "use csum16 or a CRC"));
+        }
+        self.code.checksums.push(plan);
+        let plan = self.code.checksums.len() as u32 - 1;
+        self.emit(if update { Op::UpdateChecksum { plan } } else { Op::VerifyChecksum { plan } });
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! From the typed program to the executable form: done once, at load.
+
+mod builder;
+mod expr;
+mod externs;
+pub(crate) mod ops;
+mod stmt;
+mod tables;
+
+use crate::error::CompileError;
+use crate::table::{TableShape, TableState};
+use builder::{Builder, EGRESS, INGRESS};
+use ops::{ActionPlan, Code, ErrorNumbers};
+use p4rack_p4::ir::{InstanceKind, Program};
+
+pub(crate) use builder::{kind, limbs_of};
+
+/// Most cells of one counter, meter or register.
+const MAX_CELLS: u64 = 1 << 24;
+
+/// A program ready to run.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    pub(crate) code: Code,
+    pub(crate) tables: Vec<TableShape>,
+    pub(crate) instances: Vec<InstanceShape>,
+    pub(crate) value_sets: Vec<ValueSetShape>,
+    /// Kinds of the fields of each digest.
+    pub(crate) digests: Vec<Vec<ops::Kind>>,
+    /// Tables as the program fills them.
+    pub(crate) initial: Vec<TableState>,
+}
+
+/// An extern object.
+#[derive(Clone, Debug)]
+pub(crate) struct InstanceShape {
+    pub name: String,
+    pub kind: InstanceKind,
+}
+
+/// A parser value set.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueSetShape {
+    pub name: String,
+    pub size: u64,
+    pub fields: Vec<ops::Kind>,
+}
+
+impl Pipeline {
+    /// Translates a program; refuses what this switch can't do, naming it. Touches nothing that runs.
+    pub fn compile(program: &Program) -> Result<Pipeline, CompileError> {
+        let mut builder = Builder::new(program)?;
+        builder.code.errors = error_numbers(program);
+        let instances = instances(program)?;
+
+        builder.half = INGRESS;
+        builder.code.entry.parser = builder.parser(&program.parser)?;
+        builder.code.entry.verify = builder.block(&program.verify)?;
+        builder.code.entry.ingress = builder.block(&program.ingress)?;
+        builder.half = EGRESS;
+        builder.code.entry.egress = builder.block(&program.egress)?;
+        builder.code.entry.compute = builder.block(&program.compute)?;
+        builder.code.entry.deparser = builder.block(&program.deparser)?;
+
+        let mut plans = vec![ActionPlan::default(); program.actions.len()];
+        for (index, action) in program.actions.iter().enumerate() {
+            let users = program.tables.iter().zip(&builder.applied);
+            let listed = |table: &p4rack_p4::ir::Table| {
+                table.actions.iter().any(|listed| listed.action.0 as usize == index)
+            };
+            builder.half =
+                users.filter(|(table, _)| listed(table)).map(|(_, half)| half).fold(0, |a, b| a | b);
+            if !program.tables.iter().any(listed) {
+                continue;
+            }
+            let mut args = Vec::new();
+            for param in &action.params {
+                let slot = builder.var(param.var)?;
+                args.extend((0..kind(param.ty).words() as ops::Slot).map(|word| slot + word));
+            }
+            plans[index] = ActionPlan { pc: builder.action(&action.body)?, args };
+        }
+
+        let mut tables = Vec::new();
+        let mut initial = Vec::new();
+        for table in &program.tables {
+            let (shape, state, actions) = tables::table(program, table, &plans)?;
+            builder.code.actions.push(actions);
+            tables.push(shape);
+            initial.push(state);
+        }
+        let value_sets = program
+            .value_sets
+            .iter()
+            .map(|set| ValueSetShape {
+                name: set.named.name.clone(),
+                size: set.size,
+                fields: set.fields.iter().map(|(_, ty, _)| kind(*ty)).collect(),
+            })
+            .collect();
+        let digests = program
+            .digests
+            .iter()
+            .map(|digest| digest.fields.iter().map(|(_, ty)| kind(*ty)).collect())
+            .collect();
+        Ok(Pipeline { code: builder.finish()?, tables, instances, value_sets, digests, initial })
+    }
+}
+
+fn error_numbers(program: &Program) -> ErrorNumbers {
+    let number = |name: &str| program.errors.iter().position(|error| error == name).unwrap_or(0) as u64;
+    ErrorNumbers {
+        packet_too_short: number("PacketTooShort"),
+        no_match: number("NoMatch"),
+        stack_out_of_bounds: number("StackOutOfBounds"),
+        header_too_short: number("HeaderTooShort"),
+        parser_invalid_argument: number("ParserInvalidArgument"),
+    }
+}
+
+fn instances(program: &Program) -> Result<Vec<InstanceShape>, CompileError> {
+    let mut shapes = Vec::new();
+    for instance in &program.instances {
+        let (size, words) = match &instance.kind {
+            InstanceKind::Counter { size, .. } | InstanceKind::Meter { size, .. } => (*size, 1),
+            InstanceKind::Register { size, ty, .. } => (*size, kind(*ty).words() as u64),
+            _ => (0, 1),
+        };
+        if size.saturating_mul(words) > MAX_CELLS {
+            return Err(CompileError::TooBig {
+                object: instance.named.name.clone(),
+                needed: size.saturating_mul(words),
+                limit: MAX_CELLS,
+                unit: "cells of 64 bits",
+            });
+        }
+        shapes.push(InstanceShape { name: instance.named.name.clone(), kind: instance.kind.clone() });
+    }
+    if shapes.len() > usize::from(u16::MAX) {
+        return Err(CompileError::TooBig {
+            object: program.name.clone(),
+            needed: shapes.len() as u64,
+            limit: u16::MAX.into(),
+            unit: "extern objects",
+        });
+    }
+    Ok(shapes)
+}

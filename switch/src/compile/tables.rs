@@ -1,0 +1,149 @@
+//! Shapes of tables and their first entries.
+
+use super::builder::kind;
+use super::ops::ActionPlan;
+use crate::control::TableEntry;
+use crate::error::{CompileError, ControlError};
+use crate::table::{ActionShape, KeyShape, Style, TableShape, TableState};
+use num_bigint::BigUint;
+use p4rack_p4::ir::{InstanceId, InstanceKind, MatchKind, Matcher, Program, Table, Ty, Unit};
+
+/// Shape, first state and, by position in the list, the code of the actions.
+pub(crate) fn table(
+    program: &Program,
+    table: &Table,
+    plans: &[ActionPlan],
+) -> Result<(TableShape, TableState, Vec<ActionPlan>), CompileError> {
+    let name = table.named.name.clone();
+    let unsupported = |what: String, help: &str| CompileError::Unsupported {
+        object: format!("table {name}"),
+        what,
+        help: help.into(),
+    };
+    if let Some(implementation) = table.implementation {
+        let which = program.instances.get(implementation.0 as usize).map_or("", |found| &found.named.name);
+        return Err(unsupported(
+            format!("implementation = {which} (action profile or selector)"),
+            "leave the property out: each entry then has its own action",
+        ));
+    }
+    let mut keys = Vec::new();
+    let mut offset = 0;
+    let mut style = Style::Exact;
+    for key in &table.keys {
+        let described = kind(key.ty);
+        if described.varbit {
+            return Err(unsupported(format!("key {} of type varbit", key.named.name), "match a fixed field"));
+        }
+        match key.kind {
+            MatchKind::Exact => {}
+            MatchKind::Lpm if style == Style::Exact => style = Style::Lpm,
+            MatchKind::Lpm | MatchKind::Ternary | MatchKind::Optional => style = Style::Ternary,
+            MatchKind::Range if matches!(key.ty, Ty::Int(_)) => {
+                return Err(unsupported(format!("range of the signed key {}", key.named.name), "use bit<W>"));
+            }
+            MatchKind::Range => style = Style::Ternary,
+            MatchKind::Selector => {
+                return Err(unsupported(
+                    format!("selector key {}", key.named.name),
+                    "hash in the program and use an exact key",
+                ));
+            }
+        }
+        let name = key.named.name.clone();
+        keys.push(KeyShape {
+            name,
+            kind: key.kind,
+            width: described.width,
+            offset,
+            limbs: described.limbs(),
+        });
+        offset += described.limbs();
+    }
+    let mut actions = Vec::new();
+    let mut code = Vec::new();
+    for listed in &table.actions {
+        let action =
+            program.actions.get(listed.action.0 as usize).ok_or_else(|| CompileError::Malformed {
+                object: format!("table {name}"),
+                what: format!("action {} is not declared", listed.action.0),
+            })?;
+        let params = action.params.iter().map(|param| (param.named.name.clone(), param.ty.width())).collect();
+        if let Some(param) = action.params.iter().find(|param| matches!(param.ty, Ty::Varbit(_))) {
+            return Err(unsupported(
+                format!("parameter {} of action {} of type varbit", param.named.name, action.named.name),
+                "use bit<W>",
+            ));
+        }
+        actions.push(ActionShape {
+            name: action.named.name.clone(),
+            params,
+            table_only: listed.table_only,
+            default_only: listed.default_only,
+        });
+        code.push(plans[listed.action.0 as usize].clone());
+    }
+    let shape = TableShape {
+        name: format!("table {name}"),
+        keys,
+        words: offset,
+        style,
+        actions,
+        size: table.size,
+        entries_const: table.entries_const,
+        default: table.default_action.clone(),
+        default_is_const: table.default_is_const,
+        counter: table.counter,
+        meter: table.meter,
+        meter_bytes: table.meter.is_some_and(|meter| counts_bytes(program, meter)),
+        idle_timeout: table.idle_timeout,
+    };
+    let malformed = |error: ControlError| CompileError::Malformed {
+        object: shape.name.clone(),
+        what: format!("an entry of the program is refused: {error}"),
+    };
+    let mut state = TableState::new(&shape).map_err(malformed)?;
+    for entry in &table.entries {
+        let mut loaded = TableEntry::new(normal(&shape, &entry.keys), entry.call.clone());
+        loaded.is_const = entry.is_const || table.entries_const;
+        if shape.style == Style::Ternary {
+            loaded.priority = entry.priority;
+        }
+        match state.insert(&shape, loaded, true) {
+            // Of equal entries the first one written wins.
+            Ok(()) | Err(ControlError::AlreadyExists(_)) => {}
+            Err(error) => return Err(malformed(error)),
+        }
+    }
+    Ok((shape, state, code))
+}
+
+/// Matchers as written in a program, in the form that the table stores.
+fn normal(shape: &TableShape, keys: &[Matcher]) -> Vec<Matcher> {
+    let one = BigUint::from(1u8);
+    let mut normal = Vec::new();
+    for (key, matcher) in shape.keys.iter().zip(keys) {
+        let full = (&one << key.width) - &one;
+        normal.push(match (key.kind, matcher) {
+            (MatchKind::Exact | MatchKind::Optional, Matcher::Mask { value, mask }) if *mask == full => {
+                Matcher::Exact(value.clone())
+            }
+            (MatchKind::Lpm | MatchKind::Ternary, Matcher::Exact(value)) => {
+                Matcher::Mask { value: value.clone(), mask: full }
+            }
+            (_, Matcher::Mask { mask, .. }) if *mask == BigUint::ZERO => Matcher::Any,
+            (_, Matcher::Mask { value, mask }) => Matcher::Mask { value: value & mask, mask: mask.clone() },
+            (MatchKind::Range, Matcher::Exact(value)) => {
+                Matcher::Range { lo: value.clone(), hi: value.clone() }
+            }
+            (_, other) => other.clone(),
+        });
+    }
+    normal.extend(keys.iter().skip(shape.keys.len()).cloned());
+    normal
+}
+
+fn counts_bytes(program: &Program, meter: InstanceId) -> bool {
+    let found = program.instances.get(meter.0 as usize).map(|found| &found.kind);
+    matches!(found, Some(InstanceKind::DirectMeter { unit, .. }) if *unit != Unit::Packets)
+}

@@ -1,0 +1,164 @@
+//! How full a port's queues are over time: a time-weighted histogram and the maximum of each interval.
+
+use crate::stats::{DepthSample, DepthTime};
+use p4rack_wire::Nanos;
+use std::collections::VecDeque;
+
+/// Most bins of a histogram, beside the one for empty.
+const BINS: u64 = 4096;
+/// Finest bin, in bytes.
+const FINEST: u64 = 64;
+
+/// A port's depth.
+#[derive(Clone, Debug)]
+pub(crate) struct Depth {
+    pub bytes: u64,
+    pub max_bytes: u64,
+    bin_bytes: u64,
+    bins: Vec<u64>,
+    since: Nanos,
+    interval: u64,
+    /// Where the open interval starts, and the maximum in it.
+    start: u64,
+    peak: u64,
+    samples: VecDeque<DepthSample>,
+    limit: usize,
+}
+
+impl Depth {
+    /// An empty port. `samples` are kept, one an `interval`.
+    pub fn new(buffer_bytes: u64, interval: Nanos, samples: usize) -> Depth {
+        let bin_bytes = buffer_bytes.div_ceil(BINS).max(FINEST);
+        Depth {
+            bytes: 0,
+            max_bytes: 0,
+            bin_bytes,
+            bins: vec![0; (buffer_bytes.div_ceil(bin_bytes) + 2) as usize],
+            since: Nanos::ZERO,
+            interval: interval.0.max(1),
+            start: 0,
+            peak: 0,
+            samples: VecDeque::with_capacity(samples),
+            limit: samples,
+        }
+    }
+
+    /// The depth changes now.
+    pub fn set(&mut self, bytes: u64, now: Nanos) {
+        self.advance(now);
+        self.bytes = bytes;
+        self.max_bytes = self.max_bytes.max(bytes);
+        self.peak = self.peak.max(bytes);
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        let bin = self.bin();
+        self.bins[bin] += now.saturating_sub(self.since).0;
+        self.since = self.since.max(now);
+        if now.0 - self.start.min(now.0) >= self.interval {
+            self.close(now);
+        }
+    }
+
+    fn bin(&self) -> usize {
+        (self.bytes.div_ceil(self.bin_bytes) as usize).min(self.bins.len() - 1)
+    }
+
+    /// Closes the open interval and those passed since, of which the last one stands for all.
+    fn close(&mut self, now: Nanos) {
+        let start = now.0 - now.0 % self.interval;
+        self.sample(self.start, self.peak);
+        if start - self.start > self.interval {
+            self.sample(start - self.interval, self.bytes);
+        }
+        self.start = start;
+        self.peak = self.bytes;
+    }
+
+    fn sample(&mut self, time: u64, depth_bytes: u64) {
+        let mut newest = self.samples.iter().rev();
+        let flat = depth_bytes == 0
+            && newest.next().is_none_or(|sample| sample.depth_bytes == 0)
+            && newest.next().is_none_or(|sample| sample.depth_bytes == 0);
+        if flat {
+            // Only the ends of an empty stretch are kept.
+            if self.samples.len() >= 2 {
+                self.samples.pop_back();
+            }
+        }
+        if self.samples.len() >= self.limit {
+            self.samples.pop_front();
+        }
+        if self.limit > 0 {
+            self.samples.push_back(DepthSample { time: Nanos(time), depth_bytes });
+        }
+    }
+
+    /// Forgets the past.
+    pub fn reset(&mut self, now: Nanos) {
+        self.advance(now);
+        self.bins.fill(0);
+        self.samples.clear();
+        self.max_bytes = self.bytes;
+        self.peak = self.bytes;
+    }
+
+    /// Bins that were reached, up to now.
+    pub fn histogram(&self, now: Nanos) -> Vec<DepthTime> {
+        let current = self.bin();
+        let open = now.saturating_sub(self.since).0;
+        let time = |(bin, &nanos): (usize, &u64)| DepthTime {
+            depth_bytes: bin as u64 * self.bin_bytes,
+            nanos: nanos + if bin == current { open } else { 0 },
+        };
+        self.bins.iter().enumerate().map(time).filter(|bin| bin.nanos > 0).collect()
+    }
+
+    /// Samples, the open interval last.
+    pub fn samples(&self) -> Vec<DepthSample> {
+        let open = DepthSample { time: Nanos(self.start), depth_bytes: self.peak };
+        self.samples.iter().copied().chain(std::iter::once(open)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_weighed_by_depth() {
+        let mut depth = Depth::new(64 * 1024, Nanos(100), 10);
+        depth.set(64, Nanos(50));
+        depth.set(65, Nanos(80));
+        depth.set(0, Nanos(200));
+        let bins: Vec<(u64, u64)> =
+            depth.histogram(Nanos(1000)).iter().map(|bin| (bin.depth_bytes, bin.nanos)).collect();
+        assert_eq!(bins, [(0, 850), (64, 30), (128, 120)]);
+        assert_eq!(depth.max_bytes, 65);
+    }
+
+    #[test]
+    fn samples_are_maxima_and_gaps_are_short() {
+        let mut depth = Depth::new(64 * 1024, Nanos(100), 100);
+        depth.set(10, Nanos(10));
+        depth.set(5, Nanos(20));
+        depth.set(7, Nanos(1050));
+        depth.set(0, Nanos(1060));
+        depth.set(9, Nanos(100_000));
+        let samples: Vec<(u64, u64)> =
+            depth.samples().iter().map(|sample| (sample.time.0, sample.depth_bytes)).collect();
+        assert_eq!(samples, [(0, 10), (900, 5), (1000, 7), (99_900, 0), (100_000, 9)]);
+    }
+
+    #[test]
+    fn the_ring_is_bounded() {
+        let mut depth = Depth::new(64 * 1024, Nanos(100), 8);
+        for step in 0..1000 {
+            depth.set(1 + step % 3, Nanos(step * 100));
+        }
+        assert_eq!(depth.samples().len(), 9);
+        let mut none = Depth::new(64 * 1024, Nanos(100), 0);
+        none.set(1, Nanos(1000));
+        assert_eq!(none.samples().len(), 1);
+    }
+}

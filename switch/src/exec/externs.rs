@@ -1,0 +1,132 @@
+//! Extern objects and functions.
+
+use super::bits::{BitWriter, ones};
+use super::{Cx, hash};
+use crate::compile::ops::*;
+use crate::state::{InstanceState, State, number};
+use std::fmt::Write as _;
+
+/// Reads a register's cell; 0 beyond the end.
+#[inline]
+pub(super) fn register_read(state: &State, frame: &mut Frame, instance: u16, index: Slot, dst: Slot) {
+    let InstanceState::Register { words, cells } = &state.instances[instance as usize] else {
+        return;
+    };
+    let at = usize::try_from(frame[index as usize]).ok().and_then(|index| index.checked_mul(*words));
+    let cell = at.and_then(|at| cells.get(at..at.checked_add(*words)?));
+    match (cell, words) {
+        (Some([word]), _) => frame[dst as usize] = *word,
+        (Some(cell), words) => frame[dst as usize..][..*words].copy_from_slice(cell),
+        (None, words) => frame[dst as usize..][..*words].fill(0),
+    }
+}
+
+/// Sets a register's cell; nothing beyond the end.
+#[inline]
+pub(super) fn register_write(state: &mut State, frame: &Frame, instance: u16, index: Slot, a: Slot) {
+    let InstanceState::Register { words, cells } = &mut state.instances[instance as usize] else {
+        return;
+    };
+    let at = usize::try_from(frame[index as usize]).ok().and_then(|index| index.checked_mul(*words));
+    if let Some(cell) = at.and_then(|at| cells.get_mut(at..at.checked_add(*words)?)) {
+        cell.copy_from_slice(&frame[a as usize..][..*words]);
+    }
+}
+
+/// Counts a packet; nothing beyond the end.
+#[inline]
+pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
+    if let InstanceState::Counter(cells) = &mut state.instances[instance as usize]
+        && let Some(cell) = usize::try_from(index).ok().and_then(|index| cells.get_mut(index))
+    {
+        cell.packets += 1;
+        cell.bytes += bytes;
+    }
+}
+
+/// All that is not worth a place in the loop.
+#[inline(never)]
+pub(super) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) {
+    match op {
+        Op::Meter { instance, index, dst } => {
+            let index = usize::try_from(frame[index as usize]).unwrap_or(usize::MAX);
+            frame[dst as usize] = match &mut state.instances[instance as usize] {
+                InstanceState::Meter { bytes, cells } => {
+                    let amount = if *bytes { cx.len as u64 } else { 1 };
+                    cells.get_mut(index).map_or(0, |meter| meter.execute(amount, cx.now.0))
+                }
+                _ => 0,
+            };
+        }
+        Op::Hash { plan } => {
+            let plan = &code.hashes[plan as usize];
+            gather(&mut state.scratch, frame, &plan.data, &[]);
+            let rng = &mut state.rng;
+            let value = hash::hash(plan.algorithm, &state.scratch, || rng.next());
+            let (base, max) = (frame[plan.base as usize], frame[plan.max as usize]);
+            let result = if max == 0 { base } else { base.wrapping_add(value % max) };
+            store(frame, plan.dst, plan.kind, result);
+        }
+        Op::Random { dst, lo, hi } => {
+            frame[dst as usize] = state.rng.between(frame[lo as usize], frame[hi as usize]);
+        }
+        Op::Digest { plan } => state.digests.push(&code.digests[plan as usize], frame, cx.now),
+        Op::VerifyChecksum { plan } => {
+            let plan = &code.checksums[plan as usize];
+            if checksum(state, frame, cx, plan) != frame[plan.value as usize] {
+                frame[code.standard.checksum_error as usize] = 1;
+            }
+        }
+        Op::UpdateChecksum { plan } => {
+            let plan = &code.checksums[plan as usize];
+            frame[plan.value as usize] = checksum(state, frame, cx, plan);
+        }
+        Op::Log { plan } => log(state, frame, &code.logs[plan as usize]),
+        _ => {}
+    }
+}
+
+/// Writes a data list as one run of bits.
+fn gather(scratch: &mut Vec<u8>, frame: &Frame, data: &DataList, payload: &[u8]) {
+    scratch.clear();
+    let mut writer = BitWriter::new(scratch);
+    for (slot, kind) in data {
+        writer.put_value(frame, *slot, *kind);
+    }
+    writer.finish();
+    scratch.extend_from_slice(payload);
+}
+
+fn checksum(state: &mut State, frame: &Frame, cx: &Cx<'_>, plan: &ChecksumPlan) -> u64 {
+    let payload = if plan.payload { cx.bytes.get(cx.cursor..cx.len).unwrap_or(&[]) } else { &[] };
+    gather(&mut state.scratch, frame, &plan.data, payload);
+    hash::hash(plan.algorithm, &state.scratch, || 0) & ones(plan.kind.width)
+}
+
+fn store(frame: &mut Frame, dst: Slot, kind: Kind, value: u64) {
+    frame[dst as usize..][..kind.limbs()].fill(0);
+    frame[dst as usize] = value & ones(kind.width.min(64));
+}
+
+/// `{}` stands for the next argument.
+fn log(state: &mut State, frame: &Frame, plan: &LogPlan) {
+    state.log.count += 1;
+    if state.log.limit == 0 {
+        return;
+    }
+    let mut text = String::new();
+    let mut args = plan.args.iter();
+    let mut parts = plan.format.split("{}");
+    text.push_str(parts.next().unwrap_or(""));
+    for part in parts {
+        if let Some((slot, kind)) = args.next() {
+            let from = *slot as usize + usize::from(kind.varbit);
+            let _ = write!(text, "{}", number(&frame[from..][..kind.limbs()]));
+        }
+        text.push_str(part);
+    }
+    if state.log.messages.len() >= state.log.limit {
+        state.log.messages.pop_front();
+    }
+    state.log.messages.push_back(text);
+}

@@ -1,0 +1,189 @@
+//! Header operations that are rarer than a fixed extract and emit.
+
+use super::Cx;
+use super::bits;
+use crate::compile::ops::*;
+
+/// Parser operations; an error is the number to raise.
+#[inline(never)]
+pub(super) fn parse(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) -> Result<(), u64> {
+    match op {
+        Op::ExtractNext { stack } => {
+            let stack = &code.stacks[stack as usize];
+            let index = frame[stack.next as usize];
+            extract_at(code, frame, cx, stack, index)?;
+            frame[stack.next as usize] = index + 1;
+        }
+        Op::ExtractAt { stack, index } => {
+            extract_at(code, frame, cx, &code.stacks[stack as usize], frame[index as usize])?;
+        }
+        Op::ExtractVarbit { header, bits } => {
+            let bits = frame[bits as usize];
+            extract_varbit(code, frame, cx, header, bits)?;
+        }
+        Op::ExtractNextVarbit { stack, bits } => {
+            let stack = &code.stacks[stack as usize];
+            let index = frame[stack.next as usize];
+            let header = element(stack, index).ok_or(code.errors.stack_out_of_bounds)?;
+            let bits = frame[bits as usize];
+            extract_varbit(code, frame, cx, header, bits)?;
+            frame[stack.next as usize] = index + 1;
+        }
+        Op::Advance { bits } => {
+            let bits = frame[bits as usize];
+            if bits % 8 != 0 {
+                return Err(code.errors.parser_invalid_argument);
+            }
+            if bits / 8 > (cx.len - cx.cursor) as u64 {
+                return Err(code.errors.packet_too_short);
+            }
+            cx.cursor += (bits / 8) as usize;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn element(stack: &StackPlan, index: u64) -> Option<u16> {
+    stack.elements.get(usize::try_from(index).ok()?).copied()
+}
+
+fn extract_at(
+    code: &Code,
+    frame: &mut Frame,
+    cx: &mut Cx<'_>,
+    stack: &StackPlan,
+    index: u64,
+) -> Result<(), u64> {
+    let header = element(stack, index).ok_or(code.errors.stack_out_of_bounds)?;
+    let header = &code.headers[header as usize];
+    let bytes = header.fixed_bits as usize / 8;
+    if cx.cursor + bytes > cx.len {
+        return Err(code.errors.packet_too_short);
+    }
+    if header.has_varbit {
+        bits::extract_varbit(frame, header, cx.bytes, cx.cursor, 0);
+    } else {
+        bits::extract(frame, header, cx.bytes, cx.cursor);
+    }
+    cx.cursor += bytes;
+    Ok(())
+}
+
+fn extract_varbit(
+    code: &Code,
+    frame: &mut Frame,
+    cx: &mut Cx<'_>,
+    header: u16,
+    varbit: u64,
+) -> Result<(), u64> {
+    let header = &code.headers[header as usize];
+    let longest = header.fields.iter().find(|field| field.kind.varbit).map_or(0, |field| field.kind.width);
+    if varbit > u64::from(longest) {
+        return Err(code.errors.header_too_short);
+    }
+    if varbit % 8 != 0 {
+        return Err(code.errors.parser_invalid_argument);
+    }
+    let bytes = (header.fixed_bits as usize + varbit as usize) / 8;
+    if cx.cursor + bytes > cx.len {
+        return Err(code.errors.packet_too_short);
+    }
+    bits::extract_varbit(frame, header, cx.bytes, cx.cursor, varbit as u32);
+    cx.cursor += bytes;
+    Ok(())
+}
+
+/// All others; an index out of range reads 0 and writes nothing.
+#[inline(never)]
+pub(super) fn run(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) {
+    match op {
+        Op::EmitAt { stack, index } => {
+            if let Some(header) = element(&code.stacks[stack as usize], frame[index as usize]) {
+                bits::emit(frame, &code.headers[header as usize], cx.out);
+            }
+        }
+        Op::SetValidAt { stack, index, valid } => {
+            if let Some(header) = element(&code.stacks[stack as usize], frame[index as usize]) {
+                let header = &code.headers[header as usize];
+                frame[header.valid as usize] = valid.into();
+                for &sibling in header.siblings.iter().filter(|_| valid) {
+                    frame[sibling as usize] = 0;
+                }
+            }
+        }
+        Op::CopyHeader { dst, src } => copy(code, frame, dst, src),
+        Op::CopyHeaderAt { plan } => {
+            let plan = &code.copies[plan as usize];
+            let Some(dst) = resolve(code, frame, plan.dst) else {
+                return;
+            };
+            match resolve(code, frame, plan.src) {
+                Some(src) => copy(code, frame, dst, src),
+                None => {
+                    let header = &code.headers[dst as usize];
+                    frame[header.valid as usize..][..header.words as usize].fill(0);
+                }
+            }
+        }
+        Op::LoadAt { dst, index, plan } => {
+            let plan = &code.indexed[plan as usize];
+            let words = plan.words as usize;
+            match place(plan, frame[index as usize]) {
+                Some(from) => frame.copy_within(from..from + words, dst as usize),
+                None => frame[dst as usize..][..words].fill(0),
+            }
+        }
+        Op::StoreAt { a, index, plan } => {
+            let plan = &code.indexed[plan as usize];
+            if let Some(to) = place(plan, frame[index as usize]) {
+                frame.copy_within(a as usize..a as usize + plan.words as usize, to);
+            }
+        }
+        Op::StackShift { stack, count } => shift(code, frame, &code.stacks[stack as usize], count),
+        _ => {}
+    }
+}
+
+fn place(plan: &IndexedPlan, index: u64) -> Option<usize> {
+    (index < u64::from(plan.count)).then(|| plan.base as usize + index as usize * plan.stride as usize)
+}
+
+fn resolve(code: &Code, frame: &Frame, at: HeaderAt) -> Option<u16> {
+    match at.stack {
+        NO_STACK => Some(at.index),
+        stack => element(&code.stacks[stack as usize], frame[at.index as usize]),
+    }
+}
+
+fn copy(code: &Code, frame: &mut Frame, dst: u16, src: u16) {
+    let (dst, src) = (&code.headers[dst as usize], &code.headers[src as usize]);
+    let from = src.valid as usize;
+    frame.copy_within(from..from + src.words as usize, dst.valid as usize);
+    if frame[dst.valid as usize] != 0 {
+        for &sibling in &dst.siblings {
+            frame[sibling as usize] = 0;
+        }
+    }
+}
+
+fn shift(code: &Code, frame: &mut Frame, stack: &StackPlan, count: i32) {
+    let size = stack.elements.len();
+    let by = (count.unsigned_abs() as usize).min(size);
+    let Some(&first) = stack.elements.first() else {
+        return;
+    };
+    let header = &code.headers[first as usize];
+    let (base, stride) = (header.valid as usize, header.words as usize);
+    let next = frame[stack.next as usize];
+    let (moved, gone) = (stride * (size - by), stride * by);
+    if count > 0 {
+        frame.copy_within(base..base + moved, base + gone);
+        frame[base..][..gone].fill(0);
+        frame[stack.next as usize] = (next + by as u64).min(size as u64);
+    } else {
+        frame.copy_within(base + gone..base + gone + moved, base);
+        frame[base + moved..][..gone].fill(0);
+        frame[stack.next as usize] = next.saturating_sub(by as u64);
+    }
+}

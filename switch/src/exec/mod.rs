@@ -1,0 +1,287 @@
+//! Runs compiled code: one loop over flat operations.
+
+pub(crate) mod bits;
+mod externs;
+mod hash;
+mod headers;
+mod wide;
+
+use crate::compile::ops::*;
+use crate::state::State;
+use bits::ones;
+use p4rack_wire::Nanos;
+
+/// Passes of parser loops and `for` statements in one block.
+const FUEL: u32 = 10_000;
+
+/// How a block ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// As it should; a parser also after an error.
+    Done,
+    /// Too many passes of a loop.
+    LoopLimit,
+    /// An `assert` or `assume` did not hold.
+    AssertFailed,
+}
+
+/// What a program asked the switch to do with the packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Requests {
+    /// Session and field list.
+    pub clone: Option<(u64, u16)>,
+    /// Field list.
+    pub resubmit: Option<u16>,
+    /// Field list.
+    pub recirculate: Option<u16>,
+    /// Length.
+    pub truncate: Option<u64>,
+}
+
+/// One block's view of the packet.
+pub(crate) struct Cx<'a> {
+    /// The packet and [`bits::PADDING`] bytes.
+    pub bytes: &'a [u8],
+    /// Length of the packet.
+    pub len: usize,
+    /// First byte that is not parsed.
+    pub cursor: usize,
+    /// Where the deparser writes.
+    pub out: &'a mut Vec<u8>,
+    /// The time.
+    pub now: Nanos,
+    /// `egress_spec` of a dropped packet.
+    pub drop_port: u16,
+    /// What was asked for.
+    pub requests: Requests,
+    /// Colour that the direct meter of the last applied table gave.
+    pub color: u64,
+}
+
+/// Runs from a position to the block's end.
+pub(crate) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: u32) -> Exit {
+    let ops = &code.ops[..];
+    let mut fuel = FUEL;
+    let mut back = 0usize;
+    let mut pc = entry as usize;
+    macro_rules! f {
+        ($slot:expr) => {
+            frame[$slot as usize]
+        };
+    }
+    macro_rules! raise {
+        ($number:expr) => {{
+            f!(code.standard.parser_error) = $number;
+            return Exit::Done;
+        }};
+    }
+    loop {
+        let op = &ops[pc];
+        pc += 1;
+        match *op {
+            Op::Mov { dst, a } => f!(dst) = f!(a),
+            Op::MovN { dst, a, n } => frame.copy_within(a as usize..a as usize + n as usize, dst as usize),
+            Op::Zero { dst, n } => frame[dst as usize..][..n as usize].fill(0),
+            Op::Add { dst, a, b, w } => f!(dst) = f!(a).wrapping_add(f!(b)) & ones(w.into()),
+            Op::Sub { dst, a, b, w } => f!(dst) = f!(a).wrapping_sub(f!(b)) & ones(w.into()),
+            Op::Mul { dst, a, b, w } => f!(dst) = f!(a).wrapping_mul(f!(b)) & ones(w.into()),
+            Op::And { dst, a, b } => f!(dst) = f!(a) & f!(b),
+            Op::Or { dst, a, b } => f!(dst) = f!(a) | f!(b),
+            Op::Xor { dst, a, b } => f!(dst) = f!(a) ^ f!(b),
+            Op::Shl { dst, a, b, w } => {
+                f!(dst) = if f!(b) < 64 { (f!(a) << f!(b)) & ones(w.into()) } else { 0 };
+            }
+            Op::Shr { dst, a, b } => f!(dst) = if f!(b) < 64 { f!(a) >> f!(b) } else { 0 },
+            Op::Eq { dst, a, b } => f!(dst) = u64::from(f!(a) == f!(b)),
+            Op::Ne { dst, a, b } => f!(dst) = u64::from(f!(a) != f!(b)),
+            Op::Lt { dst, a, b } => f!(dst) = u64::from(f!(a) < f!(b)),
+            Op::Le { dst, a, b } => f!(dst) = u64::from(f!(a) <= f!(b)),
+            Op::Slt { dst, a, b, w } => f!(dst) = u64::from(signed(f!(a), w) < signed(f!(b), w)),
+            Op::Sle { dst, a, b, w } => f!(dst) = u64::from(signed(f!(a), w) <= signed(f!(b), w)),
+            Op::Not { dst, a } => f!(dst) = f!(a) ^ 1,
+            Op::BitNot { dst, a, w } => f!(dst) = !f!(a) & ones(w.into()),
+            Op::Neg { dst, a, w } => f!(dst) = f!(a).wrapping_neg() & ones(w.into()),
+            Op::Cut { dst, a, w } => f!(dst) = f!(a) & ones(w.into()),
+            Op::SignExtend { dst, a, from, w } => f!(dst) = signed(f!(a), from) as u64 & ones(w.into()),
+            Op::Slice { dst, a, lo, w } => f!(dst) = f!(a) >> lo & ones(w.into()),
+            Op::Concat { dst, a, b, lo } => f!(dst) = f!(a) << lo | f!(b),
+            Op::Insert { dst, a, lo, w } => {
+                let mask = ones(w.into()) << lo;
+                f!(dst) = f!(dst) & !mask | f!(a) << lo & mask;
+            }
+            Op::Wide { plan } => wide::run(&code.wide[plan as usize], frame),
+
+            Op::Jump { to } => pc = to as usize,
+            Op::JumpIf { a, to } => {
+                if f!(a) != 0 {
+                    pc = to as usize;
+                }
+            }
+            Op::JumpIfNot { a, to } => {
+                if f!(a) == 0 {
+                    pc = to as usize;
+                }
+            }
+            Op::JumpEq { a, b, to } => {
+                if f!(a) == f!(b) {
+                    pc = to as usize;
+                }
+            }
+            Op::JumpNe { a, b, to } => {
+                if f!(a) != f!(b) {
+                    pc = to as usize;
+                }
+            }
+            Op::JumpLt { a, b, to } => {
+                if f!(a) < f!(b) {
+                    pc = to as usize;
+                }
+            }
+            Op::JumpLe { a, b, to } => {
+                if f!(a) <= f!(b) {
+                    pc = to as usize;
+                }
+            }
+            Op::JumpUnlessMember { plan, to } => {
+                let plan = &code.value_sets[plan as usize];
+                if !state.value_sets[plan.set as usize].contains(frame, &plan.keys) {
+                    pc = to as usize;
+                }
+            }
+            Op::Fuel => {
+                fuel -= 1;
+                if fuel == 0 {
+                    return Exit::LoopLimit;
+                }
+            }
+            Op::End => return Exit::Done,
+            Op::Ret => pc = back,
+
+            Op::Raise { a } => raise!(f!(a)),
+            Op::RaiseIfZero { a, error } => {
+                if f!(a) == 0 {
+                    raise!(f!(error));
+                }
+            }
+            Op::Extract { header } => {
+                let header = &code.headers[header as usize];
+                let bytes = header.fixed_bits as usize / 8;
+                if cx.cursor + bytes > cx.len {
+                    raise!(code.errors.packet_too_short);
+                }
+                bits::extract(frame, header, cx.bytes, cx.cursor);
+                cx.cursor += bytes;
+            }
+            Op::ExtractNext { .. }
+            | Op::ExtractVarbit { .. }
+            | Op::ExtractNextVarbit { .. }
+            | Op::ExtractAt { .. }
+            | Op::Advance { .. } => {
+                if let Err(error) = headers::parse(code, frame, cx, *op) {
+                    raise!(error);
+                }
+            }
+            Op::Lookahead { dst, plan } => {
+                let plan = &code.lookaheads[plan as usize];
+                if cx.cursor * 8 + plan.total as usize > cx.len * 8 {
+                    raise!(f!(plan.error));
+                }
+                let bit = cx.cursor * 8 + plan.offset as usize;
+                if plan.kind.narrow() {
+                    f!(dst) = bits::load(cx.bytes, bit, plan.kind.width);
+                } else {
+                    let words = &mut frame[dst as usize..][..plan.kind.limbs()];
+                    bits::load_wide(cx.bytes, bit, plan.kind.width, words);
+                }
+            }
+            Op::PacketLength { dst } => f!(dst) = cx.len as u64,
+            Op::Emit { header } => bits::emit(frame, &code.headers[header as usize], cx.out),
+            Op::SetValid { header } => {
+                let header = &code.headers[header as usize];
+                f!(header.valid) = 1;
+                for &sibling in &header.siblings {
+                    f!(sibling) = 0;
+                }
+            }
+            Op::EmitAt { .. }
+            | Op::SetValidAt { .. }
+            | Op::CopyHeader { .. }
+            | Op::CopyHeaderAt { .. }
+            | Op::LoadAt { .. }
+            | Op::StoreAt { .. }
+            | Op::StackShift { .. } => headers::run(code, frame, cx, *op),
+
+            Op::Apply { plan } => {
+                let plan = &code.applies[plan as usize];
+                let key = &frame[plan.key as usize..][..plan.words as usize];
+                let table = &mut state.tables[plan.table as usize];
+                let row = table.lookup(key);
+                if table.counted() {
+                    let cell = &mut table.counters[row.map_or(0, |row| row as usize + 1)];
+                    cell.packets += 1;
+                    cell.bytes += cx.len as u64;
+                }
+                if table.metered() {
+                    let amount = if table.meter_bytes { cx.len as u64 } else { 1 };
+                    let cell = &mut table.meters[row.map_or(0, |row| row as usize + 1)];
+                    cx.color = cell.execute(amount, cx.now.0);
+                }
+                if table.aged()
+                    && let Some(row) = row
+                {
+                    table.last_hit[row as usize] = cx.now.0;
+                }
+                if plan.hit != 0 {
+                    f!(plan.hit) = u64::from(row.is_some());
+                }
+                let found = match row {
+                    Some(row) => Some(table.action(row)),
+                    None => table.default.as_ref().map(|row| (row.call.action, &row.args[..])),
+                };
+                let Some((action, args)) = found else {
+                    continue;
+                };
+                if plan.action_run != 0 {
+                    f!(plan.action_run) = action.into();
+                }
+                let action = &code.actions[plan.table as usize][action as usize];
+                for (&dst, &word) in action.args.iter().zip(args) {
+                    f!(dst) = word;
+                }
+                back = pc;
+                pc = action.pc as usize;
+            }
+            Op::MarkToDrop => {
+                f!(code.standard.egress_spec) = cx.drop_port.into();
+                f!(code.standard.mcast_grp) = 0;
+            }
+            Op::RegisterRead { instance, index, dst } => {
+                externs::register_read(state, frame, instance, index, dst);
+            }
+            Op::RegisterWrite { instance, index, a } => {
+                externs::register_write(state, frame, instance, index, a);
+            }
+            Op::Count { instance, index } => externs::count(state, instance, f!(index), cx.len as u64),
+            Op::DirectColor { dst } => f!(dst) = cx.color,
+            Op::Clone { session, list, .. } => cx.requests.clone = Some((f!(session), list)),
+            Op::Resubmit { list } => cx.requests.resubmit = Some(list),
+            Op::Recirculate { list } => cx.requests.recirculate = Some(list),
+            Op::Truncate { bytes } => cx.requests.truncate = Some(f!(bytes)),
+            Op::AssertFailed => return Exit::AssertFailed,
+            Op::Meter { .. }
+            | Op::Hash { .. }
+            | Op::Random { .. }
+            | Op::Digest { .. }
+            | Op::VerifyChecksum { .. }
+            | Op::UpdateChecksum { .. }
+            | Op::Log { .. } => externs::run(code, state, frame, cx, *op),
+        }
+    }
+}
+
+/// A value of `w` bits as a signed number.
+#[inline(always)]
+fn signed(value: u64, w: u8) -> i64 {
+    let shift = 64 - u32::from(w);
+    ((value << shift) as i64) >> shift
+}

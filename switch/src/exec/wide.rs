@@ -1,0 +1,278 @@
+//! Arithmetic on values of any width up to 2048 bits, and rare operators of narrow ones.
+//!
+//! Values are copied to the stack first, so a destination may overlap an operand.
+
+use super::bits::ones;
+use crate::compile::ops::{Frame, Kind, Slot, WidePlan};
+use p4rack_p4::ir::{BinOp, UnOp};
+use std::cmp::Ordering;
+
+/// Words of the widest value.
+const LIMBS: usize = 32;
+
+type Limbs = [u64; LIMBS];
+
+fn read(frame: &Frame, slot: Slot, kind: Kind) -> Limbs {
+    let mut limbs = [0; LIMBS];
+    let words = kind.limbs().min(LIMBS);
+    limbs[..words].copy_from_slice(&frame[slot as usize..][..words]);
+    limbs
+}
+
+fn write(frame: &mut Frame, slot: Slot, width: u32, mut limbs: Limbs) {
+    cut(&mut limbs, width);
+    let words = (width as usize).div_ceil(64).clamp(1, LIMBS);
+    frame[slot as usize..][..words].copy_from_slice(&limbs[..words]);
+}
+
+fn cut(limbs: &mut Limbs, width: u32) {
+    for (index, limb) in limbs.iter_mut().enumerate() {
+        *limb &= ones(width.saturating_sub(64 * index as u32).min(64));
+    }
+}
+
+fn bit(limbs: &Limbs, index: u32) -> bool {
+    limbs.get(index as usize / 64).is_some_and(|limb| limb >> (index % 64) & 1 == 1)
+}
+
+fn negative(limbs: &Limbs, kind: Kind) -> bool {
+    kind.signed && kind.width > 0 && bit(limbs, kind.width - 1)
+}
+
+/// Fills the bits from `width` up with the sign.
+fn sign_extend(limbs: &mut Limbs, kind: Kind) {
+    if negative(limbs, kind) {
+        for (index, limb) in limbs.iter_mut().enumerate() {
+            *limb |= !ones(kind.width.saturating_sub(64 * index as u32).min(64));
+        }
+    }
+}
+
+fn add(a: &Limbs, b: &Limbs, mut carry: bool) -> (Limbs, bool) {
+    let mut sum = [0; LIMBS];
+    for index in 0..LIMBS {
+        let (first, over) = a[index].overflowing_add(b[index]);
+        let (second, more) = first.overflowing_add(carry.into());
+        sum[index] = second;
+        carry = over | more;
+    }
+    (sum, carry)
+}
+
+fn not(a: &Limbs) -> Limbs {
+    a.map(|limb| !limb)
+}
+
+fn sub(a: &Limbs, b: &Limbs) -> Limbs {
+    add(a, &not(b), true).0
+}
+
+fn mul(a: &Limbs, b: &Limbs) -> Limbs {
+    let mut product = [0u64; LIMBS];
+    for (i, &left) in a.iter().enumerate().filter(|(_, limb)| **limb != 0) {
+        let mut carry = 0u128;
+        for j in 0..LIMBS - i {
+            let sum = u128::from(left) * u128::from(b[j]) + u128::from(product[i + j]) + carry;
+            product[i + j] = sum as u64;
+            carry = sum >> 64;
+        }
+    }
+    product
+}
+
+fn shift_left(a: &Limbs, by: u64) -> Limbs {
+    let mut result = [0; LIMBS];
+    if by >= 64 * LIMBS as u64 {
+        return result;
+    }
+    let (words, bits) = (by as usize / 64, by as u32 % 64);
+    for index in words..LIMBS {
+        let low = index - words;
+        result[index] = a[low] << bits;
+        if bits > 0 && low > 0 {
+            result[index] |= a[low - 1] >> (64 - bits);
+        }
+    }
+    result
+}
+
+/// Bits shifted in are `fill`'s.
+fn shift_right(a: &Limbs, by: u64, fill: u64) -> Limbs {
+    if by >= 64 * LIMBS as u64 {
+        return [fill; LIMBS];
+    }
+    let (words, bits) = (by as usize / 64, by as u32 % 64);
+    let at = |index: usize| a.get(index).copied().unwrap_or(fill);
+    std::array::from_fn(|index| match bits {
+        0 => at(index + words),
+        _ => at(index + words) >> bits | at(index + words + 1) << (64 - bits),
+    })
+}
+
+fn compare(a: &Limbs, b: &Limbs) -> Ordering {
+    a.iter().rev().cmp(b.iter().rev())
+}
+
+/// Quotient and remainder; by zero, both are zero.
+fn divide(a: &Limbs, b: &Limbs, width: u32) -> (Limbs, Limbs) {
+    let zero = [0; LIMBS];
+    if *b == zero {
+        return (zero, zero);
+    }
+    if width <= 64 {
+        let (mut quotient, mut rest) = (zero, zero);
+        quotient[0] = a[0] / b[0];
+        rest[0] = a[0] % b[0];
+        return (quotient, rest);
+    }
+    let (mut quotient, mut rest) = (zero, zero);
+    for index in (0..width).rev() {
+        // The remainder may need one bit more than the width, when that is all there is.
+        let over = bit(&rest, 64 * LIMBS as u32 - 1);
+        rest = shift_left(&rest, 1);
+        rest[0] |= u64::from(bit(a, index));
+        if over || compare(&rest, b) != Ordering::Less {
+            rest = sub(&rest, b);
+            quotient[index as usize / 64] |= 1 << (index % 64);
+        }
+    }
+    (quotient, rest)
+}
+
+fn amount(limbs: &Limbs) -> u64 {
+    if limbs[1..].iter().any(|limb| *limb != 0) { u64::MAX } else { limbs[0] }
+}
+
+/// Largest or smallest value of a type.
+fn extreme(kind: Kind, largest: bool) -> Limbs {
+    let mut limbs = [0; LIMBS];
+    match (kind.signed, largest) {
+        (false, false) => {}
+        (false, true) => limbs = [u64::MAX; LIMBS],
+        (true, _) => {
+            let top = kind.width.saturating_sub(1);
+            limbs[top as usize / 64] = 1 << (top % 64);
+            if largest {
+                limbs = not(&limbs);
+            }
+        }
+    }
+    cut(&mut limbs, kind.width);
+    limbs
+}
+
+fn saturating(op: BinOp, mut a: Limbs, mut b: Limbs, kind: Kind) -> Limbs {
+    if !kind.signed {
+        if op == BinOp::SubSat {
+            return if compare(&a, &b) == Ordering::Less { [0; LIMBS] } else { sub(&a, &b) };
+        }
+        let (sum, carry) = add(&a, &b, false);
+        let largest = extreme(kind, true);
+        return if carry || compare(&sum, &largest) == Ordering::Greater { largest } else { sum };
+    }
+    let (sign_a, sign_b) = (negative(&a, kind), negative(&b, kind));
+    sign_extend(&mut a, kind);
+    sign_extend(&mut b, kind);
+    let sum = if op == BinOp::SubSat { sub(&a, &b) } else { add(&a, &b, false).0 };
+    // Overflow: operands pull the same way and the result's sign is the other one.
+    let same = sign_a == (sign_b ^ (op == BinOp::SubSat));
+    if same && negative(&sum, kind) != sign_a { extreme(kind, !sign_a) } else { sum }
+}
+
+fn signed_order(a: &Limbs, b: &Limbs, kind: Kind) -> Ordering {
+    match (negative(a, kind), negative(b, kind)) {
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        _ => compare(a, b),
+    }
+}
+
+fn truth(value: bool) -> Limbs {
+    let mut limbs = [0; LIMBS];
+    limbs[0] = value.into();
+    limbs
+}
+
+fn binary(op: BinOp, a: Limbs, b: Limbs, kind: Kind) -> (Limbs, u32) {
+    let order = || signed_order(&a, &b, kind);
+    let result = match op {
+        BinOp::Eq => return (truth(a == b), 1),
+        BinOp::Ne => return (truth(a != b), 1),
+        BinOp::Lt => return (truth(order() == Ordering::Less), 1),
+        BinOp::Le => return (truth(order() != Ordering::Greater), 1),
+        BinOp::Gt => return (truth(order() == Ordering::Greater), 1),
+        BinOp::Ge => return (truth(order() != Ordering::Less), 1),
+        BinOp::Add => add(&a, &b, false).0,
+        BinOp::Sub => sub(&a, &b),
+        BinOp::Mul => mul(&a, &b),
+        BinOp::Div => divide(&a, &b, kind.width).0,
+        BinOp::Mod => divide(&a, &b, kind.width).1,
+        BinOp::AddSat | BinOp::SubSat => saturating(op, a, b, kind),
+        BinOp::BitAnd | BinOp::And => std::array::from_fn(|index| a[index] & b[index]),
+        BinOp::BitOr | BinOp::Or => std::array::from_fn(|index| a[index] | b[index]),
+        BinOp::BitXor => std::array::from_fn(|index| a[index] ^ b[index]),
+        BinOp::Shl => shift_left(&a, amount(&b)),
+        BinOp::Shr => {
+            let fill = if negative(&a, kind) { u64::MAX } else { 0 };
+            let mut extended = a;
+            sign_extend(&mut extended, kind);
+            shift_right(&extended, amount(&b), fill)
+        }
+    };
+    (result, kind.width)
+}
+
+/// Runs one plan.
+pub(crate) fn run(plan: &WidePlan, frame: &mut Frame) {
+    match *plan {
+        WidePlan::Unary { op, dst, a, kind } => {
+            let value = read(frame, a, kind);
+            let result = match op {
+                UnOp::Not => truth(value[0] == 0),
+                UnOp::BitNot => not(&value),
+                UnOp::Neg => sub(&[0; LIMBS], &value),
+            };
+            write(frame, dst, kind.width, result);
+        }
+        // Varbits can be compared only: length and bits.
+        WidePlan::Binary { op, dst, a, b, kind, .. } if kind.varbit => {
+            let words = kind.words();
+            let same = frame[a as usize..][..words] == frame[b as usize..][..words];
+            frame[dst as usize] = u64::from(same == (op == BinOp::Eq));
+        }
+        WidePlan::Binary { op, dst, a, b, kind, right } => {
+            let (result, width) = binary(op, read(frame, a, kind), read(frame, b, right), kind);
+            write(frame, dst, width, result);
+        }
+        WidePlan::Cast { dst, a, from, to } => {
+            let mut value = read(frame, a, from);
+            sign_extend(&mut value, from);
+            write(frame, dst, to.width, value);
+        }
+        WidePlan::Slice { dst, a, from, hi, lo } => {
+            let value = shift_right(&read(frame, a, from), lo.into(), 0);
+            write(frame, dst, hi - lo + 1, value);
+        }
+        WidePlan::Concat { dst, a, left, b, right } => {
+            let high = shift_left(&read(frame, a, left), right.width.into());
+            let low = read(frame, b, right);
+            let value = std::array::from_fn(|index| high[index] | low[index]);
+            write(frame, dst, left.width + right.width, value);
+        }
+        WidePlan::Insert { dst, whole, a, hi, lo } => {
+            let width = hi - lo + 1;
+            let part = Kind { width, signed: false, varbit: false };
+            let mut mask = [u64::MAX; LIMBS];
+            cut(&mut mask, width);
+            let mask = shift_left(&mask, lo.into());
+            let value = shift_left(&read(frame, a, part), lo.into());
+            let old = read(frame, dst, whole);
+            let result = std::array::from_fn(|index| old[index] & !mask[index] | value[index] & mask[index]);
+            write(frame, dst, whole.width, result);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "wide_tests.rs"]
+mod tests;

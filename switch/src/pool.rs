@@ -1,0 +1,140 @@
+//! Packets and their buffers, which are used again and again.
+
+use crate::exec::bits::PADDING;
+use p4rack_wire::Nanos;
+
+/// Index of a packet in the pool.
+pub(crate) type PacketId = u32;
+
+/// End of a list of packets.
+pub(crate) const NONE: PacketId = u32::MAX;
+
+/// What the switch knows of a packet beside its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meta {
+    pub ingress_port: u16,
+    pub egress_port: u16,
+    pub instance_type: u32,
+    pub rid: u16,
+    pub priority: u8,
+    /// Cut to so many bytes when sent.
+    pub truncate: u32,
+    /// Recirculations, resubmits and clones so far.
+    pub passes: u32,
+    /// Where the payload starts.
+    pub cursor: usize,
+    pub arrived: Nanos,
+    pub enqueued: Nanos,
+    pub enqueued_depth: u32,
+    /// Bytes of the shared buffer that it holds.
+    pub charged: u64,
+}
+
+impl Default for Meta {
+    fn default() -> Meta {
+        Meta {
+            ingress_port: 0,
+            egress_port: 0,
+            instance_type: 0,
+            rid: 0,
+            priority: 0,
+            truncate: u32::MAX,
+            passes: 0,
+            cursor: 0,
+            arrived: Nanos::ZERO,
+            enqueued: Nanos::ZERO,
+            enqueued_depth: 0,
+            charged: 0,
+        }
+    }
+}
+
+/// A packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Packet {
+    /// The frame and its padding.
+    bytes: Vec<u8>,
+    /// Variables that egress needs.
+    pub kept: Vec<u64>,
+    pub meta: Meta,
+    /// The one behind it in its queue.
+    pub next: PacketId,
+}
+
+impl Packet {
+    /// Length of the frame.
+    pub fn len(&self) -> usize {
+        self.bytes.len().saturating_sub(PADDING)
+    }
+
+    /// The frame and its padding.
+    pub fn padded(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The frame from the payload on.
+    pub fn payload(&self) -> &[u8] {
+        self.bytes.get(self.meta.cursor..self.len()).unwrap_or(&[])
+    }
+
+    /// The frame.
+    pub fn frame(&self) -> &[u8] {
+        &self.bytes[..self.len()]
+    }
+
+    /// Replaces the frame.
+    pub fn set_frame(&mut self, frame: &[u8]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(frame);
+        self.bytes.extend_from_slice(&[0; PADDING]);
+    }
+}
+
+/// All packets. Grows to the most that were ever held at once, which the shared buffer bounds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool {
+    packets: Vec<Packet>,
+    free: Vec<PacketId>,
+}
+
+impl Pool {
+    /// A packet with this frame.
+    pub fn alloc(&mut self, frame: &[u8], meta: Meta) -> PacketId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(Packet::default());
+            self.packets.len() as PacketId - 1
+        });
+        let packet = &mut self.packets[id as usize];
+        packet.set_frame(frame);
+        packet.meta = meta;
+        packet.next = NONE;
+        id
+    }
+
+    /// A copy of a packet: frame and what is known of it, not the variables.
+    pub fn copy(&mut self, id: PacketId) -> PacketId {
+        let source = std::mem::take(&mut self.packets[id as usize]);
+        let copy = self.alloc(source.frame(), source.meta);
+        self.packets[id as usize] = source;
+        copy
+    }
+
+    /// Gives a packet back.
+    pub fn release(&mut self, id: PacketId) {
+        self.free.push(id);
+    }
+
+    /// Packets in use.
+    #[cfg(test)]
+    pub fn used(&self) -> usize {
+        self.packets.len() - self.free.len()
+    }
+
+    pub fn get(&self, id: PacketId) -> &Packet {
+        &self.packets[id as usize]
+    }
+
+    pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.packets[id as usize]
+    }
+}

@@ -1,0 +1,176 @@
+//! What a running program changes: tables, extern objects, value sets, queues to the controller.
+
+use crate::compile::ops::{DigestPlan, Frame, Kind, Slot};
+use crate::compile::{Pipeline, limbs_of};
+use crate::config::Config;
+use crate::control::{CounterData, DigestMessage};
+use crate::meter::Meter;
+use crate::rng::Rng;
+use crate::table::TableState;
+use num_bigint::BigUint;
+use p4rack_p4::ir::{InstanceKind, Matcher, Unit};
+use p4rack_wire::Nanos;
+use std::collections::VecDeque;
+
+/// State of an extern object.
+#[derive(Clone, Debug)]
+pub(crate) enum InstanceState {
+    /// Its state is elsewhere: in a table, or nowhere.
+    None,
+    Counter(Vec<CounterData>),
+    Meter {
+        bytes: bool,
+        cells: Vec<Meter>,
+    },
+    Register {
+        /// Words a cell.
+        words: usize,
+        cells: Vec<u64>,
+    },
+}
+
+/// What one field of a value set's member accepts.
+#[derive(Clone, Debug)]
+enum FieldMatch {
+    Mask(Vec<u64>, Vec<u64>),
+    Range(Vec<u64>, Vec<u64>),
+}
+
+/// A parser value set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ValueSetState {
+    pub members: Vec<Vec<Matcher>>,
+    packed: Vec<Vec<FieldMatch>>,
+}
+
+impl ValueSetState {
+    /// Replaces the members, which have been checked.
+    pub fn set(&mut self, members: Vec<Vec<Matcher>>, fields: &[Kind]) {
+        let pack = |matcher: &Matcher, kind: &Kind| {
+            let full = (BigUint::from(1u8) << kind.width) - 1u8;
+            let limbs = |value: &BigUint| limbs_of(value, kind.limbs());
+            match matcher {
+                Matcher::Exact(value) => FieldMatch::Mask(limbs(value), limbs(&full)),
+                Matcher::Mask { value, mask } => FieldMatch::Mask(limbs(&(value & mask)), limbs(mask)),
+                Matcher::Range { lo, hi } => FieldMatch::Range(limbs(lo), limbs(hi)),
+                Matcher::Any | Matcher::ValueSet(_) => {
+                    FieldMatch::Mask(limbs(&BigUint::ZERO), limbs(&BigUint::ZERO))
+                }
+            }
+        };
+        self.packed = members
+            .iter()
+            .map(|member| member.iter().zip(fields).map(|(matcher, kind)| pack(matcher, kind)).collect())
+            .collect();
+        self.members = members;
+    }
+
+    /// Whether a member accepts the keys.
+    pub fn contains(&self, frame: &Frame, keys: &[(Slot, Kind)]) -> bool {
+        self.packed.iter().any(|member| {
+            member.iter().zip(keys).all(|(field, (slot, kind))| {
+                let key = &frame[*slot as usize..][..kind.limbs()];
+                match field {
+                    FieldMatch::Mask(value, mask) => {
+                        key.iter().zip(mask).zip(value).all(|((key, mask), value)| key & mask == *value)
+                    }
+                    FieldMatch::Range(lo, hi) => {
+                        lo.iter().rev().le(key.iter().rev()) && key.iter().rev().le(hi.iter().rev())
+                    }
+                }
+            })
+        })
+    }
+}
+
+/// Digests on their way to the controller, as flat words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DigestQueue {
+    limit: usize,
+    heads: VecDeque<(u32, Nanos)>,
+    words: VecDeque<u64>,
+    pub lost: u64,
+}
+
+impl DigestQueue {
+    /// Takes the values of a digest from the frame.
+    pub fn push(&mut self, plan: &DigestPlan, frame: &Frame, now: Nanos) {
+        if self.heads.len() >= self.limit {
+            self.lost += 1;
+            return;
+        }
+        self.heads.push_back((plan.digest, now));
+        for (slot, kind) in &plan.data {
+            self.words.extend(&frame[*slot as usize..][..kind.words()]);
+        }
+    }
+
+    /// The oldest digest; `shapes` are the kinds of each digest's fields.
+    pub fn pop(&mut self, shapes: &[Vec<Kind>]) -> Option<DigestMessage> {
+        let (digest, time) = self.heads.pop_front()?;
+        let mut values = Vec::new();
+        for kind in shapes.get(digest as usize).into_iter().flatten() {
+            let words: Vec<u64> = self.words.drain(..kind.words().min(self.words.len())).collect();
+            values.push(number(&words[usize::from(kind.varbit)..]));
+        }
+        Some(DigestMessage { digest, values, time })
+    }
+}
+
+/// A number from its words.
+pub(crate) fn number(words: &[u64]) -> BigUint {
+    BigUint::from_slice(
+        &words.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]).collect::<Vec<u32>>(),
+    )
+}
+
+/// Messages of `log_msg`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    /// Most messages kept; 0: none.
+    pub limit: usize,
+    pub messages: VecDeque<String>,
+    pub count: u64,
+}
+
+/// All state of a running program.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub tables: Vec<TableState>,
+    pub instances: Vec<InstanceState>,
+    pub value_sets: Vec<ValueSetState>,
+    pub digests: DigestQueue,
+    pub log: Log,
+    pub rng: Rng,
+    /// Bytes that a hash or checksum is over.
+    pub scratch: Vec<u8>,
+}
+
+impl State {
+    /// As the program starts.
+    pub fn new(pipeline: &Pipeline, config: &Config) -> State {
+        let instances = pipeline.instances.iter().map(|shape| match &shape.kind {
+            InstanceKind::Counter { size, .. } => {
+                InstanceState::Counter(vec![CounterData::default(); *size as usize])
+            }
+            InstanceKind::Meter { size, unit, .. } => InstanceState::Meter {
+                bytes: *unit != Unit::Packets,
+                cells: vec![Meter::default(); *size as usize],
+            },
+            InstanceKind::Register { size, ty, .. } => {
+                let words = crate::compile::kind(*ty).words();
+                InstanceState::Register { words, cells: vec![0; *size as usize * words] }
+            }
+            _ => InstanceState::None,
+        });
+        State {
+            tables: pipeline.initial.clone(),
+            instances: instances.collect(),
+            value_sets: vec![ValueSetState::default(); pipeline.value_sets.len()],
+            digests: DigestQueue { limit: config.digest_queue, ..DigestQueue::default() },
+            log: Log { limit: config.log_messages, ..Log::default() },
+            rng: Rng::new(config.seed),
+            scratch: Vec::new(),
+        }
+    }
+}

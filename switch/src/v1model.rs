@@ -1,0 +1,423 @@
+//! The two halves of v1model's pipeline and what lies between them, with BMv2's meaning.
+
+use crate::compile::ops::{Code, Frame, NO_LIST};
+use crate::exec::{Cx, Exit, Requests, run};
+use crate::pool::PacketId;
+use crate::stats::DropReason;
+use crate::switch::{Running, Switch};
+use p4rack_wire::Nanos;
+
+/// Values of `standard_metadata.instance_type`.
+const INGRESS_CLONE: u32 = 1;
+const EGRESS_CLONE: u32 = 2;
+const RECIRCULATED: u32 = 4;
+const REPLICATED: u32 = 5;
+const RESUBMITTED: u32 = 6;
+
+/// What ingress decided.
+struct Verdict {
+    exit: Exit,
+    requests: Requests,
+    egress_spec: u64,
+    group: u64,
+    priority: u8,
+}
+
+impl Switch {
+    /// Ingress of a packet, again for each resubmit. `list`: metadata that waits in `for_pass`.
+    pub(crate) fn ingress(&mut self, id: PacketId, mut list: Option<u16>, now: Nanos) {
+        loop {
+            let Some(verdict) = self.run_ingress(id, list, now) else {
+                return self.end(id, DropReason::NoProgram, None);
+            };
+            match verdict.exit {
+                Exit::Done => {}
+                Exit::LoopLimit => return self.end(id, DropReason::LoopLimit, None),
+                Exit::AssertFailed => return self.end(id, DropReason::AssertFailed, None),
+            }
+            if let Some(bytes) = verdict.requests.truncate {
+                let meta = &mut self.pool.get_mut(id).meta;
+                meta.truncate = meta.truncate.min(u32::try_from(bytes).unwrap_or(u32::MAX));
+            }
+            let clone = verdict.requests.clone.map(|(session, list)| {
+                keep_list(&self.running, &self.frame, list, &mut self.for_clone);
+                (session, list, self.pool.copy(id))
+            });
+            let resubmit = verdict.requests.resubmit;
+            match resubmit {
+                Some(list) => keep_list(&self.running, &self.frame, list, &mut self.for_pass),
+                None => self.forward(id, &verdict, now),
+            }
+            if let Some((session, list, copy)) = clone {
+                self.ingress_clone(copy, session, list, now);
+            }
+            if resubmit.is_none() {
+                return;
+            }
+            self.passes.resubmits += 1;
+            if !self.next_pass(id, RESUBMITTED) {
+                return;
+            }
+            list = resubmit;
+        }
+    }
+
+    fn run_ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
+        let Running { pipeline, state } = self.running.as_mut()?;
+        let code = &pipeline.code;
+        let frame = &mut *self.frame;
+        let packet = self.pool.get_mut(id);
+        let standard = &code.standard;
+        frame[..code.cleared as usize].fill(0);
+        if let Some(list) = list {
+            restore_list(code, frame, list, &self.for_pass);
+        }
+        packet.meta.arrived = now;
+        frame[standard.ingress_port as usize] = packet.meta.ingress_port.into();
+        frame[standard.packet_length as usize] = packet.len() as u64;
+        frame[standard.instance_type as usize] = packet.meta.instance_type.into();
+        frame[standard.ingress_global_timestamp as usize] = units(now, self.config.time_unit_ns, 48);
+        let mut cx = Cx {
+            bytes: packet.padded(),
+            len: packet.len(),
+            cursor: 0,
+            out: &mut self.cpu_out,
+            now,
+            drop_port: self.config.drop_port,
+            requests: Requests::default(),
+            color: 0,
+        };
+        let mut exit = Exit::Done;
+        for entry in [code.entry.parser, code.entry.verify, code.entry.ingress] {
+            exit = run(code, state, frame, &mut cx, entry);
+            if exit != Exit::Done {
+                break;
+            }
+        }
+        let (requests, cursor) = (cx.requests, cx.cursor);
+        packet.meta.cursor = cursor;
+        Some(Verdict {
+            exit,
+            requests,
+            egress_spec: frame[standard.egress_spec as usize],
+            group: frame[standard.mcast_grp as usize],
+            priority: (frame[standard.priority as usize] & 7) as u8,
+        })
+    }
+
+    /// Sends a packet on to its port or group.
+    fn forward(&mut self, id: PacketId, verdict: &Verdict, now: Nanos) {
+        self.pool.get_mut(id).meta.priority = verdict.priority;
+        if verdict.group != 0 {
+            self.multicast(id, verdict.group, now);
+        } else if verdict.egress_spec == u64::from(self.config.drop_port) {
+            self.end(id, DropReason::IngressDrop, None);
+        } else {
+            self.keep(id);
+            self.enqueue(id, verdict.egress_spec, now);
+        }
+    }
+
+    fn multicast(&mut self, id: PacketId, group: u64, now: Nanos) {
+        let group = u32::try_from(group).ok().and_then(|group| self.groups.get_key_value(&group));
+        let Some((&group, replicas)) = group.filter(|(_, replicas)| !replicas.is_empty()) else {
+            return self.end(id, DropReason::EmptyGroup, None);
+        };
+        let count = replicas.len();
+        for index in 0..count {
+            let Some(&replica) = self.groups.get(&group).and_then(|replicas| replicas.get(index)) else {
+                break;
+            };
+            // The last replica is the packet itself.
+            let copy = if index + 1 == count { id } else { self.pool.copy(id) };
+            let meta = &mut self.pool.get_mut(copy).meta;
+            meta.instance_type = REPLICATED;
+            meta.rid = replica.instance;
+            self.passes.replicas += 1;
+            self.keep(copy);
+            self.enqueue(copy, replica.port.into(), now);
+        }
+    }
+
+    /// A clone of what came in: parsed again, with the metadata of its field list.
+    fn ingress_clone(&mut self, copy: PacketId, session: u64, list: u16, now: Nanos) {
+        let Some(Running { pipeline, state }) = self.running.as_mut() else {
+            return self.pool.release(copy);
+        };
+        let code = &pipeline.code;
+        let frame = &mut *self.frame;
+        frame[..code.cleared as usize].fill(0);
+        restore_list(code, frame, list, &self.for_clone);
+        let packet = self.pool.get_mut(copy);
+        packet.meta.truncate = u32::MAX;
+        packet.meta.instance_type = INGRESS_CLONE;
+        frame[code.standard.packet_length as usize] = packet.len() as u64;
+        frame[code.standard.ingress_port as usize] = packet.meta.ingress_port.into();
+        let mut cx = Cx {
+            bytes: packet.padded(),
+            len: packet.len(),
+            cursor: 0,
+            out: &mut self.cpu_out,
+            now,
+            drop_port: self.config.drop_port,
+            requests: Requests::default(),
+            color: 0,
+        };
+        run(code, state, frame, &mut cx, code.entry.parser);
+        packet.meta.cursor = cx.cursor;
+        self.keep(copy);
+        self.send_clone(copy, session, now);
+    }
+
+    /// Sends a clone, whose variables are kept already, to all replicas of a session.
+    fn send_clone(&mut self, copy: PacketId, session: u64, now: Nanos) {
+        let key = u32::try_from(session).unwrap_or(u32::MAX);
+        let Some(session) = self.sessions.get(&key).filter(|session| !session.replicas.is_empty()) else {
+            return self.end(copy, DropReason::NoCloneSession, None);
+        };
+        let (count, length) = (session.replicas.len(), session.packet_length_bytes);
+        let meta = &mut self.pool.get_mut(copy).meta;
+        meta.priority = session.class_of_service & 7;
+        if length != 0 {
+            meta.truncate = length.into();
+        }
+        for index in 0..count {
+            let replica = self.sessions.get(&key).and_then(|session| session.replicas.get(index));
+            let Some(&replica) = replica else {
+                break;
+            };
+            let id = if index + 1 == count { copy } else { self.pool.copy(copy) };
+            if id != copy {
+                let kept = std::mem::take(&mut self.pool.get_mut(copy).kept);
+                self.pool.get_mut(id).kept.clone_from(&kept);
+                self.pool.get_mut(copy).kept = kept;
+            }
+            self.pool.get_mut(id).meta.rid = replica.instance;
+            self.passes.clones += 1;
+            self.enqueue(id, replica.port.into(), now);
+        }
+    }
+
+    /// Stores the variables that egress needs with the packet.
+    fn keep(&mut self, id: PacketId) {
+        if let Some(running) = &self.running {
+            let kept = &mut self.pool.get_mut(id).kept;
+            kept.clear();
+            for &(slot, count) in &running.pipeline.code.kept {
+                kept.extend_from_slice(&self.frame[slot as usize..][..count as usize]);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, id: PacketId, port: u64, now: Nanos) {
+        let Some(at) = self.manager.find(port) else {
+            return self.end(id, DropReason::NoSuchPort, None);
+        };
+        if let Err(reason) = self.manager.enqueue(&mut self.pool, id, at, now) {
+            self.end(id, reason, Some(at));
+        }
+    }
+
+    /// A packet ends here.
+    fn end(&mut self, id: PacketId, reason: DropReason, at: Option<usize>) {
+        self.drop_frame(reason, at);
+        self.pool.release(id);
+    }
+
+    /// Readies a packet for another pass; false if it had too many and is gone.
+    fn next_pass(&mut self, id: PacketId, instance_type: u32) -> bool {
+        let meta = &mut self.pool.get_mut(id).meta;
+        meta.passes += 1;
+        meta.instance_type = instance_type;
+        if meta.passes > self.config.recirculation_limit {
+            self.end(id, DropReason::RecirculationLimit, None);
+            return false;
+        }
+        true
+    }
+
+    /// Egress of a packet that has left its queue, in which `left` wait on. True: `out` is the frame to send and
+    /// the packet is still the caller's. False: it went elsewhere.
+    pub(crate) fn egress(
+        &mut self,
+        id: PacketId,
+        at: usize,
+        left: u64,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(Running { pipeline, state }) = self.running.as_mut() else {
+            self.end(id, DropReason::NoProgram, Some(at));
+            return false;
+        };
+        let code = &pipeline.code;
+        let frame = &mut *self.frame;
+        let packet = self.pool.get_mut(id);
+        restore(code, frame, &packet.kept);
+        let (standard, meta, unit) = (&code.standard, &packet.meta, self.config.time_unit_ns);
+        frame[standard.ingress_port as usize] = meta.ingress_port.into();
+        frame[standard.egress_spec as usize] = 0;
+        frame[standard.egress_port as usize] = meta.egress_port.into();
+        frame[standard.instance_type as usize] = meta.instance_type.into();
+        frame[standard.packet_length as usize] = packet.len() as u64;
+        frame[standard.enq_timestamp as usize] = units(meta.enqueued, unit, 32);
+        frame[standard.enq_qdepth as usize] = u64::from(meta.enqueued_depth) & 0x7_ffff;
+        frame[standard.deq_timedelta as usize] = units(now.saturating_sub(meta.enqueued), unit, 32);
+        frame[standard.deq_qdepth as usize] = left & 0x7_ffff;
+        frame[standard.ingress_global_timestamp as usize] = units(meta.arrived, unit, 48);
+        frame[standard.egress_global_timestamp as usize] = units(now, unit, 48);
+        frame[standard.egress_rid as usize] = meta.rid.into();
+        out.clear();
+        let mut cx = Cx {
+            bytes: packet.padded(),
+            len: packet.len(),
+            cursor: meta.cursor,
+            out,
+            now,
+            drop_port: self.config.drop_port,
+            requests: Requests::default(),
+            color: 0,
+        };
+        let exit = run(code, state, frame, &mut cx, code.entry.egress);
+        let requests = cx.requests;
+        let dropped = frame[standard.egress_spec as usize] == u64::from(self.config.drop_port);
+        if exit == Exit::Done
+            && let Some((session, list)) = requests.clone
+        {
+            self.egress_clone(id, session, list, now);
+        }
+        match exit {
+            Exit::Done if dropped => self.end(id, DropReason::EgressDrop, Some(at)),
+            Exit::Done => return self.deparse(id, at, requests, now, out),
+            Exit::LoopLimit => self.end(id, DropReason::LoopLimit, Some(at)),
+            Exit::AssertFailed => self.end(id, DropReason::AssertFailed, Some(at)),
+        }
+        false
+    }
+
+    /// Checksums and deparser; true: `out` is to be sent.
+    fn deparse(
+        &mut self,
+        id: PacketId,
+        at: usize,
+        requests: Requests,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(Running { pipeline, state }) = self.running.as_mut() else {
+            self.end(id, DropReason::NoProgram, Some(at));
+            return false;
+        };
+        let code = &pipeline.code;
+        let frame = &mut *self.frame;
+        let packet = self.pool.get(id);
+        let mut cx = Cx {
+            bytes: packet.padded(),
+            len: packet.len(),
+            cursor: packet.meta.cursor,
+            out,
+            now,
+            drop_port: self.config.drop_port,
+            requests,
+            color: 0,
+        };
+        for entry in [code.entry.compute, code.entry.deparser] {
+            match run(code, state, frame, &mut cx, entry) {
+                Exit::Done => {}
+                Exit::LoopLimit => {
+                    self.end(id, DropReason::LoopLimit, Some(at));
+                    return false;
+                }
+                Exit::AssertFailed => {
+                    self.end(id, DropReason::AssertFailed, Some(at));
+                    return false;
+                }
+            }
+        }
+        out.extend_from_slice(packet.payload());
+        let length = requests.truncate.unwrap_or(u64::MAX).min(packet.meta.truncate.into());
+        out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+        let Some(list) = requests.recirculate else {
+            return true;
+        };
+        self.passes.recirculations += 1;
+        keep_list(&self.running, &self.frame, list, &mut self.for_pass);
+        if out.len() > self.config.max_frame_bytes {
+            self.end(id, DropReason::FrameTooLong, Some(at));
+        } else if self.next_pass(id, RECIRCULATED) {
+            let packet = self.pool.get_mut(id);
+            packet.set_frame(out);
+            packet.meta.truncate = u32::MAX;
+            packet.meta.rid = 0;
+            self.ingress(id, Some(list), now);
+        }
+        false
+    }
+
+    /// A clone of what egress made: its headers, and the metadata of its field list.
+    fn egress_clone(&mut self, id: PacketId, session: u64, list: u16, now: Nanos) {
+        let copy = self.pool.copy(id);
+        if !self.next_pass(copy, EGRESS_CLONE) {
+            return;
+        }
+        self.keep(copy);
+        if let Some(running) = &self.running {
+            let code = &running.pipeline.code;
+            let slots = code.kept.iter().flat_map(|&(slot, count)| slot..slot + count);
+            let kept = &mut self.pool.get_mut(copy).kept;
+            let listed = |slot: u16| {
+                let spans = code.lists.get(list as usize).into_iter().flatten();
+                spans.into_iter().any(|&(first, count)| (first..first + count).contains(&slot))
+            };
+            for ((word, slot), &is_header) in kept.iter_mut().zip(slots).zip(&code.kept_is_header) {
+                if !is_header && !listed(slot) {
+                    *word = 0;
+                }
+            }
+        }
+        self.pool.get_mut(copy).meta.truncate = u32::MAX;
+        self.send_clone(copy, session, now);
+    }
+}
+
+/// Time in units of a program, cut to a field's width.
+#[inline]
+fn units(time: Nanos, unit_ns: u64, width: u32) -> u64 {
+    let value = if unit_ns <= 1 { time.0 } else { time.0 / unit_ns };
+    value & ((1 << width) - 1)
+}
+
+/// Clears the variables, then restores those that were kept.
+#[inline]
+fn restore(code: &Code, frame: &mut Frame, kept: &[u64]) {
+    frame[..code.cleared as usize].fill(0);
+    let mut from = 0;
+    for &(slot, count) in &code.kept {
+        let words = &kept[from..from + count as usize];
+        frame[slot as usize..][..count as usize].copy_from_slice(words);
+        from += count as usize;
+    }
+}
+
+/// Takes the values of a field list out of the frame.
+fn keep_list(running: &Option<Running>, frame: &Frame, list: u16, words: &mut Vec<u64>) {
+    words.clear();
+    if let Some(running) = running
+        && list != NO_LIST
+    {
+        for &(slot, count) in running.pipeline.code.lists.get(list as usize).into_iter().flatten() {
+            words.extend_from_slice(&frame[slot as usize..][..count as usize]);
+        }
+    }
+}
+
+/// Puts the values of a field list back.
+fn restore_list(code: &Code, frame: &mut Frame, list: u16, words: &[u64]) {
+    let mut from = 0;
+    for &(slot, count) in code.lists.get(list as usize).into_iter().flatten() {
+        if let Some(words) = words.get(from..from + count as usize) {
+            frame[slot as usize..][..count as usize].copy_from_slice(words);
+        }
+        from += count as usize;
+    }
+}
