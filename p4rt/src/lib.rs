@@ -6,6 +6,7 @@
 //!  schema               P4Info by name and id
 //!  entity               table entries by name
 //!  text                 text format
+//!  diff                 whether two P4Infos mean the same
 //!  errors               one error an update in a Write's status
 //! ```
 
@@ -53,6 +54,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 pub const API_VERSION: &str = "1.4.1";
 
 pub mod bytes;
+pub mod diff;
 pub mod entity;
 pub mod errors;
 pub mod schema;

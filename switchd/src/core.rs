@@ -10,7 +10,7 @@
 //! Neither side ever waits for the other inside the data plane.
 
 use p4rack_netdev::wait::Waker;
-use p4rack_switch::{DigestMessage, Switch};
+use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,8 +41,6 @@ pub enum Event {
         /// With the program's packet_in header, without FCS.
         frame: Vec<u8>,
     },
-    /// The program sent a digest.
-    Digest(DigestMessage),
 }
 
 /// Makes both ends.
@@ -82,6 +80,11 @@ impl Handle {
         self.jobs.send(job).await.map_err(|_| Gone)?;
         self.waker.wake();
         receiver.await.map_err(|_| Gone)
+    }
+
+    /// Waits until the data plane has ended.
+    pub async fn gone(&self) {
+        self.jobs.closed().await;
     }
 
     /// Events dropped because the servers were too slow.
@@ -180,6 +183,7 @@ mod tests {
         });
         thread.join().unwrap();
         assert!(answers.into_iter().enumerate().all(|(n, answer)| answer == (n, false)));
+        runtime.block_on(handle.gone());
         assert_eq!(runtime.block_on(handle.call(|_, _| ())), Err(Gone));
     }
 

@@ -1,0 +1,259 @@
+//! Who may write: the rules of client arbitration, apart from any stream.
+//!
+//! The one with the highest election id ever seen for a role is its primary. When it leaves, nobody
+//! follows: the others are told NOT_FOUND and may come with a higher (or the same) id.
+//!
+//! ```text
+//!                 id ≥ highest                    leaves, or lowers its id
+//!   backup ──────────────────────▶ primary ─────────────────────────────▶ (no primary)
+//!     ▲  ALREADY_EXISTS: a primary │ OK                                        │
+//!     └────── another's id is higher ┘            NOT_FOUND for all backups ◀──┘
+//! ```
+
+use p4rack_p4rt::google::rpc::Code;
+use std::collections::BTreeMap;
+
+/// A stream.
+pub type ClientId = u64;
+
+/// Why an arbitration message ends its stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Kind.
+    pub code: Code,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+/// What a client is to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whom.
+    pub client: ClientId,
+    /// Its role.
+    pub role: String,
+    /// Highest election id that any primary of the role had.
+    pub highest: Option<u128>,
+    /// OK for the primary, ALREADY_EXISTS for others while there is one, else NOT_FOUND.
+    pub code: Code,
+}
+
+#[derive(Debug, Default)]
+struct Role {
+    highest: Option<u128>,
+    primary: Option<ClientId>,
+    clients: BTreeMap<ClientId, Option<u128>>,
+}
+
+impl Role {
+    fn notice(&self, name: &str, client: ClientId) -> Notice {
+        let code = match self.primary {
+            Some(primary) if primary == client => Code::Ok,
+            Some(_) => Code::AlreadyExists,
+            None => Code::NotFound,
+        };
+        Notice { client, role: name.into(), highest: self.highest, code }
+    }
+
+    fn notices(&self, name: &str) -> Vec<Notice> {
+        self.clients.keys().map(|client| self.notice(name, *client)).collect()
+    }
+}
+
+/// All roles of one device.
+#[derive(Debug)]
+pub struct Arbitration {
+    roles: BTreeMap<String, Role>,
+    limit: usize,
+}
+
+impl Arbitration {
+    /// Nobody yet; at most `limit` roles, and clients a role.
+    pub fn new(limit: usize) -> Arbitration {
+        Arbitration { roles: BTreeMap::new(), limit }
+    }
+
+    /// A client asks to be primary (or, without election id, backup) of a role.
+    pub fn update(
+        &mut self,
+        client: ClientId,
+        role_name: &str,
+        election: Option<u128>,
+    ) -> Result<Vec<Notice>, Refusal> {
+        let refuse = |code, message: String| Err(Refusal { code, message });
+        if let Some(role) = self.role_of(client)
+            && role != role_name
+        {
+            let message = format!(
+                "this stream has role `{role}` and can't change it to `{role_name}`; open another stream"
+            );
+            return refuse(Code::FailedPrecondition, message);
+        }
+        if !self.roles.contains_key(role_name) && self.roles.len() >= self.limit {
+            return refuse(Code::ResourceExhausted, format!("{} roles are the limit", self.limit));
+        }
+        let role = self.roles.entry(role_name.to_owned()).or_default();
+        let taken = |(other, id): (&ClientId, &Option<u128>)| *other != client && *id == election;
+        if let Some(election) = election
+            && role.clients.iter().any(taken)
+        {
+            let message = format!(
+                "election id {}:{} is used by another controller that is connected; choose another",
+                election >> 64,
+                election & u128::from(u64::MAX)
+            );
+            return refuse(Code::InvalidArgument, message);
+        }
+        if !role.clients.contains_key(&client) && role.clients.len() >= self.limit {
+            let message = format!("{} controllers are connected, which is the limit", self.limit);
+            return refuse(Code::ResourceExhausted, message);
+        }
+        role.clients.insert(client, election);
+        let was_primary = role.primary == Some(client);
+        let wins = election.is_some() && election >= role.highest;
+        if wins {
+            role.primary = Some(client);
+            role.highest = election;
+        } else if was_primary {
+            role.primary = None;
+        }
+        Ok(if wins || was_primary { role.notices(role_name) } else { vec![role.notice(role_name, client)] })
+    }
+
+    /// A stream has ended. The primary's end promotes nobody.
+    pub fn leave(&mut self, client: ClientId) -> Vec<Notice> {
+        for (name, role) in &mut self.roles {
+            if role.clients.remove(&client).is_some() {
+                if role.primary != Some(client) {
+                    return Vec::new();
+                }
+                role.primary = None;
+                return role.notices(name);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Whether the sender of a Write may write.
+    pub fn authorise(&self, role_name: &str, election: Option<u128>) -> Result<(), Refusal> {
+        let refuse = |code, message: &str| Err(Refusal { code, message: message.into() });
+        let Some(role) = self.roles.get(role_name) else {
+            return match role_name {
+                "" => refuse(Code::PermissionDenied, "nobody is primary; open a stream and arbitrate first"),
+                _ => refuse(Code::NotFound, "no controller has arbitrated for this role"),
+            };
+        };
+        match role.primary {
+            None => refuse(Code::PermissionDenied, "there is no primary; arbitrate first"),
+            Some(_) if election.is_none() || election != role.highest => {
+                refuse(Code::PermissionDenied, "only the primary may write: this is not its election id")
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Whether this client is primary of its role.
+    pub fn is_primary(&self, client: ClientId) -> bool {
+        self.roles.values().any(|role| role.primary == Some(client))
+    }
+
+    /// The primaries of all roles.
+    pub fn primaries(&self) -> impl Iterator<Item = ClientId> {
+        self.roles.values().filter_map(|role| role.primary)
+    }
+
+    fn role_of(&self, client: ClientId) -> Option<&str> {
+        let mut roles = self.roles.iter();
+        roles.find(|(_, role)| role.clients.contains_key(&client)).map(|(name, _)| name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(notices: Vec<Notice>) -> Vec<(ClientId, Code)> {
+        notices.into_iter().map(|notice| (notice.client, notice.code)).collect()
+    }
+
+    #[test]
+    fn the_primarys_disconnect_promotes_nobody_and_the_highest_election_id_is_remembered() {
+        let mut arbitration = Arbitration::new(8);
+        assert_eq!(codes(arbitration.update(1, "", Some(10)).unwrap()), [(1, Code::Ok)]);
+        assert_eq!(codes(arbitration.update(2, "", Some(5)).unwrap()), [(2, Code::AlreadyExists)]);
+        let notices = arbitration.leave(1);
+        assert_eq!(notices[0].highest, Some(10));
+        assert_eq!(codes(notices), [(2, Code::NotFound)]);
+        assert_eq!(codes(arbitration.update(2, "", Some(9)).unwrap()), [(2, Code::NotFound)]);
+        assert_eq!(arbitration.authorise("", Some(9)).unwrap_err().code, Code::PermissionDenied);
+        assert_eq!(codes(arbitration.update(2, "", Some(10)).unwrap()), [(2, Code::Ok)]);
+        assert_eq!(arbitration.authorise("", Some(10)), Ok(()));
+    }
+
+    #[test]
+    fn unset_election_id_is_never_primary_and_differs_from_zero() {
+        let mut arbitration = Arbitration::new(8);
+        assert_eq!(codes(arbitration.update(1, "", None).unwrap()), [(1, Code::NotFound)]);
+        assert_eq!(arbitration.authorise("", None).unwrap_err().code, Code::PermissionDenied);
+        let notices = arbitration.update(2, "", Some(0)).unwrap();
+        assert_eq!(codes(notices), [(1, Code::AlreadyExists), (2, Code::Ok)]);
+        assert_eq!(arbitration.authorise("", None).unwrap_err().code, Code::PermissionDenied);
+        assert_eq!(arbitration.authorise("", Some(0)), Ok(()));
+    }
+
+    #[test]
+    fn several_may_be_backups_without_election_id() {
+        let mut arbitration = Arbitration::new(8);
+        arbitration.update(1, "", None).unwrap();
+        assert!(arbitration.update(2, "", None).is_ok());
+    }
+
+    #[test]
+    fn a_higher_election_id_takes_over_and_everybody_is_told() {
+        let mut arbitration = Arbitration::new(8);
+        arbitration.update(1, "", Some(1)).unwrap();
+        let notices = arbitration.update(2, "", Some(2)).unwrap();
+        assert_eq!(codes(notices), [(1, Code::AlreadyExists), (2, Code::Ok)]);
+        assert_eq!(arbitration.authorise("", Some(1)).unwrap_err().code, Code::PermissionDenied);
+    }
+
+    #[test]
+    fn a_primary_that_lowers_its_id_leaves_nobody_in_charge() {
+        let mut arbitration = Arbitration::new(8);
+        arbitration.update(1, "", Some(5)).unwrap();
+        arbitration.update(2, "", Some(4)).unwrap();
+        let notices = arbitration.update(1, "", Some(3)).unwrap();
+        assert_eq!(codes(notices), [(1, Code::NotFound), (2, Code::NotFound)]);
+    }
+
+    #[test]
+    fn a_used_election_id_ends_the_stream() {
+        let mut arbitration = Arbitration::new(8);
+        arbitration.update(1, "", Some(5)).unwrap();
+        assert_eq!(arbitration.update(2, "", Some(5)).unwrap_err().code, Code::InvalidArgument);
+        assert_eq!(codes(arbitration.update(1, "", Some(5)).unwrap()), [(1, Code::Ok)]);
+    }
+
+    #[test]
+    fn roles_are_apart_and_cant_be_changed() {
+        let mut arbitration = Arbitration::new(8);
+        arbitration.update(1, "", Some(5)).unwrap();
+        assert_eq!(codes(arbitration.update(2, "acl", Some(1)).unwrap()), [(2, Code::Ok)]);
+        assert_eq!(arbitration.update(2, "", Some(9)).unwrap_err().code, Code::FailedPrecondition);
+        assert_eq!(arbitration.authorise("acl", Some(1)), Ok(()));
+        assert_eq!(arbitration.authorise("nat", Some(1)).unwrap_err().code, Code::NotFound);
+        assert_eq!(arbitration.primaries().collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn too_many_are_refused() {
+        let mut arbitration = Arbitration::new(2);
+        arbitration.update(1, "", Some(1)).unwrap();
+        arbitration.update(2, "", None).unwrap();
+        assert_eq!(arbitration.update(3, "", None).unwrap_err().code, Code::ResourceExhausted);
+        arbitration.leave(2);
+        assert!(arbitration.update(3, "", None).is_ok());
+        arbitration.update(4, "a", None).unwrap();
+        assert_eq!(arbitration.update(5, "b", None).unwrap_err().code, Code::ResourceExhausted);
+    }
+}

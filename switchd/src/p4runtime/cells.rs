@@ -1,0 +1,296 @@
+//! Arrays: counters, meters, registers.
+
+use super::matching::number;
+use super::pipeline::Program;
+use super::work::{Change, Messages, Query};
+use super::{Refused, control, refuse};
+use num_bigint::BigUint;
+use p4rack_p4::ir::{InstanceId, InstanceKind, Unit};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::config::v1::{Preamble, Register, p4_data_type_spec::TypeSpec};
+use p4rack_p4rt::p4::v1::{
+    self, CounterEntry, Entity, Index, MeterEntry, P4Data, RegisterEntry, entity, p4_data, update,
+};
+use p4rack_p4rt::schema::name_of;
+use p4rack_switch::{CounterData, MeterConfig, Switch};
+use p4rack_wire::Nanos;
+use std::sync::Arc;
+
+/// Cells read or written between packets: more are done in several turns.
+const CELLS_A_TURN: u64 = 4096;
+
+/// A counter's data as sent by a controller.
+pub fn counter_data(data: &v1::CounterData) -> Refused<CounterData> {
+    match (u64::try_from(data.packet_count), u64::try_from(data.byte_count)) {
+        (Ok(packets), Ok(bytes)) => Ok(CounterData { packets, bytes }),
+        _ => refuse(Code::InvalidArgument, "a counter can't be negative"),
+    }
+}
+
+/// A counter's data for a controller: only what its unit counts.
+pub fn counter_message(data: CounterData, kind: Option<&InstanceKind>) -> v1::CounterData {
+    let unit = match kind {
+        Some(InstanceKind::Counter { unit, .. } | InstanceKind::DirectCounter { unit, .. }) => *unit,
+        _ => Unit::Both,
+    };
+    v1::CounterData {
+        byte_count: if unit == Unit::Packets { 0 } else { data.bytes as i64 },
+        packet_count: if unit == Unit::Bytes { 0 } else { data.packets as i64 },
+    }
+}
+
+/// A meter's configuration as sent by a controller.
+pub fn meter_config(config: &v1::MeterConfig) -> Refused<MeterConfig> {
+    let field = |name: &str, value: i64| match u64::try_from(value) {
+        Ok(value) => Ok(value),
+        Err(_) => refuse(Code::InvalidArgument, format!("meter: {name} is negative")),
+    };
+    if config.eburst != 0 {
+        return refuse(Code::InvalidArgument, "meter: eburst belongs to single-rate meters, this has two rates");
+    }
+    let config = MeterConfig {
+        cir: field("cir", config.cir)?,
+        cburst: field("cburst", config.cburst)?,
+        pir: field("pir", config.pir)?,
+        pburst: field("pburst", config.pburst)?,
+    };
+    if config.pir < config.cir {
+        return refuse(Code::InvalidArgument, "meter: pir, the peak rate, is under cir, the committed one");
+    }
+    Ok(config)
+}
+
+/// A meter's configuration for a controller.
+pub fn meter_message(config: MeterConfig) -> v1::MeterConfig {
+    v1::MeterConfig {
+        cir: config.cir as i64,
+        cburst: config.cburst as i64,
+        pir: config.pir as i64,
+        pburst: config.pburst as i64,
+        eburst: 0,
+    }
+}
+
+fn only_modify(what: &str, kind: update::Type) -> Refused<()> {
+    match kind {
+        update::Type::Modify => Ok(()),
+        _ => refuse(Code::InvalidArgument, format!("{what} are always there; they can only be modified")),
+    }
+}
+
+/// The cells that an index names: one, or all.
+fn cells(name: &str, index: Option<&Index>, size: u64) -> Refused<std::ops::Range<u64>> {
+    let Some(index) = index else { return Ok(0..size) };
+    match u64::try_from(index.index) {
+        Err(_) => refuse(Code::InvalidArgument, format!("{name}: index {} is negative", index.index)),
+        Ok(index) if index >= size => {
+            refuse(Code::OutOfRange, format!("{name}: index {index}, but it has {size} cells"))
+        }
+        Ok(index) => Ok(index..index + 1),
+    }
+}
+
+fn size_of(program: &Program, instance: InstanceId) -> u64 {
+    match &program.ir.instances[instance.0 as usize].kind {
+        InstanceKind::Counter { size, .. }
+        | InstanceKind::Meter { size, .. }
+        | InstanceKind::Register { size, .. } => *size,
+        _ => 0,
+    }
+}
+
+/// Checks an update of counters.
+pub fn write_counter(program: &Arc<Program>, kind: update::Type, entry: &CounterEntry) -> Refused<Change> {
+    only_modify("counters", kind)?;
+    let (instance, info) = program.counter(entry.counter_id)?;
+    let name = format!("counter {}", name_of(info.preamble.as_ref()));
+    let cells = cells(&name, entry.index.as_ref(), size_of(program, instance))?;
+    let data = entry.data.as_ref().map(counter_data).transpose()?;
+    Ok(Box::new(move |switch, _| match data {
+        None => Ok(()),
+        Some(data) => cells.into_iter().try_for_each(|index| {
+            control(&name, switch.counter_write(instance, index, data))
+        }),
+    }))
+}
+
+/// Checks an update of meters.
+pub fn write_meter(program: &Arc<Program>, kind: update::Type, entry: &MeterEntry) -> Refused<Change> {
+    only_modify("meters", kind)?;
+    let (instance, info) = program.meter(entry.meter_id)?;
+    let name = format!("meter {}", name_of(info.preamble.as_ref()));
+    let cells = cells(&name, entry.index.as_ref(), size_of(program, instance))?;
+    if entry.counter_data.is_some() {
+        return refuse(Code::Unimplemented, "counts by meter colour are not offered");
+    }
+    let config = entry.config.as_ref().map(meter_config).transpose()?;
+    Ok(Box::new(move |switch, _| {
+        cells.into_iter().try_for_each(|index| control(&name, switch.meter_config(instance, index, config)))
+    }))
+}
+
+/// Checks an update of registers.
+pub fn write_register(program: &Arc<Program>, kind: update::Type, entry: &RegisterEntry) -> Refused<Change> {
+    only_modify("registers", kind)?;
+    let (instance, info) = program.register(entry.register_id)?;
+    let name = format!("register {}", name_of(info.preamble.as_ref()));
+    let cells = cells(&name, entry.index.as_ref(), size_of(program, instance))?;
+    let value = register_value(program, &name, instance, info, entry.data.as_ref())?;
+    Ok(Box::new(move |switch, _| {
+        cells.into_iter().try_for_each(|index| control(&name, switch.register_write(instance, index, &value)))
+    }))
+}
+
+/// How a register's cell is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carried {
+    Bits,
+    Bool,
+    Enum,
+}
+
+fn carried(info: &Register) -> Carried {
+    match info.type_spec.as_ref().and_then(|spec| spec.type_spec.as_ref()) {
+        Some(TypeSpec::Bool(_)) => Carried::Bool,
+        Some(TypeSpec::SerializableEnum(_)) => Carried::Enum,
+        _ => Carried::Bits,
+    }
+}
+
+fn register_value(
+    program: &Program,
+    name: &str,
+    instance: InstanceId,
+    info: &Register,
+    data: Option<&P4Data>,
+) -> Refused<BigUint> {
+    let width = match &program.ir.instances[instance.0 as usize].kind {
+        InstanceKind::Register { ty, .. } => ty.width(),
+        _ => 0,
+    };
+    match (carried(info), data.and_then(|data| data.data.as_ref())) {
+        (_, None) => refuse(Code::InvalidArgument, format!("{name}: the data are not set")),
+        (Carried::Bits, Some(p4_data::Data::Bitstring(value)))
+        | (Carried::Enum, Some(p4_data::Data::EnumValue(value))) => number(name, value, width),
+        (Carried::Bool, Some(p4_data::Data::Bool(value))) => Ok(BigUint::from(u8::from(*value))),
+        (wanted, Some(_)) => {
+            refuse(Code::InvalidArgument, format!("{name}: the data are not of its type ({wanted:?})"))
+        }
+    }
+}
+
+fn register_message(value: &BigUint, carried: Carried) -> P4Data {
+    let data = match carried {
+        Carried::Bits => p4_data::Data::Bitstring(value.to_bytes_be()),
+        Carried::Enum => p4_data::Data::EnumValue(value.to_bytes_be()),
+        Carried::Bool => p4_data::Data::Bool(*value != BigUint::ZERO),
+    };
+    P4Data { data: Some(data) }
+}
+
+/// Which arrays a read means: one, or (id 0) all of the kind.
+fn selected<'a>(id: u32, all: impl Iterator<Item = Option<&'a Preamble>>) -> Vec<u32> {
+    match id {
+        0 => all.flatten().map(|preamble| preamble.id).collect(),
+        id => vec![id],
+    }
+}
+
+/// One query a turn over the cells of an array.
+fn turns<T: Send + 'static>(
+    cells: std::ops::Range<u64>,
+    read: impl Fn(&Switch, u64) -> Refused<T> + Clone + Send + 'static,
+    message: impl Fn(u64, T) -> entity::Entity + Clone + Send + 'static,
+) -> Vec<Query> {
+    let starts = cells.clone().step_by(CELLS_A_TURN as usize);
+    starts
+        .map(|start| {
+            let turn = start..cells.end.min(start + CELLS_A_TURN);
+            let (read, message) = (read.clone(), message.clone());
+            Box::new(move |switch: &Switch, _now: Nanos| {
+                let values = turn.clone().map(|index| read(switch, index)).collect::<Refused<Vec<T>>>()?;
+                let messages: Messages = Box::new(move || {
+                    let one = |(index, value)| Entity { entity: Some(message(index, value)) };
+                    turn.zip(values).map(one).collect()
+                });
+                Ok(messages)
+            }) as Query
+        })
+        .collect()
+}
+
+fn index_message(index: u64) -> Option<Index> {
+    Some(Index { index: index as i64 })
+}
+
+/// Counters: one cell, one array, all arrays.
+pub fn read_counter(program: &Arc<Program>, request: &CounterEntry) -> Refused<Vec<Query>> {
+    let ids = selected(request.counter_id, program.info.counters.iter().map(|info| info.preamble.as_ref()));
+    let mut queries = Vec::new();
+    for id in ids {
+        let (instance, info) = program.counter(id)?;
+        let name = format!("counter {}", name_of(info.preamble.as_ref()));
+        let cells = cells(&name, request.index.as_ref(), size_of(program, instance))?;
+        let kind = program.ir.instances[instance.0 as usize].kind.clone();
+        queries.extend(turns(
+            cells,
+            move |switch, index| control(&name, switch.counter_read(instance, index)),
+            move |index, data| {
+                let data = Some(counter_message(data, Some(&kind)));
+                entity::Entity::CounterEntry(CounterEntry { counter_id: id, index: index_message(index), data })
+            },
+        ));
+    }
+    Ok(queries)
+}
+
+/// Meters: one cell, one array, all arrays.
+pub fn read_meter(program: &Arc<Program>, request: &MeterEntry) -> Refused<Vec<Query>> {
+    if request.counter_data.is_some() {
+        return refuse(Code::Unimplemented, "counts by meter colour are not offered");
+    }
+    let ids = selected(request.meter_id, program.info.meters.iter().map(|info| info.preamble.as_ref()));
+    let mut queries = Vec::new();
+    for id in ids {
+        let (instance, info) = program.meter(id)?;
+        let name = format!("meter {}", name_of(info.preamble.as_ref()));
+        let cells = cells(&name, request.index.as_ref(), size_of(program, instance))?;
+        queries.extend(turns(
+            cells,
+            move |switch, index| control(&name, switch.meter_read(instance, index)),
+            move |index, config| {
+                entity::Entity::MeterEntry(MeterEntry {
+                    meter_id: id,
+                    index: index_message(index),
+                    config: config.map(meter_message),
+                    counter_data: None,
+                })
+            },
+        ));
+    }
+    Ok(queries)
+}
+
+/// Registers: one cell, one array, all arrays.
+pub fn read_register(program: &Arc<Program>, request: &RegisterEntry) -> Refused<Vec<Query>> {
+    let ids = selected(request.register_id, program.info.registers.iter().map(|info| info.preamble.as_ref()));
+    let mut queries = Vec::new();
+    for id in ids {
+        let (instance, info) = program.register(id)?;
+        let name = format!("register {}", name_of(info.preamble.as_ref()));
+        let cells = cells(&name, request.index.as_ref(), size_of(program, instance))?;
+        let carried = carried(info);
+        queries.extend(turns(
+            cells,
+            move |switch, index| control(&name, switch.register_read(instance, index)),
+            move |index, value: BigUint| {
+                entity::Entity::RegisterEntry(RegisterEntry {
+                    register_id: id,
+                    index: index_message(index),
+                    data: Some(register_message(&value, carried)),
+                })
+            },
+        ));
+    }
+    Ok(queries)
+}

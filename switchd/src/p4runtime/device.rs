@@ -1,0 +1,372 @@
+//! The device: arbitration, the program, and the order in which requests reach the switch.
+
+use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
+use super::pipeline::{Candidate, Program};
+use super::work::{self, Change};
+use super::{Refused, refuse};
+use crate::core::{Gone, Handle};
+use p4rack_p4rt::errors::{UpdateError, pack};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::p4::v1::write_request::Atomicity;
+use p4rack_p4rt::p4::v1::{
+    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, ReadResponse, Role,
+    SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, WriteRequest,
+    stream_message_response,
+};
+use p4rack_p4rt::{google::rpc, p4::v1};
+use prost::Message;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{RwLock, mpsc};
+use tonic::Status;
+
+/// Updates applied between packets: more are done in several turns.
+const UPDATES_A_TURN: usize = 64;
+/// Controllers that may be connected in one role, and roles.
+const CONTROLLERS: usize = 64;
+/// Entities in one message of a Read.
+const ENTITIES_A_MESSAGE: usize = 1024;
+/// Messages that may wait for one controller.
+pub const STREAM_MESSAGES: usize = 1024;
+/// Room in that queue that packet-ins leave to the other messages.
+const STREAM_RESERVE: usize = 64;
+
+/// Where a stream's messages go.
+pub type Outbox = mpsc::Sender<Result<StreamMessageResponse, Status>>;
+
+/// Where the answers to a Read go.
+pub type Reader = mpsc::Sender<Result<ReadResponse, Status>>;
+
+#[derive(Debug)]
+struct Clients {
+    arbitration: Arbitration,
+    outboxes: HashMap<ClientId, Outbox>,
+    next: ClientId,
+}
+
+/// What the switch runs, and what was saved to run later.
+#[derive(Debug, Default)]
+struct Programs {
+    running: Option<Arc<Program>>,
+    saved: Option<Candidate>,
+}
+
+/// The device.
+#[derive(Debug)]
+pub struct Device {
+    handle: Handle,
+    id: u64,
+    cpu_port: Option<u16>,
+    clients: Mutex<Clients>,
+    programs: RwLock<Programs>,
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Status {
+        status(refusal.code, refusal.message)
+    }
+}
+
+impl From<Gone> for Status {
+    fn from(gone: Gone) -> Status {
+        Status::unavailable(gone.to_string())
+    }
+}
+
+/// A gRPC status with this code.
+pub fn status(code: Code, message: impl Into<String>) -> Status {
+    Status::new(tonic::Code::from(code as i32), message)
+}
+
+fn election(id: Option<&Uint128>) -> Option<u128> {
+    id.map(|id| u128::from(id.high) << 64 | u128::from(id.low))
+}
+
+/// The status of a Write or Read of which parts may have failed.
+fn overall(outcomes: &[Refused<()>]) -> Result<(), Status> {
+    match pack(outcomes) {
+        None => Ok(()),
+        Some(failed) => {
+            let details = failed.encode_to_vec().into();
+            Err(Status::with_details(tonic::Code::Unknown, failed.message, details))
+        }
+    }
+}
+
+impl Device {
+    /// A device whose switch is behind `handle`.
+    pub fn new(handle: Handle, id: u64, cpu_port: Option<u16>) -> Device {
+        let clients =
+            Clients { arbitration: Arbitration::new(CONTROLLERS), outboxes: HashMap::new(), next: 0 };
+        Device { handle, id, cpu_port, clients: Mutex::new(clients), programs: RwLock::default() }
+    }
+
+    /// Loads a program without any controller.
+    pub async fn install(&self, candidate: Candidate) -> Result<(), Gone> {
+        let mut programs = self.programs.write().await;
+        self.commit(&mut programs, candidate).await
+    }
+
+    async fn commit(&self, programs: &mut Programs, candidate: Candidate) -> Result<(), Gone> {
+        let Candidate { program, pipeline } = candidate;
+        self.handle.call(move |switch, _| switch.load(pipeline)).await?;
+        programs.running = Some(Arc::new(program));
+        Ok(())
+    }
+
+    /// Refuses requests for other devices.
+    pub fn check_id(&self, id: u64) -> Result<(), Status> {
+        if id == self.id {
+            return Ok(());
+        }
+        Err(status(Code::NotFound, format!("there is no device {id} here; this is device {}", self.id)))
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        // Nothing in the critical sections can panic half-way through a change.
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn authorise(&self, role: &str, id: Option<&Uint128>) -> Result<(), Status> {
+        Ok(self.clients().arbitration.authorise(role, election(id))?)
+    }
+
+    // ---- Streams
+
+    /// A stream was opened.
+    pub fn enter(&self, outbox: Outbox) -> ClientId {
+        let mut clients = self.clients();
+        let client = clients.next;
+        clients.next += 1;
+        clients.outboxes.insert(client, outbox);
+        client
+    }
+
+    /// A stream has ended.
+    pub async fn leave(&self, client: ClientId) {
+        // A Write that has begun ends before anybody else can take over.
+        let _programs = self.programs.write().await;
+        let mut clients = self.clients();
+        clients.outboxes.remove(&client);
+        let notices = clients.arbitration.leave(client);
+        self.tell(&clients, notices);
+    }
+
+    /// A stream asks to be primary.
+    pub async fn arbitrate(
+        &self,
+        client: ClientId,
+        request: &MasterArbitrationUpdate,
+        known: bool,
+    ) -> Result<(), Status> {
+        match self.check_id(request.device_id) {
+            Err(refused) if known => return Err(status(Code::FailedPrecondition, refused.message())),
+            result => result?,
+        }
+        let role = request.role.as_ref();
+        if role.is_some_and(|role| role.config.is_some()) {
+            let message = "role configurations are not offered; leave role.config unset for full access";
+            return Err(status(Code::InvalidArgument, message));
+        }
+        #[allow(deprecated)]
+        if role.is_some_and(|role| role.id != 0 && role.name.is_empty()) {
+            return Err(status(Code::InvalidArgument, "role.id has been replaced; name the role"));
+        }
+        let _programs = self.programs.write().await;
+        let mut clients = self.clients();
+        let name = role.map_or("", |role| &role.name);
+        let notices = clients.arbitration.update(client, name, election(request.election_id.as_ref()))?;
+        self.tell(&clients, notices);
+        Ok(())
+    }
+
+    fn tell(&self, clients: &Clients, notices: Vec<Notice>) {
+        for notice in notices {
+            let message = match notice.code {
+                Code::Ok => "you are primary",
+                Code::AlreadyExists => "there is another primary",
+                _ => "there is no primary",
+            };
+            let role = Role { name: notice.role.clone(), ..Default::default() };
+            let update = MasterArbitrationUpdate {
+                device_id: self.id,
+                role: (!notice.role.is_empty()).then_some(role),
+                election_id: notice.highest.map(|id| Uint128 { high: (id >> 64) as u64, low: id as u64 }),
+                status: Some(rpc::Status {
+                    code: notice.code as i32,
+                    message: message.into(),
+                    details: Vec::new(),
+                }),
+            };
+            let update = stream_message_response::Update::Arbitration(update);
+            if let Some(outbox) = clients.outboxes.get(&notice.client) {
+                // A controller that lets a thousand messages wait has stopped reading: its
+                // keep-alive ends the stream.
+                let _ = outbox.try_send(Ok(StreamMessageResponse { update: Some(update) }));
+            }
+        }
+    }
+
+    /// A frame came out of the CPU port: it goes to the primary of every role. Returns whether
+    /// nothing was lost.
+    pub async fn packet_in(&self, frame: &[u8]) -> bool {
+        let Some(program) = self.programs.read().await.running.clone() else { return false };
+        let Some((metadata, payload)) = program.packet_in.split(frame) else { return false };
+        let packet = v1::PacketIn { payload: payload.to_vec(), metadata };
+        let clients = self.clients();
+        let mut delivered = true;
+        for primary in clients.arbitration.primaries() {
+            let Some(outbox) = clients.outboxes.get(&primary) else { continue };
+            let update = stream_message_response::Update::Packet(packet.clone());
+            delivered &= outbox.capacity() > STREAM_RESERVE
+                && outbox.try_send(Ok(StreamMessageResponse { update: Some(update) })).is_ok();
+        }
+        delivered
+    }
+
+    /// Sends a packet-out to the CPU port.
+    pub async fn packet_out(&self, client: ClientId, packet: &PacketOut) -> Refused<()> {
+        if !self.clients().arbitration.is_primary(client) {
+            return refuse(Code::PermissionDenied, "only the primary may send packets");
+        }
+        let Some(cpu_port) = self.cpu_port else {
+            return refuse(Code::FailedPrecondition, "this switch has no CPU port");
+        };
+        let Some(program) = self.programs.read().await.running.clone() else {
+            return refuse(Code::FailedPrecondition, "no program is installed");
+        };
+        let frame = program.packet_out.prepend(&packet.metadata, &packet.payload)?;
+        let sent = self.handle.call(move |switch, now| switch.handle_frame(cpu_port, &frame, now)).await;
+        sent.map_err(|gone| UpdateError::new(Code::Unavailable, gone.to_string()))
+    }
+
+    // ---- Program
+
+    /// Installs, or checks, a program.
+    pub async fn set_config(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
+        self.check_id(request.device_id)?;
+        self.authorise(&request.role, request.election_id.as_ref())?;
+        let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
+        match (action, request.config) {
+            (Action::Unspecified, _) => Err(status(Code::InvalidArgument, "the action is not set")),
+            (Action::ReconcileAndCommit, _) => {
+                let message = "RECONCILE_AND_COMMIT is not offered; VERIFY_AND_COMMIT and write the entries again";
+                Err(status(Code::Unimplemented, message))
+            }
+            (Action::Commit, Some(_)) => {
+                Err(status(Code::InvalidArgument, "COMMIT takes the config that was saved; leave config unset"))
+            }
+            (Action::Commit, None) => {
+                let mut programs = self.programs.write().await;
+                self.authorise(&request.role, request.election_id.as_ref())?;
+                let Some(saved) = programs.saved.take() else {
+                    return Err(status(Code::NotFound, "nothing was saved; VERIFY_AND_SAVE first"));
+                };
+                Ok(self.commit(&mut programs, saved).await?)
+            }
+            (_, None) => Err(status(Code::InvalidArgument, "config is not set")),
+            (action, Some(config)) => {
+                let verified = tokio::task::spawn_blocking(|| Candidate::verify(config)).await;
+                let candidate = verified
+                    .map_err(|_| status(Code::Internal, "the compiler failed; please report it with the program"))?
+                    .map_err(|error| status(error.code, error.message))?;
+                let mut programs = self.programs.write().await;
+                // The primary may have changed while the program was compiled.
+                self.authorise(&request.role, request.election_id.as_ref())?;
+                match action {
+                    Action::VerifyAndSave => programs.saved = Some(candidate),
+                    Action::VerifyAndCommit => {
+                        programs.saved = None;
+                        self.commit(&mut programs, candidate).await?;
+                    }
+                    _ => {}
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What is installed.
+    pub async fn config(&self) -> Option<ForwardingPipelineConfig> {
+        self.programs.read().await.running.as_ref().map(|program| program.config.clone())
+    }
+
+    // ---- Entities
+
+    /// Applies updates in order.
+    pub async fn write(&self, request: WriteRequest) -> Result<(), Status> {
+        self.check_id(request.device_id)?;
+        let programs = self.programs.write().await;
+        self.authorise(&request.role, request.election_id.as_ref())?;
+        let program = programs.running.as_ref().ok_or_else(no_program)?;
+        if programs.saved.is_some() {
+            let message = "a config is saved and writes would be meant for it; COMMIT it first";
+            return Err(status(Code::Unimplemented, message));
+        }
+        match Atomicity::try_from(request.atomicity) {
+            Ok(Atomicity::ContinueOnError) => {}
+            Ok(other) => {
+                let message = format!("{} is not offered; use CONTINUE_ON_ERROR", other.as_str_name());
+                return Err(status(Code::Unimplemented, message));
+            }
+            Err(_) => return Err(status(Code::InvalidArgument, "there is no such atomicity")),
+        }
+        let mut outcomes = Vec::with_capacity(request.updates.len());
+        for updates in request.updates.chunks(UPDATES_A_TURN) {
+            let changes: Vec<Refused<Change>> =
+                updates.iter().map(|update| work::change(program, update)).collect();
+            let apply = move |switch: &mut _, now| -> Vec<Refused<()>> {
+                changes.into_iter().map(|change| change?(switch, now)).collect()
+            };
+            outcomes.extend(self.handle.call(apply).await?);
+        }
+        overall(&outcomes)
+    }
+
+    /// Reads entities; what is found goes to `reader`.
+    pub async fn read(&self, request: ReadRequest, reader: &Reader) -> Result<(), Status> {
+        self.check_id(request.device_id)?;
+        let programs = self.programs.read().await;
+        let program = programs.running.as_ref().ok_or_else(no_program)?;
+        let mut outcomes = Vec::with_capacity(request.entities.len());
+        for entity in &request.entities {
+            let queries = match work::query(program, entity) {
+                Ok(queries) => queries,
+                Err(error) => {
+                    outcomes.push(Err(error));
+                    continue;
+                }
+            };
+            let mut outcome = Ok(());
+            for query in queries {
+                match self.handle.call(move |switch, now| query(switch, now)).await? {
+                    Ok(messages) => {
+                        if !send(reader, messages()).await {
+                            return Ok(());
+                        }
+                    }
+                    Err(error) => outcome = Err(error),
+                }
+            }
+            outcomes.push(outcome);
+        }
+        overall(&outcomes)
+    }
+}
+
+/// Whether the reader is still there.
+async fn send(reader: &Reader, mut entities: Vec<Entity>) -> bool {
+    while !entities.is_empty() {
+        let rest = entities.split_off(entities.len().min(ENTITIES_A_MESSAGE));
+        if reader.send(Ok(ReadResponse { entities })).await.is_err() {
+            return false;
+        }
+        entities = rest;
+    }
+    true
+}
+
+fn no_program() -> Status {
+    status(Code::FailedPrecondition, "no program is installed; SetForwardingPipelineConfig first")
+}

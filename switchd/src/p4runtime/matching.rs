@@ -1,0 +1,239 @@
+//! Keys and actions: from P4Runtime's messages to the switch and back.
+
+use super::pipeline::TableRef;
+use super::{Refused, refuse};
+use num_bigint::BigUint;
+use p4rack_p4::ir::{ActionCall, Key, MatchKind, Matcher};
+use p4rack_p4rt::bytes;
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::config::v1::{MatchField, action_ref::Scope};
+use p4rack_p4rt::p4::v1::{
+    Action, FieldMatch, TableAction, action::Param, field_match, field_match::FieldMatchType, table_action,
+};
+use p4rack_p4rt::schema::name_of;
+
+/// `width` ones.
+fn ones(width: u32) -> BigUint {
+    (BigUint::from(1u8) << width) - 1u8
+}
+
+/// A received byte string as a number of at most `width` bits.
+pub fn number(what: &str, value: &[u8], width: u32) -> Refused<BigUint> {
+    match bytes::check(value, width) {
+        Ok(value) => Ok(BigUint::from_bytes_be(&value)),
+        Err(error) => refuse(Code::OutOfRange, format!("{what}: {error}")),
+    }
+}
+
+impl<'a> TableRef<'a> {
+    /// Control-plane name.
+    pub fn name(&self) -> &'a str {
+        name_of(self.info.preamble.as_ref())
+    }
+
+    /// Whether entries need a priority.
+    pub fn needs_priority(&self) -> bool {
+        let needs = |key: &Key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional);
+        self.ir.keys.iter().any(needs)
+    }
+
+    fn keys(&self) -> impl Iterator<Item = (&'a Key, &'a MatchField)> {
+        let keys = self.ir.keys.iter().filter(|key| key.kind != MatchKind::Selector);
+        keys.zip(&self.info.match_fields)
+    }
+
+    /// The keys of an entry; every rule of the match format is checked.
+    pub fn matchers(&self, matches: &[FieldMatch]) -> Refused<Vec<Matcher>> {
+        for (position, given) in matches.iter().enumerate() {
+            if !self.info.match_fields.iter().any(|field| field.id == given.field_id) {
+                let message = format!("table {} has no key with id {}", self.name(), given.field_id);
+                return refuse(Code::InvalidArgument, message);
+            }
+            if matches[..position].iter().any(|earlier| earlier.field_id == given.field_id) {
+                let message = format!("table {}: key {} is given twice", self.name(), given.field_id);
+                return refuse(Code::InvalidArgument, message);
+            }
+        }
+        self.keys()
+            .map(|(key, field)| {
+                let what = format!("table {} key `{}`", self.name(), field.name);
+                match matches.iter().find(|given| given.field_id == field.id) {
+                    Some(given) => matcher(&what, key, field, given.field_match_type.as_ref()),
+                    None if key.kind == MatchKind::Exact => {
+                        refuse(Code::InvalidArgument, format!("{what} is matched exactly and must be given"))
+                    }
+                    None => Ok(Matcher::Any),
+                }
+            })
+            .collect()
+    }
+
+    /// The key part of an entry's message: what it matches, "don't care" left out.
+    pub fn field_matches(&self, matchers: &[Matcher]) -> Vec<FieldMatch> {
+        self.keys()
+            .zip(matchers)
+            .filter_map(|((key, field), matcher)| {
+                let field_match_type = Some(field_match(key, matcher)?);
+                Some(FieldMatch { field_id: field.id, field_match_type })
+            })
+            .collect()
+    }
+
+    /// The action of an entry or of the default entry.
+    pub fn call(&self, action: &TableAction, is_default: bool) -> Refused<ActionCall> {
+        let name = self.name();
+        let action = match &action.r#type {
+            Some(table_action::Type::Action(action)) => action,
+            Some(_) if self.ir.implementation.is_none() => {
+                let message = format!("table {name} has no action profile; give it an action");
+                return refuse(Code::InvalidArgument, message);
+            }
+            Some(_) => {
+                return refuse(Code::Unimplemented, format!("table {name}: action profiles are not offered"));
+            }
+            None => return refuse(Code::InvalidArgument, format!("table {name}: the action's type is not set")),
+        };
+        let program = self.program;
+        let Some(position) =
+            self.ir.actions.iter().position(|offered| program.action_id(offered.action) == action.action_id)
+        else {
+            let message = format!("table {name} does not offer action {0} (0x{0:08x})", action.action_id);
+            return refuse(Code::InvalidArgument, message);
+        };
+        let reference = self.info.action_refs.iter().find(|reference| reference.id == action.action_id);
+        let scope = reference.map_or(Scope::TableAndDefault, |reference| reference.scope());
+        let ir = &program.ir.actions[self.ir.actions[position].action.0 as usize];
+        let action_name = &ir.named.name;
+        if is_default && scope == Scope::TableOnly {
+            let message = format!("table {name}: action {action_name} can't be the default action (@tableonly)");
+            return refuse(Code::PermissionDenied, message);
+        }
+        if !is_default && scope == Scope::DefaultOnly {
+            let message = format!("table {name}: action {action_name} can only be the default (@defaultonly)");
+            return refuse(Code::PermissionDenied, message);
+        }
+        let info = program.info.actions.iter().find(|info| {
+            info.preamble.as_ref().is_some_and(|preamble| preamble.id == action.action_id)
+        });
+        let params = info.map_or(&[][..], |info| &info.params);
+        if let Some(extra) =
+            action.params.iter().find(|given| !params.iter().any(|param| param.id == given.param_id))
+        {
+            let message = format!("action {action_name} has no parameter with id {}", extra.param_id);
+            return refuse(Code::InvalidArgument, message);
+        }
+        let args = params.iter().zip(&ir.params).map(|(param, ir)| {
+            let mut given = action.params.iter().filter(|given| given.param_id == param.id);
+            let what = format!("action {action_name} parameter `{}`", param.name);
+            match (given.next(), given.next()) {
+                (Some(given), None) => number(&what, &given.value, ir.ty.width()),
+                (None, _) => refuse(Code::InvalidArgument, format!("{what} is missing")),
+                _ => refuse(Code::InvalidArgument, format!("{what} is given twice")),
+            }
+        });
+        Ok(ActionCall { action: position as u32, args: args.collect::<Refused<_>>()? })
+    }
+
+    /// The action part of an entry's message.
+    pub fn action(&self, call: &ActionCall) -> Option<TableAction> {
+        let action = self.ir.actions.get(call.action as usize)?.action;
+        let action_id = self.program.action_id(action);
+        let info = self.program.info.actions.iter().find(|info| {
+            info.preamble.as_ref().is_some_and(|preamble| preamble.id == action_id)
+        })?;
+        let params = info
+            .params
+            .iter()
+            .zip(&call.args)
+            .map(|(param, value)| Param { param_id: param.id, value: value.to_bytes_be() })
+            .collect();
+        let action = Action { action_id, params };
+        Some(TableAction { r#type: Some(table_action::Type::Action(action)) })
+    }
+}
+
+fn matcher(what: &str, key: &Key, field: &MatchField, given: Option<&FieldMatchType>) -> Refused<Matcher> {
+    let width = key.ty.width();
+    let invalid = |message: &str| UpdateError::new(Code::InvalidArgument, format!("{what}: {message}"));
+    if field.bitwidth == 0 && width != 0 {
+        return refuse(Code::Unimplemented, format!("{what}: translation to strings is not offered"));
+    }
+    match (key.kind, given) {
+        (MatchKind::Exact, Some(FieldMatchType::Exact(given))) => {
+            Ok(Matcher::Exact(number(what, &given.value, width)?))
+        }
+        (MatchKind::Optional, Some(FieldMatchType::Optional(given))) => {
+            Ok(Matcher::Exact(number(what, &given.value, width)?))
+        }
+        (MatchKind::Lpm, Some(FieldMatchType::Lpm(given))) => {
+            let value = number(what, &given.value, width)?;
+            let length = u32::try_from(given.prefix_len).ok().filter(|length| *length <= width);
+            let length = length.ok_or_else(|| {
+                invalid(&format!("a prefix of {} bits, but the key has {width}", given.prefix_len))
+            })?;
+            if length == 0 {
+                return Err(invalid("a prefix of 0 bits is \"don't care\"; leave the key out"));
+            }
+            let mask = ones(length) << (width - length);
+            if &value & &mask != value {
+                return Err(invalid("bits beyond the prefix must be 0"));
+            }
+            Ok(Matcher::Mask { value, mask })
+        }
+        (MatchKind::Ternary, Some(FieldMatchType::Ternary(given))) => {
+            let value = number(what, &given.value, width)?;
+            let mask = number(&format!("{what} mask"), &given.mask, width)?;
+            if mask == BigUint::ZERO {
+                return Err(invalid("a mask of 0 is \"don't care\"; leave the key out"));
+            }
+            if &value & &mask != value {
+                return Err(invalid("bits where the mask is 0 must be 0"));
+            }
+            Ok(Matcher::Mask { value, mask })
+        }
+        (MatchKind::Range, Some(FieldMatchType::Range(given))) => {
+            let lo = number(&format!("{what} low"), &given.low, width)?;
+            let hi = number(&format!("{what} high"), &given.high, width)?;
+            if lo > hi {
+                return Err(invalid("the range ends before it begins"));
+            }
+            if lo == BigUint::ZERO && hi == ones(width) {
+                return Err(invalid("the whole range is \"don't care\"; leave the key out"));
+            }
+            Ok(Matcher::Range { lo, hi })
+        }
+        (_, None) => Err(invalid("the kind of match is not set")),
+        (kind, Some(_)) => Err(invalid(&format!("is matched {kind:?}, another kind of match was given"))),
+    }
+}
+
+fn field_match(key: &Key, matcher: &Matcher) -> Option<FieldMatchType> {
+    let width = key.ty.width();
+    let (value, mask) = match matcher {
+        Matcher::Exact(value) => (value.clone(), ones(width)),
+        Matcher::Mask { value, mask } => (value.clone(), mask.clone()),
+        Matcher::Range { lo, hi } => {
+            let all = *lo == BigUint::ZERO && *hi == ones(width);
+            let range = field_match::Range { low: lo.to_bytes_be(), high: hi.to_bytes_be() };
+            return (!all).then_some(FieldMatchType::Range(range));
+        }
+        Matcher::Any | Matcher::ValueSet(_) => return None,
+    };
+    let (bytes, ternary_mask) = (value.to_bytes_be(), mask.to_bytes_be());
+    Some(match key.kind {
+        MatchKind::Exact | MatchKind::Selector => FieldMatchType::Exact(field_match::Exact { value: bytes }),
+        MatchKind::Optional => FieldMatchType::Optional(field_match::Optional { value: bytes }),
+        MatchKind::Range => {
+            FieldMatchType::Range(field_match::Range { low: bytes.clone(), high: bytes })
+        }
+        _ if mask == BigUint::ZERO => return None,
+        MatchKind::Lpm => {
+            let prefix_len = mask.count_ones() as i32;
+            FieldMatchType::Lpm(field_match::Lpm { value: bytes, prefix_len })
+        }
+        MatchKind::Ternary => {
+            FieldMatchType::Ternary(field_match::Ternary { value: bytes, mask: ternary_mask })
+        }
+    })
+}

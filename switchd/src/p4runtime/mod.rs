@@ -1,0 +1,48 @@
+//! The P4Runtime server.
+//!
+//! ```text
+//!  service ── device ─┬─ arbitration                 who may write
+//!                     ├─ pipeline (diff, compile)    what runs
+//!                     ├─ work ─ tables, cells,       requests to changes and queries,
+//!                     │         replication          run in the data-plane thread
+//!                     └─ packets                     packet-in, packet-out
+//! ```
+
+mod arbitration;
+mod cells;
+mod device;
+mod matching;
+mod packets;
+mod pipeline;
+mod replication;
+mod service;
+mod tables;
+mod work;
+
+pub use pipeline::Candidate;
+pub use service::{ServeError, ServerConfig, bind, serve, serve_on};
+
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_switch::ControlError;
+
+type Refused<T> = Result<T, UpdateError>;
+
+fn refuse<T>(code: Code, message: impl Into<String>) -> Refused<T> {
+    Err(UpdateError::new(code, message))
+}
+
+/// The switch's answer in P4Runtime's terms.
+fn control<T>(object: &str, result: Result<T, ControlError>) -> Refused<T> {
+    result.map_err(|error| {
+        let code = match &error {
+            ControlError::NotFound(_) => Code::NotFound,
+            ControlError::AlreadyExists(_) => Code::AlreadyExists,
+            ControlError::OutOfRange { .. } => Code::OutOfRange,
+            ControlError::ResourceExhausted { .. } => Code::ResourceExhausted,
+            ControlError::Invalid(_) => Code::InvalidArgument,
+            ControlError::Constant(_) => Code::PermissionDenied,
+        };
+        UpdateError::new(code, format!("{object}: {error}"))
+    })
+}

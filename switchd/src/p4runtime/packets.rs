@@ -1,0 +1,166 @@
+//! Controller headers: packet-out metadata to a header before the frame, packet-in back again.
+
+use super::refuse;
+use num_bigint::BigUint;
+use p4rack_p4rt::bytes;
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::config::v1::ControllerPacketMetadata;
+use p4rack_p4rt::p4::v1::PacketMetadata;
+
+#[derive(Clone, Debug)]
+struct Field {
+    id: u32,
+    name: String,
+    width: u32,
+    is_padding: bool,
+}
+
+/// Layout of `packet_in` or `packet_out`; without such a header in the program it has no fields.
+#[derive(Clone, Debug, Default)]
+pub struct ControllerHeader {
+    fields: Vec<Field>,
+    bytes: usize,
+}
+
+impl ControllerHeader {
+    /// As P4Info tells.
+    pub fn new(header: Option<&ControllerPacketMetadata>) -> ControllerHeader {
+        let metadata = header.map_or(&[][..], |header| &header.metadata);
+        let fields: Vec<Field> = metadata
+            .iter()
+            .map(|field| Field {
+                id: field.id,
+                name: field.name.clone(),
+                width: u32::try_from(field.bitwidth).unwrap_or(0),
+                is_padding: field.annotations.iter().any(|text| text.starts_with("@padding")),
+            })
+            .collect();
+        let bits: usize = fields.iter().map(|field| field.width as usize).sum();
+        ControllerHeader { fields, bytes: bits.div_ceil(8) }
+    }
+
+    /// The frame to give to the program. Every field must be given once; padding may be left out.
+    pub fn prepend(&self, metadata: &[PacketMetadata], payload: &[u8]) -> Result<Vec<u8>, UpdateError> {
+        for (position, given) in metadata.iter().enumerate() {
+            if !self.fields.iter().any(|field| field.id == given.metadata_id) {
+                let known: Vec<String> =
+                    self.fields.iter().map(|field| format!("{} ({})", field.id, field.name)).collect();
+                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+                let message =
+                    format!("packet_out has no metadata field {}; it has: {known}", given.metadata_id);
+                return refuse(Code::InvalidArgument, message);
+            }
+            if metadata[..position].iter().any(|earlier| earlier.metadata_id == given.metadata_id) {
+                let message = format!("packet_out metadata field {} is given twice", given.metadata_id);
+                return refuse(Code::InvalidArgument, message);
+            }
+        }
+        let mut header = BigUint::ZERO;
+        let mut bits = 0;
+        for field in &self.fields {
+            let value = match metadata.iter().find(|given| given.metadata_id == field.id) {
+                Some(given) => bytes::check(&given.value, field.width).map_err(|error| {
+                    let message = format!("packet_out metadata field `{}`: {error}", field.name);
+                    UpdateError::new(Code::InvalidArgument, message)
+                })?,
+                None if field.is_padding => vec![0],
+                None => {
+                    let message =
+                        format!("packet_out metadata field {} (`{}`) is missing", field.id, field.name);
+                    return refuse(Code::InvalidArgument, message);
+                }
+            };
+            header = (header << field.width) | BigUint::from_bytes_be(&value);
+            bits += field.width as usize;
+        }
+        header <<= self.bytes * 8 - bits;
+        let digits = if self.bytes == 0 { Vec::new() } else { header.to_bytes_be() };
+        let mut frame = vec![0; self.bytes - digits.len()];
+        frame.extend(digits);
+        frame.extend_from_slice(payload);
+        Ok(frame)
+    }
+
+    /// Metadata and payload of a frame from the program; `None` if it is shorter than the header.
+    pub fn split<'a>(&self, frame: &'a [u8]) -> Option<(Vec<PacketMetadata>, &'a [u8])> {
+        let (header, payload) = frame.split_at_checked(self.bytes)?;
+        let header = BigUint::from_bytes_be(header);
+        let mut left = self.bytes * 8;
+        let mut metadata = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            left -= field.width as usize;
+            let mask = (BigUint::from(1u8) << field.width) - 1u8;
+            let value = ((&header >> left) & mask).to_bytes_be();
+            metadata.push(PacketMetadata { metadata_id: field.id, value });
+        }
+        Some((metadata, payload))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_p4rt::p4::config::v1::controller_packet_metadata::Metadata;
+
+    fn header() -> ControllerHeader {
+        let field = |id, name: &str, bitwidth, annotations: &[&str]| Metadata {
+            id,
+            name: name.into(),
+            bitwidth,
+            annotations: annotations.iter().map(|text| text.to_string()).collect(),
+            ..Default::default()
+        };
+        ControllerHeader::new(Some(&ControllerPacketMetadata {
+            metadata: vec![
+                field(1, "egress_port", 9, &[]),
+                field(2, "_pad", 7, &["@padding"]),
+                field(4, "cookie", 16, &[]),
+            ],
+            ..Default::default()
+        }))
+    }
+
+    fn given(values: &[(u32, &[u8])]) -> Vec<PacketMetadata> {
+        let one = |(id, value): &(u32, &[u8])| PacketMetadata { metadata_id: *id, value: value.to_vec() };
+        values.iter().map(one).collect()
+    }
+
+    #[test]
+    fn fields_are_packed_in_wire_order_whatever_order_they_come_in() {
+        let frame = header().prepend(&given(&[(4, &[0xab]), (1, &[0, 1, 2])]), b"xy").unwrap();
+        assert_eq!(frame, [0x81, 0x00, 0x00, 0xab, b'x', b'y']);
+        let (metadata, payload) = header().split(&frame).unwrap();
+        assert_eq!(metadata, given(&[(1, &[1, 2]), (2, &[0]), (4, &[0xab])]));
+        assert_eq!(payload, b"xy");
+    }
+
+    #[test]
+    fn packet_out_metadata_must_match_p4info_exactly() {
+        let fault = |values: &[(u32, &[u8])]| header().prepend(&given(values), b"").unwrap_err().message;
+        assert_eq!(fault(&[(1, &[3])]), "packet_out metadata field 4 (`cookie`) is missing");
+        assert_eq!(
+            fault(&[(1, &[3]), (7, &[1]), (4, &[1])]),
+            "packet_out has no metadata field 7; it has: 1 (egress_port), 2 (_pad), 4 (cookie)"
+        );
+        assert_eq!(
+            fault(&[(1, &[2, 0]), (4, &[1])]),
+            "packet_out metadata field `egress_port`: 0x0200 needs 10 bits, but the field has 9"
+        );
+        assert_eq!(fault(&[(1, &[3]), (1, &[3]), (4, &[1])]), "packet_out metadata field 1 is given twice");
+        assert!(fault(&[(1, &[]), (4, &[1])]).contains("empty"));
+    }
+
+    #[test]
+    fn without_a_header_the_frame_is_the_payload() {
+        let header = ControllerHeader::new(None);
+        assert_eq!(header.prepend(&[], b"abc").unwrap(), b"abc");
+        assert!(header.prepend(&given(&[(1, &[1])]), b"abc").unwrap_err().message.ends_with("it has: none"));
+        assert_eq!(header.split(b"abc"), Some((Vec::new(), &b"abc"[..])));
+    }
+
+    #[test]
+    fn a_frame_shorter_than_the_header_is_no_packet_in() {
+        assert_eq!(header().split(&[1, 2, 3]), None);
+    }
+}

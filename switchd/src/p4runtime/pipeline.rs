@@ -1,0 +1,200 @@
+//! A program as the server holds it: what was given, its P4Info, and the way from ids to the IR.
+
+use super::packets::ControllerHeader;
+use super::replication::Groups;
+use super::{Refused, refuse};
+use p4rack_p4::ir::{self, InstanceId, TableId};
+use p4rack_p4::{Compiled, Options};
+use p4rack_p4rt::diff;
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::config::v1::{Counter, Meter, P4Info, Preamble, Register, Table};
+use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
+use p4rack_switch::Pipeline;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// Differences between two P4Infos that one message lists.
+const DIFFERENCES: usize = 5;
+
+/// A program that this switch can run: checked, but not yet running.
+#[derive(Debug)]
+pub struct Candidate {
+    /// For the server.
+    pub program: Program,
+    /// For the switch.
+    pub pipeline: Pipeline,
+}
+
+/// A program and the look-ups that requests need.
+#[derive(Debug)]
+pub struct Program {
+    /// As the controller gave it.
+    pub config: ForwardingPipelineConfig,
+    /// What the program itself says.
+    pub info: P4Info,
+    /// The program.
+    pub ir: ir::Program,
+    /// Header of packets to the controller.
+    pub packet_in: ControllerHeader,
+    /// Header of packets from the controller.
+    pub packet_out: ControllerHeader,
+    /// Multicast groups and clone sessions as the controller wrote them.
+    pub groups: Mutex<Groups>,
+    actions: Vec<u32>,
+    tables: HashMap<u32, (TableId, usize)>,
+    counters: HashMap<u32, (InstanceId, usize)>,
+    meters: HashMap<u32, (InstanceId, usize)>,
+    registers: HashMap<u32, (InstanceId, usize)>,
+}
+
+impl Candidate {
+    /// Compiles P4 text; the error is what to show to the author.
+    pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Candidate, String> {
+        let compiled = p4rack_p4::compile(text, file_name, options)
+            .map_err(|diagnostics| diagnostics.render(false))?;
+        Candidate::new(text, compiled)
+    }
+
+    /// Takes a compiled program; the error is what to show to the author.
+    pub fn new(text: &str, compiled: Compiled) -> Result<Candidate, String> {
+        let pipeline = Pipeline::compile(&compiled.program).map_err(|error| error.to_string())?;
+        let config = ForwardingPipelineConfig {
+            p4info: Some(compiled.p4info.clone()),
+            p4_device_config: text.into(),
+            cookie: None,
+        };
+        Ok(Candidate { program: Program::new(config, compiled), pipeline })
+    }
+
+    /// Checks what a controller gave: the program compiles, this switch can hold it, and the P4Info
+    /// is the program's.
+    pub fn verify(config: ForwardingPipelineConfig) -> Result<Candidate, UpdateError> {
+        let invalid = |message: String| UpdateError::new(Code::InvalidArgument, message);
+        let Some(given) = &config.p4info else {
+            return refuse(Code::InvalidArgument, "config.p4info is not set");
+        };
+        if config.p4_device_config.is_empty() {
+            return refuse(
+                Code::InvalidArgument,
+                "config.p4_device_config is empty; this switch runs P4_16 text, put the program there",
+            );
+        }
+        let text = std::str::from_utf8(&config.p4_device_config).map_err(|_| {
+            invalid("config.p4_device_config is not text; this switch runs P4_16 text, not a compiler's output".into())
+        })?;
+        let mut candidate = Candidate::compile(text, "p4_device_config", &Options::default())
+            .map_err(|error| invalid(format!("the program can't be installed:\n{error}")))?;
+        let differences = diff::differences(given, &candidate.program.info);
+        if !differences.is_empty() {
+            let more = match differences.len().saturating_sub(DIFFERENCES) {
+                0 => String::new(),
+                more => format!("\nand {more} more"),
+            };
+            let shown = differences[..differences.len().min(DIFFERENCES)].join("\n");
+            let message = format!("the P4Info given is not the program's:\n{shown}{more}");
+            return Err(invalid(message));
+        }
+        candidate.program.config = config;
+        Ok(candidate)
+    }
+}
+
+fn positions<'a, T: Copy>(
+    preambles: impl Iterator<Item = Option<&'a Preamble>>,
+    ids: &[u32],
+    make: impl Fn(u32) -> T,
+) -> HashMap<u32, (T, usize)> {
+    let mut found = HashMap::new();
+    for (position, preamble) in preambles.enumerate() {
+        let id = preamble.map_or(0, |preamble| preamble.id);
+        if let Some(index) = ids.iter().position(|other| *other == id) {
+            found.insert(id, (make(index as u32), position));
+        }
+    }
+    found
+}
+
+impl Program {
+    fn new(config: ForwardingPipelineConfig, compiled: Compiled) -> Program {
+        let Compiled { program, p4info: info, ids, .. } = compiled;
+        let header = |name: &str| {
+            let of = |preamble: &Preamble| preamble.name == name;
+            let mut headers = info.controller_packet_metadata.iter();
+            ControllerHeader::new(headers.find(|header| header.preamble.as_ref().is_some_and(of)))
+        };
+        macro_rules! positions {
+            ($list:ident, $ids:ident, $make:expr) => {
+                positions(info.$list.iter().map(|object| object.preamble.as_ref()), &ids.$ids, $make)
+            };
+        }
+        Program {
+            packet_in: header("packet_in"),
+            packet_out: header("packet_out"),
+            groups: Mutex::default(),
+            tables: positions!(tables, tables, TableId),
+            counters: positions!(counters, instances, InstanceId),
+            meters: positions!(meters, instances, InstanceId),
+            registers: positions!(registers, instances, InstanceId),
+            actions: ids.actions,
+            ir: program,
+            config,
+            info,
+        }
+    }
+
+    /// P4Info id of an action.
+    pub fn action_id(&self, action: ir::ActionId) -> u32 {
+        self.actions.get(action.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// A table by id.
+    pub fn table(&self, id: u32) -> Refused<TableRef<'_>> {
+        let (table, position) = find(&self.tables, "table", id)?;
+        Ok(TableRef {
+            program: self,
+            id: table,
+            ir: &self.ir.tables[table.0 as usize],
+            info: &self.info.tables[position],
+        })
+    }
+
+    /// A counter by id.
+    pub fn counter(&self, id: u32) -> Refused<(InstanceId, &Counter)> {
+        let (instance, position) = find(&self.counters, "counter", id)?;
+        Ok((instance, &self.info.counters[position]))
+    }
+
+    /// A meter by id.
+    pub fn meter(&self, id: u32) -> Refused<(InstanceId, &Meter)> {
+        let (instance, position) = find(&self.meters, "meter", id)?;
+        Ok((instance, &self.info.meters[position]))
+    }
+
+    /// A register by id.
+    pub fn register(&self, id: u32) -> Refused<(InstanceId, &Register)> {
+        let (instance, position) = find(&self.registers, "register", id)?;
+        Ok((instance, &self.info.registers[position]))
+    }
+}
+
+fn find<T: Copy>(map: &HashMap<u32, (T, usize)>, kind: &str, id: u32) -> Refused<(T, usize)> {
+    match map.get(&id) {
+        Some(found) => Ok(*found),
+        None if id == 0 => refuse(Code::InvalidArgument, format!("the {kind}'s id is not set")),
+        None => refuse(Code::NotFound, format!("the program has no {kind} with id {id} (0x{id:08x})")),
+    }
+}
+
+/// A table of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct TableRef<'a> {
+    /// Whose.
+    pub program: &'a Program,
+    /// For the switch.
+    pub id: TableId,
+    /// As compiled.
+    pub ir: &'a ir::Table,
+    /// As described.
+    pub info: &'a Table,
+}

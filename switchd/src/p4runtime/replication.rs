@@ -1,0 +1,165 @@
+//! The packet replication engine: multicast groups and clone sessions.
+//!
+//! What a controller wrote is kept as written, so that it reads back the same.
+
+use super::matching::number;
+use super::pipeline::Program;
+use super::work::{Change, Query};
+use super::{Refused, control, refuse};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
+use p4rack_p4rt::p4::v1::{
+    CloneSessionEntry, Entity, MulticastGroupEntry, PacketReplicationEngineEntry, Replica, entity, replica,
+    update,
+};
+use p4rack_switch::{self as switch, CloneSession};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+/// Width of a port number.
+const PORT_BITS: u32 = 9;
+
+/// As the controller wrote them.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    multicast: BTreeMap<u32, MulticastGroupEntry>,
+    clone: BTreeMap<u32, CloneSessionEntry>,
+}
+
+impl Program {
+    fn groups(&self) -> MutexGuard<'_, Groups> {
+        // Every change is one insertion or removal: a panic elsewhere leaves no half of it.
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn replicas(given: &[Replica]) -> Refused<Vec<switch::Replica>> {
+    let mut seen = HashSet::new();
+    given
+        .iter()
+        .map(|given| {
+            #[allow(deprecated)]
+            let port = match &given.port_kind {
+                Some(replica::PortKind::Port(port)) => number("replica port", port, PORT_BITS)
+                    .map(|port| port.iter_u32_digits().next().unwrap_or(0))?,
+                Some(replica::PortKind::EgressPort(port)) => *port,
+                None => return refuse(Code::InvalidArgument, "a replica's port is not set"),
+            };
+            let Ok(port) = u16::try_from(port) else {
+                return refuse(Code::InvalidArgument, format!("replica port {port} has more than 9 bits"));
+            };
+            let Ok(instance) = u16::try_from(given.instance) else {
+                let message = format!("replica instance {} has more than 16 bits", given.instance);
+                return refuse(Code::InvalidArgument, message);
+            };
+            let replica = switch::Replica { port, instance };
+            if !seen.insert(replica) {
+                let message = format!("two replicas with port {port} and instance {instance}");
+                return refuse(Code::InvalidArgument, message);
+            }
+            Ok(replica)
+        })
+        .collect()
+}
+
+/// Whether an update fits what is there.
+fn expect(kind: update::Type, exists: bool, what: &str, id: u32) -> Refused<()> {
+    match (kind, exists) {
+        (update::Type::Insert, true) => refuse(Code::AlreadyExists, format!("{what} {id} already exists")),
+        (update::Type::Modify | update::Type::Delete, false) => {
+            refuse(Code::NotFound, format!("there is no {what} {id}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks an update of the replication engine.
+pub fn write(
+    program: &Arc<Program>,
+    kind: update::Type,
+    entry: &PacketReplicationEngineEntry,
+) -> Refused<Change> {
+    match &entry.r#type {
+        Some(Type::MulticastGroupEntry(entry)) => write_group(program.clone(), kind, entry.clone()),
+        Some(Type::CloneSessionEntry(entry)) => write_session(program.clone(), kind, entry.clone()),
+        None => refuse(Code::InvalidArgument, "neither a multicast group nor a clone session is set"),
+    }
+}
+
+fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupEntry) -> Refused<Change> {
+    const WHAT: &str = "multicast group";
+    let id = entry.multicast_group_id;
+    if id == 0 {
+        return refuse(Code::InvalidArgument, "multicast group 0 means all in reads; number them from 1");
+    }
+    let replicas = if kind == update::Type::Delete { Vec::new() } else { replicas(&entry.replicas)? };
+    Ok(Box::new(move |switch, _| {
+        let mut groups = program.groups();
+        expect(kind, groups.multicast.contains_key(&id), WHAT, id)?;
+        if kind == update::Type::Delete {
+            control(WHAT, switch.multicast_group_remove(id))?;
+            groups.multicast.remove(&id);
+        } else {
+            control(WHAT, switch.multicast_group_set(id, replicas))?;
+            groups.multicast.insert(id, entry);
+        }
+        Ok(())
+    }))
+}
+
+fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionEntry) -> Refused<Change> {
+    const WHAT: &str = "clone session";
+    let id = entry.session_id;
+    if id == 0 {
+        return refuse(Code::InvalidArgument, "clone session 0 means all in reads; number them from 1");
+    }
+    if kind == update::Type::Delete {
+        return Ok(Box::new(move |switch, _| {
+            let mut groups = program.groups();
+            expect(kind, groups.clone.contains_key(&id), WHAT, id)?;
+            control(WHAT, switch.clone_session_remove(id))?;
+            groups.clone.remove(&id);
+            Ok(())
+        }));
+    }
+    let Some(class_of_service) = u8::try_from(entry.class_of_service).ok().filter(|class| *class < 8) else {
+        let message = format!("class of service {} is not 0 to 7", entry.class_of_service);
+        return refuse(Code::InvalidArgument, message);
+    };
+    let Ok(packet_length_bytes) = u16::try_from(entry.packet_length_bytes) else {
+        let message = format!("packet length {} is not 0 to 65535", entry.packet_length_bytes);
+        return refuse(Code::InvalidArgument, message);
+    };
+    let replicas = replicas(&entry.replicas)?;
+    let config = CloneSession { replicas, class_of_service, packet_length_bytes };
+    Ok(Box::new(move |switch, _| {
+        let mut groups = program.groups();
+        expect(kind, groups.clone.contains_key(&id), WHAT, id)?;
+        control(WHAT, switch.clone_session_set(id, config))?;
+        groups.clone.insert(id, entry);
+        Ok(())
+    }))
+}
+
+/// One group or session, or all (number 0).
+pub fn read(program: &Arc<Program>, request: &PacketReplicationEngineEntry) -> Refused<Vec<Query>> {
+    let groups = program.groups();
+    let found: Vec<Type> = match &request.r#type {
+        Some(Type::MulticastGroupEntry(request)) => {
+            let fits = |id: &u32| [0, *id].contains(&request.multicast_group_id);
+            let entries = groups.multicast.iter().filter(|(id, _)| fits(id));
+            entries.map(|(_, entry)| Type::MulticastGroupEntry(entry.clone())).collect()
+        }
+        Some(Type::CloneSessionEntry(request)) => {
+            let entries = groups.clone.iter().filter(|(id, _)| [0, **id].contains(&request.session_id));
+            entries.map(|(_, entry)| Type::CloneSessionEntry(entry.clone())).collect()
+        }
+        None => return refuse(Code::InvalidArgument, "neither a multicast group nor a clone session is set"),
+    };
+    let entities = found.into_iter().map(|found| {
+        let entry = PacketReplicationEngineEntry { r#type: Some(found) };
+        Entity { entity: Some(entity::Entity::PacketReplicationEngineEntry(entry)) }
+    });
+    let entities: Vec<Entity> = entities.collect();
+    Ok(vec![Box::new(move |_, _| Ok(Box::new(move || entities) as _))])
+}

@@ -1,0 +1,277 @@
+//! The gRPC side: services, streams, shutdown.
+
+use super::device::{Device, STREAM_MESSAGES, status};
+use super::pipeline::Candidate;
+use crate::core::{Event, Events, Gone, Handle};
+use crate::telemetry::TelemetryService;
+use p4rack_p4rt::API_VERSION;
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
+use p4rack_p4rt::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+use p4rack_p4rt::p4::v1::{
+    CapabilitiesRequest, CapabilitiesResponse, DigestListAckError, ForwardingPipelineConfig,
+    GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, PacketOutError, ReadRequest,
+    ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse, StreamError,
+    StreamMessageRequest, StreamMessageResponse, StreamOtherError, WriteRequest, WriteResponse,
+    stream_error::Details, stream_message_request, stream_message_response,
+};
+use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Request, Response, Status, Streaming};
+
+/// Largest message taken.
+const RECEIVE_LIMIT: usize = 128 << 20;
+/// How often a silent controller is asked whether it lives, and how long it may take to say so.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+
+/// A server for one switch.
+#[derive(Debug)]
+pub struct ServerConfig {
+    /// Where to listen.
+    pub addr: SocketAddr,
+    /// Number by which controllers name the switch.
+    pub device_id: u64,
+    /// Port of packet-in and packet-out.
+    pub cpu_port: Option<u16>,
+    /// Program to load before any controller comes.
+    pub program: Option<Candidate>,
+}
+
+/// Why serving ended.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address can't be listened on.
+    #[error("can't listen on {addr}: {error}; choose another address or end the program that uses it")]
+    Bind {
+        /// The address.
+        addr: SocketAddr,
+        /// The system's reason.
+        error: std::io::Error,
+    },
+    /// The transport failed.
+    #[error("the gRPC server failed: {0}")]
+    Transport(#[from] tonic::transport::Error),
+    /// The data plane has ended.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
+/// Listens on an address.
+pub async fn bind(addr: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(addr).await.map_err(|error| ServeError::Bind { addr, error })
+}
+
+/// Serves P4Runtime and telemetry until `shutdown` is ready; calls in progress end first.
+pub async fn serve(
+    handle: Handle,
+    events: Events,
+    config: ServerConfig,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let listener = bind(config.addr).await?;
+    serve_on(listener, handle, events, config, shutdown).await
+}
+
+/// As [`serve`], on a socket that listens already; `config.addr` is not looked at.
+pub async fn serve_on(
+    listener: TcpListener,
+    handle: Handle,
+    mut events: Events,
+    config: ServerConfig,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let device = Arc::new(Device::new(handle.clone(), config.device_id, config.cpu_port));
+    if let Some(program) = config.program {
+        device.install(program).await?;
+    }
+    let (stop, stopping) = watch::channel(false);
+    let forwarded = device.clone();
+    let forward = tokio::spawn(async move {
+        while let Some(event) = events.recv().await {
+            match event {
+                Event::PacketIn { frame } => {
+                    if !forwarded.packet_in(&frame).await {
+                        tracing::debug!(bytes = frame.len(), "packet-in lost");
+                    }
+                }
+            }
+        }
+    });
+    let service = P4RuntimeServer::new(Service { device, stopping })
+        .max_decoding_message_size(RECEIVE_LIMIT)
+        .max_encoding_message_size(usize::MAX);
+    let served = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
+        .tcp_nodelay(true)
+        .add_service(service)
+        .add_service(TelemetryServer::new(TelemetryService::new(handle)))
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+            shutdown.await;
+            // Streams would keep the server alive for ever.
+            let _ = stop.send(true);
+        })
+        .await;
+    forward.abort();
+    Ok(served?)
+}
+
+#[derive(Clone, Debug)]
+struct Service {
+    device: Arc<Device>,
+    stopping: watch::Receiver<bool>,
+}
+
+#[tonic::async_trait]
+impl P4Runtime for Service {
+    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
+        let request = request.into_inner();
+        tracing::debug!(updates = request.updates.len(), "Write");
+        let written = self.device.write(request).await;
+        log("Write", written.as_ref().err());
+        written.map(|()| Response::new(WriteResponse {}))
+    }
+
+    type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
+
+    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        let (sender, receiver) = mpsc::channel(4);
+        let (device, request) = (self.device.clone(), request.into_inner());
+        tracing::debug!(entities = request.entities.len(), "Read");
+        tokio::spawn(async move {
+            if let Err(error) = device.read(request, &sender).await {
+                log("Read", Some(&error));
+                // The reader may have left.
+                let _ = sender.send(Err(error)).await;
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<SetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        let request = request.into_inner();
+        tracing::debug!(action = request.action().as_str_name(), "SetForwardingPipelineConfig");
+        let set = self.device.set_config(request).await;
+        log("SetForwardingPipelineConfig", set.as_ref().err());
+        set.map(|()| Response::new(SetForwardingPipelineConfigResponse {}))
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<GetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
+        let request = request.into_inner();
+        self.device.check_id(request.device_id)?;
+        let (p4info, device_config) = match request.response_type() {
+            ResponseType::All => (true, true),
+            ResponseType::CookieOnly => (false, false),
+            ResponseType::P4infoAndCookie => (true, false),
+            ResponseType::DeviceConfigAndCookie => (false, true),
+        };
+        let config = self.device.config().await.map(|config| ForwardingPipelineConfig {
+            p4info: config.p4info.filter(|_| p4info),
+            p4_device_config: if device_config { config.p4_device_config } else { Vec::new() },
+            cookie: config.cookie,
+        });
+        Ok(Response::new(GetForwardingPipelineConfigResponse { config }))
+    }
+
+    type StreamChannelStream = ReceiverStream<Result<StreamMessageResponse, Status>>;
+
+    async fn stream_channel(
+        &self,
+        request: Request<Streaming<StreamMessageRequest>>,
+    ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        let (outbox, receiver) = mpsc::channel(STREAM_MESSAGES);
+        let (device, mut stopping) = (self.device.clone(), self.stopping.clone());
+        let mut inbound = request.into_inner();
+        tokio::spawn(async move {
+            let client = device.enter(outbox.clone());
+            let mut arbitrated = false;
+            let end = loop {
+                let message = tokio::select! {
+                    message = inbound.message() => message,
+                    _ = stopping.wait_for(|stop| *stop) => {
+                        break Some(Status::unavailable("the switch is shutting down"));
+                    }
+                };
+                // A broken stream has nobody to tell.
+                let Ok(Some(message)) = message else { break None };
+                if let Err(end) = stream_message(&device, client, message, &mut arbitrated, &outbox).await {
+                    log("StreamChannel", Some(&end));
+                    break Some(end);
+                }
+            };
+            device.leave(client).await;
+            if let Some(end) = end {
+                let _ = outbox.try_send(Err(end));
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn capabilities(
+        &self,
+        _: Request<CapabilitiesRequest>,
+    ) -> Result<Response<CapabilitiesResponse>, Status> {
+        Ok(Response::new(CapabilitiesResponse { p4runtime_api_version: API_VERSION.into() }))
+    }
+}
+
+/// Handles one message; an error ends the stream.
+async fn stream_message(
+    device: &Device,
+    client: u64,
+    message: StreamMessageRequest,
+    arbitrated: &mut bool,
+    outbox: &mpsc::Sender<Result<StreamMessageResponse, Status>>,
+) -> Result<(), Status> {
+    use stream_message_request::Update;
+    let (error, details) = match message.update {
+        Some(Update::Arbitration(request)) => {
+            device.arbitrate(client, &request, *arbitrated).await?;
+            *arbitrated = true;
+            return Ok(());
+        }
+        Some(Update::Packet(packet)) => match device.packet_out(client, &packet).await {
+            Ok(()) => return Ok(()),
+            Err(error) => (error, Details::PacketOut(PacketOutError { packet_out: Some(packet) })),
+        },
+        Some(Update::DigestAck(ack)) => {
+            let error = UpdateError::new(Code::Unimplemented, "digests are not offered by this switch");
+            (error, Details::DigestListAck(DigestListAckError { digest_list_ack: Some(ack) }))
+        }
+        Some(Update::Other(other)) => {
+            let error = UpdateError::new(Code::Unimplemented, format!("unknown message {}", other.type_url));
+            (error, Details::Other(StreamOtherError { other: Some(other) }))
+        }
+        None => return Err(status(Code::InvalidArgument, "the stream message's update is not set")),
+    };
+    tracing::warn!("stream: {error}");
+    let error = StreamError {
+        canonical_code: error.code as i32,
+        message: error.message,
+        details: Some(details),
+        ..Default::default()
+    };
+    // Errors are the first to be dropped when a controller does not read.
+    let update = stream_message_response::Update::Error(error);
+    let _ = outbox.try_send(Ok(StreamMessageResponse { update: Some(update) }));
+    Ok(())
+}
+
+fn log(call: &str, error: Option<&Status>) {
+    if let Some(error) = error {
+        tracing::warn!("{call}: {:?}: {}", error.code(), error.message());
+    }
+}

@@ -1,0 +1,454 @@
+//! Table entries, default entries and their direct counters and meters.
+
+use super::pipeline::{Program, TableRef};
+use super::work::{Change, Query};
+use super::{Refused, control, refuse};
+use p4rack_p4::ir::{ActionCall, Matcher, TableId};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::{
+    self, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, entity, table_action, table_entry,
+    update,
+};
+use p4rack_switch::{self as switch, EntryRef, MeterConfig, Switch};
+use p4rack_wire::Nanos;
+use std::sync::Arc;
+
+use super::cells::{counter_data, counter_message, meter_config, meter_message};
+
+/// Which entry of a table.
+#[derive(Clone, Debug)]
+enum Which {
+    Default,
+    Keys(Vec<Matcher>, i32),
+}
+
+impl Which {
+    fn reference(&self) -> EntryRef<'_> {
+        match self {
+            Which::Default => EntryRef::Default,
+            Which::Keys(keys, priority) => EntryRef::Keys(keys, *priority),
+        }
+    }
+}
+
+/// The entry that a message names.
+fn which(table: &TableRef<'_>, entry: &TableEntry) -> Refused<Which> {
+    let invalid = |message: String| refuse(Code::InvalidArgument, format!("table {}: {message}", table.name()));
+    if entry.is_default_action {
+        if !entry.r#match.is_empty() || entry.priority != 0 {
+            return invalid("the default entry has neither keys nor priority".into());
+        }
+        return Ok(Which::Default);
+    }
+    if table.info.match_fields.is_empty() {
+        return invalid("it has no keys, so it holds its default entry only; set is_default_action".into());
+    }
+    match (table.needs_priority(), entry.priority) {
+        (true, ..=0) => {
+            return invalid(format!(
+                "priority {} is given, but it must be positive: there is a ternary, range or optional key",
+                entry.priority
+            ));
+        }
+        (false, priority) if priority != 0 => {
+            return invalid(format!(
+                "priority {priority} is given, but it must be 0: no key is ternary, range or optional"
+            ));
+        }
+        _ => {}
+    }
+    Ok(Which::Keys(table.matchers(&entry.r#match)?, entry.priority))
+}
+
+/// What a message says of an entry's direct resources.
+struct Direct {
+    /// `Some(None)`: back to "everything is green".
+    meter: Option<Option<MeterConfig>>,
+    counter: Option<switch::CounterData>,
+}
+
+impl Direct {
+    fn of(table: &TableRef<'_>, entry: &TableEntry) -> Refused<Direct> {
+        let name = table.name();
+        if entry.counter_data.is_some() && table.ir.counter.is_none() {
+            return refuse(Code::InvalidArgument, format!("table {name} has no direct counter"));
+        }
+        if table.ir.meter.is_none() {
+            if entry.meter_config.is_some() || entry.meter_counter_data.is_some() {
+                return refuse(Code::InvalidArgument, format!("table {name} has no direct meter"));
+            }
+            return Ok(Direct { meter: None, counter: entry.counter_data.as_ref().map(counter_data).transpose()? });
+        }
+        if entry.meter_counter_data.is_some() {
+            return refuse(Code::Unimplemented, "counts by meter colour are not offered");
+        }
+        Ok(Direct {
+            meter: Some(entry.meter_config.as_ref().map(meter_config).transpose()?),
+            counter: entry.counter_data.as_ref().map(counter_data).transpose()?,
+        })
+    }
+
+    fn apply(self, switch: &mut Switch, table: TableId, name: &str, which: &Which) -> Refused<()> {
+        if let Some(config) = self.meter {
+            control(name, switch.direct_meter_config(table, which.reference(), config))?;
+        }
+        if let Some(data) = self.counter {
+            control(name, switch.direct_counter_write(table, which.reference(), data))?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks an update of a table entry; the change is then only for the switch to refuse.
+pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> Refused<Change> {
+    let table = program.table(entry.table_id)?;
+    let (id, name) = (table.id, format!("table {}", table.name()));
+    if table.ir.implementation.is_some() {
+        return refuse(Code::Unimplemented, format!("{name}: action profiles are not offered"));
+    }
+    if table.info.is_const_table && !entry.is_default_action {
+        let action_kept = kind == update::Type::Modify && entry.action.is_none();
+        if !action_kept {
+            return refuse(Code::PermissionDenied, format!("{name} is constant in the program"));
+        }
+        let (which, direct) = (which(&table, entry)?, Direct::of(&table, entry)?);
+        return Ok(Box::new(move |switch, _| direct.apply(switch, id, &name, &which)));
+    }
+    let which = which(&table, entry)?;
+    if kind == update::Type::Delete {
+        return match which {
+            Which::Default => refuse(
+                Code::InvalidArgument,
+                format!("{name}: the default entry can't be deleted; modify it without action to reset it"),
+            ),
+            Which::Keys(keys, priority) => {
+                Ok(Box::new(move |switch, _| control(&name, switch.delete(id, &keys, priority))))
+            }
+        };
+    }
+    if entry.is_const {
+        return refuse(Code::InvalidArgument, format!("{name}: is_const can't be set in a write"));
+    }
+    #[allow(deprecated)]
+    if entry.controller_metadata != 0 {
+        let message = format!("{name}: controller_metadata is not kept; use metadata");
+        return refuse(Code::Unimplemented, message);
+    }
+    let direct = Direct::of(&table, entry)?;
+    let timeout = idle_timeout(&table, entry)?;
+    let call = entry.action.as_ref().map(|action| table.call(action, entry.is_default_action)).transpose()?;
+    match which {
+        Which::Default => write_default(&table, kind, call, direct),
+        Which::Keys(keys, priority) => {
+            let Some(call) = call else {
+                return refuse(Code::InvalidArgument, format!("{name}: the action is not set"));
+            };
+            let which = Which::Keys(keys.clone(), priority);
+            let entry = switch::TableEntry {
+                keys,
+                priority,
+                call,
+                is_const: false,
+                metadata: entry.metadata.clone(),
+                idle_timeout_ns: timeout,
+            };
+            Ok(Box::new(move |switch, _| {
+                let result = match kind {
+                    update::Type::Insert => switch.insert(id, entry),
+                    _ => switch.modify(id, entry),
+                };
+                control(&name, result)?;
+                direct.apply(switch, id, &name, &which)
+            }))
+        }
+    }
+}
+
+fn write_default(
+    table: &TableRef<'_>,
+    kind: update::Type,
+    call: Option<ActionCall>,
+    direct: Direct,
+) -> Refused<Change> {
+    let (id, name) = (table.id, format!("table {}", table.name()));
+    if kind != update::Type::Modify {
+        let message = format!("{name}: the default entry is always there; it can only be modified");
+        return refuse(Code::InvalidArgument, message);
+    }
+    if table.ir.default_is_const {
+        return refuse(Code::PermissionDenied, format!("{name}: the default action is constant in the program"));
+    }
+    Ok(Box::new(move |switch, _| {
+        let reset = call.is_none();
+        control(&name, switch.set_default(id, call))?;
+        let direct = match direct {
+            // A reset takes the direct counter along.
+            Direct { meter, counter: None } if reset && switch_has_counter(switch, id) => {
+                Direct { meter, counter: Some(switch::CounterData::default()) }
+            }
+            direct => direct,
+        };
+        direct.apply(switch, id, &name, &Which::Default)
+    }))
+}
+
+fn switch_has_counter(switch: &Switch, table: TableId) -> bool {
+    switch.direct_counter_read(table, EntryRef::Default).is_ok()
+}
+
+fn idle_timeout(table: &TableRef<'_>, entry: &TableEntry) -> Refused<u64> {
+    let name = table.name();
+    if (entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some())
+        && (!table.ir.idle_timeout || entry.is_default_action)
+    {
+        return refuse(Code::InvalidArgument, format!("table {name}: no idle timeout is possible here"));
+    }
+    match entry.idle_timeout_ns {
+        0 => Ok(0),
+        ..0 => refuse(Code::InvalidArgument, format!("table {name}: negative idle timeout")),
+        _ => refuse(Code::Unimplemented, format!("table {name}: idle timeout notifications are not offered")),
+    }
+}
+
+/// Checks an update of a direct counter.
+pub fn write_direct_counter(
+    program: &Arc<Program>,
+    kind: update::Type,
+    entry: &DirectCounterEntry,
+) -> Refused<Change> {
+    let (table, which) = direct_target(program, kind, "direct counter", entry.table_entry.as_ref())?;
+    if table.ir.counter.is_none() {
+        return refuse(Code::InvalidArgument, format!("table {} has no direct counter", table.name()));
+    }
+    let data = entry.data.as_ref().map(counter_data).transpose()?;
+    direct_change(table, which, Direct { meter: None, counter: data })
+}
+
+/// Checks an update of a direct meter.
+pub fn write_direct_meter(
+    program: &Arc<Program>,
+    kind: update::Type,
+    entry: &DirectMeterEntry,
+) -> Refused<Change> {
+    let (table, which) = direct_target(program, kind, "direct meter", entry.table_entry.as_ref())?;
+    if table.ir.meter.is_none() {
+        return refuse(Code::InvalidArgument, format!("table {} has no direct meter", table.name()));
+    }
+    if entry.counter_data.is_some() {
+        return refuse(Code::Unimplemented, "counts by meter colour are not offered");
+    }
+    let config = entry.config.as_ref().map(meter_config).transpose()?;
+    direct_change(table, which, Direct { meter: Some(config), counter: None })
+}
+
+fn direct_target<'a>(
+    program: &'a Program,
+    kind: update::Type,
+    what: &str,
+    entry: Option<&TableEntry>,
+) -> Refused<(TableRef<'a>, Which)> {
+    if kind != update::Type::Modify {
+        return refuse(Code::InvalidArgument, format!("a {what} lives with its entry; it can only be modified"));
+    }
+    let Some(entry) = entry else {
+        return refuse(Code::InvalidArgument, format!("the table_entry of the {what} is not set"));
+    };
+    let table = program.table(entry.table_id)?;
+    let which = which(&table, entry)?;
+    Ok((table, which))
+}
+
+fn direct_change(table: TableRef<'_>, which: Which, direct: Direct) -> Refused<Change> {
+    let (id, name) = (table.id, format!("table {}", table.name()));
+    Ok(Box::new(move |switch, _| {
+        if let Which::Keys(keys, priority) = &which {
+            control(&name, switch.entry(id, keys, *priority))?;
+        }
+        direct.apply(switch, id, &name, &which)
+    }))
+}
+
+/// What a read returns of each entry.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Entry { counter: bool, meter: bool, last_hit: bool },
+    Counter,
+    Meter,
+}
+
+/// Entries of one or all tables.
+pub fn read(program: &Arc<Program>, request: &TableEntry) -> Refused<Vec<Query>> {
+    let shape = Shape::Entry {
+        counter: request.counter_data.is_some(),
+        meter: request.meter_config.is_some(),
+        last_hit: request.time_since_last_hit.is_some(),
+    };
+    if request.meter_counter_data.is_some() {
+        return refuse(Code::Unimplemented, "counts by meter colour are not offered");
+    }
+    queries(program, request, shape)
+}
+
+/// Direct counters of one entry, one table or all tables.
+pub fn read_direct_counter(program: &Arc<Program>, request: &DirectCounterEntry) -> Refused<Vec<Query>> {
+    direct_queries(program, request.table_entry.as_ref(), Shape::Counter)
+}
+
+/// Direct meters of one entry, one table or all tables.
+pub fn read_direct_meter(program: &Arc<Program>, request: &DirectMeterEntry) -> Refused<Vec<Query>> {
+    direct_queries(program, request.table_entry.as_ref(), Shape::Meter)
+}
+
+fn direct_queries(
+    program: &Arc<Program>,
+    request: Option<&TableEntry>,
+    shape: Shape,
+) -> Refused<Vec<Query>> {
+    match request {
+        Some(request) => queries(program, request, shape),
+        None => refuse(Code::InvalidArgument, "table_entry is not set"),
+    }
+}
+
+fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Refused<Vec<Query>> {
+    let fits = |table: &TableRef<'_>| match shape {
+        Shape::Entry { .. } => true,
+        Shape::Counter => table.ir.counter.is_some(),
+        Shape::Meter => table.ir.meter.is_some(),
+    };
+    if request.table_id == 0 {
+        let all = program.info.tables.iter().filter_map(|info| program.table(info.preamble.as_ref()?.id).ok());
+        let wildcard = TableEntry { is_default_action: request.is_default_action, ..Default::default() };
+        return all.filter(fits).map(|table| query(program, &table, &wildcard, shape)).collect();
+    }
+    let table = program.table(request.table_id)?;
+    if !fits(&table) {
+        let what = if matches!(shape, Shape::Counter) { "counter" } else { "meter" };
+        return refuse(Code::InvalidArgument, format!("table {} has no direct {what}", table.name()));
+    }
+    if request.time_since_last_hit.is_some() && !table.ir.idle_timeout {
+        let message = format!("table {} does not keep the time of the last hit", table.name());
+        return refuse(Code::InvalidArgument, message);
+    }
+    Ok(vec![query(program, &table, request, shape)?])
+}
+
+/// An entry with what was asked about it.
+struct Found {
+    entry: switch::TableEntry,
+    is_default: bool,
+    counter: Option<switch::CounterData>,
+    meter: Option<MeterConfig>,
+    idle: Option<u64>,
+}
+
+fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, shape: Shape) -> Refused<Query> {
+    let keys = if request.r#match.is_empty() { None } else { Some(table.matchers(&request.r#match)?) };
+    let action = match request.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+        None => None,
+        Some(table_action::Type::Action(action)) => Some(action.action_id),
+        Some(_) => return refuse(Code::Unimplemented, "only actions can be filtered by"),
+    };
+    let (priority, metadata) = (request.priority, request.metadata.clone());
+    let (is_default, table_id, id) = (request.is_default_action, request.table_id, table.id);
+    let info_id = table.info.preamble.as_ref().map_or(table_id, |preamble| preamble.id);
+    let name = format!("table {}", table.name());
+    let (wants_counter, wants_meter, wants_hit) = match shape {
+        Shape::Entry { counter, meter, last_hit } => {
+            (counter && table.ir.counter.is_some(), meter && table.ir.meter.is_some(), last_hit && table.ir.idle_timeout)
+        }
+        Shape::Counter => (true, false, false),
+        Shape::Meter => (false, true, false),
+    };
+    let needs_priority = table.needs_priority();
+    let (inside, outside) = (program.clone(), program.clone());
+    Ok(Box::new(move |switch: &Switch, now: Nanos| {
+        let entries = match (is_default, keys) {
+            (true, _) => default_entry(switch, id, &name)?,
+            (false, Some(keys)) if !needs_priority || priority != 0 => {
+                switch.entry(id, &keys, priority).ok().into_iter().collect()
+            }
+            (false, keys) => {
+                let mut entries = control(&name, switch.entries(id))?;
+                entries.retain(|entry| keys.as_ref().is_none_or(|keys| entry.keys == *keys));
+                entries
+            }
+        };
+        let wanted = |entry: &switch::TableEntry| {
+            (priority == 0 || entry.priority == priority)
+                && (metadata.is_empty() || entry.metadata == metadata)
+                && action.is_none_or(|action| inside.action_of(id, &entry.call) == Some(action))
+        };
+        let found: Vec<Found> = entries
+            .into_iter()
+            .filter(wanted)
+            .map(|entry| {
+                let reference = if is_default {
+                    EntryRef::Default
+                } else {
+                    EntryRef::Keys(&entry.keys, entry.priority)
+                };
+                let counter = wants_counter.then(|| switch.direct_counter_read(id, reference).ok()).flatten();
+                let meter = wants_meter.then(|| switch.direct_meter_read(id, reference).ok()).flatten().flatten();
+                let hit = wants_hit.then(|| switch.last_hit(id, &entry.keys, entry.priority).ok()).flatten();
+                let idle = hit.map(|hit| now.saturating_sub(hit).0);
+                Found { entry, is_default, counter, meter, idle }
+            })
+            .collect();
+        Ok(Box::new(move || {
+            let Ok(table) = outside.table(info_id) else { return Vec::new() };
+            found.into_iter().map(|found| message(&table, info_id, found, shape)).collect()
+        }) as _)
+    }))
+}
+
+fn default_entry(switch: &Switch, table: TableId, name: &str) -> Refused<Vec<switch::TableEntry>> {
+    let default = control(name, switch.default_entry(table))?;
+    // A table without any default action shows an entry without action: `u32::MAX` names none.
+    let call = default.call.unwrap_or(ActionCall { action: u32::MAX, args: Vec::new() });
+    Ok(vec![switch::TableEntry::new(Vec::new(), call)])
+}
+
+fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> Entity {
+    let Found { entry, is_default, counter, meter, idle } = found;
+    let counter = counter.map(|data| {
+        let unit = table.ir.counter.map(|instance| &table.program.ir.instances[instance.0 as usize].kind);
+        counter_message(data, unit)
+    });
+    let key = TableEntry {
+        table_id,
+        r#match: table.field_matches(&entry.keys),
+        priority: entry.priority,
+        is_default_action: is_default,
+        ..Default::default()
+    };
+    let entity = match shape {
+        Shape::Entry { .. } => entity::Entity::TableEntry(TableEntry {
+            action: table.action(&entry.call),
+            metadata: entry.metadata,
+            is_const: entry.is_const,
+            counter_data: counter,
+            meter_config: meter.map(meter_message),
+            idle_timeout_ns: entry.idle_timeout_ns as i64,
+            time_since_last_hit: idle.map(|idle| table_entry::IdleTimeout { elapsed_ns: idle as i64 }),
+            ..key
+        }),
+        Shape::Counter => entity::Entity::DirectCounterEntry(DirectCounterEntry {
+            table_entry: Some(key),
+            data: Some(counter.unwrap_or_default()),
+        }),
+        Shape::Meter => entity::Entity::DirectMeterEntry(DirectMeterEntry {
+            table_entry: Some(key),
+            config: meter.map(meter_message),
+            counter_data: None,
+        }),
+    };
+    v1::Entity { entity: Some(entity) }
+}
+
+impl Program {
+    fn action_of(&self, table: TableId, call: &ActionCall) -> Option<u32> {
+        let offered = self.ir.tables.get(table.0 as usize)?.actions.get(call.action as usize)?;
+        Some(self.action_id(offered.action))
+    }
+}

@@ -1,0 +1,68 @@
+//! Requests made ready for the data-plane thread: all that can be checked outside of it is.
+
+use super::pipeline::Program;
+use super::{Refused, cells, refuse, replication, tables};
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::{Entity, Update, entity::Entity as Kind, update};
+use p4rack_switch::Switch;
+use p4rack_wire::Nanos;
+use std::sync::Arc;
+
+/// A checked update. It changes everything it says or nothing.
+pub type Change = Box<dyn FnOnce(&mut Switch, Nanos) -> Result<(), UpdateError> + Send>;
+
+/// Turns what was read into messages, outside of the data-plane thread.
+pub type Messages = Box<dyn FnOnce() -> Vec<Entity> + Send>;
+
+/// A checked read.
+pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Messages, UpdateError> + Send>;
+
+fn not_offered<T>(what: &str) -> Refused<T> {
+    refuse(Code::Unimplemented, format!("{what} are not offered by this switch"))
+}
+
+/// Checks an update.
+pub fn change(program: &Arc<Program>, update: &Update) -> Refused<Change> {
+    let kind = match update::Type::try_from(update.r#type) {
+        Ok(update::Type::Unspecified) => return refuse(Code::InvalidArgument, "the update's type is not set"),
+        Ok(kind) => kind,
+        Err(_) => return refuse(Code::InvalidArgument, format!("there is no update type {}", update.r#type)),
+    };
+    let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else {
+        return refuse(Code::InvalidArgument, "the update's entity is not set");
+    };
+    match entity {
+        Kind::TableEntry(entry) => tables::write(program, kind, entry),
+        Kind::DirectCounterEntry(entry) => tables::write_direct_counter(program, kind, entry),
+        Kind::DirectMeterEntry(entry) => tables::write_direct_meter(program, kind, entry),
+        Kind::CounterEntry(entry) => cells::write_counter(program, kind, entry),
+        Kind::MeterEntry(entry) => cells::write_meter(program, kind, entry),
+        Kind::RegisterEntry(entry) => cells::write_register(program, kind, entry),
+        Kind::PacketReplicationEngineEntry(entry) => replication::write(program, kind, entry),
+        Kind::ActionProfileMember(_) | Kind::ActionProfileGroup(_) => not_offered("action profiles"),
+        Kind::ValueSetEntry(_) => not_offered("parser value sets"),
+        Kind::DigestEntry(_) => not_offered("digests"),
+        Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
+    }
+}
+
+/// Checks a request of a read.
+pub fn query(program: &Arc<Program>, entity: &Entity) -> Refused<Vec<Query>> {
+    let Some(entity) = &entity.entity else {
+        return refuse(Code::InvalidArgument, "the entity is not set");
+    };
+    match entity {
+        Kind::TableEntry(entry) => tables::read(program, entry),
+        Kind::DirectCounterEntry(entry) => tables::read_direct_counter(program, entry),
+        Kind::DirectMeterEntry(entry) => tables::read_direct_meter(program, entry),
+        Kind::CounterEntry(entry) => cells::read_counter(program, entry),
+        Kind::MeterEntry(entry) => cells::read_meter(program, entry),
+        Kind::RegisterEntry(entry) => cells::read_register(program, entry),
+        Kind::PacketReplicationEngineEntry(entry) => replication::read(program, entry),
+        Kind::ActionProfileMember(_) | Kind::ActionProfileGroup(_) => not_offered("action profiles"),
+        Kind::ValueSetEntry(_) => not_offered("parser value sets"),
+        Kind::DigestEntry(_) => not_offered("digests"),
+        Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
+    }
+}

@@ -1,0 +1,87 @@
+//! The telemetry service: the switch's own counters, beside P4Runtime.
+
+use crate::core::Handle;
+use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::Telemetry;
+use p4rack_p4rt::p4rack::telemetry::v1::{
+    DepthSample, DepthTime, GetStatsRequest, GetStatsResponse, PortStats,
+};
+use p4rack_switch::{self as switch, DropReason};
+use p4rack_wire::Nanos;
+use std::collections::BTreeMap;
+use tonic::{Request, Response, Status};
+
+/// Serves the statistics of the switch behind a handle.
+#[derive(Clone, Debug)]
+pub struct TelemetryService {
+    handle: Handle,
+}
+
+impl TelemetryService {
+    /// For this switch.
+    pub fn new(handle: Handle) -> TelemetryService {
+        TelemetryService { handle }
+    }
+}
+
+#[tonic::async_trait]
+impl Telemetry for TelemetryService {
+    async fn get_stats(
+        &self,
+        request: Request<GetStatsRequest>,
+    ) -> Result<Response<GetStatsResponse>, Status> {
+        let reset = request.into_inner().reset;
+        let (stats, now) = self
+            .handle
+            .call(move |switch, now| {
+                let stats = switch.stats(now);
+                if reset {
+                    switch.reset_stats(now);
+                }
+                (stats, now)
+            })
+            .await?;
+        let mut response = message(&stats, now);
+        response.packet_ins_lost = self.handle.events_lost();
+        Ok(Response::new(response))
+    }
+}
+
+/// Statistics as the service sends them.
+pub fn message(stats: &switch::Stats, now: Nanos) -> GetStatsResponse {
+    GetStatsResponse {
+        now_ns: now.0,
+        ports: stats.ports.iter().map(port).collect(),
+        drops: drops(&stats.drops),
+        buffer_bytes: stats.buffer_bytes,
+        buffer_max_bytes: stats.buffer_max_bytes,
+        packet_ins_lost: 0,
+    }
+}
+
+fn drops(drops: &[(DropReason, u64)]) -> BTreeMap<String, u64> {
+    drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
+}
+
+fn port(port: &switch::PortStats) -> PortStats {
+    PortStats {
+        port: u32::from(port.port),
+        rate_bps: port.rate_bps,
+        rx_frames: port.rx_frames,
+        rx_bytes: port.rx_bytes,
+        tx_frames: port.tx_frames,
+        tx_bytes: port.tx_bytes,
+        queue_bytes: port.queue_bytes,
+        queue_max_bytes: port.queue_max_bytes,
+        depth_times: port
+            .histogram
+            .iter()
+            .map(|bin| DepthTime { depth_bytes: bin.depth_bytes, duration_ns: bin.nanos })
+            .collect(),
+        samples: port
+            .samples
+            .iter()
+            .map(|sample| DepthSample { time_ns: sample.time.0, depth_bytes: sample.depth_bytes })
+            .collect(),
+        drops: drops(&port.drops),
+    }
+}
