@@ -4,5 +4,6 @@ pub mod bench;
 pub mod core;
 pub mod daemon;
 pub mod driver;
+pub mod p4runtime;
 pub mod plane;
 pub mod telemetry;
