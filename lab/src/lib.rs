@@ -4,11 +4,24 @@
 //! `up` owns every process of the rack; namespaces have no names and exist only as long as
 //! something holds them open, so that nothing stays behind however the run ends.
 
+mod control;
+pub mod error;
+pub mod keep;
+mod kill;
+mod measure;
+pub mod network;
+pub mod process;
+pub mod progress;
 pub mod promises;
 pub mod report;
 pub mod results;
+mod running;
+pub mod state;
 pub mod stats;
 pub mod sys;
 pub mod table;
 pub mod text;
+pub mod up;
 pub mod workload;
+
+pub use error::LabError;

@@ -135,7 +135,13 @@ pub fn queue_max_frames(setting: &Setting) -> u64 {
 }
 
 fn promise(scheme: &SchemeResult, what: &str, promised: &str, measured: String, holds: bool) -> Promise {
-    Promise { scheme: scheme.name.clone(), what: what.to_owned(), promised: promised.to_owned(), measured, holds }
+    Promise {
+        scheme: scheme.name.clone(),
+        what: what.to_owned(),
+        promised: promised.to_owned(),
+        measured,
+        holds,
+    }
 }
 
 #[cfg(test)]

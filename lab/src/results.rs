@@ -35,6 +35,13 @@ pub struct Results {
     pub command: String,
 }
 
+impl Results {
+    /// The figures as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("numbers, strings and maps with string keys")
+    }
+}
+
 /// The rack's and the workload's figures that the promises and the plots need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setting {

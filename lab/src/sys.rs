@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, the clock that all processes of a rack share: a start time
 /// chosen by one of them means the same in the others.
@@ -83,4 +84,44 @@ pub fn detach() -> io::Result<()> {
     // SAFETY: no memory is involved.
     let result = unsafe { libc::setsid() };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Points standard output and standard error to nowhere, so that whoever waits for their end goes on.
+pub fn release_output() -> io::Result<()> {
+    let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+    for target in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: both are descriptors; nothing in this process holds the targets as its own.
+        if unsafe { libc::dup2(nowhere.as_raw_fd(), target) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn interrupt(_signal: libc::c_int) {
+    if INTERRUPTED.swap(true, Ordering::Relaxed) {
+        // Asked twice: no tidying up. The children end because this process does.
+        // SAFETY: `_exit` may be called from a signal handler.
+        unsafe { libc::_exit(1) }
+    }
+}
+
+/// From now on Ctrl-C, SIGTERM and SIGHUP only make [`interrupted`] true, the second one ends the
+/// process.
+pub fn catch_interrupts() {
+    // SAFETY: `sigaction` is plain data for which zero is a valid value: no flags, nothing masked.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = interrupt as *const () as libc::sighandler_t;
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: `action` is initialised and outlives the call; the handler only touches an atomic
+        // and calls `_exit`, both allowed in a handler.
+        unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
+    }
+}
+
+/// Whether the process was asked to end.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -13,9 +13,7 @@ pub fn render(results: &Results) -> String {
     table.set_header(header);
     for (label, figure) in rows(results) {
         let mut row = vec![Cell::new(label)];
-        row.extend(
-            results.schemes.iter().map(|s| Cell::new(figure(s)).set_alignment(CellAlignment::Right)),
-        );
+        row.extend(results.schemes.iter().map(|s| Cell::new(figure(s)).set_alignment(CellAlignment::Right)));
         table.add_row(row);
     }
     let mut out = table.to_string();
@@ -48,7 +46,10 @@ pub(crate) fn rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         let of = move |s: &SchemeResult, get: fn(&crate::workload::rpc::ValueReport) -> String| {
             s.rpc_of(size).map_or_else(|| "–".to_owned(), get)
         };
-        rows.push((format!("{name} requests answered"), Box::new(move |s| of(s, |v| text::count(v.completed)))));
+        rows.push((
+            format!("{name} requests answered"),
+            Box::new(move |s| of(s, |v| text::count(v.completed))),
+        ));
         rows.push((format!("{name} requests, p50"), Box::new(move |s| of(s, |v| text::micros(v.p50_us)))));
         rows.push((format!("{name} requests, p99"), Box::new(move |s| of(s, |v| text::micros(v.p99_us)))));
     }
@@ -89,7 +90,9 @@ mod tests {
         results.schemes[2].fabric_drops = 7;
         results.promises = crate::promises::judge(&results);
         let text = super::render(&results);
-        for expected in ["l2", "pl2-counter", "pl2-clock", "92.0 Mb/s", "1 KiB requests, p99", "16 of 17 promises"] {
+        for expected in
+            ["l2", "pl2-counter", "pl2-clock", "92.0 Mb/s", "1 KiB requests, p99", "16 of 17 promises"]
+        {
             assert!(text.contains(expected), "{expected} in\n{text}");
         }
         assert!(text.contains("not kept: pl2-clock: frames lost in the fabric: measured 7, promised 0"));

@@ -87,8 +87,10 @@ fn scheme_heads(results: &Results) -> String {
 }
 
 fn figures(results: &Results) -> String {
-    let mut out =
-        format!("<div class=scroll><table><thead><tr><td></td>{}</tr></thead><tbody>\n", scheme_heads(results));
+    let mut out = format!(
+        "<div class=scroll><table><thead><tr><td></td>{}</tr></thead><tbody>\n",
+        scheme_heads(results)
+    );
     for (label, figure) in table::rows(results) {
         put(&mut out, format_args!("<tr><th scope=row>{}</th>", escape(&label)));
         for scheme in &results.schemes {
@@ -99,7 +101,10 @@ fn figures(results: &Results) -> String {
     out.push_str("</tbody></table></div>\n");
     let drops = drops(results);
     if !drops.is_empty() {
-        put(&mut out, format_args!("<details><summary>Lost frames by place and reason</summary>{drops}</details>"));
+        put(
+            &mut out,
+            format_args!("<details><summary>Lost frames by place and reason</summary>{drops}</details>"),
+        );
     }
     out
 }
@@ -110,8 +115,10 @@ fn drops(results: &Results) -> String {
     if reasons.is_empty() {
         return String::new();
     }
-    let mut out =
-        format!("<div class=scroll><table><thead><tr><td></td>{}</tr></thead><tbody>\n", scheme_heads(results));
+    let mut out = format!(
+        "<div class=scroll><table><thead><tr><td></td>{}</tr></thead><tbody>\n",
+        scheme_heads(results)
+    );
     for reason in reasons {
         put(&mut out, format_args!("<tr><th scope=row><code>{}</code></th>", escape(reason)));
         for scheme in &results.schemes {
@@ -194,7 +201,8 @@ fn promises(results: &Results) -> String {
          <th scope=col>promised</th><th scope=col>measured</th></tr></thead><tbody>\n",
     );
     for promise in &results.promises {
-        let (class, mark, word) = if promise.holds { ("good", "✓", "kept") } else { ("bad", "✗", "not kept") };
+        let (class, mark, word) =
+            if promise.holds { ("good", "✓", "kept") } else { ("bad", "✗", "not kept") };
         put(
             &mut out,
             format_args!(
@@ -219,7 +227,11 @@ fn repeat(results: &Results) -> String {
         escape(&results.tcp),
         escape(&machine.kernel),
         machine.cpus,
-        if machine.cpu_model.is_empty() { String::new() } else { format!(" ({})", escape(&machine.cpu_model)) },
+        if machine.cpu_model.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", escape(&machine.cpu_model))
+        },
         env!("CARGO_PKG_VERSION"),
     )
 }
@@ -247,7 +259,8 @@ mod tests {
         }
         // Every element that is opened is closed.
         for element in ["section", "table", "svg", "figure", "details", "div", "tr", "thead", "tbody", "p"] {
-            let opened = html.matches(&format!("<{element}>")).count() + html.matches(&format!("<{element} ")).count();
+            let opened =
+                html.matches(&format!("<{element}>")).count() + html.matches(&format!("<{element} ")).count();
             assert_eq!(opened, html.matches(&format!("</{element}>")).count(), "<{element}>");
         }
     }
@@ -257,7 +270,9 @@ mod tests {
         let html = html(&judged());
         // Two value sizes, a queue and a goodput plot for each of three schemes.
         assert_eq!(html.matches("<svg").count(), 2 + 3 + 3);
-        for expected in ["17 of 17 promises kept", "p4rack up examples/pl2-incast.toml --seed 1", "kill", "reset"] {
+        for expected in
+            ["17 of 17 promises kept", "p4rack up examples/pl2-incast.toml --seed 1", "kill", "reset"]
+        {
             assert!(html.contains(expected), "{expected}");
         }
         assert!(!html.contains("NaN") && !html.contains("inf "));

@@ -46,7 +46,8 @@ impl Axis {
         }
         let rough = (self.to - self.from) / 5.0;
         let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough).unwrap_or(rough);
+        let step =
+            [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough).unwrap_or(rough);
         let first = (self.from / step).ceil() as i64;
         let last = (self.to / step + 1e-9).floor() as i64;
         (first..=last).map(|i| i as f64 * step).collect()
@@ -80,7 +81,13 @@ impl Plot {
     }
 
     /// Grid, tick labels and axis titles.
-    pub fn axes(&mut self, x_title: &str, y_title: &str, x_text: fn(f64) -> String, y_text: fn(f64) -> String) {
+    pub fn axes(
+        &mut self,
+        x_title: &str,
+        y_title: &str,
+        x_text: fn(f64) -> String,
+        y_text: fn(f64) -> String,
+    ) {
         let (bottom, right) = (self.height - BOTTOM, self.width - RIGHT);
         for tick in self.x.ticks() {
             let (x, _) = self.at(tick, self.y.from);
@@ -98,11 +105,16 @@ impl Plot {
         }
         let (middle, low) = ((LEFT + right) / 2.0, self.height - 6.0);
         let (x_title, y_title) = (escape(x_title), escape(y_title));
-        put(&mut self.body, format_args!("<text class=title x={middle} y={low} text-anchor=middle>{x_title}</text>"));
+        put(
+            &mut self.body,
+            format_args!("<text class=title x={middle} y={low} text-anchor=middle>{x_title}</text>"),
+        );
         let centre = (TOP + bottom) / 2.0;
         put(
             &mut self.body,
-            format_args!("<text class=title transform='translate(11 {centre})rotate(-90)' text-anchor=middle>{y_title}</text>"),
+            format_args!(
+                "<text class=title transform='translate(11 {centre})rotate(-90)' text-anchor=middle>{y_title}</text>"
+            ),
         );
         put(&mut self.body, format_args!("<path class=axis d='M{LEFT} {TOP}V{bottom}H{right}'/>"));
     }
@@ -162,7 +174,10 @@ impl Plot {
     pub fn shade(&mut self, from: f64, to: f64) {
         let ((a, top), (b, bottom)) = (self.at(from, self.y.to), self.at(to, self.y.from));
         let (w, h) = (b - a, bottom - top);
-        put(&mut self.body, format_args!("<rect class=shade x={a:.1} y={top:.1} width={w:.1} height={h:.1} />"));
+        put(
+            &mut self.body,
+            format_args!("<rect class=shade x={a:.1} y={top:.1} width={w:.1} height={h:.1} />"),
+        );
     }
 
     /// The finished element.

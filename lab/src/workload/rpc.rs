@@ -69,9 +69,9 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
 pub struct ValueReport {
     /// Size of the values.
     pub value_bytes: u32,
-    /// Requests answered in the window.
+    /// Requests answered.
     pub completed: u64,
-    /// Requests without an answer at its end (0 or 1): each counts as the window's length.
+    /// Requests of the window without an answer at the end (0 or 1): each counts as the window's length.
     pub unfinished: u64,
     /// Median latency.
     pub p50_us: f64,
@@ -90,14 +90,20 @@ pub struct ClientReport {
     pub values: Vec<ValueReport>,
 }
 
-/// Requests values of each size from `to`. Connects and asks once now, pauses until the span
-/// starts, then keeps one request in flight on each connection; requests that end in the last
-/// `window_ns` of the span count, and the one that doesn't end.
-pub fn client(to: SocketAddr, value_bytes: &[u32], span: Span, window_ns: u64) -> io::Result<ClientReport> {
-    let threads: Vec<_> = value_bytes
-        .iter()
-        .map(|&size| std::thread::spawn(move || one_connection(to, size, span, window_ns)))
-        .collect();
+/// When the client asks, and which requests count.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientSpan {
+    /// The whole time; the load on the network is the same throughout.
+    pub span: Span,
+    /// The measured part. A request counts if it ended after this began and began before this ended.
+    pub window: Span,
+}
+
+/// Requests values of each size from `to`. Connects and asks once now, pauses until the span starts,
+/// then keeps one request in flight on each connection until it is over.
+pub fn client(to: SocketAddr, value_bytes: &[u32], when: ClientSpan) -> io::Result<ClientReport> {
+    let threads: Vec<_> =
+        value_bytes.iter().map(|&size| std::thread::spawn(move || one_connection(to, size, when))).collect();
     let mut values = Vec::new();
     for thread in threads {
         values.push(thread.join().map_err(|_| io::Error::other("a client thread panicked"))??);
@@ -105,7 +111,7 @@ pub fn client(to: SocketAddr, value_bytes: &[u32], span: Span, window_ns: u64) -
     Ok(ClientReport { values })
 }
 
-fn one_connection(to: SocketAddr, size: u32, span: Span, window_ns: u64) -> io::Result<ValueReport> {
+fn one_connection(to: SocketAddr, size: u32, when: ClientSpan) -> io::Result<ValueReport> {
     let mut stream = connect(to)?;
     stream.set_nodelay(true)?;
     let mut request = [b'k'; REQUEST_BYTES];
@@ -119,22 +125,24 @@ fn one_connection(to: SocketAddr, size: u32, span: Span, window_ns: u64) -> io::
         return Err(io::Error::new(ErrorKind::TimedOut, "the server accepted but did not answer"));
     }
 
-    sys::sleep_until(span.start_ns);
-    let end_ns = span.end_ns();
-    let window_start_ns = end_ns.saturating_sub(window_ns);
+    sys::sleep_until(when.span.start_ns);
+    let end_ns = when.span.end_ns();
     let mut latencies = Latencies::new();
     loop {
         let asked_ns = sys::monotonic_ns();
         if asked_ns >= end_ns {
             break;
         }
+        let counts = asked_ns < when.window.end_ns();
         stream.write_all(&request)?;
         if !read_value(&mut stream, &mut value, end_ns)? {
-            latencies.unfinished(sys::monotonic_ns() - asked_ns, window_ns);
+            if counts {
+                latencies.unfinished(sys::monotonic_ns() - asked_ns, when.window.duration_ns);
+            }
             break;
         }
         let done_ns = sys::monotonic_ns();
-        if done_ns >= window_start_ns {
+        if counts && done_ns >= when.window.start_ns {
             latencies.completed(done_ns - asked_ns);
         }
     }
@@ -183,8 +191,8 @@ struct Latencies {
 
 impl Latencies {
     fn new() -> Latencies {
-        let histogram =
-            Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).expect("the bounds are constants and fit");
+        let histogram = Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
+            .expect("the bounds are constants and fit");
         Latencies { histogram, completed: 0, unfinished: 0 }
     }
 
@@ -278,10 +286,12 @@ mod tests {
     fn client_and_server_speak_for_the_given_time() {
         let to = server();
         let span = Span { start_ns: sys::monotonic_ns() + 100_000_000, duration_ns: 300_000_000 };
-        let report = client(to, &[1_024, 4_096], span, 200_000_000).unwrap();
+        let window = Span { start_ns: span.start_ns + 100_000_000, duration_ns: 100_000_000 };
+        let report = client(to, &[1_024, 4_096], ClientSpan { span, window }).unwrap();
         assert_eq!(report.values.len(), 2);
         for value in &report.values {
             assert!(value.completed > 10, "{value:?}");
+            assert_eq!(value.unfinished, 0, "a request that straddles the window's end still ends");
             assert!(value.p50_us > 0.0 && value.p50_us <= value.p99_us && value.p99_us <= value.p999_us);
         }
         assert!(sys::monotonic_ns() >= span.end_ns());
@@ -294,7 +304,7 @@ mod tests {
         stream.write_all(&[0xff; REQUEST_BYTES]).unwrap();
         assert_eq!(stream.read(&mut [0; 8]).unwrap_or(0), 0);
         let span = Span { start_ns: 0, duration_ns: 0 };
-        let report = client(to, &[16], span, 0).unwrap();
+        let report = client(to, &[16], ClientSpan { span, window: span }).unwrap();
         assert_eq!(report.values[0].completed, 0);
     }
 
@@ -310,8 +320,9 @@ mod tests {
             std::thread::sleep(Duration::from_secs(5));
         });
         let span = Span { start_ns: sys::monotonic_ns(), duration_ns: 200_000_000 };
-        let report = client(to, &[16], span, 100_000_000).unwrap();
+        let window = Span { duration_ns: 100_000_000, ..span };
+        let report = client(to, &[16], ClientSpan { span, window }).unwrap();
         assert_eq!((report.values[0].completed, report.values[0].unfinished), (0, 1));
-        assert!(report.values[0].p50_us >= 99_900.0);
+        assert!(report.values[0].p50_us >= 199_000.0, "it waited that long, longer than the window");
     }
 }

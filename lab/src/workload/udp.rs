@@ -170,8 +170,7 @@ mod tests {
             super::sink(to, Span { duration_ns: span.duration_ns + 100_000_000, ..span }).unwrap()
         });
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let sent =
-            send(&SendConfig { to, rate_bps: 8_000_000, payload_bytes: 972, span, seed: 1 }).unwrap();
+        let sent = send(&SendConfig { to, rate_bps: 8_000_000, payload_bytes: 972, span, seed: 1 }).unwrap();
         let received = sink.join().unwrap();
         // 1,000 bytes of Ethernet payload at 8 Mb/s for half a second: 500 datagrams.
         assert!((490..=500).contains(&sent.datagrams), "{sent:?}");

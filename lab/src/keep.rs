@@ -1,0 +1,208 @@
+//! `up --keep`, `exec` and `down`: a rack that runs on without a workload.
+//!
+//! A supervisor, detached from the terminal, builds the rack and owns its processes; it ends with
+//! SIGTERM, or when the switch or an agent does.
+
+use crate::error::LabError;
+use crate::process::{self, own_binary};
+use crate::progress::Progress;
+use crate::running::Running;
+use crate::state::{KeptHost, KeptRack, Pid, Runtime};
+use crate::{sys, up};
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_netdev::NetNs;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// What the supervisor says when the rack runs.
+const READY: &str = "ready";
+/// How long `down` waits before it insists.
+const DOWN: Duration = Duration::from_secs(8);
+/// How often the supervisor looks after its processes.
+const WATCH: Duration = Duration::from_millis(200);
+
+/// What to keep running.
+#[derive(Clone, Debug)]
+pub struct KeepOptions {
+    /// The description's file.
+    pub path: PathBuf,
+    /// Scheme; `None`: what the description asks for.
+    pub scheme: Option<Scheme>,
+    /// Where to write captures.
+    pub captures: Option<PathBuf>,
+    /// No progress.
+    pub quiet: bool,
+}
+
+/// Starts a supervisor and waits until its rack runs.
+pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
+    let rack = Rack::load(&options.path)?;
+    let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
+    up::check_scheme(&rack, scheme)?;
+    let runtime = Runtime::locate();
+    runtime.prepare()?;
+    if runtime.racks().iter().any(|running| running.name == rack.name) {
+        let name = &rack.name;
+        let message = format!("a rack called `{name}` is already running: end it with `p4rack down {name}`");
+        return Err(LabError::Unfit(message));
+    }
+    let path = std::path::absolute(&options.path).map_err(LabError::file(&options.path))?;
+    let mut command = own_binary();
+    command.args(["workload", "supervise"]).arg(path).args(["--scheme", scheme.name()]);
+    if let Some(captures) = &options.captures {
+        command.arg("--pcap").arg(std::path::absolute(captures).map_err(LabError::file(captures))?);
+    }
+    if options.quiet {
+        command.arg("--quiet");
+    }
+    // Its steps go to our standard error, until it says that it is ready.
+    command.stdout(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(LabError::system("starting the supervisor"))?;
+    let output = child.stdout.take().map(BufReader::new);
+    let ready = output.into_iter().flat_map(BufRead::lines).map_while(Result::ok).any(|line| line == READY);
+    if ready {
+        return runtime.find(Some(&rack.name));
+    }
+    // It has said why.
+    let status = child.wait().map_err(LabError::system("waiting for the supervisor"))?;
+    Err(LabError::Process {
+        name: "the rack".to_owned(),
+        what: format!("did not start ({status})"),
+        said: None,
+    })
+}
+
+/// The supervisor's work: builds the rack, says so, stays until it is told to end. Call it on the
+/// main thread before any other was started.
+pub fn supervise(options: &KeepOptions) -> Result<(), LabError> {
+    sys::catch_interrupts();
+    sys::detach().map_err(LabError::system("leaving the terminal"))?;
+    let runtime = Runtime::locate();
+    let progress = Progress::new(options.quiet);
+    let rack = Rack::load(&options.path)?;
+    let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
+    let network = up::create_network(&rack, &progress)?;
+    let mut running =
+        Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
+    runtime.write(&describe(&running)?)?;
+    let stayed = announce().and_then(|()| watch(&mut running));
+    runtime.remove(&rack.name);
+    running.stop();
+    stayed
+}
+
+fn describe(running: &Running<'_>) -> Result<KeptRack, LabError> {
+    let pid = |number: u32| Pid::of(number).map_err(LabError::system("reading a process's start time"));
+    let mut hosts = Vec::new();
+    for (host, agent) in running.rack.hosts.iter().zip(&running.agents) {
+        hosts.push(KeptHost { name: host.name.clone(), ip: host.ip, agent: pid(agent.pid())? });
+    }
+    Ok(KeptRack {
+        name: running.rack.name.clone(),
+        scheme: running.scheme.name().to_owned(),
+        supervisor: pid(std::process::id())?,
+        switch: pid(running.switch.pid())?,
+        grpc_addr: running.rack.switch.grpc_addr,
+        hosts,
+    })
+}
+
+/// Says that the rack runs, then lets go of the terminal.
+fn announce() -> Result<(), LabError> {
+    let mut output = std::io::stdout();
+    writeln!(output, "{READY}")
+        .and_then(|()| output.flush())
+        .map_err(LabError::system("telling that it runs"))?;
+    sys::release_output().map_err(LabError::system("letting go of the terminal"))
+}
+
+fn watch(running: &mut Running<'_>) -> Result<(), LabError> {
+    loop {
+        match process::pause(WATCH) {
+            Err(LabError::Interrupted) => return Ok(()),
+            other => other?,
+        }
+        running.check(None)?;
+    }
+}
+
+/// Runs a command inside a host of a kept rack (`switch` is the switch), in place of this process.
+/// Returns only if that failed.
+pub fn exec(rack: Option<&str>, host: &str, command: &[OsString]) -> LabError {
+    match enter(rack, host, command) {
+        Ok(mut command) => {
+            let source = command.exec();
+            LabError::File { path: PathBuf::from(command.get_program()), source }
+        }
+        Err(error) => error,
+    }
+}
+
+fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command, LabError> {
+    let rack = Runtime::locate().find(rack)?;
+    let resident = match rack.hosts.iter().find(|candidate| candidate.name == host) {
+        Some(found) => found.agent,
+        None if host == "switch" => rack.switch,
+        None => {
+            let names: Vec<_> = rack.hosts.iter().map(|host| host.name.as_str()).collect();
+            let message =
+                format!("{}: no host is called `{host}`; there are {}, switch", rack.name, names.join(", "));
+            return Err(LabError::NotThere(message));
+        }
+    };
+    if !resident.is_alive() {
+        let message =
+            format!("{}: {host} has died; end the rack with `p4rack down {}`", rack.name, rack.name);
+        return Err(LabError::NotThere(message));
+    }
+    let Some((program, args)) = command.split_first() else {
+        return Err(LabError::Unfit("name the command to run: p4rack exec HOST -- COMMAND".to_owned()));
+    };
+    let mut command = Command::new(program);
+    command.args(args);
+    NetNs::of_process(resident.pid)?.command(&mut command, false)?;
+    Ok(command)
+}
+
+/// Ends a kept rack; returns its name.
+pub fn down(name: Option<&str>) -> Result<String, LabError> {
+    let runtime = Runtime::locate();
+    let rack = runtime.find(name)?;
+    let supervisor = rack.supervisor;
+    // Gone in this very moment: as good.
+    let _ = sys::kill(supervisor.pid, libc::SIGTERM);
+    let until_ns = sys::monotonic_ns() + DOWN.as_nanos() as u64;
+    while supervisor.is_alive() && sys::monotonic_ns() < until_ns {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if supervisor.is_alive() {
+        // Its processes end with it.
+        let _ = sys::kill(supervisor.pid, libc::SIGKILL);
+    }
+    runtime.remove(&rack.name);
+    Ok(rack.name)
+}
+
+/// What a person sees of a rack that was just started.
+pub fn welcome(rack: &KeptRack) -> String {
+    let first = rack.hosts.first().map_or("h1", |host| host.name.as_str());
+    let other = rack.hosts.last().map(|host| host.ip.to_string()).unwrap_or_default();
+    let hosts: Vec<String> = rack.hosts.iter().map(|host| format!("{} {}", host.name, host.ip)).collect();
+    format!(
+        "{} runs under {}: {}\n  p4rack exec {first} -- ping -c 3 {other}\n  p4rack down {}",
+        rack.name,
+        rack.scheme,
+        hosts.join(", "),
+        rack.name
+    )
+}
+
+/// Writes text to a file, or says which file could not be written.
+pub fn write_file(path: &Path, text: &str) -> Result<(), LabError> {
+    fs::write(path, text).map_err(LabError::file(path))
+}

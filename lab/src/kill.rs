@@ -1,0 +1,179 @@
+//! A host dies with grants unused: what becomes of the others.
+
+use crate::error::LabError;
+use crate::measure::Times;
+use crate::network::Network;
+use crate::process::Process;
+use crate::progress::Progress;
+use crate::promises::KILL_SHARE;
+use crate::results::{HostKill, Series};
+use crate::running::Running;
+use crate::stats::moving_mean;
+use crate::sys;
+use crate::workload::{BUCKET_NS, Timeline};
+use p4rack_codegen::Scheme;
+use std::time::Duration;
+
+/// Traffic after the window: the kill, what follows, the reset and what follows it.
+pub(crate) const TAIL_NS: u64 = 3_600_000_000;
+/// From the window's end to the kill: the figures are read meanwhile.
+const KILL_AFTER_NS: u64 = 300_000_000;
+/// From the kill to the reset.
+const RESET_AFTER_NS: u64 = 1_000_000_000;
+/// How long before the kill the others' goodput is taken from.
+const BEFORE_NS: u64 = 2_000_000_000;
+/// Buckets that a momentary rate is the mean of: 300 ms.
+const SMOOTH_BUCKETS: usize = 3;
+/// How long the reset may take.
+const RESET_LIMIT: Duration = Duration::from_secs(5);
+
+/// What was done.
+#[derive(Debug)]
+pub(crate) struct Killed {
+    pub(crate) host: String,
+    pub(crate) index: usize,
+    pub(crate) kill_ns: u64,
+    pub(crate) reset_ns: Option<u64>,
+}
+
+/// Kills the host's agent and its sender in the middle of their work; in counter mode, resets the
+/// host's reservations a second later.
+pub(crate) fn run(
+    running: &mut Running<'_>,
+    host: &str,
+    senders: &mut [(String, Process)],
+    times: Times,
+    progress: &Progress,
+) -> Result<Killed, LabError> {
+    let scheme = running.scheme;
+    let index = running.index(host)?;
+    progress.wait_until(&format!("{scheme}: measured"), times.window.end_ns() + KILL_AFTER_NS)?;
+    running.agents[index].kill();
+    let kill_ns = sys::monotonic_ns();
+    for (_, sender) in senders.iter_mut().filter(|(name, _)| name == host) {
+        sender.kill();
+    }
+    progress.line(&format!("✓ {scheme}: killed {host} while it sent"));
+    let mut reset_ns = None;
+    if scheme == Scheme::Pl2Counter {
+        progress.wait_until(&format!("{scheme}: {host} is dead"), kill_ns + RESET_AFTER_NS)?;
+        reset(running, running.network)?;
+        reset_ns = Some(sys::monotonic_ns());
+        progress.line(&format!("✓ {scheme}: reset the reservations by management frames"));
+    }
+    Ok(Killed { host: host.to_owned(), index, kill_ns, reset_ns })
+}
+
+fn reset(running: &Running<'_>, network: &Network) -> Result<(), LabError> {
+    let address = running.rack.switch.grpc_addr.to_string();
+    let args = ["pl2", "reset", "--grpc-addr", &address, "--all"];
+    Process::start("p4rack pl2 reset", &network.switch, args)?.finish(RESET_LIMIT).map(drop)
+}
+
+/// The others' figures, from what arrived of each.
+pub(crate) fn judge(killed: &Killed, series: &Series, fabric_drops: u64) -> HostKill {
+    let others =
+        Timeline::sum(series.goodput.iter().filter(|(host, _)| **host != killed.host).map(|(_, line)| line));
+    let kill_ns = series.kill_ns.unwrap_or(0);
+    let end_ns = others.bytes.len() as u64 * BUCKET_NS;
+    let before_bps = others.rate_bps(kill_ns.saturating_sub(BEFORE_NS), kill_ns);
+    let until_ns = series.reset_ns.unwrap_or(end_ns);
+    let min_bps = momentary(&others, kill_ns, until_ns).into_iter().fold(f64::INFINITY, f64::min);
+    let recovered_after_ms = series.reset_ns.and_then(|reset_ns| {
+        let rates = momentary(&others, reset_ns, end_ns);
+        let first = rates.iter().position(|rate| *rate >= before_bps * KILL_SHARE)?;
+        let seen_at_ns = (reset_ns.div_ceil(BUCKET_NS) + (first + SMOOTH_BUCKETS) as u64) * BUCKET_NS;
+        Some((seen_at_ns - reset_ns) / 1_000_000)
+    });
+    HostKill {
+        host: killed.host.clone(),
+        others_before_bps: before_bps as u64,
+        others_after_bps: others.rate_bps(kill_ns, end_ns) as u64,
+        others_min_bps: if min_bps.is_finite() { min_bps as u64 } else { 0 },
+        reset_after_ms: series.reset_ns.map(|reset_ns| reset_ns.saturating_sub(kill_ns) / 1_000_000),
+        recovered_after_ms,
+        fabric_drops,
+    }
+}
+
+/// Smoothed rates of the full buckets between two moments; the last bucket is never full.
+fn momentary(line: &Timeline, from_ns: u64, to_ns: u64) -> Vec<f64> {
+    let from = from_ns.div_ceil(BUCKET_NS) as usize;
+    let to = ((to_ns / BUCKET_NS) as usize).min(line.bytes.len().saturating_sub(1));
+    let rates: Vec<f64> = line
+        .bytes
+        .get(from..to.max(from))
+        .unwrap_or_default()
+        .iter()
+        .map(|bytes| *bytes as f64 * 8e9 / BUCKET_NS as f64)
+        .collect();
+    moving_mean(&rates, SMOOTH_BUCKETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two senders; `h5` dies at 4 s, the other's rate is `after` from then on, and `reset` at 5 s.
+    fn series(after: u64, after_reset: u64) -> Series {
+        let mut series = Series { kill_ns: Some(4_000_000_000), ..Series::default() };
+        let (mut h2, mut h5) = (Timeline::default(), Timeline::default());
+        for bucket in 0..70u64 {
+            let bytes = if bucket < 40 {
+                1_000
+            } else if bucket < 50 {
+                after
+            } else {
+                after_reset
+            };
+            h2.add(bucket * BUCKET_NS, bytes);
+            if bucket < 40 {
+                h5.add(bucket * BUCKET_NS, 1_000);
+            }
+        }
+        series.goodput = [("h2".to_owned(), h2), ("h5".to_owned(), h5)].into();
+        series
+    }
+
+    fn killed() -> Killed {
+        Killed { host: "h5".to_owned(), index: 3, kill_ns: 0, reset_ns: None }
+    }
+
+    #[test]
+    fn only_the_others_count() {
+        let kill = judge(&killed(), &series(900, 900), 0);
+        assert_eq!(kill.others_before_bps, 80_000);
+        assert_eq!(kill.others_min_bps, 72_000);
+        assert_eq!(kill.recovered_after_ms, None);
+    }
+
+    #[test]
+    fn a_dip_shows_and_a_single_late_bucket_is_smoothed() {
+        let mut dip = series(1_000, 1_000);
+        dip.goodput.get_mut("h2").unwrap().bytes[45] = 0;
+        assert_eq!(judge(&killed(), &dip, 0).others_min_bps, 53_333);
+        let mut jitter = series(1_000, 1_000);
+        let line = jitter.goodput.get_mut("h2").unwrap();
+        (line.bytes[45], line.bytes[46]) = (700, 1_300);
+        assert!(judge(&killed(), &jitter, 0).others_min_bps >= 72_000);
+    }
+
+    #[test]
+    fn recovery_is_timed_from_the_reset() {
+        let mut slow = series(300, 1_000);
+        slow.reset_ns = Some(5_000_000_000);
+        let kill = judge(&killed(), &slow, 2);
+        assert_eq!(kill.recovered_after_ms, Some(300));
+        assert_eq!(kill.others_min_bps, 24_000);
+        assert_eq!((kill.reset_after_ms, kill.fabric_drops), (Some(1_000), 2));
+        let mut never = series(300, 300);
+        never.reset_ns = Some(5_000_000_000);
+        assert_eq!(judge(&killed(), &never, 0).recovered_after_ms, None);
+    }
+
+    #[test]
+    fn nothing_received_is_zero_not_infinite() {
+        let kill = judge(&killed(), &Series::default(), 0);
+        assert_eq!((kill.others_before_bps, kill.others_min_bps), (0, 0));
+    }
+}

@@ -1,0 +1,134 @@
+//! The rack's wiring: a namespace for the switch, one for each host, a veth pair between.
+
+use crate::error::LabError;
+use p4rack_codegen::Rack;
+use p4rack_netdev::link::{self, VethEnd};
+use p4rack_netdev::{Links, NetNs};
+
+/// Interface of a host towards the switch.
+pub const HOST_INTERFACE: &str = "eth0";
+/// TAP interface that applications use.
+pub const TAP_INTERFACE: &str = "app0";
+/// What a link carries after the Ethernet header: a full frame, tag, shim, and room.
+const LINK_MTU: u32 = 1_600;
+/// TCP's congestion control on every host.
+const CONGESTION_CONTROL: &str = "cubic";
+
+/// Namespaces and links of a rack. They vanish with this value and the processes inside.
+#[derive(Debug)]
+pub struct Network {
+    /// Where the switch runs.
+    pub switch: NetNs,
+    /// Where the hosts run, in the description's order.
+    pub hosts: Vec<NetNs>,
+    /// The congestion control that the hosts have.
+    pub tcp: String,
+}
+
+/// Name of the switch's interface for a port.
+pub fn switch_interface(port: u16) -> String {
+    format!("port{port}")
+}
+
+impl Network {
+    /// Creates everything, all links up.
+    pub fn create(rack: &Rack) -> Result<Network, LabError> {
+        let switch = namespace()?;
+        let mut tcp = String::new();
+        let mut hosts = Vec::new();
+        for host in &rack.hosts {
+            let ns = namespace()?;
+            tcp = ns.run(|| link::set_congestion_control(CONGESTION_CONTROL))??;
+            let port = switch_interface(host.port);
+            Links::add_veth(
+                VethEnd { name: HOST_INTERFACE, ns: &ns, mac: None },
+                VethEnd { name: &port, ns: &switch, mac: None },
+            )?;
+            for (ns, name) in [(&ns, HOST_INTERFACE), (&switch, port.as_str())] {
+                ns.run(|| Links::open()?.make_pipe(name, LINK_MTU))??;
+            }
+            hosts.push(ns);
+        }
+        Ok(Network { switch, hosts, tcp })
+    }
+}
+
+/// A namespace without IPv6: neighbour discovery would be noise on every link.
+fn namespace() -> Result<NetNs, LabError> {
+    let ns = NetNs::create()?;
+    ns.run(|| {
+        for which in ["all", "default"] {
+            // A kernel without IPv6 has nothing to switch off.
+            let _ = link::set_sysctl(&format!("ipv6/conf/{which}/disable_ipv6"), "1");
+        }
+    })?;
+    Ok(ns)
+}
+
+/// What the kernel counts for an interface, from `/proc/net/dev`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceCounts {
+    /// Bytes received, Ethernet headers included.
+    pub rx_bytes: u64,
+    /// Frames received.
+    pub rx_frames: u64,
+    /// Frames to send that were dropped.
+    pub tx_dropped: u64,
+}
+
+/// The counts of an interface inside a namespace; zeroes if there is none.
+pub fn interface_counts(ns: &NetNs, interface: &str) -> Result<InterfaceCounts, LabError> {
+    let text = ns.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default())?;
+    Ok(parse_dev(&text, interface).unwrap_or_default())
+}
+
+fn parse_dev(text: &str, interface: &str) -> Option<InterfaceCounts> {
+    let line = text.lines().find_map(|line| {
+        let (name, counts) = line.split_once(':')?;
+        (name.trim() == interface).then_some(counts)
+    })?;
+    let counts: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    Some(InterfaceCounts {
+        rx_bytes: *counts.first()?,
+        rx_frames: *counts.get(1)?,
+        tx_dropped: *counts.get(11)?,
+    })
+}
+
+/// Datagrams that UDP sockets in a namespace lost because their buffers were full.
+pub fn udp_buffer_drops(ns: &NetNs) -> Result<u64, LabError> {
+    let text = ns.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap_or_default())?;
+    Ok(parse_snmp(&text, "Udp", "RcvbufErrors").unwrap_or(0))
+}
+
+fn parse_snmp(text: &str, protocol: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(": "));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let index = names.split_whitespace().position(|word| word == name)?;
+    values.split_whitespace().nth(index)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interface_counts_come_from_their_columns() {
+        let text = "Inter-|   Receive                                                |  Transmit\n \
+            face |bytes    packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed\n    \
+            lo:       1       2    0    0    0     0          0         0        1       2    0    0    0     0       0          0\n  \
+            app0: 1514000    1000    1    2    3     4          5         6    99998      77    8    9   10    11      12         13\n";
+        let counts = parse_dev(text, "app0").unwrap();
+        assert_eq!(counts, InterfaceCounts { rx_bytes: 1_514_000, rx_frames: 1_000, tx_dropped: 9 });
+        assert_eq!(parse_dev(text, "app"), None);
+        assert_eq!(parse_dev("app0: 1 2", "app0"), None);
+    }
+
+    #[test]
+    fn snmp_counts_are_found_by_name() {
+        let text = "Icmp: A B\nIcmp: 1 2\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors\nUdp: 10 0 3 7 42\nUdpLite: InDatagrams\nUdpLite: 0\n";
+        assert_eq!(parse_snmp(text, "Udp", "RcvbufErrors"), Some(42));
+        assert_eq!(parse_snmp(text, "Udp", "Nothing"), None);
+        assert_eq!(parse_snmp("", "Udp", "RcvbufErrors"), None);
+    }
+}

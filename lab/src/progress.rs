@@ -1,0 +1,89 @@
+//! What `up` shows while it works: a spinner on a terminal, plain lines elsewhere, on standard error.
+
+use crate::error::LabError;
+use crate::process::pause_until;
+use crate::sys;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Shows steps.
+#[derive(Debug)]
+pub struct Progress {
+    show: Show,
+}
+
+#[derive(Debug)]
+enum Show {
+    Nothing,
+    Lines,
+    Terminal,
+}
+
+impl Progress {
+    /// Nothing if `quiet`; otherwise what standard error is made for.
+    pub fn new(quiet: bool) -> Progress {
+        let show = match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Show::Nothing,
+            (false, true) => Show::Terminal,
+            (false, false) => Show::Lines,
+        };
+        Progress { show }
+    }
+
+    /// Runs one step. `done` turns its result into the words that stay.
+    pub fn step<T>(
+        &self,
+        doing: &str,
+        work: impl FnOnce() -> Result<T, LabError>,
+        done: impl FnOnce(&T) -> String,
+    ) -> Result<T, LabError> {
+        let bar = self.spinner(doing);
+        let result = work();
+        bar.finish_and_clear();
+        if let Ok(value) = &result {
+            self.line(&format!("✓ {}", done(value)));
+        } else {
+            self.line(&format!("✗ {doing}"));
+        }
+        result
+    }
+
+    /// Waits until a moment of the monotonic clock, showing how much is left.
+    pub fn wait_until(&self, doing: &str, at_ns: u64) -> Result<(), LabError> {
+        let Show::Terminal = self.show else { return pause_until(at_ns) };
+        let start_ns = sys::monotonic_ns();
+        let bar = ProgressBar::new(at_ns.saturating_sub(start_ns) / 1_000_000);
+        if let Ok(style) = ProgressStyle::with_template("  {msg} {bar:32} {percent:>3} %") {
+            bar.set_style(style);
+        }
+        bar.set_message(doing.to_owned());
+        let result = loop {
+            let now_ns = sys::monotonic_ns();
+            bar.set_position(now_ns.saturating_sub(start_ns) / 1_000_000);
+            if now_ns >= at_ns {
+                break Ok(());
+            }
+            if let Err(error) = pause_until(at_ns.min(now_ns + 100_000_000)) {
+                break Err(error);
+            }
+        };
+        bar.finish_and_clear();
+        result
+    }
+
+    /// A line that stays.
+    pub fn line(&self, text: &str) {
+        if !matches!(self.show, Show::Nothing) {
+            eprintln!("{text}");
+        }
+    }
+
+    fn spinner(&self, doing: &str) -> ProgressBar {
+        let Show::Terminal = self.show else { return ProgressBar::hidden() };
+        let bar = ProgressBar::new_spinner();
+        bar.set_message(doing.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }
+}

@@ -1,0 +1,215 @@
+//! A rack under one scheme: the switch, its program, the agents.
+
+use crate::error::LabError;
+use crate::network::{HOST_INTERFACE, Network, TAP_INTERFACE, switch_interface};
+use crate::process::{self, Process, pause};
+use crate::progress::Progress;
+use crate::sys;
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_netdev::NetNs;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a process may take to start on a busy machine.
+const START: Duration = Duration::from_secs(20);
+/// How long an agent may take to report.
+const REPORT: Duration = Duration::from_secs(3);
+
+/// The processes of a rack. They end when this is dropped.
+#[derive(Debug)]
+pub struct Running<'a> {
+    /// The description.
+    pub rack: &'a Rack,
+    /// What the hosts are connected by.
+    pub network: &'a Network,
+    /// What runs.
+    pub scheme: Scheme,
+    /// The switch's process.
+    pub switch: Process,
+    /// The agents, in the description's order.
+    pub agents: Vec<Process>,
+}
+
+impl<'a> Running<'a> {
+    /// Starts switch, program and agents, in this order, each when the one before is ready.
+    pub fn start(
+        rack: &'a Rack,
+        path: &'a Path,
+        network: &'a Network,
+        scheme: Scheme,
+        captures: Option<&Path>,
+        progress: &Progress,
+    ) -> Result<Running<'a>, LabError> {
+        let switch = progress.step(
+            &format!("{scheme}: starting the switch"),
+            || start_switch(rack, network, scheme, captures),
+            |_| {
+                format!(
+                    "{scheme}: switch runs, {} ports, P4Runtime at {}",
+                    rack.hosts.len(),
+                    rack.switch.grpc_addr
+                )
+            },
+        )?;
+        progress.step(
+            &format!("{scheme}: installing program and entries over P4Runtime"),
+            || deploy(rack, path, network, scheme),
+            |_| format!("{scheme}: program and entries installed over P4Runtime"),
+        )?;
+        let agents = progress.step(
+            &format!("{scheme}: starting the hosts' agents"),
+            || start_agents(rack, path, network, scheme),
+            |agents| format!("{scheme}: {} agents ready", agents.len()),
+        )?;
+        Ok(Running { rack, network, scheme, switch, agents })
+    }
+
+    /// Index of a host.
+    pub fn index(&self, host: &str) -> Result<usize, LabError> {
+        let found = self.rack.hosts.iter().position(|candidate| candidate.name == host);
+        found.ok_or_else(|| LabError::NotThere(format!("no host is called `{host}`")))
+    }
+
+    /// Namespace of a host.
+    pub fn namespace(&self, host: &str) -> Result<&'a NetNs, LabError> {
+        Ok(&self.network.hosts[self.index(host)?])
+    }
+
+    /// Starts a program of the application side on a host: `p4rack workload ARGS…`.
+    pub fn program(&self, host: &str, args: Vec<String>) -> Result<Process, LabError> {
+        let name = format!("{} on {host}", args.first().map_or("workload", String::as_str));
+        let args = std::iter::once("workload".to_owned()).chain(args);
+        Process::start(&name, self.namespace(host)?, args)
+    }
+
+    /// What each agent that still runs says of itself, by index.
+    pub fn agent_reports(&mut self) -> Result<Vec<(usize, Value)>, LabError> {
+        let mut asked = Vec::new();
+        for (index, agent) in self.agents.iter_mut().enumerate() {
+            if agent.ended().is_none() {
+                asked.push((index, reports(agent).len()));
+                agent.signal(libc::SIGUSR1);
+            }
+        }
+        let until_ns = sys::monotonic_ns() + REPORT.as_nanos() as u64;
+        let mut answers = Vec::new();
+        for (index, before) in asked {
+            let agent = &mut self.agents[index];
+            let report = loop {
+                let mut lines = reports(agent);
+                if lines.len() > before {
+                    break lines.pop();
+                }
+                if sys::monotonic_ns() >= until_ns {
+                    return Err(agent.failure("did not report its statistics"));
+                }
+                agent.check_running()?;
+                pause(Duration::from_millis(2))?;
+            };
+            answers.extend(report.map(|report| (index, report)));
+        }
+        Ok(answers)
+    }
+
+    /// An error if the switch or an agent other than `killed` has ended.
+    pub fn check(&mut self, killed: Option<usize>) -> Result<(), LabError> {
+        self.switch.check_running()?;
+        for (index, agent) in self.agents.iter_mut().enumerate() {
+            if Some(index) != killed {
+                agent.check_running()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the agents, then the switch.
+    pub fn stop(mut self) {
+        process::stop(&mut self.agents);
+        process::stop([&mut self.switch]);
+    }
+}
+
+/// Complete reports in an agent's output.
+fn reports(agent: &Process) -> Vec<Value> {
+    let output = agent.output();
+    let complete = output.rfind('\n').map_or("", |end| &output[..end]);
+    complete
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+fn start_switch(
+    rack: &Rack,
+    network: &Network,
+    scheme: Scheme,
+    captures: Option<&Path>,
+) -> Result<Process, LabError> {
+    let switch = &rack.switch;
+    let mut args: Vec<OsString> = ["switch", "run", "--no-p4"].map(Into::into).into();
+    let mut push = |option: &str, value: String| args.extend([option.into(), value.into()]);
+    push("--device-id", switch.device_id.to_string());
+    push("--grpc-server-addr", switch.grpc_addr.to_string());
+    push("--cpu-port", switch.cpu_port.to_string());
+    push("--drop-port", switch.drop_port.to_string());
+    push("--buffer", switch.buffer_bytes.to_string());
+    for host in &rack.hosts {
+        push("--interface", format!("{}@{}", host.port, switch_interface(host.port)));
+        push("--port-rate", format!("{}={} b/s", host.port, host.rate_bps));
+    }
+    if let Some(folder) = captures {
+        let folder = folder.join(scheme.name());
+        std::fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
+        let mut option = OsString::from("--pcap=");
+        option.push(absolute(&folder)?);
+        args.push(option);
+    }
+    let mut process = Process::start("the switch", &network.switch, args)?;
+    process.wait_for_line("ready", START)?;
+    Ok(process)
+}
+
+fn deploy(rack: &Rack, path: &Path, network: &Network, scheme: Scheme) -> Result<(), LabError> {
+    let args: [OsString; 6] = [
+        "deploy".into(),
+        path.into(),
+        "--scheme".into(),
+        scheme.name().into(),
+        "--grpc-addr".into(),
+        rack.switch.grpc_addr.to_string().into(),
+    ];
+    Process::start("p4rack deploy", &network.switch, args)?.finish(START).map(drop)
+}
+
+fn start_agents(
+    rack: &Rack,
+    path: &Path,
+    network: &Network,
+    scheme: Scheme,
+) -> Result<Vec<Process>, LabError> {
+    let mut agents = Vec::new();
+    for (host, ns) in rack.hosts.iter().zip(&network.hosts) {
+        let mut args: Vec<OsString> = vec!["host".into(), "run".into(), path.into()];
+        for (option, value) in [
+            ("--name", host.name.as_str()),
+            ("--interface", HOST_INTERFACE),
+            ("--tap", TAP_INTERFACE),
+            ("--scheme", scheme.name()),
+            ("--stats", "-"),
+        ] {
+            args.extend([option.into(), value.into()]);
+        }
+        agents.push(Process::start(&format!("the agent of {}", host.name), ns, args)?);
+    }
+    for agent in &mut agents {
+        agent.wait_for_line("ready", START)?;
+    }
+    Ok(agents)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, LabError> {
+    std::path::absolute(path).map_err(LabError::file(path))
+}

@@ -1,0 +1,163 @@
+//! `p4rack up`: a rack from its description, its workload under each scheme, the figures.
+
+use crate::error::LabError;
+use crate::measure::{self, Plan, WARM_UP_NS};
+use crate::network::Network;
+use crate::progress::Progress;
+use crate::promises;
+use crate::results::{Machine, Results, Setting, VERSION};
+use crate::running::Running;
+use crate::sys;
+use crate::text;
+use p4rack_codegen::rack::Workload;
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_netdev::netns::{self, Privilege};
+use p4rack_wire::ethernet::overhead;
+use std::path::PathBuf;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The description's file.
+    pub path: PathBuf,
+    /// Schemes; none: those of the description.
+    pub schemes: Vec<Scheme>,
+    /// Length of the measured window; `None`: the description's.
+    pub duration_s: Option<f64>,
+    /// Seed; `None`: the description's.
+    pub seed: Option<u64>,
+    /// Where to write captures of the rack's links, a folder for each scheme.
+    pub captures: Option<PathBuf>,
+    /// No progress.
+    pub quiet: bool,
+}
+
+/// Runs it all. Call it on the main thread before any other was started.
+pub fn run(options: &Options) -> Result<Results, LabError> {
+    sys::catch_interrupts();
+    let progress = Progress::new(options.quiet);
+    let (rack, schemes) = progress.step(
+        "reading the description",
+        || {
+            let rack = Rack::load(&options.path)?;
+            let schemes = schemes(&rack, &options.schemes)?;
+            Ok((rack, schemes))
+        },
+        |(rack, _)| {
+            format!(
+                "{}: {} hosts, {}",
+                rack.name,
+                rack.hosts.len(),
+                text::rate(rack.switch.port_rate_bps as f64)
+            )
+        },
+    )?;
+    let workload = rack.workload.as_ref().ok_or_else(|| {
+        LabError::Unfit(format!(
+            "{} has no [workload]: add one, or leave the rack running with `p4rack up --keep {}`",
+            options.path.display(),
+            options.path.display()
+        ))
+    })?;
+    let duration_s = options.duration_s.unwrap_or(workload.duration_s);
+    let plan =
+        Plan { workload, window_ns: (duration_s * 1e9) as u64, seed: options.seed.unwrap_or(workload.seed) };
+    let network = create_network(&rack, &progress)?;
+
+    let mut results = Vec::new();
+    for &scheme in &schemes {
+        let mut running =
+            Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
+        let result = measure::run(&mut running, plan, &progress)?;
+        progress.line(&format!(
+            "✓ {scheme}: goodput {}, {} frames lost in the fabric",
+            text::rate(result.goodput_bps as f64),
+            text::count(result.fabric_drops)
+        ));
+        running.stop();
+        results.push(result);
+    }
+
+    let mut results = Results {
+        version: VERSION,
+        rack: rack.name.clone(),
+        seed: plan.seed,
+        duration_s,
+        tcp: network.tcp.clone(),
+        schemes: results,
+        failures: Vec::new(),
+        promises: Vec::new(),
+        setting: setting(&rack, workload, &schemes),
+        machine: Machine::here(),
+        command: command(options, duration_s, plan.seed),
+    };
+    results.promises = promises::judge(&results);
+    results.failures = results.promises.iter().filter(|p| !p.holds).map(|p| p.sentence()).collect();
+    Ok(results)
+}
+
+/// Namespaces and links, with the privileges they need.
+pub(crate) fn create_network(rack: &Rack, progress: &Progress) -> Result<Network, LabError> {
+    progress
+        .step(
+            "creating namespaces and links",
+            || {
+                let privilege = netns::acquire()?;
+                Ok((Network::create(rack)?, privilege))
+            },
+            |(network, privilege)| {
+                let how = match privilege {
+                    Privilege::Granted => "",
+                    Privilege::UserNamespace => ", in a user namespace",
+                };
+                format!("{} namespaces and their links{how}; TCP {}", network.hosts.len() + 1, network.tcp)
+            },
+        )
+        .map(|(network, _)| network)
+}
+
+fn schemes(rack: &Rack, asked: &[Scheme]) -> Result<Vec<Scheme>, LabError> {
+    let listed = || rack.workload.as_ref().map_or_else(|| vec![rack.scheme()], |w| w.schemes.clone());
+    let schemes = if asked.is_empty() { listed() } else { asked.to_vec() };
+    for &scheme in &schemes {
+        check_scheme(rack, scheme)?;
+    }
+    Ok(schemes)
+}
+
+/// Whether the rack has what the scheme needs.
+pub(crate) fn check_scheme(rack: &Rack, scheme: Scheme) -> Result<(), LabError> {
+    if scheme != Scheme::L2 && rack.pl2.is_none() {
+        let message = format!("{scheme} needs PL2's parameters: add a [pl2] table with mode = \"clock\"");
+        return Err(LabError::Unfit(message));
+    }
+    if scheme == Scheme::Pl2Counter && rack.has_mixed_rates() {
+        let message = "pl2-counter counts one slot for all ports, but their rates differ: use pl2-clock";
+        return Err(LabError::Unfit(message.to_owned()));
+    }
+    Ok(())
+}
+
+fn setting(rack: &Rack, workload: &Workload, schemes: &[Scheme]) -> Setting {
+    let longest = schemes.iter().map(|scheme| rack.wire_bytes(*scheme)).max().unwrap_or(0);
+    let receiver = rack.host(&workload.receiver);
+    Setting {
+        port_rate_bps: receiver.map_or(rack.switch.port_rate_bps, |host| host.rate_bps),
+        // Preamble and gap take time on the wire but no room in a queue.
+        mtu_frame_bytes: longest.saturating_sub(overhead::PREAMBLE_GAP),
+        buffer_bytes: rack.switch.buffer_bytes,
+        k: rack.pl2.as_ref().map_or(0, |pl2| u32::from(pl2.k)),
+        senders: workload.senders.clone(),
+        receiver: workload.receiver.clone(),
+        load_percent: workload.load_percent,
+        warm_up_s: WARM_UP_NS as f64 / 1e9,
+    }
+}
+
+/// The command that repeats the run.
+fn command(options: &Options, duration_s: f64, seed: u64) -> String {
+    let mut words = vec!["p4rack up".to_owned(), options.path.display().to_string()];
+    words.extend(options.schemes.iter().map(|scheme| format!("--scheme {scheme}")));
+    words.push(format!("--duration {duration_s} --seed {seed}"));
+    words.join(" ")
+}
