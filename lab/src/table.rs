@@ -91,7 +91,7 @@ mod tests {
         results.promises = crate::promises::judge(&results);
         let text = super::render(&results);
         for expected in
-            ["l2", "pl2-counter", "pl2-clock", "92.0 Mb/s", "1 KiB requests, p99", "16 of 17 promises"]
+            ["l2", "pl2-counter", "pl2-clock", "92 Mb/s", "1 KiB requests, p99", "16 of 17 promises"]
         {
             assert!(text.contains(expected), "{expected} in\n{text}");
         }

@@ -1,11 +1,15 @@
 //! Figures in words, for tables, reports and sentences.
 
-/// Bits a second.
+/// Bits a second; whole numbers without a fraction.
 pub fn rate(bps: f64) -> String {
+    let scaled = |unit: f64, name: &str| {
+        let value = bps / unit;
+        if value.fract() == 0.0 { format!("{value:.0} {name}") } else { format!("{value:.1} {name}") }
+    };
     match bps {
-        b if b >= 1e9 => format!("{:.2} Gb/s", b / 1e9),
-        b if b >= 1e6 => format!("{:.1} Mb/s", b / 1e6),
-        b if b >= 1e3 => format!("{:.1} kb/s", b / 1e3),
+        b if b >= 1e9 => scaled(1e9, "Gb/s"),
+        b if b >= 1e6 => scaled(1e6, "Mb/s"),
+        b if b >= 1e3 => scaled(1e3, "kb/s"),
         b => format!("{b:.0} b/s"),
     }
 }
@@ -58,7 +62,7 @@ mod tests {
     #[test]
     fn figures_read_well() {
         assert_eq!(rate(97_310_000.0), "97.3 Mb/s");
-        assert_eq!(rate(1e9), "1.00 Gb/s");
+        assert_eq!(rate(1e9), "1 Gb/s");
         assert_eq!(rate(0.0), "0 b/s");
         assert_eq!(bytes(1_024), "1 KiB");
         assert_eq!(bytes(262_144), "256 KiB");

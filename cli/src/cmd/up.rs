@@ -1,39 +1,285 @@
 //! `p4rack up`, `exec`, `down` and the traffic programs.
 
+use p4rack_codegen::rack::units::parse_rate;
+use p4rack_codegen::Scheme;
+use p4rack_lab::keep::{self, KeepOptions};
+use p4rack_lab::results::Results;
+use p4rack_lab::up::{self, Options};
+use p4rack_lab::workload::rpc::{self, ClientSpan};
+use p4rack_lab::workload::{Span, print_result, udp};
+use p4rack_lab::{LabError, report, table};
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `p4rack up`.
 #[derive(clap::Args, Debug)]
-pub struct UpArgs {}
+pub struct UpArgs {
+    /// Rack description, e.g. examples/pl2-incast.toml
+    rack: PathBuf,
+    /// Print the figures as JSON, to a file or (without =FILE) to standard output, with nothing else there
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// Write a report with plots: one file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Build the rack, leave it running without its workload; see `p4rack exec` and `p4rack down`
+    #[arg(long, conflicts_with_all = ["json", "html", "duration", "seed"])]
+    keep: bool,
+    /// l2, pl2-counter or pl2-clock; can be repeated [default: what the description lists; with --keep, its mode]
+    #[arg(long, value_name = "SCHEME")]
+    scheme: Vec<Scheme>,
+    /// Length of the measured part of each scheme, seconds [default: the description's]
+    #[arg(long, value_name = "S", value_parser = duration)]
+    duration: Option<f64>,
+    /// Seed of the workload [default: the description's]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write captures of the rack's links, in a folder for each scheme
+    #[arg(long, value_name = "DIR")]
+    pcap: Option<PathBuf>,
+    /// Don't show the steps
+    #[arg(short, long)]
+    quiet: bool,
+}
 
 /// Arguments of `p4rack exec`.
 #[derive(clap::Args, Debug)]
-pub struct ExecArgs {}
+pub struct ExecArgs {
+    /// Host, or `switch`
+    host: String,
+    /// Name of the rack, where several are running
+    #[arg(long, value_name = "NAME")]
+    rack: Option<String>,
+    /// Command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
 
 /// Arguments of `p4rack down`.
 #[derive(clap::Args, Debug)]
-pub struct DownArgs {}
+pub struct DownArgs {
+    /// Name of the rack, where several are running
+    name: Option<String>,
+}
 
 /// Arguments of `p4rack workload`.
 #[derive(clap::Args, Debug)]
-pub struct WorkloadArgs {}
+pub struct WorkloadArgs {
+    #[command(subcommand)]
+    program: Program,
+}
 
-/// Runs it.
-pub fn up(_args: UpArgs) -> ExitCode {
-    ExitCode::from(3)
+#[derive(clap::Subcommand, Debug)]
+enum Program {
+    /// Send datagrams at a steady rate
+    UdpSend {
+        /// Destination
+        #[arg(long)]
+        to: SocketAddr,
+        /// Ethernet payload to offer, bits a second; a bare number or with a unit
+        #[arg(long, value_parser = bits_a_second)]
+        rate_bps: u64,
+        /// Bytes in a datagram
+        #[arg(long, default_value_t = udp::PAYLOAD_MAX_BYTES)]
+        payload_bytes: usize,
+        /// Phase of the bursts
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        #[command(flatten)]
+        span: SpanArgs,
+    },
+    /// Count datagrams by source
+    UdpSink {
+        /// Address to listen on
+        #[arg(long)]
+        bind: SocketAddr,
+        #[command(flatten)]
+        span: SpanArgs,
+    },
+    /// Answer requests for values, until ended
+    RpcServer {
+        /// Address to listen on
+        #[arg(long)]
+        bind: SocketAddr,
+    },
+    /// Request values, one at a time for each size
+    RpcClient {
+        /// The server
+        #[arg(long)]
+        to: SocketAddr,
+        /// Size of the values; one connection for each
+        #[arg(long, required = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(rpc::VALUE_MAX_BYTES)))]
+        value_bytes: Vec<u32>,
+        #[command(flatten)]
+        span: SpanArgs,
+        /// Start of the measured part
+        #[arg(long)]
+        window_start_ns: u64,
+        /// Length of the measured part
+        #[arg(long)]
+        window_ns: u64,
+    },
+    /// Own a rack that `up --keep` started
+    Supervise {
+        /// Rack description
+        rack: PathBuf,
+        /// Scheme
+        #[arg(long)]
+        scheme: Option<Scheme>,
+        /// Captures
+        #[arg(long)]
+        pcap: Option<PathBuf>,
+        /// No steps
+        #[arg(long)]
+        quiet: bool,
+    },
+}
+
+#[derive(clap::Args, Debug, Clone, Copy)]
+struct SpanArgs {
+    /// When traffic starts, on the monotonic clock
+    #[arg(long)]
+    start_ns: u64,
+    /// How long it lasts
+    #[arg(long)]
+    duration_ns: u64,
+}
+
+impl From<SpanArgs> for Span {
+    fn from(args: SpanArgs) -> Span {
+        Span { start_ns: args.start_ns, duration_ns: args.duration_ns }
+    }
+}
+
+fn duration(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.1 to 3600".to_owned()),
+    }
+}
+
+fn bits_a_second(text: &str) -> Result<u64, String> {
+    text.parse().or_else(|_| parse_rate(text))
+}
+
+fn refused(error: impl Display) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::FAILURE
 }
 
 /// Runs it.
-pub fn exec(_args: ExecArgs) -> ExitCode {
-    ExitCode::from(3)
+pub fn up(args: UpArgs) -> ExitCode {
+    if args.keep {
+        return keep_running(args);
+    }
+    let options = Options {
+        path: args.rack,
+        schemes: args.scheme,
+        duration_s: args.duration,
+        seed: args.seed,
+        captures: args.pcap,
+        quiet: args.quiet,
+    };
+    match up::run(&options).and_then(|results| show(&results, args.json.as_deref(), args.html.as_deref())) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => refused(error),
+    }
+}
+
+/// Table, JSON and report; whether all promises were kept.
+fn show(results: &Results, json: Option<&Path>, html: Option<&Path>) -> Result<bool, LabError> {
+    let table = table::render(results);
+    let json_on_output = json == Some(Path::new("-"));
+    if json_on_output {
+        eprint!("{table}");
+    } else {
+        print(&table);
+    }
+    if let Some(path) = html {
+        keep::write_file(path, &report::html(results))?;
+        eprintln!("report: {}", path.display());
+    }
+    if let Some(path) = json {
+        let mut text = results.to_json();
+        text.push('\n');
+        if json_on_output {
+            print(&text);
+        } else {
+            keep::write_file(path, &text)?;
+        }
+    }
+    Ok(results.failures.is_empty())
+}
+
+/// To standard output; whoever read it may have gone.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn keep_running(args: UpArgs) -> ExitCode {
+    if args.scheme.len() > 1 {
+        return refused("--keep runs one scheme: give --scheme once");
+    }
+    let options = KeepOptions {
+        path: args.rack,
+        scheme: args.scheme.first().copied(),
+        captures: args.pcap,
+        quiet: args.quiet,
+    };
+    match keep::keep(&options) {
+        Ok(rack) => {
+            print(&format!("{}\n", keep::welcome(&rack)));
+            ExitCode::SUCCESS
+        }
+        Err(error) => refused(error),
+    }
 }
 
 /// Runs it.
-pub fn down(_args: DownArgs) -> ExitCode {
-    ExitCode::from(3)
+pub fn exec(args: ExecArgs) -> ExitCode {
+    refused(keep::exec(args.rack.as_deref(), &args.host, &args.command))
 }
 
 /// Runs it.
-pub fn workload(_args: WorkloadArgs) -> ExitCode {
-    ExitCode::from(3)
+pub fn down(args: DownArgs) -> ExitCode {
+    match keep::down(args.name.as_deref()) {
+        Ok(name) => {
+            print(&format!("{name} is down\n"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => refused(error),
+    }
+}
+
+/// Runs it.
+pub fn workload(args: WorkloadArgs) -> ExitCode {
+    let done = match args.program {
+        Program::UdpSend { to, rate_bps, payload_bytes, seed, span } => {
+            let config = udp::SendConfig { to, rate_bps, payload_bytes, span: span.into(), seed };
+            udp::send(&config).and_then(|report| print_result(&report))
+        }
+        Program::UdpSink { bind, span } => udp::sink(bind, span.into()).and_then(|report| print_result(&report)),
+        Program::RpcServer { bind } => rpc::serve(bind),
+        Program::RpcClient { to, value_bytes, span, window_start_ns, window_ns } => {
+            let window = Span { start_ns: window_start_ns, duration_ns: window_ns };
+            rpc::client(to, &value_bytes, ClientSpan { span: span.into(), window })
+                .and_then(|report| print_result(&report))
+        }
+        Program::Supervise { rack, scheme, pcap, quiet } => {
+            let options = KeepOptions { path: rack, scheme, captures: pcap, quiet };
+            return match keep::supervise(&options) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => refused(error),
+            };
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refused(error),
+    }
 }

@@ -61,9 +61,10 @@ pub fn queue(results: &Results, scheme: &SchemeResult) -> String {
         .into_iter()
         .map(|(at_ns, bytes)| (at_ns as f64 / 1e9, bytes as f64 / frame_bytes))
         .collect();
-    moments(&mut plot, scheme);
+    window(&mut plot, scheme);
     plot.line(&format!("thin scheme-{}", scheme.name), &points, false);
     plot.level(promises::QUEUE_P999_FRAMES as f64, "16 frames");
+    moments(&mut plot, scheme);
     plot.axes("seconds", "frames (log)", |s| format!("{s:.0}"), |frames| format!("{frames:.0}"));
     plot.finish()
 }
@@ -78,6 +79,7 @@ pub fn goodput(results: &Results, scheme: &SchemeResult) -> String {
         Axis::linear(0.0, port_mbps * 1.12),
         &format!("Goodput by sender over time under {}", scheme.name),
     );
+    window(&mut plot, scheme);
     let buckets = (end_s * 1e9 / BUCKET_NS as f64) as usize;
     let mut low: Vec<(f64, f64)> = (0..buckets).map(|i| (mid_s(i), 0.0)).collect();
     for (index, host) in results.setting.senders.iter().enumerate() {
@@ -110,11 +112,15 @@ fn time_axis(scheme: &SchemeResult) -> (Axis, f64) {
     (Axis::linear(0.0, end_s), end_s)
 }
 
-/// The measured window, shaded, and what happened when.
+/// The measured window, shaded.
+fn window(plot: &mut Plot, scheme: &SchemeResult) {
+    let (from, to) = scheme.series.window_ns;
+    plot.shade(from as f64 / 1e9, to as f64 / 1e9);
+}
+
+/// What happened when.
 fn moments(plot: &mut Plot, scheme: &SchemeResult) {
     let seconds = |ns: u64| ns as f64 / 1e9;
-    let (from, to) = scheme.series.window_ns;
-    plot.shade(seconds(from), seconds(to));
     if let Some(at) = scheme.series.kill_ns {
         plot.moment(seconds(at), "kill");
     }

@@ -153,13 +153,13 @@ impl Plot {
         put(&mut self.body, format_args!("<path class='area {class}' d='{path}Z'/>"));
     }
 
-    /// A dashed line across at `y`, with a word at its end.
+    /// A dashed line across at `y`, with a word at its beginning.
     pub fn level(&mut self, y: f64, text: &str) {
         let (left, at) = self.at(self.x.from, y);
         let right = self.width - RIGHT;
-        let (tx, ty, text) = (right - 4.0, at - 4.0, escape(text));
+        let (tx, ty, text) = (left + 5.0, at - 4.0, escape(text));
         put(&mut self.body, format_args!("<path class=mark d='M{left:.1} {at:.1}H{right}'/>"));
-        put(&mut self.body, format_args!("<text class=note x={tx} y={ty:.1} text-anchor=end>{text}</text>"));
+        put(&mut self.body, format_args!("<text class=note x={tx} y={ty:.1}>{text}</text>"));
     }
 
     /// A dashed line down at `x`, with a word at its top.
