@@ -46,7 +46,7 @@ impl FromStr for MacAddr {
         for byte in &mut mac {
             *byte = parts
                 .next()
-                .filter(|p| p.len() == 2)
+                .filter(|p| p.len() == 2 && p.bytes().all(|digit| digit.is_ascii_hexdigit()))
                 .and_then(|p| u8::from_str_radix(p, 16).ok())
                 .ok_or_else(|| format!("`{s}` is not a MAC address such as 02:00:00:00:00:01"))?;
         }

@@ -1,0 +1,133 @@
+//! Parsing what was emitted gives it back; short input is refused; layouts are what they are.
+
+use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
+use p4rack_wire::pl2::{Control, Kind, Management, Shim, VERSION};
+use p4rack_wire::{EtherType, HeaderDesc, MacAddr, Nanos, ParseError};
+use proptest::prelude::*;
+
+macro_rules! round_trip {
+    ($($test:ident: $header:ident { $($field:ident: $ty:ty = $bits:expr),* $(,)? };)*) => { $(
+        proptest! {
+            #[test]
+            fn $test($($field in (any::<u64>().prop_map(|v| v & (u64::MAX >> (64 - $bits))))),*) {
+                use p4rack_wire::header::FieldValue;
+                let header = $header { $($field: <$ty>::from_bits($field)),* };
+                // What lies around and under the header must not matter nor change.
+                let mut bytes = [0x5a; $header::BYTES + 3];
+                header.emit(&mut bytes[1..]);
+                prop_assert_eq!((bytes[0], &bytes[$header::BYTES + 1..]), (0x5a, &[0x5a; 2][..]));
+                prop_assert_eq!($header::parse(&bytes[1..]), Ok(header));
+                let need = $header::BYTES;
+                for have in 0..need {
+                    prop_assert_eq!(
+                        $header::parse(&bytes[..have]),
+                        Err(ParseError::Truncated { need, have })
+                    );
+                }
+            }
+        }
+    )* };
+}
+
+round_trip! {
+    ethernet: Ethernet { dst: MacAddr = 48, src: MacAddr = 48, ether_type: EtherType = 16 };
+    vlan: Vlan { pcp: u8 = 3, dei: bool = 1, vid: u16 = 12, ether_type: EtherType = 16 };
+    control: Control {
+        version: u8 = 4, kind: u8 = 4, demand: u8 = 8, release: u8 = 8, reserved: u8 = 8,
+        id: u32 = 32, send_wait: u32 = 32, recv_wait: u32 = 32,
+    };
+    shim: Shim { version: u8 = 4, kind: u8 = 4, reserved: u8 = 8, ether_type: EtherType = 16, sequence: u32 = 32 };
+    management: Management {
+        version: u8 = 4, kind: u8 = 4, target: u8 = 8, index: u16 = 16, token: u32 = 32, value: u32 = 32,
+    };
+}
+
+#[test]
+fn descriptions_fill_whole_bytes_and_have_unique_names() {
+    let all: [(HeaderDesc, usize); 5] = [
+        (Ethernet::DESC, Ethernet::BYTES),
+        (Vlan::DESC, Vlan::BYTES),
+        (Control::DESC, Control::BYTES),
+        (Shim::DESC, Shim::BYTES),
+        (Management::DESC, Management::BYTES),
+    ];
+    for (desc, bytes) in all {
+        assert_eq!(desc.bits(), bytes * 8, "{}", desc.name);
+        let mut names: Vec<_> = desc.fields.iter().map(|field| field.p4_name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), desc.fields.len(), "{}", desc.name);
+    }
+}
+
+/// The layouts, byte by byte: other implementations depend on them.
+#[test]
+fn golden_bytes() {
+    let mut bytes = [0; 16];
+    Control {
+        version: VERSION,
+        kind: Kind::Grt as u8,
+        demand: 4,
+        release: 1,
+        reserved: 0,
+        id: 0x0102_0304,
+        send_wait: 5,
+        recv_wait: 0x8000_0000,
+    }
+    .emit(&mut bytes);
+    assert_eq!(bytes, [0x12, 4, 1, 0, 1, 2, 3, 4, 0, 0, 0, 5, 0x80, 0, 0, 0]);
+
+    let mut bytes = [0; 4];
+    Vlan { pcp: 5, dei: true, vid: 2, ether_type: EtherType::IPV4 }.emit(&mut bytes);
+    assert_eq!(bytes, [0xb0, 2, 8, 0]);
+
+    let mut bytes = [0; 8];
+    let kind = Kind::Data as u8;
+    Shim { version: VERSION, kind, reserved: 0, ether_type: EtherType::IPV6, sequence: 9 }.emit(&mut bytes);
+    assert_eq!(bytes, [0x14, 0, 0x86, 0xdd, 0, 0, 0, 9]);
+}
+
+#[test]
+fn a_field_takes_only_its_own_bits() {
+    let mut bytes = [0; 4];
+    Vlan { pcp: 0xff, dei: false, vid: 0xffff, ether_type: EtherType(0) }.emit(&mut bytes);
+    assert_eq!(bytes, [0xef, 0xff, 0, 0]);
+}
+
+#[test]
+fn kinds_and_versions() {
+    for (kind, name) in Kind::ALL {
+        assert_eq!(Kind::of(VERSION << 4 | kind as u8), Ok(kind), "{name}");
+    }
+    assert_eq!(Kind::of(0x21), Err(ParseError::Invalid { field: "version", value: 2 }));
+    assert_eq!(Kind::of(0x15), Err(ParseError::Invalid { field: "kind", value: 5 }));
+}
+
+#[test]
+fn mac_addresses_as_text() {
+    let mac: MacAddr = "02:00:00:00:0a:Ff".parse().unwrap();
+    assert_eq!(mac.to_string(), "02:00:00:00:0a:ff");
+    for bad in [
+        "",
+        "02:00:00:00:00",
+        "02:00:00:00:00:01:02",
+        "2:0:0:0:0:1",
+        "02:00:00:00:00:0g",
+        "é:00:00:00:00:00",
+        "+2:00:00:00:00:01",
+    ] {
+        let error = bad.parse::<MacAddr>().unwrap_err();
+        assert!(error.contains("02:00:00:00:00:01"), "{error}");
+    }
+    assert!(MacAddr::BROADCAST.is_group() && !mac.is_group());
+}
+
+#[test]
+fn times_on_the_wire() {
+    assert_eq!(overhead::wire_bytes(14), 84, "padded to the shortest frame");
+    assert_eq!(overhead::wire_bytes(1518), 1542, "a full tagged frame");
+    assert_eq!(Nanos::on_wire(1542, 100_000_000_000), Nanos(124), "123.36 ns, rounded up");
+    assert_eq!(Nanos::on_wire(1542, 0), Nanos(0));
+    assert_eq!(Nanos(5).saturating_sub(Nanos(7)), Nanos::ZERO);
+    assert_eq!(Nanos::MAX.saturating_add(Nanos(1)), Nanos::MAX);
+}
