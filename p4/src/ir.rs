@@ -97,6 +97,10 @@ pub struct Program {
     pub new_types: Vec<NewType>,
     /// Serializable enums that P4Info lists: name, width, members.
     pub ser_enums: Vec<SerEnum>,
+    /// Other enums: name and members.
+    pub enums: Vec<(String, Vec<String>)>,
+    /// Structs and headers that digests send.
+    pub data_structs: Vec<DataStruct>,
     /// Variables of `standard_metadata`, by field name (`ingress_port`, `egress_spec`, …).
     pub standard_metadata: Vec<(String, VarId)>,
     /// Field lists: variables to keep for clone/resubmit/recirculate with this index (`@field_list`).
@@ -855,6 +859,38 @@ pub struct Digest {
     pub type_name: String,
     /// Fields in order.
     pub fields: Vec<(String, Ty)>,
+    /// The type with its names.
+    pub data: DataTy,
+}
+
+/// A type as the control plane sees it, names kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataTy {
+    /// Without a name.
+    Scalar(Ty),
+    /// `error`
+    Error,
+    /// One of [`Program::enums`].
+    Enum(String),
+    /// One of [`Program::ser_enums`].
+    SerEnum(String),
+    /// One of [`Program::new_types`].
+    NewType(String),
+    /// One of [`Program::data_structs`].
+    Struct(String),
+    /// One of [`Program::data_structs`].
+    Header(String),
+    /// `tuple<...>`
+    Tuple(Vec<DataTy>),
+}
+
+/// A struct or header that a digest sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataStruct {
+    /// Name.
+    pub name: String,
+    /// Fields in order.
+    pub fields: Vec<(String, DataTy)>,
 }
 
 /// `@controller_header`
@@ -873,8 +909,12 @@ pub struct ControllerHeader {
 pub struct NewType {
     /// Name.
     pub name: String,
-    /// The type it stands for.
+    /// How it is stored.
     pub ty: Ty,
+    /// The type it stands for, through other `type`s.
+    pub inner: DataTy,
+    /// In order.
+    pub annotations: Vec<Annotation>,
     /// URI and width of `@p4runtime_translation` (`None` width: string).
     pub translation: Option<(String, Option<u32>)>,
 }

@@ -24,13 +24,17 @@ impl Checker {
                     Some(_) => self.error(annotation.span, "`@id` is given twice"),
                     None => self.error(annotation.span, "`@id` takes one number of at most 32 bits"),
                 },
-                "hidden" => annos.hidden = true,
-                "optional" => annos.optional = true,
-                "tableonly" => annos.table_only = true,
-                "defaultonly" => annos.default_only = true,
-                "deprecated" => annos.deprecated = Some(text.unwrap_or_default()),
-                "field_list" => annos.field_lists.extend(self.anno_numbers(annotation)),
-                _ => {
+                // These mean something and are shown to the control plane as well.
+                other => {
+                    match other {
+                        "hidden" => annos.hidden = true,
+                        "optional" => annos.optional = true,
+                        "tableonly" => annos.table_only = true,
+                        "defaultonly" => annos.default_only = true,
+                        "deprecated" => annos.deprecated = Some(text.unwrap_or_default()),
+                        "field_list" => annos.field_lists.extend(self.anno_numbers(annotation)),
+                        _ => {}
+                    }
                     let rest = self.keep(annotation);
                     annos.rest.push(rest);
                 }

@@ -202,7 +202,8 @@ impl Lower<'_> {
         let annos = ty.as_struct().map(|s| s.annos.clone()).unwrap_or_default();
         let default = if type_name.is_empty() { format!("digest_{}", self.prog.digests.len()) } else { type_name.clone() };
         let named = self.named(0, &default, &annos);
-        self.prog.digests.push(Digest { named, type_name, fields: flat });
+        let data = self.data_ty(ty);
+        self.prog.digests.push(Digest { named, type_name, fields: flat, data });
         Some(self.prog.digests.len() as u32 - 1)
     }
 

@@ -3,9 +3,9 @@
 use super::storage::{scalars, Place};
 use super::{type_name, Binding, Lower, Stage};
 use crate::ast::Span;
-use crate::ir::{ControllerHeader, Expr, Named, NewType, SerEnum, Stmt, Target};
+use crate::ir::{ControllerHeader, DataStruct, DataTy, Expr, Named, NewType, SerEnum, Stmt, Target, Ty};
 use crate::sema::tree::{EKind, InstDecl, TExpr};
-use crate::sema::types::{BlockKind, BlockTy, StructTy, Type};
+use crate::sema::types::{BlockKind, BlockTy, StructKind, StructTy, Type};
 use crate::sema::value::to_bits;
 use std::rc::Rc;
 
@@ -166,13 +166,34 @@ impl Lower<'_> {
         }
     }
 
+    /// A type as the control plane sees it; structs are noted.
+    pub(super) fn data_ty(&mut self, ty: &Type) -> DataTy {
+        match ty {
+            Type::Error => DataTy::Error,
+            Type::New(n) => DataTy::NewType(n.name.clone()),
+            Type::Enum(e) if e.repr.is_some() => DataTy::SerEnum(e.name.clone()),
+            Type::Enum(e) => DataTy::Enum(e.name.clone()),
+            Type::Tuple(items) => DataTy::Tuple(items.iter().map(|t| self.data_ty(t)).collect()),
+            Type::Struct(s) => {
+                if !self.prog.data_structs.iter().any(|d| d.name == s.name) {
+                    let fields = s.fields.iter().map(|f| (f.name.clone(), self.data_ty(&f.ty))).collect();
+                    self.prog.data_structs.push(DataStruct { name: s.name.clone(), fields });
+                }
+                match s.kind {
+                    StructKind::Struct => DataTy::Struct(s.name.clone()),
+                    _ => DataTy::Header(s.name.clone()),
+                }
+            }
+            other => DataTy::Scalar(other.scalar().unwrap_or(Ty::Bit(0))),
+        }
+    }
+
     /// Types that P4Info shows.
     fn types(&mut self) {
         for ty in &self.checked.structs {
             let Type::Struct(s) = ty else { continue };
             let Some(at) = s.annos.rest.iter().find(|a| a.name == "controller_header") else { continue };
-            let mut annotations = s.annos.rest.clone();
-            annotations.retain(|a| !std::ptr::eq(a, at));
+            let annotations = s.annos.rest.clone();
             let name = at.body.trim_matches('"').to_owned();
             let fields = controller_fields(s);
             self.prog.controller_headers.push(ControllerHeader {
@@ -185,17 +206,24 @@ impl Lower<'_> {
             let Some(ty) = new.inner.scalar() else { continue };
             let translation = new.annos.rest.iter().find(|a| a.name == "p4runtime_translation");
             let translation = translation.map(|a| translation_of(&a.body));
-            self.prog.new_types.push(NewType { name: new.name.clone(), ty, translation });
+            let inner = self.data_ty(&innermost(&new.inner));
+            let annotations =
+                new.annos.rest.iter().filter(|a| a.name != "p4runtime_translation").cloned().collect();
+            self.prog.new_types.push(NewType { name: new.name.clone(), ty, inner, annotations, translation });
         }
         for e in &self.checked.enums {
-            let Some(width) = e.repr.as_ref().and_then(Type::scalar).map(|t| t.width()) else { continue };
+            let Some(width) = e.repr.as_ref().and_then(Type::scalar).map(|t| t.width()) else {
+                let members = e.members.iter().map(|m| m.name.clone()).collect();
+                self.prog.enums.push((e.name.clone(), members));
+                continue;
+            };
             let members = e.members.iter().map(|m| (m.name.clone(), to_bits(&m.value, width))).collect();
             self.prog.ser_enums.push(SerEnum { name: e.name.clone(), width, members });
         }
     }
 }
 
-fn controller_fields(s: &StructTy) -> Vec<(Named, crate::ir::Ty, Option<String>)> {
+fn controller_fields(s: &StructTy) -> Vec<(Named, Ty, Option<String>)> {
     let mut fields = Vec::new();
     for field in &s.fields {
         let Some(ty) = field.ty.scalar() else { continue };
@@ -217,4 +245,12 @@ fn translation_of(body: &str) -> (String, Option<u32>) {
     let what = parts.next().unwrap_or("").trim();
     let digits = what.trim_start_matches("bit").trim_start_matches('<').trim_end_matches('>').trim();
     (uri, digits.parse().ok())
+}
+
+/// What a `type` stands for, through other `type`s.
+fn innermost(ty: &Type) -> Type {
+    match ty {
+        Type::New(n) => innermost(&n.inner),
+        other => other.clone(),
+    }
 }

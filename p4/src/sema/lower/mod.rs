@@ -122,6 +122,8 @@ impl<'a> Lower<'a> {
             errors: checked.errors.clone(),
             new_types: Vec::new(),
             ser_enums: Vec::new(),
+            enums: Vec::new(),
+            data_structs: Vec::new(),
             standard_metadata: Vec::new(),
             field_lists: Vec::new(),
             parser: ir::Parser::default(),

@@ -1,0 +1,199 @@
+//! Ids and aliases.
+
+use crate::ir::{ActionId, InstanceId, InstanceKind, Named, Program, TableId};
+use p4rack_p4rt::p4::config::v1::p4_ids::Prefix;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// P4Info ids by the IR's numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ids {
+    /// By [`TableId`].
+    pub tables: Vec<u32>,
+    /// By [`ActionId`]. Actions that differ only in the arguments a table binds share one.
+    pub actions: Vec<u32>,
+    /// By [`InstanceId`].
+    pub instances: Vec<u32>,
+    /// By number of value set.
+    pub value_sets: Vec<u32>,
+    /// By number of digest.
+    pub digests: Vec<u32>,
+    /// By number of controller header.
+    pub controller_headers: Vec<u32>,
+}
+
+impl Ids {
+    /// The table with this id.
+    pub fn table(&self, id: u32) -> Option<TableId> {
+        position(&self.tables, id).map(TableId)
+    }
+
+    /// The first action with this id; a table's own is found by [`Ids::actions`] of its list.
+    pub fn action(&self, id: u32) -> Option<ActionId> {
+        position(&self.actions, id).map(ActionId)
+    }
+
+    /// The counter, meter, register or action profile with this id.
+    pub fn instance(&self, id: u32) -> Option<InstanceId> {
+        position(&self.instances, id).map(InstanceId)
+    }
+
+    /// Number of the digest with this id.
+    pub fn digest(&self, id: u32) -> Option<u32> {
+        position(&self.digests, id)
+    }
+
+    /// Number of the value set with this id.
+    pub fn value_set(&self, id: u32) -> Option<u32> {
+        position(&self.value_sets, id)
+    }
+}
+
+fn position(list: &[u32], id: u32) -> Option<u32> {
+    list.iter().position(|i| *i == id).map(|i| i as u32)
+}
+
+/// Names with what P4Info makes of them.
+pub(super) struct Symbols {
+    pub ids: Ids,
+    /// How many names end in these components; components are joined by dots, last first.
+    suffixes: BTreeMap<Vec<String>, u32>,
+}
+
+impl Symbols {
+    pub fn new(program: &Program) -> Symbols {
+        let kind = |kind: &InstanceKind| match kind {
+            InstanceKind::Counter { .. } => Prefix::Counter,
+            InstanceKind::DirectCounter { .. } => Prefix::DirectCounter,
+            InstanceKind::Meter { .. } => Prefix::Meter,
+            InstanceKind::DirectMeter { .. } => Prefix::DirectMeter,
+            InstanceKind::Register { .. } => Prefix::Register,
+            InstanceKind::ActionProfile { .. } | InstanceKind::ActionSelector { .. } => Prefix::ActionProfile,
+        };
+        // Controller headers are known by their type here, though shown by their annotation.
+        let headers: Vec<Named> =
+            program.controller_headers.iter().map(|h| Named { name: h.type_name.clone(), ..h.named.clone() }).collect();
+        let mut wanted: Vec<(Prefix, &Named)> = Vec::new();
+        wanted.extend(program.tables.iter().map(|t| (Prefix::Table, &t.named)));
+        wanted.extend(program.actions.iter().map(|a| (Prefix::Action, &a.named)));
+        wanted.extend(program.instances.iter().map(|i| (kind(&i.kind), &i.named)));
+        wanted.extend(program.value_sets.iter().map(|v| (Prefix::ValueSet, &v.named)));
+        wanted.extend(program.digests.iter().map(|d| (Prefix::Digest, &d.named)));
+        wanted.extend(headers.iter().map(|h| (Prefix::ControllerHeader, h)));
+
+        let assigned = assign(&wanted);
+        let of = |prefix: Prefix, named: &Named| {
+            assigned.get(&(prefix as u32, named.name.clone())).copied().unwrap_or_default()
+        };
+        let ids = Ids {
+            tables: program.tables.iter().map(|t| of(Prefix::Table, &t.named)).collect(),
+            actions: program.actions.iter().map(|a| of(Prefix::Action, &a.named)).collect(),
+            instances: program.instances.iter().map(|i| of(kind(&i.kind), &i.named)).collect(),
+            value_sets: program.value_sets.iter().map(|v| of(Prefix::ValueSet, &v.named)).collect(),
+            digests: program.digests.iter().map(|d| of(Prefix::Digest, &d.named)).collect(),
+            controller_headers: headers.iter().map(|h| of(Prefix::ControllerHeader, h)).collect(),
+        };
+        let names: BTreeSet<&str> = wanted.iter().map(|(_, n)| n.name.as_str()).collect();
+        let mut suffixes = BTreeMap::new();
+        for name in names {
+            let mut suffix = Vec::new();
+            for component in name.rsplit('.') {
+                suffix.push(component.to_owned());
+                *suffixes.entry(suffix.clone()).or_insert(0) += 1;
+            }
+        }
+        Symbols { ids, suffixes }
+    }
+
+    /// The shortest end of a name that no other name has.
+    pub fn alias(&self, name: &str) -> String {
+        let mut suffix = Vec::new();
+        for component in name.rsplit('.') {
+            suffix.push(component.to_owned());
+            if self.suffixes.get(&suffix).is_none_or(|n| *n < 2) {
+                break;
+            }
+        }
+        suffix.reverse();
+        suffix.join(".")
+    }
+}
+
+/// An id for each kind and name: `@id`, else a hash of the name, the next free one on a clash.
+fn assign(wanted: &[(Prefix, &Named)]) -> BTreeMap<(u32, String), u32> {
+    let mut done = BTreeMap::new();
+    let mut taken = BTreeSet::new();
+    for (prefix, named) in wanted {
+        let Some(id) = named.id else { continue };
+        let id = (*prefix as u32) << 24 | (id & 0x00ff_ffff);
+        if done.insert((*prefix as u32, named.name.clone()), id).is_none() {
+            taken.insert(id);
+        }
+    }
+    // In the order of names, so that clashes are resolved the same way every time.
+    let rest: BTreeSet<(u32, &str)> = wanted.iter().map(|(p, n)| (*p as u32, n.name.as_str())).collect();
+    for (prefix, name) in rest {
+        if done.contains_key(&(prefix, name.to_owned())) {
+            continue;
+        }
+        let mut low = jenkins_hash(name.as_bytes());
+        let mut id = prefix << 24 | (low & 0x00ff_ffff);
+        while taken.contains(&id) {
+            low = low.wrapping_add(1);
+            id = prefix << 24 | (low & 0x00ff_ffff);
+        }
+        taken.insert(id);
+        done.insert((prefix, name.to_owned()), id);
+    }
+    done
+}
+
+/// Jenkins' one-at-a-time hash, from which ids are made.
+pub fn jenkins_hash(key: &[u8]) -> u32 {
+    let mut hash: u32 = 0;
+    for byte in key {
+        hash = hash.wrapping_add(u32::from(*byte));
+        hash = hash.wrapping_add(hash << 10);
+        hash ^= hash >> 6;
+    }
+    hash = hash.wrapping_add(hash << 3);
+    hash ^= hash >> 11;
+    hash.wrapping_add(hash << 15)
+}
+
+/// Ids of parts (match fields, parameters): `@id`, the others count from 1 and leave these out.
+pub(super) fn part_ids<'n>(parts: impl Iterator<Item = &'n Named> + Clone) -> Vec<u32> {
+    let given: BTreeSet<u32> = parts.clone().filter_map(|n| n.id).collect();
+    let mut next = 1;
+    parts.map(|named| match named.id {
+        Some(id) => {
+            next += 1;
+            id
+        }
+        None => {
+            while given.contains(&next) {
+                next += 1;
+            }
+            next += 1;
+            next - 1
+        }
+    }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_is_the_known_one() {
+        // Reference values of the published function.
+        assert_eq!(jenkins_hash(b"a"), 0xca2e_9442);
+        assert_eq!(jenkins_hash(b"The quick brown fox jumps over the lazy dog"), 0x519e_91f5);
+    }
+
+    #[test]
+    fn parts_leave_given_ids_out() {
+        let named = |id| Named { id, ..Named::default() };
+        let parts = [named(None), named(Some(1)), named(None), named(Some(9)), named(None)];
+        assert_eq!(part_ids(parts.iter()), vec![2, 1, 4, 9, 6]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Named types that P4Info describes, collected as they are used.
+
+use crate::ir::{DataTy, Program, Ty};
+use p4rack_p4rt::p4::config::v1 as pb;
+use pb::p4_data_type_spec::TypeSpec;
+
+pub(super) struct Types<'p> {
+    program: &'p Program,
+    info: pb::P4TypeInfo,
+    used: bool,
+}
+
+impl<'p> Types<'p> {
+    pub fn new(program: &'p Program) -> Types<'p> {
+        Types { program, info: pb::P4TypeInfo::default(), used: false }
+    }
+
+    pub fn finish(self) -> Option<pb::P4TypeInfo> {
+        self.used.then_some(self.info)
+    }
+
+    /// Notes the `type` or serializable enum of a field; gives what the field refers to and its width.
+    pub fn field(&mut self, ty: Ty, name: Option<&str>) -> (Option<pb::P4NamedType>, i32) {
+        let width = ty.width() as i32;
+        let Some(name) = name else { return (None, width) };
+        if let Some(new) = self.program.new_types.iter().find(|n| n.name == name) {
+            self.data(&DataTy::NewType(name.to_owned()));
+            // The controller sees a translated type in its own width, strings as 0.
+            let width = match &new.translation {
+                Some((_, sdn)) => sdn.map_or(0, |w| w as i32),
+                None => width,
+            };
+            return (Some(pb::P4NamedType { name: name.to_owned() }), width);
+        }
+        self.data(&DataTy::SerEnum(name.to_owned()));
+        (None, width)
+    }
+
+    /// Type of an index, which is named when it is a `type`.
+    pub fn index(&mut self, name: Option<&str>) -> Option<pb::P4NamedType> {
+        self.field(Ty::Bit(32), name).0
+    }
+
+    /// A type in full, its named parts noted.
+    pub fn data(&mut self, ty: &DataTy) -> pb::P4DataTypeSpec {
+        let named = |name: &str| pb::P4NamedType { name: name.to_owned() };
+        let spec = match ty {
+            DataTy::Scalar(Ty::Bool) => TypeSpec::Bool(pb::P4BoolType {}),
+            DataTy::Scalar(scalar) => TypeSpec::Bitstring(bits(*scalar)),
+            DataTy::Error => {
+                self.used = true;
+                let members = self.program.errors.clone();
+                self.info.error = Some(pb::P4ErrorTypeSpec { members });
+                TypeSpec::Error(pb::P4ErrorType {})
+            }
+            DataTy::Enum(name) => {
+                if let Some((_, members)) = self.program.enums.iter().find(|e| e.0 == *name) {
+                    self.used = true;
+                    let member = |m: &String| pb::p4_enum_type_spec::Member { name: m.clone(), ..Default::default() };
+                    let members = members.iter().map(member).collect();
+                    let spec = pb::P4EnumTypeSpec { members, ..Default::default() };
+                    self.info.enums.insert(name.clone(), spec);
+                }
+                TypeSpec::Enum(named(name))
+            }
+            DataTy::SerEnum(name) => {
+                self.ser_enum(name);
+                TypeSpec::SerializableEnum(named(name))
+            }
+            DataTy::NewType(name) => {
+                self.new_type(name);
+                TypeSpec::NewType(named(name))
+            }
+            DataTy::Struct(name) => {
+                if let Some(s) = self.program.data_structs.iter().find(|s| s.name == *name) {
+                    self.used = true;
+                    let member = |(name, ty): &(String, DataTy)| pb::p4_struct_type_spec::Member {
+                        name: name.clone(),
+                        type_spec: Some(self.data(ty)),
+                    };
+                    let members = s.fields.iter().map(member).collect();
+                    let spec = pb::P4StructTypeSpec { members, ..Default::default() };
+                    self.info.structs.insert(name.clone(), spec);
+                }
+                TypeSpec::Struct(named(name))
+            }
+            DataTy::Header(name) => {
+                if let Some(s) = self.program.data_structs.iter().find(|s| s.name == *name) {
+                    self.used = true;
+                    let member = |(name, ty): &(String, DataTy)| pb::p4_header_type_spec::Member {
+                        name: name.clone(),
+                        type_spec: Some(bits(self.scalar(ty))),
+                    };
+                    let members = s.fields.iter().map(member).collect();
+                    let spec = pb::P4HeaderTypeSpec { members, ..Default::default() };
+                    self.info.headers.insert(name.clone(), spec);
+                }
+                TypeSpec::Header(named(name))
+            }
+            DataTy::Tuple(items) => {
+                TypeSpec::Tuple(pb::P4TupleTypeSpec { members: items.iter().map(|t| self.data(t)).collect() })
+            }
+        };
+        pb::P4DataTypeSpec { type_spec: Some(spec) }
+    }
+
+    /// How a type is stored.
+    fn scalar(&self, ty: &DataTy) -> Ty {
+        match ty {
+            DataTy::Scalar(ty) => *ty,
+            DataTy::SerEnum(name) => {
+                Ty::Bit(self.program.ser_enums.iter().find(|e| e.name == *name).map_or(0, |e| e.width))
+            }
+            DataTy::NewType(name) => {
+                self.program.new_types.iter().find(|n| n.name == *name).map_or(Ty::Bit(0), |n| n.ty)
+            }
+            _ => Ty::Bit(0),
+        }
+    }
+
+    fn ser_enum(&mut self, name: &str) {
+        let Some(e) = self.program.ser_enums.iter().find(|e| e.name == name) else { return };
+        self.used = true;
+        let member = |(name, value): &(String, num_bigint::BigUint)| pb::p4_serializable_enum_type_spec::Member {
+            name: name.clone(),
+            value: super::objects::padded(value, e.width),
+            ..Default::default()
+        };
+        let spec = pb::P4SerializableEnumTypeSpec {
+            underlying_type: Some(pb::P4BitTypeSpec { bitwidth: e.width as i32 }),
+            members: e.members.iter().map(member).collect(),
+            ..Default::default()
+        };
+        self.info.serializable_enums.insert(name.to_owned(), spec);
+    }
+
+    fn new_type(&mut self, name: &str) {
+        use pb::p4_new_type_spec::Representation;
+        use pb::p4_new_type_translation::SdnType;
+        let Some(new) = self.program.new_types.iter().find(|n| n.name == name) else { return };
+        self.used = true;
+        let representation = match &new.translation {
+            Some((uri, sdn)) => {
+                let sdn_type = match sdn {
+                    Some(w) => SdnType::SdnBitwidth(*w as i32),
+                    None => SdnType::SdnString(pb::p4_new_type_translation::SdnString {}),
+                };
+                Representation::TranslatedType(pb::P4NewTypeTranslation { uri: uri.clone(), sdn_type: Some(sdn_type) })
+            }
+            None => Representation::OriginalType(self.data(&new.inner)),
+        };
+        let shown = super::annotations(&new.annotations, &[]);
+        let spec = pb::P4NewTypeSpec {
+            representation: Some(representation),
+            annotations: shown.plain,
+            structured_annotations: shown.structured,
+            ..Default::default()
+        };
+        self.info.new_types.insert(name.to_owned(), spec);
+    }
+}
+
+fn bits(ty: Ty) -> pb::P4BitstringLikeTypeSpec {
+    use pb::p4_bitstring_like_type_spec::TypeSpec;
+    let spec = match ty {
+        Ty::Bool => TypeSpec::Bit(pb::P4BitTypeSpec { bitwidth: 1 }),
+        Ty::Bit(w) => TypeSpec::Bit(pb::P4BitTypeSpec { bitwidth: w as i32 }),
+        Ty::Int(w) => TypeSpec::Int(pb::P4IntTypeSpec { bitwidth: w as i32 }),
+        Ty::Varbit(w) => TypeSpec::Varbit(pb::P4VarbitTypeSpec { max_bitwidth: w as i32 }),
+    };
+    pb::P4BitstringLikeTypeSpec { type_spec: Some(spec), ..Default::default() }
+}
