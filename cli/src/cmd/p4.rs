@@ -1,12 +1,185 @@
 //! `p4rack p4`.
 
+use p4rack_p4::{Compiled, Diagnostics, Options};
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::text::TextMessage;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `p4rack p4`.
 #[derive(clap::Args, Debug)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Check a program and say what it declares
+    Check {
+        #[command(flatten)]
+        source: Source,
+        /// Print errors and warnings as a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a program's P4Info
+    Info {
+        #[command(flatten)]
+        source: Source,
+        /// Where to write it [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Form of the P4Info
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Print a program with includes and macros resolved
+    Preprocess {
+        #[command(flatten)]
+        source: Source,
+        /// Where to write it [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct Source {
+    /// The P4 program
+    file: PathBuf,
+    /// Folder to search for included files; may be repeated
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Macro to define; may be repeated
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    define: Vec<String>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Format {
+    /// Protobuf text format (.p4info.txtpb)
+    Text,
+    /// Protobuf wire format
+    Binary,
+}
+
+/// A usage error: the file cannot be read or written.
+const USAGE: u8 = 2;
 
 /// Runs it.
-pub fn run(_args: Args) -> ExitCode {
-    ExitCode::from(3)
+pub fn run(args: Args) -> ExitCode {
+    match args.command {
+        Command::Check { source, json } => source.with(|text, name, options| {
+            let result = p4rack_p4::compile(text, name, options);
+            check(name, result, json)
+        }),
+        Command::Info { source, output, format } => source.with(|text, name, options| {
+            match p4rack_p4::compile(text, name, options) {
+                Ok(compiled) => {
+                    tell(&compiled.warnings);
+                    write(output.as_deref(), &encode(&compiled.p4info, format))
+                }
+                Err(diagnostics) => refuse(&diagnostics),
+            }
+        }),
+        Command::Preprocess { source, output } => {
+            source.with(|text, name, options| match p4rack_p4::preprocess(text, name, options) {
+                Ok(text) => write(output.as_deref(), text.as_bytes()),
+                Err(diagnostics) => refuse(&diagnostics),
+            })
+        }
+    }
+}
+
+impl Source {
+    fn with(&self, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
+        let text = match std::fs::read_to_string(&self.file) {
+            Ok(text) => text,
+            Err(error) => {
+                eprintln!("error: {}: {error}", self.file.display());
+                return ExitCode::from(USAGE);
+            }
+        };
+        let defines = self.define.iter().map(|d| match d.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (d.clone(), "1".to_owned()),
+        });
+        let options = Options { include_dirs: self.include.clone(), defines: defines.collect() };
+        run(&text, &self.file.to_string_lossy(), &options)
+    }
+}
+
+fn check(name: &str, result: Result<Compiled, Diagnostics>, json: bool) -> ExitCode {
+    match result {
+        Ok(compiled) if json => {
+            println!("{}", compiled.warnings.to_json());
+            ExitCode::SUCCESS
+        }
+        Ok(compiled) => {
+            tell(&compiled.warnings);
+            println!("{name}: accepted: {}", contents(&compiled.p4info));
+            ExitCode::SUCCESS
+        }
+        Err(diagnostics) if json => {
+            println!("{}", diagnostics.to_json());
+            ExitCode::FAILURE
+        }
+        Err(diagnostics) => refuse(&diagnostics),
+    }
+}
+
+/// `3 tables, 5 actions, 2 registers`
+fn contents(info: &P4Info) -> String {
+    let counts = [
+        (info.tables.len(), "table"),
+        (info.actions.len(), "action"),
+        (info.registers.len(), "register"),
+        (info.counters.len() + info.direct_counters.len(), "counter"),
+        (info.meters.len() + info.direct_meters.len(), "meter"),
+        (info.action_profiles.len(), "action profile"),
+        (info.digests.len(), "digest"),
+        (info.value_sets.len(), "value set"),
+        (info.controller_packet_metadata.len(), "controller header"),
+    ];
+    let parts = counts.into_iter().filter(|(n, what)| *n > 0 || matches!(*what, "table" | "action"));
+    let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" })).collect();
+    parts.join(", ")
+}
+
+fn encode(info: &P4Info, format: Format) -> Vec<u8> {
+    match format {
+        Format::Text => p4rack_p4rt::text::print(info).into_bytes(),
+        Format::Binary => wire_format(info),
+    }
+}
+
+fn wire_format<M: TextMessage>(message: &M) -> Vec<u8> {
+    message.encode_to_vec()
+}
+
+fn tell(diagnostics: &Diagnostics) {
+    if !diagnostics.is_empty() {
+        eprint!("{}", diagnostics.render(std::io::stderr().is_terminal()));
+    }
+}
+
+fn refuse(diagnostics: &Diagnostics) -> ExitCode {
+    tell(diagnostics);
+    ExitCode::FAILURE
+}
+
+fn write(path: Option<&Path>, bytes: &[u8]) -> ExitCode {
+    let (done, name) = match path {
+        Some(path) => (std::fs::write(path, bytes), path.to_string_lossy().into_owned()),
+        None => (std::io::stdout().write_all(bytes), "standard output".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {name}: {error}");
+            ExitCode::from(USAGE)
+        }
+    }
 }
