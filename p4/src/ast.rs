@@ -92,6 +92,7 @@ pub struct Decl {
 
 /// What a declaration declares.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant shows its syntax")]
 pub enum DeclKind {
     /// `const T X = e;`
     Const { ty: TypeRef, name: Ident, value: Expr },
@@ -238,6 +239,7 @@ pub struct TypeRef {
 
 /// The forms of a type.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant shows its syntax")]
 pub enum TypeRefKind {
     /// `bool`
     Bool,
@@ -286,6 +288,7 @@ pub struct ParserState {
 
 /// What follows a state.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant shows its syntax")]
 pub enum Transition {
     /// `transition s;`
     Direct(Ident),
@@ -319,6 +322,7 @@ pub struct TableProperty {
 
 /// The forms of a table property.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant shows its syntax")]
 pub enum TablePropertyKind {
     /// `key = { ... }`
     Key(Vec<KeyElement>),
@@ -393,6 +397,7 @@ pub struct Stmt {
 
 /// The forms of a statement.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant shows its syntax")]
 pub enum StmtKind {
     /// `;`
     Empty,
@@ -457,6 +462,7 @@ pub struct Arg {
 
 /// The forms of an expression.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant shows its syntax")]
 pub enum ExprKind {
     /// `true`, `false`
     Bool(bool),

@@ -189,12 +189,13 @@ impl TokenKind {
 
     /// Whether it is a word: a name or any keyword.
     pub fn is_word(self) -> bool {
-        self == TokenKind::Ident || (self as u8 >= TokenKind::Abstract as u8 && self as u8 <= TokenKind::Underscore as u8)
+        self == TokenKind::Ident
+            || (self as u8 >= TokenKind::Abstract as u8 && self as u8 <= TokenKind::Underscore as u8)
     }
 }
 
 /// Splits a text into tokens, the last of which is [`TokenKind::End`]. A string that is never closed
-/// is reported and its line skipped.
+/// is reported and ends on its line.
 pub fn lex(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut lexer = Lexer { text, at: 0, tokens: Vec::with_capacity(text.len() / 5), errors: Vec::new() };
     lexer.run();
@@ -282,12 +283,18 @@ impl Lexer<'_> {
                 self.push(TokenKind::String, start);
             }
             None => {
-                // Go on after the line: the quote was most likely meant to close on it.
+                // Most likely it was meant to close on its line, in front of the signs at its end.
                 let line = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+                let text = self.text.get(start..start + 1 + line).unwrap_or("\"");
+                let text = text.trim_end_matches(|c: char| {
+                    c.is_whitespace() || matches!(c, ';' | ',' | ')' | ']' | '}')
+                });
                 self.at = start + 1;
-                let error = Diagnostic::error(self.span(start), "this string is never closed").help("add a `\"`");
+                let error =
+                    Diagnostic::error(self.span(start), "this string is never closed").help("add a `\"`");
                 self.errors.push(error);
-                self.at = start + 1 + line;
+                self.at = start + text.len();
+                self.push(TokenKind::String, start);
             }
         }
     }
@@ -301,7 +308,8 @@ impl Lexer<'_> {
             return;
         }
         // One token for a whole run of such characters.
-        let is_foreign = |c: &char| !c.is_ascii() || matches!(c, '$' | '`' | '\'' | '\\' | '#') || c.is_ascii_control();
+        let is_foreign =
+            |c: &char| !c.is_ascii() || matches!(c, '$' | '`' | '\'' | '\\' | '#') || c.is_ascii_control();
         let run: usize =
             rest.chars().take_while(|c| is_foreign(c) && !c.is_whitespace()).map(char::len_utf8).sum();
         self.at += run.max(rest.chars().next().map_or(1, char::len_utf8));
@@ -376,9 +384,9 @@ mod tests {
 
     #[test]
     fn foreign_characters_are_tokens_and_open_strings_are_reported() {
-        let (tokens, errors) = lex("a §§§ b # \"open\nc");
+        let (tokens, errors) = lex("a §§§ b # \"open);\nc");
         let kinds: Vec<_> = tokens.iter().map(|t| t.kind).collect();
-        assert_eq!(kinds, [Ident, Unknown, Ident, Unknown, Ident, End]);
+        assert_eq!(kinds, [Ident, Unknown, Ident, Unknown, String, CloseParen, Semicolon, Ident, End]);
         assert_eq!(errors.len(), 1, "{errors:?}");
     }
 

@@ -33,7 +33,11 @@ impl Parser<'_> {
             TokenKind::OpenBracket => {
                 let open = self.bump();
                 let body = if self.kind().is_name() && self.kind_ahead(1) == TokenKind::Assign {
-                    AnnotationBody::KeyValues(self.separated(TokenKind::CloseBracket, true, Self::key_value)?)
+                    AnnotationBody::KeyValues(self.separated(
+                        TokenKind::CloseBracket,
+                        true,
+                        Self::key_value,
+                    )?)
                 } else {
                     AnnotationBody::List(self.separated(TokenKind::CloseBracket, true, Self::free_expr)?)
                 };

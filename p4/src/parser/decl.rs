@@ -1,9 +1,9 @@
-//! Declarations: the top level, and what parsers, controls, externs and types are made of.
+//! Declarations: the top level, types, externs, functions, values.
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{
-    Annotation, Block, Decl, DeclKind, Direction, EnumMember, Expr, Field, FunctionProto, Ident, Name, Param,
-    ParserState, Program, SelectCase, Span, StructDecl, Transition, TypeRef, TypeRefKind,
+    Annotation, Decl, DeclKind, Direction, EnumMember, Field, FunctionProto, Ident, Name, Param, Program,
+    Span, StructDecl, TypeRef, TypeRefKind,
 };
 use crate::diag::Diagnostic;
 use crate::lexer::TokenKind;
@@ -17,13 +17,6 @@ pub(super) enum Place {
     Initialiser,
     /// At top level.
     TopLevel,
-}
-
-/// The beginning that a parser, control or package and its type have in common.
-struct Head {
-    name: Ident,
-    type_params: Vec<Ident>,
-    params: Vec<Param>,
 }
 
 impl Parser<'_> {
@@ -123,8 +116,11 @@ impl Parser<'_> {
         self.declare_value(&name);
         if place != Place::Local {
             self.error(|_| {
-                Diagnostic::error(name.span, format!("`{}` is a variable, which cannot stand here", name.name))
-                    .help("make it a `const`, or declare it in a parser, control, action or function")
+                Diagnostic::error(
+                    name.span,
+                    format!("`{}` is a variable, which cannot stand here", name.name),
+                )
+                .help("make it a `const`, or declare it in a parser, control, action or function")
             });
         }
         let init = if self.eat(TokenKind::Assign) { Some(self.expr()?) } else { None };
@@ -301,12 +297,23 @@ impl Parser<'_> {
         item: impl FnMut(&mut Self) -> Parsed<T>,
     ) -> Parsed<Vec<T>> {
         let open = self.expect(TokenKind::OpenBrace)?;
-        let items = self.separated(TokenKind::CloseBrace, trailing_comma, item)?;
-        if items.is_empty() {
-            return self.expected("a name");
+        let items = self.separated(TokenKind::CloseBrace, trailing_comma, item).and_then(|items| {
+            if items.is_empty() {
+                return self.expected("a name");
+            }
+            self.expect_close(TokenKind::CloseBrace, open)?;
+            Ok(items)
+        });
+        if items.is_err() {
+            // Such a list holds no braces: it ends at the next one.
+            while !matches!(self.kind(), TokenKind::CloseBrace | TokenKind::OpenBrace | TokenKind::End) {
+                self.bump();
+            }
+            if self.eat(TokenKind::CloseBrace) {
+                return Ok(Vec::new());
+            }
         }
-        self.expect_close(TokenKind::CloseBrace, open)?;
-        Ok(items)
+        items
     }
 
     /// `typedef T N;`, `typedef struct S { ... } N;`, `type T N;`
@@ -315,7 +322,9 @@ impl Parser<'_> {
         self.bump();
         let start = self.span();
         let derived = match self.kind() {
-            TokenKind::Header | TokenKind::HeaderUnion | TokenKind::Struct if !is_new => Some(self.struct_decl()?),
+            TokenKind::Header | TokenKind::HeaderUnion | TokenKind::Struct if !is_new => {
+                Some(self.struct_decl()?)
+            }
             TokenKind::Enum if !is_new => Some(self.enum_decl()?),
             _ => None,
         };
@@ -330,7 +339,10 @@ impl Parser<'_> {
                 };
                 decls.push(self.decl(start, Vec::new(), kind));
                 let span = ident.span;
-                TypeRef { kind: TypeRefKind::Named { name: Name { global: false, ident }, args: Vec::new() }, span }
+                TypeRef {
+                    kind: TypeRefKind::Named { name: Name { global: false, ident }, args: Vec::new() },
+                    span,
+                }
             }
         };
         let (ty, name) = self.declarator(ty)?;
@@ -344,7 +356,8 @@ impl Parser<'_> {
     fn extern_decl(&mut self) -> Parsed<DeclKind> {
         self.expect(TokenKind::Extern)?;
         let start = self.span();
-        if self.kind().is_name() && matches!(self.kind_ahead(1), TokenKind::OpenBrace | TokenKind::Semicolon) {
+        if self.kind().is_name() && matches!(self.kind_ahead(1), TokenKind::OpenBrace | TokenKind::Semicolon)
+        {
             let name = self.name()?;
             return self.extern_object(name, Vec::new());
         }
@@ -370,7 +383,11 @@ impl Parser<'_> {
             return self.extern_object(ident, type_params);
         }
         if !self.kind().is_name() {
-            return self.expected(if ret.span == start { "the function's name or `{`" } else { "the function's name" });
+            return self.expected(if ret.span == start {
+                "the function's name or `{`"
+            } else {
+                "the function's name"
+            });
         }
         let name = self.text_of(self.span());
         self.scopes.declare_value(name);
@@ -405,8 +422,10 @@ impl Parser<'_> {
             let found = self.text_of(self.span());
             if found != owner.name {
                 self.error(|at| {
-                    Diagnostic::error(at, format!("the method `{found}` has no return type"))
-                        .help(format!("write `void {found}(...)`; a constructor would be called `{}`", owner.name))
+                    Diagnostic::error(at, format!("the method `{found}` has no return type")).help(format!(
+                        "write `void {found}(...)`; a constructor would be called `{}`",
+                        owner.name
+                    ))
                 });
                 return Err(Failed);
             }
@@ -418,179 +437,5 @@ impl Parser<'_> {
         self.semicolon()?;
         let kind = DeclKind::FunctionProto { proto, is_abstract };
         Ok(self.decl(start, annotations, kind))
-    }
-
-    // Parsers, controls, packages.
-
-    /// `name<T>(params)` in the scope that is open; the name is declared as a type outside of it.
-    fn head(&mut self) -> Parsed<Head> {
-        let name = self.name()?;
-        let type_params = self.type_params()?;
-        let params = self.params()?;
-        Ok(Head { name, type_params, params })
-    }
-
-    fn declare_next_as_type(&mut self) {
-        if self.kind().is_name() {
-            let name = self.text_of(self.span());
-            self.scopes.declare_type(name);
-        }
-    }
-
-    fn package_decl(&mut self) -> Parsed<DeclKind> {
-        self.expect(TokenKind::Package)?;
-        self.declare_next_as_type();
-        let Head { name, type_params, params } = self.scoped(Self::head)?;
-        self.semicolon()?;
-        Ok(DeclKind::PackageType { name, type_params, params })
-    }
-
-    fn ctor_params(&mut self) -> Parsed<Vec<Param>> {
-        if self.kind() == TokenKind::OpenParen { self.params() } else { Ok(Vec::new()) }
-    }
-
-    fn parser_decl(&mut self) -> Parsed<DeclKind> {
-        self.expect(TokenKind::Parser)?;
-        self.declare_next_as_type();
-        self.scoped(|p| {
-            let Head { name, type_params, params } = p.head()?;
-            if p.eat(TokenKind::Semicolon) {
-                return Ok(DeclKind::ParserType { name, type_params, params });
-            }
-            let ctor_params = p.ctor_params()?;
-            let (mut locals, mut states) = (Vec::new(), Vec::new());
-            p.braced(|p| {
-                let start = p.span();
-                let annotations = p.annotations()?;
-                if p.kind() == TokenKind::State && p.kind_ahead(1).is_name() {
-                    states.push(p.state(start, annotations)?);
-                    return Ok(());
-                }
-                if !states.is_empty() {
-                    return p.expected("a state or `}`");
-                }
-                let kind = match p.kind() {
-                    TokenKind::Const => p.constant()?,
-                    TokenKind::ValueSet => p.value_set()?,
-                    kind if kind.is_name() || kind == TokenKind::Dot || p.is_type_at(0) => {
-                        p.value_decl(Place::Local)?
-                    }
-                    _ => return p.expected("a declaration or a state"),
-                };
-                locals.push(p.decl(start, annotations, kind));
-                Ok(())
-            })?;
-            if states.is_empty() {
-                p.error(|_| {
-                    Diagnostic::error(name.span, format!("the parser `{}` has no states", name.name))
-                        .help("it begins in `state start { ... }`")
-                });
-            }
-            Ok(DeclKind::Parser { name, type_params, params, ctor_params, locals, states })
-        })
-    }
-
-    /// `value_set<T>(n) name;`
-    fn value_set(&mut self) -> Parsed<DeclKind> {
-        self.expect(TokenKind::ValueSet)?;
-        let open = self.expect(TokenKind::Less)?;
-        let ty = self.type_ref()?;
-        self.expect_close(TokenKind::Greater, open)?;
-        let open = self.expect(TokenKind::OpenParen)?;
-        let size = self.free_expr()?;
-        self.expect_close(TokenKind::CloseParen, open)?;
-        let name = self.name()?;
-        self.declare_value(&name);
-        self.semicolon()?;
-        Ok(DeclKind::ValueSet { ty, size, name })
-    }
-
-    fn state(&mut self, start: Span, annotations: Vec<Annotation>) -> Parsed<ParserState> {
-        self.expect(TokenKind::State)?;
-        let name = self.name()?;
-        let (mut body, mut transition) = (Vec::new(), None);
-        self.scoped(|p| {
-            p.braced(|p| {
-                if p.kind() == TokenKind::Transition {
-                    transition = Some(p.transition()?);
-                    if p.kind() != TokenKind::CloseBrace {
-                        return p.expected("`}` after the transition");
-                    }
-                    return Ok(());
-                }
-                body.push(p.parser_statement()?);
-                Ok(())
-            })
-        })?;
-        Ok(ParserState { annotations, name, body, transition, span: self.span_from(start) })
-    }
-
-    fn transition(&mut self) -> Parsed<Transition> {
-        self.expect(TokenKind::Transition)?;
-        if self.kind() != TokenKind::Select {
-            let target = self.name()?;
-            self.semicolon()?;
-            return Ok(Transition::Direct(target));
-        }
-        let start = self.bump();
-        let open = self.expect(TokenKind::OpenParen)?;
-        let keys: Vec<Expr> = self.separated(TokenKind::CloseParen, true, Self::free_expr)?;
-        self.expect_close(TokenKind::CloseParen, open)?;
-        let mut cases = Vec::new();
-        self.braced(|p| {
-            let start = p.span();
-            let keysets = p.keysets()?;
-            p.expect(TokenKind::Colon)?;
-            let state = p.name()?;
-            p.semicolon()?;
-            cases.push(SelectCase { keysets, state, span: p.span_from(start) });
-            Ok(())
-        })?;
-        Ok(Transition::Select { keys, cases, span: self.span_from(start) })
-    }
-
-    fn control_decl(&mut self) -> Parsed<DeclKind> {
-        self.expect(TokenKind::Control)?;
-        self.declare_next_as_type();
-        self.scoped(|p| {
-            let Head { name, type_params, params } = p.head()?;
-            if p.eat(TokenKind::Semicolon) {
-                return Ok(DeclKind::ControlType { name, type_params, params });
-            }
-            let ctor_params = p.ctor_params()?;
-            let mut locals = Vec::new();
-            let mut apply: Option<Block> = None;
-            p.braced(|p| {
-                if apply.is_some() {
-                    return p.expected("`}` after the `apply` block");
-                }
-                let start = p.span();
-                let annotations = p.annotations()?;
-                let kind = match p.kind() {
-                    TokenKind::Apply if matches!(p.kind_ahead(1), TokenKind::OpenBrace | TokenKind::At) => {
-                        p.bump();
-                        apply = Some(p.block()?);
-                        return Ok(());
-                    }
-                    TokenKind::Const => p.constant()?,
-                    TokenKind::Action => p.action()?,
-                    TokenKind::Table => p.table()?,
-                    kind if kind.is_name() || kind == TokenKind::Dot || p.is_type_at(0) => {
-                        p.value_decl(Place::Local)?
-                    }
-                    _ => return p.expected("a declaration or `apply`"),
-                };
-                locals.push(p.decl(start, annotations, kind));
-                Ok(())
-            })?;
-            if apply.is_none() {
-                p.error(|_| {
-                    Diagnostic::error(name.span, format!("the control `{}` has no `apply` block", name.name))
-                        .help("add `apply { }` at its end")
-                });
-            }
-            let apply = apply.unwrap_or_default();
-            Ok(DeclKind::Control { name, type_params, params, ctor_params, locals, apply })
-        })
     }
 }

@@ -85,7 +85,7 @@ impl Parser<'_> {
                 let keysets = p.separated(TokenKind::CloseParen, true, Self::keyset)?;
                 p.expect(TokenKind::CloseParen)?;
                 if keysets.is_empty() || p.kind() != TokenKind::Colon { Err(Failed) } else { Ok(keysets) }
-            });
+            })?;
             if let Some(keysets) = tuple {
                 return Ok(keysets);
             }
@@ -195,7 +195,11 @@ impl Parser<'_> {
             && self.kind_ahead(2) == TokenKind::CloseParen
             && matches!(
                 self.kind_ahead(3),
-                TokenKind::Ident | TokenKind::Int | TokenKind::String | TokenKind::OpenBrace | TokenKind::Invalid
+                TokenKind::Ident
+                    | TokenKind::Int
+                    | TokenKind::String
+                    | TokenKind::OpenBrace
+                    | TokenKind::Invalid
             );
         if !unknown_type && !self.is_type_at(1) {
             return self.postfix(false);
@@ -205,7 +209,7 @@ impl Parser<'_> {
             let ty = p.freely(Self::type_ref)?;
             p.expect(TokenKind::CloseParen)?;
             Ok(ty)
-        });
+        })?;
         let Some(ty) = ty else { return self.postfix(false) };
         let below = self.height;
         let expr = self.nested(Self::unary)?;
@@ -235,14 +239,16 @@ impl Parser<'_> {
                     let args = self.args()?;
                     ExprKind::Call { callee: Box::new(expr), type_args: Vec::new(), args }
                 }
-                TokenKind::Less if statement || self.is_type_at(1) || self.kind_ahead(1) == TokenKind::Underscore => {
+                TokenKind::Less
+                    if statement || self.is_type_at(1) || self.kind_ahead(1) == TokenKind::Underscore =>
+                {
                     let found = self.attempt(Trial::TypeArguments, |p| {
                         let type_args = p.freely(Self::type_args)?;
                         let below = p.height;
                         let args = p.args()?;
                         p.height = below.max(p.height);
                         Ok((type_args, args))
-                    });
+                    })?;
                     let Some((type_args, args)) = found else { return Ok(expr) };
                     ExprKind::Call { callee: Box::new(expr), type_args, args }
                 }
@@ -305,7 +311,7 @@ impl Parser<'_> {
                 let found = self.found();
                 self.error(|at| {
                     Diagnostic::error(at, format!("expected an expression, found the type {found}"))
-                        .help(format!("a cast is written with brackets: `({}) value`", found.trim_matches('`')))
+                        .help("a cast has its type in brackets: `(bit<8>) value`")
                 });
                 return Err(Failed);
             }
@@ -339,9 +345,10 @@ impl Parser<'_> {
         let name = Name { global, ident: self.name()? };
         if is_type && !matches!(self.kind(), TokenKind::Less | TokenKind::OpenParen | TokenKind::Dot) {
             let text = &name.ident.name;
-            let help = format!("a cast is written with brackets: `({text}) value`");
+            let help = format!("a cast has its type in brackets: `({text}) value`");
             self.error(|_| {
-                Diagnostic::error(name.ident.span, format!("expected a value, found the type `{text}`")).help(help)
+                Diagnostic::error(name.ident.span, format!("expected a value, found the type `{text}`"))
+                    .help(help)
             });
             return Err(Failed);
         }

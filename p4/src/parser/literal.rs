@@ -49,14 +49,16 @@ pub(super) fn integer(text: &str) -> Result<(BigInt, Option<IntWidth>), String> 
         };
         return Err(format!("`{wrong}` is no {system} digit"));
     }
-    let value = BigInt::parse_bytes(plain.as_bytes(), radix).ok_or_else(|| format!("`{text}` is no number"))?;
+    let value =
+        BigInt::parse_bytes(plain.as_bytes(), radix).ok_or_else(|| format!("`{text}` is no number"))?;
     Ok((if negative { -value } else { value }, width))
 }
 
 /// Text of a string literal given with its quotes. Escapes other than `\"`, `\\`, `\n`, `\t` and
 /// `\r` stay as they are written.
 pub(super) fn string(literal: &str) -> String {
-    let inner = literal.strip_prefix('"').and_then(|l| l.strip_suffix('"')).unwrap_or(literal);
+    let inner = literal.strip_prefix('"').unwrap_or(literal);
+    let inner = inner.strip_suffix('"').unwrap_or(inner);
     let mut value = String::with_capacity(inner.len());
     let mut chars = inner.chars();
     while let Some(c) = chars.next() {
@@ -126,6 +128,6 @@ mod tests {
     #[test]
     fn strings_are_unescaped() {
         assert_eq!(string(r#""a\"b\\c\n\d""#), "a\"b\\c\n\\d");
-        assert_eq!(string("\"\\"), "\"\\");
+        assert_eq!(string("\"\\"), "\\");
     }
 }

@@ -10,6 +10,7 @@
 //! tree may recurse.
 
 mod annotation;
+mod blocks;
 mod decl;
 mod expr;
 mod literal;
@@ -18,6 +19,8 @@ mod stmt;
 mod table;
 mod types;
 
+#[cfg(test)]
+mod print;
 #[cfg(test)]
 mod tests;
 
@@ -258,11 +261,10 @@ impl<'a> Parser<'a> {
     /// Goes one level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting >= MAX_NESTING {
-            self.error(|at| {
+            return self.over_limit(|at| {
                 Diagnostic::error(at, "this is nested too deeply")
                     .note(format!("the limit is {MAX_NESTING} levels of brackets and blocks"))
             });
-            return Err(Failed);
         }
         self.nesting += 1;
         let result = parse(self);
@@ -275,33 +277,43 @@ impl<'a> Parser<'a> {
         self.height = below + 1;
         if self.height > MAX_HEIGHT {
             self.height = 0;
-            self.error(|at| {
+            return self.over_limit(|at| {
                 Diagnostic::error(at, "this chain is too long")
                     .note(format!("the limit is {MAX_HEIGHT} operators or `else if` one upon another"))
                     .help("break it up with intermediate variables")
             });
-            return Err(Failed);
         }
         Ok(())
     }
 
-    /// Tries a reading; goes back to where it was if that fails.
-    fn attempt<T>(&mut self, trial: Trial, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Option<T> {
+    /// Records an error even in a trial: another reading would not help.
+    fn over_limit<T>(&mut self, make: impl FnOnce(Span) -> Diagnostic) -> Parsed<T> {
+        let trials = std::mem::take(&mut self.trials);
+        self.error(make);
+        self.trials = trials;
+        Err(Failed)
+    }
+
+    /// Tries a reading; goes back to where it was and returns `None` if that fails.
+    fn attempt<T>(&mut self, trial: Trial, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<Option<T>> {
         let start = self.at;
         if self.failed_trials.contains(&(trial, start)) {
-            return None;
+            return Ok(None);
         }
-        let (in_angles, height) = (self.in_angles, self.height);
+        let (in_angles, height, errors) = (self.in_angles, self.height, self.errors.len());
         self.trials += 1;
         let result = parse(self);
         self.trials -= 1;
+        if self.errors.len() > errors {
+            return Err(Failed);
+        }
         if result.is_err() {
             self.at = start;
             self.in_angles = in_angles;
             self.height = height;
             self.failed_trials.insert((trial, start));
         }
-        result.ok()
+        Ok(result.ok())
     }
 
     // Lists.
@@ -386,8 +398,12 @@ impl<'a> Parser<'a> {
             }
             self.bump();
             if depth == 0 && matches!(kind, TokenKind::Semicolon | TokenKind::CloseBrace) {
-                // `};` is a common way to end a block.
                 if kind == TokenKind::CloseBrace {
+                    // The other branch goes with the first.
+                    if self.kind() == TokenKind::Else {
+                        continue;
+                    }
+                    // `};` is a common way to end a block.
                     self.eat(TokenKind::Semicolon);
                 }
                 return;

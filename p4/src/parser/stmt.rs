@@ -3,7 +3,8 @@
 use super::decl::Place;
 use super::{Failed, Parsed, Parser};
 use crate::ast::{
-    Annotation, BinaryOp, Block, DeclKind, Expr, ExprKind, Stmt, StmtKind, Span, SwitchCase, TypeRef, TypeRefKind,
+    Annotation, BinaryOp, Block, DeclKind, Expr, ExprKind, Span, Stmt, StmtKind, SwitchCase, TypeRef,
+    TypeRefKind,
 };
 use crate::diag::Diagnostic;
 use crate::lexer::TokenKind;
@@ -182,7 +183,10 @@ impl Parser<'_> {
     /// `a = e`, `a += e` or a call, without the `;`
     fn assignment_or_call(&mut self) -> Parsed<StmtKind> {
         let begins = self.kind().is_name()
-            || matches!(self.kind(), TokenKind::OpenParen | TokenKind::Dot | TokenKind::This | TokenKind::Error);
+            || matches!(
+                self.kind(),
+                TokenKind::OpenParen | TokenKind::Dot | TokenKind::This | TokenKind::Error
+            );
         if !begins {
             return self.expected("a statement");
         }

@@ -1,7 +1,9 @@
 //! Tables.
 
 use super::{Parsed, Parser};
-use crate::ast::{ActionListEntry, DeclKind, Expr, ExprKind, KeyElement, Name, TableEntry, TableProperty, TablePropertyKind};
+use crate::ast::{
+    ActionListEntry, DeclKind, Expr, ExprKind, KeyElement, Name, TableEntry, TableProperty, TablePropertyKind,
+};
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {

@@ -52,7 +52,8 @@ impl Evaluator<'_> {
 
     /// The operator of a level that stands here. `>>` is two tokens.
     fn operator(&self, level: usize) -> Option<(&'static str, usize)> {
-        let shift = self.peek() == ">" && self.tokens.get(self.at + 1).is_some_and(|t| &*t.text == ">" && !t.space);
+        let shift =
+            self.peek() == ">" && self.tokens.get(self.at + 1).is_some_and(|t| &*t.text == ">" && !t.space);
         let (found, tokens) = if shift { (">>", 2) } else { (self.peek(), 1) };
         LEVELS.get(level)?.iter().find(|op| **op == found).map(|op| (*op, tokens))
     }
@@ -142,7 +143,9 @@ impl Evaluator<'_> {
             let value = self.ternary(live)?;
             return if self.eat(")") { Ok(value) } else { Err("expected `)`".to_owned()) };
         }
-        let Some(token) = self.tokens.get(self.at) else { return Err("expected a value at the end".to_owned()) };
+        let Some(token) = self.tokens.get(self.at) else {
+            return Err("expected a value at the end".to_owned());
+        };
         self.at += 1;
         match token.kind {
             Kind::Word => Ok(i64::from(&*token.text == "true")),

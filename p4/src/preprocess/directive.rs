@@ -20,8 +20,11 @@ impl Preprocessor<'_> {
         let rest = rest.trim();
         match word {
             "if" => self.open_condition(at, |p| p.condition(at, rest)),
-            "ifdef" => self.open_condition(at, |p| p.macro_name(at, "ifdef", rest).is_some_and(|n| p.is_defined(n))),
-            "ifndef" => self.open_condition(at, |p| p.macro_name(at, "ifndef", rest).is_some_and(|n| !p.is_defined(n))),
+            "ifdef" => {
+                self.open_condition(at, |p| p.macro_name(at, "ifdef", rest).is_some_and(|n| p.is_defined(n)))
+            }
+            "ifndef" => self
+                .open_condition(at, |p| p.macro_name(at, "ifndef", rest).is_some_and(|n| !p.is_defined(n))),
             "elif" => self.next_branch(reader, at, "elif", Some(rest)),
             "else" => self.next_branch(reader, at, "else", None),
             "endif" => {
@@ -69,7 +72,8 @@ impl Preprocessor<'_> {
     /// `#elif e` or `#else`.
     fn next_branch(&mut self, reader: &Reader<'_>, at: Span, word: &str, condition: Option<&str>) {
         let open = self.conditions.len() > reader.conditions;
-        let Some((done, seen_else)) = self.conditions.last().filter(|_| open).map(|c| (c.done, c.seen_else)) else {
+        let Some((done, seen_else)) = self.conditions.last().filter(|_| open).map(|c| (c.done, c.seen_else))
+        else {
             self.error(Diagnostic::error(at, format!("`#{word}` without `#if`")));
             return;
         };
@@ -155,7 +159,9 @@ impl Preprocessor<'_> {
         };
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let Ok(line) = rest[..end].parse::<u32>() else {
-            self.error(Diagnostic::error(at, "`#line` needs a line number").help("write `#line 12 \"file.p4\"`"));
+            self.error(
+                Diagnostic::error(at, "`#line` needs a line number").help("write `#line 12 \"file.p4\"`"),
+            );
             return;
         };
         let name = rest[end..].trim().strip_prefix('"').map(|quoted| {
@@ -188,8 +194,13 @@ impl Preprocessor<'_> {
             return;
         };
         if self.depth >= MAX_INCLUDE_DEPTH {
-            let error = Diagnostic::error(at, format!("files include one another more than {MAX_INCLUDE_DEPTH} deep"));
-            self.stop(error.help("a file that includes itself needs a guard: `#ifndef NAME`, `#define NAME`, ..., `#endif`"));
+            let error = Diagnostic::error(
+                at,
+                format!("files include one another more than {MAX_INCLUDE_DEPTH} deep"),
+            );
+            self.stop(error.help(
+                "a file that includes itself needs a guard: `#ifndef NAME`, `#define NAME`, ..., `#endif`",
+            ));
             return;
         }
         self.includes += 1;
@@ -222,7 +233,10 @@ impl Preprocessor<'_> {
             self.enter(at, name, text, None);
             return;
         }
-        let shown: Vec<String> = dirs.iter().map(|d| if d.as_os_str().is_empty() { ".".to_owned() } else { d.display().to_string() }).collect();
+        let shown: Vec<String> = dirs
+            .iter()
+            .map(|d| if d.as_os_str().is_empty() { ".".to_owned() } else { d.display().to_string() })
+            .collect();
         let mut error = Diagnostic::error(at, format!("include file `{name}` is not found"));
         if !shown.is_empty() {
             error = error.note(format!("searched in {}", shown.join(", ")));
@@ -248,7 +262,7 @@ fn logical_line(reader: &mut Reader<'_>) -> (String, usize) {
     let mut first_end = None;
     let mut plain = reader.at;
     let text = reader.text;
-    let mut flush = |line: &mut String, from: usize, to: usize| line.push_str(text.get(from..to).unwrap_or(""));
+    let flush = |line: &mut String, from: usize, to: usize| line.push_str(text.get(from..to).unwrap_or(""));
     while let Some(byte) = reader.byte(0) {
         let at = reader.at;
         match byte {

@@ -10,7 +10,7 @@ use crate::lexer::sign_length;
 use std::rc::Rc;
 
 /// Macro tokens made in one run.
-const MAX_EXPANDED: usize = 2_000_000;
+const MAX_EXPANDED: usize = 1_000_000;
 
 /// Macros can be used inside one another so deeply, and calls nested in arguments.
 const MAX_DEPTH: usize = 100;
@@ -96,7 +96,8 @@ impl Macro {
                         if named.trim().is_empty() { "__VA_ARGS__" } else { named.trim() }
                     }
                 };
-                let well_formed = param.bytes().all(is_word_byte) && !param.starts_with(|c: char| c.is_ascii_digit());
+                let well_formed =
+                    param.bytes().all(is_word_byte) && !param.starts_with(|c: char| c.is_ascii_digit());
                 if param.is_empty() || !well_formed || names.iter().any(|n| n == param) {
                     return Err(format!("`{param}` cannot be a parameter of macro `{name}`"));
                 }
@@ -167,16 +168,30 @@ fn token_length(text: &str) -> (Kind, usize) {
     }
 }
 
+/// Whether two texts side by side would be read as other tokens than one after the other.
+fn fuses(left: &str, right: &str) -> bool {
+    let is_word = |b: Option<&u8>| b.is_some_and(|b| is_word_byte(*b));
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    if is_word(left.last()) || is_word(right.first()) {
+        return is_word(left.last()) && is_word(right.first());
+    }
+    // No sign is longer than four characters.
+    let tail = &left[left.len().saturating_sub(3)..];
+    let head = &right[..right.len().min(3)];
+    (0..tail.len()).any(|from| {
+        let pair: String = tail[from..].iter().chain(head).map(|b| char::from(*b)).collect();
+        let own = tail.len() - from;
+        sign_length(&pair).is_some_and(|l| l > own)
+            || (own == 1 && (pair.starts_with("//") || pair.starts_with("/*")))
+    })
+}
+
 /// Text of tokens, with spaces where they were or where two tokens would run together.
 fn join(tokens: &[Token]) -> String {
     let mut out = String::new();
     let mut previous: Option<&Token> = None;
     for token in tokens {
-        let runs_together = previous.is_some_and(|p| match (p.kind, token.kind) {
-            (Kind::Word | Kind::Number, Kind::Word | Kind::Number) => true,
-            (Kind::Sign, Kind::Sign) => sign_length(&format!("{}{}", p.text, token.text)).is_some_and(|l| l > p.text.len()),
-            _ => false,
-        });
+        let runs_together = previous.is_some_and(|p| fuses(&p.text, &token.text));
         if !out.is_empty() && (token.space || runs_together) {
             out.push(' ');
         }
@@ -255,26 +270,13 @@ impl Preprocessor<'_> {
         let mut supply = Supply { pending: vec![token], reader: Some(reader) };
         let tokens = self.expand(at, &mut supply, 0);
         let mut text = join(&tokens);
-        // What follows must not run together with the expansion.
-        let last_is_word = text.bytes().last().is_some_and(is_word_byte);
-        let last_sign = tokens.last().filter(|t| t.kind == Kind::Sign);
+        // Neighbours must not run together with the expansion.
         let rest = reader.text.get(reader.at..).unwrap_or("");
-        let next_is_word = rest.bytes().next().is_some_and(is_word_byte);
-        let signs = |t: &Token| {
-            let next = sign_length(rest).and_then(|l| rest.get(..l)).unwrap_or("");
-            sign_length(&format!("{}{next}", t.text)).is_some_and(|l| l > t.text.len())
-        };
-        if (last_is_word && next_is_word) || last_sign.is_some_and(signs) {
+        if fuses(&text, rest) || (text.is_empty() && fuses(self.map.text(), rest)) {
             text.push(' ');
         }
-        // The same in front.
-        if let (Some(before), Some(first)) = (self.map.text().bytes().last(), text.bytes().next()) {
-            if !before.is_ascii_whitespace() && !before.is_ascii_alphanumeric() && !first.is_ascii_alphanumeric() {
-                let pair: String = [char::from(before), char::from(first)].iter().collect();
-                if sign_length(&pair) == Some(2) {
-                    text.insert(0, ' ');
-                }
-            }
+        if fuses(self.map.text(), &text) {
+            text.insert(0, ' ');
         }
         let used = self.map.file_span(file, start, reader.at);
         reader.copied = reader.at;
@@ -307,11 +309,19 @@ impl Preprocessor<'_> {
             match name.filter(|n| n.kind == Kind::Word) {
                 Some(name) => {
                     let value = if self.is_defined(&name.text) { "1" } else { "0" };
-                    replaced.push(Token { kind: Kind::Number, text: value.into(), space: true, hidden: None });
+                    replaced.push(Token {
+                        kind: Kind::Number,
+                        text: value.into(),
+                        space: true,
+                        hidden: None,
+                    });
                     index += used;
                 }
                 None => {
-                    self.error(Diagnostic::error(at, "`defined` needs the name of a macro").help("write `defined(NAME)`"));
+                    self.error(
+                        Diagnostic::error(at, "`defined` needs the name of a macro")
+                            .help("write `defined(NAME)`"),
+                    );
                 }
             }
         }
@@ -368,10 +378,14 @@ impl Preprocessor<'_> {
             };
             let hidden_depth = token.hidden.as_ref().map_or(0, |h| h.depth) + 1;
             if hidden_depth > MAX_DEPTH || depth > MAX_DEPTH {
-                self.stop(Diagnostic::error(at, format!("macros are used inside one another more than {MAX_DEPTH} deep")));
+                self.stop(Diagnostic::error(
+                    at,
+                    format!("macros are used inside one another more than {MAX_DEPTH} deep"),
+                ));
                 return out;
             }
-            let hidden = Rc::new(Hidden { name: token.text.clone(), depth: hidden_depth, next: token.hidden.clone() });
+            let hidden =
+                Rc::new(Hidden { name: token.text.clone(), depth: hidden_depth, next: token.hidden.clone() });
             let mut body = self.substitute(at, &found, &args, depth);
             self.expanded += body.len();
             if self.expanded > MAX_EXPANDED {
@@ -437,7 +451,11 @@ impl Preprocessor<'_> {
         if args.len() != params.len() {
             let error = format!("macro `{name}` takes {} arguments, not {}", params.len(), args.len());
             let error = Diagnostic::error(at, error);
-            self.error(if found.at == Span::default() { error } else { error.label(found.at, "defined here") });
+            self.error(if found.at == Span::default() {
+                error
+            } else {
+                error.label(found.at, "defined here")
+            });
             return None;
         }
         Some(args)
@@ -456,7 +474,8 @@ impl Preprocessor<'_> {
         while let Some(token) = found.body.get(index) {
             let next = found.body.get(index + 1);
             let pasted = next.is_some_and(|n| &*n.text == "##");
-            let stringified = next.and_then(argument).filter(|_| found.params.is_some() && &*token.text == "#");
+            let stringified =
+                next.and_then(argument).filter(|_| found.params.is_some() && &*token.text == "#");
             if let Some(tokens) = stringified {
                 let text = join(tokens).replace('\\', "\\\\").replace('"', "\\\"");
                 let text = format!("\"{text}\"").into();
@@ -465,7 +484,8 @@ impl Preprocessor<'_> {
                 continue;
             }
             if &*token.text == "##" {
-                let right: Vec<Token> = next.map_or(Vec::new(), |n| argument(n).cloned().unwrap_or_else(|| vec![n.clone()]));
+                let right: Vec<Token> =
+                    next.map_or(Vec::new(), |n| argument(n).cloned().unwrap_or_else(|| vec![n.clone()]));
                 paste(&mut out, right);
                 index += 2;
                 continue;

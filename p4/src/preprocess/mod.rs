@@ -76,7 +76,10 @@ pub fn run_with(
     }
     let dir = Path::new(file_name).parent().map(Path::to_owned);
     if text.len() > MAX_BYTES {
-        run.errors.push(Diagnostic::error(Span::default(), format!("{file_name} is larger than {MAX_BYTES} bytes")));
+        run.errors.push(Diagnostic::error(
+            Span::default(),
+            format!("{file_name} is larger than {MAX_BYTES} bytes"),
+        ));
     } else if let Some(file) = run.map.add_file(file_name, text.to_owned(), None) {
         run.file(file, text, dir);
     }
@@ -264,7 +267,10 @@ impl<'a> Preprocessor<'a> {
     fn check_size(&mut self, reader: &Reader<'_>) {
         if self.map.text().len() > MAX_BYTES && !self.stopped {
             let at = self.map.file_span(reader.file, reader.at, reader.at);
-            self.stop(Diagnostic::error(at, format!("the preprocessed text is larger than {MAX_BYTES} bytes")));
+            self.stop(Diagnostic::error(
+                at,
+                format!("the preprocessed text is larger than {MAX_BYTES} bytes"),
+            ));
         }
     }
 

@@ -1,0 +1,3 @@
+// Included by macros.p4.
+
+const bit<8> = 3;

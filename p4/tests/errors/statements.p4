@@ -1,0 +1,26 @@
+// Mistakes in blocks.
+typedef bit<8> T;
+control C(inout bit<8> x) {
+    action a(bit<8> v) {
+        x = v
+        x = = v;
+        x + 1;
+        f(x) = 3;
+        if x == 1 { }
+        else { }
+        T = 3;
+        x = T + 1;
+        x = bit<8> 3;
+        for (i in 0 .. 3) { }
+        action inner() { }
+    }
+    void function() { }
+    apply {
+        a(1)(2);
+        a(§);
+        # define LATE
+        return 1
+    }
+    action after() { }
+}
+control NoApply() { }
