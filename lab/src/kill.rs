@@ -2,7 +2,6 @@
 
 use crate::error::LabError;
 use crate::measure::Times;
-use crate::network::Network;
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::promises::KILL_SHARE;
@@ -12,6 +11,7 @@ use crate::stats::moving_mean;
 use crate::sys;
 use crate::workload::{BUCKET_NS, Timeline};
 use p4rack_codegen::Scheme;
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// Traffic after the window: the kill, what follows, the reset and what follows it.
@@ -57,17 +57,16 @@ pub(crate) fn run(
     let mut reset_ns = None;
     if scheme == Scheme::Pl2Counter {
         progress.wait_until(&format!("{scheme}: {host} is dead"), kill_ns + RESET_AFTER_NS)?;
-        reset(running, running.network)?;
+        reset(running)?;
         reset_ns = Some(sys::monotonic_ns());
         progress.line(&format!("✓ {scheme}: reset the reservations by management frames"));
     }
     Ok(Killed { host: host.to_owned(), index, kill_ns, reset_ns })
 }
 
-fn reset(running: &Running<'_>, network: &Network) -> Result<(), LabError> {
-    let address = running.rack.switch.grpc_addr.to_string();
-    let args = ["pl2", "reset", "--grpc-addr", &address, "--all"];
-    Process::start("p4rack pl2 reset", &network.switch, args)?.finish(RESET_LIMIT).map(drop)
+fn reset(running: &Running<'_>) -> Result<(), LabError> {
+    let args: [OsString; 3] = ["pl2".into(), "reset".into(), running.path.into()];
+    Process::start("p4rack pl2 reset", &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)
 }
 
 /// The others' figures, from what arrived of each.

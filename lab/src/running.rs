@@ -22,6 +22,8 @@ const REPORT: Duration = Duration::from_secs(3);
 pub struct Running<'a> {
     /// The description.
     pub rack: &'a Rack,
+    /// Its file.
+    pub path: &'a Path,
     /// What the hosts are connected by.
     pub network: &'a Network,
     /// What runs.
@@ -55,7 +57,7 @@ impl<'a> Running<'a> {
         )?;
         progress.step(
             &format!("{scheme}: installing program and entries over P4Runtime"),
-            || deploy(rack, path, network, scheme),
+            || deploy(path, network, scheme),
             |_| format!("{scheme}: program and entries installed over P4Runtime"),
         )?;
         let agents = progress.step(
@@ -63,7 +65,7 @@ impl<'a> Running<'a> {
             || start_agents(rack, path, network, scheme),
             |agents| format!("{scheme}: {} agents ready", agents.len()),
         )?;
-        Ok(Running { rack, network, scheme, switch, agents })
+        Ok(Running { rack, path, network, scheme, switch, agents })
     }
 
     /// Index of a host.
@@ -172,15 +174,8 @@ fn start_switch(
     Ok(process)
 }
 
-fn deploy(rack: &Rack, path: &Path, network: &Network, scheme: Scheme) -> Result<(), LabError> {
-    let args: [OsString; 6] = [
-        "deploy".into(),
-        path.into(),
-        "--scheme".into(),
-        scheme.name().into(),
-        "--grpc-addr".into(),
-        rack.switch.grpc_addr.to_string().into(),
-    ];
+fn deploy(path: &Path, network: &Network, scheme: Scheme) -> Result<(), LabError> {
+    let args: [OsString; 4] = ["deploy".into(), path.into(), "--scheme".into(), scheme.name().into()];
     Process::start("p4rack deploy", &network.switch, args)?.finish(START).map(drop)
 }
 
