@@ -1,6 +1,6 @@
 //! Value of the expression after `#if`.
 
-use super::expand::{Kind, Token};
+use super::macros::{Kind, Token};
 
 /// Brackets and unary operators can be nested so deeply.
 const MAX_NESTING: u32 = 100;

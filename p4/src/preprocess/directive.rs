@@ -1,6 +1,6 @@
 //! Lines that begin with `#`.
 
-use super::expand::Macro;
+use super::macros::Macro;
 use super::{Condition, MAX_INCLUDE_DEPTH, MAX_INCLUDES, Preprocessor, Reader, condition};
 use crate::ast::Span;
 use crate::builtin::builtin_include;

@@ -9,6 +9,7 @@
 mod condition;
 mod directive;
 mod expand;
+mod macros;
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,7 @@ mod tests;
 use crate::ast::Span;
 use crate::diag::{Diagnostic, Diagnostics, Severity};
 use crate::source::{FileId, MAX_BYTES, SourceMap};
-use expand::Macro;
+use macros::Macro;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
