@@ -11,4 +11,6 @@ mod render;
 
 pub use drops::{DropReason, drop_reasons};
 pub use rack::{Rack, RackError, Scheme};
-pub use render::{Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, render_p4};
+pub use render::{
+    Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, generate, render_p4,
+};

@@ -1,12 +1,52 @@
 //! `p4rack generate`.
 
+use p4rack_codegen::{Arch, Rack, Scheme, generate};
+use serde_json::json;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack generate`.
 #[derive(clap::Args, Debug)]
-pub struct Args {}
+pub struct Args {
+    /// The rack description, TOML
+    file: PathBuf,
+    /// Folder to write NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb and NAME.json into
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Architecture of the program
+    #[arg(long, default_value = "v1model")]
+    arch: Arch,
+    /// l2, pl2-counter or pl2-clock; what the description asks for if not given
+    #[arg(long)]
+    scheme: Option<Scheme>,
+    /// Print what was written as JSON
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs it.
-pub fn run(_args: Args) -> ExitCode {
-    ExitCode::from(3)
+pub fn run(args: Args) -> ExitCode {
+    match write(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
+    let rack = Rack::load(&args.file)?;
+    let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
+    let written = generate(&rack, scheme, args.arch)?.write_to(&args.output)?;
+    if args.json {
+        let files: Vec<_> =
+            written.iter().map(|(path, bytes)| json!({ "path": path.display().to_string(), "bytes": bytes })).collect();
+        println!("{:#}", json!({ "rack": rack.name, "scheme": scheme, "files": files }));
+    } else {
+        for (path, bytes) in written {
+            println!("{bytes:>8} B  {}", path.display());
+        }
+    }
+    Ok(())
 }

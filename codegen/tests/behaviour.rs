@@ -1,0 +1,465 @@
+//! What the generated programs do, on the embedded switch.
+
+mod common;
+
+use common::*;
+use p4rack_codegen::Scheme;
+use p4rack_wire::ethernet::Vlan;
+use p4rack_wire::pl2::{Control, Kind, Target};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+
+const SAME: [&str; 4] = ["100 Mb/s"; 4];
+/// 1550 bytes at 100 Mb/s, 3 % longer.
+const SLOT: u64 = 127_720;
+
+fn counter() -> Built {
+    Built::new(rack(&SAME, "mode = \"counter\"\nt = 2\ndrop_threshold = 5"), Scheme::Pl2Counter)
+}
+
+fn clock() -> Built {
+    Built::new(rack(&SAME, "mode = \"clock\"\nt = 2\ndrop_threshold = 5"), Scheme::Pl2Clock)
+}
+
+fn l2() -> Built {
+    Built::new(rack(&SAME, "mode = \"clock\""), Scheme::L2)
+}
+
+fn all() -> [Built; 3] {
+    [l2(), counter(), clock()]
+}
+
+fn ipv4(built: &Built, from: u16, dst: MacAddr) -> Vec<u8> {
+    plain(mac(&built.rack, from), dst, EtherType::IPV4, &[0x45; 80])
+}
+
+#[test]
+fn frames_reach_their_host_unchanged() {
+    for built in all() {
+        let mut rig = Rig::new(&built);
+        let frame = ipv4(&built, 1, mac(&built.rack, 3));
+        assert_eq!(rig.send(1, &frame), [(3, frame)]);
+        // A tag of another VLAN is nobody's business here.
+        let tag = Vlan { pcp: 3, dei: true, vid: 7, ether_type: EtherType::IPV6 };
+        let frame = tagged(mac(&built.rack, 2), mac(&built.rack, 4), tag, &[1; 64]);
+        assert_eq!(rig.send(2, &frame), [(4, frame)]);
+        assert_eq!(rig.all_drops(), []);
+    }
+}
+
+#[test]
+fn groups_reach_everybody_else() {
+    for built in all() {
+        let mut rig = Rig::new(&built);
+        for dst in [MacAddr::BROADCAST, MacAddr([0x33, 0x33, 0, 0, 0, 1])] {
+            let frame = ipv4(&built, 2, dst);
+            let mut sent = rig.send(2, &frame);
+            sent.sort();
+            assert_eq!(sent, [(1, frame.clone()), (3, frame.clone()), (4, frame)]);
+        }
+        assert_eq!(rig.all_drops(), []);
+    }
+}
+
+#[test]
+fn a_port_speaks_for_its_own_host_only() {
+    for built in all() {
+        let mut rig = Rig::new(&built);
+        let frame = ipv4(&built, 1, mac(&built.rack, 3));
+        assert_eq!(rig.send(2, &frame), []);
+        let stranger = plain(MacAddr([2, 0, 0, 0, 0, 9]), MacAddr::BROADCAST, EtherType::ARP, &[]);
+        assert_eq!(rig.send(2, &stranger), []);
+        assert_eq!(rig.all_drops(), [("spoofed", 2)]);
+    }
+    // Scheduler messages too: nobody reserves in another's name.
+    for built in [counter(), clock()] {
+        let mut rig = Rig::new(&built);
+        let frame = rsv(&built.rack, 1, 3, 1, 0);
+        assert_eq!(rig.send(2, &frame), []);
+        assert_eq!(rig.all_drops(), [("spoofed", 1)]);
+        assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
+    }
+}
+
+#[test]
+fn unknown_and_own_destinations_are_dropped() {
+    for built in all() {
+        let mut rig = Rig::new(&built);
+        assert_eq!(rig.send(1, &ipv4(&built, 1, MacAddr([2, 0, 0, 0, 0, 9]))), []);
+        assert_eq!(rig.send(1, &ipv4(&built, 1, mac(&built.rack, 1))), []);
+        assert_eq!(rig.all_drops(), [("unknown_destination", 1), ("same_port", 1)]);
+    }
+}
+
+#[test]
+fn frames_cut_short_are_malformed() {
+    for built in all() {
+        let mut rig = Rig::new(&built);
+        let tag = Vlan { pcp: 0, dei: false, vid: 7, ether_type: EtherType::IPV4 };
+        let frame = tagged(mac(&built.rack, 1), mac(&built.rack, 2), tag, &[]);
+        assert_eq!(rig.send(1, &frame[..13]), []);
+        assert_eq!(rig.send(1, &frame[..17]), []);
+        assert_eq!(rig.send(1, &[]), []);
+        assert_eq!(rig.all_drops(), [("malformed", 3)]);
+    }
+    for built in [counter(), clock()] {
+        let mut rig = Rig::new(&built);
+        let frame = rsv(&built.rack, 1, 2, 1, 0);
+        for bytes in 18..34 {
+            assert_eq!(rig.send(1, &frame[..bytes]), [], "{bytes}");
+        }
+        assert_eq!(rig.all_drops(), [("malformed", 16)]);
+        assert_eq!(rig.send(1, &frame[..34]).len(), 1);
+    }
+}
+
+#[test]
+fn under_l2_pl2_frames_are_ordinary() {
+    let built = l2();
+    let mut rig = Rig::new(&built);
+    let frame = rsv(&built.rack, 1, 2, 0, 0);
+    assert_eq!(rig.send(1, &frame), [(2, frame)]);
+    assert!(rig.data(1, 2, true));
+}
+
+#[test]
+fn counters_reply_what_was_reserved_before() {
+    let mut rig = Rig::new(&counter());
+    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 4, 2, 0), Some((4, 0)));
+    assert_eq!(rig.reserve(2, 3, 3, 0), Some((0, 4)));
+    assert_eq!(rig.register("RackIngress.in_reservation", 1), 6);
+    assert_eq!(rig.register("RackIngress.in_reservation", 2), 3);
+    assert_eq!(rig.register("RackIngress.out_reservation", 3), 7);
+    assert_eq!(rig.register("RackIngress.out_reservation", 4), 2);
+}
+
+#[test]
+fn an_untagged_reservation_is_as_good() {
+    let built = counter();
+    let mut rig = Rig::new(&built);
+    let tagged_rsv = rsv(&built.rack, 1, 3, 4, 0);
+    let ether_type = built.rack.pl2.as_ref().unwrap().ether_type;
+    let frame = plain(mac(&built.rack, 1), mac(&built.rack, 3), ether_type, &tagged_rsv[18..34]);
+    let sent = rig.send(1, &frame);
+    assert_eq!(Control::parse(&sent[0].1[14..]).unwrap().kind, Kind::Grt as u8);
+    assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
+}
+
+#[test]
+fn scheduled_frames_count_down_unsolicited_ones_do_not() {
+    let mut rig = Rig::new(&counter());
+    rig.reserve(1, 3, 3, 0);
+    assert!(rig.data(1, 3, true));
+    assert_eq!(rig.register("RackIngress.out_reservation", 3), 3);
+    assert!(rig.data(1, 3, false));
+    assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
+    assert_eq!(rig.register("RackIngress.out_reservation", 3), 2);
+    for _ in 0..4 {
+        assert!(rig.data(1, 3, false), "frames beyond the reservation pass");
+    }
+    assert_eq!(rig.register("RackIngress.in_reservation", 1), 0, "and stop at zero");
+    assert_eq!(rig.register("RackIngress.out_reservation", 3), 0);
+}
+
+#[test]
+fn released_slots_come_off_before_the_reply() {
+    let mut rig = Rig::new(&counter());
+    rig.reserve(1, 3, 4, 0);
+    assert_eq!(rig.reserve(1, 3, 1, 4), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 3, 0, 1), Some((0, 0)), "a bare release is answered");
+    assert_eq!(rig.register("RackIngress.out_reservation", 3), 0);
+    assert_eq!(rig.reserve(1, 3, 0, 4), Some((0, 0)), "and stops at zero");
+    assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
+}
+
+#[test]
+fn clocks_reply_how_far_both_ports_are_reserved() {
+    let mut rig = Rig::new(&clock());
+    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(2, 3, 2, 0), Some((0, 4 * SLOT as u32)));
+    rig.now = rig.now + Nanos(SLOT);
+    assert_eq!(rig.reserve(1, 3, 1, 0), Some((3 * SLOT as u32, 5 * SLOT as u32)));
+    assert!(rig.data(1, 3, false));
+    assert_eq!(rig.reserve(1, 3, 1, 0), Some((4 * SLOT as u32, 6 * SLOT as u32)), "data touches nothing");
+    // Long after: free again.
+    rig.now = rig.now + Nanos(100 * SLOT);
+    assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
+}
+
+#[test]
+fn each_port_counts_in_its_own_slots() {
+    let built = Built::new(rack(&["100 Mb/s", "1 Gb/s", "25 Gb/s"], "mode = \"clock\""), Scheme::Pl2Clock);
+    let mut rig = Rig::new(&built);
+    let slot = |port: u16| host(&built.rack, port).slot.0 as u32;
+    assert_eq!((slot(1), slot(2), slot(3)), (127_720, 12_772, 511));
+    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 2, 2, 0), Some((4 * slot(1), 0)));
+    assert_eq!(rig.reserve(2, 3, 3, 0), Some((0, 4 * slot(3))));
+    assert_eq!(rig.reserve(3, 2, 1, 0), Some((0, 2 * slot(2))));
+    assert_eq!(rig.reserve(2, 1, 1, 0), Some((3 * slot(2), 0)));
+}
+
+#[test]
+fn coarser_time_units_scale_everything() {
+    let text = "name = \"us\"\n[switch]\nport_rate = \"100 Mb/s\"\ntime_unit_ns = 1000\n[pl2]\nmode = \"clock\"\n\
+        [[host]]\nname = \"a\"\nport = 1\nmac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\n\
+        [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\n";
+    let rack = p4rack_codegen::Rack::parse(text, "us.toml").unwrap();
+    let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Clock));
+    assert_eq!(rig.reserve(1, 2, 4, 0), Some((0, 0)));
+    rig.now = rig.now + Nanos(100_000);
+    // 128 µs a slot: whole units, rounded up.
+    assert_eq!(rig.reserve(1, 2, 1, 0), Some((4 * 128 - 100, 4 * 128 - 100)));
+}
+
+#[test]
+fn clocks_survive_the_wrap_of_time() {
+    let built = clock();
+    const WRAP: u64 = 1 << 48;
+    let mut rig = Rig::new(&built);
+    rig.now = Nanos(WRAP - SLOT);
+    // The registers still hold 0, which is one slot ahead of the time that wraps.
+    rig.now = Nanos(WRAP - (1 << 31));
+    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
+    rig.now = Nanos(WRAP - SLOT);
+    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
+    rig.now = Nanos(WRAP + SLOT);
+    assert_eq!(rig.reserve(2, 3, 1, 0), Some((0, 2 * SLOT as u32)), "reserved across the wrap");
+    rig.now = Nanos(WRAP + 10 * SLOT);
+    assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)), "a time before the wrap is past");
+}
+
+#[test]
+fn idle_clocks_are_free_for_almost_the_whole_range() {
+    let built = clock();
+    for idle in [1 << 29, (1 << 30) + 1, 1 << 40, 1 << 47, (1 << 48) - (1 << 30) - 1] {
+        let mut rig = Rig::new(&built);
+        rig.reserve(1, 3, 1, 0);
+        rig.now = rig.now + Nanos(SLOT + idle);
+        assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)), "idle for {idle}");
+    }
+}
+
+#[test]
+fn unsolicited_frames_stop_at_the_threshold() {
+    for built in [counter(), clock()] {
+        let mut rig = Rig::new(&built);
+        rig.reserve(1, 3, 4, 0);
+        rig.reserve(2, 3, 1, 0);
+        assert!(rig.data(1, 3, true), "5 slots are not more than T");
+        rig.reserve(2, 3, 1, 0);
+        assert!(!rig.data(1, 3, true), "6 are");
+        assert!(rig.data(1, 3, false), "scheduled frames pass all the same");
+        assert!(rig.data(1, 4, true), "and other destinations don't care");
+        assert_eq!(rig.all_drops(), [("unsolicited_over_threshold", 1)]);
+    }
+}
+
+#[test]
+fn thresholds_are_in_the_destinations_slots() {
+    let pl2 = "mode = \"clock\"\nt = 1\ndrop_threshold = 3\nk = 8";
+    let built = Built::new(rack(&["1 Gb/s", "100 Mb/s", "1 Gb/s"], pl2), Scheme::Pl2Clock);
+    let mut rig = Rig::new(&built);
+    rig.reserve(1, 2, 3, 0);
+    rig.reserve(1, 3, 4, 0);
+    assert!(rig.data(1, 2, true));
+    assert!(!rig.data(1, 3, true));
+}
+
+#[test]
+fn what_a_reservation_may_say() {
+    for (built, clock) in [(counter(), false), (clock(), true)] {
+        let mut rig = Rig::new(&built);
+        let send = |rig: &mut Rig, what: Control| {
+            let frame = control(&rig.built.rack, 1, mac(&rig.built.rack, 2), what);
+            rig.send(1, &frame).len()
+        };
+        assert_eq!(send(&mut rig, request(0, 0)), 0);
+        assert_eq!(send(&mut rig, request(5, 0)), 0);
+        assert_eq!(send(&mut rig, request(255, 0)), 0);
+        assert_eq!(rig.drops("bad_demand"), 3);
+        assert_eq!(send(&mut rig, request(1, 5)), 0);
+        assert_eq!(rig.drops("bad_release"), 1);
+        assert_eq!(send(&mut rig, request(1, 1)), usize::from(!clock), "clocks take nothing back");
+        assert_eq!(send(&mut rig, request(0, 1)), usize::from(!clock));
+        for kind in [Kind::Grt as u8, Kind::Notify as u8, Kind::MgmtReply as u8, 0, 5, 15] {
+            assert_eq!(send(&mut rig, Control { kind, ..request(1, 0) }), 0, "kind {kind}");
+        }
+        assert_eq!(rig.drops("bad_kind"), 6);
+        for version in [0, 2, 15] {
+            assert_eq!(send(&mut rig, Control { version, ..request(1, 0) }), 0);
+            // Whatever the kind: nothing of another version is understood.
+            assert_eq!(send(&mut rig, Control { version, kind: Kind::Data as u8, ..request(1, 0) }), 0);
+        }
+        assert_eq!(rig.drops("bad_version"), 6);
+        let group = control(&built.rack, 1, MacAddr::BROADCAST, request(1, 0));
+        assert_eq!(rig.send(1, &group), []);
+        let nobody = control(&built.rack, 1, MacAddr([2, 0, 0, 0, 0, 9]), request(1, 0));
+        assert_eq!(rig.send(1, &nobody), []);
+        assert_eq!(rig.drops("unknown_destination"), 2);
+        assert_eq!(rig.reserve(1, 1, 1, 0), None);
+        assert_eq!(rig.drops("same_port"), 1);
+        for port in 1..=4 {
+            let free = |name| rig.register(name, port) == 0;
+            assert!(free("RackIngress.in_reservation") && free("RackIngress.out_reservation"), "port {port}");
+        }
+    }
+}
+
+#[test]
+fn shims_are_ordinary_data() {
+    let built = counter();
+    let mut rig = Rig::new(&built);
+    rig.reserve(1, 3, 2, 0);
+    let pl2 = built.rack.pl2.as_ref().unwrap();
+    let tag = Vlan { pcp: 5, dei: false, vid: pl2.vid, ether_type: pl2.ether_type };
+    let frame = tagged(mac(&built.rack, 1), mac(&built.rack, 3), tag, &[0x14, 0, 8, 0, 0, 0, 0, 1, 0x45]);
+    assert_eq!(rig.send(1, &frame), [(3, frame)]);
+    assert_eq!(rig.register("RackIngress.out_reservation", 3), 1);
+}
+
+#[test]
+fn groups_are_never_scheduled() {
+    let built = counter();
+    let mut rig = Rig::new(&built);
+    rig.reserve(1, 3, 2, 0);
+    let tag =
+        Vlan { pcp: 5, dei: false, vid: built.rack.pl2.as_ref().unwrap().vid, ether_type: EtherType::IPV4 };
+    let frame = tagged(mac(&built.rack, 1), MacAddr::BROADCAST, tag, &[1; 60]);
+    assert_eq!(rig.send(1, &frame).len(), 3);
+    assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
+}
+
+#[test]
+fn the_controller_reads_writes_and_resets_slots() {
+    let mut rig = Rig::new(&counter());
+    rig.reserve(1, 3, 4, 0);
+    assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4));
+    assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(4));
+    assert_eq!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 9), Some(4));
+    assert_eq!(rig.reserve(2, 3, 1, 0), Some((0, 9)));
+    assert_eq!(rig.manage(Kind::MgmtReset, Target::Out, 3, 77), Some(10));
+    assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0));
+    assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4), "the other register is untouched");
+    assert_eq!(rig.all_drops(), []);
+}
+
+#[test]
+fn the_controller_reads_writes_and_resets_clocks() {
+    let mut rig = Rig::new(&clock());
+    rig.reserve(1, 3, 4, 0);
+    rig.now = rig.now + Nanos(1000);
+    assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4 * SLOT as u32 - 1000));
+    assert_eq!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 5000), Some(4 * SLOT as u32 - 1000));
+    assert_eq!(rig.reserve(2, 3, 1, 0), Some((0, 5000)));
+    assert_eq!(rig.manage(Kind::MgmtReset, Target::Out, 3, 77), Some(5000 + SLOT as u32));
+    assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0));
+    rig.now = rig.now + Nanos(100 * SLOT);
+    assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(0), "a time that is past is free");
+    assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
+}
+
+#[test]
+fn management_is_checked() {
+    for built in [counter(), clock()] {
+        let mut rig = Rig::new(&built);
+        let cpu_port = built.rack.switch.cpu_port;
+        let mut out = |rig: &mut Rig, target, index| {
+            let mut frame = vec![0, 0];
+            frame.extend(management(&built.rack, Kind::MgmtWrite as u8, target, index, 1));
+            assert_eq!(rig.send(cpu_port, &frame), []);
+            assert!(!rig.switch.poll_cpu(&mut Vec::new()));
+        };
+        out(&mut rig, 0, 512);
+        out(&mut rig, 1, u16::MAX);
+        out(&mut rig, 2, 1);
+        assert_eq!(rig.all_drops(), [("bad_target", 1), ("bad_index", 2)]);
+        assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 511, 0), Some(0));
+
+        // From a host, with the host's own address: refused whatever it says.
+        for kind in [Kind::MgmtRead, Kind::MgmtWrite, Kind::MgmtReset] {
+            let mut frame = management(&built.rack, kind as u8, 0, 1, 9);
+            frame[6..12].copy_from_slice(&mac(&built.rack, 2).0);
+            assert_eq!(rig.send(2, &frame), []);
+        }
+        assert_eq!(rig.drops("management_from_host"), 3);
+        assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(0));
+    }
+}
+
+#[test]
+fn the_controller_sends_frames() {
+    for built in all() {
+        let mut rig = Rig::new(&built);
+        let cpu_port = built.rack.switch.cpu_port;
+        let frame = plain(MacAddr([2, 0, 0, 0, 0, 0xfe]), mac(&built.rack, 3), EtherType::ARP, &[]);
+        let packet_out = |port: u16| [&port.to_be_bytes(), frame.as_slice()].concat();
+        assert_eq!(rig.send(cpu_port, &packet_out(2)), [(2, frame.clone())], "out of the port it names");
+        assert_eq!(rig.send(cpu_port, &packet_out(0)), [(3, frame.clone())], "or where the tables say");
+        assert_eq!(rig.send(cpu_port, &packet_out(513)), [], "not where the number wraps to");
+        assert_eq!(rig.all_drops(), [("unknown_destination", 1)]);
+    }
+}
+
+#[test]
+fn meters_bound_what_a_port_sends() {
+    let built = Built::new(rack(&SAME, "mode = \"clock\"\ncontrol_per_slot = 1"), Scheme::Pl2Clock);
+    let mut rig = Rig::new(&built);
+    let granted = (0..400).filter(|_| rig.reserve(1, 3, 1, 0).is_some()).count();
+    assert!((250..300).contains(&granted), "{granted} of 400 at once: the burst");
+    assert_eq!(rig.drops("control_meter"), 400 - granted as u64);
+    assert!(rig.reserve(2, 3, 1, 0).is_some(), "other ports have their own");
+    rig.now = rig.now + Nanos(100 * SLOT);
+    let granted = (0..400).filter(|_| rig.reserve(1, 3, 1, 0).is_some()).count();
+    assert!((90..110).contains(&granted), "{granted} after 100 slots");
+
+    let frame = plain(mac(&built.rack, 1), mac(&built.rack, 2), EtherType::IPV4, &[0; 1400]);
+    let passed = (0..100).filter(|_| !rig.send(1, &frame).is_empty()).count();
+    assert!((20..30).contains(&passed), "{passed} frames of best effort at once: 32 KiB");
+    assert_eq!(rig.drops("best_effort_meter"), 100 - passed as u64);
+    assert!(rig.data(1, 2, false), "reserved data is not metered");
+}
+
+#[test]
+fn unmetered_if_the_description_says_so() {
+    let pl2 = "mode = \"clock\"\ncontrol_per_slot = 0\nbest_effort_percent = 100";
+    let built = Built::new(rack(&SAME, pl2), Scheme::Pl2Clock);
+    let mut rig = Rig::new(&built);
+    assert_eq!((0..2000).filter(|_| rig.reserve(1, 3, 1, 0).is_some()).count(), 2000);
+    let frame = ipv4(&built, 1, mac(&built.rack, 2));
+    assert_eq!((0..2000).filter(|_| !rig.send(1, &frame).is_empty()).count(), 2000);
+}
+
+#[test]
+fn grants_pass_data_and_data_passes_best_effort() {
+    let built = clock();
+    let mut rig = Rig::with_config(&built, |config| {
+        for port in &mut config.ports {
+            port.rate_bps = 100_000_000;
+        }
+    });
+    let (frame, scheduled) = (ipv4(&built, 2, mac(&built.rack, 1)), data(&built.rack, 3, 1, false));
+    for _ in 0..3 {
+        rig.switch.handle_frame(2, &frame, rig.now);
+    }
+    for _ in 0..3 {
+        rig.switch.handle_frame(3, &scheduled, rig.now);
+    }
+    let ask = rsv(&built.rack, 1, 4, 1, 0);
+    rig.switch.handle_frame(1, &ask, rig.now);
+    let mut order = Vec::new();
+    while order.len() < 7 {
+        for (port, sent) in rig.drain() {
+            assert_eq!(port, 1);
+            order.push(match sent {
+                sent if sent == frame => 'b',
+                sent if sent == scheduled => 's',
+                _ => 'g',
+            });
+        }
+        rig.now = rig.switch.next_timeout().unwrap_or(rig.now).max(rig.now);
+    }
+    let order: String = order.into_iter().collect();
+    // One frame may have been on the wire already.
+    assert!(order == "gsssbbb" || order == "bgsssbb", "{order}");
+}

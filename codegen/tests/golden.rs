@@ -1,0 +1,80 @@
+//! What is generated for the example rack, byte for byte, in tests/golden/.
+//!
+//! A change of templates shows here as a diff to read. `P4RACK_BLESS=1 cargo test -p p4rack-codegen
+//! --test golden` writes the files anew.
+
+use p4rack_codegen::{Arch, Rack, Scheme, generate};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn generated() -> Vec<(PathBuf, String)> {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
+    let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
+    let mut files = Vec::new();
+    for scheme in Scheme::ALL {
+        let artefacts = generate(&rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
+        files.extend(
+            artefacts.files().map(|(name, contents)| (folder().join(scheme.name()).join(name), contents)),
+        );
+    }
+    files
+}
+
+#[test]
+fn golden_files_are_up_to_date() {
+    let bless = std::env::var_os("P4RACK_BLESS").is_some();
+    for (path, contents) in generated() {
+        if bless {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &contents).unwrap();
+            continue;
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        let differs = golden.lines().zip(contents.lines()).position(|(old, new)| old != new);
+        let line = differs.unwrap_or(golden.lines().count().min(contents.lines().count()));
+        assert!(
+            golden == contents,
+            "{} differs from what is generated now, at line {}:\n- {}\n+ {}\nIf that is meant, run \
+             `P4RACK_BLESS=1 cargo test -p p4rack-codegen --test golden` and read the diff.",
+            path.display(),
+            line + 1,
+            golden.lines().nth(line).unwrap_or("(end of file)"),
+            contents.lines().nth(line).unwrap_or("(end of file)"),
+        );
+    }
+}
+
+#[test]
+fn generating_twice_gives_the_same_bytes() {
+    assert_eq!(generated(), generated());
+}
+
+#[test]
+fn no_line_is_untidy() {
+    for (path, contents) in generated() {
+        for (i, line) in contents.lines().enumerate() {
+            assert!(!line.ends_with(' ') && !line.contains('\t'), "{}:{}: {line:?}", path.display(), i + 1);
+            let is_p4 = path.extension().is_some_and(|ending| ending == "p4");
+            assert!(!is_p4 || line.chars().count() <= 130, "{}:{}: too long", path.display(), i + 1);
+        }
+        assert!(contents.ends_with('\n') && !contents.ends_with("\n\n"), "{}", path.display());
+        assert!(!contents.contains("\n\n\n"), "{}: two empty lines", path.display());
+    }
+}
+
+#[test]
+fn schemes_that_the_rack_can_not_have_are_refused() {
+    let text = "name = \"r\"\n[switch]\nport_rate = \"1 Gb/s\"\n[[host]]\nname = \"a\"\nport = 1\n\
+        mac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\nport = 2\n\
+        mac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\nrate = \"2 Gb/s\"\n";
+    let rack = Rack::parse(text, "r.toml").unwrap();
+    let error = generate(&rack, Scheme::Pl2Clock, Arch::V1model).unwrap_err().to_string();
+    assert_eq!(error, "rack r: pl2-clock needs PL2's parameters: add a [pl2] table with mode = \"clock\"");
+    let rack = Rack::parse(&format!("{text}[pl2]\nmode = \"clock\"\n"), "r.toml").unwrap();
+    let error = generate(&rack, Scheme::Pl2Counter, Arch::V1model).unwrap_err().to_string();
+    assert!(error.contains("counts one slot for all ports, but their rates differ"), "{error}");
+    assert!(generate(&rack, Scheme::Pl2Clock, Arch::V1model).is_ok());
+}
