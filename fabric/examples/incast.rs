@@ -1,6 +1,8 @@
 //! Prints what four senders into one port do to its queue, over schemes and parameters.
 //!
-//! `cargo run --release -p p4rack-fabric --example incast [MILLISECONDS]`
+//! `cargo run --release -p p4rack-fabric --example incast [MILLISECONDS [WAKE_US]]`
+//!
+//! `WAKE_US`: how late hosts wake up at most (default 100).
 
 use p4rack_fabric::pl2::Scheme;
 use p4rack_fabric::pl2::reference::{Incast, Outcome};
@@ -9,7 +11,9 @@ use p4rack_wire::Nanos;
 const MTU_FRAME: f64 = 1530.0;
 
 fn main() {
-    let millis = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2_000);
+    let argument = |n: usize| std::env::args().nth(n).and_then(|text| text.parse().ok());
+    let millis = argument(1).unwrap_or(2_000);
+    let wake_us = argument(2).unwrap_or(100);
     println!(
         "{:8} {:>3} {:>9} {:>8}  {:>7} {:>9} {:>8} {:>6} {:>6} {:>6} {:>8} {:>9} {:>9}",
         "scheme",
@@ -26,21 +30,23 @@ fn main() {
         "resp p50",
         "resp p99"
     );
-    print(&run(Incast::new(Scheme::Off), millis), "off", &Incast::new(Scheme::Off));
+    print(&run(Incast::new(Scheme::Off), millis, wake_us), "off", &Incast::new(Scheme::Off));
     for (scheme, name) in [(Scheme::Counter, "counter"), (Scheme::Clock, "clock")] {
         for t_slots in [0, 1, 2, 4, 15] {
             for in_flight in [1, 2, 3] {
                 for headroom_percent in [0, 2, 5] {
                     let incast = Incast { t_slots, in_flight, headroom_percent, ..Incast::new(scheme) };
-                    print(&run(incast.clone(), millis), name, &incast);
+                    print(&run(incast.clone(), millis, wake_us), name, &incast);
                 }
             }
         }
     }
 }
 
-fn run(incast: Incast, millis: u64) -> Outcome {
-    Incast { duration: Nanos::from_millis(millis), ..incast }.run()
+fn run(mut incast: Incast, millis: u64, wake_us: u64) -> Outcome {
+    incast.jitter.wake.1 = Nanos::from_micros(wake_us);
+    incast.duration = Nanos::from_millis(millis);
+    incast.run()
 }
 
 fn print(outcome: &Outcome, name: &str, incast: &Incast) {

@@ -1,0 +1,113 @@
+//! A PL2 endpoint under any sequence of frames, timestamps and polls, true and forged grants among
+//! them: no panic, bounded queues, and no time at which it asks to be woken without end.
+#![no_main]
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use p4rack_fabric::pl2::{Config, Endpoint, Peer, Scheme};
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::pl2::{Control, Kind};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    scheme: u8,
+    k: u8,
+    t_slots: u8,
+    in_flight: u8,
+    shim: bool,
+    rate_bps: u32,
+    fresh: Option<u32>,
+    steps: Vec<Step>,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    /// An application's frame to a peer (or nobody known).
+    App { to: u8, payload: u16 },
+    /// Any bytes from the application or the link.
+    RawApp(Vec<u8>),
+    RawLink(Vec<u8>, u64),
+    /// Bytes behind a PL2 tag that is addressed to us.
+    Tagged { from: u8, ether_type: bool, bytes: Vec<u8> },
+    /// The switch answers the `nth` RSV it has seen.
+    Grant { nth: u8, send_wait: u32, recv_wait: u32, received_back: u32 },
+    /// Time goes on, or jumps.
+    Wait(u32),
+    Jump(u64),
+    Poll(u8),
+}
+
+fn mac(host: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, host])
+}
+
+fuzz_target!(|input: Input| {
+    let scheme = [Scheme::Off, Scheme::Counter, Scheme::Clock][usize::from(input.scheme % 3)];
+    let rate_bps = u64::from(input.rate_bps);
+    let config = Config {
+        k: input.k,
+        t_slots: u32::from(input.t_slots),
+        in_flight: usize::from(input.in_flight),
+        shim: input.shim,
+        fresh: input.fresh.map(|ns| Nanos(u64::from(ns))),
+        queue_limit_frames: 16,
+        total_limit_frames: 24,
+        best_effort_limit_frames: 8,
+        app_limit_frames: 8,
+        peers: (2..5).map(|host| Peer { mac: mac(host), slot: Nanos(12_000) }).collect(),
+        ..Config::new(mac(1), scheme, rate_bps)
+    };
+    let mut endpoint = Endpoint::new(config, u64::from(input.rate_bps), Nanos(0));
+    let (mut now, mut out, mut rsvs) = (Nanos(0), Vec::new(), Vec::new());
+    for step in input.steps {
+        match step {
+            Step::App { to, payload } => {
+                let mut frame = vec![0; 14 + usize::from(payload % 1600)];
+                Ethernet { dst: mac(to % 8), src: mac(1), ether_type: EtherType::IPV4 }.emit(&mut frame);
+                endpoint.handle_app(&frame, now);
+            }
+            Step::RawApp(bytes) => endpoint.handle_app(&bytes, now),
+            Step::RawLink(bytes, at) => endpoint.handle_link(&bytes, Nanos(at), now),
+            Step::Tagged { from, ether_type, bytes } => {
+                let mut frame = vec![0; 14];
+                Ethernet { dst: mac(1), src: mac(from % 8), ether_type: EtherType::VLAN }.emit(&mut frame);
+                let inner = if ether_type { EtherType::PL2_DEFAULT } else { EtherType::IPV4 };
+                frame.extend([0xe0, 2]);
+                frame.extend(inner.0.to_be_bytes());
+                frame.extend(&bytes);
+                endpoint.handle_link(&frame, now, now);
+            }
+            Step::Grant { nth, send_wait, recv_wait, received_back } if !rsvs.is_empty() => {
+                let mut grant: Vec<u8> = Vec::clone(&rsvs[usize::from(nth) % rsvs.len()]);
+                let mut control = Control::parse(&grant[18..]).expect("our own RSV");
+                (control.kind, control.send_wait, control.recv_wait) =
+                    (Kind::Grt as u8, send_wait, recv_wait);
+                control.emit(&mut grant[18..]);
+                let (dst, src): ([u8; 6], [u8; 6]) =
+                    (grant[..6].try_into().expect("six"), grant[6..12].try_into().expect("six"));
+                grant[..6].copy_from_slice(&src);
+                grant[6..12].copy_from_slice(&dst);
+                endpoint.handle_link(&grant, Nanos(now.0.saturating_sub(u64::from(received_back))), now);
+            }
+            Step::Grant { .. } => {}
+            Step::Wait(ns) => now = now.saturating_add(Nanos(u64::from(ns))),
+            Step::Jump(at) => now = Nanos(at),
+            Step::Poll(times) => {
+                for _ in 0..times {
+                    endpoint.handle_timeout(now);
+                    if !endpoint.poll_link(now, &mut out) {
+                        break;
+                    }
+                    assert!(out.len() >= 14 && out.len() <= 1526);
+                    if out.len() == 60 && out[12..14] == [0x81, 0] && out[16..19] == [0x88, 0xb5, 0x11] {
+                        rsvs.push(out.clone());
+                    }
+                }
+                while endpoint.poll_app(&mut out) {}
+            }
+        }
+        assert!(endpoint.backlog_frames() <= 24);
+        let _ = endpoint.next_timeout();
+    }
+});

@@ -1,0 +1,31 @@
+//! Every header parser takes any bytes, and what it read it writes back, bit for bit.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use p4rack_wire::ethernet::{Ethernet, Vlan};
+use p4rack_wire::pl2::{Control, Kind, Management, Shim};
+use p4rack_wire::ParseError;
+
+macro_rules! back_and_forth {
+    ($data:ident: $($header:ident),*) => { $(
+        match $header::parse($data) {
+            Ok(header) => {
+                let mut bytes = [0xa5; $header::BYTES];
+                header.emit(&mut bytes);
+                assert_eq!(bytes, $data[..$header::BYTES]);
+            }
+            Err(error) => {
+                assert_eq!(error, ParseError::Truncated { need: $header::BYTES, have: $data.len() });
+                assert!($data.len() < $header::BYTES);
+            }
+        }
+    )* };
+}
+
+fuzz_target!(|data: &[u8]| {
+    back_and_forth!(data: Ethernet, Vlan, Control, Shim, Management);
+    if let Some(first) = data.first() {
+        let known = Kind::ALL.iter().any(|(kind, _)| *kind as u8 == first & 0xf);
+        assert_eq!(Kind::of(*first).is_ok(), first >> 4 == 1 && known);
+    }
+});
