@@ -1,5 +1,6 @@
 //! The switch's ports on network interfaces.
 
+use p4rack_netdev::link::LinkInfo;
 use p4rack_netdev::{Capture, Error, Links, PacketSocket, clock, packet};
 use p4rack_wire::Nanos;
 use serde::Serialize;
@@ -102,6 +103,8 @@ pub struct PortReport {
     pub interface: String,
     /// Counters of its socket.
     pub socket: packet::Stats,
+    /// What the kernel says about the interface; its `rx_dropped` are frames that never reached the socket.
+    pub kernel: Option<LinkInfo>,
     /// Receive buffer that the kernel granted.
     pub receive_buffer_bytes: usize,
     /// Captured frames that could not be written.
@@ -221,10 +224,12 @@ impl Driver {
 
     /// What happened so far.
     pub fn report(&mut self) -> Vec<PortReport> {
+        let mut links = Links::open().ok();
         let report = |port: &mut Port| PortReport {
             port: port.number,
             interface: port.socket.interface().to_owned(),
             socket: port.socket.stats(),
+            kernel: links.as_mut().and_then(|links| links.get(port.socket.interface()).ok()),
             receive_buffer_bytes: port.socket.receive_buffer_bytes(),
             capture_errors: port.capture_errors,
         };
