@@ -8,4 +8,5 @@ pub mod p4;
 pub mod pl2;
 pub mod rack;
 pub mod switch;
+pub mod target;
 pub mod up;

@@ -1,12 +1,158 @@
 //! `p4rack pl2`.
 
+use super::target;
+use p4rack_codegen::Rack;
+use p4rack_ctrl::Session;
+use p4rack_ctrl::mgmt::{Manager, Operation, Register};
+use p4rack_wire::EtherType;
+use p4rack_wire::pl2::Target;
+use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack pl2`.
 #[derive(clap::Args, Debug)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Show what is reserved
+    Read(Registers),
+    /// Set registers to "nothing reserved"; shows what was
+    Reset(Registers),
+    /// Set registers to a value; shows what was
+    Write {
+        /// Slots (counter mode), or time units from now (clock mode)
+        #[arg(long)]
+        value: u32,
+        #[command(flatten)]
+        registers: Registers,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct Registers {
+    /// The rack's description, TOML; without it, ports have no names
+    rack: Option<PathBuf>,
+    /// Only this host's port
+    #[arg(long, conflicts_with_all = ["port", "all"], requires = "rack")]
+    host: Option<String>,
+    /// Only this port
+    #[arg(long, conflicts_with = "all")]
+    port: Option<u16>,
+    /// All ports that the program has registers for, not only the rack's hosts'
+    #[arg(long)]
+    all: bool,
+    /// The port's reservations as a source (in), as a destination (out), or both
+    #[arg(long, default_value = "both", value_parser = ["in", "out", "both"])]
+    target: String,
+    /// PL2's EtherType [default: the description's, or 0x88b5]
+    #[arg(long, value_parser = parse_ether_type)]
+    ether_type: Option<EtherType>,
+    #[command(flatten)]
+    switch: target::Args,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_ether_type(text: &str) -> Result<EtherType, String> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let number = digits.map_or_else(|| text.parse(), |digits| u16::from_str_radix(digits, 16));
+    number.map(EtherType).map_err(|_| format!("`{text}` is not an EtherType such as 0x88b5"))
+}
 
 /// Runs it.
-pub fn run(_args: Args) -> ExitCode {
-    ExitCode::from(3)
+pub fn run(args: Args) -> ExitCode {
+    let (operation, registers) = match args.command {
+        Command::Read(registers) => (Operation::Read, registers),
+        Command::Reset(registers) => (Operation::Reset, registers),
+        Command::Write { value, registers } => (Operation::Write(value), registers),
+    };
+    let rack = match registers.rack.as_ref().map(Rack::load).transpose() {
+        Ok(rack) => rack,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(1);
+        }
+    };
+    match target::block_on(exchange(operation, &registers, rack.as_ref())) {
+        Ok(rows) => print(&rows, rack.as_ref(), registers.json),
+        Err(Failure::Usage(message)) => {
+            eprintln!("{message}");
+            return ExitCode::from(2);
+        }
+        Err(Failure::Switch(error)) => return target::fail(&error, registers.json),
+    }
+    ExitCode::SUCCESS
+}
+
+enum Failure {
+    Usage(String),
+    Switch(p4rack_ctrl::CtrlError),
+}
+
+impl From<p4rack_ctrl::CtrlError> for Failure {
+    fn from(error: p4rack_ctrl::CtrlError) -> Failure {
+        Failure::Switch(error)
+    }
+}
+
+/// Registers with the values they had.
+async fn exchange(
+    operation: Operation,
+    args: &Registers,
+    rack: Option<&Rack>,
+) -> Result<Vec<(Register, u32)>, Failure> {
+    let described = rack.and_then(|rack| rack.pl2.as_ref()).map(|pl2| pl2.ether_type);
+    let ether_type = args.ether_type.or(described).unwrap_or(EtherType::PL2_DEFAULT);
+    let mut session = Session::connect(args.switch.for_switch(rack.map(|rack| &rack.switch))).await?;
+    let mut manager = Manager::new(&mut session, ether_type).await?;
+    let ports: Vec<u16> = match (&args.host, args.port, rack) {
+        (Some(name), _, Some(rack)) => {
+            let host = rack.host(name);
+            vec![host.ok_or_else(|| Failure::Usage(format!("the rack has no host `{name}`")))?.port]
+        }
+        (_, Some(port), _) => vec![port],
+        (_, _, Some(rack)) if !args.all => rack.hosts.iter().map(|host| host.port).collect(),
+        _ => (0..manager.ports()).collect(),
+    };
+    let targets: &[Target] = match args.target.as_str() {
+        "in" => &[Target::In],
+        "out" => &[Target::Out],
+        _ => &[Target::In, Target::Out],
+    };
+    let of_port = |port| targets.iter().map(move |target| Register { target: *target, port });
+    let registers: Vec<Register> = ports.into_iter().flat_map(of_port).collect();
+    let values = manager.exchange(operation, &registers).await?;
+    Ok(registers.into_iter().zip(values).collect())
+}
+
+fn print(rows: &[(Register, u32)], rack: Option<&Rack>, as_json: bool) {
+    let host = |port: u16| {
+        let hosts = rack.map_or(&[][..], |rack| &rack.hosts);
+        hosts.iter().find(|host| host.port == port).map(|host| host.name.as_str())
+    };
+    let target = |target: Target| match target {
+        Target::In => "in",
+        Target::Out => "out",
+    };
+    if as_json {
+        let row = |(register, value): &(Register, u32)| {
+            json!({
+                "port": register.port, "host": host(register.port),
+                "target": target(register.target), "value": value,
+            })
+        };
+        println!("{:#}", Value::from(rows.iter().map(row).collect::<Vec<Value>>()));
+        return;
+    }
+    println!("{:>4}  {:<12}  {:<6}  {:>12}", "port", "host", "target", "reserved");
+    for (register, value) in rows {
+        let name = host(register.port).unwrap_or("-");
+        println!("{:>4}  {name:<12}  {:<6}  {value:>12}", register.port, target(register.target));
+    }
 }

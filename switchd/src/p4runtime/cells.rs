@@ -46,7 +46,10 @@ pub fn meter_config(config: &v1::MeterConfig) -> Refused<MeterConfig> {
         Err(_) => refuse(Code::InvalidArgument, format!("meter: {name} is negative")),
     };
     if config.eburst != 0 {
-        return refuse(Code::InvalidArgument, "meter: eburst belongs to single-rate meters, this has two rates");
+        return refuse(
+            Code::InvalidArgument,
+            "meter: eburst belongs to single-rate meters, this has two rates",
+        );
     }
     let config = MeterConfig {
         cir: field("cir", config.cir)?,
@@ -108,9 +111,9 @@ pub fn write_counter(program: &Arc<Program>, kind: update::Type, entry: &Counter
     let data = entry.data.as_ref().map(counter_data).transpose()?;
     Ok(Box::new(move |switch, _| match data {
         None => Ok(()),
-        Some(data) => cells.into_iter().try_for_each(|index| {
-            control(&name, switch.counter_write(instance, index, data))
-        }),
+        Some(data) => cells
+            .into_iter()
+            .try_for_each(|index| control(&name, switch.counter_write(instance, index, data))),
     }))
 }
 
@@ -237,7 +240,11 @@ pub fn read_counter(program: &Arc<Program>, request: &CounterEntry) -> Refused<V
             move |switch, index| control(&name, switch.counter_read(instance, index)),
             move |index, data| {
                 let data = Some(counter_message(data, Some(&kind)));
-                entity::Entity::CounterEntry(CounterEntry { counter_id: id, index: index_message(index), data })
+                entity::Entity::CounterEntry(CounterEntry {
+                    counter_id: id,
+                    index: index_message(index),
+                    data,
+                })
             },
         ));
     }

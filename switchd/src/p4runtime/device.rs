@@ -251,12 +251,14 @@ impl Device {
         match (action, request.config) {
             (Action::Unspecified, _) => Err(status(Code::InvalidArgument, "the action is not set")),
             (Action::ReconcileAndCommit, _) => {
-                let message = "RECONCILE_AND_COMMIT is not offered; VERIFY_AND_COMMIT and write the entries again";
+                let message =
+                    "RECONCILE_AND_COMMIT is not offered; VERIFY_AND_COMMIT and write the entries again";
                 Err(status(Code::Unimplemented, message))
             }
-            (Action::Commit, Some(_)) => {
-                Err(status(Code::InvalidArgument, "COMMIT takes the config that was saved; leave config unset"))
-            }
+            (Action::Commit, Some(_)) => Err(status(
+                Code::InvalidArgument,
+                "COMMIT takes the config that was saved; leave config unset",
+            )),
             (Action::Commit, None) => {
                 let mut programs = self.programs.write().await;
                 self.authorise(&request.role, request.election_id.as_ref())?;
@@ -269,7 +271,9 @@ impl Device {
             (action, Some(config)) => {
                 let verified = tokio::task::spawn_blocking(|| Candidate::verify(config)).await;
                 let candidate = verified
-                    .map_err(|_| status(Code::Internal, "the compiler failed; please report it with the program"))?
+                    .map_err(|_| {
+                        status(Code::Internal, "the compiler failed; please report it with the program")
+                    })?
                     .map_err(|error| status(error.code, error.message))?;
                 let mut programs = self.programs.write().await;
                 // The primary may have changed while the program was compiled.

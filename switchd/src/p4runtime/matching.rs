@@ -34,7 +34,8 @@ impl<'a> TableRef<'a> {
 
     /// Whether entries need a priority.
     pub fn needs_priority(&self) -> bool {
-        let needs = |key: &Key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional);
+        let needs =
+            |key: &Key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional);
         self.ir.keys.iter().any(needs)
     }
 
@@ -92,7 +93,9 @@ impl<'a> TableRef<'a> {
             Some(_) => {
                 return refuse(Code::Unimplemented, format!("table {name}: action profiles are not offered"));
             }
-            None => return refuse(Code::InvalidArgument, format!("table {name}: the action's type is not set")),
+            None => {
+                return refuse(Code::InvalidArgument, format!("table {name}: the action's type is not set"));
+            }
         };
         let program = self.program;
         let Some(position) =
@@ -106,16 +109,20 @@ impl<'a> TableRef<'a> {
         let ir = &program.ir.actions[self.ir.actions[position].action.0 as usize];
         let action_name = &ir.named.name;
         if is_default && scope == Scope::TableOnly {
-            let message = format!("table {name}: action {action_name} can't be the default action (@tableonly)");
+            let message =
+                format!("table {name}: action {action_name} can't be the default action (@tableonly)");
             return refuse(Code::PermissionDenied, message);
         }
         if !is_default && scope == Scope::DefaultOnly {
-            let message = format!("table {name}: action {action_name} can only be the default (@defaultonly)");
+            let message =
+                format!("table {name}: action {action_name} can only be the default (@defaultonly)");
             return refuse(Code::PermissionDenied, message);
         }
-        let info = program.info.actions.iter().find(|info| {
-            info.preamble.as_ref().is_some_and(|preamble| preamble.id == action.action_id)
-        });
+        let info = program
+            .info
+            .actions
+            .iter()
+            .find(|info| info.preamble.as_ref().is_some_and(|preamble| preamble.id == action.action_id));
         let params = info.map_or(&[][..], |info| &info.params);
         if let Some(extra) =
             action.params.iter().find(|given| !params.iter().any(|param| param.id == given.param_id))
@@ -139,9 +146,12 @@ impl<'a> TableRef<'a> {
     pub fn action(&self, call: &ActionCall) -> Option<TableAction> {
         let action = self.ir.actions.get(call.action as usize)?.action;
         let action_id = self.program.action_id(action);
-        let info = self.program.info.actions.iter().find(|info| {
-            info.preamble.as_ref().is_some_and(|preamble| preamble.id == action_id)
-        })?;
+        let info = self
+            .program
+            .info
+            .actions
+            .iter()
+            .find(|info| info.preamble.as_ref().is_some_and(|preamble| preamble.id == action_id))?;
         let params = info
             .params
             .iter()
@@ -224,9 +234,7 @@ fn field_match(key: &Key, matcher: &Matcher) -> Option<FieldMatchType> {
     Some(match key.kind {
         MatchKind::Exact | MatchKind::Selector => FieldMatchType::Exact(field_match::Exact { value: bytes }),
         MatchKind::Optional => FieldMatchType::Optional(field_match::Optional { value: bytes }),
-        MatchKind::Range => {
-            FieldMatchType::Range(field_match::Range { low: bytes.clone(), high: bytes })
-        }
+        MatchKind::Range => FieldMatchType::Range(field_match::Range { low: bytes.clone(), high: bytes }),
         _ if mask == BigUint::ZERO => return None,
         MatchKind::Lpm => {
             let prefix_len = mask.count_ones() as i32;

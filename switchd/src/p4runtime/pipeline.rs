@@ -51,8 +51,8 @@ pub struct Program {
 impl Candidate {
     /// Compiles P4 text; the error is what to show to the author.
     pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Candidate, String> {
-        let compiled = p4rack_p4::compile(text, file_name, options)
-            .map_err(|diagnostics| diagnostics.render(false))?;
+        let compiled =
+            p4rack_p4::compile(text, file_name, options).map_err(|diagnostics| diagnostics.render(false))?;
         Candidate::new(text, compiled)
     }
 
@@ -81,7 +81,10 @@ impl Candidate {
             );
         }
         let text = std::str::from_utf8(&config.p4_device_config).map_err(|_| {
-            invalid("config.p4_device_config is not text; this switch runs P4_16 text, not a compiler's output".into())
+            invalid(
+                "config.p4_device_config is not text; this switch runs P4_16 text, not a compiler's output"
+                    .into(),
+            )
         })?;
         let mut candidate = Candidate::compile(text, "p4_device_config", &Options::default())
             .map_err(|error| invalid(format!("the program can't be installed:\n{error}")))?;

@@ -6,8 +6,7 @@ use super::{Refused, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{
-    self, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, entity, table_action, table_entry,
-    update,
+    self, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, entity, table_action, table_entry, update,
 };
 use p4rack_switch::{self as switch, EntryRef, MeterConfig, Switch};
 use p4rack_wire::Nanos;
@@ -33,7 +32,8 @@ impl Which {
 
 /// The entry that a message names.
 fn which(table: &TableRef<'_>, entry: &TableEntry) -> Refused<Which> {
-    let invalid = |message: String| refuse(Code::InvalidArgument, format!("table {}: {message}", table.name()));
+    let invalid =
+        |message: String| refuse(Code::InvalidArgument, format!("table {}: {message}", table.name()));
     if entry.is_default_action {
         if !entry.r#match.is_empty() || entry.priority != 0 {
             return invalid("the default entry has neither keys nor priority".into());
@@ -77,7 +77,10 @@ impl Direct {
             if entry.meter_config.is_some() || entry.meter_counter_data.is_some() {
                 return refuse(Code::InvalidArgument, format!("table {name} has no direct meter"));
             }
-            return Ok(Direct { meter: None, counter: entry.counter_data.as_ref().map(counter_data).transpose()? });
+            return Ok(Direct {
+                meter: None,
+                counter: entry.counter_data.as_ref().map(counter_data).transpose()?,
+            });
         }
         if entry.meter_counter_data.is_some() {
             return refuse(Code::Unimplemented, "counts by meter colour are not offered");
@@ -176,7 +179,10 @@ fn write_default(
         return refuse(Code::InvalidArgument, message);
     }
     if table.ir.default_is_const {
-        return refuse(Code::PermissionDenied, format!("{name}: the default action is constant in the program"));
+        return refuse(
+            Code::PermissionDenied,
+            format!("{name}: the default action is constant in the program"),
+        );
     }
     Ok(Box::new(move |switch, _| {
         let reset = call.is_none();
@@ -248,7 +254,10 @@ fn direct_target<'a>(
     entry: Option<&TableEntry>,
 ) -> Refused<(TableRef<'a>, Which)> {
     if kind != update::Type::Modify {
-        return refuse(Code::InvalidArgument, format!("a {what} lives with its entry; it can only be modified"));
+        return refuse(
+            Code::InvalidArgument,
+            format!("a {what} lives with its entry; it can only be modified"),
+        );
     }
     let Some(entry) = entry else {
         return refuse(Code::InvalidArgument, format!("the table_entry of the {what} is not set"));
@@ -299,11 +308,7 @@ pub fn read_direct_meter(program: &Arc<Program>, request: &DirectMeterEntry) -> 
     direct_queries(program, request.table_entry.as_ref(), Shape::Meter)
 }
 
-fn direct_queries(
-    program: &Arc<Program>,
-    request: Option<&TableEntry>,
-    shape: Shape,
-) -> Refused<Vec<Query>> {
+fn direct_queries(program: &Arc<Program>, request: Option<&TableEntry>, shape: Shape) -> Refused<Vec<Query>> {
     match request {
         Some(request) => queries(program, request, shape),
         None => refuse(Code::InvalidArgument, "table_entry is not set"),
@@ -317,7 +322,8 @@ fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Refuse
         Shape::Meter => table.ir.meter.is_some(),
     };
     if request.table_id == 0 {
-        let all = program.info.tables.iter().filter_map(|info| program.table(info.preamble.as_ref()?.id).ok());
+        let all =
+            program.info.tables.iter().filter_map(|info| program.table(info.preamble.as_ref()?.id).ok());
         let wildcard = TableEntry { is_default_action: request.is_default_action, ..Default::default() };
         return all.filter(fits).map(|table| query(program, &table, &wildcard, shape)).collect();
     }
@@ -354,9 +360,11 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
     let info_id = table.info.preamble.as_ref().map_or(table_id, |preamble| preamble.id);
     let name = format!("table {}", table.name());
     let (wants_counter, wants_meter, wants_hit) = match shape {
-        Shape::Entry { counter, meter, last_hit } => {
-            (counter && table.ir.counter.is_some(), meter && table.ir.meter.is_some(), last_hit && table.ir.idle_timeout)
-        }
+        Shape::Entry { counter, meter, last_hit } => (
+            counter && table.ir.counter.is_some(),
+            meter && table.ir.meter.is_some(),
+            last_hit && table.ir.idle_timeout,
+        ),
         Shape::Counter => (true, false, false),
         Shape::Meter => (false, true, false),
     };
@@ -383,13 +391,11 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
             .into_iter()
             .filter(wanted)
             .map(|entry| {
-                let reference = if is_default {
-                    EntryRef::Default
-                } else {
-                    EntryRef::Keys(&entry.keys, entry.priority)
-                };
+                let reference =
+                    if is_default { EntryRef::Default } else { EntryRef::Keys(&entry.keys, entry.priority) };
                 let counter = wants_counter.then(|| switch.direct_counter_read(id, reference).ok()).flatten();
-                let meter = wants_meter.then(|| switch.direct_meter_read(id, reference).ok()).flatten().flatten();
+                let meter =
+                    wants_meter.then(|| switch.direct_meter_read(id, reference).ok()).flatten().flatten();
                 let hit = wants_hit.then(|| switch.last_hit(id, &entry.keys, entry.priority).ok()).flatten();
                 let idle = hit.map(|hit| now.saturating_sub(hit).0);
                 Found { entry, is_default, counter, meter, idle }

@@ -25,7 +25,9 @@ fn not_offered<T>(what: &str) -> Refused<T> {
 /// Checks an update.
 pub fn change(program: &Arc<Program>, update: &Update) -> Refused<Change> {
     let kind = match update::Type::try_from(update.r#type) {
-        Ok(update::Type::Unspecified) => return refuse(Code::InvalidArgument, "the update's type is not set"),
+        Ok(update::Type::Unspecified) => {
+            return refuse(Code::InvalidArgument, "the update's type is not set");
+        }
         Ok(kind) => kind,
         Err(_) => return refuse(Code::InvalidArgument, format!("there is no update type {}", update.r#type)),
     };

@@ -1,0 +1,98 @@
+//! What can go wrong between a controller and a switch.
+
+use p4rack_p4rt::errors::UpdateError;
+use thiserror::Error;
+use tonic::Status;
+
+/// Why a controller could not do what it was told.
+#[derive(Debug, Error)]
+pub enum CtrlError {
+    /// Nobody answers.
+    #[error(
+        "no P4Runtime server answers at {addr}: {reason}; start one with `p4rack switch run`, or give --grpc-addr"
+    )]
+    Connect {
+        /// Where.
+        addr: String,
+        /// The transport's reason.
+        reason: String,
+    },
+    /// Another controller is in charge.
+    #[error(
+        "device {device_id} at {addr} has another primary, with election id {highest}; end it, or give a higher --election-id"
+    )]
+    NotPrimary {
+        /// Where.
+        addr: String,
+        /// Which device.
+        device_id: u64,
+        /// `HI,LO`
+        highest: String,
+    },
+    /// The switch refused a call.
+    #[error("{call}: {}: {}", .status.code(), .status.message())]
+    Refused {
+        /// What was asked for.
+        call: &'static str,
+        /// The answer.
+        status: Box<Status>,
+    },
+    /// Updates were refused.
+    #[error("{}", show(.failures))]
+    Updates {
+        /// Those refused, in order.
+        failures: Vec<UpdateFailure>,
+    },
+    /// The stream to the switch has ended.
+    #[error("the switch ended the session: {0}")]
+    Ended(String),
+    /// The switch did not say something in time.
+    #[error("{0} did not come within {1} ms")]
+    Timeout(String, u128),
+    /// A packet-out was refused.
+    #[error("the switch refused a packet: {0}")]
+    PacketOut(String),
+    /// What was read back is not what was written.
+    #[error("read back, {} of {total} differ from what was written:\n  {}", .differences.len(), .differences.join("\n  "))]
+    Differs {
+        /// One sentence each.
+        differences: Vec<String>,
+        /// Updates written.
+        total: usize,
+    },
+    /// The program on the switch is not one that this can be done with.
+    #[error("{0}")]
+    Program(String),
+    /// The artefacts could not be generated.
+    #[error(transparent)]
+    Generate(#[from] p4rack_codegen::GenerateError),
+}
+
+/// An update that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateFailure {
+    /// From 1.
+    pub number: usize,
+    /// How many there were.
+    pub total: usize,
+    /// Table and key, or what else was to be changed.
+    pub what: String,
+    /// Why.
+    pub error: UpdateError,
+}
+
+impl std::fmt::Display for UpdateFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "entry {} of {}: {}: {}", self.number, self.total, self.what, self.error)
+    }
+}
+
+fn show(failures: &[UpdateFailure]) -> String {
+    let lines: Vec<String> = failures.iter().map(UpdateFailure::to_string).collect();
+    lines.join("\n")
+}
+
+/// Attaches what was asked for to the switch's refusal.
+pub(crate) fn refused(call: &'static str) -> impl FnOnce(Status) -> CtrlError {
+    move |status| CtrlError::Refused { call, status: Box::new(status) }
+}

@@ -1,0 +1,175 @@
+//! PL2's reservation registers, reached in band: management frames by packet-out, replies by
+//! packet-in. The same on every target, whatever its own register access.
+
+use crate::error::CtrlError;
+use crate::session::Session;
+use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut};
+use p4rack_p4rt::schema::Schema;
+use p4rack_wire::ethernet::{Ethernet, overhead};
+use p4rack_wire::pl2::{Kind, Management, Target, VERSION};
+use p4rack_wire::{EtherType, MacAddr};
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
+
+/// How long replies are waited for before the rest is asked again.
+const RETRY: Duration = Duration::from_millis(200);
+/// How often one request is sent at most.
+const TRIES: u32 = 10;
+/// Requests that are on their way at once.
+const WINDOW: usize = 64;
+
+/// What to do with a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Only read.
+    Read,
+    /// Set: slots (counter) or time units from now (clock).
+    Write(u32),
+    /// Set to "nothing reserved".
+    Reset,
+}
+
+/// A register: whose reservations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// As source or as destination.
+    pub target: Target,
+    /// Switch port.
+    pub port: u16,
+}
+
+/// Reaches the registers of the program that runs.
+#[derive(Debug)]
+pub struct Manager<'a> {
+    session: &'a mut Session,
+    ether_type: EtherType,
+    metadata: Vec<PacketMetadata>,
+    ports: u16,
+    token: u32,
+}
+
+impl<'a> Manager<'a> {
+    /// Looks at the program that runs; it must be a PL2 one.
+    pub async fn new(session: &'a mut Session, ether_type: EtherType) -> Result<Manager<'a>, CtrlError> {
+        let config = session.pipeline().await?;
+        let none = || CtrlError::Program("the switch runs no program; run `p4rack deploy` first".into());
+        let info = config.and_then(|config| config.p4info).ok_or_else(none)?;
+        let schema = Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))?;
+        let register = schema.register("RackIngress.in_reservation").map_err(|error| {
+            CtrlError::Program(format!("the program on the switch is not one of PL2: {error}"))
+        })?;
+        let ports = u16::try_from(register.size).unwrap_or(u16::MAX);
+        // Every field 0: the frame is for the program itself, not for a port.
+        let zero = |field: &p4rack_p4rt::p4::config::v1::controller_packet_metadata::Metadata| {
+            PacketMetadata { metadata_id: field.id, value: vec![0] }
+        };
+        let metadata = schema.header_fields("packet_out").iter().map(zero).collect();
+        // Replies to an earlier controller's requests must not be taken for ours.
+        let token = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
+        Ok(Manager { session, ether_type, metadata, ports, token })
+    }
+
+    /// Ports that the program has registers for, from 0.
+    pub fn ports(&self) -> u16 {
+        self.ports
+    }
+
+    /// Does `operation` to every register; returns the values before it. Lost frames are sent again:
+    /// for a repeated write or reset, the value before may be the one that the first set.
+    pub async fn exchange(
+        &mut self,
+        operation: Operation,
+        registers: &[Register],
+    ) -> Result<Vec<u32>, CtrlError> {
+        let mut values = vec![None; registers.len()];
+        for (window, registers) in registers.chunks(WINDOW).enumerate() {
+            let first = window * WINDOW;
+            let answers = &mut values[first..first + registers.len()];
+            self.exchange_window(operation, registers, answers).await?;
+        }
+        Ok(values.into_iter().flatten().collect())
+    }
+
+    async fn exchange_window(
+        &mut self,
+        operation: Operation,
+        registers: &[Register],
+        answers: &mut [Option<u32>],
+    ) -> Result<(), CtrlError> {
+        for _ in 0..TRIES {
+            let mut waiting = HashMap::new();
+            for (position, register) in registers.iter().enumerate() {
+                if answers[position].is_none() {
+                    self.token = self.token.wrapping_add(1);
+                    waiting.insert(self.token, position);
+                    let payload = request(self.ether_type, operation, *register, self.token);
+                    let packet = PacketOut { payload, metadata: self.metadata.clone() };
+                    self.session.packet_out(packet).await?;
+                }
+            }
+            let until = Instant::now() + RETRY;
+            while !waiting.is_empty() {
+                let Some(packet) = self.session.packet_in(until).await? else { break };
+                let reply = reply(self.ether_type, &packet.payload);
+                if let Some((token, value)) = reply
+                    && let Some(position) = waiting.remove(&token)
+                {
+                    answers[position] = Some(value);
+                }
+            }
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            tracing::debug!(missing = waiting.len(), "asking again");
+        }
+        let missing = registers.iter().zip(answers).find(|(_, answer)| answer.is_none());
+        let port = missing.map_or(0, |(register, _)| register.port);
+        let what = format!("the reply about port {port}; does the program have a register for it? It");
+        Err(CtrlError::Timeout(what, RETRY.as_millis() * u128::from(TRIES)))
+    }
+}
+
+fn request(ether_type: EtherType, operation: Operation, register: Register, token: u32) -> Vec<u8> {
+    let (kind, value) = match operation {
+        Operation::Read => (Kind::MgmtRead, 0),
+        Operation::Write(value) => (Kind::MgmtWrite, value),
+        Operation::Reset => (Kind::MgmtReset, 0),
+    };
+    let mut frame = vec![0; overhead::MIN_FRAME as usize];
+    Ethernet { dst: MacAddr::default(), src: MacAddr::default(), ether_type }.emit(&mut frame);
+    let target = register.target as u8;
+    let management =
+        Management { version: VERSION, kind: kind as u8, target, index: register.port, token, value };
+    management.emit(&mut frame[Ethernet::BYTES..]);
+    frame
+}
+
+/// Token and value of a reply; `None` for other frames.
+fn reply(ether_type: EtherType, frame: &[u8]) -> Option<(u32, u32)> {
+    let ethernet = Ethernet::parse(frame).ok()?;
+    let rest = frame.get(Ethernet::BYTES..)?;
+    if ethernet.ether_type != ether_type || Kind::of(*rest.first()?) != Ok(Kind::MgmtReply) {
+        return None;
+    }
+    let management = Management::parse(rest).ok()?;
+    Some((management.token, management.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_told_from_other_frames() {
+        let register = Register { target: Target::Out, port: 3 };
+        let mut frame = request(EtherType::PL2_DEFAULT, Operation::Write(77), register, 0xabcd);
+        assert_eq!(frame.len(), 60);
+        assert_eq!(reply(EtherType::PL2_DEFAULT, &frame), None, "a request is no reply");
+        frame[Ethernet::BYTES] = VERSION << 4 | Kind::MgmtReply as u8;
+        assert_eq!(reply(EtherType::PL2_DEFAULT, &frame), Some((0xabcd, 77)));
+        assert_eq!(reply(EtherType::IPV4, &frame), None);
+        assert_eq!(reply(EtherType::PL2_DEFAULT, &frame[..20]), None);
+        assert_eq!(reply(EtherType::PL2_DEFAULT, &[]), None);
+    }
+}

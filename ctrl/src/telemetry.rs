@@ -1,0 +1,27 @@
+//! Statistics of a switch.
+
+use crate::error::{CtrlError, refused};
+use crate::session::channel;
+use p4rack_p4rt::p4rack::telemetry::v1::telemetry_client::TelemetryClient;
+use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsRequest, GetStatsResponse};
+use tonic::transport::Channel;
+
+/// Reads a switch's statistics; needs no session.
+#[derive(Clone, Debug)]
+pub struct Telemetry {
+    client: TelemetryClient<Channel>,
+}
+
+impl Telemetry {
+    /// Connects to `host:port`.
+    pub async fn connect(addr: &str) -> Result<Telemetry, CtrlError> {
+        let client = TelemetryClient::new(channel(addr).await?).max_decoding_message_size(128 << 20);
+        Ok(Telemetry { client })
+    }
+
+    /// The statistics; with `reset`, new ones start after this answer.
+    pub async fn stats(&mut self, reset: bool) -> Result<GetStatsResponse, CtrlError> {
+        let answer = self.client.get_stats(GetStatsRequest { reset }).await;
+        Ok(answer.map_err(refused("reading statistics"))?.into_inner())
+    }
+}
