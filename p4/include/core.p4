@@ -1,7 +1,7 @@
 // P4_16 core library: what every program may use, whatever its architecture.
 
-#ifndef P4RACK_CORE_P4
-#define P4RACK_CORE_P4
+#ifndef _CORE_P4_
+#define _CORE_P4_
 
 // Numbered in this order; a program may add more.
 error {

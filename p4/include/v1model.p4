@@ -2,8 +2,8 @@
 // checksum computation, deparser. V1MODEL_VERSION chooses between the older declarations
 // (indices are bit<32>) and those from 20200408 on (the index type is a parameter).
 
-#ifndef P4RACK_V1MODEL_P4
-#define P4RACK_V1MODEL_P4
+#ifndef _V1_MODEL_P4_
+#define _V1_MODEL_P4_
 
 #include <core.p4>
 
@@ -18,6 +18,9 @@ match_kind {
 }
 
 const bit<32> __v1model_version = V1MODEL_VERSION;
+const bool __v1model_version_known =
+    static_assert(V1MODEL_VERSION >= 20180101 && V1MODEL_VERSION <= 20200408,
+                  "V1MODEL_VERSION is between 20180101 and 20200408");
 
 #if V1MODEL_VERSION >= 20200408
 typedef bit<9> PortId_t;

@@ -8,6 +8,7 @@ pub mod ast;
 pub mod builtin;
 pub mod diag;
 pub mod ir;
+mod ir_text;
 pub mod lexer;
 pub mod p4info;
 pub mod parser;

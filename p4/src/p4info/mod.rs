@@ -56,8 +56,10 @@ fn pkg_info(program: &Program) -> pb::PkgInfo {
             }
         }
     }
-    // p4c lists the two among the structured annotations as well.
-    let shown = annotations(&program.pkginfo, &[]);
+    // Written in square brackets they are shown as they are, too.
+    let fields = |a: &Annotation| !a.body.is_empty() && matches!(a.name.as_str(), "pkginfo" | "platform_property");
+    let others: Vec<Annotation> = program.pkginfo.iter().filter(|a| !fields(a)).cloned().collect();
+    let shown = annotations(&others, &[]);
     info.structured_annotations = shown.structured;
     info.annotations = shown.plain;
     info.doc = documentation(&program.pkginfo);

@@ -1,9 +1,12 @@
 //! Annotations.
 
 use super::Checker;
+use super::scope::{Symbol, TypeSym};
 use crate::ast::{self, AnnotationBody, AnnotationToken};
+use crate::diag::Diagnostic;
 use crate::ir::{Annotation, AnnotationValue, Structured};
 use crate::sema::tree::Annos;
+use crate::sema::types::Type;
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
@@ -12,7 +15,17 @@ impl Checker {
     /// Takes apart what the compiler knows; keeps the rest as text.
     pub(super) fn annos(&mut self, list: &[ast::Annotation]) -> Rc<Annos> {
         let mut annos = Annos::default();
-        for annotation in list {
+        for (at, annotation) in list.iter().enumerate() {
+            let is_structured = |a: &ast::Annotation| {
+                matches!(a.body, AnnotationBody::List(_) | AnnotationBody::KeyValues(_))
+            };
+            let before = list.iter().take(at).find(|a| a.name.name == annotation.name.name);
+            if before.is_some_and(|b| is_structured(b) || is_structured(annotation)) {
+                self.error(annotation.span, format!("annotation `@{}` is given twice", annotation.name.name));
+            }
+            if annotation.name.name == "p4runtime_translation" {
+                self.check_translation(annotation);
+            }
             let text = single_string(&annotation.body);
             match annotation.name.name.as_str() {
                 "name" => match text {
@@ -43,6 +56,23 @@ impl Checker {
         Rc::new(annos)
     }
 
+    /// `("uri", W)`, `("uri", bit<W>)` or `("uri", string)`
+    fn check_translation(&mut self, annotation: &ast::Annotation) {
+        let AnnotationBody::Tokens(tokens) = &annotation.body else { return };
+        let words: Vec<&str> = tokens.iter().map(|t| t.text.as_str()).collect();
+        let fine = match &words[..] {
+            [_, ",", "string"] => true,
+            [_, ",", width] | [_, ",", "bit", "<", width, ">"] => number(width).is_some(),
+            _ => false,
+        };
+        if !fine || !tokens.first().is_some_and(|t| t.is_string) {
+            self.report(
+                Diagnostic::error(annotation.span, "`@p4runtime_translation` takes a URI and a type")
+                    .help("write `(\"uri\", bit<W>)` or `(\"uri\", string)`"),
+            );
+        }
+    }
+
     fn anno_number(&mut self, annotation: &ast::Annotation) -> Option<u32> {
         match self.anno_numbers(annotation)[..] {
             [n] => Some(n),
@@ -55,18 +85,17 @@ impl Checker {
         let mut numbers = Vec::new();
         match &annotation.body {
             AnnotationBody::Tokens(tokens) => {
-                for token in tokens.iter().filter(|t| t.text != ",") {
-                    let name = ast::Ident { name: token.text.clone(), span: token.span };
-                    let known = self.find(&ast::Name { global: false, ident: name }).cloned();
-                    let value = match known {
-                        Some(super::scope::Symbol::Const(e)) => {
-                            e.value().and_then(Value::as_int).and_then(ToPrimitive::to_u32)
-                        }
-                        _ => number(&token.text),
+                for words in tokens.split(|t| t.text == ",") {
+                    let Some(first) = words.first() else { continue };
+                    let value = match words {
+                        [word] => number(&word.text).or_else(|| self.anno_constant(word)),
+                        // `E.member`
+                        [ty, dot, member] if dot.text == "." => self.anno_member(ty, member),
+                        _ => None,
                     };
                     match value {
                         Some(value) => numbers.push(value),
-                        None => self.error(token.span, format!("expected a number, found `{}`", token.text)),
+                        None => self.error(first.span, format!("expected a number, found `{}`", first.text)),
                     }
                 }
             }
@@ -85,10 +114,32 @@ impl Checker {
         numbers
     }
 
+    fn anno_constant(&self, word: &AnnotationToken) -> Option<u32> {
+        let ident = ast::Ident { name: word.text.clone(), span: word.span };
+        match self.find(&ast::Name { global: false, ident })? {
+            Symbol::Const(e) => e.value().and_then(Value::as_int).and_then(ToPrimitive::to_u32),
+            _ => None,
+        }
+    }
+
+    fn anno_member(&self, ty: &AnnotationToken, member: &AnnotationToken) -> Option<u32> {
+        let ident = ast::Ident { name: ty.text.clone(), span: ty.span };
+        match self.find(&ast::Name { global: false, ident })? {
+            Symbol::Type(TypeSym::Plain(Type::Enum(e))) => {
+                e.members.iter().find(|m| m.name == member.text).and_then(|m| m.value.to_u32())
+            }
+            _ => None,
+        }
+    }
+
     fn keep(&mut self, annotation: &ast::Annotation) -> Annotation {
         let name = annotation.name.name.clone();
         let (body, structured) = match &annotation.body {
             AnnotationBody::Empty => (String::new(), None),
+            // Known to be pairs, whichever brackets are written.
+            AnnotationBody::Tokens(tokens) if matches!(name.as_str(), "pkginfo" | "platform_property") => {
+                (join(tokens), Some(Structured::KeyValues(pairs(tokens))))
+            }
             AnnotationBody::Tokens(tokens) => (join(tokens), None),
             AnnotationBody::List(items) => {
                 let values = items.iter().filter_map(|e| self.anno_value(e)).collect();
@@ -151,6 +202,23 @@ fn join(tokens: &[AnnotationToken]) -> String {
         }
     }
     out
+}
+
+/// `k = v` separated by commas.
+fn pairs(tokens: &[AnnotationToken]) -> Vec<(String, AnnotationValue)> {
+    let mut pairs = Vec::new();
+    for words in tokens.split(|t| t.text == "," && !t.is_string) {
+        if let [key, equals, value] = words
+            && equals.text == "="
+        {
+            let value = match number(&value.text) {
+                Some(n) if !value.is_string => AnnotationValue::Int(i64::from(n)),
+                _ => AnnotationValue::Str(value.text.clone()),
+            };
+            pairs.push((key.text.clone(), value));
+        }
+    }
+    pairs
 }
 
 /// A number as written: decimal, or with a base.

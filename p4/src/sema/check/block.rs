@@ -28,6 +28,9 @@ impl Checker {
                 if param.dir != ast::Direction::None {
                     c.error(param.span, "a parameter of a constructor has no direction");
                 }
+                if param.annos.optional {
+                    c.error(param.span, format!("parameter `{}` cannot be optional here", param.name));
+                }
                 c.writable.insert(param.id, Writable::CtorParam);
             }
             let body = c.scoped(|c| {

@@ -26,7 +26,12 @@ impl Checker {
                     let target = if def.body.is_some() { Target::Function(def.clone()) } else { Target::Extern(def.clone()) };
                     self.finish_call(target, &def, &Subst::new(), type_args, args, span)
                 }
-                Symbol::Action(action) => self.call_action(&action, args, span),
+                Symbol::Action(action) => {
+                    if let Some(first) = type_args.first() {
+                        self.error(first.span, "an action has no type parameters");
+                    }
+                    self.call_action(&action, args, span)
+                }
                 Symbol::Type(sym) => {
                     let types: Vec<Type> = type_args.iter().map(|t| self.type_ref(t)).collect();
                     let ty = self.specialise(&sym, types, &name.ident.name, span);
@@ -324,6 +329,10 @@ impl Checker {
                     );
                     return TExpr::bad(span);
                 }
+                Some(ty @ (Type::Block(_) | Type::Table(_) | Type::Extern(_))) => {
+                    self.error(span, format!("`{ty}` cannot be given to {what}"));
+                    return TExpr::bad(span);
+                }
                 Some(Type::InfInt) => {
                     self.report(
                         Diagnostic::error(span, format!("no width can be inferred for type parameter `{}` of {what}", var.name))
@@ -550,6 +559,11 @@ impl Checker {
                 None
             }
             Type::Extern(ext) => {
+                if let Some(method) = ext.def.methods.iter().find(|m| m.is_abstract) {
+                    let message = format!("extern `{ty}` has the abstract method `{}`, which is not supported yet", method.name);
+                    self.error(span, message);
+                    return None;
+                }
                 if ext.def.ctors.is_empty() {
                     self.error(span, format!("extern `{ty}` has no constructor"));
                     return None;

@@ -29,7 +29,13 @@ impl Checker {
             (Type::InvalidHeader, Type::Struct(s)) if s.kind != StructKind::Struct => {
                 return TExpr::new(EKind::Invalid, want.clone(), span);
             }
-            (Type::Dots, _) => return TExpr::new(EKind::Default, want.clone(), span),
+            (Type::Dots, _) => {
+                if !has_default(want) {
+                    self.error(span, format!("`{want}` has no default value"));
+                    return TExpr::bad(span);
+                }
+                return TExpr::new(EKind::Default, want.clone(), span);
+            }
             (Type::Literal(lit), _) => {
                 let lit = lit.clone();
                 if let EKind::List(items) = e.kind {
@@ -109,8 +115,7 @@ impl Checker {
                 }
             }
         } else {
-            let stack_next = matches!(want, Type::Stack(..)) && items.len() < slots.len();
-            if items.len() > slots.len() || (items.len() < slots.len() && !lit.dots && !stack_next) {
+            if items.len() > slots.len() || (items.len() < slots.len() && !lit.dots) {
                 let plural = if slots.len() == 1 { "" } else { "s" };
                 self.error(span, format!("`{want}` has {} part{plural}, {} given", slots.len(), items.len()));
                 return TExpr::bad(span);
@@ -215,7 +220,8 @@ impl Checker {
 fn cast_fits(from: &Type, to: &Type) -> bool {
     use Type::*;
     match (from, to) {
-        (New(n), to) if n.inner == *to || cast_fits(&n.inner, to) => true,
+        (New(a), New(b)) => a.id == b.id || a.inner == *to || b.inner == *from,
+        (New(n), to) => n.inner == *to || cast_fits(&n.inner, to),
         (from, New(n)) => n.inner == *from || cast_fits(from, &n.inner),
         (Bit(_), Bit(_)) | (Int(_), Int(_)) => true,
         (Bit(a), Int(b)) | (Int(a), Bit(b)) => a == b,
@@ -226,6 +232,17 @@ fn cast_fits(from: &Type, to: &Type) -> bool {
             e.repr.as_ref().is_some_and(|r| r == from || cast_fits(from, r))
         }
         (from, to) => from == to,
+    }
+}
+
+/// Whether `...` can stand for a value of the type.
+fn has_default(ty: &Type) -> bool {
+    match ty {
+        Type::Struct(s) => s.fields.iter().all(|f| has_default(&f.ty)),
+        Type::Tuple(items) => items.iter().all(has_default),
+        Type::Stack(e, _) => has_default(e),
+        Type::Enum(_) | Type::Error | Type::Bool | Type::InfInt | Type::Str | Type::Poison => true,
+        other => other.scalar().is_some(),
     }
 }
 

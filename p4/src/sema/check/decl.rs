@@ -103,6 +103,10 @@ impl Checker {
             }
             DeclKind::Instance { ty, args, name, init } => {
                 if let Some(inst) = self.instance(decl, ty, args, name, init.is_some()) {
+                    let package = matches!(&inst.ty, Type::Block(b) if b.kind == BlockKind::Package);
+                    if self.place == Place::TopLevel && name.name == "main" && !package {
+                        self.error(name.span, format!("`main` is a package, not `{}`", inst.ty));
+                    }
                     self.declare(name, Symbol::Instance(inst.clone()));
                     if self.place == Place::TopLevel {
                         if name.name == "main" {
@@ -117,6 +121,9 @@ impl Checker {
             DeclKind::Action { name, params, body } => {
                 let global = self.place == Place::TopLevel;
                 let action = self.action(decl, name, params, body, global);
+                if global && name.name == "NoAction" && !action.params.is_empty() {
+                    self.error(name.span, "`NoAction` is an action without parameters");
+                }
                 if global {
                     self.out.global_actions.push(action.clone());
                 }
@@ -128,6 +135,9 @@ impl Checker {
     }
 
     fn const_decl(&mut self, ty: &ast::TypeRef, name: &Ident, value: &ast::Expr) {
+        if name.name == "NoAction" {
+            self.error(name.span, "`NoAction` is an action without parameters");
+        }
         let want = self.type_ref(ty);
         let typed = self.expr(value);
         let typed = self.coerce(typed, &want);
@@ -159,9 +169,6 @@ impl Checker {
                             .label(old.name.span, "first declared here"),
                     );
                     continue;
-                }
-                if field.name.name == s.name.name {
-                    c.error(field.name.span, format!("field `{}` has the name of its type", field.name.name));
                 }
                 let fine = c.field_fits(kind, &ty, field);
                 varbits += usize::from(matches!(ty, Type::Varbit(_)));
@@ -260,6 +267,9 @@ impl Checker {
     }
 
     fn extern_decl(&mut self, name: &Ident, type_params: &[Ident], methods: &[Decl]) {
+        if name.name == "main" {
+            self.error(name.span, "`main` is a package");
+        }
         let id = self.new_type_id();
         let def = self.scoped(|c| {
             let vars = c.type_params(type_params);
@@ -275,6 +285,10 @@ impl Checker {
                         && o.params.len() == def.params.len()
                         && o.params.iter().zip(&def.params).all(|(a, b)| a.name == b.name)
                 };
+                if proto.ret.is_some() && proto.name.name == name.name {
+                    c.error(proto.name.span, format!("the constructor of `{}` has no return type", name.name));
+                    continue;
+                }
                 if proto.ret.is_none() {
                     if proto.name.name != name.name {
                         c.error(proto.name.span, format!("method `{}` needs a return type", proto.name.name));
@@ -316,6 +330,9 @@ impl Checker {
     fn function(&mut self, decl: &Decl, proto: &FunctionProto, body: &ast::Block) -> FnDef {
         self.scoped(|c| {
             let mut def = c.prototype(decl, proto, false);
+            if let Some(p) = def.params.iter().find(|p| p.annos.optional) {
+                c.error(p.span, format!("parameter `{}` cannot be optional here", p.name));
+            }
             c.place = Place::Function;
             c.returns = Some(def.ret.clone());
             let stmts = c.block_scope(body);
@@ -368,12 +385,18 @@ impl Checker {
                     _ => {}
                 }
             }
+            if annos.optional && !matches!(place, Place::TopLevel | Place::Function) {
+                self.error(param.name.span, format!("parameter `{}` cannot be optional here", param.name.name));
+            }
+            if matches!(ty, Type::Block(_)) && place != Place::Package {
+                self.error(param.ty.span, format!("a parameter cannot be of type `{ty}`: only packages take blocks"));
+            }
             let opaque = matches!(ty, Type::Extern(_) | Type::Block(_) | Type::Str | Type::InfInt | Type::MatchKind);
             if matches!(ty, Type::Void) {
                 self.error(param.ty.span, "a parameter cannot be `void`");
             } else if matches!(ty, Type::InfInt) && place == Place::Action {
                 self.error(param.ty.span, "a parameter of an action cannot be `int`, which has no width");
-            } else if opaque && param.direction != Direction::None && !(matches!(ty, Type::Str) && param.direction == Direction::In) {
+            } else if opaque && param.direction != Direction::None {
                 self.error(param.ty.span, format!("a parameter of type `{ty}` has no direction"));
             } else if matches!(ty, Type::Extern(_) | Type::Block(_)) && place == Place::Action {
                 self.error(param.ty.span, format!("an action cannot take `{ty}`"));
@@ -383,7 +406,11 @@ impl Checker {
                     self.error(e.span, "only an `in` parameter can have a default value");
                 }
                 let typed = self.expr(e);
-                self.coerce(typed, &ty)
+                let typed = self.coerce(typed, &ty);
+                if !typed.is_bad() && !super::expr::is_constant(&typed) {
+                    self.error(e.span, "a default value must be known while compiling");
+                }
+                typed
             });
             let id = self.new_local(&param.name.name, &ty);
             let writable = match param.direction {
@@ -409,7 +436,8 @@ impl Checker {
     fn block_type(&mut self, name: &Ident, type_params: &[Ident], params: &[ast::Param], kind: BlockKind) {
         let (vars, params) = self.scoped(|c| {
             let vars = c.type_params(type_params);
-            (vars, c.params(params, Place::TopLevel))
+            let place = if kind == BlockKind::Package { Place::Package } else { Place::TopLevel };
+            (vars, c.params(params, place))
         });
         let ty = BlockTy {
             id: self.new_type_id(),
@@ -482,7 +510,7 @@ impl Checker {
 }
 
 /// What a header may be made of.
-fn header_field(ty: &Type) -> bool {
+pub(super) fn header_field(ty: &Type) -> bool {
     match ty {
         Type::Struct(s) => s.kind == StructKind::Struct && s.fields.iter().all(|f| f.ty.is_poison() || header_field(&f.ty)),
         Type::Var(_) | Type::Varbit(_) | Type::Bool | Type::Bit(_) | Type::Int(_) => true,

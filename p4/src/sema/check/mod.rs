@@ -41,6 +41,8 @@ enum Place {
     Control,
     Action,
     Function,
+    /// Of parameters only.
+    Package,
 }
 
 impl Place {
@@ -51,6 +53,7 @@ impl Place {
             Place::Control => "a control",
             Place::Action => "an action",
             Place::Function => "a function",
+            Place::Package => "a package",
         }
     }
 }

@@ -94,7 +94,7 @@ impl Checker {
             Mul | Div | Mod | Add | Sub | AddSat | SubSat | BitAnd | BitXor | BitOr => {
                 let Some((left, right)) = self.same_numbers(op, left, right, span) else { return TExpr::bad(span) };
                 let ty = left.ty.clone();
-                let sized = matches!(op, AddSat | SubSat | BitAnd | BitXor | BitOr);
+                let sized = matches!(op, AddSat | SubSat);
                 if sized && matches!(ty, Type::InfInt) {
                     self.report(
                         Diagnostic::error(span, format!("`{}` needs numbers with a width", symbol(op)))
@@ -102,9 +102,15 @@ impl Checker {
                     );
                     return TExpr::bad(span);
                 }
-                if matches!(op, Div | Mod) && matches!(ty, Type::Int(_)) {
-                    self.error(span, format!("`{}` is not defined on `{ty}`", symbol(op)));
-                    return TExpr::bad(span);
+                if matches!(op, Div | Mod) {
+                    if matches!(ty, Type::Int(_)) {
+                        self.error(span, format!("`{}` is not defined on `{ty}`", symbol(op)));
+                        return TExpr::bad(span);
+                    }
+                    if right.value() == Some(&Value::int(0)) {
+                        self.error(right.span, "division by zero");
+                        return TExpr::bad(span);
+                    }
                 }
                 self.build(op, left, right, ty, span)
             }
@@ -198,6 +204,10 @@ impl Checker {
 
     fn equality(&mut self, op: BinaryOp, left: TExpr, right: TExpr, span: Span) -> TExpr {
         let (left, right) = match (&left.ty, &right.ty) {
+            (Type::Literal(a), Type::Literal(_)) if a.names.is_some() => {
+                self.error(span, "neither side of this comparison has a type");
+                return TExpr::bad(span);
+            }
             (Type::Literal(_), Type::Literal(_)) => (self.settle(left), self.settle(right)),
             (Type::Literal(_) | Type::InvalidHeader | Type::Dots, _) => {
                 let want = right.ty.clone();
@@ -230,6 +240,15 @@ impl Checker {
     /// Two numbers of one type; an `int` takes the other's.
     fn same_numbers(&mut self, op: BinaryOp, left: TExpr, right: TExpr, span: Span) -> Option<(TExpr, TExpr)> {
         let (left, right) = (self.as_number(left), self.as_number(right));
+        if matches!(op, BinaryOp::Div | BinaryOp::Mod) {
+            let negative = [&left, &right].into_iter().find(|e| {
+                matches!((&e.ty, e.value()), (Type::InfInt, Some(Value::Int(i))) if i.sign() == num_bigint::Sign::Minus)
+            });
+            if let Some(e) = negative {
+                self.error(e.span, "division and modulo are not defined for negative numbers");
+                return None;
+            }
+        }
         let number = |t: &Type| t.is_bits() || matches!(t, Type::InfInt);
         for side in [&left, &right] {
             if !number(&side.ty) {

@@ -30,7 +30,12 @@ impl Checker {
         if !names.iter().any(|n| n.name == "start") {
             self.error(parser.span, format!("parser `{}` has no state `start`", parser.name));
         }
-        states.iter().map(|s| self.state(s, states)).collect()
+        let states: Vec<StateDef> = states.iter().map(|s| self.state(s, states)).collect();
+        if states.iter().any(|s| s.name == "start") && !ends(&states) {
+            let message = format!("parser `{}` never reaches `accept` or `reject`", parser.name);
+            self.error(parser.span, message);
+        }
+        states
     }
 
     fn state(&mut self, state: &ParserState, all: &[ParserState]) -> StateDef {
@@ -113,12 +118,10 @@ impl Checker {
                 && let Some(Symbol::ValueSet(v)) = self.find(name)
             {
                 let v = v.clone();
-                let fits = match (types, &v.ty) {
-                    ([single], ty) if single == ty => true,
-                    (_, Type::Tuple(items)) => items.iter().eq(types),
-                    (_, Type::Struct(s)) if s.kind == StructKind::Struct => s.fields.iter().map(|f| &f.ty).eq(types),
-                    _ => false,
-                };
+                let (mut wanted, mut given) = (Vec::new(), Vec::new());
+                flatten(&v.ty, &mut wanted);
+                types.iter().for_each(|t| flatten(t, &mut given));
+                let fits = wanted == given;
                 if !fits && !types.iter().any(Type::is_poison) {
                     self.error(only.span, format!("value set `{}` holds `{}`, which the keys are not", v.name, v.ty));
                     return None;
@@ -189,6 +192,8 @@ impl Checker {
                 }
                 Some(Keyset::Range(lo, hi))
             }
+            // Brackets around the only key.
+            ExprKind::List { items, .. } if items.len() == 1 && ty.scalar().is_some() => self.keyset(ty, &items[0]),
             ExprKind::List { items, .. } if !matches!(ty, Type::Poison) => self.parts(ty, items, set.span),
             ExprKind::Name(name) if matches!(self.find(name), Some(Symbol::ValueSet(_))) => {
                 let Some(Symbol::ValueSet(v)) = self.find(name).cloned() else { return None };
@@ -217,11 +222,47 @@ impl Checker {
     }
 }
 
+/// Whether some way from `start` leads out of the parser.
+fn ends(states: &[StateDef]) -> bool {
+    let mut seen = vec![false; states.len()];
+    let mut todo: Vec<usize> = states.iter().position(|s| s.name == "start").into_iter().collect();
+    while let Some(at) = todo.pop() {
+        if std::mem::replace(&mut seen[at], true) {
+            continue;
+        }
+        let targets: Vec<StateRef> = match &states[at].next {
+            TNext::Goto(target) => vec![*target],
+            // No case that fits is an error, which ends the parser too.
+            TNext::Select { cases, .. } => {
+                let all = cases.iter().any(|c| c.0.iter().all(|k| matches!(k, Keyset::Any)));
+                let none = (!all).then_some(StateRef::Reject);
+                cases.iter().map(|c| c.1).chain(none).collect()
+            }
+        };
+        for target in targets {
+            match target {
+                StateRef::State(next) => todo.push(next),
+                StateRef::Accept | StateRef::Reject => return true,
+            }
+        }
+    }
+    false
+}
+
 /// Constant lists as keysets.
 fn parts_of(value: &TExpr) -> Keyset {
     match &value.kind {
         EKind::List(items) => Keyset::Parts(items.iter().map(parts_of).collect()),
         _ => Keyset::Value(value.clone()),
+    }
+}
+
+/// Scalars of structs and tuples.
+fn flatten(ty: &Type, out: &mut Vec<Type>) {
+    match ty {
+        Type::Tuple(items) => items.iter().for_each(|t| flatten(t, out)),
+        Type::Struct(s) if s.kind == StructKind::Struct => s.fields.iter().for_each(|f| flatten(&f.ty, out)),
+        other => out.push(other.clone()),
     }
 }
 

@@ -163,6 +163,7 @@ impl Checker {
                 }
                 None => None,
             };
+            self.check_shadowing(name);
             let id = self.new_local(&name.name, &ty);
             self.declare(name, Symbol::Local { id, ty: ty.clone(), writable: Writable::Yes });
             return Some(TStmt { kind: SKind::Var(id, ty, init), span: decl.span });
@@ -182,6 +183,15 @@ impl Checker {
             self.error(decl.span, format!("this declaration cannot stand in {}", self.place.name()));
         }
         None
+    }
+
+    /// A variable must not hide a parameter: almost always it was meant.
+    fn check_shadowing(&mut self, name: &crate::ast::Ident) {
+        let global = crate::ast::Name { global: false, ident: name.clone() };
+        let hides = matches!(self.find(&global), Some(Symbol::Local { id, .. }) if self.writable.contains_key(id));
+        if hides && self.find_here(&name.name).is_none() {
+            self.error(name.span, format!("variable `{}` hides a parameter of that name", name.name));
+        }
     }
 
     fn for_in(
@@ -346,6 +356,8 @@ impl Checker {
                     self.error(case.label.span, "`default` comes twice");
                 }
                 pending_default = true;
+            } else if default.is_some() || pending_default {
+                self.error(case.label.span, "`default` is the last case");
             } else if let Some(l) = label(self, &case.label) {
                 let seen = done.iter().flat_map(|(labels, _)| labels).chain(&pending);
                 if seen.into_iter().any(|old| same(old, &l)) {

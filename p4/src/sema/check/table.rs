@@ -7,10 +7,11 @@ use crate::ast::{
     TablePropertyKind, UnaryOp,
 };
 use crate::diag::Diagnostic;
-use crate::sema::tree::{TActionCall, TActionRef, TEntry, TExpr, TKey, TableDef};
+use crate::sema::tree::{EKind, InstDecl, TActionCall, TActionRef, TEntry, TExpr, TKey, TableDef, Target};
 use crate::sema::types::{Subst, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
+use std::rc::Rc;
 
 impl Checker {
     pub(super) fn table(&mut self, decl: &Decl, name: &Ident, properties: &[TableProperty]) -> TableDef {
@@ -50,6 +51,15 @@ impl Checker {
         if !has_actions {
             self.error(name.span, format!("table `{}` has no property `actions`", name.name));
         }
+        if table.default.is_none() && !seen.iter().any(|s| s == "default_action") {
+            let ident = Ident { name: "NoAction".to_owned(), span: name.span };
+            if !matches!(self.find(&Name { global: true, ident }), Some(Symbol::Action(_))) {
+                self.report(
+                    Diagnostic::error(name.span, format!("table `{}` has no default action", name.name))
+                        .help("include <core.p4>, whose `NoAction` is the default action of such tables"),
+                );
+            }
+        }
         let mut done: Vec<&str> = Vec::new();
         for property in properties {
             if let TablePropertyKind::Other { name, value } = &property.kind {
@@ -65,6 +75,19 @@ impl Checker {
                 && table.entries.is_empty()
             {
                 table.entries_const = property.is_const;
+                let key = properties.iter().find(|p| matches!(p.kind, TablePropertyKind::Key(_)));
+                if let Some(key) = key.filter(|k| k.span.lo > property.span.lo) {
+                    self.report(
+                        Diagnostic::error(property.span, "the entries come after the key").label(key.span, "the key"),
+                    );
+                }
+                if !property.is_const
+                    && let [first, rest @ ..] = &entries[..]
+                    && first.priority.is_none()
+                    && rest.iter().any(|e| e.priority.is_some())
+                {
+                    self.error(first.span, "the first entry needs a priority, since a later one has one");
+                }
                 if table.keys.is_empty() && !entries.is_empty() {
                     self.error(property.span, "a table without keys has no entries");
                     continue;
@@ -101,7 +124,7 @@ impl Checker {
             } else {
                 expr
             };
-            let name = match (&annos.name, key_name(&key.expr)) {
+            let name = match (&annos.name, self.key_name(&expr, &key.expr)) {
                 (Some(name), _) => name.clone(),
                 (None, Some(name)) => name,
                 (None, None) => {
@@ -177,9 +200,9 @@ impl Checker {
                     table.size = Some(e);
                 }
             }
-            "implementation" | "psa_implementation" => table.implementation = self.attached(value),
-            "counters" => table.counters = self.attached(value),
-            "meters" => table.meters = self.attached(value),
+            "implementation" => table.implementation = self.attached(property, value),
+            "counters" => table.counters = self.attached(property, value),
+            "meters" => table.meters = self.attached(property, value),
             "support_timeout" | "idle_timeout_with_auto_delete" => {
                 let e = self.expr(value);
                 match e.value() {
@@ -221,7 +244,7 @@ impl Checker {
     }
 
     /// An extern object bound to a table.
-    fn attached(&mut self, value: &Expr) -> Option<TExpr> {
+    fn attached(&mut self, property: &TableProperty, value: &Expr) -> Option<TExpr> {
         let place = std::mem::replace(&mut self.place, Place::Control);
         let e = self.expr(value);
         self.place = place;
@@ -232,7 +255,58 @@ impl Checker {
             self.error(value.span, format!("expected an extern object, found `{}`", e.ty));
             return None;
         }
+        // One made in place is called as the property says.
+        if let EKind::New(inst) = &e.kind {
+            let mut annos = (*self.annos(&property.annotations)).clone();
+            let Some(name) = annos.name.take() else {
+                self.report(
+                    Diagnostic::error(value.span, "an object made in place has no name for the control plane")
+                        .help("put `@name(\"…\")` before the property"),
+                );
+                return None;
+            };
+            annos.name = Some(if name.starts_with('.') { name } else { format!(".{name}") });
+            let inst = InstDecl {
+                id: inst.id,
+                name: inst.name.clone(),
+                ty: inst.ty.clone(),
+                args: inst.args.clone(),
+                annos: Rc::new(annos),
+                span: inst.span,
+            };
+            return Some(TExpr { kind: EKind::New(Rc::new(inst)), ..e });
+        }
         Some(e)
+    }
+
+    /// A key's name for the control plane when it has no `@name`: its text, fields called as they say.
+    fn key_name(&self, typed: &TExpr, written: &Expr) -> Option<String> {
+        match (&typed.kind, &written.kind) {
+            (EKind::Field(base, index), ExprKind::Member { base: owner, member }) => {
+                let field = base.ty.as_struct().and_then(|s| s.fields.get(*index));
+                let own = field.and_then(|f| f.annos.name.as_deref()).unwrap_or(&member.name);
+                match own.strip_prefix('.') {
+                    Some(absolute) => Some(absolute.to_owned()),
+                    None => Some(format!("{}.{own}", self.key_name(base, owner)?)),
+                }
+            }
+            (EKind::Index(base, _), ExprKind::Index { base: owner, index }) => {
+                Some(format!("{}[{}]", self.key_name(base, owner)?, key_text(index)?))
+            }
+            (EKind::Slice(base, hi, lo), ExprKind::Slice { base: owner, .. } | ExprKind::PlusSlice { base: owner, .. }) => {
+                Some(format!("{}[{hi}:{lo}]", self.key_name(base, owner)?))
+            }
+            (EKind::Call(call), ExprKind::Call { callee, .. }) => match (&call.target, &callee.kind) {
+                (Target::IsValid(header), ExprKind::Member { base, .. }) => {
+                    Some(format!("{}.$valid$", self.key_name(header, base)?))
+                }
+                _ => None,
+            },
+            (EKind::Binary(crate::ast::BinaryOp::BitAnd, a, b), ExprKind::Binary { left, right, .. }) => {
+                Some(format!("{} & {}", self.key_name(a, left)?, self.key_name(b, right)?))
+            }
+            _ => key_text(written),
+        }
     }
 
     /// `a` or `a(args)` of a default action or entry. Arguments bound in the list may be repeated.
@@ -341,25 +415,25 @@ fn same_place(a: &TExpr, b: &TExpr) -> bool {
     }
 }
 
-/// A key's name for the control plane when it has no `@name`.
-fn key_name(e: &Expr) -> Option<String> {
+/// The text of a simple expression.
+fn key_text(e: &Expr) -> Option<String> {
     match &e.kind {
         ExprKind::Name(name) => Some(if name.global { format!(".{}", name.ident.name) } else { name.ident.name.clone() }),
-        ExprKind::Member { base, member } => Some(format!("{}.{}", key_name(base)?, member.name)),
+        ExprKind::Member { base, member } => Some(format!("{}.{}", key_text(base)?, member.name)),
         ExprKind::Int { value, .. } => Some(value.to_string()),
         ExprKind::Bool(b) => Some(b.to_string()),
-        ExprKind::Index { base, index } => Some(format!("{}[{}]", key_name(base)?, key_name(index)?)),
-        ExprKind::Slice { base, hi, lo } => Some(format!("{}[{}:{}]", key_name(base)?, key_name(hi)?, key_name(lo)?)),
+        ExprKind::Index { base, index } => Some(format!("{}[{}]", key_text(base)?, key_text(index)?)),
+        ExprKind::Slice { base, hi, lo } => Some(format!("{}[{}:{}]", key_text(base)?, key_text(hi)?, key_text(lo)?)),
         ExprKind::Call { callee, args, .. } if args.is_empty() => match &callee.kind {
             ExprKind::Member { base, member } if member.name == "isValid" => {
-                Some(format!("{}.$valid$", key_name(base)?))
+                Some(format!("{}.$valid$", key_text(base)?))
             }
             _ => None,
         },
         ExprKind::Binary { op: crate::ast::BinaryOp::BitAnd, left, right } => {
-            Some(format!("{} & {}", key_name(left)?, key_name(right)?))
+            Some(format!("{} & {}", key_text(left)?, key_text(right)?))
         }
-        ExprKind::Unary { op: UnaryOp::Plus, expr } => key_name(expr),
+        ExprKind::Unary { op: UnaryOp::Plus, expr } => key_text(expr),
         _ => None,
     }
 }

@@ -47,7 +47,8 @@ impl Checker {
                     return Type::Poison;
                 }
                 if !matches!(&element_ty, Type::Struct(s) if s.kind != StructKind::Struct) && !matches!(element_ty, Type::Var(_)) {
-                    self.error(element.span, format!("a stack holds headers or header unions, not `{element_ty}`"));
+                    let message = format!("a stack holds headers or header unions; an array of `{element_ty}` is not supported yet");
+                    self.error(element.span, message);
                     return Type::Poison;
                 }
                 match length {
@@ -101,13 +102,44 @@ impl Checker {
             self.error(span, "`void` cannot be a type argument");
             return Type::Poison;
         }
+        if let Some(block) = args.iter().find(|a| matches!(a, Type::Block(_) | Type::Table(_))) {
+            self.error(span, format!("`{block}` cannot be a type argument"));
+            return Type::Poison;
+        }
+        if let TypeSym::Extern(def) = sym
+            && args.iter().any(|a| matches!(a, Type::Extern(e) if e.def.id == def.id))
+        {
+            self.error(span, format!("`{name}` cannot have itself as type argument"));
+            return Type::Poison;
+        }
         match sym {
             TypeSym::Plain(ty) => ty.clone(),
             TypeSym::Struct(def, params) => {
                 if params.is_empty() {
                     return Type::Struct(def.clone());
                 }
-                Type::Struct(Rc::new(def.subst(&bind(params, &args))))
+                let own = args.iter().any(|a| matches!(a, Type::Struct(s) if s.id == def.id));
+                if own || args.iter().any(|a| matches!(a, Type::DontCare)) {
+                    let what = if own { "itself" } else { "`_`" };
+                    self.error(span, format!("`{name}` cannot have {what} as type argument"));
+                    return Type::Poison;
+                }
+                let ty = def.subst(&bind(params, &args));
+                for field in &ty.fields {
+                    let fits = match ty.kind {
+                        StructKind::Struct => self.storable(&field.ty, span, &format!("field `{}`", field.name)),
+                        StructKind::Header => super::decl::header_field(&field.ty),
+                        StructKind::Union => field.ty.is_header() || matches!(field.ty, Type::Var(_) | Type::Poison),
+                    };
+                    if !fits {
+                        if ty.kind != StructKind::Struct {
+                            let message = format!("field `{}` of `{name}` cannot be `{}`", field.name, field.ty);
+                            self.error(span, message);
+                        }
+                        return Type::Poison;
+                    }
+                }
+                Type::Struct(Rc::new(ty))
             }
             TypeSym::Extern(def) => Type::Extern(Rc::new(ExternTy { def: def.clone(), args })),
             TypeSym::Block(block) if args.is_empty() => Type::Block(block.clone()),

@@ -5,14 +5,14 @@ use super::storage::{Place, Val};
 use super::{type_name, Binding, Lower};
 use crate::ast::Direction;
 use crate::ir::{Action, ActionId, ActionParam, LValue, Named, Stmt};
-use crate::sema::tree::{ActionDef, Item, TActionRef};
+use crate::sema::tree::{ActionDef, TActionRef};
 use std::rc::Rc;
 
 impl Lower<'_> {
     /// The action of a reference in the current block; one with bound arguments is a variant of its own.
-    pub(super) fn listed_action(&mut self, listed: &TActionRef, items: &[Item]) -> ActionId {
+    pub(super) fn listed_action(&mut self, listed: &TActionRef) -> ActionId {
         let action = &listed.action;
-        let home = if action.global { 0 } else { self.frame };
+        let home = if action.global { 0 } else { self.block_frame() };
         let shared = listed.bound.is_empty();
         if shared && let Some(id) = self.actions.get(&(home, action.id)) {
             return *id;
@@ -21,15 +21,32 @@ impl Lower<'_> {
         if shared {
             self.actions.insert((home, action.id), id);
         }
-        // Those of the program come before those of the block, these in order of declaration.
-        let position = items.iter().position(|i| matches!(i, Item::Action(a) if a.id == action.id));
-        self.action_order.push((self.frame, position.map_or(0, |p| p as u32 + 1)));
+        self.note_order(action);
         id
+    }
+
+    /// Those of the program come before those of the block, these in order of declaration.
+    fn note_order(&mut self, action: &ActionDef) {
+        let frame = self.block_frame();
+        let position = self.frames[frame].declared.get(&action.id).copied().unwrap_or(0);
+        self.action_order.push((frame, position));
+    }
+
+    /// An action that is called: the control plane is shown it, though it cannot do anything with it.
+    pub(super) fn called_action(&mut self, action: &ActionDef) {
+        let home = if action.global { 0 } else { self.block_frame() };
+        if self.called.insert((home, action.id)) {
+            let named = self.named(home, &action.name, &action.annos);
+            self.shown.push(("action", named.name.clone(), action.span));
+            self.note_order(action);
+            self.prog.actions.push(Action { named, params: Vec::new(), body: Vec::new(), in_table: false });
+        }
     }
 
     fn lower_action(&mut self, listed: &TActionRef, home: usize) -> ActionId {
         let action: &Rc<ActionDef> = &listed.action;
         let named = self.named(home, &action.name, &action.annos);
+        self.shown.push(("action", named.name.clone(), action.span));
         let frame = self.new_frame(home, named.name.clone(), false);
         let outer_pending = std::mem::take(&mut self.pending);
         let outer_returns = std::mem::take(&mut self.returns);

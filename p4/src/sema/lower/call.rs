@@ -20,6 +20,7 @@ impl Lower<'_> {
             Target::Extern(def) => self.extern_function(def, call, span),
             Target::Method(object, def) => self.extern_method(object, def, call, span),
             Target::Action(action) => {
+                self.called_action(action);
                 let parent = if action.global { 0 } else { self.block_frame() };
                 let path = self.inner_path(&action.name);
                 self.inline(parent, path, &action.params, &call.args, Subst::new(), &action.body, None, span);

@@ -1,10 +1,34 @@
 //! Last touches: what nothing applies is left out, actions get their order.
 
 use super::Lower;
+use crate::ast::Span;
+use crate::diag::Diagnostic;
 use crate::ir::{self, ActionId, InstanceKind, Stmt, TableId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 impl Lower<'_> {
+    /// Objects of one kind have names of their own.
+    pub(super) fn check_names(&mut self) {
+        let mut seen: HashMap<(&str, String), Span> = HashMap::new();
+        let mut clashes = Vec::new();
+        for (kind, name, span) in std::mem::take(&mut self.shown) {
+            match seen.get(&(kind, name.clone())) {
+                // Two instances of a control share an action that names itself absolutely, but no table.
+                Some(first) if *first != span || kind != "action" => clashes.push((kind, name, span, *first)),
+                Some(_) => {}
+                None => {
+                    seen.insert((kind, name), span);
+                }
+            }
+        }
+        for (kind, name, span, first) in clashes {
+            self.diags.push(
+                Diagnostic::error(span, format!("two {kind}s are called `{name}` for the control plane"))
+                    .label(first, "the other one"),
+            );
+        }
+    }
+
     pub(super) fn finish(self) -> ir::Program {
         let mut prog = self.prog;
         let mut applied = BTreeSet::new();
@@ -20,7 +44,14 @@ impl Lower<'_> {
             }
         }
         let used: BTreeSet<u32> = tables.iter().flat_map(|t| t.actions.iter().map(|a| a.action.0)).collect();
-        let mut order: Vec<usize> = (0..prog.actions.len()).filter(|i| used.contains(&(*i as u32))).collect();
+        // One that is both called and listed is shown once, the listed one.
+        let listed_names: BTreeSet<&str> =
+            used.iter().filter_map(|i| prog.actions.get(*i as usize)).map(|a| a.named.name.as_str()).collect();
+        let kept = |i: &usize| {
+            let action = &prog.actions[*i];
+            used.contains(&(*i as u32)) || (!action.in_table && !listed_names.contains(action.named.name.as_str()))
+        };
+        let mut order: Vec<usize> = (0..prog.actions.len()).filter(kept).collect();
         order.sort_by_key(|i| self.action_order.get(*i).copied());
         let mut action_at = vec![ActionId(0); prog.actions.len()];
         for (new, old) in order.iter().enumerate() {

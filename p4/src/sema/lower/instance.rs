@@ -134,12 +134,18 @@ impl Lower<'_> {
 
     /// Elaborates the declarations of a block.
     pub(super) fn items(&mut self, def: &BlockDef) {
-        for item in &def.items {
-            if let Item::Var(id, ..) = item
-                && let Some(info) = self.checked.locals.get(id.0 as usize)
-            {
-                let ty = self.ty(&info.ty.clone());
-                self.declare(*id, &ty);
+        for (position, item) in def.items.iter().enumerate() {
+            match item {
+                Item::Var(id, ..) => {
+                    if let Some(info) = self.checked.locals.get(id.0 as usize) {
+                        let ty = self.ty(&info.ty);
+                        self.declare(*id, &ty);
+                    }
+                }
+                Item::Action(action) => {
+                    self.frames[self.frame].declared.insert(action.id, position as u32 + 1);
+                }
+                _ => {}
             }
         }
         for item in &def.items {
@@ -153,7 +159,7 @@ impl Lower<'_> {
                     }
                     self.instance(inst, &uses);
                 }
-                Item::Table(table) => self.table(table, def),
+                Item::Table(table) => self.table(table),
                 Item::ValueSet(v) => self.value_set(v),
             }
         }
@@ -225,6 +231,7 @@ impl Lower<'_> {
             }
         };
         let named = self.named(self.frame, &inst.name, &inst.annos);
+        self.shown.push(("extern object", named.name.clone(), inst.span));
         self.prog.instances.push(Instance { named, kind });
         Some(InstanceId(self.prog.instances.len() as u32 - 1))
     }

@@ -83,8 +83,7 @@ impl Lower<'_> {
             return None;
         }
         // A nameless instance is called like its type.
-        let annos = if matches!(arg.kind, EKind::New(_)) { &def.annos } else { &inst.annos };
-        let path = self.full_name(0, &inst.name, annos);
+        let path = self.full_name(0, &inst.name, &inst.annos);
         let frame = self.new_frame(0, path, true);
         Some((frame, block.clone(), inst))
     }
@@ -226,9 +225,18 @@ impl Lower<'_> {
 fn controller_fields(s: &StructTy) -> Vec<(Named, Ty, Option<String>)> {
     let mut fields = Vec::new();
     for field in &s.fields {
-        let Some(ty) = field.ty.scalar() else { continue };
+        let own = field.annos.name.as_deref().unwrap_or(&field.name);
+        let Some(ty) = field.ty.scalar() else {
+            if let Type::Struct(inner) = &field.ty {
+                for (mut named, ty, type_name) in controller_fields(inner) {
+                    named.name = format!("{own}.{}", named.name);
+                    fields.push((named, ty, type_name));
+                }
+            }
+            continue;
+        };
         let named = Named {
-            name: field.annos.name.clone().unwrap_or_else(|| field.name.clone()),
+            name: own.to_owned(),
             id: field.annos.id,
             hidden: field.annos.hidden,
             annotations: field.annos.rest.clone(),

@@ -18,7 +18,7 @@ use super::types::{BlockTy, Subst, Type};
 use crate::ast::Span;
 use crate::diag::Diagnostic;
 use crate::ir::{self, ActionId, InstanceId, StateId, TableId, ValueSetId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use storage::Place;
 
@@ -26,6 +26,7 @@ use storage::Place;
 pub(super) fn lower(checked: &Checked, name: &str) -> (Option<ir::Program>, Vec<Diagnostic>) {
     let mut lower = Lower::new(checked, name);
     let done = lower.main();
+    lower.check_names();
     let diags = std::mem::take(&mut lower.diags);
     (done.then(|| lower.finish()), diags)
 }
@@ -49,6 +50,8 @@ struct Frame {
     /// Full name for what is declared here; empty at top level.
     path: String,
     is_block: bool,
+    /// Positions of the actions that a block declares.
+    declared: HashMap<LocalId, u32>,
     bound: HashMap<LocalId, Binding>,
     subst: Subst,
 }
@@ -87,6 +90,10 @@ struct Lower<'a> {
     /// Statements before each application of a table.
     table_prelude: BTreeMap<TableId, Vec<ir::Stmt>>,
     actions: HashMap<(usize, LocalId), ActionId>,
+    /// Actions that are called directly.
+    called: HashSet<(usize, LocalId)>,
+    /// Names that the control plane sees, with the declarations they come from.
+    shown: Vec<(&'static str, String, Span)>,
     /// Place of an action in P4Info, by action.
     action_order: Vec<(usize, u32)>,
     value_sets: HashMap<(usize, LocalId), ValueSetId>,
@@ -145,6 +152,8 @@ impl<'a> Lower<'a> {
             tables: HashMap::new(),
             table_prelude: BTreeMap::new(),
             actions: HashMap::new(),
+            called: HashSet::new(),
+            shown: Vec::new(),
             action_order: Vec::new(),
             value_sets: HashMap::new(),
             pending: Vec::new(),

@@ -8,7 +8,7 @@ use crate::ir::{
     ActionCall, Annotation, Entry, InstanceId, InstanceKind, Key, MatchKind, Matcher, Named, Table, TableAction,
     TableId, Ty,
 };
-use crate::sema::tree::{BlockDef, EKind, TActionCall, TActionRef, TExpr, TKey, TableDef};
+use crate::sema::tree::{EKind, TActionCall, TActionRef, TExpr, TKey, TableDef};
 use crate::sema::value::Value;
 use num_bigint::BigUint;
 use num_traits::{One, ToPrimitive, Zero};
@@ -17,7 +17,7 @@ use num_traits::{One, ToPrimitive, Zero};
 const DEFAULT_SIZE: u64 = 1024;
 
 impl Lower<'_> {
-    pub(super) fn table(&mut self, def: &TableDef, block: &BlockDef) {
+    pub(super) fn table(&mut self, def: &TableDef) {
         let mut keys = Vec::new();
         let prelude = self.collect(|l| {
             for key in &def.keys {
@@ -27,14 +27,14 @@ impl Lower<'_> {
             }
         });
         let mut actions: Vec<TableAction> = def.actions.iter().map(|listed| TableAction {
-            action: self.listed_action(listed, &block.items),
+            action: self.listed_action(listed),
             table_only: listed.annos.table_only,
             default_only: listed.annos.default_only,
             annotations: listed.annos.rest.clone(),
         }).collect();
         let default_action = match &def.default {
             Some((call, _)) => self.action_args(def, call),
-            None => self.no_action(def, block, &mut actions),
+            None => self.no_action(def, &mut actions),
         };
         let size = match def.size.as_ref().map(|e| (self.value(e), e.span)) {
             Some((Some(Value::Int(n)), _)) => n.to_u64().filter(|n| *n > 0).unwrap_or(DEFAULT_SIZE),
@@ -54,8 +54,10 @@ impl Lower<'_> {
         for instance in [counter, meter].into_iter().flatten() {
             self.own(instance, id, def.span);
         }
+        let named = self.named(self.frame, &def.name, &def.annos);
+        self.shown.push(("table", named.name.clone(), def.span));
         let table = Table {
-            named: self.named(self.frame, &def.name, &def.annos),
+            named,
             keys,
             actions,
             default_action,
@@ -98,14 +100,14 @@ impl Lower<'_> {
     }
 
     /// A table without `default_action` does nothing on a miss; the control plane is shown that.
-    fn no_action(&mut self, def: &TableDef, block: &BlockDef, actions: &mut Vec<TableAction>) -> Option<ActionCall> {
+    fn no_action(&mut self, def: &TableDef, actions: &mut Vec<TableAction>) -> Option<ActionCall> {
         let no_action = self.checked.global_actions.iter().find(|a| a.name == "NoAction").cloned()?;
         if let Some(at) = def.actions.iter().position(|a| a.action.id == no_action.id) {
             return Some(ActionCall { action: at as u32, args: vec![] });
         }
         let listed =
             TActionRef { action: no_action, bound: vec![], annos: Default::default(), span: def.span };
-        let action = self.listed_action(&listed, &block.items);
+        let action = self.listed_action(&listed);
         actions.push(TableAction {
             action,
             table_only: false,

@@ -1,0 +1,78 @@
+//! What sema says about programs with mistakes: every line with `// error: …` gets that error, and no
+//! other line gets any.
+
+mod common;
+
+use common::{errors, program};
+use p4rack_p4::{Options, Severity};
+use std::path::Path;
+
+#[test]
+fn every_marked_line_gets_its_error_and_no_other_does() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sema");
+    let mut files: Vec<_> = std::fs::read_dir(&folder).expect("the folder").map(|e| e.expect("entry").path()).collect();
+    files.sort();
+    assert!(files.len() >= 5);
+    let mut failures = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("a program");
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut expected: Vec<(u32, String)> = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            if let Some((_, message)) = line.split_once("// error: ") {
+                expected.push((number as u32 + 1, message.trim().to_owned()));
+            }
+        }
+        let Err(diagnostics) = p4rack_p4::compile(&text, &name, &Options::default()) else {
+            failures.push(format!("{name}: accepted"));
+            continue;
+        };
+        let mut found: Vec<(u32, String)> = Vec::new();
+        for d in diagnostics.items.iter().filter(|d| d.severity == Severity::Error) {
+            found.push((diagnostics.sources().locate(d.span).line, d.message.clone()));
+        }
+        for (line, message) in &expected {
+            match found.iter().position(|(l, m)| l == line && m.contains(message.as_str())) {
+                Some(at) => {
+                    found.remove(at);
+                }
+                None => failures.push(format!("{name}:{line}: missing: {message}")),
+            }
+        }
+        failures.extend(found.iter().map(|(line, m)| format!("{name}:{line}: not expected: {m}")));
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+#[test]
+fn a_near_name_is_offered() {
+    let text = program("", "", "", "hdr.eht.dst = 1;");
+    let Err(diagnostics) = common::try_compile(&text) else { panic!("accepted") };
+    assert_eq!(diagnostics.items[0].message, "`hdr_t` has no field `eht`");
+    assert_eq!(diagnostics.items[0].help, ["did you mean `eth`?"]);
+}
+
+#[test]
+fn a_program_needs_main_of_a_known_architecture() {
+    assert_eq!(errors("#include <core.p4>\n"), ["the program has no `main`"]);
+    let other = "#include <core.p4>\ncontrol C(); package Mine(C c); control K() { apply { } } Mine(K()) main;";
+    assert_eq!(errors(other), ["architecture `Mine` is not supported yet"]);
+}
+
+#[test]
+fn one_mistake_is_told_once() {
+    let text = program("", "", "unknown_t v;", "v.x = 1; v.y = v.x + 1; meta.a = v.z;");
+    assert_eq!(errors(&text), ["unknown name `unknown_t`"]);
+}
+
+#[test]
+fn old_and_new_versions_of_v1model_are_known() {
+    let index = "counter<bit<9>>(8, CounterType.packets) c;";
+    let text = program("", "", index, "c.count(sm.ingress_port);");
+    assert!(!errors(&text).is_empty());
+    assert_eq!(errors(&format!("#define V1MODEL_VERSION 20200408\n{text}")), Vec::<String>::new());
+    assert_eq!(
+        errors(&format!("#define V1MODEL_VERSION 2\n{}", program("", "", "", "")))[0],
+        "static_assert failed: V1MODEL_VERSION is between 20180101 and 20200408"
+    );
+}
