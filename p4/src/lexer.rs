@@ -207,6 +207,10 @@ pub(crate) fn sign_length(text: &str) -> Option<usize> {
     SIGNS.iter().find(|(sign, _)| text.starts_with(sign)).map(|(sign, _)| sign.len())
 }
 
+/// The lexer gives up after so many errors; finding that a string is never closed takes a look at all
+/// that follows.
+const MAX_ERRORS: usize = 100;
+
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -218,6 +222,10 @@ impl Lexer<'_> {
     fn run(&mut self) {
         while let Some(byte) = self.byte(0) {
             let start = self.at;
+            if self.errors.len() >= MAX_ERRORS {
+                self.at = self.text.len();
+                break;
+            }
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' | 0x0B | 0x0C => self.at += 1,
                 b'a'..=b'z' | b'A'..=b'Z' | b'_' => {

@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn integers_in_every_base_with_widths_and_separators() {
-        let cases: &[(&str, i64, Option<(u32, bool)>)] = &[
+        type Case = (&'static str, i64, Option<(u32, bool)>);
+        let cases: &[Case] = &[
             ("0", 0, None),
             ("007", 7, None),
             ("1_000", 1000, None),
