@@ -61,7 +61,9 @@ fn programs(folder: &Path, only: &[String]) -> Vec<(PathBuf, String)> {
     let mut paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == "p4"));
     if !only.is_empty() {
-        paths.retain(|p| only.iter().any(|o| p.file_name().is_some_and(|n| n.to_string_lossy().contains(o.as_str()))));
+        paths.retain(|p| {
+            only.iter().any(|o| p.file_name().is_some_and(|n| n.to_string_lossy().contains(o.as_str())))
+        });
     }
     paths.sort();
     paths.into_iter().filter_map(|p| Some((p.clone(), std::fs::read_to_string(&p).ok()?))).collect()
@@ -152,12 +154,14 @@ fn refuse(root: &Path, verbose: bool, only: &[String]) {
         let run = || {
             let sources = p4rack_p4::preprocess::run(&text, &path.to_string_lossy(), &options(&path))?;
             let (tree, diagnostics) = p4rack_p4::parser::parse(&sources);
-            let failed = |d: &[p4rack_p4::Diagnostic]| d.iter().any(|d| d.severity == p4rack_p4::Severity::Error);
+            let failed =
+                |d: &[p4rack_p4::Diagnostic]| d.iter().any(|d| d.severity == p4rack_p4::Severity::Error);
             if failed(&diagnostics) {
                 return Ok(true);
             }
-            if tree.decls.iter().any(|d| matches!(&d.kind, p4rack_p4::ast::DeclKind::Instance { name, .. } if name.name == "main"))
-                && text.contains("V1Switch")
+            if tree.decls.iter().any(
+                |d| matches!(&d.kind, p4rack_p4::ast::DeclKind::Instance { name, .. } if name.name == "main"),
+            ) && text.contains("V1Switch")
             {
                 return Ok(failed(&p4rack_p4::sema::analyse(&tree, "x").1));
             }

@@ -49,7 +49,9 @@ impl Printer<'_> {
             Stmt::Assign { target, value, .. } => {
                 self.line(out, &format!("{} = {}", self.lvalue(target), self.expr(value)));
             }
-            Stmt::CopyHeader { dst, src } => self.line(out, &format!("{} := {}", self.header(dst), self.header(src))),
+            Stmt::CopyHeader { dst, src } => {
+                self.line(out, &format!("{} := {}", self.header(dst), self.header(src)))
+            }
             Stmt::SetValid { header, valid } => {
                 let what = if *valid { "valid" } else { "invalid" };
                 self.line(out, &format!("{what} {}", self.header(header)));
@@ -100,7 +102,8 @@ impl Printer<'_> {
                 self.line(out, &text);
             }
             Stmt::Extract { header, varbit_bits } => {
-                let bits = varbit_bits.as_ref().map(|e| format!(" varbit {}", self.expr(e))).unwrap_or_default();
+                let bits =
+                    varbit_bits.as_ref().map(|e| format!(" varbit {}", self.expr(e))).unwrap_or_default();
                 self.line(out, &format!("extract {}{bits}", self.header(header)));
             }
             Stmt::Advance(bits) => self.line(out, &format!("advance {}", self.expr(bits))),
@@ -119,9 +122,13 @@ impl Printer<'_> {
             format!("{{{}}}", parts.join(", "))
         };
         match call {
-            ExternCall::CounterCount { instance: i, index } => format!("{}.count({})", instance(i), self.expr(index)),
+            ExternCall::CounterCount { instance: i, index } => {
+                format!("{}.count({})", instance(i), self.expr(index))
+            }
             ExternCall::DirectCount { instance: i } => format!("{}.count()", instance(i)),
-            ExternCall::DirectMeterRead { instance: i, dst } => format!("{} = {}.read()", self.lvalue(dst), instance(i)),
+            ExternCall::DirectMeterRead { instance: i, dst } => {
+                format!("{} = {}.read()", self.lvalue(dst), instance(i))
+            }
             ExternCall::MeterExecute { instance: i, index, dst } => {
                 format!("{} = {}.execute({})", self.lvalue(dst), instance(i), self.expr(index))
             }
@@ -182,7 +189,9 @@ impl Printer<'_> {
         match &state.next {
             Next::Accept => inner.line(out, "accept"),
             Next::Reject => inner.line(out, "reject"),
-            Next::Goto(id) => inner.line(out, &format!("goto {}", self.program.parser.states[id.0 as usize].name)),
+            Next::Goto(id) => {
+                inner.line(out, &format!("goto {}", self.program.parser.states[id.0 as usize].name))
+            }
             Next::Select { keys, cases } => {
                 let keys: Vec<String> = keys.iter().map(|(e, _)| self.expr(e)).collect();
                 inner.line(out, &format!("select {}", keys.join(", ")));

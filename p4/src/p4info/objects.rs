@@ -77,7 +77,8 @@ pub(super) fn tables(program: &Program, symbols: &Symbols, types: &mut Types<'_>
         let default = table.default_action.as_ref();
         let default_id = default.and_then(|d| action_id(d.action)).unwrap_or_default();
         let initial = default.map(|call| {
-            let params = table.actions.get(call.action as usize).map(|l| &program.actions[l.action.0 as usize].params);
+            let params =
+                table.actions.get(call.action as usize).map(|l| &program.actions[l.action.0 as usize].params);
             let params = params.map(Vec::as_slice).unwrap_or_default();
             let arguments = params.iter().zip(part_ids(params.iter().map(|p| &p.named))).zip(&call.args);
             let arguments = arguments.map(|((param, param_id), value)| pb::table_action_call::Argument {
@@ -159,7 +160,8 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
         let alias = symbols.alias(&named.name);
         let pre = |hidden: &[&str]| preamble(named, id, alias.clone(), hidden);
         let size64 = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let table_id = |t: &Option<crate::ir::TableId>| t.and_then(|t| symbols.ids.tables.get(t.0 as usize)).copied();
+        let table_id =
+            |t: &Option<crate::ir::TableId>| t.and_then(|t| symbols.ids.tables.get(t.0 as usize)).copied();
         match &instance.kind {
             InstanceKind::Counter { size, unit, index_type } => info.counters.push(pb::Counter {
                 preamble: pre(&[]),
@@ -194,7 +196,9 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
             }
             InstanceKind::Register { size, ty, type_name, index_type } => {
                 let data = match type_name {
-                    Some(name) if program.new_types.iter().any(|n| n.name == *name) => DataTy::NewType(name.clone()),
+                    Some(name) if program.new_types.iter().any(|n| n.name == *name) => {
+                        DataTy::NewType(name.clone())
+                    }
                     Some(name) => DataTy::SerEnum(name.clone()),
                     None => DataTy::Scalar(*ty),
                 };
@@ -207,11 +211,25 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
                 });
             }
             InstanceKind::ActionProfile { size } => {
-                info.action_profiles.push(profile(program, symbols, index, pre(SELECTOR_ANNOTATIONS), *size, None));
+                info.action_profiles.push(profile(
+                    program,
+                    symbols,
+                    index,
+                    pre(SELECTOR_ANNOTATIONS),
+                    *size,
+                    None,
+                ));
             }
             InstanceKind::ActionSelector { size, max_group_size, .. } => {
                 let pre = pre(SELECTOR_ANNOTATIONS);
-                info.action_profiles.push(profile(program, symbols, index, pre, *size, Some(*max_group_size)));
+                info.action_profiles.push(profile(
+                    program,
+                    symbols,
+                    index,
+                    pre,
+                    *size,
+                    Some(*max_group_size),
+                ));
             }
         }
     }

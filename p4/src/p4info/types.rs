@@ -56,7 +56,8 @@ impl<'p> Types<'p> {
             DataTy::Enum(name) => {
                 if let Some((_, members)) = self.program.enums.iter().find(|e| e.0 == *name) {
                     self.used = true;
-                    let member = |m: &String| pb::p4_enum_type_spec::Member { name: m.clone(), ..Default::default() };
+                    let member =
+                        |m: &String| pb::p4_enum_type_spec::Member { name: m.clone(), ..Default::default() };
                     let members = members.iter().map(member).collect();
                     let spec = pb::P4EnumTypeSpec { members, ..Default::default() };
                     self.info.enums.insert(name.clone(), spec);
@@ -121,11 +122,12 @@ impl<'p> Types<'p> {
     fn ser_enum(&mut self, name: &str) {
         let Some(e) = self.program.ser_enums.iter().find(|e| e.name == name) else { return };
         self.used = true;
-        let member = |(name, value): &(String, num_bigint::BigUint)| pb::p4_serializable_enum_type_spec::Member {
-            name: name.clone(),
-            value: super::objects::padded(value, e.width),
-            ..Default::default()
-        };
+        let member =
+            |(name, value): &(String, num_bigint::BigUint)| pb::p4_serializable_enum_type_spec::Member {
+                name: name.clone(),
+                value: super::objects::padded(value, e.width),
+                ..Default::default()
+            };
         let spec = pb::P4SerializableEnumTypeSpec {
             underlying_type: Some(pb::P4BitTypeSpec { bitwidth: e.width as i32 }),
             members: e.members.iter().map(member).collect(),
@@ -145,7 +147,10 @@ impl<'p> Types<'p> {
                     Some(w) => SdnType::SdnBitwidth(*w as i32),
                     None => SdnType::SdnString(pb::p4_new_type_translation::SdnString {}),
                 };
-                Representation::TranslatedType(pb::P4NewTypeTranslation { uri: uri.clone(), sdn_type: Some(sdn_type) })
+                Representation::TranslatedType(pb::P4NewTypeTranslation {
+                    uri: uri.clone(),
+                    sdn_type: Some(sdn_type),
+                })
             }
             None => Representation::OriginalType(self.data(&new.inner)),
         };

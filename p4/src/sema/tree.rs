@@ -69,7 +69,6 @@ pub(crate) struct FnDef {
     pub body: Option<Vec<TStmt>>,
     pub annos: Rc<Annos>,
     pub is_abstract: bool,
-    pub span: Span,
 }
 
 /// An action.
@@ -117,7 +116,6 @@ pub(crate) struct BlockDef {
     pub states: Vec<StateDef>,
     /// Declared type parameters (which nothing can instantiate yet).
     pub generic: bool,
-    pub annos: Rc<Annos>,
     pub span: Span,
 }
 
@@ -128,7 +126,6 @@ pub(crate) struct StateDef {
     pub annos: Rc<Annos>,
     pub body: Vec<TStmt>,
     pub next: TNext,
-    pub span: Span,
 }
 
 /// Where a state leads.
@@ -143,7 +140,7 @@ pub(crate) enum StateRef {
 #[derive(Debug)]
 pub(crate) enum TNext {
     Goto(StateRef),
-    Select { keys: Vec<TExpr>, cases: Vec<(Vec<Keyset>, StateRef, Span)>, span: Span },
+    Select { keys: Vec<TExpr>, cases: Vec<(Vec<Keyset>, StateRef)> },
 }
 
 /// What a key may be.
@@ -211,7 +208,6 @@ pub(crate) struct TActionRef {
     /// One for each parameter with a direction, these come first.
     pub bound: Vec<TExpr>,
     pub annos: Rc<Annos>,
-    pub span: Span,
 }
 
 /// An action with arguments for its directionless parameters.
@@ -220,7 +216,6 @@ pub(crate) struct TActionCall {
     /// Position in the table's list.
     pub index: usize,
     pub args: Vec<TExpr>,
-    pub span: Span,
 }
 
 /// An entry written in the program.
@@ -257,7 +252,7 @@ pub(crate) enum EKind {
     Const(Value),
     Local(LocalId),
     /// A value set used as a keyset.
-    ValueSet(Rc<ValueSetDef>),
+    ValueSet,
     /// An instance made in place, as an argument.
     New(Rc<InstDecl>),
     Field(Box<TExpr>, usize),
@@ -275,7 +270,7 @@ pub(crate) enum EKind {
     Invalid,
     /// The default value of the type (`...`).
     Default,
-    Mask(Box<TExpr>, Box<TExpr>),
+    /// Of a loop.
     Range(Box<TExpr>, Box<TExpr>),
     Call(Box<TCall>),
     /// `t.apply().hit`, `.miss`
@@ -302,9 +297,9 @@ pub(crate) enum Target {
     Method(TExpr, Rc<FnDef>),
     Action(Rc<ActionDef>),
     /// A parser or control.
-    Apply(TExpr, Rc<super::types::BlockTy>),
+    Apply(TExpr),
     /// A parser or control instantiated by its very call.
-    DirectApply(Rc<InstDecl>, Rc<super::types::BlockTy>),
+    DirectApply(Rc<InstDecl>),
     Table(Rc<TableDef>),
     IsValid(TExpr),
     SetValid(TExpr, bool),
@@ -373,7 +368,7 @@ impl TExpr {
             EKind::Hit(..) | EKind::ActionRun(_) => true,
             EKind::Field(e, _) | EKind::StackPart(e, _) | EKind::Slice(e, ..) => e.has_effects(),
             EKind::Unary(_, e) | EKind::Cast(e) => e.has_effects(),
-            EKind::Index(a, b) | EKind::Binary(_, a, b) | EKind::Mask(a, b) | EKind::Range(a, b) => {
+            EKind::Index(a, b) | EKind::Binary(_, a, b) | EKind::Range(a, b) => {
                 a.has_effects() || b.has_effects()
             }
             EKind::Ternary(a, b, c) => a.has_effects() || b.has_effects() || c.has_effects(),

@@ -95,14 +95,12 @@ pub(crate) struct EnumTy {
     pub name: String,
     pub repr: Option<Type>,
     pub members: Vec<EnumMemberTy>,
-    pub annos: Rc<Annos>,
 }
 
 #[derive(Debug)]
 pub(crate) struct EnumMemberTy {
     pub name: String,
     pub value: BigInt,
-    pub annos: Rc<Annos>,
 }
 
 /// `type T N`
@@ -177,10 +175,6 @@ impl Type {
 
     pub fn is_header(&self) -> bool {
         matches!(self, Type::Struct(s) if s.kind == StructKind::Header)
-    }
-
-    pub fn is_union(&self) -> bool {
-        matches!(self, Type::Struct(s) if s.kind == StructKind::Union)
     }
 
     /// The struct, header or union it is.

@@ -107,7 +107,12 @@ pub(crate) fn unary(op: UnaryOp, value: &Value, ty: &Type) -> Option<Value> {
 }
 
 /// `a op b`; `ty` is the type of the left operand (and of the result unless it is a comparison).
-pub(crate) fn binary(op: BinaryOp, left: &Value, right: &Value, ty: &Type) -> Result<Option<Value>, FoldError> {
+pub(crate) fn binary(
+    op: BinaryOp,
+    left: &Value,
+    right: &Value,
+    ty: &Type,
+) -> Result<Option<Value>, FoldError> {
     use BinaryOp::*;
     Ok(Some(match (left, right) {
         (Value::Bool(a), Value::Bool(b)) => Value::Bool(match op {
@@ -159,10 +164,18 @@ fn int_binary(op: BinaryOp, a: &BigInt, b: &BigInt, ty: &Type) -> Result<Option<
             let bounded = ty.is_bits();
             match b.to_u64() {
                 Some(n) if n <= MAX_SHIFT => {
-                    if op == Shl { a << n } else { a >> n }
+                    if op == Shl {
+                        a << n
+                    } else {
+                        a >> n
+                    }
                 }
                 _ if op == Shr || bounded => {
-                    if op == Shr && a.is_negative() { -BigInt::one() } else { BigInt::zero() }
+                    if op == Shr && a.is_negative() {
+                        -BigInt::one()
+                    } else {
+                        BigInt::zero()
+                    }
                 }
                 _ => return Err(FoldError::HugeShift),
             }

@@ -54,7 +54,9 @@ pub fn ingress(globals: &str, locals: &str, apply: &str) -> String {
 pub fn errors(text: &str) -> Vec<String> {
     match try_compile(text) {
         Ok(_) => Vec::new(),
-        Err(d) => d.items.iter().filter(|d| d.severity == Severity::Error).map(|d| d.message.clone()).collect(),
+        Err(d) => {
+            d.items.iter().filter(|d| d.severity == Severity::Error).map(|d| d.message.clone()).collect()
+        }
     }
 }
 
@@ -63,10 +65,15 @@ pub fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Fails unless both texts have the same lines; the expected one may be indented as a whole.
+/// Fails unless both texts have the same lines; those of the expected one after the first may be
+/// indented as a whole.
 pub fn assert_lines(found: &str, expected: &str) {
     let expected = lines(expected);
-    let margin = expected.iter().map(|l| l.len() - l.trim_start().len()).min().unwrap_or(0);
-    let expected: Vec<&str> = expected.iter().map(|l| &l[margin..]).collect();
+    let margin = expected.iter().skip(1).map(|l| l.len() - l.trim_start().len()).min().unwrap_or(0);
+    let expected: Vec<&str> = expected
+        .iter()
+        .enumerate()
+        .map(|(at, l)| if at == 0 { l.trim_start() } else { &l[margin..] })
+        .collect();
     assert_eq!(lines(found), expected, "found:\n{found}");
 }

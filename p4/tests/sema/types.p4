@@ -6,8 +6,6 @@ header h_t { bit<8> a; varbit<16> v; varbit<8> w; } // error: a header has at mo
 header bad_t { string s; } // error: field `s` cannot hold `string`
 header ok_t { bit<8> a; int<8> s; }
 header_union u_t { ok_t h; bit<8> n; } // error: a header union cannot have a field of type `bit<8>`
-enum Plain { A = 1, B } // error: only an enum with an underlying type gives its members values
-enum bit<8> Ser { A = 1, B } // error: member `B` needs a value
 type bit<16> New;
 typedef bit<4000> wide_t; // error: a width is between 0 and 2048, not 4000
 typedef int<0> none_t; // error: a width is between 1 and 2048, not 0
@@ -42,7 +40,6 @@ void f(inout bit<8> a, inout bit<16> b, inout int<8> s, inout New n, inout ok_t 
     p = {1, ...};
     a = c ? 1 : b; // error: expected `bit<8>`, found `bit<16>`
     b = (bit<16>) c; // error: `bool` cannot be cast to `bit<16>`
-    1 = a; // error: the left side of an assignment must be something that can be written
 }
 bit<8> g(in bit<8> x) { // error: function `g` may end without `return`
     x = 1; // error: the left side of an assignment must be something that can be written

@@ -19,30 +19,22 @@ impl Checker {
             _ => return,
         };
         let place = if kind == BlockKind::Parser { Place::Parser } else { Place::Control };
-        let annos = self.annos(&decl.annotations);
+        self.annos(&decl.annotations);
         let ty = self.scoped(|c| {
             let vars = c.type_params(type_params);
             let params = c.params(params, Place::TopLevel);
-            let ctor_params = c.params(ctor_params, Place::TopLevel);
+            let ctor_params = c.params(ctor_params, Place::Constructor);
             for param in &ctor_params {
                 if param.dir != ast::Direction::None {
                     c.error(param.span, "a parameter of a constructor has no direction");
-                }
-                if param.annos.optional {
-                    c.error(param.span, format!("parameter `{}` cannot be optional here", param.name));
                 }
                 c.writable.insert(param.id, Writable::CtorParam);
             }
             let body = c.scoped(|c| {
                 c.place = place;
                 let items = c.items(locals);
-                let mut def = BlockDef {
-                    items,
-                    generic: !vars.is_empty(),
-                    annos,
-                    span: name.span,
-                    ..BlockDef::default()
-                };
+                let mut def =
+                    BlockDef { items, generic: !vars.is_empty(), span: name.span, ..BlockDef::default() };
                 match &decl.kind {
                     DeclKind::Control { apply, .. } => {
                         c.place = Place::Control;
@@ -120,8 +112,14 @@ impl Checker {
                         continue;
                     }
                     let id = self.new_local(&name.name, &ty);
-                    let def =
-                        Rc::new(ValueSetDef { id, name: name.name.clone(), ty, size, annos, span: name.span });
+                    let def = Rc::new(ValueSetDef {
+                        id,
+                        name: name.name.clone(),
+                        ty,
+                        size,
+                        annos,
+                        span: name.span,
+                    });
                     self.declare(name, Symbol::ValueSet(def.clone()));
                     items.push(Item::ValueSet(def));
                 }
@@ -141,7 +139,8 @@ impl Checker {
         if e.is_bad() {
             return e;
         }
-        let fine = (e.ty.underlying().is_bits() || matches!(e.ty, Type::InfInt)) && self.known_at_instantiation(&e);
+        let fine =
+            (e.ty.underlying().is_bits() || matches!(e.ty, Type::InfInt)) && self.known_at_instantiation(&e);
         if !fine {
             self.error(e.span, "this must be a number known while compiling");
             return crate::sema::tree::TExpr::bad(e.span);

@@ -1,12 +1,13 @@
 //! Calls: what is called, which overload, which type arguments, which arguments.
 
+use super::args::unify;
 use super::scope::{Symbol, TypeSym};
 use super::typeref::bind;
 use super::{Checker, Place};
-use crate::ast::{Arg, Direction, Expr, ExprKind, Ident, Span, TypeRef};
+use crate::ast::{Arg, Expr, ExprKind, Ident, Span, TypeRef};
 use crate::diag::Diagnostic;
-use crate::sema::tree::{EKind, FnDef, InstDecl, Param, TCall, TExpr, Target};
-use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Subst, Type, TypeVar};
+use crate::sema::tree::{EKind, FnDef, InstDecl, TCall, TExpr, Target};
+use crate::sema::types::{BlockKind, BlockTy, StructKind, Subst, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
@@ -23,7 +24,11 @@ impl Checker {
                     let Some(def) = self.overload(&list, args, &name.ident.name, span) else {
                         return TExpr::bad(span);
                     };
-                    let target = if def.body.is_some() { Target::Function(def.clone()) } else { Target::Extern(def.clone()) };
+                    let target = if def.body.is_some() {
+                        Target::Function(def.clone())
+                    } else {
+                        Target::Extern(def.clone())
+                    };
                     self.finish_call(target, &def, &Subst::new(), type_args, args, span)
                 }
                 Symbol::Action(action) => {
@@ -38,7 +43,10 @@ impl Checker {
                     self.nameless_instance(&ty, args, span)
                 }
                 other => {
-                    self.error(callee.span, format!("`{}` is {}, which cannot be called", name.ident.name, other.a_what()));
+                    self.error(
+                        callee.span,
+                        format!("`{}` is {}, which cannot be called", name.ident.name, other.a_what()),
+                    );
                     TExpr::bad(span)
                 }
             },
@@ -65,7 +73,7 @@ impl Checker {
     }
 
     /// Checks arguments whose call is already in error.
-    fn type_args_and_values(&mut self, args: &[Arg]) {
+    pub(super) fn type_args_and_values(&mut self, args: &[Arg]) {
         for arg in args {
             if let Some(value) = &arg.value {
                 self.expr(value);
@@ -73,11 +81,20 @@ impl Checker {
         }
     }
 
-    fn call_on_type(&mut self, sym: &TypeSym, base: &Expr, member: &Ident, args: &[Arg], span: Span) -> TExpr {
+    fn call_on_type(
+        &mut self,
+        sym: &TypeSym,
+        base: &Expr,
+        member: &Ident,
+        args: &[Arg],
+        span: Span,
+    ) -> TExpr {
         let ty = self.specialise(sym, Vec::new(), "type", base.span);
         match member.name.as_str() {
             "apply" => self.direct_apply(&ty, args, span),
-            "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes" => self.size_of(&ty, member, span),
+            "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes" => {
+                self.size_of(&ty, member, span)
+            }
             _ => {
                 if !ty.is_poison() {
                     self.error(member.span, format!("type `{ty}` has no method `{}`", member.name));
@@ -100,11 +117,19 @@ impl Checker {
         let block = block.clone();
         let id = self.new_local(&block.name, &ty);
         let annos = Default::default();
-        let inst = Rc::new(InstDecl { id, name: block.name.clone(), ty: ty.clone(), args: ctor_args, annos, span });
-        self.apply_block(Target::DirectApply(inst, block.clone()), &block, args, span)
+        let inst =
+            Rc::new(InstDecl { id, name: block.name.clone(), ty: ty.clone(), args: ctor_args, annos, span });
+        self.apply_block(Target::DirectApply(inst), &block, args, span)
     }
 
-    fn method(&mut self, base: TExpr, member: &Ident, type_args: &[TypeRef], args: &[Arg], span: Span) -> TExpr {
+    fn method(
+        &mut self,
+        base: TExpr,
+        member: &Ident,
+        type_args: &[TypeRef],
+        args: &[Arg],
+        span: Span,
+    ) -> TExpr {
         let ty = base.ty.clone();
         let name = member.name.as_str();
         if matches!(name, "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes")
@@ -131,18 +156,25 @@ impl Checker {
             Type::Stack(..) => match name {
                 "push_front" | "pop_front" => {
                     self.count_args(name, 1, args, span);
-                    let Some(value) = args.first().and_then(|a| a.value.as_ref()) else { return TExpr::bad(span) };
+                    let Some(value) = args.first().and_then(|a| a.value.as_ref()) else {
+                        return TExpr::bad(span);
+                    };
                     if !self.lvalue(&base, &format!("the stack of `{name}`")) {
                         return TExpr::bad(span);
                     }
-                    let Some(count) = self.const_int(value, "the number of elements") else { return TExpr::bad(span) };
+                    let Some(count) = self.const_int(value, "the number of elements") else {
+                        return TExpr::bad(span);
+                    };
                     match count.to_i32() {
                         Some(n) if n >= 1 => {
                             let n = if name == "push_front" { n } else { -n };
                             self.built_in(Target::Shift(base, n), Type::Void, span)
                         }
                         _ => {
-                            self.error(value.span, format!("the number of elements is positive, not {count}"));
+                            self.error(
+                                value.span,
+                                format!("the number of elements is positive, not {count}"),
+                            );
                             TExpr::bad(span)
                         }
                     }
@@ -166,11 +198,12 @@ impl Checker {
                     return self.no_method(&ty, member, &["apply"], span);
                 }
                 let block = block.clone();
-                self.apply_block(Target::Apply(base, block.clone()), &block, args, span)
+                self.apply_block(Target::Apply(base), &block, args, span)
             }
             Type::Extern(ext) => {
                 let ext = ext.clone();
-                let list: Vec<Rc<FnDef>> = ext.def.methods.iter().filter(|m| m.name == name).cloned().collect();
+                let list: Vec<Rc<FnDef>> =
+                    ext.def.methods.iter().filter(|m| m.name == name).cloned().collect();
                 if list.is_empty() {
                     let names: Vec<&str> = ext.def.methods.iter().map(|m| m.name.as_str()).collect();
                     return self.no_method(&ty, member, &names, span);
@@ -258,12 +291,20 @@ impl Checker {
     }
 
     /// The overload whose parameters the arguments fit by number and name.
-    fn overload(&mut self, list: &[Rc<FnDef>], args: &[Arg], name: &str, span: Span) -> Option<Rc<FnDef>> {
+    pub(super) fn overload(
+        &mut self,
+        list: &[Rc<FnDef>],
+        args: &[Arg],
+        name: &str,
+        span: Span,
+    ) -> Option<Rc<FnDef>> {
         if let [only] = list {
             return Some(only.clone());
         }
         let fits = |def: &&Rc<FnDef>| {
-            let named = args.iter().all(|a| a.name.as_ref().is_none_or(|n| def.params.iter().any(|p| p.name == n.name)));
+            let named = args
+                .iter()
+                .all(|a| a.name.as_ref().is_none_or(|n| def.params.iter().any(|p| p.name == n.name)));
             let required = def.params.iter().filter(|p| !p.may_be_absent()).count();
             named && (required..=def.params.len()).contains(&args.len())
         };
@@ -301,7 +342,10 @@ impl Checker {
             if type_args.len() != def.type_params.len() {
                 let n = def.type_params.len();
                 let plural = if n == 1 { "" } else { "s" };
-                self.error(span, format!("{what} takes {n} type argument{plural}, {} given", type_args.len()));
+                self.error(
+                    span,
+                    format!("{what} takes {n} type argument{plural}, {} given", type_args.len()),
+                );
                 return TExpr::bad(span);
             }
             explicit = type_args.iter().map(|t| self.type_ref(t)).collect();
@@ -324,8 +368,11 @@ impl Checker {
             match ty {
                 None => {
                     self.report(
-                        Diagnostic::error(span, format!("type parameter `{}` of {what} cannot be inferred", var.name))
-                            .help(format!("write it: `{}<…>(…)`", def.name)),
+                        Diagnostic::error(
+                            span,
+                            format!("type parameter `{}` of {what} cannot be inferred", var.name),
+                        )
+                        .help(format!("write it: `{}<…>(…)`", def.name)),
                     );
                     return TExpr::bad(span);
                 }
@@ -335,8 +382,11 @@ impl Checker {
                 }
                 Some(Type::InfInt) => {
                     self.report(
-                        Diagnostic::error(span, format!("no width can be inferred for type parameter `{}` of {what}", var.name))
-                            .help("give the number a width, such as `16w0`"),
+                        Diagnostic::error(
+                            span,
+                            format!("no width can be inferred for type parameter `{}` of {what}", var.name),
+                        )
+                        .help("give the number a width, such as `16w0`"),
                     );
                     return TExpr::bad(span);
                 }
@@ -366,7 +416,14 @@ impl Checker {
     }
 
     /// Rules on packet_in and packet_out that their declarations cannot express.
-    fn check_core_rules(&mut self, target: &Target, def: &FnDef, args: &[Option<TExpr>], types: &[Type], span: Span) {
+    fn check_core_rules(
+        &mut self,
+        target: &Target,
+        def: &FnDef,
+        args: &[Option<TExpr>],
+        types: &[Type],
+        span: Span,
+    ) {
         let Target::Method(base, _) = target else { return };
         let Type::Extern(ext) = &base.ty else { return };
         match (ext.def.name.as_str(), def.name.as_str()) {
@@ -401,7 +458,10 @@ impl Checker {
                 let Some(ty) = types.first() else { return };
                 let at = args.first().and_then(|a| a.as_ref()).map_or(span, |a| a.span);
                 if !emittable(ty) {
-                    self.error(at, format!("`emit` takes headers, header stacks and structs of these, not `{ty}`"));
+                    self.error(
+                        at,
+                        format!("`emit` takes headers, header stacks and structs of these, not `{ty}`"),
+                    );
                 }
             }
             _ => {}
@@ -425,238 +485,6 @@ impl Checker {
             }
         }
     }
-
-    /// Types the arguments and puts them in the parameters' order.
-    pub(super) fn args(&mut self, what: &str, params: &[Rc<Param>], args: &[Arg], span: Span) -> Option<Vec<Option<TExpr>>> {
-        let mut slots: Vec<Option<&Arg>> = vec![None; params.len()];
-        let mut fine = true;
-        if args.len() > params.len() {
-            let plural = if params.len() == 1 { "" } else { "s" };
-            self.error(span, format!("{what} takes {} argument{plural}, {} given", params.len(), args.len()));
-            self.type_args_and_values(args);
-            return None;
-        }
-        let named = args.iter().filter(|a| a.name.is_some()).count();
-        if named != 0 && named != args.len() {
-            self.error(span, "either all arguments are named or none");
-            self.type_args_and_values(args);
-            return None;
-        }
-        for (position, arg) in args.iter().enumerate() {
-            let slot = match &arg.name {
-                None => Some(position),
-                Some(name) => params.iter().position(|p| p.name == name.name),
-            };
-            match slot {
-                Some(slot) if slots[slot].is_none() => slots[slot] = Some(arg),
-                Some(_) => {
-                    self.error(arg.span, format!("parameter `{}` is given twice", arg.name.as_ref().map_or("", |n| &n.name)));
-                    fine = false;
-                }
-                None => {
-                    let name = arg.name.as_ref().map_or("", |n| n.name.as_str());
-                    let near = super::scope::nearest(name, params.iter().map(|p| p.name.as_str()));
-                    let mut d = Diagnostic::error(arg.span, format!("{what} has no parameter `{name}`"));
-                    if let Some(near) = near {
-                        d = d.help(format!("did you mean `{near}`?"));
-                    }
-                    self.report(d);
-                    fine = false;
-                }
-            }
-        }
-        let mut typed = Vec::new();
-        for (param, slot) in params.iter().zip(&slots) {
-            match slot {
-                Some(arg) => match &arg.value {
-                    Some(value) => {
-                        let value = self.expr(value);
-                        fine &= !value.is_bad();
-                        typed.push(Some(value));
-                    }
-                    None => {
-                        if param.dir != Direction::Out {
-                            self.error(arg.span, format!("`_` cannot stand for parameter `{}`, which is not `out`", param.name));
-                            fine = false;
-                        }
-                        typed.push(None);
-                    }
-                },
-                None => {
-                    if !param.may_be_absent() && fine {
-                        if named == 0 {
-                            let plural = if params.len() == 1 { "" } else { "s" };
-                            self.error(
-                                span,
-                                format!("{what} takes {} argument{plural}, {} given", params.len(), args.len()),
-                            );
-                        } else {
-                            self.error(span, format!("{what}: parameter `{}` is missing", param.name));
-                        }
-                        fine = false;
-                    }
-                    typed.push(param.default.clone());
-                }
-            }
-        }
-        fine.then_some(typed)
-    }
-
-    /// Converts arguments to the parameters' types and checks directions.
-    pub(super) fn fit_args(&mut self, params: &[Rc<Param>], args: Vec<Option<TExpr>>, subst: &Subst) -> Option<Vec<Option<TExpr>>> {
-        let mut fine = true;
-        let mut fitted = Vec::new();
-        for (param, arg) in params.iter().zip(args) {
-            let Some(arg) = arg else {
-                fitted.push(None);
-                continue;
-            };
-            let want = param.ty.subst(subst);
-            let arg = match param.dir {
-                Direction::Out | Direction::InOut => {
-                    if !self.lvalue(&arg, &format!("the argument for `{}`", param.name)) {
-                        fine = false;
-                    } else if arg.ty != want && !want.is_poison() {
-                        self.error(arg.span, format!("`{}` is `{want}`, the argument is `{}`", param.name, arg.ty));
-                        fine = false;
-                    }
-                    arg
-                }
-                Direction::In | Direction::None => {
-                    if let Type::Set(item) = &arg.ty
-                        && **item == want
-                    {
-                        self.error(arg.span, "a set of values can only be matched against");
-                    }
-                    let arg = self.coerce(arg, &want);
-                    self.settle(arg)
-                }
-            };
-            fine &= !arg.is_bad();
-            fitted.push(Some(arg));
-        }
-        fine.then_some(fitted)
-    }
-
-    /// An instance made in place, as an argument of a constructor.
-    pub(super) fn nameless_instance(&mut self, ty: &Type, args: &[Arg], span: Span) -> TExpr {
-        let Some((ty, args)) = self.construct(ty, args, span) else { return TExpr::bad(span) };
-        let name = match &ty {
-            Type::Block(b) => b.name.clone(),
-            Type::Extern(e) => e.def.name.clone(),
-            _ => String::new(),
-        };
-        let id = self.new_local(&name, &ty);
-        let inst = InstDecl { id, name, ty: ty.clone(), args, annos: Default::default(), span };
-        TExpr::new(EKind::New(Rc::new(inst)), ty, span)
-    }
-
-    /// Finds the constructor and its arguments; gives the type with its arguments inferred.
-    pub(super) fn construct(&mut self, ty: &Type, args: &[Arg], span: Span) -> Option<(Type, Vec<Option<TExpr>>)> {
-        match ty {
-            Type::Poison => {
-                self.type_args_and_values(args);
-                None
-            }
-            Type::Extern(ext) => {
-                if let Some(method) = ext.def.methods.iter().find(|m| m.is_abstract) {
-                    let message = format!("extern `{ty}` has the abstract method `{}`, which is not supported yet", method.name);
-                    self.error(span, message);
-                    return None;
-                }
-                if ext.def.ctors.is_empty() {
-                    self.error(span, format!("extern `{ty}` has no constructor"));
-                    return None;
-                }
-                let def = self.overload(&ext.def.ctors.clone(), args, &ext.def.name, span)?;
-                let typed = self.args(&format!("`{}`", ext.def.name), &def.params, args, span)?;
-                let vars = &ext.def.type_params;
-                let mut subst = bind(vars, &ext.args);
-                for (param, arg) in def.params.iter().zip(&typed) {
-                    if let Some(arg) = arg {
-                        unify(&param.ty, &arg.ty, vars, &mut subst);
-                    }
-                }
-                let types = self.inferred(vars, &subst, &ext.def.name, span)?;
-                let args = self.fit_args(&def.params, typed, &subst)?;
-                self.constant_args(&args)?;
-                Some((Type::Extern(Rc::new(ExternTy { def: ext.def.clone(), args: types })), args))
-            }
-            Type::Block(block) => {
-                if block.kind != BlockKind::Package && block.body.is_none() {
-                    self.error(span, format!("{} type `{}` has no body to instantiate", block.kind.name(), block.name));
-                    return None;
-                }
-                let what = format!("`{}`", block.name);
-                let params = if block.kind == BlockKind::Package { &block.params } else { &block.ctor_params };
-                let typed = self.args(&what, params, args, span)?;
-                let mut subst = Subst::new();
-                for (param, arg) in params.iter().zip(&typed) {
-                    if let Some(arg) = arg {
-                        unify(&param.ty, &arg.ty, &block.type_params, &mut subst);
-                    }
-                }
-                let open = block.args.iter().any(Type::has_vars);
-                let specialised = if open {
-                    self.inferred(&block.type_params, &subst, &block.name, span)?;
-                    Rc::new(block.subst(&subst))
-                } else {
-                    block.clone()
-                };
-                let params = if block.kind == BlockKind::Package { &specialised.params } else { &specialised.ctor_params };
-                let args = self.fit_args(params, typed, &Subst::new())?;
-                self.constant_args(&args)?;
-                Some((Type::Block(specialised), args))
-            }
-            other => {
-                self.error(span, format!("`{other}` has no constructor"));
-                None
-            }
-        }
-    }
-
-    /// Arguments of a constructor are constants, parameters of constructors or instances.
-    fn constant_args(&mut self, args: &[Option<TExpr>]) -> Option<()> {
-        for arg in args.iter().flatten() {
-            if !self.known_at_instantiation(arg) {
-                self.error(arg.span, "an argument of a constructor must be known while compiling");
-                return None;
-            }
-        }
-        Some(())
-    }
-
-    pub(super) fn known_at_instantiation(&self, e: &TExpr) -> bool {
-        match &e.kind {
-            EKind::Const(_) | EKind::New(_) | EKind::Default | EKind::Invalid | EKind::Bad => true,
-            EKind::Local(id) => {
-                matches!(e.ty, Type::Extern(_) | Type::Block(_))
-                    || self.writable.get(id) == Some(&super::scope::Writable::CtorParam)
-            }
-            EKind::Unary(_, e) | EKind::Cast(e) | EKind::Field(e, _) | EKind::Slice(e, ..) => self.known_at_instantiation(e),
-            EKind::Binary(_, a, b) => self.known_at_instantiation(a) && self.known_at_instantiation(b),
-            EKind::Ternary(a, b, c) => [a, b, c].iter().all(|e| self.known_at_instantiation(e)),
-            EKind::List(items) => items.iter().all(|e| self.known_at_instantiation(e)),
-            _ => false,
-        }
-    }
-
-    fn inferred(&mut self, vars: &[Rc<TypeVar>], subst: &Subst, name: &str, span: Span) -> Option<Vec<Type>> {
-        let mut types = Vec::new();
-        for var in vars {
-            match subst.get(&var.id) {
-                Some(ty) => types.push(ty.clone()),
-                None => {
-                    self.report(
-                        Diagnostic::error(span, format!("type parameter `{}` of `{name}` cannot be inferred", var.name))
-                            .help(format!("write it: `{name}<…>(…)`")),
-                    );
-                    return None;
-                }
-            }
-        }
-        Some(types)
-    }
 }
 
 /// Whether a deparser can emit it.
@@ -667,60 +495,5 @@ fn emittable(ty: &Type) -> bool {
         Type::Stack(e, _) => emittable(e),
         Type::Tuple(items) => items.iter().all(emittable),
         _ => false,
-    }
-}
-
-/// Finds what the type parameters `vars` stand for when `actual` is given where `pattern` is wanted.
-/// A clash is not told here: the later conversion does.
-pub(super) fn unify(pattern: &Type, actual: &Type, vars: &[Rc<TypeVar>], subst: &mut Subst) {
-    match (pattern, actual) {
-        (_, Type::Poison) => {}
-        (Type::Var(v), _) if vars.iter().any(|x| x.id == v.id) => {
-            let actual = settled(actual);
-            match subst.get(&v.id) {
-                None => {
-                    subst.insert(v.id, actual);
-                }
-                // A number without a width leaves the choice to another argument.
-                Some(Type::InfInt | Type::DontCare) => {
-                    subst.insert(v.id, actual);
-                }
-                Some(_) => {}
-            }
-        }
-        (Type::Struct(p), Type::Struct(a)) if p.id == a.id => {
-            p.args.iter().zip(&a.args).for_each(|(p, a)| unify(p, a, vars, subst));
-        }
-        (Type::Struct(p), Type::Literal(lit)) => {
-            for (field, item) in p.fields.iter().zip(&lit.items) {
-                unify(&field.ty, item, vars, subst);
-            }
-        }
-        (Type::Stack(p, _), Type::Stack(a, _)) | (Type::List(p), Type::List(a)) | (Type::Set(p), Type::Set(a)) => {
-            unify(p, a, vars, subst);
-        }
-        (Type::Tuple(p), Type::Tuple(a)) => p.iter().zip(a.iter()).for_each(|(p, a)| unify(p, a, vars, subst)),
-        (Type::Tuple(p), Type::Literal(a)) => {
-            p.iter().zip(a.items.iter()).for_each(|(p, a)| unify(p, a, vars, subst));
-        }
-        (Type::List(p), Type::Literal(a)) => a.items.iter().for_each(|a| unify(p, a, vars, subst)),
-        (Type::Extern(p), Type::Extern(a)) if p.def.id == a.def.id => {
-            p.args.iter().zip(&a.args).for_each(|(p, a)| unify(p, a, vars, subst));
-        }
-        (Type::Block(p), Type::Block(a)) => {
-            p.params.iter().zip(&a.params).for_each(|(p, a)| unify(&p.ty, &a.ty, vars, subst));
-            if p.id == a.id {
-                p.args.iter().zip(&a.args).for_each(|(p, a)| unify(p, a, vars, subst));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// What a list becomes when nothing else says.
-fn settled(ty: &Type) -> Type {
-    match ty {
-        Type::Literal(lit) => Type::Tuple(lit.items.iter().map(settled).collect()),
-        other => other.clone(),
     }
 }

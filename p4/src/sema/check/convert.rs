@@ -42,15 +42,21 @@ impl Checker {
                     return self.fill(items, &lit, want, span);
                 }
             }
-            (Type::Block(actual), Type::Block(pattern)) => return self.block_fits(e.clone(), actual, pattern),
+            (Type::Block(actual), Type::Block(pattern)) => {
+                return self.block_fits(e.clone(), actual, pattern);
+            }
             (Type::Set(item), want) if **item == *want => return e,
-            (Type::Extern(a), Type::Extern(b)) if a.def.id == b.def.id && (a.args.is_empty() || b.args.iter().any(Type::has_vars)) => {
+            (Type::Extern(a), Type::Extern(b))
+                if a.def.id == b.def.id && (a.args.is_empty() || b.args.iter().any(Type::has_vars)) =>
+            {
                 return e;
             }
             _ => {}
         }
         let mut d = Diagnostic::error(span, format!("expected `{want}`, found `{}`", e.ty));
-        let castable = e.ty.underlying().scalar().is_some() && want.underlying().scalar().is_some() && cast_fits(&e.ty, want);
+        let castable = e.ty.underlying().scalar().is_some()
+            && want.underlying().scalar().is_some()
+            && cast_fits(&e.ty, want);
         if castable {
             d = d.help(format!("a cast says it is meant: `({want})…`"));
         }
@@ -170,7 +176,10 @@ impl Checker {
         if let (Type::InfInt, Some(Value::Int(i)), Type::Bit(_) | Type::Int(_)) = (&e.ty, e.value(), want)
             && !value::fits(i, want)
         {
-            self.warn(span, format!("{i} does not fit `{want}`: {} is what remains", value::wrap(i.clone(), want)));
+            self.warn(
+                span,
+                format!("{i} does not fit `{want}`: {} is what remains", value::wrap(i.clone(), want)),
+            );
         }
         TExpr { span, ..convert_to(e, want) }
     }
@@ -184,8 +193,11 @@ impl Checker {
         } else if actual.params.len() != pattern.params.len() {
             let optional = pattern.params.iter().skip(actual.params.len()).all(|p| p.annos.optional);
             if !optional || actual.params.len() > pattern.params.len() {
-                mismatch =
-                    Some(format!("{} parameters are wanted, it has {}", pattern.params.len(), actual.params.len()));
+                mismatch = Some(format!(
+                    "{} parameters are wanted, it has {}",
+                    pattern.params.len(),
+                    actual.params.len()
+                ));
             }
         }
         if mismatch.is_none() {
@@ -208,7 +220,8 @@ impl Checker {
             None => e,
             Some(why) => {
                 self.report(
-                    Diagnostic::error(span, format!("`{}` does not fit `{}`", actual.name, pattern.name)).note(why),
+                    Diagnostic::error(span, format!("`{}` does not fit `{}`", actual.name, pattern.name))
+                        .note(why),
                 );
                 TExpr::bad(span)
             }

@@ -2,13 +2,10 @@
 
 use super::scope::{Symbol, TypeSym, Writable};
 use super::{Checker, Place};
-use crate::ast::{self, Decl, DeclKind, Direction, FunctionProto, Ident, StructDecl};
+use crate::ast::{self, Decl, DeclKind, Direction, FunctionProto, Ident};
 use crate::diag::Diagnostic;
-use crate::sema::tree::{ActionDef, FnDef, InstDecl, Param, TExpr};
-use crate::sema::types::{
-    BlockKind, BlockTy, EnumMemberTy, EnumTy, ExternDef, FieldTy, NewTy, StructKind, StructTy, Type,
-};
-use crate::sema::value::{self, Value};
+use crate::sema::tree::{ActionDef, FnDef, InstDecl, Param};
+use crate::sema::types::{BlockKind, BlockTy, ExternDef, NewTy, StructKind, Type};
 use std::rc::Rc;
 
 impl Checker {
@@ -22,7 +19,7 @@ impl Checker {
             DeclKind::Header(s) => self.struct_decl(decl, s, StructKind::Header),
             DeclKind::HeaderUnion(s) => self.struct_decl(decl, s, StructKind::Union),
             DeclKind::Struct(s) => self.struct_decl(decl, s, StructKind::Struct),
-            DeclKind::Enum { repr, name, members } => self.enum_decl(decl, repr.as_ref(), name, members),
+            DeclKind::Enum { repr, name, members } => self.enum_decl(repr.as_ref(), name, members),
             DeclKind::Error { members } => {
                 for member in members {
                     if self.out.errors.contains(&member.name) {
@@ -41,7 +38,9 @@ impl Checker {
                     }
                 }
             }
-            DeclKind::ExternObject { name, type_params, methods } => self.extern_decl(name, type_params, methods),
+            DeclKind::ExternObject { name, type_params, methods } => {
+                self.extern_decl(name, type_params, methods)
+            }
             DeclKind::FunctionProto { proto, is_abstract } => {
                 let def = self.scoped(|c| c.prototype(decl, proto, *is_abstract));
                 self.declare(&proto.name, Symbol::Functions(vec![Rc::new(def)]));
@@ -62,8 +61,11 @@ impl Checker {
             DeclKind::Parser { .. } | DeclKind::Control { .. } => self.block(decl),
             DeclKind::Variable { name, .. } => {
                 self.diags.push(
-                    Diagnostic::error(name.span, format!("variable `{}` outside of a parser, control or function", name.name))
-                        .help("declare it inside one, or make it `const`"),
+                    Diagnostic::error(
+                        name.span,
+                        format!("variable `{}` outside of a parser, control or function", name.name),
+                    )
+                    .help("declare it inside one, or make it `const`"),
                 );
             }
             DeclKind::Table { name, .. } => {
@@ -91,8 +93,10 @@ impl Checker {
             DeclKind::NewType { ty, name } => {
                 let inner = self.type_ref(ty);
                 let annos = self.annos(&decl.annotations);
-                let fine = matches!(inner.underlying(), Type::Bit(_) | Type::Int(_) | Type::Bool | Type::Varbit(_) | Type::Poison | Type::Var(_))
-                    || matches!(inner, Type::New(_) | Type::Enum(_));
+                let fine = matches!(
+                    inner.underlying(),
+                    Type::Bit(_) | Type::Int(_) | Type::Bool | Type::Varbit(_) | Type::Poison | Type::Var(_)
+                ) || matches!(inner, Type::New(_) | Type::Enum(_));
                 if !fine {
                     self.error(ty.span, format!("`type` cannot be made of `{inner}`"));
                 }
@@ -144,126 +148,15 @@ impl Checker {
         let symbol = if want.is_poison() || typed.is_bad() {
             Symbol::Poison
         } else if !super::expr::is_constant(&typed) {
-            self.error(value.span, format!("the value of constant `{}` is not known while compiling", name.name));
+            self.error(
+                value.span,
+                format!("the value of constant `{}` is not known while compiling", name.name),
+            );
             Symbol::Poison
         } else {
             Symbol::Const(typed)
         };
         self.declare(name, symbol);
-    }
-
-    fn struct_decl(&mut self, decl: &Decl, s: &StructDecl, kind: StructKind) {
-        let annos = self.annos(&decl.annotations);
-        let id = self.new_type_id();
-        let (vars, fields) = self.scoped(|c| {
-            let vars = c.type_params(&s.type_params);
-            let mut fields: Vec<FieldTy> = Vec::new();
-            let mut varbits = 0;
-            for field in &s.fields {
-                let ty = c.type_ref(&field.ty);
-                let annos = c.annos(&field.annotations);
-                if let Some(old) = s.fields.iter().take(fields.len()).find(|f| f.name.name == field.name.name) {
-                    c.report(
-                        Diagnostic::error(field.name.span, format!("field `{}` is declared twice", field.name.name))
-                            .label(field.name.span, "again here")
-                            .label(old.name.span, "first declared here"),
-                    );
-                    continue;
-                }
-                let fine = c.field_fits(kind, &ty, field);
-                varbits += usize::from(matches!(ty, Type::Varbit(_)));
-                if varbits > 1 && matches!(ty, Type::Varbit(_)) && kind == StructKind::Header {
-                    c.error(field.name.span, "a header has at most one varbit field");
-                }
-                let ty = if fine { ty } else { Type::Poison };
-                fields.push(FieldTy { name: field.name.name.clone(), ty, annos });
-            }
-            (vars, fields)
-        });
-        let args = vars.iter().map(|v| Type::Var(v.clone())).collect();
-        let ty = Rc::new(StructTy { id, name: s.name.name.clone(), kind, args, fields, annos });
-        if vars.is_empty() {
-            self.out.structs.push(Type::Struct(ty.clone()));
-        }
-        self.declare(&s.name, Symbol::Type(TypeSym::Struct(ty, vars)));
-    }
-
-    fn field_fits(&mut self, kind: StructKind, ty: &Type, field: &ast::Field) -> bool {
-        if ty.is_poison() {
-            return false;
-        }
-        let what = format!("field `{}`", field.name.name);
-        if !self.storable(ty, field.ty.span, &what) {
-            return false;
-        }
-        let fits = match kind {
-            StructKind::Struct => true,
-            StructKind::Header => header_field(ty),
-            StructKind::Union => ty.is_header() || matches!(ty, Type::Var(_)),
-        };
-        if !fits {
-            let (owner, want) = match kind {
-                StructKind::Union => ("header union", "only headers"),
-                _ => ("header", "bits, integers, booleans, enums with an underlying type, and structs of these"),
-            };
-            self.report(
-                Diagnostic::error(field.ty.span, format!("a {owner} cannot have a field of type `{ty}`"))
-                    .note(format!("a {owner} holds {want}")),
-            );
-        }
-        fits
-    }
-
-    fn enum_decl(&mut self, decl: &Decl, repr: Option<&ast::TypeRef>, name: &Ident, members: &[ast::EnumMember]) {
-        let annos = self.annos(&decl.annotations);
-        let repr_ty = repr.map(|r| self.type_ref(r));
-        if let (Some(r), Some(ty)) = (repr, &repr_ty)
-            && !ty.is_poison()
-            && !ty.underlying().is_bits()
-        {
-            self.error(r.span, format!("an enum is made of `bit<n>` or `int<n>`, not `{ty}`"));
-        }
-        let mut list: Vec<EnumMemberTy> = Vec::new();
-        for (number, member) in members.iter().enumerate() {
-            let annos = self.annos(&member.annotations);
-            if list.iter().any(|m| m.name == member.name.name) {
-                self.error(member.name.span, format!("member `{}` is declared twice", member.name.name));
-                continue;
-            }
-            let value = match (&member.value, &repr_ty) {
-                (Some(e), Some(ty)) => {
-                    let typed = self.expr(e);
-                    let typed = self.coerce(typed, ty);
-                    match typed.value() {
-                        Some(Value::Int(i)) => i.clone(),
-                        _ => {
-                            if !typed.is_bad() {
-                                self.error(e.span, "the value of an enum member must be known while compiling");
-                            }
-                            number.into()
-                        }
-                    }
-                }
-                (Some(e), None) => {
-                    self.report(
-                        Diagnostic::error(e.span, "only an enum with an underlying type gives its members values")
-                            .help(format!("write `enum bit<8> {}`", name.name)),
-                    );
-                    number.into()
-                }
-                (None, Some(_)) => {
-                    self.error(member.name.span, format!("member `{}` needs a value", member.name.name));
-                    number.into()
-                }
-                (None, None) => number.into(),
-            };
-            list.push(EnumMemberTy { name: member.name.name.clone(), value, annos });
-        }
-        let id = self.new_type_id();
-        let repr = repr_ty.map(|t| t.underlying().clone());
-        let ty = Rc::new(EnumTy { id, name: name.name.clone(), repr, members: list, annos });
-        self.out.enums.push(ty.clone());
-        self.declare(name, Symbol::Type(TypeSym::Plain(Type::Enum(ty))));
     }
 
     fn extern_decl(&mut self, name: &Ident, type_params: &[Ident], methods: &[Decl]) {
@@ -274,7 +167,13 @@ impl Checker {
         let def = self.scoped(|c| {
             let vars = c.type_params(type_params);
             // Its own methods may mention it.
-            let opaque = ExternDef { id, name: name.name.clone(), type_params: vars.clone(), ctors: vec![], methods: vec![] };
+            let opaque = ExternDef {
+                id,
+                name: name.name.clone(),
+                type_params: vars.clone(),
+                ctors: vec![],
+                methods: vec![],
+            };
             c.declare(name, Symbol::Type(TypeSym::Extern(Rc::new(opaque))));
             let (mut ctors, mut list): (Vec<Rc<FnDef>>, Vec<Rc<FnDef>>) = (Vec::new(), Vec::new());
             for method in methods {
@@ -286,7 +185,10 @@ impl Checker {
                         && o.params.iter().zip(&def.params).all(|(a, b)| a.name == b.name)
                 };
                 if proto.ret.is_some() && proto.name.name == name.name {
-                    c.error(proto.name.span, format!("the constructor of `{}` has no return type", name.name));
+                    c.error(
+                        proto.name.span,
+                        format!("the constructor of `{}` has no return type", name.name),
+                    );
                     continue;
                 }
                 if proto.ret.is_none() {
@@ -315,16 +217,7 @@ impl Checker {
         let type_params = self.type_params(&proto.type_params);
         let ret = proto.ret.as_ref().map_or(Type::Void, |r| self.type_ref(r));
         let params = self.params(&proto.params, Place::Function);
-        FnDef {
-            name: proto.name.name.clone(),
-            type_params,
-            ret,
-            params,
-            body: None,
-            annos,
-            is_abstract,
-            span: proto.name.span,
-        }
+        FnDef { name: proto.name.name.clone(), type_params, ret, params, body: None, annos, is_abstract }
     }
 
     fn function(&mut self, decl: &Decl, proto: &FunctionProto, body: &ast::Block) -> FnDef {
@@ -385,13 +278,20 @@ impl Checker {
                     _ => {}
                 }
             }
-            if annos.optional && !matches!(place, Place::TopLevel | Place::Function) {
-                self.error(param.name.span, format!("parameter `{}` cannot be optional here", param.name.name));
+            if annos.optional && !matches!(place, Place::TopLevel | Place::Function | Place::Package) {
+                self.error(
+                    param.name.span,
+                    format!("parameter `{}` cannot be optional here", param.name.name),
+                );
             }
-            if matches!(ty, Type::Block(_)) && place != Place::Package {
-                self.error(param.ty.span, format!("a parameter cannot be of type `{ty}`: only packages take blocks"));
+            if let Type::Block(block) = &ty
+                && place != Place::Package
+                && (place != Place::Constructor || block.body.is_some())
+            {
+                self.error(param.ty.span, format!("a parameter cannot be of type `{ty}`"));
             }
-            let opaque = matches!(ty, Type::Extern(_) | Type::Block(_) | Type::Str | Type::InfInt | Type::MatchKind);
+            let opaque =
+                matches!(ty, Type::Extern(_) | Type::Block(_) | Type::Str | Type::InfInt | Type::MatchKind);
             if matches!(ty, Type::Void) {
                 self.error(param.ty.span, "a parameter cannot be `void`");
             } else if matches!(ty, Type::InfInt) && place == Place::Action {
@@ -418,7 +318,7 @@ impl Checker {
                 Direction::In => Writable::InParam,
                 Direction::Out | Direction::InOut => Writable::Yes,
             };
-            self.declare(&param.name, Symbol::Local { id, ty: ty.clone(), writable });
+            self.declare(&param.name, Symbol::Local { id, ty: ty.clone() });
             self.writable.insert(id, writable);
             params.push(Rc::new(Param {
                 id,
@@ -477,45 +377,13 @@ impl Checker {
             self.error(name.span, format!("an instance cannot be made inside {}", self.place.name()));
             return None;
         }
-        if self.place == Place::TopLevel && matches!(&ty, Type::Block(b) if b.kind != BlockKind::Package && b.body.is_none()) {
+        if self.place == Place::TopLevel
+            && matches!(&ty, Type::Block(b) if b.kind != BlockKind::Package && b.body.is_none())
+        {
             self.error(name.span, format!("`{ty}` has no body"));
             return None;
         }
         let id = self.new_local(&name.name, &ty);
         Some(Rc::new(InstDecl { id, name: name.name.clone(), ty, args, annos, span: name.span }))
-    }
-
-    /// A constant that stands for a member of an enum.
-    pub(super) fn enum_member(&mut self, e: &Rc<EnumTy>, member: &Ident, span: ast::Span) -> TExpr {
-        let found = e.members.iter().enumerate().find(|(_, m)| m.name == member.name);
-        match found {
-            Some((number, m)) => {
-                let value = match e.repr {
-                    Some(_) => Value::Int(value::wrap(m.value.clone(), &Type::Enum(e.clone()))),
-                    None => Value::Member(number as u32),
-                };
-                TExpr::constant(value, Type::Enum(e.clone()), span)
-            }
-            None => {
-                let near = super::scope::nearest(&member.name, e.members.iter().map(|m| m.name.as_str()));
-                let mut d = Diagnostic::error(member.span, format!("enum `{}` has no member `{}`", e.name, member.name));
-                if let Some(near) = near {
-                    d = d.help(format!("did you mean `{near}`?"));
-                }
-                self.report(d);
-                TExpr::bad(span)
-            }
-        }
-    }
-}
-
-/// What a header may be made of.
-pub(super) fn header_field(ty: &Type) -> bool {
-    match ty {
-        Type::Struct(s) => s.kind == StructKind::Struct && s.fields.iter().all(|f| f.ty.is_poison() || header_field(&f.ty)),
-        Type::Var(_) | Type::Varbit(_) | Type::Bool | Type::Bit(_) | Type::Int(_) => true,
-        Type::Enum(e) => e.repr.is_some(),
-        Type::New(n) => header_field(&n.inner),
-        _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Expressions.
 
-use super::scope::{Symbol, TypeSym, Writable};
 use super::Checker;
+use super::scope::{Symbol, TypeSym, Writable};
 use crate::ast::{Expr, ExprKind, Ident, Name, Span};
 use crate::diag::Diagnostic;
 use crate::sema::tree::{EKind, LocalId, StackPart, TExpr, Target};
@@ -31,7 +31,8 @@ impl Checker {
             ExprKind::Index { base, index } => self.index(base, index, span),
             ExprKind::Slice { base, hi, lo } => {
                 let base = self.expr(base);
-                let (Some(hi), Some(lo)) = (self.const_int(hi, "a bound of a slice"), self.const_int(lo, "a bound of a slice"))
+                let (Some(hi), Some(lo)) =
+                    (self.const_int(hi, "a bound of a slice"), self.const_int(lo, "a bound of a slice"))
                 else {
                     return TExpr::bad(span);
                 };
@@ -39,9 +40,10 @@ impl Checker {
             }
             ExprKind::PlusSlice { base, start, width } => {
                 let base = self.expr(base);
-                let (Some(lo), Some(width)) =
-                    (self.const_int(start, "the start of a slice"), self.const_int(width, "the width of a slice"))
-                else {
+                let (Some(lo), Some(width)) = (
+                    self.const_int(start, "the start of a slice"),
+                    self.const_int(width, "the width of a slice"),
+                ) else {
                     return TExpr::bad(span);
                 };
                 let hi = &lo + width - 1;
@@ -128,10 +130,7 @@ impl Checker {
             Symbol::Local { id, ty, .. } => TExpr::new(EKind::Local(id), ty, span),
             Symbol::Instance(inst) => TExpr::new(EKind::Local(inst.id), inst.ty.clone(), span),
             Symbol::Table(t) => TExpr::new(EKind::Bad, Type::Table(t), span),
-            Symbol::ValueSet(v) => {
-                let ty = Type::Set(Rc::new(v.ty.clone()));
-                TExpr::new(EKind::ValueSet(v), ty, span)
-            }
+            Symbol::ValueSet(v) => TExpr::new(EKind::ValueSet, Type::Set(Rc::new(v.ty.clone())), span),
             Symbol::Action(_) => {
                 self.error(span, format!("action `{}` is called with arguments", name.ident.name));
                 TExpr::bad(span)
@@ -209,7 +208,10 @@ impl Checker {
                     let near = super::scope::nearest(&member.name, names);
                     let mut d =
                         Diagnostic::error(member.span, format!("`{ty}` has no field `{}`", member.name));
-                    if matches!(member.name.as_str(), "isValid" | "setValid" | "setInvalid" | "minSizeInBits" | "minSizeInBytes") {
+                    if matches!(
+                        member.name.as_str(),
+                        "isValid" | "setValid" | "setInvalid" | "minSizeInBits" | "minSizeInBytes"
+                    ) {
                         d = d.help(format!("it is a method: `{}()`", member.name));
                     } else if let Some(near) = near {
                         d = d.help(format!("did you mean `{near}`?"));
@@ -221,7 +223,10 @@ impl Checker {
             Type::Stack(element, size) => match member.name.as_str() {
                 "next" | "last" => {
                     if self.place != super::Place::Parser {
-                        self.error(member.span, format!("`{}` of a header stack is for parsers", member.name));
+                        self.error(
+                            member.span,
+                            format!("`{}` of a header stack is for parsers", member.name),
+                        );
                         return TExpr::bad(span);
                     }
                     let part = if member.name == "next" { StackPart::Next } else { StackPart::Last };
@@ -252,8 +257,11 @@ impl Checker {
                 }
                 _ => {
                     self.report(
-                        Diagnostic::error(member.span, format!("the result of apply has no `{}`", member.name))
-                            .note("it has hit, miss and action_run"),
+                        Diagnostic::error(
+                            member.span,
+                            format!("the result of apply has no `{}`", member.name),
+                        )
+                        .note("it has hit, miss and action_run"),
                     );
                     TExpr::bad(span)
                 }
@@ -365,7 +373,8 @@ impl Checker {
         match self.why_not_lvalue(e) {
             None => true,
             Some((span, why)) => {
-                let mut d = Diagnostic::error(e.span, format!("{what} must be something that can be written"));
+                let mut d =
+                    Diagnostic::error(e.span, format!("{what} must be something that can be written"));
                 d = d.label(span, why);
                 self.report(d);
                 false
@@ -384,11 +393,15 @@ impl Checker {
                     Writable::Yes => None,
                     Writable::InParam => Some((e.span, format!("`{name}` is an `in` parameter"))),
                     Writable::NoDirection => Some((e.span, format!("parameter `{name}` has no direction"))),
-                    Writable::CtorParam => Some((e.span, format!("`{name}` is a parameter of the constructor"))),
+                    Writable::CtorParam => {
+                        Some((e.span, format!("`{name}` is a parameter of the constructor")))
+                    }
                     Writable::LoopVar => Some((e.span, format!("`{name}` is set by the loop"))),
                 }
             }
-            EKind::Field(base, _) | EKind::Slice(base, ..) | EKind::Index(base, _) => self.why_not_lvalue(base),
+            EKind::Field(base, _) | EKind::Slice(base, ..) | EKind::Index(base, _) => {
+                self.why_not_lvalue(base)
+            }
             EKind::StackPart(base, StackPart::Next | StackPart::Last) => self.why_not_lvalue(base),
             EKind::StackPart(..) => Some((e.span, "`lastIndex` can only be read".to_owned())),
             EKind::Const(_) | EKind::List(_) => Some((e.span, "this is a constant".to_owned())),

@@ -1,9 +1,12 @@
 //! From the syntax tree to the typed tree.
 
 mod annos;
+mod args;
 mod block;
 mod call;
+mod construct;
 mod convert;
+mod data_types;
 mod decl;
 mod expr;
 mod ops;
@@ -43,6 +46,8 @@ enum Place {
     Function,
     /// Of parameters only.
     Package,
+    /// Of parameters only.
+    Constructor,
 }
 
 impl Place {
@@ -54,6 +59,7 @@ impl Place {
             Place::Action => "an action",
             Place::Function => "a function",
             Place::Package => "a package",
+            Place::Constructor => "a constructor",
         }
     }
 }

@@ -88,11 +88,15 @@ impl Checker {
             Concat => self.concat(left, right, span),
             Eq | Ne => self.equality(op, left, right, span),
             Lt | Le | Gt | Ge => {
-                let Some((left, right)) = self.same_numbers(op, left, right, span) else { return TExpr::bad(span) };
+                let Some((left, right)) = self.same_numbers(op, left, right, span) else {
+                    return TExpr::bad(span);
+                };
                 self.build(op, left, right, Type::Bool, span)
             }
             Mul | Div | Mod | Add | Sub | AddSat | SubSat | BitAnd | BitXor | BitOr => {
-                let Some((left, right)) = self.same_numbers(op, left, right, span) else { return TExpr::bad(span) };
+                let Some((left, right)) = self.same_numbers(op, left, right, span) else {
+                    return TExpr::bad(span);
+                };
                 let ty = left.ty.clone();
                 let sized = matches!(op, AddSat | SubSat);
                 if sized && matches!(ty, Type::InfInt) {
@@ -131,7 +135,11 @@ impl Checker {
         }
         // A known side decides `&&` and `||`.
         if let (BinaryOp::And | BinaryOp::Or, Some(Value::Bool(known))) = (op, left.value()) {
-            return if (op == BinaryOp::And) == *known { TExpr { span, ..right } } else { TExpr { span, ..left } };
+            return if (op == BinaryOp::And) == *known {
+                TExpr { span, ..right }
+            } else {
+                TExpr { span, ..left }
+            };
         }
         TExpr::new(EKind::Binary(op, Box::new(left), Box::new(right)), ty, span)
     }
@@ -153,8 +161,11 @@ impl Checker {
         }
         if matches!(left.ty, Type::InfInt) && right.value().is_none() {
             self.report(
-                Diagnostic::error(left.span, format!("`{sign}` by an amount that is not constant needs a width"))
-                    .help("write it with a width, such as `32w1`"),
+                Diagnostic::error(
+                    left.span,
+                    format!("`{sign}` by an amount that is not constant needs a width"),
+                )
+                .help("write it with a width, such as `32w1`"),
             );
             return TExpr::bad(span);
         }
@@ -186,7 +197,10 @@ impl Checker {
             (Type::Int(a), Type::Bit(b) | Type::Int(b)) => Type::Int(a + b),
             _ => {
                 let bad = if left.ty.is_bits() { &right } else { &left };
-                let mut d = Diagnostic::error(bad.span, format!("`++` wants numbers with a width, found `{}`", bad.ty));
+                let mut d = Diagnostic::error(
+                    bad.span,
+                    format!("`++` wants numbers with a width, found `{}`", bad.ty),
+                );
                 if matches!(bad.ty, Type::InfInt) {
                     d = d.help("give the number a width, such as `8w1`");
                 }
@@ -238,7 +252,13 @@ impl Checker {
     }
 
     /// Two numbers of one type; an `int` takes the other's.
-    fn same_numbers(&mut self, op: BinaryOp, left: TExpr, right: TExpr, span: Span) -> Option<(TExpr, TExpr)> {
+    fn same_numbers(
+        &mut self,
+        op: BinaryOp,
+        left: TExpr,
+        right: TExpr,
+        span: Span,
+    ) -> Option<(TExpr, TExpr)> {
         let (left, right) = (self.as_number(left), self.as_number(right));
         if matches!(op, BinaryOp::Div | BinaryOp::Mod) {
             let negative = [&left, &right].into_iter().find(|e| {
@@ -254,9 +274,10 @@ impl Checker {
             if !number(&side.ty) {
                 let other = if std::ptr::eq(side, &left) { &right } else { &left };
                 let mut d = match op {
-                    BinaryOp::Eq | BinaryOp::Ne => {
-                        Diagnostic::error(span, format!("`{}` and `{}` cannot be compared", left.ty, right.ty))
-                    }
+                    BinaryOp::Eq | BinaryOp::Ne => Diagnostic::error(
+                        span,
+                        format!("`{}` and `{}` cannot be compared", left.ty, right.ty),
+                    ),
                     _ => Diagnostic::error(
                         side.span,
                         format!("`{}` cannot be applied to `{}`", symbol(op), side.ty),

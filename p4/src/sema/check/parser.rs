@@ -1,7 +1,7 @@
 //! Parser states, transitions and keysets.
 
-use super::scope::Symbol;
 use super::Checker;
+use super::scope::Symbol;
 use crate::ast::{Expr, ExprKind, Ident, ParserState, SelectCase, Span, Transition};
 use crate::diag::Diagnostic;
 use crate::sema::tree::{EKind, Keyset, StateDef, StateRef, TExpr, TNext};
@@ -19,9 +19,12 @@ impl Checker {
                 Some(first) => {
                     let first = first.span;
                     self.report(
-                        Diagnostic::error(state.name.span, format!("state `{}` is declared twice", state.name.name))
-                            .label(state.name.span, "again here")
-                            .label(first, "first declared here"),
+                        Diagnostic::error(
+                            state.name.span,
+                            format!("state `{}` is declared twice", state.name.name),
+                        )
+                        .label(state.name.span, "again here")
+                        .label(first, "first declared here"),
                     );
                 }
                 None => names.push(&state.name),
@@ -45,9 +48,9 @@ impl Checker {
             let next = match &state.transition {
                 None => TNext::Goto(StateRef::Reject),
                 Some(Transition::Direct(target)) => TNext::Goto(c.target(target, all)),
-                Some(Transition::Select { keys, cases, span }) => c.select(keys, cases, *span, all),
+                Some(Transition::Select { keys, cases, .. }) => c.select(keys, cases, all),
             };
-            StateDef { name: state.name.name.clone(), annos, body, next, span: state.name.span }
+            StateDef { name: state.name.name.clone(), annos, body, next }
         })
     }
 
@@ -70,22 +73,25 @@ impl Checker {
         }
     }
 
-    fn select(&mut self, keys: &[Expr], cases: &[SelectCase], span: Span, all: &[ParserState]) -> TNext {
-        let keys: Vec<TExpr> = keys.iter().map(|k| {
-            let key = self.expr(k);
-            let key = self.settle(key);
-            match key.ty {
-                Type::InfInt => {
-                    self.error(key.span, "a key of a select needs a width");
-                    TExpr::bad(key.span)
+    fn select(&mut self, keys: &[Expr], cases: &[SelectCase], all: &[ParserState]) -> TNext {
+        let keys: Vec<TExpr> = keys
+            .iter()
+            .map(|k| {
+                let key = self.expr(k);
+                let key = self.settle(key);
+                match key.ty {
+                    Type::InfInt => {
+                        self.error(key.span, "a key of a select needs a width");
+                        TExpr::bad(key.span)
+                    }
+                    ref ty if !ty.is_poison() && !selectable(ty) => {
+                        self.error(key.span, format!("a select cannot be on `{ty}`"));
+                        TExpr::bad(key.span)
+                    }
+                    _ => key,
                 }
-                ref ty if !ty.is_poison() && !selectable(ty) => {
-                    self.error(key.span, format!("a select cannot be on `{ty}`"));
-                    TExpr::bad(key.span)
-                }
-                _ => key,
-            }
-        }).collect();
+            })
+            .collect();
         let mut done = Vec::new();
         let mut caught_all: Option<Span> = None;
         for case in cases {
@@ -96,15 +102,19 @@ impl Checker {
                         .label(first, "everything is caught here"),
                 );
             }
-            let sets = self.keysets(&keys.iter().map(|k| k.ty.clone()).collect::<Vec<_>>(), &case.keysets, case.span);
+            let sets = self.keysets(
+                &keys.iter().map(|k| k.ty.clone()).collect::<Vec<_>>(),
+                &case.keysets,
+                case.span,
+            );
             if let Some(sets) = sets {
                 if sets.iter().all(|s| matches!(s, Keyset::Any)) {
                     caught_all = Some(case.span);
                 }
-                done.push((sets, state, case.span));
+                done.push((sets, state));
             }
         }
-        TNext::Select { keys, cases: done, span }
+        TNext::Select { keys, cases: done }
     }
 
     /// One keyset a key; a single `default` or `_` stands for all.
@@ -123,7 +133,10 @@ impl Checker {
                 types.iter().for_each(|t| flatten(t, &mut given));
                 let fits = wanted == given;
                 if !fits && !types.iter().any(Type::is_poison) {
-                    self.error(only.span, format!("value set `{}` holds `{}`, which the keys are not", v.name, v.ty));
+                    self.error(
+                        only.span,
+                        format!("value set `{}` holds `{}`, which the keys are not", v.name, v.ty),
+                    );
                     return None;
                 }
                 return Some(vec![Keyset::ValueSet(v, only.span)]);
@@ -138,14 +151,17 @@ impl Checker {
             self.error(span, format!("{} key{plural} wanted, {} given", types.len(), sets.len()));
             return None;
         }
-        let sets: Vec<Option<Keyset>> = types.iter().zip(sets).map(|(ty, set)| self.keyset(ty, set)).collect();
+        let sets: Vec<Option<Keyset>> =
+            types.iter().zip(sets).map(|(ty, set)| self.keyset(ty, set)).collect();
         sets.into_iter().collect()
     }
 
     fn parts(&mut self, ty: &Type, sets: &[Expr], span: Span) -> Option<Keyset> {
         let types: Vec<Type> = match ty {
             Type::Tuple(items) => items.to_vec(),
-            Type::Struct(s) if s.kind == StructKind::Struct => s.fields.iter().map(|f| f.ty.clone()).collect(),
+            Type::Struct(s) if s.kind == StructKind::Struct => {
+                s.fields.iter().map(|f| f.ty.clone()).collect()
+            }
             Type::Poison => return None,
             _ => {
                 self.error(span, format!("one key of type `{ty}` wanted, {} given", sets.len()));
@@ -156,16 +172,19 @@ impl Checker {
             self.error(span, format!("{} values wanted, {} given", types.len(), sets.len()));
             return None;
         }
-        let parts: Vec<Option<Keyset>> = types.iter().zip(sets).map(|(ty, set)| self.keyset(ty, set)).collect();
+        let parts: Vec<Option<Keyset>> =
+            types.iter().zip(sets).map(|(ty, set)| self.keyset(ty, set)).collect();
         Some(Keyset::Parts(parts.into_iter().collect::<Option<_>>()?))
     }
 
     fn keyset(&mut self, ty: &Type, set: &Expr) -> Option<Keyset> {
-        let mut side = |c: &mut Checker, e: &Expr| {
+        let side = |c: &mut Checker, e: &Expr| {
             let typed = c.expr(e);
             // Masks and ranges of a serializable enum are written with numbers.
             let want = match (&typed.ty, ty) {
-                (Type::InfInt | Type::Bit(_) | Type::Int(_), Type::Enum(en)) if en.repr.is_some() => ty.underlying(),
+                (Type::InfInt | Type::Bit(_) | Type::Int(_), Type::Enum(en)) if en.repr.is_some() => {
+                    ty.underlying()
+                }
                 _ => ty,
             };
             let typed = c.coerce(typed, &want.clone());
@@ -193,12 +212,17 @@ impl Checker {
                 Some(Keyset::Range(lo, hi))
             }
             // Brackets around the only key.
-            ExprKind::List { items, .. } if items.len() == 1 && ty.scalar().is_some() => self.keyset(ty, &items[0]),
+            ExprKind::List { items, .. } if items.len() == 1 && ty.scalar().is_some() => {
+                self.keyset(ty, &items[0])
+            }
             ExprKind::List { items, .. } if !matches!(ty, Type::Poison) => self.parts(ty, items, set.span),
             ExprKind::Name(name) if matches!(self.find(name), Some(Symbol::ValueSet(_))) => {
                 let Some(Symbol::ValueSet(v)) = self.find(name).cloned() else { return None };
                 if v.ty != *ty && !ty.is_poison() {
-                    self.error(set.span, format!("value set `{}` holds `{}`, the key is `{ty}`", v.name, v.ty));
+                    self.error(
+                        set.span,
+                        format!("value set `{}` holds `{}`, the key is `{ty}`", v.name, v.ty),
+                    );
                     return None;
                 }
                 Some(Keyset::ValueSet(v, set.span))

@@ -15,7 +15,10 @@ pub(super) enum Symbol {
     Poison,
     Type(TypeSym),
     Const(TExpr),
-    Local { id: LocalId, ty: Type, writable: Writable },
+    Local {
+        id: LocalId,
+        ty: Type,
+    },
     Instance(Rc<InstDecl>),
     Functions(Vec<Rc<FnDef>>),
     Action(Rc<ActionDef>),

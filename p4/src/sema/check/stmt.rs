@@ -5,7 +5,7 @@ use super::{Checker, Place};
 use crate::ast::{Block, Decl, DeclKind, Expr, ExprKind, Span, Stmt, StmtKind, SwitchCase};
 use crate::diag::Diagnostic;
 use crate::sema::tree::{EKind, SKind, TExpr, TStmt};
-use crate::sema::types::{Type, StructKind};
+use crate::sema::types::{StructKind, Type};
 use crate::sema::value::Value;
 
 impl Checker {
@@ -95,7 +95,10 @@ impl Checker {
             StmtKind::Break | StmtKind::Continue => {
                 let is_break = matches!(stmt.kind, StmtKind::Break);
                 if self.loops == 0 {
-                    self.error(span, format!("`{}` outside of a loop", if is_break { "break" } else { "continue" }));
+                    self.error(
+                        span,
+                        format!("`{}` outside of a loop", if is_break { "break" } else { "continue" }),
+                    );
                     return None;
                 }
                 if is_break { SKind::Break } else { SKind::Continue }
@@ -131,23 +134,21 @@ impl Checker {
             Place::Function => self.returns.clone().unwrap_or(Type::Void),
             _ => Type::Void,
         };
-        match (value, wanted) {
-            (None, Type::Void | Type::Poison) => Some(SKind::Return(None)),
+        // One in error still ends the function.
+        Some(match (value, wanted) {
+            (None, Type::Void | Type::Poison) => SKind::Return(None),
             (None, ty) => {
                 self.error(span, format!("`return` needs a value of type `{ty}`"));
-                None
+                SKind::Return(None)
             }
             (Some(v), Type::Void) => {
                 if !v.is_bad() {
                     self.error(span, "`return` with a value, where none is wanted");
                 }
-                None
+                SKind::Return(None)
             }
-            (Some(v), ty) => {
-                let v = self.coerce(v, &ty);
-                if v.is_bad() { None } else { Some(SKind::Return(Some(v))) }
-            }
-        }
+            (Some(v), ty) => SKind::Return(Some(self.coerce(v, &ty))),
+        })
     }
 
     /// A constant, variable or instance among statements or a block's declarations.
@@ -165,7 +166,7 @@ impl Checker {
             };
             self.check_shadowing(name);
             let id = self.new_local(&name.name, &ty);
-            self.declare(name, Symbol::Local { id, ty: ty.clone(), writable: Writable::Yes });
+            self.declare(name, Symbol::Local { id, ty: ty.clone() });
             return Some(TStmt { kind: SKind::Var(id, ty, init), span: decl.span });
         }
         if let DeclKind::Instance { name, .. } = &decl.kind {
@@ -188,7 +189,8 @@ impl Checker {
     /// A variable must not hide a parameter: almost always it was meant.
     fn check_shadowing(&mut self, name: &crate::ast::Ident) {
         let global = crate::ast::Name { global: false, ident: name.clone() };
-        let hides = matches!(self.find(&global), Some(Symbol::Local { id, .. }) if self.writable.contains_key(id));
+        let hides =
+            matches!(self.find(&global), Some(Symbol::Local { id, .. }) if self.writable.contains_key(id));
         if hides && self.find_here(&name.name).is_none() {
             self.error(name.span, format!("variable `{}` hides a parameter of that name", name.name));
         }
@@ -204,7 +206,8 @@ impl Checker {
     ) -> Option<TStmt> {
         let declared = ty.map(|t| self.type_ref(t));
         // Without a type the loop sets a variable that is already there.
-        let existing = match (&declared, self.find(&crate::ast::Name { global: false, ident: name.clone() })) {
+        let existing = match (&declared, self.find(&crate::ast::Name { global: false, ident: name.clone() }))
+        {
             (None, Some(Symbol::Local { id, ty, .. })) => Some((*id, ty.clone())),
             _ => None,
         };
@@ -227,7 +230,11 @@ impl Checker {
                     self.error(over.span, format!("a range of `{var_ty}` cannot be counted through"));
                     return None;
                 }
-                TExpr::new(EKind::Range(Box::new(lo), Box::new(hi)), Type::Set(var_ty.clone().into()), over.span)
+                TExpr::new(
+                    EKind::Range(Box::new(lo), Box::new(hi)),
+                    Type::Set(var_ty.clone().into()),
+                    over.span,
+                )
             }
             _ => {
                 let e = self.expr(over);
@@ -239,7 +246,10 @@ impl Checker {
                     }
                     Type::Stack(element, _) | Type::List(element) if *element == var_ty => e,
                     other => {
-                        self.error(over.span, format!("cannot go through `{other}` with a variable of type `{var_ty}`"));
+                        self.error(
+                            over.span,
+                            format!("cannot go through `{other}` with a variable of type `{var_ty}`"),
+                        );
                         return None;
                     }
                 }
@@ -251,7 +261,7 @@ impl Checker {
                 None => {
                     let id = c.new_local(&name.name, &var_ty);
                     c.writable.insert(id, Writable::LoopVar);
-                    c.declare(name, Symbol::Local { id, ty: var_ty.clone(), writable: Writable::LoopVar });
+                    c.declare(name, Symbol::Local { id, ty: var_ty.clone() });
                     id
                 }
             };

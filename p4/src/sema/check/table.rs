@@ -78,7 +78,8 @@ impl Checker {
                 let key = properties.iter().find(|p| matches!(p.kind, TablePropertyKind::Key(_)));
                 if let Some(key) = key.filter(|k| k.span.lo > property.span.lo) {
                     self.report(
-                        Diagnostic::error(property.span, "the entries come after the key").label(key.span, "the key"),
+                        Diagnostic::error(property.span, "the entries come after the key")
+                            .label(key.span, "the key"),
                     );
                 }
                 if !property.is_const
@@ -92,7 +93,8 @@ impl Checker {
                     self.error(property.span, "a table without keys has no entries");
                     continue;
                 }
-                table.entries = entries.iter().filter_map(|e| self.entry(&table, e, property.is_const)).collect();
+                table.entries =
+                    entries.iter().filter_map(|e| self.entry(&table, e, property.is_const)).collect();
             }
         }
         table
@@ -137,7 +139,13 @@ impl Checker {
                     String::new()
                 }
             };
-            done.push(TKey { expr, kind: key.match_kind.name.clone(), kind_span: key.match_kind.span, name, annos });
+            done.push(TKey {
+                expr,
+                kind: key.match_kind.name.clone(),
+                kind_span: key.match_kind.span,
+                name,
+                annos,
+            });
         }
         done
     }
@@ -168,7 +176,10 @@ impl Checker {
                 self.report(
                     Diagnostic::error(
                         entry.span,
-                        format!("parameter `{}` of {what} is for the control plane", action.params[args.len() - 1].name),
+                        format!(
+                            "parameter `{}` of {what} is for the control plane",
+                            action.params[args.len() - 1].name
+                        ),
                     )
                     .help("only parameters with a direction are bound in the list"),
                 );
@@ -177,7 +188,7 @@ impl Checker {
             let Some(typed) = self.args(&what, &bound, args, entry.span) else { continue };
             let Some(args) = self.fit_args(&bound, typed, &Subst::new()) else { continue };
             let bound = args.into_iter().flatten().collect();
-            done.push(TActionRef { action, bound, annos, span: entry.span });
+            done.push(TActionRef { action, bound, annos });
         }
         done
     }
@@ -229,7 +240,17 @@ impl Checker {
                 }
             }
             other => {
-                let known = ["key", "actions", "entries", "default_action", "size", "implementation", "counters", "meters", "support_timeout"];
+                let known = [
+                    "key",
+                    "actions",
+                    "entries",
+                    "default_action",
+                    "size",
+                    "implementation",
+                    "counters",
+                    "meters",
+                    "support_timeout",
+                ];
                 let mut d = Diagnostic::warning(name.span, format!("unknown property `{other}` is ignored"));
                 if let Some(near) = super::scope::nearest(other, known.into_iter()) {
                     d = d.help(format!("did you mean `{near}`?"));
@@ -260,8 +281,11 @@ impl Checker {
             let mut annos = (*self.annos(&property.annotations)).clone();
             let Some(name) = annos.name.take() else {
                 self.report(
-                    Diagnostic::error(value.span, "an object made in place has no name for the control plane")
-                        .help("put `@name(\"…\")` before the property"),
+                    Diagnostic::error(
+                        value.span,
+                        "an object made in place has no name for the control plane",
+                    )
+                    .help("put `@name(\"…\")` before the property"),
                 );
                 return None;
             };
@@ -293,9 +317,10 @@ impl Checker {
             (EKind::Index(base, _), ExprKind::Index { base: owner, index }) => {
                 Some(format!("{}[{}]", self.key_name(base, owner)?, key_text(index)?))
             }
-            (EKind::Slice(base, hi, lo), ExprKind::Slice { base: owner, .. } | ExprKind::PlusSlice { base: owner, .. }) => {
-                Some(format!("{}[{hi}:{lo}]", self.key_name(base, owner)?))
-            }
+            (
+                EKind::Slice(base, hi, lo),
+                ExprKind::Slice { base: owner, .. } | ExprKind::PlusSlice { base: owner, .. },
+            ) => Some(format!("{}[{hi}:{lo}]", self.key_name(base, owner)?)),
             (EKind::Call(call), ExprKind::Call { callee, .. }) => match (&call.target, &callee.kind) {
                 (Target::IsValid(header), ExprKind::Member { base, .. }) => {
                     Some(format!("{}.$valid$", self.key_name(header, base)?))
@@ -336,8 +361,11 @@ impl Checker {
         };
         let Some(index) = table.actions.iter().position(|a| a.action.id == action.id) else {
             self.report(
-                Diagnostic::error(value.span, format!("action `{}` is not among the actions of table `{}`", action.name, table.name))
-                    .help("add it to `actions`"),
+                Diagnostic::error(
+                    value.span,
+                    format!("action `{}` is not among the actions of table `{}`", action.name, table.name),
+                )
+                .help("add it to `actions`"),
             );
             return None;
         };
@@ -357,12 +385,22 @@ impl Checker {
                 let Some(e) = &arg.value else { continue };
                 let typed = self.expr(e);
                 if !typed.is_bad() && !same_place(&typed, listed) {
-                    self.error(arg.span, format!("this differs from the argument bound in the list of `{}`", table.name));
+                    self.error(
+                        arg.span,
+                        format!("this differs from the argument bound in the list of `{}`", table.name),
+                    );
                 }
             }
             rest
-        } else if bound > 0 && args.len() < action.params.len() && !args.is_empty() && args.len() != data.len() {
-            self.error(value.span, format!("{what} takes {} arguments, {} given", action.params.len(), args.len()));
+        } else if bound > 0
+            && args.len() < action.params.len()
+            && !args.is_empty()
+            && args.len() != data.len()
+        {
+            self.error(
+                value.span,
+                format!("{what} takes {} arguments, {} given", action.params.len(), args.len()),
+            );
             return None;
         } else {
             &args[..]
@@ -375,7 +413,7 @@ impl Checker {
                 return None;
             }
         }
-        Some(TActionCall { index, args: args.into_iter().flatten().collect(), span: value.span })
+        Some(TActionCall { index, args: args.into_iter().flatten().collect() })
     }
 
     fn entry(&mut self, table: &TableDef, entry: &TableEntry, all_const: bool) -> Option<TEntry> {
@@ -393,7 +431,13 @@ impl Checker {
             }
             None => None,
         };
-        Some(TEntry { keys: keys?, call: call?, priority, is_const: all_const || entry.is_const, span: entry.span })
+        Some(TEntry {
+            keys: keys?,
+            call: call?,
+            priority,
+            is_const: all_const || entry.is_const,
+            span: entry.span,
+        })
     }
 }
 
@@ -418,12 +462,16 @@ fn same_place(a: &TExpr, b: &TExpr) -> bool {
 /// The text of a simple expression.
 fn key_text(e: &Expr) -> Option<String> {
     match &e.kind {
-        ExprKind::Name(name) => Some(if name.global { format!(".{}", name.ident.name) } else { name.ident.name.clone() }),
+        ExprKind::Name(name) => {
+            Some(if name.global { format!(".{}", name.ident.name) } else { name.ident.name.clone() })
+        }
         ExprKind::Member { base, member } => Some(format!("{}.{}", key_text(base)?, member.name)),
         ExprKind::Int { value, .. } => Some(value.to_string()),
         ExprKind::Bool(b) => Some(b.to_string()),
         ExprKind::Index { base, index } => Some(format!("{}[{}]", key_text(base)?, key_text(index)?)),
-        ExprKind::Slice { base, hi, lo } => Some(format!("{}[{}:{}]", key_text(base)?, key_text(hi)?, key_text(lo)?)),
+        ExprKind::Slice { base, hi, lo } => {
+            Some(format!("{}[{}:{}]", key_text(base)?, key_text(hi)?, key_text(lo)?))
+        }
         ExprKind::Call { callee, args, .. } if args.is_empty() => match &callee.kind {
             ExprKind::Member { base, member } if member.name == "isValid" => {
                 Some(format!("{}.$valid$", key_text(base)?))

@@ -1,7 +1,7 @@
 //! Types as written.
 
-use super::scope::{Symbol, TypeSym};
 use super::Checker;
+use super::scope::{Symbol, TypeSym};
 use crate::ast::{Expr, Name, Span, TypeRef, TypeRefKind};
 use crate::sema::types::{ExternTy, StructKind, Subst, Type, TypeVar};
 use crate::sema::value::Value;
@@ -46,8 +46,12 @@ impl Checker {
                 if element_ty.is_poison() {
                     return Type::Poison;
                 }
-                if !matches!(&element_ty, Type::Struct(s) if s.kind != StructKind::Struct) && !matches!(element_ty, Type::Var(_)) {
-                    let message = format!("a stack holds headers or header unions; an array of `{element_ty}` is not supported yet");
+                if !matches!(&element_ty, Type::Struct(s) if s.kind != StructKind::Struct)
+                    && !matches!(element_ty, Type::Var(_))
+                {
+                    let message = format!(
+                        "a stack holds headers or header unions; an array of `{element_ty}` is not supported yet"
+                    );
                     self.error(element.span, message);
                     return Type::Poison;
                 }
@@ -127,13 +131,18 @@ impl Checker {
                 let ty = def.subst(&bind(params, &args));
                 for field in &ty.fields {
                     let fits = match ty.kind {
-                        StructKind::Struct => self.storable(&field.ty, span, &format!("field `{}`", field.name)),
-                        StructKind::Header => super::decl::header_field(&field.ty),
-                        StructKind::Union => field.ty.is_header() || matches!(field.ty, Type::Var(_) | Type::Poison),
+                        StructKind::Struct => {
+                            self.storable(&field.ty, span, &format!("field `{}`", field.name))
+                        }
+                        StructKind::Header => super::data_types::header_field(&field.ty),
+                        StructKind::Union => {
+                            field.ty.is_header() || matches!(field.ty, Type::Var(_) | Type::Poison)
+                        }
                     };
                     if !fits {
                         if ty.kind != StructKind::Struct {
-                            let message = format!("field `{}` of `{name}` cannot be `{}`", field.name, field.ty);
+                            let message =
+                                format!("field `{}` of `{name}` cannot be `{}`", field.name, field.ty);
                             self.error(span, message);
                         }
                         return Type::Poison;

@@ -2,7 +2,7 @@
 
 use super::stmt::has_return;
 use super::storage::{Place, Val};
-use super::{type_name, Binding, Lower};
+use super::{Binding, Lower, type_name};
 use crate::ast::Direction;
 use crate::ir::{Action, ActionId, ActionParam, LValue, Named, Stmt};
 use crate::sema::tree::{ActionDef, TActionRef};
@@ -62,7 +62,7 @@ impl Lower<'_> {
                     match &place {
                         Place::Leaf(LValue::Var(var), scalar) => params.push(ActionParam {
                             named: Named {
-                                name: param.name.clone(),
+                                name: param.annos.name.clone().unwrap_or_else(|| param.name.clone()),
                                 id: param.annos.id,
                                 hidden: false,
                                 annotations: param.annos.rest.clone(),

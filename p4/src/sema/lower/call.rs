@@ -1,7 +1,7 @@
 //! Calls: functions, actions, parsers and controls are inlined; copy-in and copy-out become assignments.
 
 use super::stmt::has_return;
-use super::storage::{zero, Place, Val};
+use super::storage::{Place, Val, zero};
 use super::{Binding, Lower};
 use crate::ast::{Direction, Span};
 use crate::ir::{HeaderRef, LValue, Stmt, Ty, VarId};
@@ -20,17 +20,20 @@ impl Lower<'_> {
             Target::Extern(def) => self.extern_function(def, call, span),
             Target::Method(object, def) => self.extern_method(object, def, call, span),
             Target::Action(action) => {
-                self.called_action(action);
+                // One called by another action has become part of it.
+                if self.frames[self.frame].is_block {
+                    self.called_action(action);
+                }
                 let parent = if action.global { 0 } else { self.block_frame() };
                 let path = self.inner_path(&action.name);
                 self.inline(parent, path, &action.params, &call.args, Subst::new(), &action.body, None, span);
                 Val::Opaque
             }
-            Target::Apply(instance, _) => {
+            Target::Apply(instance) => {
                 self.apply_instance(instance, &call.args, span);
                 Val::Opaque
             }
-            Target::DirectApply(inst, _) => {
+            Target::DirectApply(inst) => {
                 self.instance(inst, &[&call.args]);
                 let object = TExpr::new(EKind::Local(inst.id), inst.ty.clone(), span);
                 self.apply_instance(&object, &call.args, span);
@@ -208,7 +211,9 @@ impl Lower<'_> {
         let Some(def) = inst.ty.body.clone() else { return };
         let mut back = Vec::new();
         for ((param, arg), alias) in inst.ty.params.iter().zip(args).zip(&inst.alias) {
-            let Some(Binding::Place(place)) = self.frames[inst.frame].bound.get(&param.id).cloned() else { continue };
+            let Some(Binding::Place(place)) = self.frames[inst.frame].bound.get(&param.id).cloned() else {
+                continue;
+            };
             if *alias {
                 if param.dir == Direction::Out {
                     self.invalidate(&place);
@@ -269,7 +274,10 @@ impl Lower<'_> {
         }
         let copies_wait = self.pending.iter().any(|p| !p.is_empty());
         if copies_wait && self.may_exit(id) {
-            self.unsupported(e.span, "`exit` in an action of a table applied by a control that works on copies");
+            self.unsupported(
+                e.span,
+                "`exit` in an action of a table applied by a control that works on copies",
+            );
         }
         self.emit(Stmt::Apply { table: id, hit, action_run });
     }

@@ -1,7 +1,7 @@
 //! Assignment and equality of values of any type.
 
-use super::storage::{constant, scalars, zero, Place, Val};
 use super::Lower;
+use super::storage::{Place, Val, constant, scalars, zero};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, HeaderRef, LValue, Stmt, Ty, UnOp, VarId};
 use std::collections::BTreeSet;
@@ -89,7 +89,9 @@ impl Lower<'_> {
     /// Evaluates a value now, whatever is written later.
     pub(super) fn save(&mut self, value: Val, span: Span) -> Val {
         match value {
-            Val::Leaf(Expr::Const { .. }, _) | Val::Opaque | Val::InvalidUnion | Val::HeaderLit(None, _) => value,
+            Val::Leaf(Expr::Const { .. }, _) | Val::Opaque | Val::InvalidUnion | Val::HeaderLit(None, _) => {
+                value
+            }
             Val::Leaf(e, ty) => {
                 let name = self.temp_name("t");
                 let var = self.new_var(name, ty);
@@ -157,7 +159,8 @@ impl Lower<'_> {
                     return;
                 }
                 let ty = ty.clone();
-                let (to, from) = (self.prog.stacks[dst.0 as usize].clone(), self.prog.stacks[src.0 as usize].clone());
+                let (to, from) =
+                    (self.prog.stacks[dst.0 as usize].clone(), self.prog.stacks[src.0 as usize].clone());
                 for (d, s) in to.elements.iter().zip(&from.elements) {
                     self.store(
                         &Place::Header(HeaderRef::Fixed(*d), ty.clone()),
@@ -313,7 +316,9 @@ fn reads(lower: &Lower<'_>, e: &Expr, written: &BTreeSet<VarId>) -> bool {
         Expr::Const { .. } | Expr::Lookahead { .. } | Expr::PacketLength => false,
         Expr::Var(v) => written.contains(v),
         Expr::Field { header: h, .. } | Expr::Valid(h) => header(h),
-        Expr::Unary { expr, .. } | Expr::Cast { expr, .. } | Expr::Slice { expr, .. } => reads(lower, expr, written),
+        Expr::Unary { expr, .. } | Expr::Cast { expr, .. } | Expr::Slice { expr, .. } => {
+            reads(lower, expr, written)
+        }
         Expr::Binary { left, right, .. } | Expr::Concat { left, right, .. } => {
             reads(lower, left, written) || reads(lower, right, written)
         }

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::copy::{binary, not};
-use super::storage::{constant, zero, Place, Val};
+use super::storage::{Place, Val, constant, zero};
 use super::{Binding, Lower};
 use crate::ast::{BinaryOp, UnaryOp};
 use crate::ir::{BinOp, Expr, HeaderRef, LValue, Stmt, Ty, UnOp};
@@ -34,7 +34,7 @@ impl Lower<'_> {
     pub(super) fn expr(&mut self, e: &TExpr) -> Val {
         let span = e.span;
         match &e.kind {
-            EKind::Bad | EKind::ValueSet(_) | EKind::Mask(..) | EKind::Range(..) => Val::Opaque,
+            EKind::Bad | EKind::ValueSet | EKind::Range(..) => Val::Opaque,
             EKind::Const(v) => self.constant(v, &e.ty),
             EKind::Local(id) => match self.find(*id).cloned() {
                 Some(Binding::Place(place)) => self.read(&place),
@@ -81,7 +81,10 @@ impl Lower<'_> {
                             parts.swap_remove(value.to_usize().unwrap_or(0))
                         }
                         _ => {
-                            self.unsupported(span, "an index into a stack of header unions that is not constant");
+                            self.unsupported(
+                                span,
+                                "an index into a stack of header unions that is not constant",
+                            );
                             Val::Opaque
                         }
                     },
@@ -162,7 +165,9 @@ impl Lower<'_> {
     /// A declared part of a struct, tuple, header or union.
     pub(super) fn part(&mut self, base: Val, index: usize) -> Val {
         match base {
-            Val::Tuple(mut parts) | Val::HeaderLit(Some(mut parts), _) if index < parts.len() => parts.swap_remove(index),
+            Val::Tuple(mut parts) | Val::HeaderLit(Some(mut parts), _) if index < parts.len() => {
+                parts.swap_remove(index)
+            }
             Val::Header(h, ty) => {
                 let place = self.header_field(&h, &ty, index);
                 self.read(&place)
@@ -276,7 +281,7 @@ impl Lower<'_> {
         }
         let name = self.temp_name("t");
         let place = self.alloc(&ty, &name);
-        let mut side = |l: &mut Self, e: &TExpr| {
+        let side = |l: &mut Self, e: &TExpr| {
             l.collect(|l| {
                 let value = l.expr(e);
                 l.assign(&place, value, e.span);
@@ -334,7 +339,10 @@ impl Lower<'_> {
                             Some(parts.swap_remove(value.to_usize().unwrap_or(0)))
                         }
                         _ => {
-                            self.unsupported(e.span, "an index into a stack of header unions that is not constant");
+                            self.unsupported(
+                                e.span,
+                                "an index into a stack of header unions that is not constant",
+                            );
                             None
                         }
                     },
@@ -346,9 +354,10 @@ impl Lower<'_> {
                     LValue::Slice { base, hi: hi + inner, lo: lo + inner },
                     Ty::Bit(hi - lo + 1),
                 )),
-                Place::Leaf(base, _) => {
-                    Some(Place::Leaf(LValue::Slice { base: Box::new(base), hi: *hi, lo: *lo }, Ty::Bit(hi - lo + 1)))
-                }
+                Place::Leaf(base, _) => Some(Place::Leaf(
+                    LValue::Slice { base: Box::new(base), hi: *hi, lo: *lo },
+                    Ty::Bit(hi - lo + 1),
+                )),
                 _ => None,
             },
             EKind::Cast(base) => self.place(base),
@@ -375,9 +384,7 @@ impl Lower<'_> {
                 Value::Bool(true) => self.value(a),
                 _ => self.value(b),
             },
-            EKind::Cast(inner) => {
-                crate::sema::check::convert_value(&self.value(inner)?, &self.ty(&e.ty))
-            }
+            EKind::Cast(inner) => crate::sema::check::convert_value(&self.value(inner)?, &self.ty(&e.ty)),
             EKind::Slice(inner, hi, lo) => match self.value(inner)? {
                 Value::Int(i) => Some(Value::Int(value::slice(&i, *hi, *lo))),
                 _ => None,

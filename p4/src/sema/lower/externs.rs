@@ -1,7 +1,7 @@
 //! Calls of core and v1model externs.
 
 use super::instance::algorithm;
-use super::storage::{scalars, zero, Place, Val};
+use super::storage::{Place, Val, scalars, zero};
 use super::{Binding, Lower, Stage};
 use crate::ast::Span;
 use crate::ir::{Digest, Expr, ExternCall, HashAlgorithm, HeaderRef, InstanceId, Stmt, Ty, VarId};
@@ -152,7 +152,14 @@ impl Lower<'_> {
                 let (checksum, checksum_ty) = self.scalar_arg(call, 2);
                 let algorithm = self.algorithm_arg(call, 3, span)?;
                 let payload = name.ends_with("payload");
-                self.call_extern(ExternCall::VerifyChecksum { cond, data, checksum, checksum_ty, algorithm, payload });
+                self.call_extern(ExternCall::VerifyChecksum {
+                    cond,
+                    data,
+                    checksum,
+                    checksum_ty,
+                    algorithm,
+                    payload,
+                });
             }
             ("update_checksum" | "update_checksum_with_payload", 4) => {
                 let (cond, _) = self.scalar_arg(call, 0);
@@ -183,7 +190,9 @@ impl Lower<'_> {
     /// Number of the digest of a type.
     fn digest(&mut self, ty: &Type, span: Span) -> Option<u32> {
         let (type_name, fields): (String, Vec<(String, Type)>) = match ty {
-            Type::Struct(s) => (s.name.clone(), s.fields.iter().map(|f| (f.name.clone(), f.ty.clone())).collect()),
+            Type::Struct(s) => {
+                (s.name.clone(), s.fields.iter().map(|f| (f.name.clone(), f.ty.clone())).collect())
+            }
             Type::Tuple(items) => {
                 (String::new(), items.iter().enumerate().map(|(i, t)| (format!("f{i}"), t.clone())).collect())
             }
@@ -196,11 +205,16 @@ impl Lower<'_> {
         for (name, ty) in fields {
             flatten(&name, &ty, &mut flat);
         }
-        if let Some(at) = self.prog.digests.iter().position(|d| d.type_name == type_name && d.fields == flat) {
+        if let Some(at) = self.prog.digests.iter().position(|d| d.type_name == type_name && d.fields == flat)
+        {
             return Some(at as u32);
         }
         let annos = ty.as_struct().map(|s| s.annos.clone()).unwrap_or_default();
-        let default = if type_name.is_empty() { format!("digest_{}", self.prog.digests.len()) } else { type_name.clone() };
+        let default = if type_name.is_empty() {
+            format!("digest_{}", self.prog.digests.len())
+        } else {
+            type_name.clone()
+        };
         let named = self.named(0, &default, &annos);
         let data = self.data_ty(ty);
         self.prog.digests.push(Digest { named, type_name, fields: flat, data });
@@ -252,7 +266,14 @@ impl Lower<'_> {
         Val::Opaque
     }
 
-    fn object_method(&mut self, ext: &str, instance: InstanceId, def: &FnDef, call: &TCall, span: Span) -> Option<()> {
+    fn object_method(
+        &mut self,
+        ext: &str,
+        instance: InstanceId,
+        def: &FnDef,
+        call: &TCall,
+        span: Span,
+    ) -> Option<()> {
         let done = match (ext, def.name.as_str()) {
             ("counter", "count") => {
                 let (index, _) = self.scalar_arg(call, 0);
@@ -339,7 +360,11 @@ impl Lower<'_> {
         match ty {
             Type::Struct(s) if s.kind != StructKind::Union => {
                 let parts = all(self, s.fields.iter().map(|f| f.ty.clone()).collect())?;
-                Some(if s.kind == StructKind::Header { Val::HeaderLit(Some(parts), s.clone()) } else { Val::Tuple(parts) })
+                Some(if s.kind == StructKind::Header {
+                    Val::HeaderLit(Some(parts), s.clone())
+                } else {
+                    Val::Tuple(parts)
+                })
             }
             Type::Tuple(items) => Some(Val::Tuple(all(self, items.to_vec())?)),
             other => {
@@ -352,7 +377,9 @@ impl Lower<'_> {
     fn emit_value(&mut self, value: Val, span: Span) {
         match value {
             Val::Header(h, _) => self.emit(Stmt::Emit(h)),
-            Val::Tuple(parts) | Val::Elements(parts) => parts.into_iter().for_each(|p| self.emit_value(p, span)),
+            Val::Tuple(parts) | Val::Elements(parts) => {
+                parts.into_iter().for_each(|p| self.emit_value(p, span))
+            }
             Val::Stack(s, _) => {
                 for h in self.prog.stacks[s.0 as usize].elements.clone() {
                     self.emit(Stmt::Emit(HeaderRef::Fixed(h)));

@@ -45,11 +45,15 @@ impl Lower<'_> {
         }
         let used: BTreeSet<u32> = tables.iter().flat_map(|t| t.actions.iter().map(|a| a.action.0)).collect();
         // One that is both called and listed is shown once, the listed one.
-        let listed_names: BTreeSet<&str> =
-            used.iter().filter_map(|i| prog.actions.get(*i as usize)).map(|a| a.named.name.as_str()).collect();
+        let listed_names: BTreeSet<&str> = used
+            .iter()
+            .filter_map(|i| prog.actions.get(*i as usize))
+            .map(|a| a.named.name.as_str())
+            .collect();
         let kept = |i: &usize| {
             let action = &prog.actions[*i];
-            used.contains(&(*i as u32)) || (!action.in_table && !listed_names.contains(action.named.name.as_str()))
+            used.contains(&(*i as u32))
+                || (!action.in_table && !listed_names.contains(action.named.name.as_str()))
         };
         let mut order: Vec<usize> = (0..prog.actions.len()).filter(kept).collect();
         order.sort_by_key(|i| self.action_order.get(*i).copied());
@@ -65,7 +69,9 @@ impl Lower<'_> {
             }
         }
         prog.tables = tables;
-        for stmts in [&mut prog.verify, &mut prog.ingress, &mut prog.egress, &mut prog.compute, &mut prog.deparser] {
+        for stmts in
+            [&mut prog.verify, &mut prog.ingress, &mut prog.egress, &mut prog.compute, &mut prog.deparser]
+        {
             renumber(stmts, &table_at);
         }
         for instance in &mut prog.instances {

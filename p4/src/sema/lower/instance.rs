@@ -1,9 +1,11 @@
 //! Instances: extern objects get a number, parsers and controls a frame with what they declare.
 
 use super::stmt::applications;
-use super::{type_name, Binding, BlockInst, Lower};
+use super::{Binding, BlockInst, Lower, type_name};
 use crate::ast::{Direction, Span};
-use crate::ir::{HashAlgorithm, Instance, InstanceId, InstanceKind, MatchKind, Named, Ty, Unit, ValueSet, ValueSetId};
+use crate::ir::{
+    HashAlgorithm, Instance, InstanceId, InstanceKind, MatchKind, Named, Ty, Unit, ValueSet, ValueSetId,
+};
 use crate::sema::tree::{BlockDef, EKind, InstDecl, Item, TExpr, ValueSetDef};
 use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Type};
 use crate::sema::value::Value;
@@ -111,7 +113,12 @@ impl Lower<'_> {
 
     /// The storage that all applications give for a parameter, when no copy is needed: it is the same
     /// everywhere and overlaps no other argument that is written.
-    fn shared_place(&mut self, uses: &[&[Option<TExpr>]], index: usize, block: &BlockTy) -> Option<super::storage::Place> {
+    fn shared_place(
+        &mut self,
+        uses: &[&[Option<TExpr>]],
+        index: usize,
+        block: &BlockTy,
+    ) -> Option<super::storage::Place> {
         let first = uses.first()?;
         let arg = first.get(index)?.as_ref()?;
         let path = static_path(arg)?;
@@ -123,7 +130,10 @@ impl Lower<'_> {
             for (j, (param, arg)) in block.params.iter().zip(other.iter()).enumerate() {
                 let Some(arg) = arg else { continue };
                 let writes = matches!(param.dir, Direction::Out | Direction::InOut)
-                    || matches!(block.params.get(index).map(|p| p.dir), Some(Direction::Out | Direction::InOut));
+                    || matches!(
+                        block.params.get(index).map(|p| p.dir),
+                        Some(Direction::Out | Direction::InOut)
+                    );
                 if j != index && writes && mentions(arg, &path) {
                     return None;
                 }
@@ -203,7 +213,9 @@ impl Lower<'_> {
                 unit: counter_unit(number(self, 1)),
                 index_type: index_type(self, 0),
             },
-            "direct_counter" => InstanceKind::DirectCounter { table: None, unit: counter_unit(number(self, 0)) },
+            "direct_counter" => {
+                InstanceKind::DirectCounter { table: None, unit: counter_unit(number(self, 0)) }
+            }
             "direct_meter" => InstanceKind::DirectMeter { table: None, unit: counter_unit(number(self, 0)) },
             "register" => {
                 let element = arg_type(self, 0)?;
@@ -255,7 +267,12 @@ impl Lower<'_> {
                     let kind = field.annos.rest.iter().find(|a| a.name == "match").map(|a| a.body.as_str());
                     let kind = kind.and_then(match_kind).unwrap_or(MatchKind::Exact);
                     let annotations = field.annos.rest.clone();
-                    let named = Named { name: field.name.clone(), id: field.annos.id, annotations, ..Named::default() };
+                    let named = Named {
+                        name: field.name.clone(),
+                        id: field.annos.id,
+                        annotations,
+                        ..Named::default()
+                    };
                     fields.push((named, ty, kind));
                 }
             }
@@ -342,9 +359,11 @@ fn mentions(e: &TExpr, path: &[u32]) -> bool {
     match &e.kind {
         EKind::Const(_) | EKind::Invalid | EKind::Default => false,
         EKind::Local(_) => true,
-        EKind::Field(e, _) | EKind::Slice(e, ..) | EKind::Unary(_, e) | EKind::Cast(e) | EKind::StackPart(e, _) => {
-            mentions(e, path)
-        }
+        EKind::Field(e, _)
+        | EKind::Slice(e, ..)
+        | EKind::Unary(_, e)
+        | EKind::Cast(e)
+        | EKind::StackPart(e, _) => mentions(e, path),
         EKind::Binary(_, a, b) | EKind::Index(a, b) => mentions(a, path) || mentions(b, path),
         EKind::Ternary(a, b, c) => [a, b, c].iter().any(|e| mentions(e, path)),
         EKind::List(items) => items.iter().any(|e| mentions(e, path)),

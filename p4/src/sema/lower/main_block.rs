@@ -1,7 +1,7 @@
 //! `main`: the architecture's blocks, bound to one packet's storage.
 
-use super::storage::{scalars, Place};
-use super::{type_name, Binding, Lower, Stage};
+use super::storage::{Place, scalars};
+use super::{Binding, Lower, Stage, type_name};
 use crate::ast::Span;
 use crate::ir::{ControllerHeader, DataStruct, DataTy, Expr, Named, NewType, SerEnum, Stmt, Target, Ty};
 use crate::sema::tree::{EKind, InstDecl, TExpr};
@@ -99,7 +99,9 @@ impl Lower<'_> {
             if let Some(param) = parser.params.get(2) {
                 self.field_lists(&param.ty, meta, &[], &mut lists);
             }
-            if let (Some(Type::Struct(s)), Place::Tuple(parts)) = (parser.params.get(3).map(|p| &p.ty), standard) {
+            if let (Some(Type::Struct(s)), Place::Tuple(parts)) =
+                (parser.params.get(3).map(|p| &p.ty), standard)
+            {
                 for (field, part) in s.fields.iter().zip(parts) {
                     if let Place::Leaf(crate::ir::LValue::Var(v), _) = part {
                         self.prog.standard_metadata.push((field.name.clone(), *v));

@@ -1,6 +1,6 @@
 //! Parser states; sub-parsers are inlined where they are applied.
 
-use super::storage::{scalars, Val};
+use super::storage::{Val, scalars};
 use super::{BlockInst, Lower};
 use crate::ast::Span;
 use crate::ir::{Matcher, Next, State, StateId, Target, Ty};
@@ -21,7 +21,8 @@ impl Lower<'_> {
         // `start` comes first so that the main parser's is number 0.
         let start = def.states.iter().position(|s| s.name == "start").unwrap_or(0);
         let mut ids = vec![StateId(0); def.states.len()];
-        let order: Vec<usize> = std::iter::once(start).chain((0..def.states.len()).filter(|i| *i != start)).collect();
+        let order: Vec<usize> =
+            std::iter::once(start).chain((0..def.states.len()).filter(|i| *i != start)).collect();
         for index in &order {
             if let Some(state) = def.states.get(*index) {
                 let name = self.full_name(self.frame, &state.name, &state.annos);
@@ -91,14 +92,14 @@ impl Lower<'_> {
                 Target::Reject => Next::Reject,
                 Target::State(id) => Next::Goto(id),
             },
-            TNext::Select { keys, cases, .. } => {
+            TNext::Select { keys, cases } => {
                 let refs: Vec<&TExpr> = keys.iter().collect();
                 let values = self.exprs(&refs);
                 let mut flat = Vec::new();
                 values.iter().for_each(|v| scalars(self, v, &mut flat));
                 let types: Vec<Type> = keys.iter().map(|k| self.ty(&k.ty)).collect();
                 let mut done = Vec::new();
-                for (sets, state, _) in cases {
+                for (sets, state) in cases {
                     let mut matchers = Vec::new();
                     for (i, set) in sets.iter().enumerate() {
                         let ty = types.get(i).cloned().unwrap_or(Type::Poison);

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::storage::{constant, Place, Val};
+use super::storage::{Place, Val, constant};
 use super::{Binding, Lower};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, LValue, Stmt, Ty};
@@ -30,7 +30,9 @@ impl Lower<'_> {
                 let cond = self.scalar(cond);
                 let (then, otherwise) = (self.nested(then), self.nested(otherwise));
                 match &cond {
-                    Expr::Const { value, .. } => self.out.extend(if *value == BigUint::ZERO { otherwise } else { then }),
+                    Expr::Const { value, .. } => {
+                        self.out.extend(if *value == BigUint::ZERO { otherwise } else { then })
+                    }
                     _ => self.emit(Stmt::If { cond, then, otherwise }),
                 }
             }
@@ -54,7 +56,8 @@ impl Lower<'_> {
                 let Val::Leaf(expr, ty) = self.expr(e) else { return };
                 let mut done = Vec::new();
                 for (labels, body) in cases {
-                    let values = labels.iter().filter_map(|l| self.value(l)).map(|v| v.bits(ty.width())).collect();
+                    let values =
+                        labels.iter().filter_map(|l| self.value(l)).map(|v| v.bits(ty.width())).collect();
                     done.push((values, self.nested(body)));
                 }
                 let default = self.nested(default);
@@ -155,7 +158,8 @@ impl Lower<'_> {
                 return;
             };
             let scalar = *scalar;
-            let (hi_name, at_name, more_name) = (self.temp_name("hi"), self.temp_name("at"), self.temp_name("more"));
+            let (hi_name, at_name, more_name) =
+                (self.temp_name("hi"), self.temp_name("at"), self.temp_name("more"));
             let (last, at) = (self.new_var(hi_name, scalar), self.new_var(at_name, scalar));
             let more = self.new_var(more_name, Ty::Bool);
             let set = |target: LValue, value: Expr| Stmt::Assign { target, value, span };
@@ -229,7 +233,7 @@ pub(super) fn applications<'t>(stmts: &'t [TStmt], id: LocalId, out: &mut Vec<&'
     for s in stmts {
         match &s.kind {
             SKind::Call(TExpr { kind: EKind::Call(call), .. }) => match &call.target {
-                Target::Apply(TExpr { kind: EKind::Local(inst), .. }, _) if *inst == id => out.push(&call.args),
+                Target::Apply(TExpr { kind: EKind::Local(inst), .. }) if *inst == id => out.push(&call.args),
                 _ => {}
             },
             SKind::If(_, a, b) => {

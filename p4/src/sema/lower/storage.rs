@@ -51,9 +51,9 @@ impl Lower<'_> {
         }
         match ty {
             Type::Struct(s) => match s.kind {
-                StructKind::Struct => {
-                    Place::Tuple(s.fields.iter().map(|f| self.alloc(&f.ty, &format!("{name}.{}", f.name))).collect())
-                }
+                StructKind::Struct => Place::Tuple(
+                    s.fields.iter().map(|f| self.alloc(&f.ty, &format!("{name}.{}", f.name))).collect(),
+                ),
                 StructKind::Header => Place::Header(HeaderRef::Fixed(self.new_header(s, name)), s.clone()),
                 StructKind::Union => {
                     let mut members = Vec::new();
@@ -80,9 +80,9 @@ impl Lower<'_> {
                     Place::Unions((0..*size).map(|i| self.alloc(other, &format!("{name}[{i}]"))).collect())
                 }
             },
-            Type::Tuple(items) => {
-                Place::Tuple(items.iter().enumerate().map(|(i, t)| self.alloc(t, &format!("{name}[{i}]"))).collect())
-            }
+            Type::Tuple(items) => Place::Tuple(
+                items.iter().enumerate().map(|(i, t)| self.alloc(t, &format!("{name}[{i}]"))).collect(),
+            ),
             _ => Place::Opaque,
         }
     }
@@ -204,12 +204,16 @@ impl Lower<'_> {
         }
         match ty {
             Type::Struct(s) => match s.kind {
-                StructKind::Struct => Val::Tuple(s.fields.iter().map(|f| self.default_val(&f.ty, span)).collect()),
+                StructKind::Struct => {
+                    Val::Tuple(s.fields.iter().map(|f| self.default_val(&f.ty, span)).collect())
+                }
                 StructKind::Header => Val::HeaderLit(None, s.clone()),
                 StructKind::Union => Val::InvalidUnion,
             },
             Type::Tuple(items) => Val::Tuple(items.iter().map(|t| self.default_val(t, span)).collect()),
-            Type::Stack(element, n) => Val::Elements((0..*n).map(|_| self.default_val(element, span)).collect()),
+            Type::Stack(element, n) => {
+                Val::Elements((0..*n).map(|_| self.default_val(element, span)).collect())
+            }
             other => {
                 self.unsupported(span, format!("a default value of type `{other}`"));
                 Val::Opaque

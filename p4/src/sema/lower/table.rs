@@ -2,11 +2,11 @@
 
 use super::instance::match_kind;
 use super::storage::Val;
-use super::{type_name, Binding, Lower};
+use super::{Binding, Lower, type_name};
 use crate::ast::Span;
 use crate::ir::{
-    ActionCall, Annotation, Entry, InstanceId, InstanceKind, Key, MatchKind, Matcher, Named, Table, TableAction,
-    TableId, Ty,
+    ActionCall, Annotation, Entry, InstanceId, InstanceKind, Key, MatchKind, Matcher, Named, Table,
+    TableAction, TableId, Ty,
 };
 use crate::sema::tree::{EKind, TActionCall, TActionRef, TExpr, TKey, TableDef};
 use crate::sema::value::Value;
@@ -26,12 +26,16 @@ impl Lower<'_> {
                 }
             }
         });
-        let mut actions: Vec<TableAction> = def.actions.iter().map(|listed| TableAction {
-            action: self.listed_action(listed),
-            table_only: listed.annos.table_only,
-            default_only: listed.annos.default_only,
-            annotations: listed.annos.rest.clone(),
-        }).collect();
+        let mut actions: Vec<TableAction> = def
+            .actions
+            .iter()
+            .map(|listed| TableAction {
+                action: self.listed_action(listed),
+                table_only: listed.annos.table_only,
+                default_only: listed.annos.default_only,
+                annotations: listed.annos.rest.clone(),
+            })
+            .collect();
         let default_action = match &def.default {
             Some((call, _)) => self.action_args(def, call),
             None => self.no_action(def, &mut actions),
@@ -49,7 +53,8 @@ impl Lower<'_> {
         let implementation = self.attached(def.implementation.as_ref(), |k| {
             matches!(k, InstanceKind::ActionProfile { .. } | InstanceKind::ActionSelector { .. })
         });
-        let counter = self.attached(def.counters.as_ref(), |k| matches!(k, InstanceKind::DirectCounter { .. }));
+        let counter =
+            self.attached(def.counters.as_ref(), |k| matches!(k, InstanceKind::DirectCounter { .. }));
         let meter = self.attached(def.meters.as_ref(), |k| matches!(k, InstanceKind::DirectMeter { .. }));
         for instance in [counter, meter].into_iter().flatten() {
             self.own(instance, id, def.span);
@@ -105,14 +110,17 @@ impl Lower<'_> {
         if let Some(at) = def.actions.iter().position(|a| a.action.id == no_action.id) {
             return Some(ActionCall { action: at as u32, args: vec![] });
         }
-        let listed =
-            TActionRef { action: no_action, bound: vec![], annos: Default::default(), span: def.span };
+        let listed = TActionRef { action: no_action, bound: vec![], annos: Default::default() };
         let action = self.listed_action(&listed);
         actions.push(TableAction {
             action,
             table_only: false,
             default_only: true,
-            annotations: vec![Annotation { name: "defaultonly".to_owned(), body: String::new(), structured: None }],
+            annotations: vec![Annotation {
+                name: "defaultonly".to_owned(),
+                body: String::new(),
+                structured: None,
+            }],
         });
         Some(ActionCall { action: actions.len() as u32 - 1, args: vec![] })
     }
@@ -141,6 +149,12 @@ impl Lower<'_> {
             EKind::Local(id) => *id,
             EKind::New(inst) => {
                 let inst = inst.clone();
+                // Tables may share one by its name.
+                let name = self.full_name(self.frame, &inst.name, &inst.annos);
+                let same = self.prog.instances.iter().position(|i| i.named.name == name && fits(&i.kind));
+                if let Some(same) = same {
+                    return Some(InstanceId(same as u32));
+                }
                 self.instance(&inst, &[]);
                 inst.id
             }
@@ -159,7 +173,8 @@ impl Lower<'_> {
     fn own(&mut self, instance: InstanceId, id: TableId, span: Span) {
         let instance = &mut self.prog.instances[instance.0 as usize];
         let name = instance.named.name.clone();
-        let (InstanceKind::DirectCounter { table, .. } | InstanceKind::DirectMeter { table, .. }) = &mut instance.kind
+        let (InstanceKind::DirectCounter { table, .. } | InstanceKind::DirectMeter { table, .. }) =
+            &mut instance.kind
         else {
             return;
         };
@@ -174,8 +189,9 @@ impl Lower<'_> {
         if keys.len() != def.keys.len() {
             return Vec::new();
         }
-        let ordered =
-            keys.iter().any(|k| matches!(k.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional));
+        let ordered = keys
+            .iter()
+            .any(|k| matches!(k.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional));
         let mut entries = Vec::new();
         let mut last: Option<i64> = None;
         for (index, entry) in def.entries.iter().enumerate() {
