@@ -1,6 +1,5 @@
 //! What a frame costs: `cargo bench -p p4rack-switch`.
 
-#[allow(dead_code)]
 #[path = "../tests/common/mod.rs"]
 mod common;
 
@@ -12,8 +11,8 @@ fn forward(c: &mut Criterion) {
     let mut group = c.benchmark_group("l2_forward");
     group.throughput(Throughput::Elements(1));
     for len in [64, 1514] {
-        let mut switch = common::l2_switch();
-        let frame = common::frame_to(2, len);
+        let mut switch = common::l2_switch().switch;
+        let frame = common::eth(common::mac(2), 0x88b5, &vec![7; len - 14]);
         let mut out = Vec::new();
         let mut now = 0;
         group.bench_function(format!("{len}_bytes"), |bencher| {

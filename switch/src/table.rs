@@ -598,3 +598,7 @@ impl TableState {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -137,6 +137,11 @@ impl Builder<'_> {
 
     fn into_lvalue(&mut self, target: &LValue, write: impl FnOnce(&mut Self, Slot)) -> Result<()> {
         let (slot, direct) = self.lvalue_slot(target)?;
+        let words = self.lvalue_kind(target)?.words();
+        if words > 1 {
+            // Results of one word leave the others alone.
+            self.emit(Op::Zero { dst: slot, n: words as u16 });
+        }
         write(self, slot);
         if direct { Ok(()) } else { self.store(target, slot) }
     }

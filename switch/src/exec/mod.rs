@@ -59,7 +59,16 @@ pub(crate) struct Cx<'a> {
 }
 
 /// Runs from a position to the block's end.
+#[inline]
 pub(crate) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: u32) -> Exit {
+    // Many programs leave egress or the checksum blocks empty.
+    if matches!(code.ops[entry as usize], Op::End) {
+        return Exit::Done;
+    }
+    execute(code, state, frame, cx, entry)
+}
+
+fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: u32) -> Exit {
     let ops = &code.ops[..];
     let mut fuel = FUEL;
     let mut back = 0usize;

@@ -1,164 +1,216 @@
-//! A learning-free L2 switch built by hand: independent of the front end.
+//! What the tests share: programs from text, a switch to throw frames at.
+
+#![allow(dead_code)]
 
 use num_bigint::BigUint;
-use p4rack_p4::ast::Span;
-use p4rack_p4::ir::*;
+use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, Program, TableId};
 use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TableEntry};
+use p4rack_wire::Nanos;
 
-/// The forwarding table.
-pub const DMAC: TableId = TableId(0);
-
-pub fn named(name: &str) -> Named {
-    Named { name: name.into(), ..Named::default() }
+/// Parts of a v1model program around an Ethernet header `hdr.eth`; what is left empty does the least.
+#[derive(Clone, Copy, Default)]
+pub struct Parts<'a> {
+    /// Types, constants.
+    pub types: &'a str,
+    /// Members of `headers_t` after `eth`.
+    pub headers: &'a str,
+    /// Members of `meta_t`.
+    pub meta: &'a str,
+    /// Declarations of the parser.
+    pub parser_locals: &'a str,
+    /// States of the parser; `parse` follows `start`, which extracts `eth`.
+    pub parser: &'a str,
+    pub verify: &'a str,
+    pub ingress_locals: &'a str,
+    pub ingress: &'a str,
+    pub egress_locals: &'a str,
+    pub egress: &'a str,
+    pub compute: &'a str,
+    /// After `eth`.
+    pub deparser: &'a str,
 }
 
-/// Collects variables.
-pub struct Vars(pub Vec<Var>);
+impl Parts<'_> {
+    /// The program's text.
+    pub fn text(&self) -> String {
+        let parser = if self.parser.is_empty() { "state parse { transition accept; }" } else { self.parser };
+        format!(
+            "#include <core.p4>\n#include <v1model.p4>\n\
+             header eth_t {{ bit<48> dst; bit<48> src; bit<16> kind; }}\n{}\n\
+             struct headers_t {{ eth_t eth; {} }}\n\
+             struct meta_t {{ {} }}\n\
+             parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {{\n{}\n\
+               state start {{ pkt.extract(hdr.eth); transition parse; }}\n{parser}\n}}\n\
+             control V(inout headers_t hdr, inout meta_t meta) {{ apply {{ {} }} }}\n\
+             control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {{\n{}\n apply {{ {} }} }}\n\
+             control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {{\n{}\n apply {{ {} }} }}\n\
+             control C(inout headers_t hdr, inout meta_t meta) {{ apply {{ {} }} }}\n\
+             control D(packet_out pkt, in headers_t hdr) {{ apply {{ pkt.emit(hdr.eth); {} }} }}\n\
+             V1Switch(P(), V(), I(), E(), C(), D()) main;\n",
+            self.types,
+            self.headers,
+            self.meta,
+            self.parser_locals,
+            self.verify,
+            self.ingress_locals,
+            self.ingress,
+            self.egress_locals,
+            self.egress,
+            self.compute,
+            self.deparser,
+        )
+    }
 
-impl Vars {
-    pub fn add(&mut self, name: &str, ty: Ty) -> VarId {
-        self.0.push(Var { name: name.into(), ty });
-        VarId(self.0.len() as u32 - 1)
+    /// A switch with ports 1 to 4 without limit that runs it.
+    pub fn run(&self) -> Bench {
+        self.run_on(config())
+    }
+
+    pub fn run_on(&self, config: Config) -> Bench {
+        let program = compile(&self.text());
+        let mut switch = Switch::new(config);
+        match Pipeline::compile(&program) {
+            Ok(pipeline) => switch.load(pipeline),
+            Err(error) => panic!("{error}"),
+        }
+        Bench { switch, program, now: Nanos(1_000) }
     }
 }
 
-pub fn assign(target: VarId, value: Expr) -> Stmt {
-    Stmt::Assign { target: LValue::Var(target), value, span: Span::default() }
+/// Ports 1 to 4 without limit.
+pub fn config() -> Config {
+    Config { ports: (1..=4).map(|port| PortConfig::new(port, 0)).collect(), ..Config::default() }
 }
 
-/// A program without anything in it.
-pub fn empty(name: &str) -> Program {
-    Program {
-        name: name.into(),
-        pkginfo: Vec::new(),
-        arch: "v1model".into(),
-        vars: Vec::new(),
-        headers: Vec::new(),
-        stacks: Vec::new(),
-        tables: Vec::new(),
-        actions: Vec::new(),
-        instances: Vec::new(),
-        value_sets: Vec::new(),
-        digests: Vec::new(),
-        controller_headers: Vec::new(),
-        errors: ["NoError", "PacketTooShort", "NoMatch", "StackOutOfBounds", "HeaderTooShort"]
-            .map(String::from)
-            .to_vec(),
-        new_types: Vec::new(),
-        ser_enums: Vec::new(),
-        standard_metadata: Vec::new(),
-        field_lists: Vec::new(),
-        parser: Parser::default(),
-        verify: Vec::new(),
-        ingress: Vec::new(),
-        egress: Vec::new(),
-        compute: Vec::new(),
-        deparser: Vec::new(),
+/// A program from text.
+pub fn compile(text: &str) -> Program {
+    match p4rack_p4::compile(text, "test.p4", &p4rack_p4::Options::default()) {
+        Ok(compiled) => compiled.program,
+        Err(diagnostics) => panic!("{}", diagnostics.render(false)),
     }
 }
 
-/// Ethernet, an exact table on the destination with `forward(port)` and `drop()`.
-pub fn l2() -> Program {
-    let mut program = empty("l2");
-    let mut vars = Vars(Vec::new());
-    let standard = |vars: &mut Vars, name: &str, width| (name.to_string(), vars.add(name, Ty::Bit(width)));
-    program.standard_metadata = vec![
-        standard(&mut vars, "ingress_port", 9),
-        standard(&mut vars, "egress_spec", 9),
-        standard(&mut vars, "egress_port", 9),
-        standard(&mut vars, "mcast_grp", 16),
-        standard(&mut vars, "parser_error", 32),
-        standard(&mut vars, "priority", 3),
-    ];
-    let egress_spec = program.standard_metadata[1].1;
-    let valid = vars.add("hdr.ethernet.$valid", Ty::Bool);
-    let field = |vars: &mut Vars, name: &str, width| HeaderField {
-        name: name.into(),
-        var: vars.add(&format!("hdr.ethernet.{name}"), Ty::Bit(width)),
-    };
-    let fields = vec![field(&mut vars, "dst", 48), field(&mut vars, "src", 48), field(&mut vars, "type", 16)];
-    let dst = fields[0].var;
-    program.headers.push(Header {
-        name: "hdr.ethernet".into(),
-        type_name: "ethernet_t".into(),
-        valid,
-        fields,
-        union_siblings: Vec::new(),
-    });
-    let port = vars.add("forward.port", Ty::Bit(9));
-    let param = ActionParam { named: named("port"), var: port, ty: Ty::Bit(9), type_name: None };
-    program.actions = vec![
-        Action {
-            named: named("forward"),
-            params: vec![param],
-            body: vec![assign(egress_spec, Expr::Var(port))],
-            in_table: true,
-        },
-        Action {
-            named: named("drop"),
-            params: Vec::new(),
-            body: vec![Stmt::Extern(ExternCall::MarkToDrop)],
-            in_table: true,
-        },
-    ];
-    let listed = |action| TableAction {
-        action: ActionId(action),
-        table_only: false,
-        default_only: false,
-        annotations: Vec::new(),
-    };
-    program.tables.push(Table {
-        named: named("dmac"),
-        keys: vec![Key {
-            named: named("hdr.ethernet.dst"),
-            expr: Expr::Var(dst),
-            ty: Ty::Bit(48),
-            kind: MatchKind::Exact,
-            type_name: None,
-        }],
-        actions: vec![listed(0), listed(1)],
-        default_action: Some(ActionCall { action: 1, args: Vec::new() }),
-        default_is_const: false,
-        entries: Vec::new(),
-        entries_const: false,
-        size: 1024,
-        implementation: None,
-        counter: None,
-        meter: None,
-        idle_timeout: false,
-    });
-    let ethernet = HeaderRef::Fixed(HeaderId(0));
-    program.parser.states.push(State {
-        name: "start".into(),
-        stmts: vec![Stmt::Extract { header: ethernet.clone(), varbit_bits: None }],
-        next: Next::Accept,
-    });
-    program.ingress = vec![Stmt::Apply { table: DMAC, hit: None, action_run: None }];
-    program.deparser = vec![Stmt::Emit(ethernet)];
-    program.vars = vars.0;
-    program
+/// A switch under test.
+pub struct Bench {
+    pub switch: Switch,
+    pub program: Program,
+    pub now: Nanos,
 }
 
-/// An entry of [`DMAC`].
-pub fn to_port(mac: u64, port: u16) -> TableEntry {
-    let call = ActionCall { action: 0, args: vec![BigUint::from(port)] };
-    TableEntry::new(vec![Matcher::Exact(BigUint::from(mac))], call)
-}
-
-/// Ports 1 to 4 without limit, `02:00:00:00:00:0p` behind port `p`.
-pub fn l2_switch() -> Switch {
-    let ports = (1..=4).map(|port| PortConfig::new(port, 0)).collect();
-    let mut switch = Switch::new(Config { ports, ..Config::default() });
-    switch.load(Pipeline::compile(&l2()).expect("the program is within the switch's reach"));
-    for port in 1..=4 {
-        switch.insert(DMAC, to_port(0x0200_0000_0000 + u64::from(port), port)).expect("a new entry");
+impl Bench {
+    /// A table by the end of its name.
+    pub fn table(&self, name: &str) -> TableId {
+        let at = self.program.tables.iter().position(|table| table.named.name.ends_with(name));
+        TableId(at.unwrap_or_else(|| panic!("no table {name}")) as u32)
     }
-    switch
+
+    /// An extern object by the end of its name.
+    pub fn instance(&self, name: &str) -> InstanceId {
+        let at = self.program.instances.iter().position(|found| found.named.name.ends_with(name));
+        InstanceId(at.unwrap_or_else(|| panic!("no extern object {name}")) as u32)
+    }
+
+    /// An action call by names.
+    pub fn call(&self, table: &str, action: &str, args: &[u64]) -> ActionCall {
+        let listed = &self.program.tables[self.table(table).0 as usize].actions;
+        let is = |name: &str| name == action || name.ends_with(&format!(".{action}"));
+        let at =
+            listed.iter().position(|listed| is(&self.program.actions[listed.action.0 as usize].named.name));
+        let action = at.unwrap_or_else(|| panic!("no action {action}")) as u32;
+        ActionCall { action, args: args.iter().map(|&arg| BigUint::from(arg)).collect() }
+    }
+
+    /// Adds an entry.
+    pub fn add(&mut self, table: &str, keys: Vec<Matcher>, priority: i32, action: &str, args: &[u64]) {
+        let entry = TableEntry { priority, ..TableEntry::new(keys, self.call(table, action, args)) };
+        self.switch.insert(self.table(table), entry).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// One frame in; all that comes out at once, a microsecond later.
+    pub fn send(&mut self, port: u16, frame: &[u8]) -> Vec<(u16, Vec<u8>)> {
+        self.now = self.now + Nanos(1_000);
+        self.switch.handle_frame(port, frame, self.now);
+        self.collect()
+    }
+
+    pub fn collect(&mut self) -> Vec<(u16, Vec<u8>)> {
+        let (mut all, mut out) = (Vec::new(), Vec::new());
+        while let Some(port) = self.switch.poll_transmit(self.now, &mut out) {
+            all.push((port, out.clone()));
+        }
+        all
+    }
+
+    /// One frame in, one out.
+    pub fn pass(&mut self, port: u16, frame: &[u8]) -> (u16, Vec<u8>) {
+        let mut all = self.send(port, frame);
+        assert_eq!(all.len(), 1, "one frame is expected, drops: {:?}", self.drops());
+        all.remove(0)
+    }
+
+    /// Drops by name.
+    pub fn drops(&self) -> Vec<(&'static str, u64)> {
+        let stats = self.switch.stats(self.now);
+        stats.drops.iter().map(|(reason, count)| (reason.name(), *count)).collect()
+    }
+
+    pub fn register(&self, name: &str, index: u64) -> u64 {
+        let value = self.switch.register_read(self.instance(name), index).expect("a register's cell");
+        u64::try_from(value).expect("fits")
+    }
 }
 
-/// A frame of so many bytes to `02:00:00:00:00:0p`.
-pub fn frame_to(port: u8, len: usize) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, port, 2, 0, 0, 0, 0, 9, 0x88, 0xb5];
-    frame.extend((14..len).map(|byte| byte as u8));
+pub fn exact(value: u64) -> Matcher {
+    Matcher::Exact(BigUint::from(value))
+}
+
+pub fn mask(value: u64, mask: u64) -> Matcher {
+    Matcher::Mask { value: BigUint::from(value), mask: BigUint::from(mask) }
+}
+
+/// An Ethernet frame.
+pub fn eth(dst: u64, kind: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = dst.to_be_bytes()[2..].to_vec();
+    frame.extend([2, 0, 0, 0, 0, 9]);
+    frame.extend(kind.to_be_bytes());
+    frame.extend(payload);
     frame
+}
+
+/// An exact table on the destination with `forward(port)` and `drop()`.
+pub const L2: Parts<'static> = Parts {
+    types: "",
+    headers: "",
+    meta: "",
+    parser_locals: "",
+    parser: "",
+    verify: "",
+    ingress_locals: "
+        action forward(bit<9> port) { sm.egress_spec = port; }
+        action drop() { mark_to_drop(sm); }
+        table dmac {
+            key = { hdr.eth.dst: exact; }
+            actions = { forward; drop; }
+            default_action = drop();
+            size = 1024;
+        }",
+    ingress: "dmac.apply();",
+    egress_locals: "",
+    egress: "",
+    compute: "",
+    deparser: "",
+};
+
+/// Address behind port `p`.
+pub fn mac(port: u16) -> u64 {
+    0x0200_0000_0000 + u64::from(port)
+}
+
+/// [`L2`] with an entry a port.
+pub fn l2_switch() -> Bench {
+    let mut bench = L2.run();
+    for port in 1..=4 {
+        bench.add("dmac", vec![exact(mac(port))], 0, "forward", &[port.into()]);
+    }
+    bench
 }
