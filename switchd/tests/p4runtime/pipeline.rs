@@ -1,0 +1,147 @@
+use crate::rig::*;
+use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
+use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::p4::v1::{CapabilitiesRequest, ForwardingPipelineConfig};
+
+async fn primary() -> (Rig, Client) {
+    let rig = Rig::start().await;
+    let mut client = Client::connect(&rig).await;
+    client.become_primary(1).await;
+    (rig, client)
+}
+
+fn with_text(text: String) -> ForwardingPipelineConfig {
+    ForwardingPipelineConfig { p4_device_config: text.into(), ..config() }
+}
+
+#[tokio::test]
+async fn get_before_any_pipeline_leaves_the_config_unset() {
+    let rig = Rig::start().await;
+    let mut client = Client::connect(&rig).await;
+    assert_eq!(client.get(ResponseType::All).await, None);
+}
+
+#[tokio::test]
+async fn writes_and_reads_before_any_pipeline_are_a_failed_precondition() {
+    let (_rig, mut client) = primary().await;
+    let refused = client.write_all(Vec::new()).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
+    assert_eq!(client.read_all(Vec::new()).await.0.unwrap_err().code(), tonic::Code::FailedPrecondition);
+}
+
+#[tokio::test]
+async fn get_returns_what_was_set_in_the_parts_asked_for() {
+    let (_rig, mut client) = Rig::ready().await;
+    assert_eq!(client.get(ResponseType::All).await, Some(config()));
+    let cookie = client.get(ResponseType::CookieOnly).await.unwrap();
+    assert_eq!((cookie.p4info, cookie.p4_device_config.len()), (None, 0));
+    assert_eq!(cookie.cookie, config().cookie);
+    let info = client.get(ResponseType::P4infoAndCookie).await.unwrap();
+    assert_eq!((info.p4info, info.p4_device_config.len()), (config().p4info, 0));
+    let text = client.get(ResponseType::DeviceConfigAndCookie).await.unwrap();
+    assert_eq!((text.p4info, text.p4_device_config), (None, config().p4_device_config));
+}
+
+#[tokio::test]
+async fn verify_checks_that_the_target_can_realise_the_config_and_changes_nothing() {
+    let (_rig, mut client) = primary().await;
+    client.set(Action::Verify, Some(config())).await.unwrap();
+    assert_eq!(client.get(ResponseType::All).await, None);
+    let broken = PROGRAM.replace("action drop()", "action drop(");
+    let refused = client.set(Action::Verify, Some(with_text(broken))).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    assert!(refused.message().contains("action drop("), "shows the line: {}", refused.message());
+}
+
+#[tokio::test]
+async fn a_program_with_errors_leaves_the_running_one_untouched() {
+    let (_rig, mut client) = Rig::ready().await;
+    client.insert(dmac(1, 1)).await.unwrap();
+    let broken = PROGRAM.replace("sm.egress_spec = port;", "sm.egress_spec = prt;");
+    let refused = client.set(Action::VerifyAndCommit, Some(with_text(broken))).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    assert!(refused.message().contains("prt"), "{}", refused.message());
+    assert_eq!(client.table(wildcard("dmac")).await.len(), 1);
+    assert_eq!(client.get(ResponseType::All).await, Some(config()));
+}
+
+#[tokio::test]
+async fn a_p4info_that_is_not_the_programs_is_refused_saying_what_differs() {
+    let (_rig, mut client) = primary().await;
+    let mut given = config();
+    let info = given.p4info.as_mut().unwrap();
+    info.tables.reverse();
+    info.actions.reverse();
+    client.set(Action::Verify, Some(given.clone())).await.expect("order does not matter");
+    given.p4info.as_mut().unwrap().tables.iter_mut().find(|t| t.size == 4).unwrap().size = 5;
+    let refused = client.set(Action::Verify, Some(given)).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    assert!(
+        refused.message().contains("tables[Rig.dmac].size: 5 given, 4 in the program"),
+        "{}",
+        refused.message()
+    );
+    let none = ForwardingPipelineConfig { p4info: None, ..config() };
+    let refused = client.set(Action::Verify, Some(none)).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn something_other_than_p4_text_is_refused() {
+    let (_rig, mut client) = primary().await;
+    for bytes in [Vec::new(), vec![0xff, 0xfe, 0]] {
+        let given = ForwardingPipelineConfig { p4_device_config: bytes, ..config() };
+        let refused = client.set(Action::VerifyAndCommit, Some(given)).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+        assert!(refused.message().contains("P4_16 text"), "{}", refused.message());
+    }
+}
+
+#[tokio::test]
+async fn verify_and_commit_clears_state() {
+    let (_rig, mut client) = Rig::ready().await;
+    client.insert(dmac(1, 1)).await.unwrap();
+    client.install().await.unwrap();
+    assert_eq!(client.table(wildcard("dmac")).await, []);
+}
+
+#[tokio::test]
+async fn commit_without_save_is_not_found_and_commit_with_a_config_an_invalid_argument() {
+    let (_rig, mut client) = primary().await;
+    assert_eq!(client.set(Action::Commit, None).await.unwrap_err().code(), tonic::Code::NotFound);
+    let refused = client.set(Action::Commit, Some(config())).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    client.set(Action::VerifyAndSave, Some(config())).await.unwrap();
+    assert_eq!(client.get(ResponseType::All).await, None, "saved is not running");
+    client.set(Action::Commit, None).await.unwrap();
+    assert_eq!(client.get(ResponseType::All).await, Some(config()));
+    assert_eq!(client.set(Action::Commit, None).await.unwrap_err().code(), tonic::Code::NotFound);
+}
+
+#[tokio::test]
+async fn actions_without_a_config_or_without_an_action_are_invalid_arguments() {
+    let (_rig, mut client) = primary().await;
+    for action in [Action::Verify, Action::VerifyAndSave, Action::VerifyAndCommit] {
+        assert_eq!(client.set(action, None).await.unwrap_err().code(), tonic::Code::InvalidArgument);
+    }
+    let refused = client.set(Action::Unspecified, Some(config())).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    let refused = client.set(Action::ReconcileAndCommit, Some(config())).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::Unimplemented);
+}
+
+#[tokio::test]
+async fn a_non_primary_may_not_install() {
+    let (rig, _primary) = primary().await;
+    let mut other = Client::connect(&rig).await;
+    other.election = 0;
+    assert_eq!(other.install().await.unwrap_err().code(), tonic::Code::PermissionDenied);
+}
+
+#[tokio::test]
+async fn capabilities_tell_the_version() {
+    let rig = Rig::start().await;
+    let mut client = Client::connect(&rig).await;
+    let answer = client.rpc.capabilities(CapabilitiesRequest {}).await.unwrap().into_inner();
+    assert_eq!(answer.p4runtime_api_version, "1.4.1");
+}
