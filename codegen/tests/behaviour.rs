@@ -177,12 +177,12 @@ fn clocks_reply_how_far_both_ports_are_reserved() {
     let mut rig = Rig::new(&clock());
     assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
     assert_eq!(rig.reserve(2, 3, 2, 0), Some((0, 4 * SLOT as u32)));
-    rig.now = rig.now + Nanos(SLOT);
+    rig.now += Nanos(SLOT);
     assert_eq!(rig.reserve(1, 3, 1, 0), Some((3 * SLOT as u32, 5 * SLOT as u32)));
     assert!(rig.data(1, 3, false));
     assert_eq!(rig.reserve(1, 3, 1, 0), Some((4 * SLOT as u32, 6 * SLOT as u32)), "data touches nothing");
     // Long after: free again.
-    rig.now = rig.now + Nanos(100 * SLOT);
+    rig.now += Nanos(100 * SLOT);
     assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
 }
 
@@ -207,7 +207,7 @@ fn coarser_time_units_scale_everything() {
     let rack = p4rack_codegen::Rack::parse(text, "us.toml").unwrap();
     let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Clock));
     assert_eq!(rig.reserve(1, 2, 4, 0), Some((0, 0)));
-    rig.now = rig.now + Nanos(100_000);
+    rig.now += Nanos(100_000);
     // 128 µs a slot: whole units, rounded up.
     assert_eq!(rig.reserve(1, 2, 1, 0), Some((4 * 128 - 100, 4 * 128 - 100)));
 }
@@ -235,7 +235,7 @@ fn idle_clocks_are_free_for_almost_the_whole_range() {
     for idle in [1 << 29, (1 << 30) + 1, 1 << 40, 1 << 47, (1 << 48) - (1 << 30) - 1] {
         let mut rig = Rig::new(&built);
         rig.reserve(1, 3, 1, 0);
-        rig.now = rig.now + Nanos(SLOT + idle);
+        rig.now += Nanos(SLOT + idle);
         assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)), "idle for {idle}");
     }
 }
@@ -348,13 +348,13 @@ fn the_controller_reads_writes_and_resets_slots() {
 fn the_controller_reads_writes_and_resets_clocks() {
     let mut rig = Rig::new(&clock());
     rig.reserve(1, 3, 4, 0);
-    rig.now = rig.now + Nanos(1000);
+    rig.now += Nanos(1000);
     assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4 * SLOT as u32 - 1000));
     assert_eq!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 5000), Some(4 * SLOT as u32 - 1000));
     assert_eq!(rig.reserve(2, 3, 1, 0), Some((0, 5000)));
     assert_eq!(rig.manage(Kind::MgmtReset, Target::Out, 3, 77), Some(5000 + SLOT as u32));
     assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0));
-    rig.now = rig.now + Nanos(100 * SLOT);
+    rig.now += Nanos(100 * SLOT);
     assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(0), "a time that is past is free");
     assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
 }
@@ -364,7 +364,7 @@ fn management_is_checked() {
     for built in [counter(), clock()] {
         let mut rig = Rig::new(&built);
         let cpu_port = built.rack.switch.cpu_port;
-        let mut out = |rig: &mut Rig, target, index| {
+        let out = |rig: &mut Rig, target, index| {
             let mut frame = vec![0, 0];
             frame.extend(management(&built.rack, Kind::MgmtWrite as u8, target, index, 1));
             assert_eq!(rig.send(cpu_port, &frame), []);
@@ -409,7 +409,7 @@ fn meters_bound_what_a_port_sends() {
     assert!((250..300).contains(&granted), "{granted} of 400 at once: the burst");
     assert_eq!(rig.drops("control_meter"), 400 - granted as u64);
     assert!(rig.reserve(2, 3, 1, 0).is_some(), "other ports have their own");
-    rig.now = rig.now + Nanos(100 * SLOT);
+    rig.now += Nanos(100 * SLOT);
     let granted = (0..400).filter(|_| rig.reserve(1, 3, 1, 0).is_some()).count();
     assert!((90..110).contains(&granted), "{granted} after 100 slots");
 

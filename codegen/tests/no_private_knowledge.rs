@@ -172,8 +172,9 @@ fn renamed_programs_behave_the_same() {
         let there = [(VLAN_ETHER_TYPE, OTHER_VLAN_ETHER_TYPE), (PL2_ETHER_TYPE, OTHER_PL2_ETHER_TYPE)];
         let back = there.map(|(from, to)| (to, from));
         for (i, (port, frame)) in traffic(&built).into_iter().enumerate() {
-            let step = Nanos(40_000 * (i as u64 % 5));
-            (original.now, other.now) = (original.now + step, other.now + step);
+            let step = Nanos(2_000 * (i as u64 % 5));
+            original.now += step;
+            other.now += step;
             let offset = if port == built.rack.switch.cpu_port { 2 } else { 0 };
             let mut translated = frame.clone();
             translate(&mut translated, offset + 12, &there);
@@ -212,7 +213,7 @@ fn traffic(built: &Built) -> Vec<(u16, Vec<u8>)> {
         (seed >> 8) % n
     };
     let mut frames = Vec::new();
-    for _ in 0..2500 {
+    for _ in 0..6000 {
         let (from, to) = (1 + random(4) as u16, 1 + random(4) as u16);
         frames.push(match random(16) {
             0..=4 => (from, rsv(rack, from, to, random(6) as u8, random(24).saturating_sub(18) as u8)),
@@ -242,7 +243,7 @@ fn traffic(built: &Built) -> Vec<(u16, Vec<u8>)> {
             _ => {
                 let kind = pl2::Kind::MgmtRead as u8 + random(3) as u8;
                 let mut frame = vec![0, 0];
-                frame.extend(management(rack, kind, random(3) as u8, random(600) as u16 % 520, random(9)));
+                frame.extend(management(rack, kind, random(3) as u8, random(1024) as u16, random(9)));
                 (rack.switch.cpu_port, frame)
             }
         });

@@ -122,7 +122,7 @@ fn same_as_reference(built: &Built, steps: &[Step]) -> Result<(), TestCaseError>
                 prop_assert_eq!(rig.data(from, to, unsolicited), expected, "step {}: {:?}", i, step);
             }
             Step::Wait { ns } => {
-                rig.now = rig.now + Nanos(ns);
+                rig.now += Nanos(ns);
                 reference.now = rig.now.0;
             }
             Step::Read { out, port } => {

@@ -1,5 +1,5 @@
 //! A generated program on the embedded switch, driven frame by frame.
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code, clippy::unwrap_used)] // each test file uses its part
 
 use num_bigint::BigUint;
 use p4rack_codegen::rack::{Host, Rack, Scheme};
