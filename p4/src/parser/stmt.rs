@@ -125,8 +125,12 @@ impl Parser<'_> {
 
     /// A statement that is no declaration, as a branch of `if` or body of a loop.
     fn nested_statement(&mut self) -> Parsed<Stmt> {
+        if self.kind() == TokenKind::OpenBrace {
+            // The block counts its level itself.
+            return self.statement_or_decl();
+        }
         self.nested(|p| match p.kind() {
-            TokenKind::OpenBrace | TokenKind::At | TokenKind::For => p.statement_or_decl(),
+            TokenKind::At | TokenKind::For => p.statement_or_decl(),
             _ if p.is_decl() => {
                 let start = p.span();
                 if let Some(kind) = p.direct_apply(&[])? {
@@ -259,6 +263,7 @@ impl Parser<'_> {
             if self.kind() != TokenKind::If {
                 last = Some(Box::new(self.nested_statement()?));
                 below = below.max(self.height);
+                break;
             }
         }
         let mut chain: Option<Box<Stmt>> = last;

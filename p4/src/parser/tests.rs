@@ -158,6 +158,18 @@ fn dangling_else_belongs_to_the_inner_if() {
 }
 
 #[test]
+fn an_if_after_an_else_is_a_statement_of_its_own() {
+    assert_eq!(
+        stmts("if (a) b(); else c(); if (d) e(); else { } if (f) { }"),
+        "if (a) { b(); } else { c(); } if (d) { e(); } else {  } if (f) {  }"
+    );
+    assert_eq!(
+        stmts("if (a) { } else if (b) { } else { } if (c) { }"),
+        "if (a) {  } else { if (b) {  } else {  } } if (c) {  }"
+    );
+}
+
+#[test]
 fn loops() {
     assert_eq!(
         stmts("for (bit<8> i = 0, j = 1; i < 9; i += 1, g(i)) a();"),
