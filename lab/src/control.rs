@@ -37,9 +37,7 @@ const DROPS: &str = "RackIngress.drops";
 /// The switch's statistics; with `reset`, new ones start after this answer.
 pub fn stats(running: &Running<'_>, reset: bool) -> Result<SwitchStats, LabError> {
     let addr = running.rack.switch.grpc_addr.to_string();
-    let answer = ask(running, "statistics", async {
-        Telemetry::connect(&addr).await?.stats(reset).await
-    })?;
+    let answer = ask(running, "statistics", async { Telemetry::connect(&addr).await?.stats(reset).await })?;
     let ports = answer.ports.into_iter().map(|port| {
         let stats = PortStats {
             rx_frames: port.rx_frames,

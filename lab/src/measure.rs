@@ -125,6 +125,7 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
     result.offered_bps =
         Timeline::sum(reports.senders.values().map(|s| &s.offered)).rate_bps(window.0, window.1) as u64;
     result.rpc = reports.client.values;
+    result.tcp = reports.client.tcp;
     fill_queue(&mut result, running, &windowed, &last, receiver, times);
     fill_goodput(&mut result, running, &reports.sink, plan.workload, window);
     fill_drops(&mut result, running, &counts, [&early, &last], &agents, &reports.senders, receiver)?;

@@ -23,6 +23,9 @@ pub struct Network {
     pub hosts: Vec<NetNs>,
     /// The congestion control that the hosts have.
     pub tcp: String,
+    /// Whether it is chosen by route, because namespaces may not choose it as their default: the
+    /// kernel allows that only for what the machine's own default allows.
+    tcp_by_route: bool,
 }
 
 /// Name of the switch's interface for a port.
@@ -34,11 +37,14 @@ impl Network {
     /// Creates everything, all links up.
     pub fn create(rack: &Rack) -> Result<Network, LabError> {
         let switch = namespace()?;
-        let mut tcp = String::new();
+        let (mut tcp, mut tcp_by_route) = (String::new(), false);
         let mut hosts = Vec::new();
         for host in &rack.hosts {
             let ns = namespace()?;
-            tcp = ns.run(|| link::set_congestion_control(CONGESTION_CONTROL))??;
+            (tcp, tcp_by_route) = match ns.run(|| link::set_congestion_control(CONGESTION_CONTROL))? {
+                Ok(in_force) => (in_force, false),
+                Err(_) => (CONGESTION_CONTROL.to_owned(), true),
+            };
             let port = switch_interface(host.port);
             Links::add_veth(
                 VethEnd { name: HOST_INTERFACE, ns: &ns, mac: None },
@@ -49,7 +55,16 @@ impl Network {
             }
             hosts.push(ns);
         }
-        Ok(Network { switch, hosts, tcp })
+        Ok(Network { switch, hosts, tcp, tcp_by_route })
+    }
+
+    /// What can only be set once the hosts have their TAP interfaces.
+    pub fn finish(&self, rack: &Rack) -> Result<(), LabError> {
+        for (host, ns) in rack.hosts.iter().zip(&self.hosts).filter(|_| self.tcp_by_route) {
+            let mut links = Links::open_in(ns)?;
+            links.set_route_congestion_control(TAP_INTERFACE, host.ip, host.prefix, &self.tcp)?;
+        }
+        Ok(())
     }
 }
 

@@ -143,7 +143,8 @@ impl Process {
     /// An error about this process, with the end of what it said.
     pub fn failure(&self, what: &str) -> LabError {
         let text = contents(&self.err);
-        let lines: Vec<&str> = text.lines().collect();
+        // A panic's stack says less than its first lines.
+        let lines: Vec<&str> = text.lines().take_while(|line| *line != "stack backtrace:").collect();
         let said = lines[lines.len().saturating_sub(SAID_LINES)..].join("\n");
         LabError::Process {
             name: self.name.clone(),

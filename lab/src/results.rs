@@ -118,6 +118,9 @@ pub struct SchemeResult {
     /// What happened when a sender was killed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_kill: Option<HostKill>,
+    /// Congestion control of the request/response connections, as the kernel says.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub tcp: String,
     /// For the plots alone.
     #[serde(skip)]
     pub series: Series,

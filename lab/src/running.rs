@@ -62,7 +62,11 @@ impl<'a> Running<'a> {
         )?;
         let agents = progress.step(
             &format!("{scheme}: starting the hosts' agents"),
-            || start_agents(rack, path, network, scheme),
+            || {
+                let agents = start_agents(rack, path, network, scheme)?;
+                network.finish(rack)?;
+                Ok(agents)
+            },
             |agents| format!("{scheme}: {} agents ready", agents.len()),
         )?;
         Ok(Running { rack, path, network, scheme, switch, agents })

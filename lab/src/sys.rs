@@ -53,6 +53,24 @@ pub fn report_send_errors(socket: &impl AsRawFd) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Name of the congestion control that a TCP connection uses.
+pub fn congestion_control(connection: &impl AsRawFd) -> String {
+    let mut name = [0u8; 16];
+    let mut length = name.len() as libc::socklen_t;
+    // SAFETY: `name` is writable for `length` bytes; the kernel writes no more and updates `length`.
+    let result = unsafe {
+        libc::getsockopt(
+            connection.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    let end = if result == 0 { name.iter().position(|byte| *byte == 0).unwrap_or(name.len()) } else { 0 };
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
 /// A file in memory, without a name anywhere: what a child writes goes here, and nothing of it
 /// stays when the processes are gone.
 pub fn memory_file(name: &str) -> io::Result<std::fs::File> {

@@ -12,6 +12,8 @@ use std::os::fd::AsFd;
 
 /// Attribute of a veth's own data: the other end.
 const VETH_INFO_PEER: u16 = 1;
+/// Metric of a route: TCP's congestion control.
+const RTAX_CC_ALGO: u16 = 16;
 
 /// What the kernel says about an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -111,7 +113,12 @@ impl Links {
         let what = || format!("looking for interface `{name}`");
         sys::check_name(name).context(what)?;
         let request = Request::new(libc::RTM_GETLINK, 0, &ifinfo(0, 0, 0)).text(libc::IFLA_IFNAME, name);
-        let answer = self.netlink.call(request).context(what)?;
+        let answer = self.netlink.call(request).context(what).map_err(|error| {
+            match error.source.raw_os_error() {
+                Some(libc::ENODEV) => error.help("`ip link` lists the interfaces there are"),
+                _ => error,
+            }
+        })?;
         let info = answer.as_deref().and_then(parse_link);
         info.ok_or_else(|| Error::new(what(), io::Error::from(io::ErrorKind::InvalidData)))
     }
@@ -210,6 +217,39 @@ impl Links {
         self.netlink
             .call(request)
             .context(|| format!("adding the neighbour {address} at {mac} to interface `{name}`"))
+            .map(drop)
+            .map_err(denied)
+    }
+
+    /// Chooses TCP's congestion control for connections to an interface's own network. Unlike
+    /// [`set_congestion_control`], this may choose any that the kernel has.
+    pub fn set_route_congestion_control(
+        &mut self,
+        name: &str,
+        address: Ipv4Addr,
+        prefix: u8,
+        wanted: &str,
+    ) -> Result<(), Error> {
+        let index = self.get(name)?.index;
+        let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+        let network = u32::from(address) & mask;
+        // `struct rtmsg`: family, prefix lengths of destination and source, type of service, table,
+        // protocol, scope, type, flags (4). As the kernel's own route, which it replaces.
+        let mut fixed = [0u8; 12];
+        fixed[0] = libc::AF_INET as u8;
+        fixed[1] = prefix;
+        fixed[4] = libc::RT_TABLE_MAIN;
+        fixed[5] = libc::RTPROT_KERNEL;
+        fixed[6] = libc::RT_SCOPE_LINK;
+        fixed[7] = libc::RTN_UNICAST;
+        let request = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &fixed)
+            .attribute(libc::RTA_DST, &network.to_be_bytes())
+            .attribute(libc::RTA_OIF, &index.to_ne_bytes())
+            .attribute(libc::RTA_PREFSRC, &address.octets())
+            .nest(libc::RTA_METRICS, |r| r.text(RTAX_CC_ALGO, wanted));
+        self.netlink
+            .call(request)
+            .context(|| format!("choosing TCP congestion control {wanted} on interface `{name}`"))
             .map(drop)
             .map_err(denied)
     }

@@ -88,6 +88,8 @@ pub struct ValueReport {
 pub struct ClientReport {
     /// One entry for each size.
     pub values: Vec<ValueReport>,
+    /// The connections' congestion control.
+    pub tcp: String,
 }
 
 /// When the client asks, and which requests count.
@@ -104,14 +106,16 @@ pub struct ClientSpan {
 pub fn client(to: SocketAddr, value_bytes: &[u32], when: ClientSpan) -> io::Result<ClientReport> {
     let threads: Vec<_> =
         value_bytes.iter().map(|&size| std::thread::spawn(move || one_connection(to, size, when))).collect();
-    let mut values = Vec::new();
+    let (mut values, mut tcp) = (Vec::new(), String::new());
     for thread in threads {
-        values.push(thread.join().map_err(|_| io::Error::other("a client thread panicked"))??);
+        let (value, used) = thread.join().map_err(|_| io::Error::other("a client thread panicked"))??;
+        values.push(value);
+        tcp = used;
     }
-    Ok(ClientReport { values })
+    Ok(ClientReport { values, tcp })
 }
 
-fn one_connection(to: SocketAddr, size: u32, when: ClientSpan) -> io::Result<ValueReport> {
+fn one_connection(to: SocketAddr, size: u32, when: ClientSpan) -> io::Result<(ValueReport, String)> {
     let mut stream = connect(to)?;
     stream.set_nodelay(true)?;
     let mut request = [b'k'; REQUEST_BYTES];
@@ -146,7 +150,7 @@ fn one_connection(to: SocketAddr, size: u32, when: ClientSpan) -> io::Result<Val
             latencies.completed(done_ns - asked_ns);
         }
     }
-    Ok(latencies.report(size))
+    Ok((latencies.report(size), sys::congestion_control(&stream)))
 }
 
 fn connect(to: SocketAddr) -> io::Result<TcpStream> {
@@ -289,6 +293,7 @@ mod tests {
         let window = Span { start_ns: span.start_ns + 100_000_000, duration_ns: 100_000_000 };
         let report = client(to, &[1_024, 4_096], ClientSpan { span, window }).unwrap();
         assert_eq!(report.values.len(), 2);
+        assert!(!report.tcp.is_empty());
         for value in &report.values {
             assert!(value.completed > 10, "{value:?}");
             assert_eq!(value.unfinished, 0, "a request that straddles the window's end still ends");
