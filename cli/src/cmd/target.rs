@@ -8,7 +8,7 @@ use std::process::ExitCode;
 /// Which switch, and as whom.
 #[derive(clap::Args, Debug)]
 // Its own name: the commands that take these options have arguments called `Args` too.
-#[group(id = "target")]
+#[group(id = "switch-target")]
 pub struct Args {
     /// Where P4Runtime is served, HOST:PORT [default: the description's, or 127.0.0.1:9559]
     #[arg(long, value_name = "ADDR")]
