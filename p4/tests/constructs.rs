@@ -461,3 +461,35 @@ fn tables_that_nothing_applies_are_left_out() {
     let actions: Vec<&str> = compiled.program.actions.iter().map(|a| a.named.name.as_str()).collect();
     assert_eq!(actions, ["NoAction", "I.used"]);
 }
+
+#[test]
+fn variables_of_a_parser_are_initialised_once() {
+    let parser = "bit<8> n = 0;
+        state start { pkt.extract(hdr.tags.next); n = n + 1; transition select(n) { 3 : accept; default : start; } }";
+    let compiled = compile(&program("", parser, "", ""));
+    assert_lines(
+        &compiled.program.parser_text(),
+        "state P.$entry
+           P.n = 0
+           goto P.start
+         state P.start
+           extract hdr.tags.next
+           P.n = (P.n + 1)
+           select P.n
+             3 -> accept
+             _ -> P.start",
+    );
+}
+
+#[test]
+fn a_copy_of_the_standard_metadata_is_not_dropped_silently() {
+    let sub = "control Sub(inout standard_metadata_t m) { apply { mark_to_drop(m); } }";
+    let once =
+        program("", "", "Sub() s;", "s.apply(sm);").replace("control V(", &format!("{sub}\ncontrol V("));
+    assert_eq!(common::errors(&once), Vec::<String>::new());
+    let copies = once.replace("s.apply(sm);", "standard_metadata_t other = sm; s.apply(sm); s.apply(other);");
+    assert_eq!(
+        common::errors(&copies),
+        ["`mark_to_drop` on a copy of the standard metadata is not supported yet"]
+    );
+}

@@ -203,3 +203,50 @@ pub(crate) fn concat(left: &BigInt, right: &BigInt, right_width: u32, ty: &Type)
 pub(crate) fn slice(value: &BigInt, hi: u32, lo: u32) -> BigInt {
     modulo(value >> lo, &pow2(hi - lo + 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fold(op: BinaryOp, a: i64, b: i64, ty: &Type) -> Option<i64> {
+        match binary(op, &Value::int(a), &Value::int(b), ty) {
+            Ok(Some(Value::Int(i))) => i.to_i64(),
+            _ => None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_machine_arithmetic(a: i8, b: i8) {
+            let (ua, ub) = (i64::from(a as u8), i64::from(b as u8));
+            let (sa, sb) = (i64::from(a), i64::from(b));
+            let (bit, int) = (Type::Bit(8), Type::Int(8));
+            prop_assert_eq!(fold(BinaryOp::Add, ua, ub, &bit), Some(i64::from((a as u8).wrapping_add(b as u8))));
+            prop_assert_eq!(fold(BinaryOp::Add, sa, sb, &int), Some(i64::from(a.wrapping_add(b))));
+            prop_assert_eq!(fold(BinaryOp::Mul, sa, sb, &int), Some(i64::from(a.wrapping_mul(b))));
+            prop_assert_eq!(fold(BinaryOp::AddSat, ua, ub, &bit), Some(i64::from((a as u8).saturating_add(b as u8))));
+            prop_assert_eq!(fold(BinaryOp::SubSat, sa, sb, &int), Some(i64::from(a.saturating_sub(b))));
+            prop_assert_eq!(fold(BinaryOp::BitXor, sa, sb, &int), Some(i64::from(a ^ b)));
+            prop_assert_eq!(fold(BinaryOp::Shr, sa, i64::from(b as u8 % 16), &int), Some(sa >> (b as u8 % 16)));
+            let expected = if ub == 0 { None } else { Some(ua / ub) };
+            prop_assert_eq!(fold(BinaryOp::Div, ua, ub, &bit), expected);
+        }
+    }
+
+    #[test]
+    fn bits_are_in_twos_complement() {
+        assert_eq!(Value::int(-1).bits(12), BigUint::from(0xfffu32));
+        assert_eq!(slice(&BigInt::from(-2), 3, 0), BigInt::from(14));
+        assert_eq!(concat(&BigInt::from(1), &BigInt::from(-1), 4, &Type::Bit(8)), BigInt::from(0x1f));
+    }
+
+    #[test]
+    fn shifts_by_any_amount_end() {
+        let huge: BigInt = BigInt::one() << 100u32;
+        let shift = |op, ty: &Type| binary(op, &Value::int(1), &Value::Int(huge.clone()), ty);
+        assert_eq!(shift(BinaryOp::Shl, &Type::Bit(8)), Ok(Some(Value::int(0))));
+        assert_eq!(shift(BinaryOp::Shr, &Type::InfInt), Ok(Some(Value::int(0))));
+        assert_eq!(shift(BinaryOp::Shl, &Type::InfInt), Err(FoldError::HugeShift));
+    }
+}

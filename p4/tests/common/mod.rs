@@ -65,15 +65,13 @@ pub fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Fails unless both texts have the same lines; those of the expected one after the first may be
-/// indented as a whole.
+/// Columns by which a test indents all but the first line of the text that it expects.
+const MARGIN: usize = 9;
+
+/// Fails unless both texts have the same lines.
 pub fn assert_lines(found: &str, expected: &str) {
     let expected = lines(expected);
-    let margin = expected.iter().skip(1).map(|l| l.len() - l.trim_start().len()).min().unwrap_or(0);
-    let expected: Vec<&str> = expected
-        .iter()
-        .enumerate()
-        .map(|(at, l)| if at == 0 { l.trim_start() } else { &l[margin..] })
-        .collect();
+    let cut = |(at, line): (usize, &String)| if at == 0 { line.clone() } else { line[MARGIN..].to_owned() };
+    let expected: Vec<String> = expected.iter().enumerate().map(cut).collect();
     assert_eq!(lines(found), expected, "found:\n{found}");
 }

@@ -8,6 +8,9 @@ use crate::sema::tree::{EKind, SKind, TExpr, TStmt};
 use crate::sema::types::{StructKind, Type};
 use crate::sema::value::Value;
 
+/// Labels and what they lead to.
+type Cases<L> = Vec<(Vec<L>, Vec<TStmt>)>;
+
 impl Checker {
     /// A block with a scope of its own.
     pub(super) fn block_scope(&mut self, block: &Block) -> Vec<TStmt> {
@@ -355,8 +358,8 @@ impl Checker {
         cases: &[SwitchCase],
         label: &mut dyn FnMut(&mut Checker, &Expr) -> Option<L>,
         same: impl Fn(&L, &L) -> bool,
-    ) -> (Vec<(Vec<L>, Vec<TStmt>)>, Vec<TStmt>) {
-        let mut done: Vec<(Vec<L>, Vec<TStmt>)> = Vec::new();
+    ) -> (Cases<L>, Vec<TStmt>) {
+        let mut done: Cases<L> = Vec::new();
         let mut default = None;
         let mut pending: Vec<L> = Vec::new();
         let mut pending_default = false;

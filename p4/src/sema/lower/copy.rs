@@ -181,6 +181,7 @@ impl Lower<'_> {
                 }
                 self.emit(Stmt::Assign { target: LValue::Var(next), value: zero(Ty::Bit(32)), span });
             }
+            (Place::Union(dst, _), Val::Union(src, _)) if *dst == src => {}
             (Place::Union(dst, _), Val::Union(src, _)) => {
                 // Making a member valid makes the others invalid: invalid ones go first.
                 for d in dst {

@@ -62,7 +62,10 @@ impl Lower<'_> {
                     return Val::Opaque;
                 };
                 match part {
-                    StackPart::Next => Val::Header(HeaderRef::Next(stack), ty),
+                    StackPart::Next => {
+                        self.unsupported(span, "reading `next` of a header stack");
+                        Val::Opaque
+                    }
                     StackPart::Last => Val::Header(HeaderRef::Last(stack), ty),
                     StackPart::LastIndex => {
                         let next = Expr::Var(self.prog.stacks[stack.0 as usize].next);

@@ -4,7 +4,7 @@ use super::instance::algorithm;
 use super::storage::{Place, Val, scalars, zero};
 use super::{Binding, Lower, Stage};
 use crate::ast::Span;
-use crate::ir::{Digest, Expr, ExternCall, HashAlgorithm, HeaderRef, InstanceId, Stmt, Ty, VarId};
+use crate::ir::{Digest, Expr, ExternCall, HashAlgorithm, HeaderRef, InstanceId, LValue, Stmt, Ty, VarId};
 use crate::sema::tree::{EKind, FnDef, TCall, TExpr};
 use crate::sema::types::{StructKind, Type};
 use crate::sema::value::Value;
@@ -92,7 +92,14 @@ impl Lower<'_> {
                 let (error, _) = self.scalar_arg(call, 1);
                 self.emit(Stmt::Verify { cond, error });
             }
-            ("mark_to_drop", _) => self.call_extern(ExternCall::MarkToDrop),
+            ("mark_to_drop", _) => {
+                let given = self.arg(call, 0).and_then(|a| self.place(a));
+                if given.is_some_and(|place| !self.is_standard_metadata(&place)) {
+                    self.unsupported(span, "`mark_to_drop` on a copy of the standard metadata");
+                    return None;
+                }
+                self.call_extern(ExternCall::MarkToDrop);
+            }
             ("random", 3) => {
                 let ty = call.type_args.first().map(|t| self.ty(t))?;
                 let (lo, _) = self.scalar_arg(call, 1);
@@ -185,6 +192,15 @@ impl Lower<'_> {
             _ => self.unsupported(span, format!("extern function `{name}`")),
         }
         Some(())
+    }
+
+    /// Whether it is the packet's own rather than a copy.
+    fn is_standard_metadata(&self, place: &Place) -> bool {
+        let Place::Tuple(parts) = place else { return false };
+        parts
+            .iter()
+            .zip(&self.prog.standard_metadata)
+            .all(|(part, (_, var))| matches!(part, Place::Leaf(LValue::Var(v), _) if v == var))
     }
 
     /// Number of the digest of a type.
@@ -367,6 +383,9 @@ impl Lower<'_> {
                 })
             }
             Type::Tuple(items) => Some(Val::Tuple(all(self, items.to_vec())?)),
+            Type::Stack(element, n) => {
+                Some(Val::Elements(all(self, vec![(**element).clone(); *n as usize])?))
+            }
             other => {
                 self.unsupported(span, format!("lookahead of `{other}`"));
                 None

@@ -104,10 +104,28 @@ impl Lower<'_> {
                 }
                 _ => match self.value(arg) {
                     Some(v) => Binding::Const(TExpr::constant(v, param.ty.clone(), arg.span)),
-                    None => Binding::Const(arg.clone()),
+                    None => Binding::Const(self.closed(arg)),
                 },
             };
             self.bind(frame, param.id, binding);
+        }
+    }
+
+    /// A list with what is known of its parts put in, so that it means the same in any frame.
+    fn closed(&self, e: &TExpr) -> TExpr {
+        if let Some(v) = self.value(e) {
+            return TExpr::constant(v, e.ty.clone(), e.span);
+        }
+        match &e.kind {
+            EKind::List(items) => {
+                let items = items.iter().map(|i| self.closed(i)).collect();
+                TExpr::new(EKind::List(items), e.ty.clone(), e.span)
+            }
+            EKind::Local(id) => match self.find(*id) {
+                Some(Binding::Const(known)) => known.clone(),
+                _ => e.clone(),
+            },
+            _ => e.clone(),
         }
     }
 
@@ -248,6 +266,52 @@ impl Lower<'_> {
         Some(InstanceId(self.prog.instances.len() as u32 - 1))
     }
 
+    /// Scalars of an element, structs unfolded.
+    fn value_set_fields(
+        &mut self,
+        ty: &Type,
+        named: Named,
+        kind: MatchKind,
+        span: Span,
+        out: &mut Vec<(Named, Ty, MatchKind)>,
+    ) {
+        let inner = |name: &str| {
+            if named.name.is_empty() { name.to_owned() } else { format!("{}.{name}", named.name) }
+        };
+        match ty {
+            Type::Struct(s) if s.kind == StructKind::Struct => {
+                for field in &s.fields {
+                    let given = field.annos.rest.iter().find(|a| a.name == "match").map(|a| a.body.as_str());
+                    let kind = match given.map(|name| (name, match_kind(name))) {
+                        None => MatchKind::Exact,
+                        Some((_, Some(kind))) => kind,
+                        Some((name, None)) => {
+                            self.error(span, format!("field `{}`: unknown match kind `{name}`", field.name));
+                            MatchKind::Exact
+                        }
+                    };
+                    let named = Named {
+                        name: inner(&field.name),
+                        id: field.annos.id,
+                        annotations: field.annos.rest.clone(),
+                        ..Named::default()
+                    };
+                    self.value_set_fields(&field.ty, named, kind, span, out);
+                }
+            }
+            Type::Tuple(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    let named = Named { name: inner(&format!("f{i}")), ..Named::default() };
+                    self.value_set_fields(item, named, MatchKind::Exact, span, out);
+                }
+            }
+            other => match other.scalar() {
+                Some(ty) => out.push((named, ty, kind)),
+                None => self.unsupported(span, format!("a value set of `{other}`")),
+            },
+        }
+    }
+
     fn value_set(&mut self, v: &Rc<ValueSetDef>) {
         let size = match self.value(&v.size) {
             Some(Value::Int(n)) => n.to_u64().unwrap_or(0),
@@ -257,41 +321,8 @@ impl Lower<'_> {
             }
         };
         let mut fields = Vec::new();
-        match &v.ty {
-            Type::Struct(s) if s.kind == StructKind::Struct => {
-                for field in &s.fields {
-                    let Some(ty) = field.ty.scalar() else {
-                        self.unsupported(v.span, format!("a value set with a field of type `{}`", field.ty));
-                        continue;
-                    };
-                    let kind = field.annos.rest.iter().find(|a| a.name == "match").map(|a| a.body.as_str());
-                    let kind = kind.and_then(match_kind).unwrap_or(MatchKind::Exact);
-                    let annotations = field.annos.rest.clone();
-                    let named = Named {
-                        name: field.name.clone(),
-                        id: field.annos.id,
-                        annotations,
-                        ..Named::default()
-                    };
-                    fields.push((named, ty, kind));
-                }
-            }
-            Type::Tuple(items) => {
-                for (i, item) in items.iter().enumerate() {
-                    match item.scalar() {
-                        Some(ty) => {
-                            let named = Named { name: format!("f{i}"), ..Named::default() };
-                            fields.push((named, ty, MatchKind::Exact));
-                        }
-                        None => self.unsupported(v.span, format!("a value set with a part of type `{item}`")),
-                    }
-                }
-            }
-            other => match other.scalar() {
-                Some(ty) => fields.push((Named::default(), ty, MatchKind::Exact)),
-                None => self.unsupported(v.span, format!("a value set of `{other}`")),
-            },
-        }
+        let whole = Named::default();
+        self.value_set_fields(&v.ty, whole, MatchKind::Exact, v.span, &mut fields);
         let named = self.named(self.frame, &v.name, &v.annos);
         self.prog.value_sets.push(ValueSet { named, size, fields });
         self.value_sets.insert((self.frame, v.id), ValueSetId(self.prog.value_sets.len() as u32 - 1));

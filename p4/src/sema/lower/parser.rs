@@ -4,7 +4,7 @@ use super::storage::{Val, scalars};
 use super::{BlockInst, Lower};
 use crate::ast::Span;
 use crate::ir::{Matcher, Next, State, StateId, Target, Ty};
-use crate::sema::tree::{BlockDef, Keyset, StateRef, TExpr, TNext};
+use crate::sema::tree::{BlockDef, Item, Keyset, StateDef, StateRef, TExpr, TNext};
 use crate::sema::types::{StructKind, Type};
 use num_bigint::BigUint;
 
@@ -20,6 +20,16 @@ impl Lower<'_> {
         }
         // `start` comes first so that the main parser's is number 0.
         let start = def.states.iter().position(|s| s.name == "start").unwrap_or(0);
+        // Where `start` comes round again, the variables are initialised in a state before it.
+        let again = |state: &StateDef| match &state.next {
+            TNext::Goto(target) => *target == StateRef::State(start),
+            TNext::Select { cases, .. } => cases.iter().any(|c| c.1 == StateRef::State(start)),
+        };
+        let variables = def.items.iter().any(|i| matches!(i, Item::Var(..)));
+        let entry = (variables && def.states.iter().any(again)).then(|| {
+            let name = format!("{}.$entry", self.frames[self.frame].path);
+            self.reserve(name)
+        });
         let mut ids = vec![StateId(0); def.states.len()];
         let order: Vec<usize> =
             std::iter::once(start).chain((0..def.states.len()).filter(|i| *i != start)).collect();
@@ -33,7 +43,12 @@ impl Lower<'_> {
             let Some(state) = def.states.get(index) else { continue };
             let outer = (self.state.replace(ids[index]), std::mem::take(&mut self.out), self.depth);
             self.depth = 0;
-            if index == start {
+            if let (true, Some(entry)) = (index == start, entry) {
+                self.state = Some(entry);
+                self.initialise(def);
+                self.close(Next::Goto(ids[index]));
+                self.state = Some(ids[index]);
+            } else if index == start {
                 self.initialise(def);
             }
             self.stmts(&state.body);
@@ -41,7 +56,7 @@ impl Lower<'_> {
             self.close(next);
             (self.state, self.out, self.depth) = outer;
         }
-        ids.get(start).map_or(Target::Reject, |id| Target::State(*id))
+        entry.or(ids.get(start).copied()).map_or(Target::Reject, Target::State)
     }
 
     fn reserve(&mut self, name: String) -> StateId {
