@@ -11,6 +11,7 @@ use crate::stats::moving_mean;
 use crate::sys;
 use crate::workload::{BUCKET_NS, Timeline};
 use p4rack_codegen::Scheme;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -36,12 +37,11 @@ pub(crate) struct Killed {
     pub(crate) reset_ns: Option<u64>,
 }
 
-/// Kills the host's agent and its sender in the middle of their work; in counter mode, resets the
-/// host's reservations a second later.
+/// Kills the host's agent in the middle of its work; in counter mode, resets the reservations a second
+/// later. The program that sends there lives on, to no avail: what it offered before is still wanted.
 pub(crate) fn run(
     running: &mut Running<'_>,
     host: &str,
-    senders: &mut [(String, Process)],
     times: Times,
     progress: &Progress,
 ) -> Result<Killed, LabError> {
@@ -50,9 +50,6 @@ pub(crate) fn run(
     progress.wait_until(&format!("{scheme}: measured"), times.window.end_ns() + KILL_AFTER_NS)?;
     running.agents[index].kill();
     let kill_ns = sys::monotonic_ns();
-    for (_, sender) in senders.iter_mut().filter(|(name, _)| name == host) {
-        sender.kill();
-    }
     progress.line(&format!("✓ {scheme}: killed {host} while it sent"));
     let mut reset_ns = None;
     if scheme == Scheme::Pl2Counter {
@@ -70,7 +67,7 @@ fn reset(running: &Running<'_>) -> Result<(), LabError> {
 }
 
 /// The others' figures, from what arrived of each.
-pub(crate) fn judge(killed: &Killed, series: &Series, fabric_drops: u64) -> HostKill {
+pub(crate) fn judge(killed: &Killed, series: &Series, drops: BTreeMap<String, u64>) -> HostKill {
     let others =
         Timeline::sum(series.goodput.iter().filter(|(host, _)| **host != killed.host).map(|(_, line)| line));
     let kill_ns = series.kill_ns.unwrap_or(0);
@@ -91,7 +88,8 @@ pub(crate) fn judge(killed: &Killed, series: &Series, fabric_drops: u64) -> Host
         others_min_bps: if min_bps.is_finite() { min_bps as u64 } else { 0 },
         reset_after_ms: series.reset_ns.map(|reset_ns| reset_ns.saturating_sub(kill_ns) / 1_000_000),
         recovered_after_ms,
-        fabric_drops,
+        fabric_drops: drops.values().sum(),
+        drops,
     }
 }
 
@@ -140,7 +138,7 @@ mod tests {
 
     #[test]
     fn only_the_others_count() {
-        let kill = judge(&killed(), &series(900, 900), 0);
+        let kill = judge(&killed(), &series(900, 900), BTreeMap::new());
         assert_eq!(kill.others_before_bps, 80_000);
         assert_eq!(kill.others_min_bps, 72_000);
         assert_eq!(kill.recovered_after_ms, None);
@@ -150,29 +148,29 @@ mod tests {
     fn a_dip_shows_and_a_single_late_bucket_is_smoothed() {
         let mut dip = series(1_000, 1_000);
         dip.goodput.get_mut("h2").unwrap().bytes[45] = 0;
-        assert_eq!(judge(&killed(), &dip, 0).others_min_bps, 53_333);
+        assert_eq!(judge(&killed(), &dip, BTreeMap::new()).others_min_bps, 53_333);
         let mut jitter = series(1_000, 1_000);
         let line = jitter.goodput.get_mut("h2").unwrap();
         (line.bytes[45], line.bytes[46]) = (700, 1_300);
-        assert!(judge(&killed(), &jitter, 0).others_min_bps >= 72_000);
+        assert!(judge(&killed(), &jitter, BTreeMap::new()).others_min_bps >= 72_000);
     }
 
     #[test]
     fn recovery_is_timed_from_the_reset() {
         let mut slow = series(300, 1_000);
         slow.reset_ns = Some(5_000_000_000);
-        let kill = judge(&killed(), &slow, 2);
+        let kill = judge(&killed(), &slow, [("switch.buffer_full".to_owned(), 2)].into());
         assert_eq!(kill.recovered_after_ms, Some(300));
         assert_eq!(kill.others_min_bps, 24_000);
         assert_eq!((kill.reset_after_ms, kill.fabric_drops), (Some(1_000), 2));
         let mut never = series(300, 300);
         never.reset_ns = Some(5_000_000_000);
-        assert_eq!(judge(&killed(), &never, 0).recovered_after_ms, None);
+        assert_eq!(judge(&killed(), &never, BTreeMap::new()).recovered_after_ms, None);
     }
 
     #[test]
     fn nothing_received_is_zero_not_infinite() {
-        let kill = judge(&killed(), &Series::default(), 0);
+        let kill = judge(&killed(), &Series::default(), BTreeMap::new());
         assert_eq!((kill.others_before_bps, kill.others_min_bps), (0, 0));
     }
 }

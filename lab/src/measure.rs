@@ -79,8 +79,17 @@ pub(crate) struct SwitchCounts {
 }
 
 impl SwitchCounts {
-    pub(crate) fn fabric(&self) -> u64 {
+    fn fabric(&self) -> u64 {
         self.lost.values().sum()
+    }
+
+    /// Frames lost since `earlier`, by name.
+    fn since(&self, earlier: &SwitchCounts) -> BTreeMap<String, u64> {
+        let more = |(name, count): (&String, &u64)| {
+            let more = count.saturating_sub(earlier.lost.get(name).copied().unwrap_or(0));
+            (more > 0).then(|| (name.clone(), more))
+        };
+        self.lost.iter().filter_map(more).collect()
     }
 }
 
@@ -90,7 +99,7 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
     let kill = plan.workload.kill.as_ref().filter(|_| scheme != Scheme::L2);
     let times = plan.times(kill.map_or(TAIL_NS, |_| kill::TAIL_NS));
     let receiver = running.index(&plan.workload.receiver)?;
-    let mut programs = start_programs(running, plan, times)?;
+    let programs = start_programs(running, plan, times)?;
 
     progress.wait_until(&format!("{scheme}: traffic, warming up"), times.window.start_ns)?;
     let before = Snapshot::take(running, receiver)?;
@@ -103,11 +112,11 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
 
     let killed = match kill {
         None => None,
-        Some(kill) => Some(kill::run(running, &kill.host, &mut programs.senders, times, progress)?),
+        Some(kill) => Some(kill::run(running, &kill.host, times, progress)?),
     };
     progress.wait_until(&format!("{scheme}: waiting for the last answers"), times.traffic.end_ns())?;
     let killed_index = killed.as_ref().map(|killed| killed.index);
-    let reports = programs.finish(killed.as_ref().map(|killed| killed.host.as_str()))?;
+    let reports = programs.finish()?;
     pause(SETTLE)?;
     running.check(killed_index)?;
     let last = control::stats(running, false)?;
@@ -128,10 +137,11 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
     result.tcp = reports.client.tcp;
     fill_queue(&mut result, running, &windowed, &last, receiver, times);
     fill_goodput(&mut result, running, &reports.sink, plan.workload, window);
-    fill_drops(&mut result, running, &counts, [&early, &last], &agents, &reports.senders, receiver)?;
+    let who = (receiver, killed.as_ref().map(|killed| killed.host.as_str()));
+    fill_drops(&mut result, running, &counts, [&early, &last], &agents, &reports.senders, who)?;
     if let Some(killed) = killed {
         let at_the_end = switch_counts(running, &early, &last)?;
-        let lost = at_the_end.fabric().saturating_sub(counts.fabric());
+        let lost = at_the_end.since(&counts);
         result.series.kill_ns = Some(killed.kill_ns - times.traffic.start_ns);
         result.series.reset_ns = killed.reset_ns.map(|at| at - times.traffic.start_ns);
         result.host_kill = Some(kill::judge(&killed, &result.series, lost));
@@ -207,15 +217,13 @@ struct Reports {
 }
 
 impl Programs {
-    /// Waits for all; the sender on the killed host has nothing to say.
-    fn finish(mut self, killed: Option<&str>) -> Result<Reports, LabError> {
+    /// Waits for all.
+    fn finish(mut self) -> Result<Reports, LabError> {
         let sink = report(&mut self.sink)?;
         let client = self.client.as_mut().map(report).transpose()?.unwrap_or_default();
         let mut senders = BTreeMap::new();
         for (host, process) in &mut self.senders {
-            if Some(host.as_str()) != killed {
-                senders.insert(host.clone(), report(process)?);
-            }
+            senders.insert(host.clone(), report(process)?);
         }
         if let Some(server) = &mut self.server {
             server.check_running()?;
@@ -330,7 +338,7 @@ fn fill_drops(
     switch: [&SwitchStats; 2],
     agents: &[(usize, Value)],
     senders: &BTreeMap<String, SendReport>,
-    receiver: usize,
+    (receiver, killed): (usize, Option<&str>),
 ) -> Result<(), LabError> {
     let mut links = BTreeMap::new();
     let mut hosts: BTreeMap<String, u64> = BTreeMap::new();
@@ -352,7 +360,9 @@ fn fill_drops(
             number(&report["tap"]["kernel"]["tx_dropped"]);
         *hosts.entry("tap.refused".to_owned()).or_default() += number(&report["tap"]["refused"]);
     }
-    let refused: u64 = senders.values().map(|sender| sender.no_buffer + sender.errors).sum();
+    // A dead host's sockets refuse everything; that is no loss of the run.
+    let living = senders.iter().filter(|(host, _)| killed != Some(host.as_str()));
+    let refused: u64 = living.map(|(_, sender)| sender.no_buffer + sender.errors).sum();
     hosts.insert("socket.refused".to_owned(), refused);
     let buffer = network::udp_buffer_drops(&running.network.hosts[receiver])?;
     hosts.insert("socket.receive_buffer".to_owned(), buffer);

@@ -157,6 +157,9 @@ pub struct HostKill {
     pub recovered_after_ms: Option<u64>,
     /// Frames lost in the fabric from the kill to the end, unsolicited ones over T excepted.
     pub fabric_drops: u64,
+    /// The same by reason; zeroes are left out.
+    #[serde(default)]
+    pub drops: BTreeMap<String, u64>,
 }
 
 /// Series over time, for the plots. Times are since the start of the traffic.
