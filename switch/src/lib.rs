@@ -18,8 +18,10 @@ mod depth;
 mod error;
 mod exec;
 mod meter;
+mod objects;
 mod pool;
 mod rng;
+mod shape;
 mod state;
 mod stats;
 mod switch;
@@ -29,9 +31,9 @@ mod v1model;
 
 pub use compile::Pipeline;
 pub use config::{Config, PortConfig};
-pub use control::{
+pub use error::{CompileError, ControlError};
+pub use objects::{
     CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, MeterConfig, Replica, TableEntry,
 };
-pub use error::{CompileError, ControlError};
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::Switch;

@@ -1,6 +1,6 @@
 //! Two-rate three-colour meters (RFC 2698, colour-blind).
 
-use crate::control::MeterConfig;
+use crate::objects::MeterConfig;
 
 /// Colours as the program sees them.
 const GREEN: u64 = 0;

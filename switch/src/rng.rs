@@ -22,7 +22,7 @@ impl Rng {
         match hi.checked_sub(lo) {
             None => lo,
             Some(u64::MAX) => self.next(),
-            Some(span) => lo + (u128::from(self.next()) * u128::from(span + 1) >> 64) as u64,
+            Some(span) => lo + ((u128::from(self.next()) * u128::from(span + 1)) >> 64) as u64,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a running program changes: tables, extern objects, value sets, queues to the controller.
 
-use crate::compile::ops::{DigestPlan, Frame, Kind, Slot};
+use crate::compile::ops::{Frame, Slot};
+use crate::compile::plans::{DigestPlan, Kind};
 use crate::compile::{Pipeline, limbs_of};
 use crate::config::Config;
-use crate::control::{CounterData, DigestMessage};
 use crate::meter::Meter;
+use crate::objects::{CounterData, DigestMessage};
 use crate::rng::Rng;
 use crate::table::TableState;
 use num_bigint::BigUint;

@@ -3,8 +3,8 @@
 use crate::compile::Pipeline;
 use crate::compile::ops::{FRAME_WORDS, Frame};
 use crate::config::Config;
-use crate::control::{CloneSession, Replica};
 use crate::error::ControlError;
+use crate::objects::{CloneSession, Replica};
 use crate::pool::{Meta, PacketId, Pool};
 use crate::state::State;
 use crate::stats::{DropReason, Stats};

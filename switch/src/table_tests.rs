@@ -1,6 +1,9 @@
 //! Look-ups against a linear scan.
 
 use super::*;
+use crate::shape::ActionShape;
+use num_bigint::BigUint;
+use p4rack_p4::ir::InstanceId;
 use proptest::prelude::*;
 
 fn key(kind: MatchKind, width: u32, offset: usize) -> KeyShape {

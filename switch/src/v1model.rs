@@ -1,6 +1,7 @@
 //! The two halves of v1model's pipeline and what lies between them, with BMv2's meaning.
 
-use crate::compile::ops::{Code, Frame, NO_LIST};
+use crate::compile::ops::Frame;
+use crate::compile::plans::{Code, NO_LIST};
 use crate::exec::{Cx, Exit, Requests, run};
 use crate::pool::PacketId;
 use crate::stats::DropReason;

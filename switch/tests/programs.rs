@@ -327,7 +327,7 @@ fn direct_counters_and_meters_belong_to_entries() {
         })
         .collect();
     assert_eq!(colors, [(0, 0), (1, 1), (2, 2)]);
-    bench.now = bench.now + Nanos(100_000);
+    bench.now += Nanos(100_000);
     assert_eq!(bench.pass(1, &eth(1, 0, &[0; 86])).1[13], 0);
     bench.send(1, &eth(2, 0, &[]));
     let read = |bench: &Bench, entry| bench.switch.direct_counter_read(table, entry);

@@ -1,6 +1,7 @@
 //! What all of the translation shares: the frame's layout, labels, temporaries, constants.
 
 use super::ops::*;
+use super::plans::*;
 use crate::error::CompileError;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{HeaderId, Program, Ty, VarId};

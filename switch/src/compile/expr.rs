@@ -2,6 +2,7 @@
 
 use super::builder::{Builder, Label, kind, limbs_of};
 use super::ops::*;
+use super::plans::*;
 use crate::error::CompileError;
 use p4rack_p4::ir::{BinOp, Expr, HeaderId, HeaderRef, LValue, StackId, Ty, UnOp};
 

@@ -2,6 +2,7 @@
 
 use super::builder::{Builder, kind};
 use super::ops::*;
+use super::plans::*;
 use crate::error::CompileError;
 use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, LValue, Ty};
 
@@ -18,21 +19,19 @@ impl Builder<'_> {
             // A direct counter counts whenever its table is applied; the call is not needed.
             ExternCall::DirectCount { .. } => {}
             ExternCall::DirectMeterRead { dst, .. } => {
-                self.into_lvalue(dst, |builder, dst| builder.emit(Op::DirectColor { dst }))?;
+                self.result(dst, |builder, dst| builder.emit(Op::DirectColor { dst }))?;
             }
             ExternCall::MeterExecute { instance, index, dst } => {
                 self.object(*instance, "a meter", |kind| matches!(kind, InstanceKind::Meter { .. }))?;
                 let index = self.narrow(index, "a meter's index")?;
                 let instance = instance.0 as u16;
-                self.into_lvalue(dst, |builder, dst| builder.emit(Op::Meter { instance, index, dst }))?;
+                self.result(dst, |builder, dst| builder.emit(Op::Meter { instance, index, dst }))?;
             }
             ExternCall::RegisterRead { instance, index, dst } => {
                 self.register(*instance, self.lvalue_kind(dst)?)?;
                 let index = self.narrow(index, "a register's index")?;
                 let instance = instance.0 as u16;
-                self.into_lvalue(dst, |builder, dst| {
-                    builder.emit(Op::RegisterRead { instance, index, dst })
-                })?;
+                self.result(dst, |builder, dst| builder.emit(Op::RegisterRead { instance, index, dst }))?;
             }
             ExternCall::RegisterWrite { instance, index, value } => {
                 self.register(*instance, self.kind_of(value)?)?;
@@ -45,7 +44,7 @@ impl Builder<'_> {
                 let max = self.narrow(max, "a hash's max")?;
                 let data = self.data(data)?;
                 let (algorithm, kind) = (*algorithm, kind(*dst_ty));
-                self.into_lvalue(dst, |builder, dst| {
+                self.result(dst, |builder, dst| {
                     builder.code.hashes.push(HashPlan { algorithm, data, dst, kind, base, max });
                     builder.emit(Op::Hash { plan: builder.code.hashes.len() as u32 - 1 });
                 })?;
@@ -56,7 +55,7 @@ impl Builder<'_> {
                 }
                 let lo = self.narrow(lo, "a bound of random")?;
                 let hi = self.narrow(hi, "a bound of random")?;
-                self.into_lvalue(dst, |builder, dst| builder.emit(Op::Random { dst, lo, hi }))?;
+                self.result(dst, |builder, dst| builder.emit(Op::Random { dst, lo, hi }))?;
             }
             ExternCall::Digest { digest, data, .. } => {
                 let data = self.data(data)?;
@@ -135,7 +134,7 @@ impl Builder<'_> {
         }
     }
 
-    fn into_lvalue(&mut self, target: &LValue, write: impl FnOnce(&mut Self, Slot)) -> Result<()> {
+    fn result(&mut self, target: &LValue, write: impl FnOnce(&mut Self, Slot)) -> Result<()> {
         let (slot, direct) = self.lvalue_slot(target)?;
         let words = self.lvalue_kind(target)?.words();
         if words > 1 {

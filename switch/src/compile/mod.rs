@@ -4,14 +4,16 @@ mod builder;
 mod expr;
 mod externs;
 pub(crate) mod ops;
+pub(crate) mod plans;
 mod stmt;
 mod tables;
 
 use crate::error::CompileError;
-use crate::table::{TableShape, TableState};
+use crate::shape::TableShape;
+use crate::table::TableState;
 use builder::{Builder, EGRESS, INGRESS};
-use ops::{ActionPlan, Code, ErrorNumbers};
 use p4rack_p4::ir::{InstanceKind, Program};
+use plans::{ActionPlan, Code, ErrorNumbers};
 
 pub(crate) use builder::{kind, limbs_of};
 
@@ -26,7 +28,7 @@ pub struct Pipeline {
     pub(crate) instances: Vec<InstanceShape>,
     pub(crate) value_sets: Vec<ValueSetShape>,
     /// Kinds of the fields of each digest.
-    pub(crate) digests: Vec<Vec<ops::Kind>>,
+    pub(crate) digests: Vec<Vec<plans::Kind>>,
     /// Tables as the program fills them.
     pub(crate) initial: Vec<TableState>,
 }
@@ -43,7 +45,7 @@ pub(crate) struct InstanceShape {
 pub(crate) struct ValueSetShape {
     pub name: String,
     pub size: u64,
-    pub fields: Vec<ops::Kind>,
+    pub fields: Vec<plans::Kind>,
 }
 
 impl Pipeline {

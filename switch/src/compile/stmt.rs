@@ -2,6 +2,7 @@
 
 use super::builder::{Builder, Label, kind, limbs_of};
 use super::ops::*;
+use super::plans::*;
 use crate::error::CompileError;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{BinOp, Expr, HeaderRef, Matcher, Next, Parser, Stmt, TableId, Target, Ty, VarId};

@@ -1,10 +1,11 @@
 //! Shapes of tables and their first entries.
 
 use super::builder::kind;
-use super::ops::ActionPlan;
-use crate::control::TableEntry;
+use super::plans::ActionPlan;
 use crate::error::{CompileError, ControlError};
-use crate::table::{ActionShape, KeyShape, Style, TableShape, TableState};
+use crate::objects::TableEntry;
+use crate::shape::{ActionShape, KeyShape, Style, TableShape};
+use crate::table::TableState;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, MatchKind, Matcher, Program, Table, Ty, Unit};
 

@@ -1,6 +1,7 @@
 //! Bits of a packet: reading fields and writing headers.
 
-use crate::compile::ops::{Frame, HeaderPlan, Kind, Slot};
+use crate::compile::ops::{Frame, Slot};
+use crate::compile::plans::{HeaderPlan, Kind};
 
 /// Zero bytes that follow a packet in its buffer, so that eight bytes can be read at any of its bytes.
 pub(crate) const PADDING: usize = 16;

@@ -3,6 +3,7 @@
 use super::bits::{BitWriter, ones};
 use super::{Cx, hash};
 use crate::compile::ops::*;
+use crate::compile::plans::*;
 use crate::state::{InstanceState, State, number};
 use std::fmt::Write as _;
 

@@ -3,6 +3,7 @@
 use super::Cx;
 use super::bits;
 use crate::compile::ops::*;
+use crate::compile::plans::*;
 
 /// Parser operations; an error is the number to raise.
 #[inline(never)]
@@ -31,7 +32,7 @@ pub(super) fn parse(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) -> 
         }
         Op::Advance { bits } => {
             let bits = frame[bits as usize];
-            if bits % 8 != 0 {
+            if !bits.is_multiple_of(8) {
                 return Err(code.errors.parser_invalid_argument);
             }
             if bits / 8 > (cx.len - cx.cursor) as u64 {
@@ -82,7 +83,7 @@ fn extract_varbit(
     if varbit > u64::from(longest) {
         return Err(code.errors.header_too_short);
     }
-    if varbit % 8 != 0 {
+    if !varbit.is_multiple_of(8) {
         return Err(code.errors.parser_invalid_argument);
     }
     let bytes = (header.fixed_bits as usize + varbit as usize) / 8;

@@ -7,6 +7,7 @@ mod headers;
 mod wide;
 
 use crate::compile::ops::*;
+use crate::compile::plans::*;
 use crate::state::State;
 use bits::ones;
 use p4rack_wire::Nanos;

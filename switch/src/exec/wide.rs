@@ -3,7 +3,8 @@
 //! Values are copied to the stack first, so a destination may overlap an operand.
 
 use super::bits::ones;
-use crate::compile::ops::{Frame, Kind, Slot, WidePlan};
+use crate::compile::ops::{Frame, Slot};
+use crate::compile::plans::{Kind, WidePlan};
 use p4rack_p4::ir::{BinOp, UnOp};
 use std::cmp::Ordering;
 
@@ -81,19 +82,15 @@ fn mul(a: &Limbs, b: &Limbs) -> Limbs {
 }
 
 fn shift_left(a: &Limbs, by: u64) -> Limbs {
-    let mut result = [0; LIMBS];
     if by >= 64 * LIMBS as u64 {
-        return result;
+        return [0; LIMBS];
     }
     let (words, bits) = (by as usize / 64, by as u32 % 64);
-    for index in words..LIMBS {
-        let low = index - words;
-        result[index] = a[low] << bits;
-        if bits > 0 && low > 0 {
-            result[index] |= a[low - 1] >> (64 - bits);
-        }
-    }
-    result
+    let at = |index: Option<usize>| index.map_or(0, |index| a[index]);
+    std::array::from_fn(|index| match bits {
+        0 => at(index.checked_sub(words)),
+        _ => at(index.checked_sub(words)) << bits | at(index.checked_sub(words + 1)) >> (64 - bits),
+    })
 }
 
 /// Bits shifted in are `fill`'s.

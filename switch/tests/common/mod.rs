@@ -128,7 +128,7 @@ impl Bench {
 
     /// One frame in; all that comes out at once, a microsecond later.
     pub fn send(&mut self, port: u16, frame: &[u8]) -> Vec<(u16, Vec<u8>)> {
-        self.now = self.now + Nanos(1_000);
+        self.now += Nanos(1_000);
         self.switch.handle_frame(port, frame, self.now);
         self.collect()
     }

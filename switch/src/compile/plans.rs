@@ -1,0 +1,274 @@
+//! What operations need beyond three operands, and the whole of a compiled program.
+
+use super::ops::{Op, Slot};
+use p4rack_p4::ir::{BinOp, HashAlgorithm, UnOp};
+
+/// `list` of a clone, resubmit or recirculate that keeps nothing.
+pub(crate) const NO_LIST: u16 = u16::MAX;
+/// `stack` of a [`HeaderAt`] that is fixed.
+pub(crate) const NO_STACK: u16 = u16::MAX;
+
+/// Type of a value in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// Bits.
+    pub width: u32,
+    /// Two's complement.
+    pub signed: bool,
+    /// Length word first.
+    pub varbit: bool,
+}
+
+impl Kind {
+    /// Words that hold the bits.
+    pub fn limbs(self) -> usize {
+        (self.width as usize).div_ceil(64).max(1)
+    }
+
+    /// Words in all.
+    pub fn words(self) -> usize {
+        self.limbs() + usize::from(self.varbit)
+    }
+
+    /// Whether the fast operations apply.
+    pub fn narrow(self) -> bool {
+        self.width <= 64 && !self.varbit
+    }
+}
+
+/// Any operator at any width up to 2048 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WidePlan {
+    Unary { op: UnOp, dst: Slot, a: Slot, kind: Kind },
+    Binary { op: BinOp, dst: Slot, a: Slot, b: Slot, kind: Kind, right: Kind },
+    Cast { dst: Slot, a: Slot, from: Kind, to: Kind },
+    Slice { dst: Slot, a: Slot, from: Kind, hi: u32, lo: u32 },
+    Concat { dst: Slot, a: Slot, left: Kind, b: Slot, right: Kind },
+    Insert { dst: Slot, whole: Kind, a: Slot, hi: u32, lo: u32 },
+}
+
+/// A header's place in the frame and on the wire.
+#[derive(Clone, Debug)]
+pub(crate) struct HeaderPlan {
+    /// The validity bit; the fields' words follow in order.
+    pub valid: Slot,
+    /// Words with the validity bit.
+    pub words: u16,
+    /// Validity bits of other members of the union.
+    pub siblings: Vec<Slot>,
+    /// In wire order.
+    pub fields: Vec<FieldPlan>,
+    /// Bits, the varbit field left out; a multiple of 8.
+    pub fixed_bits: u32,
+    /// Whether a field is a varbit.
+    pub has_varbit: bool,
+}
+
+/// A field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldPlan {
+    /// First word.
+    pub slot: Slot,
+    /// Type.
+    pub kind: Kind,
+    /// Bit offset in a header without varbit.
+    pub offset: u32,
+}
+
+/// A stack: its elements stand one after the other in the frame.
+#[derive(Clone, Debug)]
+pub(crate) struct StackPlan {
+    /// Headers in order.
+    pub elements: Vec<u16>,
+    /// `nextIndex`
+    pub next: Slot,
+}
+
+/// A field of any element of a stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexedPlan {
+    /// Its place in element 0.
+    pub base: Slot,
+    /// Words from element to element.
+    pub stride: u16,
+    /// Elements.
+    pub count: u16,
+    /// Words of the field.
+    pub words: u16,
+}
+
+/// A header that may be chosen at run time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeaderAt {
+    /// Which stack; [`NO_STACK`]: `index` is the header itself.
+    pub stack: u16,
+    /// Slot of the index, or the header.
+    pub index: u16,
+}
+
+/// Copies a header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyPlan {
+    pub dst: HeaderAt,
+    pub src: HeaderAt,
+}
+
+/// Bits ahead of the cursor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookaheadPlan {
+    pub total: u32,
+    pub offset: u32,
+    pub kind: Kind,
+    /// Where the number of `PacketTooShort` is.
+    pub error: Slot,
+}
+
+/// Select against a value set.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueSetPlan {
+    pub set: u32,
+    /// One key a field.
+    pub keys: Vec<(Slot, Kind)>,
+}
+
+/// Applies a table.
+#[derive(Clone, Debug)]
+pub(crate) struct ApplyPlan {
+    pub table: u32,
+    /// First word of the key; all fields stand one after the other.
+    pub key: Slot,
+    /// Words of the key.
+    pub words: u16,
+    /// 0: not wanted.
+    pub hit: Slot,
+    /// 0: not wanted.
+    pub action_run: Slot,
+}
+
+/// Values in order, as a data list of hashes, checksums, digests and logs.
+pub(crate) type DataList = Vec<(Slot, Kind)>;
+
+/// `dst = base + hash(data) % max`
+#[derive(Clone, Debug)]
+pub(crate) struct HashPlan {
+    pub algorithm: HashAlgorithm,
+    pub data: DataList,
+    pub dst: Slot,
+    pub kind: Kind,
+    pub base: Slot,
+    pub max: Slot,
+}
+
+/// `verify_checksum` and `update_checksum`; the condition is a jump around it.
+#[derive(Clone, Debug)]
+pub(crate) struct ChecksumPlan {
+    pub algorithm: HashAlgorithm,
+    pub data: DataList,
+    pub payload: bool,
+    /// Compared with, or written to.
+    pub value: Slot,
+    pub kind: Kind,
+}
+
+/// A digest.
+#[derive(Clone, Debug)]
+pub(crate) struct DigestPlan {
+    pub digest: u32,
+    pub data: DataList,
+}
+
+/// A `log_msg`.
+#[derive(Clone, Debug)]
+pub(crate) struct LogPlan {
+    pub format: String,
+    pub args: DataList,
+}
+
+/// Where an action's code is and where its arguments go.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ActionPlan {
+    pub pc: u32,
+    /// Slot of each word of the arguments, in order.
+    pub args: Vec<Slot>,
+}
+
+/// Entry points into the code.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry {
+    pub parser: u32,
+    pub verify: u32,
+    pub ingress: u32,
+    pub egress: u32,
+    pub compute: u32,
+    pub deparser: u32,
+}
+
+/// Slots of `standard_metadata`; a field that the program lacks has a slot of its own that nobody reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standard {
+    pub ingress_port: Slot,
+    pub egress_spec: Slot,
+    pub egress_port: Slot,
+    pub instance_type: Slot,
+    pub packet_length: Slot,
+    pub enq_timestamp: Slot,
+    pub enq_qdepth: Slot,
+    pub deq_timedelta: Slot,
+    pub deq_qdepth: Slot,
+    pub ingress_global_timestamp: Slot,
+    pub egress_global_timestamp: Slot,
+    pub mcast_grp: Slot,
+    pub egress_rid: Slot,
+    pub checksum_error: Slot,
+    pub parser_error: Slot,
+    pub priority: Slot,
+}
+
+/// Words of the frame: first and count.
+pub(crate) type Span = (Slot, u16);
+
+/// All that a run reads and never writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Code {
+    pub ops: Vec<Op>,
+    pub entry: Entry,
+    pub standard: Standard,
+    /// Words to clear for each packet, from 0.
+    pub cleared: u16,
+    /// Constants and where they stand.
+    pub constants: Vec<(Slot, u64)>,
+    /// Words that egress needs of what ingress left.
+    pub kept: Vec<Span>,
+    /// How many they are.
+    pub kept_words: usize,
+    /// Of these words, which belong to headers (in the order of `kept`).
+    pub kept_is_header: Vec<bool>,
+    /// Words of each field list.
+    pub lists: Vec<Vec<Span>>,
+    pub headers: Vec<HeaderPlan>,
+    pub stacks: Vec<StackPlan>,
+    pub indexed: Vec<IndexedPlan>,
+    pub copies: Vec<CopyPlan>,
+    pub wide: Vec<WidePlan>,
+    pub lookaheads: Vec<LookaheadPlan>,
+    pub value_sets: Vec<ValueSetPlan>,
+    pub applies: Vec<ApplyPlan>,
+    pub hashes: Vec<HashPlan>,
+    pub checksums: Vec<ChecksumPlan>,
+    pub digests: Vec<DigestPlan>,
+    pub logs: Vec<LogPlan>,
+    /// By table and position in its list.
+    pub actions: Vec<Vec<ActionPlan>>,
+    /// Numbers of core.p4's errors.
+    pub errors: ErrorNumbers,
+}
+
+/// Numbers of core.p4's errors in this program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ErrorNumbers {
+    pub packet_too_short: u64,
+    pub no_match: u64,
+    pub stack_out_of_bounds: u64,
+    pub header_too_short: u64,
+    pub parser_invalid_argument: u64,
+}

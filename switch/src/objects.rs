@@ -1,0 +1,100 @@
+//! What the control plane passes in and gets back.
+
+use num_bigint::BigUint;
+use p4rack_p4::ir::{ActionCall, Matcher};
+use p4rack_wire::Nanos;
+
+/// An entry of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableEntry {
+    /// One matcher a key: exact as `Exact`; LPM and ternary as `Mask`; optional as `Exact`; range as `Range`; don't care as `Any`.
+    pub keys: Vec<Matcher>,
+    /// Larger wins. Positive where the table has a ternary, range or optional key, else 0.
+    pub priority: i32,
+    /// What to do.
+    pub call: ActionCall,
+    /// Comes from `const entries`: can be neither modified nor deleted.
+    pub is_const: bool,
+    /// The controller's own, kept and returned.
+    pub metadata: Vec<u8>,
+    /// Idle timeout in nanoseconds; 0 is none.
+    pub idle_timeout_ns: u64,
+}
+
+impl TableEntry {
+    /// An entry without priority and metadata.
+    pub fn new(keys: Vec<Matcher>, call: ActionCall) -> TableEntry {
+        TableEntry { keys, priority: 0, call, is_const: false, metadata: Vec::new(), idle_timeout_ns: 0 }
+    }
+}
+
+/// What happens on a miss.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultEntry {
+    /// The action; `None` is a table without any (nothing happens).
+    pub call: Option<ActionCall>,
+    /// Whether it is still the program's own.
+    pub is_initial: bool,
+}
+
+/// Names an entry whose direct counter or meter is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryRef<'a> {
+    /// The default entry.
+    Default,
+    /// The entry with these keys and this priority.
+    Keys(&'a [Matcher], i32),
+}
+
+/// A counter's cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CounterData {
+    /// Packets counted.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A two-rate three-colour meter (RFC 2698), in bytes or packets as the program says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeterConfig {
+    /// Committed rate a second.
+    pub cir: u64,
+    /// Committed burst.
+    pub cburst: u64,
+    /// Peak rate a second.
+    pub pir: u64,
+    /// Peak burst.
+    pub pburst: u64,
+}
+
+/// A copy that the replication engine makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Replica {
+    /// Egress port.
+    pub port: u16,
+    /// `egress_rid` of the copy.
+    pub instance: u16,
+}
+
+/// Where clones go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CloneSession {
+    /// Copies.
+    pub replicas: Vec<Replica>,
+    /// Their priority in the traffic manager, 0 to 7.
+    pub class_of_service: u8,
+    /// Cut to so many bytes; 0 is not at all.
+    pub packet_length_bytes: u16,
+}
+
+/// A digest that the program sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DigestMessage {
+    /// Index into [`p4rack_p4::ir::Program::digests`].
+    pub digest: u32,
+    /// One value a field.
+    pub values: Vec<BigUint>,
+    /// When.
+    pub time: Nanos,
+}

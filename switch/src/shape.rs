@@ -1,0 +1,224 @@
+//! What a table is like, and checks of what the control plane gives it.
+
+use crate::compile::limbs_of;
+use crate::error::ControlError;
+use num_bigint::BigUint;
+use p4rack_p4::ir::{ActionCall, InstanceId, MatchKind, Matcher};
+
+/// How entries are found and what tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// By the key alone.
+    Exact,
+    /// The longest prefix wins.
+    Lpm,
+    /// The largest priority wins.
+    Ternary,
+}
+
+/// A field of a key.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyShape {
+    pub name: String,
+    pub kind: MatchKind,
+    pub width: u32,
+    /// First word in the key.
+    pub offset: usize,
+    pub limbs: usize,
+}
+
+/// An action that a table lists.
+#[derive(Clone, Debug)]
+pub(crate) struct ActionShape {
+    pub name: String,
+    /// Name and width.
+    pub params: Vec<(String, u32)>,
+    pub table_only: bool,
+    pub default_only: bool,
+}
+
+/// What a table is like, entries apart.
+#[derive(Clone, Debug)]
+pub(crate) struct TableShape {
+    pub name: String,
+    pub keys: Vec<KeyShape>,
+    pub words: usize,
+    pub style: Style,
+    pub actions: Vec<ActionShape>,
+    pub size: u64,
+    pub entries_const: bool,
+    pub default: Option<ActionCall>,
+    pub default_is_const: bool,
+    pub counter: Option<InstanceId>,
+    pub meter: Option<InstanceId>,
+    /// Whether the meter counts bytes, not packets.
+    pub meter_bytes: bool,
+    pub idle_timeout: bool,
+}
+
+/// A key as the table stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PackedKey {
+    pub value: Vec<u64>,
+    pub mask: Vec<u64>,
+    /// Low and high of each range field, limbs in order.
+    pub ranges: Vec<u64>,
+    /// Prefix length (LPM) or priority (ternary).
+    pub rank: i32,
+}
+
+impl TableShape {
+    /// Checks matchers and priority against the table's keys.
+    pub fn pack(&self, keys: &[Matcher], priority: i32) -> Result<PackedKey, ControlError> {
+        let invalid = |what: String| ControlError::Invalid(format!("{}: {what}", self.name));
+        if keys.len() != self.keys.len() {
+            return Err(invalid(format!(
+                "has {} keys, not {}; give one matcher a key",
+                self.keys.len(),
+                keys.len()
+            )));
+        }
+        if self.style == Style::Ternary && priority <= 0 {
+            return Err(invalid(format!(
+                "priority {priority} is not positive, but a key is matched with priorities"
+            )));
+        }
+        if self.style != Style::Ternary && priority != 0 {
+            return Err(invalid(format!(
+                "priority {priority} is given, but no key is matched with priorities"
+            )));
+        }
+        let mut packed = PackedKey {
+            value: Vec::with_capacity(self.words),
+            mask: Vec::with_capacity(self.words),
+            ranges: Vec::new(),
+            rank: priority,
+        };
+        let one = BigUint::from(1u8);
+        for (key, matcher) in self.keys.iter().zip(keys) {
+            let full = (&one << key.width) - &one;
+            let fits = |value: &BigUint| {
+                if *value > full {
+                    return Err(invalid(format!(
+                        "key {}: {value} needs more than {} bits",
+                        key.name, key.width
+                    )));
+                }
+                Ok(())
+            };
+            let (value, mask) = match (key.kind, matcher) {
+                (MatchKind::Exact | MatchKind::Optional, Matcher::Exact(value)) => {
+                    (value.clone(), full.clone())
+                }
+                (MatchKind::Lpm | MatchKind::Ternary, Matcher::Exact(value)) => (value.clone(), full.clone()),
+                (MatchKind::Lpm | MatchKind::Ternary, Matcher::Mask { value, mask }) => {
+                    (value.clone(), mask.clone())
+                }
+                (MatchKind::Exact, Matcher::Any) => {
+                    return Err(invalid(format!("key {} is exact and has no value", key.name)));
+                }
+                (MatchKind::Range, Matcher::Any) => {
+                    packed.ranges.extend(vec![0; key.limbs]);
+                    packed.ranges.extend(limbs_of(&full, key.limbs));
+                    (BigUint::ZERO, BigUint::ZERO)
+                }
+                (MatchKind::Range, Matcher::Range { lo, hi }) => {
+                    fits(hi)?;
+                    if lo > hi {
+                        return Err(invalid(format!("key {}: the range {lo}..{hi} is empty", key.name)));
+                    }
+                    packed.ranges.extend(limbs_of(lo, key.limbs));
+                    packed.ranges.extend(limbs_of(hi, key.limbs));
+                    (BigUint::ZERO, BigUint::ZERO)
+                }
+                (_, Matcher::Any) => (BigUint::ZERO, BigUint::ZERO),
+                (kind, _) => {
+                    return Err(invalid(format!("key {} is matched as {kind:?}, not like that", key.name)));
+                }
+            };
+            fits(&value)?;
+            fits(&mask)?;
+            if &value & &mask != value {
+                return Err(invalid(format!("key {}: bits are set outside of the mask", key.name)));
+            }
+            if key.kind == MatchKind::Lpm {
+                let length = mask.count_ones() as u32;
+                if !(&full ^ &mask).checked_add_is_power(&one) {
+                    return Err(invalid(format!("key {}: the mask is no prefix", key.name)));
+                }
+                if self.style == Style::Lpm {
+                    packed.rank = length as i32;
+                }
+            }
+            packed.value.extend(limbs_of(&value, key.limbs));
+            packed.mask.extend(limbs_of(&mask, key.limbs));
+        }
+        Ok(packed)
+    }
+
+    /// Checks an action and its arguments; gives the arguments' words.
+    pub fn args(&self, call: &ActionCall, as_default: bool) -> Result<Vec<u64>, ControlError> {
+        let invalid = |what: String| ControlError::Invalid(format!("{}: {what}", self.name));
+        let Some(action) = self.actions.get(call.action as usize) else {
+            return Err(invalid(format!("has {} actions, not number {}", self.actions.len(), call.action)));
+        };
+        if as_default && action.table_only {
+            return Err(invalid(format!("action {} is for entries only", action.name)));
+        }
+        if !as_default && action.default_only {
+            return Err(invalid(format!("action {} is for the default entry only", action.name)));
+        }
+        if call.args.len() != action.params.len() {
+            let (needs, has) = (action.params.len(), call.args.len());
+            return Err(invalid(format!("action {} takes {needs} arguments, not {has}", action.name)));
+        }
+        let mut words = Vec::new();
+        for ((name, width), value) in action.params.iter().zip(&call.args) {
+            if value.bits() > u64::from(*width) {
+                return Err(invalid(format!(
+                    "action {}: {name} = {value} needs more than {width} bits",
+                    action.name
+                )));
+            }
+            words.extend(limbs_of(value, (*width as usize).div_ceil(64).max(1)));
+        }
+        Ok(words)
+    }
+
+    /// Words of the longest argument list.
+    pub fn arg_words(&self) -> usize {
+        let words = |action: &ActionShape| {
+            action.params.iter().map(|(_, width)| (*width as usize).div_ceil(64).max(1)).sum()
+        };
+        self.actions.iter().map(words).max().unwrap_or(0)
+    }
+
+    /// The key for people.
+    pub fn describe(&self, keys: &[Matcher]) -> String {
+        let text = |matcher: &Matcher| match matcher {
+            Matcher::Any => "*".to_string(),
+            Matcher::Exact(value) => format!("{value:#x}"),
+            Matcher::Mask { value, mask } => format!("{value:#x}&{mask:#x}"),
+            Matcher::Range { lo, hi } => format!("{lo:#x}..{hi:#x}"),
+            Matcher::ValueSet(set) => format!("value set {}", set.0),
+        };
+        let keys: Vec<String> = self
+            .keys
+            .iter()
+            .zip(keys)
+            .map(|(key, matcher)| format!("{}={}", key.name, text(matcher)))
+            .collect();
+        format!("entry {} of {}", keys.join(" "), self.name)
+    }
+}
+
+trait PrefixRest {
+    fn checked_add_is_power(&self, one: &BigUint) -> bool;
+}
+
+impl PrefixRest for BigUint {
+    /// Whether the bits after a prefix are `0…01…1`, so that one more is a power of two.
+    fn checked_add_is_power(&self, one: &BigUint) -> bool {
+        (self & (self + one)) == BigUint::ZERO
+    }
+}
