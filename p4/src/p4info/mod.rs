@@ -57,7 +57,8 @@ fn pkg_info(program: &Program) -> pb::PkgInfo {
         }
     }
     // Written in square brackets they are shown as they are, too.
-    let fields = |a: &Annotation| !a.body.is_empty() && matches!(a.name.as_str(), "pkginfo" | "platform_property");
+    let fields =
+        |a: &Annotation| !a.body.is_empty() && matches!(a.name.as_str(), "pkginfo" | "platform_property");
     let others: Vec<Annotation> = program.pkginfo.iter().filter(|a| !fields(a)).cloned().collect();
     let shown = annotations(&others, &[]);
     info.structured_annotations = shown.structured;
@@ -99,12 +100,14 @@ fn structured(name: &str, body: &Structured) -> pb::StructuredAnnotation {
     let body = match body {
         // `@x[]` says nothing of its form.
         Structured::List(items) if items.is_empty() => None,
-        Structured::List(items) => {
-            Some(Body::ExpressionList(pb::ExpressionList { expressions: items.iter().map(expression).collect() }))
-        }
+        Structured::List(items) => Some(Body::ExpressionList(pb::ExpressionList {
+            expressions: items.iter().map(expression).collect(),
+        })),
         Structured::KeyValues(items) => {
-            let pair =
-                |(key, value): &(String, _)| pb::KeyValuePair { key: key.clone(), value: Some(expression(value)) };
+            let pair = |(key, value): &(String, _)| pb::KeyValuePair {
+                key: key.clone(),
+                value: Some(expression(value)),
+            };
             Some(Body::KvPairList(pb::KeyValuePairList { kv_pairs: items.iter().map(pair).collect() }))
         }
     };
