@@ -52,8 +52,9 @@ impl Default for Meta {
 /// A packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packet {
-    /// The frame and its padding.
+    /// The frame, its padding, and what longer frames left.
     bytes: Vec<u8>,
+    len: usize,
     /// Variables that egress needs.
     pub kept: Vec<u64>,
     pub meta: Meta,
@@ -64,12 +65,12 @@ pub(crate) struct Packet {
 impl Packet {
     /// Length of the frame.
     pub fn len(&self) -> usize {
-        self.bytes.len().saturating_sub(PADDING)
+        self.len
     }
 
     /// The frame and its padding.
     pub fn padded(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.len + PADDING]
     }
 
     /// The frame from the payload on.
@@ -79,14 +80,17 @@ impl Packet {
 
     /// The frame.
     pub fn frame(&self) -> &[u8] {
-        &self.bytes[..self.len()]
+        &self.bytes[..self.len]
     }
 
     /// Replaces the frame.
     pub fn set_frame(&mut self, frame: &[u8]) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(frame);
-        self.bytes.extend_from_slice(&[0; PADDING]);
+        self.len = frame.len();
+        if self.bytes.len() < self.len + PADDING {
+            self.bytes.resize(self.len + PADDING, 0);
+        }
+        self.bytes[..self.len].copy_from_slice(frame);
+        self.bytes[self.len..self.len + PADDING].fill(0);
     }
 }
 

@@ -131,7 +131,9 @@ impl Switch {
         }
         let id = self.pool.alloc(frame, Meta { ingress_port: port, ..Meta::default() });
         self.ingress(id, None, now);
-        self.serve_cpu(now);
+        if self.manager.cpu_waits() {
+            self.serve_cpu(now);
+        }
     }
 
     /// The next frame to put on a wire now; call until `None`.
@@ -141,7 +143,9 @@ impl Switch {
             let at = self.manager.ready(now)?;
             let (id, left) = self.manager.dequeue(&mut self.pool, at, now)?;
             let sent = self.egress(id, at, left, now, out);
-            self.serve_cpu(now);
+            if self.manager.cpu_waits() {
+                self.serve_cpu(now);
+            }
             if sent {
                 self.pool.release(id);
                 self.manager.sent(at, out.len(), now);

@@ -57,6 +57,8 @@ pub(crate) struct Port {
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficManager {
     ports: Vec<Port>,
+    /// When each port may send next; [`Nanos::MAX`] where nothing waits. Apart, for short scans.
+    due: Vec<Nanos>,
     /// Position in `ports` by number.
     by_number: Vec<u16>,
     buffer_bytes: u64,
@@ -72,6 +74,7 @@ impl TrafficManager {
     pub fn new(config: &Config) -> TrafficManager {
         let mut manager = TrafficManager {
             ports: Vec::new(),
+            due: Vec::new(),
             by_number: vec![u16::MAX; PORT_NUMBERS],
             buffer_bytes: config.buffer_bytes,
             reserved_bytes: config.reserved_bytes.min(config.buffer_bytes),
@@ -97,6 +100,7 @@ impl TrafficManager {
             return;
         }
         self.by_number[number] = self.ports.len() as u16;
+        self.due.push(Nanos::MAX);
         self.ports.push(Port {
             config: port,
             is_cpu,
@@ -126,6 +130,13 @@ impl TrafficManager {
         self.ports.last().filter(|port| port.is_cpu).map(|_| self.ports.len() - 1)
     }
 
+    /// Whether frames wait for the controller.
+    #[inline]
+    pub fn cpu_waits(&self) -> bool {
+        self.ports.last().is_some_and(|port| port.is_cpu && port.occupied != 0)
+    }
+
+    /// A port's counters.
     pub fn port_mut(&mut self, at: usize) -> &mut Port {
         &mut self.ports[at]
     }
@@ -187,18 +198,19 @@ impl TrafficManager {
         queue.stats.max_bytes = queue.stats.max_bytes.max(queue.stats.bytes);
         port.occupied |= 1 << priority;
         port.depth.set(port.depth.bytes + bytes, now);
+        self.due[at] = port.due();
         Ok(())
     }
 
     /// A port (other than the CPU's) that may send now.
     #[inline]
     pub fn ready(&self, now: Nanos) -> Option<usize> {
-        self.ports.iter().position(|port| port.occupied != 0 && port.free_at <= now && !port.is_cpu)
+        self.due.iter().position(|&due| due <= now && due != Nanos::MAX)
     }
 
     /// When the first port that has something may send.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        self.ports.iter().filter(|port| port.occupied != 0).map(|port| port.free_at).min()
+        self.due.iter().copied().filter(|&due| due != Nanos::MAX).min()
     }
 
     /// Takes the packet that is next at a port; also gives the frames left in its queue.
@@ -220,8 +232,10 @@ impl TrafficManager {
         if priority < self.scheduled_priority {
             self.used_best_effort -= bytes;
         }
+        let left = queue.stats.frames;
         port.depth.set(port.depth.bytes - bytes, now);
-        Some((id, queue.stats.frames))
+        self.due[at] = port.due();
+        Some((id, left))
     }
 
     /// A frame of this length leaves the port now: it is busy for its wire time.
@@ -235,13 +249,13 @@ impl TrafficManager {
             port.fraction = 0;
         }
         let rate = port.config.rate_bps;
-        if rate == 0 {
-            port.free_at = start;
-            return;
+        port.free_at = start;
+        if rate != 0 {
+            let time = (stored(len) + GAP) * 8 * 1_000_000_000 + port.fraction;
+            port.fraction = time % rate;
+            port.free_at = start.saturating_add(Nanos(time / rate));
         }
-        let time = (stored(len) + GAP) * 8 * 1_000_000_000 + port.fraction;
-        port.fraction = time % rate;
-        port.free_at = start.saturating_add(Nanos(time / rate));
+        self.due[at] = port.due();
     }
 
     /// Bytes in the buffer now and at most.
@@ -281,6 +295,11 @@ impl TrafficManager {
 }
 
 impl Port {
+    /// When it may send next. What is for the controller never waits for a time.
+    fn due(&self) -> Nanos {
+        if self.occupied == 0 || self.is_cpu { Nanos::MAX } else { self.free_at }
+    }
+
     fn stats(&self, now: Nanos) -> PortStats {
         PortStats {
             port: self.config.port,

@@ -85,16 +85,11 @@ impl Switch {
             out: &mut self.cpu_out,
             now,
             drop_port: self.config.drop_port,
+            parse_only: false,
             requests: Requests::default(),
             color: 0,
         };
-        let mut exit = Exit::Done;
-        for entry in [code.entry.parser, code.entry.verify, code.entry.ingress] {
-            exit = run(code, state, frame, &mut cx, entry);
-            if exit != Exit::Done {
-                break;
-            }
-        }
+        let exit = run(code, state, frame, &mut cx, code.entry.parser);
         let (requests, cursor) = (cx.requests, cx.cursor);
         packet.meta.cursor = cursor;
         Some(Verdict {
@@ -161,6 +156,7 @@ impl Switch {
             out: &mut self.cpu_out,
             now,
             drop_port: self.config.drop_port,
+            parse_only: true,
             requests: Requests::default(),
             color: 0,
         };
@@ -276,6 +272,7 @@ impl Switch {
             out,
             now,
             drop_port: self.config.drop_port,
+            parse_only: false,
             requests: Requests::default(),
             color: 0,
         };
@@ -319,20 +316,19 @@ impl Switch {
             out,
             now,
             drop_port: self.config.drop_port,
+            parse_only: false,
             requests,
             color: 0,
         };
-        for entry in [code.entry.compute, code.entry.deparser] {
-            match run(code, state, frame, &mut cx, entry) {
-                Exit::Done => {}
-                Exit::LoopLimit => {
-                    self.end(id, DropReason::LoopLimit, Some(at));
-                    return false;
-                }
-                Exit::AssertFailed => {
-                    self.end(id, DropReason::AssertFailed, Some(at));
-                    return false;
-                }
+        match run(code, state, frame, &mut cx, code.entry.deparser) {
+            Exit::Done => {}
+            Exit::LoopLimit => {
+                self.end(id, DropReason::LoopLimit, Some(at));
+                return false;
+            }
+            Exit::AssertFailed => {
+                self.end(id, DropReason::AssertFailed, Some(at));
+                return false;
             }
         }
         out.extend_from_slice(packet.payload());

@@ -35,6 +35,10 @@ pub(crate) struct Builder<'p> {
     pub in_parser: bool,
     /// Ends of the inlined callees around.
     pub scopes: Vec<Label>,
+    /// End of the block around; none within an action.
+    pub exit: Option<Label>,
+    /// End of the block around each application of a table.
+    pub exits: Vec<Option<Label>>,
     /// Ends and heads of the loops around.
     pub loops: Vec<(Label, Label)>,
     /// Halves in which each table is applied.
@@ -75,6 +79,8 @@ impl<'p> Builder<'p> {
             half: INGRESS,
             in_parser: false,
             scopes: Vec::new(),
+            exit: None,
+            exits: Vec::new(),
             loops: Vec::new(),
             applied: vec![0; program.tables.len()],
             labels: Vec::new(),
@@ -396,6 +402,9 @@ impl<'p> Builder<'p> {
                 | Op::JumpUnlessMember { to, .. } => *to = self.labels[*to as usize],
                 _ => {}
             }
+        }
+        for (apply, exit) in self.code.applies.iter_mut().zip(&self.exits) {
+            apply.exit = exit.map_or(self.code.entry.parsed, |label| self.labels[label.0 as usize]);
         }
         // Field lists are read after egress too, and a clone of egress has all headers.
         self.half = INGRESS | EGRESS;

@@ -12,6 +12,7 @@ use crate::error::CompileError;
 use crate::shape::TableShape;
 use crate::table::TableState;
 use builder::{Builder, EGRESS, INGRESS};
+use ops::Op;
 use p4rack_p4::ir::{InstanceKind, Program};
 use plans::{ActionPlan, Code, ErrorNumbers};
 
@@ -56,13 +57,19 @@ impl Pipeline {
         let instances = instances(program)?;
 
         builder.half = INGRESS;
-        builder.code.entry.parser = builder.parser(&program.parser)?;
-        builder.code.entry.verify = builder.block(&program.verify)?;
-        builder.code.entry.ingress = builder.block(&program.ingress)?;
+        builder.code.entry.parser = builder.here();
+        builder.code.entry.parsed = builder.parser(&program.parser)?;
+        builder.block(&program.verify)?;
+        builder.block(&program.ingress)?;
+        builder.emit(Op::End);
         builder.half = EGRESS;
-        builder.code.entry.egress = builder.block(&program.egress)?;
-        builder.code.entry.compute = builder.block(&program.compute)?;
-        builder.code.entry.deparser = builder.block(&program.deparser)?;
+        builder.code.entry.egress = builder.here();
+        builder.block(&program.egress)?;
+        builder.emit(Op::End);
+        builder.code.entry.deparser = builder.here();
+        builder.block(&program.compute)?;
+        builder.block(&program.deparser)?;
+        builder.emit(Op::End);
 
         let mut plans = vec![ActionPlan::default(); program.actions.len()];
         for (index, action) in program.actions.iter().enumerate() {

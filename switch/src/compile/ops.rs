@@ -194,10 +194,14 @@ pub(crate) enum Op {
     },
     /// Head of a loop: counts passes.
     Fuel,
+    /// End of the parser: the code of ingress follows, unless parsing was all that was asked for.
+    Parsed,
     /// End of the block.
     End,
     /// End of an action.
     Ret,
+    /// Out of the block in which the action's table was applied.
+    Exit,
     /// Raises the parser error whose number is in `a`.
     Raise {
         a: Slot,

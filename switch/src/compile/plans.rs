@@ -143,6 +143,8 @@ pub(crate) struct ApplyPlan {
     pub hit: Slot,
     /// 0: not wanted.
     pub action_run: Slot,
+    /// End of the block around.
+    pub exit: u32,
 }
 
 /// Values in order, as a data list of hashes, checksums, digests and logs.
@@ -195,11 +197,12 @@ pub(crate) struct ActionPlan {
 /// Entry points into the code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
+    /// Parser, checksum verification and ingress, one after the other.
     pub parser: u32,
-    pub verify: u32,
-    pub ingress: u32,
+    /// End of the parser, where errors lead.
+    pub parsed: u32,
     pub egress: u32,
-    pub compute: u32,
+    /// Checksum computation and deparser, one after the other.
     pub deparser: u32,
 }
 

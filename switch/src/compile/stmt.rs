@@ -10,16 +10,16 @@ use p4rack_p4::ir::{BinOp, Expr, HeaderRef, Matcher, Next, Parser, Stmt, TableId
 type Result<T> = std::result::Result<T, CompileError>;
 
 impl Builder<'_> {
-    /// A block (ingress, egress …); gives its position.
-    pub fn block(&mut self, stmts: &[Stmt]) -> Result<u32> {
-        let start = self.here();
+    /// A block (ingress, egress …); what follows it runs next.
+    pub fn block(&mut self, stmts: &[Stmt]) -> Result<()> {
         let end = self.label();
+        self.exit = Some(end);
         self.scopes.push(end);
         self.stmts(stmts)?;
         self.scopes.pop();
+        self.exit = None;
         self.bind(end);
-        self.emit(Op::End);
-        Ok(start)
+        Ok(())
     }
 
     /// The body of an action; gives its position.
@@ -113,9 +113,13 @@ impl Builder<'_> {
             },
             Stmt::Return => match self.scopes.last() {
                 Some(&end) => self.jump(end),
-                None => self.emit(Op::End),
+                None => return Err(self.malformed("return outside of a block".into())),
             },
-            Stmt::Exit => self.emit(Op::End),
+            Stmt::Exit => match self.exit {
+                Some(end) => self.jump(end),
+                // Within an action: back to where its table was applied, and out of that block.
+                None => self.emit(Op::Exit),
+            },
             Stmt::Apply { table, hit, action_run } => self.apply(*table, *hit, *action_run)?,
             Stmt::Extract { header, varbit_bits } => self.extract(header, varbit_bits.as_ref())?,
             Stmt::Advance(bits) => {
@@ -227,7 +231,15 @@ impl Builder<'_> {
         };
         let hit = hit.map(|var| self.var(var)).transpose()?.unwrap_or(0);
         let action_run = action_run.map(|var| self.var(var)).transpose()?.unwrap_or(0);
-        self.code.applies.push(ApplyPlan { table: table.0, key, words: words as u16, hit, action_run });
+        self.code.applies.push(ApplyPlan {
+            table: table.0,
+            key,
+            words: words as u16,
+            hit,
+            action_run,
+            exit: 0,
+        });
+        self.exits.push(self.exit);
         self.emit(Op::Apply { plan: self.code.applies.len() as u32 - 1 });
         Ok(())
     }
@@ -253,10 +265,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The parser; gives its position. States that close a cycle count passes.
+    /// The parser; gives the position of its end. States that close a cycle count passes.
     pub fn parser(&mut self, parser: &Parser) -> Result<u32> {
         self.in_parser = true;
-        let start = self.here();
         let labels: Vec<Label> = parser.states.iter().map(|_| self.label()).collect();
         let mut loops = vec![false; parser.states.len()];
         for (from, state) in parser.states.iter().enumerate() {
@@ -301,9 +312,10 @@ impl Builder<'_> {
             }
         }
         self.bind(accept);
-        self.emit(Op::End);
+        let end = self.here();
+        self.emit(Op::Parsed);
         self.in_parser = false;
-        Ok(start)
+        Ok(end)
     }
 
     fn select(

@@ -121,11 +121,17 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Appends a value of any type.
+    #[inline(always)]
     pub fn put_value(&mut self, frame: &Frame, slot: Slot, kind: Kind) {
         if kind.narrow() {
             self.put(frame[slot as usize], kind.width);
-            return;
+        } else {
+            self.put_wide(frame, slot, kind);
         }
+    }
+
+    #[inline(never)]
+    fn put_wide(&mut self, frame: &Frame, slot: Slot, kind: Kind) {
         let (width, from) = match kind.varbit {
             true => ((frame[slot as usize] as u32).min(kind.width), slot as usize + 1),
             false => (kind.width, slot as usize),

@@ -53,6 +53,8 @@ pub(crate) struct Cx<'a> {
     pub now: Nanos,
     /// `egress_spec` of a dropped packet.
     pub drop_port: u16,
+    /// Whether to end where the parser ends.
+    pub parse_only: bool,
     /// What was asked for.
     pub requests: Requests,
     /// Colour that the direct meter of the last applied table gave.
@@ -62,7 +64,7 @@ pub(crate) struct Cx<'a> {
 /// Runs from a position to the block's end.
 #[inline]
 pub(crate) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: u32) -> Exit {
-    // Many programs leave egress or the checksum blocks empty.
+    // Many programs leave egress empty.
     if matches!(code.ops[entry as usize], Op::End) {
         return Exit::Done;
     }
@@ -73,6 +75,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
     let ops = &code.ops[..];
     let mut fuel = FUEL;
     let mut back = 0usize;
+    let mut exit = code.entry.parsed;
     let mut pc = entry as usize;
     macro_rules! f {
         ($slot:expr) => {
@@ -82,7 +85,8 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
     macro_rules! raise {
         ($number:expr) => {{
             f!(code.standard.parser_error) = $number;
-            return Exit::Done;
+            pc = code.entry.parsed as usize;
+            continue;
         }};
     }
     loop {
@@ -164,8 +168,14 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                     return Exit::LoopLimit;
                 }
             }
+            Op::Parsed => {
+                if cx.parse_only {
+                    return Exit::Done;
+                }
+            }
             Op::End => return Exit::Done,
             Op::Ret => pc = back,
+            Op::Exit => pc = exit as usize,
 
             Op::Raise { a } => raise!(f!(a)),
             Op::RaiseIfZero { a, error } => {
@@ -259,6 +269,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                     f!(dst) = word;
                 }
                 back = pc;
+                exit = plan.exit;
                 pc = action.pc as usize;
             }
             Op::MarkToDrop => {
