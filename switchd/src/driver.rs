@@ -103,7 +103,8 @@ pub struct PortReport {
     pub interface: String,
     /// Counters of its socket.
     pub socket: packet::Stats,
-    /// What the kernel says about the interface; its `rx_dropped` are frames that never reached the socket.
+    /// What the kernel says about the interface. Its `rx_dropped` counts tagged frames that only this
+    /// socket wanted.
     pub kernel: Option<LinkInfo>,
     /// Receive buffer that the kernel granted.
     pub receive_buffer_bytes: usize,

@@ -74,7 +74,8 @@ fn as_json(result: &impl serde::Serialize) -> String {
 fn forward_text(result: &Forward) -> String {
     let line = |name: &str, rate: &Rate| {
         let Rate { frames_per_s, cpu_ns_per_frame, offered_per_s } = rate;
-        format!("{name:<12}{frames_per_s:>12.0}{offered_per_s:>14.0}{cpu_ns_per_frame:>16.0}\n")
+        let limit = if rate.sender_was_limit() { "  (the sender was the limit)" } else { "" };
+        format!("{name:<12}{frames_per_s:>12.0}{offered_per_s:>14.0}{cpu_ns_per_frame:>16.0}{limit}\n")
     };
     format!(
         "{:<12}{:>12}{:>14}{:>16}\n{}{}ratio {:.2} ({}-byte frames, {} s a round, median round)",

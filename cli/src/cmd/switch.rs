@@ -24,12 +24,13 @@ enum Command {
 }
 
 #[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("start").args(["program", "no_p4"]).required(true)))]
 struct RunArgs {
     /// P4 program to start with; a controller can install another over P4Runtime
-    #[arg(value_name = "FILE.p4", required_unless_present = "no_p4")]
+    #[arg(value_name = "FILE.p4")]
     program: Option<PathBuf>,
     /// Start without a program: frames are dropped until a controller installs one
-    #[arg(long, conflicts_with = "program")]
+    #[arg(long)]
     no_p4: bool,
     /// A port: its number in the program and its interface, which the switch takes for itself
     #[arg(short, long = "interface", value_name = "PORT@INTERFACE", required = true)]

@@ -86,6 +86,13 @@ pub struct Rate {
     pub offered_per_s: f64,
 }
 
+impl Rate {
+    /// Whether nearly all that was offered arrived, so that the forwarder could have done more.
+    pub fn sender_was_limit(&self) -> bool {
+        self.frames_per_s > 0.97 * self.offered_per_s
+    }
+}
+
 /// Both, and how they compare.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forward {
