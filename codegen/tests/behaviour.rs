@@ -1,4 +1,6 @@
 //! What the generated programs do, on the embedded switch.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -328,6 +330,21 @@ fn groups_are_never_scheduled() {
     let frame = tagged(mac(&built.rack, 1), MacAddr::BROADCAST, tag, &[1; 60]);
     assert_eq!(rig.send(1, &frame).len(), 3);
     assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
+}
+
+#[test]
+fn the_controller_takes_back_what_a_dead_source_had_reserved_and_no_more() {
+    let mut rig = Rig::new(&counter());
+    rig.reserve(1, 3, 4, 0);
+    rig.reserve(2, 3, 3, 0);
+    for expected in [4, 0] {
+        assert_eq!(rig.manage(Kind::MgmtForget, Target::In, 1, 3), Some(expected), "twice does no harm");
+        assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
+        assert_eq!(rig.register("RackIngress.out_reservation", 3), 3, "what the living one has stays");
+    }
+    assert_eq!(rig.register("RackIngress.in_reservation", 2), 3);
+    assert_eq!(rig.manage(Kind::MgmtForget, Target::In, 1, 60_000), None);
+    assert_eq!(rig.all_drops(), [("bad_index", 1)]);
 }
 
 #[test]

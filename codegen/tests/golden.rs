@@ -2,6 +2,8 @@
 //!
 //! A change of templates shows here as a diff to read. `P4RACK_BLESS=1 cargo test -p p4rack-codegen
 //! --test golden` writes the files anew.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! Rack descriptions: what is read, what is refused and with which words.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 use p4rack_codegen::rack::{Mode, Rack, Scheme};
 use p4rack_wire::Nanos;

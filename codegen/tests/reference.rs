@@ -1,5 +1,7 @@
 //! Random reservations and data through the generated programs, against the same allocator written
 //! down in a few lines of Rust.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -4,6 +4,9 @@ use p4rack_p4rt::errors::UpdateError;
 use thiserror::Error;
 use tonic::Status;
 
+/// Refused updates that one message lists.
+const SHOWN: usize = 20;
+
 /// Why a controller could not do what it was told.
 #[derive(Debug, Error)]
 pub enum CtrlError {
@@ -88,7 +91,10 @@ impl std::fmt::Display for UpdateFailure {
 }
 
 fn show(failures: &[UpdateFailure]) -> String {
-    let lines: Vec<String> = failures.iter().map(UpdateFailure::to_string).collect();
+    let mut lines: Vec<String> = failures.iter().take(SHOWN).map(UpdateFailure::to_string).collect();
+    if failures.len() > SHOWN {
+        lines.push(format!("and {} more", failures.len() - SHOWN));
+    }
     lines.join("\n")
 }
 

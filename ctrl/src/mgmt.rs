@@ -28,6 +28,8 @@ pub enum Operation {
     Write(u32),
     /// Set to "nothing reserved".
     Reset,
+    /// Of a dead source's register: take back what it left reserved towards this port, at both ends.
+    Forget(u16),
 }
 
 /// A register: whose reservations.
@@ -135,6 +137,7 @@ fn request(ether_type: EtherType, operation: Operation, register: Register, toke
         Operation::Read => (Kind::MgmtRead, 0),
         Operation::Write(value) => (Kind::MgmtWrite, value),
         Operation::Reset => (Kind::MgmtReset, 0),
+        Operation::Forget(destination) => (Kind::MgmtForget, u32::from(destination)),
     };
     let mut frame = vec![0; overhead::MIN_FRAME as usize];
     Ethernet { dst: MacAddr::default(), src: MacAddr::default(), ether_type }.emit(&mut frame);

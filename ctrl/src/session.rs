@@ -16,6 +16,8 @@ use tonic::transport::{Channel, Endpoint};
 
 /// How long connecting and arbitrating may take.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long an election id that is in use is waited for.
+const HANDOVER: Duration = Duration::from_secs(1);
 /// How often a silent switch is asked whether it lives, and how long it may take to say so.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Messages that may wait to be sent.
@@ -84,6 +86,21 @@ pub(crate) async fn channel(addr: &str) -> Result<Channel, CtrlError> {
 impl Session {
     /// Connects and becomes primary.
     pub async fn connect(target: Target) -> Result<Session, CtrlError> {
+        let patience = Instant::now() + HANDOVER;
+        loop {
+            match Session::try_connect(target.clone()).await {
+                // A controller that has just ended may not be gone yet for the switch.
+                Err(CtrlError::Refused { status, .. })
+                    if status.code() == tonic::Code::InvalidArgument && Instant::now() < patience =>
+                {
+                    tokio::time::sleep(HANDOVER / 20).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_connect(target: Target) -> Result<Session, CtrlError> {
         let channel = channel(&target.addr).await?;
         let mut client = P4RuntimeClient::new(channel).max_decoding_message_size(RECEIVE_LIMIT);
         let (outgoing, requests) = mpsc::channel(OUTGOING);

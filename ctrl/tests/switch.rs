@@ -1,4 +1,6 @@
 //! The control plane against the embedded switch, over gRPC on localhost.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::{Step, deploy};

@@ -37,8 +37,8 @@ pub(crate) struct Killed {
     pub(crate) reset_ns: Option<u64>,
 }
 
-/// Kills the host's agent in the middle of its work; in counter mode, resets the reservations a second
-/// later. The program that sends there lives on, to no avail: what it offered before is still wanted.
+/// Kills the host's agent in the middle of its work; in counter mode, resets what it had reserved a
+/// second later. The program that sends there lives on, to no avail: what it offered before is still wanted.
 pub(crate) fn run(
     running: &mut Running<'_>,
     host: &str,
@@ -54,16 +54,19 @@ pub(crate) fn run(
     let mut reset_ns = None;
     if scheme == Scheme::Pl2Counter {
         progress.wait_until(&format!("{scheme}: {host} is dead"), kill_ns + RESET_AFTER_NS)?;
-        reset(running)?;
+        reset(running, host)?;
         reset_ns = Some(sys::monotonic_ns());
-        progress.line(&format!("✓ {scheme}: reset the reservations by management frames"));
+        progress.line(&format!("✓ {scheme}: took back what {host} had reserved, by a management frame"));
     }
     Ok(Killed { host: host.to_owned(), index, kill_ns, reset_ns })
 }
 
-fn reset(running: &Running<'_>) -> Result<(), LabError> {
-    let args: [OsString; 3] = ["pl2".into(), "reset".into(), running.path.into()];
-    Process::start("p4rack pl2 reset", &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)
+/// Has the switch take back what the dead host left reserved towards the receiver.
+fn reset(running: &Running<'_>, host: &str) -> Result<(), LabError> {
+    let receiver = running.rack.workload.as_ref().map_or("", |workload| workload.receiver.as_str());
+    let mut args: Vec<OsString> = vec!["pl2".into(), "forget".into(), running.path.into()];
+    args.extend(["--host", host, "--to", receiver].map(OsString::from));
+    Process::start("p4rack pl2 forget", &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)
 }
 
 /// The others' figures, from what arrived of each.

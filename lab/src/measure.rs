@@ -38,8 +38,9 @@ pub const WARM_UP_NS: u64 = 1_000_000_000;
 const TAIL_NS: u64 = 500_000_000;
 /// How long programs may take to end after their time.
 const FINISH: Duration = Duration::from_secs(10);
-/// Time for frames on their way to arrive.
-const SETTLE: Duration = Duration::from_millis(200);
+/// How long nothing may move for all frames to have arrived, and how often that is tried.
+const SETTLE: Duration = Duration::from_millis(150);
+const SETTLE_TRIES: usize = 20;
 /// Name of the program's counter cell that is not a loss of the fabric.
 const UNSOLICITED: &str = "unsolicited_over_threshold";
 
@@ -117,10 +118,8 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
     progress.wait_until(&format!("{scheme}: waiting for the last answers"), times.traffic.end_ns())?;
     let killed_index = killed.as_ref().map(|killed| killed.index);
     let reports = programs.finish()?;
-    pause(SETTLE)?;
+    let (last, agents) = settled(running)?;
     running.check(killed_index)?;
-    let last = control::stats(running, false)?;
-    let agents = running.agent_reports()?;
 
     let mut result = SchemeResult {
         name: scheme.name().to_owned(),
@@ -260,6 +259,26 @@ fn goodput_bps(before: &Snapshot, after: &Snapshot) -> u64 {
         after.tap.rx_bytes.saturating_sub(before.tap.rx_bytes).saturating_sub(frames * ETHERNET_HEADER);
     let span_ns = after.at_ns.saturating_sub(before.at_ns).max(1);
     (bytes as f64 * 8e9 / span_ns as f64) as u64
+}
+
+/// The switch's counts and the agents' reports once no frame is on its way any more, so that what one
+/// end has sent and the other has seen can be compared.
+fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<(usize, Value)>), LabError> {
+    let counters = |reports: &[(usize, Value)]| -> Vec<(u64, u64)> {
+        let of = |report: &Value, name: &str| number(&report["endpoint"]["counters"][name]);
+        reports.iter().map(|(_, report)| (of(report, "link_in"), of(report, "link_out"))).collect()
+    };
+    let mut before = running.agent_reports()?;
+    for _ in 0..SETTLE_TRIES {
+        pause(SETTLE)?;
+        let stats = control::stats(running, false)?;
+        let after = running.agent_reports()?;
+        if counters(&before) == counters(&after) {
+            return Ok((stats, after));
+        }
+        before = after;
+    }
+    Ok((control::stats(running, false)?, before))
 }
 
 /// Everything that the switch has dropped: what the traffic manager says before and after its counts

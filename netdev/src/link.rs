@@ -113,12 +113,11 @@ impl Links {
         let what = || format!("looking for interface `{name}`");
         sys::check_name(name).context(what)?;
         let request = Request::new(libc::RTM_GETLINK, 0, &ifinfo(0, 0, 0)).text(libc::IFLA_IFNAME, name);
-        let answer = self.netlink.call(request).context(what).map_err(|error| {
-            match error.source.raw_os_error() {
+        let answer =
+            self.netlink.call(request).context(what).map_err(|error| match error.source.raw_os_error() {
                 Some(libc::ENODEV) => error.help("`ip link` lists the interfaces there are"),
                 _ => error,
-            }
-        })?;
+            })?;
         let info = answer.as_deref().and_then(parse_link);
         info.ok_or_else(|| Error::new(what(), io::Error::from(io::ErrorKind::InvalidData)))
     }

@@ -1,30 +1,66 @@
-//! What a frame costs: `cargo bench -p p4rack-switch`.
+//! What a frame costs, in and out: `cargo bench -p p4rack-switch`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use common::{Bench, exact, mac};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use p4rack_switch::{Config, Pipeline, Switch};
 use p4rack_wire::Nanos;
 use std::hint::black_box;
 
-fn forward(c: &mut Criterion) {
-    let mut group = c.benchmark_group("l2_forward");
+/// A program as it is generated for a rack.
+const PL2: &str = include_str!("../../codegen/tests/golden/pl2-clock/pl2-incast.p4");
+
+/// Times one frame through the switch, which must come out at `to`.
+fn measure(c: &mut Criterion, name: &str, mut switch: Switch, frame: &[u8], to: u16) {
+    let mut group = c.benchmark_group(name);
     group.throughput(Throughput::Elements(1));
-    for len in [64, 1514] {
-        let mut switch = common::l2_switch().switch;
-        let frame = common::eth(common::mac(2), 0x88b5, &vec![7; len - 14]);
-        let mut out = Vec::new();
-        let mut now = 0;
-        group.bench_function(format!("{len}_bytes"), |bencher| {
-            bencher.iter(|| {
-                now += 1_000;
-                switch.handle_frame(1, black_box(&frame), Nanos(now));
-                black_box(switch.poll_transmit(Nanos(now), &mut out))
-            });
+    let mut out = Vec::new();
+    let mut now = 0;
+    group.bench_function(BenchmarkId::from_parameter(format!("{} bytes", frame.len())), |bencher| {
+        bencher.iter(|| {
+            now += 1_000;
+            switch.handle_frame(1, black_box(frame), Nanos(now));
+            let port = switch.poll_transmit(Nanos(now), &mut out);
+            assert_eq!(port, Some(to));
         });
-    }
+    });
     group.finish();
 }
 
-criterion_group!(benches, forward);
+fn l2(c: &mut Criterion) {
+    for len in [64, 1514] {
+        let frame = common::eth(mac(2), 0x88b5, &vec![7; len - 14]);
+        measure(c, "l2_forward", common::l2_switch().switch, &frame, 2);
+    }
+}
+
+fn rack() -> Switch {
+    let program = common::compile(PL2);
+    let mut switch = Switch::new(Config { cpu_port: Some(510), ..common::config() });
+    switch.load(Pipeline::compile(&program).expect("generated programs are within the switch's reach"));
+    let mut bench = Bench { switch, program, now: Nanos(0) };
+    for port in 1..=4u16 {
+        let keys = vec![exact(port.into()), exact(mac(port))];
+        bench.add("source_guard", keys, 0, "accept_source", &[100]);
+        bench.add("l2_forward", vec![exact(mac(port))], 0, "forward", &[port.into(), 100, 1_000_000]);
+    }
+    bench.switch
+}
+
+fn pl2(c: &mut Criterion) {
+    let from_one = |kind: u16, payload: &[u8]| {
+        let mut frame = common::eth(mac(2), kind, payload);
+        frame[6..12].copy_from_slice(&mac(1).to_be_bytes()[2..]);
+        frame
+    };
+    // Version 1, RSV, one slot; padded to the shortest frame.
+    let mut rsv = vec![0x11, 1];
+    rsv.resize(46, 0);
+    measure(c, "pl2_rsv_to_grt", rack(), &from_one(0x88b5, &rsv), 1);
+    measure(c, "pl2_best_effort", rack(), &from_one(0x0800, &[7; 46]), 2);
+}
+
+criterion_group!(benches, l2, pl2);
 criterion_main!(benches);

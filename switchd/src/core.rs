@@ -87,7 +87,12 @@ impl Handle {
         self.jobs.closed().await;
     }
 
-    /// Events dropped because the servers were too slow.
+    /// Counts an event that the servers could not bring to anybody.
+    pub fn count_lost(&self) {
+        self.events_lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Events that reached nobody: the servers or the controller were too slow, or there was none.
     pub fn events_lost(&self) -> u64 {
         self.events_lost.load(Ordering::Relaxed)
     }

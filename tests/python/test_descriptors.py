@@ -17,7 +17,7 @@ STANDARD = [code_pb2, status_pb2, p4info_pb2, p4types_pb2, p4data_pb2, p4runtime
 @pytest.fixture(scope="session")
 def ours():
     cargo = os.environ.get("CARGO", "cargo")
-    command = [cargo, "run", "-q", "--profile", "verify", "-p", "p4rack-p4rt", "--example", "descriptors"]
+    command = [cargo, "run", "-q", "--offline", "--profile", "verify", "-p", "p4rack-p4rt", "--example", "descriptors"]
     output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
     files = descriptor_pb2.FileDescriptorSet.FromString(output)
     return {file.name: file for file in files.file}

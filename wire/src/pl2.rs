@@ -44,13 +44,15 @@ pub enum Kind {
     MgmtWrite = 9,
     /// Reset one scheduler register to free.
     MgmtReset = 10,
-    /// Answer to any of the three, switch to controller.
+    /// Answer to any of them, switch to controller.
     MgmtReply = 11,
+    /// Take back what a dead source had reserved towards one destination (counter mode).
+    MgmtForget = 12,
 }
 
 impl Kind {
     /// All kinds with their P4 constant's name.
-    pub const ALL: [(Kind, &'static str); 8] = [
+    pub const ALL: [(Kind, &'static str); 9] = [
         (Kind::Rsv, "PL2_RSV"),
         (Kind::Grt, "PL2_GRT"),
         (Kind::Notify, "PL2_NOTIFY"),
@@ -59,6 +61,7 @@ impl Kind {
         (Kind::MgmtWrite, "PL2_MGMT_WRITE"),
         (Kind::MgmtReset, "PL2_MGMT_RESET"),
         (Kind::MgmtReply, "PL2_MGMT_REPLY"),
+        (Kind::MgmtForget, "PL2_MGMT_FORGET"),
     ];
 
     /// Kind of the PL2 frame whose bytes after the EtherType start with `first_byte`.
@@ -129,15 +132,16 @@ crate::header! {
     Management = "pl2_management_t" {
         /// 1
         version / "version": u8 = 4;
-        /// MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+        /// MGMT_READ, MGMT_WRITE, MGMT_RESET, MGMT_FORGET or MGMT_REPLY
         kind / "kind": u8 = 4;
         /// 0 in-reservations, 1 out-reservations
         target / "target": u8 = 8;
-        /// port
+        /// port; with MGMT_FORGET the source's
         index / "index": u16 = 16;
         /// chosen by the controller, returned in the reply
         token / "token": u32 = 32;
-        /// slots (counter) or time units from now (clock); in a reply, the value before the request
+        /// slots (counter) or time units from now (clock); in a reply, the value before the request;
+        /// with MGMT_FORGET the destination's port
         value / "value": u32 = 32;
     }
 }

@@ -40,8 +40,10 @@ fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
     let written = generate(&rack, scheme, args.arch)?.write_to(&args.output)?;
     if args.json {
-        let files: Vec<_> =
-            written.iter().map(|(path, bytes)| json!({ "path": path.display().to_string(), "bytes": bytes })).collect();
+        let files: Vec<_> = written
+            .iter()
+            .map(|(path, bytes)| json!({ "path": path.display().to_string(), "bytes": bytes }))
+            .collect();
         println!("{:#}", json!({ "rack": rack.name, "scheme": scheme, "files": files }));
     } else {
         for (path, bytes) in written {

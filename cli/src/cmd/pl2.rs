@@ -7,7 +7,7 @@ use p4rack_ctrl::mgmt::{Manager, Operation, Register};
 use p4rack_wire::EtherType;
 use p4rack_wire::pl2::Target;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `p4rack pl2`.
@@ -23,6 +23,25 @@ enum Command {
     Read(Registers),
     /// Set registers to "nothing reserved"; shows what was
     Reset(Registers),
+    /// Take back what a dead host left reserved towards another (counter mode); shows how much
+    ///
+    /// `reset` would also forget what living hosts have reserved, and in counter mode a port stays
+    /// promised twice after that as long as they are busy.
+    Forget {
+        /// The rack's description, TOML
+        rack: PathBuf,
+        /// The dead host
+        #[arg(long)]
+        host: String,
+        /// The host that it sent to
+        #[arg(long)]
+        to: String,
+        #[command(flatten)]
+        switch: target::Args,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Set registers to a value; shows what was
     Write {
         /// Slots (counter mode), or time units from now (clock mode)
@@ -71,6 +90,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Read(registers) => (Operation::Read, registers),
         Command::Reset(registers) => (Operation::Reset, registers),
         Command::Write { value, registers } => (Operation::Write(value), registers),
+        Command::Forget { rack, host, to, switch, json } => return forget(&rack, &host, &to, &switch, json),
     };
     let rack = match registers.rack.as_ref().map(Rack::load).transpose() {
         Ok(rack) => rack,
@@ -88,6 +108,40 @@ pub fn run(args: Args) -> ExitCode {
         Err(Failure::Switch(error)) => return target::fail(&error, registers.json),
     }
     ExitCode::SUCCESS
+}
+
+fn forget(path: &Path, host: &str, to: &str, switch: &target::Args, as_json: bool) -> ExitCode {
+    let rack = match Rack::load(path) {
+        Ok(rack) => rack,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(1);
+        }
+    };
+    let (Some(source), Some(destination)) = (rack.host(host), rack.host(to)) else {
+        let missing = if rack.host(host).is_none() { host } else { to };
+        eprintln!("the rack has no host `{missing}`");
+        return ExitCode::from(2);
+    };
+    let ether_type = rack.pl2.as_ref().map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
+    let register = Register { target: Target::In, port: source.port };
+    let done = target::block_on(async {
+        let mut session = Session::connect(switch.for_switch(Some(&rack.switch))).await?;
+        let mut manager = Manager::new(&mut session, ether_type).await?;
+        manager.exchange(Operation::Forget(destination.port), &[register]).await
+    });
+    match done {
+        Ok(values) => {
+            let slots = values.first().copied().unwrap_or(0);
+            if as_json {
+                println!("{:#}", json!({ "host": host, "to": to, "value": slots }));
+            } else {
+                println!("{host} had left {slots} reserved towards {to}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => target::fail(&error, as_json),
+    }
 }
 
 enum Failure {

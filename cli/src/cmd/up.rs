@@ -1,7 +1,7 @@
 //! `p4rack up`, `exec`, `down` and the traffic programs.
 
-use p4rack_codegen::rack::units::parse_rate;
 use p4rack_codegen::Scheme;
+use p4rack_codegen::rack::units::parse_rate;
 use p4rack_lab::keep::{self, KeepOptions};
 use p4rack_lab::results::Results;
 use p4rack_lab::up::{self, Options};
@@ -263,7 +263,9 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
             let config = udp::SendConfig { to, rate_bps, payload_bytes, span: span.into(), seed };
             udp::send(&config).and_then(|report| print_result(&report))
         }
-        Program::UdpSink { bind, span } => udp::sink(bind, span.into()).and_then(|report| print_result(&report)),
+        Program::UdpSink { bind, span } => {
+            udp::sink(bind, span.into()).and_then(|report| print_result(&report))
+        }
         Program::RpcServer { bind } => rpc::serve(bind),
         Program::RpcClient { to, value_bytes, span, window_start_ns, window_ns } => {
             let window = Span { start_ns: window_start_ns, duration_ns: window_ns };

@@ -2,7 +2,7 @@
 
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
 use super::pipeline::{Candidate, Program};
-use super::work::{self, Change};
+use super::work::{self, Change, Query};
 use super::{Refused, refuse};
 use crate::core::{Gone, Handle};
 use p4rack_p4rt::errors::{UpdateError, pack};
@@ -10,7 +10,7 @@ use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{
-    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, ReadResponse, Role,
+    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, Role,
     SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, WriteRequest,
     stream_message_response,
 };
@@ -25,8 +25,6 @@ use tonic::Status;
 const UPDATES_A_TURN: usize = 64;
 /// Controllers that may be connected in one role, and roles.
 const CONTROLLERS: usize = 64;
-/// Entities in one message of a Read.
-const ENTITIES_A_MESSAGE: usize = 1024;
 /// Messages that may wait for one controller.
 pub const STREAM_MESSAGES: usize = 1024;
 /// Room in that queue that packet-ins leave to the other messages.
@@ -34,9 +32,6 @@ const STREAM_RESERVE: usize = 64;
 
 /// Where a stream's messages go.
 pub type Outbox = mpsc::Sender<Result<StreamMessageResponse, Status>>;
-
-/// Where the answers to a Read go.
-pub type Reader = mpsc::Sender<Result<ReadResponse, Status>>;
 
 #[derive(Debug)]
 struct Clients {
@@ -208,21 +203,23 @@ impl Device {
         }
     }
 
-    /// A frame came out of the CPU port: it goes to the primary of every role. Returns whether
-    /// nothing was lost.
+    /// A frame came out of the CPU port: it goes to the primary of every role. Returns whether there
+    /// was one and nothing was lost.
     pub async fn packet_in(&self, frame: &[u8]) -> bool {
         let Some(program) = self.programs.read().await.running.clone() else { return false };
         let Some((metadata, payload)) = program.packet_in.split(frame) else { return false };
         let packet = v1::PacketIn { payload: payload.to_vec(), metadata };
         let clients = self.clients();
-        let mut delivered = true;
+        let (mut delivered, mut lost) = (0, 0);
         for primary in clients.arbitration.primaries() {
-            let Some(outbox) = clients.outboxes.get(&primary) else { continue };
             let update = stream_message_response::Update::Packet(packet.clone());
-            delivered &= outbox.capacity() > STREAM_RESERVE
-                && outbox.try_send(Ok(StreamMessageResponse { update: Some(update) })).is_ok();
+            let sent = clients.outboxes.get(&primary).is_some_and(|outbox| {
+                outbox.capacity() > STREAM_RESERVE
+                    && outbox.try_send(Ok(StreamMessageResponse { update: Some(update) })).is_ok()
+            });
+            *if sent { &mut delivered } else { &mut lost } += 1;
         }
-        delivered
+        delivered > 0 && lost == 0
     }
 
     /// Sends a packet-out to the CPU port.
@@ -328,47 +325,31 @@ impl Device {
         overall(&outcomes)
     }
 
-    /// Reads entities; what is found goes to `reader`.
-    pub async fn read(&self, request: ReadRequest, reader: &Reader) -> Result<(), Status> {
+    /// Reads entities: what was found, and whether that is all that was asked for. A slow reader
+    /// must not keep others waiting, so everything is collected before anything is sent.
+    pub async fn read(&self, request: ReadRequest) -> Result<(Vec<Entity>, Result<(), Status>), Status> {
         self.check_id(request.device_id)?;
         let programs = self.programs.read().await;
         let program = programs.running.as_ref().ok_or_else(no_program)?;
-        let mut outcomes = Vec::with_capacity(request.entities.len());
+        let (mut found, mut outcomes) = (Vec::new(), Vec::with_capacity(request.entities.len()));
         for entity in &request.entities {
-            let queries = match work::query(program, entity) {
-                Ok(queries) => queries,
-                Err(error) => {
-                    outcomes.push(Err(error));
-                    continue;
-                }
-            };
-            let mut outcome = Ok(());
-            for query in queries {
-                match self.handle.call(move |switch, now| query(switch, now)).await? {
-                    Ok(messages) => {
-                        if !send(reader, messages()).await {
-                            return Ok(());
-                        }
-                    }
-                    Err(error) => outcome = Err(error),
-                }
+            match work::query(program, entity) {
+                Ok(queries) => outcomes.push(self.run(queries, &mut found).await?),
+                Err(error) => outcomes.push(Err(error)),
             }
-            outcomes.push(outcome);
         }
-        overall(&outcomes)
+        Ok((found, overall(&outcomes)))
     }
-}
 
-/// Whether the reader is still there.
-async fn send(reader: &Reader, mut entities: Vec<Entity>) -> bool {
-    while !entities.is_empty() {
-        let rest = entities.split_off(entities.len().min(ENTITIES_A_MESSAGE));
-        if reader.send(Ok(ReadResponse { entities })).await.is_err() {
-            return false;
+    async fn run(&self, queries: Vec<Query>, found: &mut Vec<Entity>) -> Result<Refused<()>, Gone> {
+        for query in queries {
+            match self.handle.call(move |switch, now| query(switch, now)).await? {
+                Ok(messages) => found.extend(messages()),
+                Err(error) => return Ok(Err(error)),
+            }
         }
-        entities = rest;
+        Ok(Ok(()))
     }
-    true
 }
 
 fn no_program() -> Status {

@@ -4,7 +4,7 @@ use super::packets::ControllerHeader;
 use super::replication::Groups;
 use super::{Refused, refuse};
 use p4rack_p4::ir::{self, InstanceId, TableId};
-use p4rack_p4::{Compiled, Options};
+use p4rack_p4::{Compiled, Options, preprocess};
 use p4rack_p4rt::diff;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -12,6 +12,8 @@ use p4rack_p4rt::p4::config::v1::{Counter, Meter, P4Info, Preamble, Register, Ta
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
 use p4rack_switch::Pipeline;
 use std::collections::HashMap;
+use std::io;
+use std::path::Path;
 use std::sync::Mutex;
 
 /// Differences between two P4Infos that one message lists.
@@ -67,6 +69,17 @@ impl Candidate {
         Ok(Candidate { program: Program::new(config, compiled), pipeline })
     }
 
+    /// Compiles what came over the network: it may include what is built in, but no file of this
+    /// machine, which it would otherwise be shown in the error messages.
+    fn received(text: &str) -> Result<Candidate, String> {
+        const NAME: &str = "p4_device_config";
+        let options = Options::default();
+        let no_files = |_: &Path| Err(io::Error::from(io::ErrorKind::NotFound));
+        preprocess::run_with(text, NAME, &options, &no_files)
+            .map_err(|diagnostics| diagnostics.render(false))?;
+        Candidate::compile(text, NAME, &options)
+    }
+
     /// Checks what a controller gave: the program compiles, this switch can hold it, and the P4Info
     /// is the program's.
     pub fn verify(config: ForwardingPipelineConfig) -> Result<Candidate, UpdateError> {
@@ -86,7 +99,7 @@ impl Candidate {
                     .into(),
             )
         })?;
-        let mut candidate = Candidate::compile(text, "p4_device_config", &Options::default())
+        let mut candidate = Candidate::received(text)
             .map_err(|error| invalid(format!("the program can't be installed:\n{error}")))?;
         let differences = diff::differences(given, &candidate.program.info);
         if !differences.is_empty() {

@@ -28,6 +28,8 @@ use tonic::{Request, Response, Status, Streaming};
 
 /// Largest message taken.
 const RECEIVE_LIMIT: usize = 128 << 20;
+/// Entities in one message of a Read.
+const ENTITIES_A_MESSAGE: usize = 1024;
 /// How often a silent controller is asked whether it lives, and how long it may take to say so.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
@@ -92,12 +94,13 @@ pub async fn serve_on(
         device.install(program).await?;
     }
     let (stop, stopping) = watch::channel(false);
-    let forwarded = device.clone();
+    let (forwarded, counter) = (device.clone(), handle.clone());
     let forward = tokio::spawn(async move {
         while let Some(event) = events.recv().await {
             match event {
                 Event::PacketIn { frame } => {
                     if !forwarded.packet_in(&frame).await {
+                        counter.count_lost();
                         tracing::debug!(bytes = frame.len(), "packet-in lost");
                     }
                 }
@@ -142,12 +145,21 @@ impl P4Runtime for Service {
     type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
 
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
-        let (sender, receiver) = mpsc::channel(4);
-        let (device, request) = (self.device.clone(), request.into_inner());
+        let request = request.into_inner();
         tracing::debug!(entities = request.entities.len(), "Read");
+        let (mut found, end) =
+            self.device.read(request).await.inspect_err(|error| log("Read", Some(error)))?;
+        log("Read", end.as_ref().err());
+        let (sender, receiver) = mpsc::channel(4);
         tokio::spawn(async move {
-            if let Err(error) = device.read(request, &sender).await {
-                log("Read", Some(&error));
+            while !found.is_empty() {
+                let rest = found.split_off(found.len().min(ENTITIES_A_MESSAGE));
+                if sender.send(Ok(ReadResponse { entities: found })).await.is_err() {
+                    return;
+                }
+                found = rest;
+            }
+            if let Err(error) = end {
                 // The reader may have left.
                 let _ = sender.send(Err(error)).await;
             }

@@ -15,6 +15,11 @@ fn built(entry: Entry) -> TableEntry {
     entry.build(schema()).unwrap()
 }
 
+pub fn route(n: u32) -> Entry {
+    let value = [&n.to_be_bytes()[..], &[0, 0]].concat();
+    Entry::of("routes").lpm("hdr.ethernet.src", value.as_slice(), 32).action("pass")
+}
+
 fn code(result: Result<(), p4rack_p4rt::errors::UpdateError>) -> Code {
     result.expect_err("refused").code
 }
@@ -283,10 +288,6 @@ async fn a_read_with_a_bad_request_returns_the_others_and_says_which() {
 #[tokio::test]
 async fn a_large_write_and_read_go_through() {
     let (_rig, mut client) = Rig::ready().await;
-    let route = |n: u32| {
-        let value = [&n.to_be_bytes()[..], &[0, 0]].concat();
-        Entry::of("routes").lpm("hdr.ethernet.src", value.as_slice(), 32).action("pass")
-    };
     let updates = (0..1000).map(|n| route(n).update(schema()).unwrap()).collect();
     client.write_all(updates).await.unwrap();
     assert_eq!(client.table(wildcard("routes")).await.len(), 1000);

@@ -98,6 +98,37 @@ async fn something_other_than_p4_text_is_refused() {
 }
 
 #[tokio::test]
+async fn a_program_from_the_network_includes_no_file_of_this_machine() {
+    let (_rig, mut client) = primary().await;
+    let secret = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for include in [format!("#include \"{secret}\""), format!("#include <{secret}>")] {
+        let given = with_text(format!("{include}\n{PROGRAM}"));
+        let refused = client.set(Action::Verify, Some(given)).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+        assert!(!refused.message().contains("[package]"), "shows the file: {}", refused.message());
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_keeps_nobody_waiting() {
+    let (rig, mut client) = Rig::ready().await;
+    let updates = (0..1000).map(|n| crate::entries::route(n).update(schema()).unwrap()).collect();
+    client.write_all(updates).await.unwrap();
+    let mut reader = Client::connect(&rig).await;
+    let entity = p4rack_p4rt::p4::v1::Entity {
+        entity: Some(p4rack_p4rt::p4::v1::entity::Entity::TableEntry(wildcard("routes"))),
+    };
+    let request = p4rack_p4rt::p4::v1::ReadRequest {
+        device_id: DEVICE,
+        entities: vec![entity; 100],
+        ..Default::default()
+    };
+    let _unread = reader.rpc.read(request).await.unwrap();
+    let write = client.insert(dmac(1, 1));
+    tokio::time::timeout(std::time::Duration::from_secs(5), write).await.expect("goes on").unwrap();
+}
+
+#[tokio::test]
 async fn verify_and_commit_clears_state() {
     let (_rig, mut client) = Rig::ready().await;
     client.insert(dmac(1, 1)).await.unwrap();

@@ -104,8 +104,9 @@ control Rig(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_
         } else {
             fixed.apply();
             routes.apply();
-            acl.apply();
             dmac.apply();
+            // Last: what it drops stays dropped.
+            acl.apply();
         }
     }
 }

@@ -45,15 +45,16 @@ const bit<32> DROP_BAD_INDEX                  = 13; // management of a port that
 const bit<32> DROP_REASONS                    = 14; // how many there are
 
 // What PL2's frames start with: the version and one of the kinds.
-const bit<4> PL2_VERSION    = 1;
-const bit<4> PL2_RSV        = 1;
-const bit<4> PL2_GRT        = 2;
-const bit<4> PL2_NOTIFY     = 3;
-const bit<4> PL2_DATA       = 4;
-const bit<4> PL2_MGMT_READ  = 8;
-const bit<4> PL2_MGMT_WRITE = 9;
-const bit<4> PL2_MGMT_RESET = 10;
-const bit<4> PL2_MGMT_REPLY = 11;
+const bit<4> PL2_VERSION     = 1;
+const bit<4> PL2_RSV         = 1;
+const bit<4> PL2_GRT         = 2;
+const bit<4> PL2_NOTIFY      = 3;
+const bit<4> PL2_DATA        = 4;
+const bit<4> PL2_MGMT_READ   = 8;
+const bit<4> PL2_MGMT_WRITE  = 9;
+const bit<4> PL2_MGMT_RESET  = 10;
+const bit<4> PL2_MGMT_REPLY  = 11;
+const bit<4> PL2_MGMT_FORGET = 12;
 
 // Which register a management frame means.
 const bit<8> PL2_TARGET_IN  = 0;
@@ -116,9 +117,9 @@ header pl2_control_t {
 // Reads or writes one scheduler register from the CPU port.
 header pl2_management_t {
     bit<4>  version; // 1
-    bit<4>  kind;    // MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+    bit<4>  kind;    // MGMT_READ, MGMT_WRITE, MGMT_RESET, MGMT_FORGET or MGMT_REPLY
     bit<8>  target;  // 0 in-reservations, 1 out-reservations
-    bit<16> index;   // port
+    bit<16> index;   // port; with MGMT_FORGET the source's
     bit<32> token;   // chosen by the controller, returned in the reply
     bit<32> value;   // slots (counter) or time units from now (clock); in a reply, the value before the request
 }
@@ -174,11 +175,12 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
     // neither known nor of this version goes through pl2_control, for ingress to refuse by reason.
     state parse_pl2 {
         transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
-            (PL2_VERSION, PL2_DATA)       : accept;
-            (PL2_VERSION, PL2_MGMT_READ)  : parse_pl2_management;
-            (PL2_VERSION, PL2_MGMT_WRITE) : parse_pl2_management;
-            (PL2_VERSION, PL2_MGMT_RESET) : parse_pl2_management;
-            default                       : parse_pl2_control;
+            (PL2_VERSION, PL2_DATA)        : accept;
+            (PL2_VERSION, PL2_MGMT_READ)   : parse_pl2_management;
+            (PL2_VERSION, PL2_MGMT_WRITE)  : parse_pl2_management;
+            (PL2_VERSION, PL2_MGMT_RESET)  : parse_pl2_management;
+            (PL2_VERSION, PL2_MGMT_FORGET) : parse_pl2_management;
+            default                        : parse_pl2_control;
         }
     }
 
@@ -367,6 +369,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if ((bit<32>) hdr.pl2_management.index >= PORT_COUNT) {
                     drop(DROP_BAD_INDEX);
                 }
+                // Clocks forget by themselves: MGMT_FORGET only frees the source.
                 if (hdr.pl2_management.target == PL2_TARGET_IN) {
                     exchange_in();
                 } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {

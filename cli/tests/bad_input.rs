@@ -1,0 +1,73 @@
+//! Bad input gets a clear error that names the place, and a non-zero exit code.
+
+mod common;
+use common::{p4rack, repo, stderr, stdout};
+use std::fs;
+
+/// The incast example with one line replaced.
+fn rack_with(from: &str, to: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    let text = fs::read_to_string(repo("examples/pl2-incast.toml")).expect("the example is there");
+    assert!(text.contains(from), "the example has no `{from}`");
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let path = folder.path().join("rack.toml");
+    fs::write(&path, text.replacen(from, to, 1)).expect("scratch is writable");
+    (folder, path)
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line() {
+    let (_folder, path) = rack_with("[pl2]", "[pl2]\nspeed = 3");
+    let output = p4rack().args(["rack", "check"]).arg(&path).output().expect("p4rack starts");
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    assert!(text.contains("rack.toml:") && text.contains("speed"), "{text}");
+}
+
+#[test]
+fn an_impossible_rate_is_refused() {
+    let (_folder, path) = rack_with("port_rate = \"100 Mb/s\"", "port_rate = \"0 Mb/s\"");
+    let output = p4rack().args(["rack", "check"]).arg(&path).output().expect("p4rack starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("port_rate"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    for command in [&["up"][..], &["rack", "check"], &["p4", "check"]] {
+        let output = p4rack().args(command).arg("no/such/file").output().expect("p4rack starts");
+        assert!(!output.status.success(), "{command:?}");
+        assert!(stderr(&output).contains("no/such/file"), "{command:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_two() {
+    let output = p4rack().arg("generate").output().expect("p4rack starts");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_wrong_program_is_shown_with_carets_several_at_once() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let path = folder.path().join("wrong.p4");
+    let text = "#include <core.p4>\n#include <v1model.p4>\nheader h_t { bit<8> a; }\n\
+                struct s { h_t h; }\nstruct m { }\n\
+                control C(inout s hdr) { apply { hdr.h.b = 1; undefined_name = 2; } }\n";
+    fs::write(&path, text).expect("scratch is writable");
+    let output = p4rack().args(["p4", "check"]).arg(&path).output().expect("p4rack starts");
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let text = stderr(&output);
+    assert!(text.contains("wrong.p4:6:") && text.contains("undefined_name") && text.contains('^'), "{text}");
+}
+
+#[test]
+fn without_a_rack_exec_says_what_to_run() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let output = p4rack()
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .args(["exec", "h1", "--", "true"])
+        .output()
+        .expect("p4rack starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("up --keep"), "{}", stderr(&output));
+}
