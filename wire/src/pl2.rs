@@ -140,8 +140,7 @@ crate::header! {
         index / "index": u16 = 16;
         /// chosen by the controller, returned in the reply
         token / "token": u32 = 32;
-        /// slots (counter) or time units from now (clock); in a reply, the value before the request;
-        /// with MGMT_FORGET the destination's port
+        /// slots (counter) or time units from now (clock); in a reply, the value before the request
         value / "value": u32 = 32;
     }
 }
