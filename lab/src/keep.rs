@@ -61,7 +61,7 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
         command.arg("--quiet");
     }
     // Its steps go to our standard error, until it says that it is ready.
-    command.stdout(Stdio::piped()).process_group(0);
+    command.stdout(Stdio::piped());
     let mut child = command.spawn().map_err(LabError::system("starting the supervisor"))?;
     let output = child.stdout.take().map(BufReader::new);
     let ready = output.into_iter().flat_map(BufRead::lines).map_while(Result::ok).any(|line| line == READY);
