@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Crates without clock, sockets, threads: nothing of these among their dependencies.
 const PURE: &[&str] = &["wire", "fabric", "p4", "switch"];
-const IMPURE_DEPENDENCIES: &[&str] = &["tokio", "tonic", "libc", "rand", "rtnetlink", "socket2", "nix"];
+const IMPURE_DEPENDENCIES: &[&str] = &["tokio", "tonic", "libc", "rand", "socket2", "nix"];
 
 /// Every crate's manifest against the table.
 pub fn check(root: &Path) -> Result<(), String> {

@@ -67,7 +67,7 @@ fn test(report: &mut Report, whole: bool) {
     report.tests("tests", &mut cargo(&["test", "--workspace", "--profile", "verify", "--no-fail-fast"]));
     if whole {
         fuzz::run(report, 10);
-        build_binary(report);
+        // The tests of `p4rack` have built the binary.
         setup::python(report);
     }
 }
