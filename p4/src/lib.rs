@@ -36,23 +36,81 @@ pub struct Compiled {
     pub warnings: Diagnostics,
 }
 
+/// What [`check`] has made of a program without errors.
+#[derive(Clone, Debug)]
+pub enum Accepted {
+    /// It can run.
+    Whole(Box<Compiled>),
+    /// It has no `main`, or one for another architecture: its declarations are well-typed.
+    Types(Diagnostics),
+}
+
+impl Accepted {
+    /// What the compiler did not like but accepted.
+    pub fn warnings(&self) -> &Diagnostics {
+        match self {
+            Accepted::Whole(compiled) => &compiled.warnings,
+            Accepted::Types(warnings) => warnings,
+        }
+    }
+
+    /// For the control plane; empty where there is nothing to control.
+    pub fn into_p4info(self) -> P4Info {
+        match self {
+            Accepted::Whole(compiled) => compiled.p4info,
+            Accepted::Types(_) => P4Info::default(),
+        }
+    }
+}
+
 /// Compiles a program given as text; `file_name` is used in messages and to find included files.
 pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Compiled, Diagnostics> {
+    let (sources, tree, diagnostics) = read(text, file_name, options)?;
+    elaborate(sources, &tree, file_name, diagnostics)
+}
+
+/// Like [`compile`], but accepts well-typed programs that have nothing to run on v1model: libraries of
+/// declarations and programs for other architectures.
+pub fn check(text: &str, file_name: &str, options: &Options) -> Result<Accepted, Diagnostics> {
+    let (sources, tree, mut diagnostics) = read(text, file_name, options)?;
+    if sema::has_v1model_main(&tree) {
+        let compiled = elaborate(sources, &tree, file_name, diagnostics)?;
+        return Ok(Accepted::Whole(Box::new(compiled)));
+    }
+    diagnostics.extend(sema::check_only(&tree));
+    let all = Diagnostics::new(sources, diagnostics);
+    if all.has_errors() { Err(all) } else { Ok(Accepted::Types(all)) }
+}
+
+/// Text to syntax tree, with the warnings on the way.
+fn read(
+    text: &str,
+    file_name: &str,
+    options: &Options,
+) -> Result<(Arc<source::SourceMap>, ast::Program, Vec<Diagnostic>), Diagnostics> {
     let sources = preprocess::run(text, file_name, options)?;
     let (tree, mut diagnostics) = parser::parse(&sources);
     diagnostics.extend(sources.warnings().iter().cloned());
-    let failed = |list: &[Diagnostic]| list.iter().any(|d| d.severity == Severity::Error);
     let sources = Arc::new(sources);
-    if failed(&diagnostics) {
+    if diagnostics.iter().any(|d| d.severity == Severity::Error) {
         return Err(Diagnostics::new(sources, diagnostics));
     }
+    Ok((sources, tree, diagnostics))
+}
+
+/// Syntax tree to IR and P4Info.
+fn elaborate(
+    sources: Arc<source::SourceMap>,
+    tree: &ast::Program,
+    file_name: &str,
+    mut diagnostics: Vec<Diagnostic>,
+) -> Result<Compiled, Diagnostics> {
     let stem = Path::new(file_name).file_stem().and_then(|s| s.to_str()).unwrap_or("program");
-    let (program, more) = sema::analyse(&tree, stem);
+    let (program, more) = sema::analyse(tree, stem);
     diagnostics.extend(more);
-    let errors = failed(&diagnostics);
     let all = Diagnostics::new(sources, diagnostics);
     match program {
-        Some(program) if !errors => {
+        Some(program) if !all.has_errors() => {
             let (p4info, ids) = p4info::generate(&program);
             Ok(Compiled { program, p4info, ids, warnings: all })
         }

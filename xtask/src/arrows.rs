@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hosts", &["fabric", "netdev", "wire"]),
     ("ctrl", &["codegen", "p4rt", "wire"]),
     ("lab", &["codegen", "ctrl", "netdev", "wire"]),
+    ("conformance", &["p4", "p4rt", "switch", "wire"]),
     ("xtask", &[]),
 ];
 

@@ -1,6 +1,6 @@
 //! `p4rack p4`.
 
-use p4rack_p4::{Compiled, Diagnostics, Options};
+use p4rack_p4::{Accepted, Diagnostics, Options};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::text::TextMessage;
 use std::io::{IsTerminal, Write};
@@ -43,6 +43,8 @@ enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Check this compiler against a folder of sample programs with known results
+    Samples(super::p4_samples::Args),
 }
 
 #[derive(clap::Args, Debug)]
@@ -71,15 +73,16 @@ const USAGE: u8 = 2;
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
+        Command::Samples(args) => super::p4_samples::run(args),
         Command::Check { source, json } => source.with(|text, name, options| {
-            let result = p4rack_p4::compile(text, name, options);
+            let result = p4rack_p4::check(text, name, options);
             check(name, result, json)
         }),
         Command::Info { source, output, format } => {
-            source.with(|text, name, options| match p4rack_p4::compile(text, name, options) {
-                Ok(compiled) => {
-                    tell(&compiled.warnings);
-                    write(output.as_deref(), &encode(&compiled.p4info, format))
+            source.with(|text, name, options| match p4rack_p4::check(text, name, options) {
+                Ok(accepted) => {
+                    tell(accepted.warnings());
+                    write(output.as_deref(), &encode(&accepted.into_p4info(), format))
                 }
                 Err(diagnostics) => refuse(&diagnostics),
             })
@@ -111,15 +114,20 @@ impl Source {
     }
 }
 
-fn check(name: &str, result: Result<Compiled, Diagnostics>, json: bool) -> ExitCode {
+fn check(name: &str, result: Result<Accepted, Diagnostics>, json: bool) -> ExitCode {
     match result {
-        Ok(compiled) if json => {
-            println!("{}", compiled.warnings.to_json());
+        Ok(accepted) if json => {
+            println!("{}", accepted.warnings().to_json());
             ExitCode::SUCCESS
         }
-        Ok(compiled) => {
+        Ok(Accepted::Whole(compiled)) => {
             tell(&compiled.warnings);
             println!("{name}: accepted: {}", contents(&compiled.p4info));
+            ExitCode::SUCCESS
+        }
+        Ok(Accepted::Types(warnings)) => {
+            tell(&warnings);
+            println!("{name}: accepted: declarations only, there is no `main` of `V1Switch`");
             ExitCode::SUCCESS
         }
         Err(diagnostics) if json => {

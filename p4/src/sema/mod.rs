@@ -31,3 +31,13 @@ pub fn analyse(program: &ast::Program, name: &str) -> (Option<ir::Program>, Vec<
 pub fn check_only(program: &ast::Program) -> Vec<Diagnostic> {
     check::check(program).1
 }
+
+/// Whether the program ends in an instance of `V1Switch`.
+pub fn has_v1model_main(program: &ast::Program) -> bool {
+    program.decls.iter().any(|d| match &d.kind {
+        ast::DeclKind::Instance { name, ty, .. } if name.name == "main" => {
+            matches!(&ty.kind, ast::TypeRefKind::Named { name, .. } if name.ident.name == "V1Switch")
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,75 @@
+//! `p4rack p4 samples`.
+
+use p4rack_conformance::{Outcome, Part, Suite};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `p4rack p4 samples`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Folder with p4_16_samples, p4_16_samples_outputs, p4_16_errors and p4_16_errors_outputs
+    testdata: PathBuf,
+    /// What to check [default: everything]
+    #[arg(value_enum)]
+    what: Vec<What>,
+    /// Folder to search for included files; may be repeated
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// List what fails even where enough passes
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Programs that include v1model.p4 are accepted
+    Accept,
+    /// Erroneous programs are refused at the right line
+    Refuse,
+    /// P4Info is as expected
+    P4info,
+}
+
+/// Runs it.
+pub fn run(args: Args) -> ExitCode {
+    let suite = Suite { testdata: args.testdata, include_dirs: args.include };
+    let wanted = |what: What| args.what.is_empty() || args.what.contains(&what);
+    let parts = [(What::Accept, Part::Accept), (What::Refuse, Part::Refuse), (What::P4info, Part::P4Info)];
+    // A fault of the compiler is one of the results; its trace would stand between them.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut outcomes = Vec::new();
+    for (_, part) in parts.into_iter().filter(|(what, _)| wanted(*what)) {
+        match suite.run(part) {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(why) => {
+                eprintln!("error: {why}");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&outcomes).unwrap_or_default());
+    } else {
+        outcomes.iter().for_each(|outcome| print(outcome, args.verbose));
+    }
+    if outcomes.iter().all(Outcome::is_success) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn print(outcome: &Outcome, verbose: bool) {
+    let verdict = if outcome.is_success() { "ok" } else { "FAILED" };
+    println!(
+        "{:7} {} of {} as expected, {} required: {verdict}",
+        outcome.part, outcome.passed, outcome.tried, outcome.required
+    );
+    for (what, count) in &outcome.counts {
+        println!("        {count:4} {what}");
+    }
+    if verbose || !outcome.is_success() {
+        for failure in &outcome.failures {
+            println!("        {}: {}", failure.file, failure.why);
+        }
+    }
+}
