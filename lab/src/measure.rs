@@ -320,7 +320,8 @@ fn fill_queue(
     let number = running.rack.hosts[receiver].port;
     if let Some(port) = windowed.ports.get(&number) {
         result.queue_max_bytes = port.queue_max_bytes;
-        result.queue_p999_bytes = weighted_quantile(&port.depth_times, 0.999);
+        // A bin of the histogram may end above the deepest moment.
+        result.queue_p999_bytes = weighted_quantile(&port.depth_times, 0.999).min(port.queue_max_bytes);
     }
     let start_ns = times.traffic.start_ns;
     let samples = last.ports.get(&number).map(|port| port.samples.as_slice()).unwrap_or_default();

@@ -30,6 +30,8 @@ pub struct Running<'a> {
     pub scheme: Scheme,
     /// The switch's process.
     pub switch: Process,
+    /// Captures the control channel, where captures were asked for.
+    control_capture: Option<Process>,
     /// The agents, in the description's order.
     pub agents: Vec<Process>,
 }
@@ -55,6 +57,7 @@ impl<'a> Running<'a> {
                 )
             },
         )?;
+        let control_capture = captures.map(|folder| capture_control(network, scheme, folder)).transpose()?;
         progress.step(
             &format!("{scheme}: installing program and entries over P4Runtime"),
             || deploy(path, network, scheme),
@@ -69,7 +72,7 @@ impl<'a> Running<'a> {
             },
             |agents| format!("{scheme}: {} agents ready", agents.len()),
         )?;
-        Ok(Running { rack, path, network, scheme, switch, agents })
+        Ok(Running { rack, path, network, scheme, switch, control_capture, agents })
     }
 
     /// Index of a host.
@@ -133,7 +136,7 @@ impl<'a> Running<'a> {
     /// Ends the agents, then the switch.
     pub fn stop(mut self) {
         process::stop(&mut self.agents);
-        process::stop([&mut self.switch]);
+        process::stop(std::iter::once(&mut self.switch).chain(&mut self.control_capture));
     }
 }
 
@@ -167,15 +170,29 @@ fn start_switch(
         push("--port-rate", format!("{}={} b/s", host.port, host.rate_bps));
     }
     if let Some(folder) = captures {
-        let folder = folder.join(scheme.name());
-        std::fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
         let mut option = OsString::from("--pcap=");
-        option.push(absolute(&folder)?);
+        option.push(capture_folder(folder, scheme)?);
         args.push(option);
     }
     let mut process = Process::start("the switch", &network.switch, args)?;
     process.wait_for_line("ready", START)?;
     Ok(process)
+}
+
+/// Watches the switch's P4Runtime server from before the first call.
+fn capture_control(network: &Network, scheme: Scheme, captures: &Path) -> Result<Process, LabError> {
+    let file = capture_folder(captures, scheme)?.join("control.pcap");
+    let args: [OsString; 3] = ["workload".into(), "capture".into(), file.into()];
+    let mut process = Process::start("the capture of the control channel", &network.switch, args)?;
+    process.wait_for_line("ready", START)?;
+    Ok(process)
+}
+
+/// The folder for a scheme's captures.
+fn capture_folder(captures: &Path, scheme: Scheme) -> Result<PathBuf, LabError> {
+    let folder = captures.join(scheme.name());
+    std::fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
+    absolute(&folder)
 }
 
 fn deploy(path: &Path, network: &Network, scheme: Scheme) -> Result<(), LabError> {

@@ -6,7 +6,7 @@ use p4rack_lab::keep::{self, KeepOptions};
 use p4rack_lab::results::Results;
 use p4rack_lab::up::{self, Options};
 use p4rack_lab::workload::rpc::{self, ClientSpan};
-use p4rack_lab::workload::{Span, print_result, udp};
+use p4rack_lab::workload::{Span, capture, print_result, udp};
 use p4rack_lab::{LabError, report, table};
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -38,7 +38,7 @@ pub struct UpArgs {
     /// Seed of the workload [default: the description's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write captures of the rack's links, in a folder for each scheme
+    /// Write captures of the rack's links and of the control channel, in a folder for each scheme
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
     /// Don't show the steps
@@ -122,6 +122,11 @@ enum Program {
         /// Length of the measured part
         #[arg(long)]
         window_ns: u64,
+    },
+    /// Capture the loopback, until ended
+    Capture {
+        /// Where to
+        file: PathBuf,
     },
     /// Own a rack that `up --keep` started
     Supervise {
@@ -271,6 +276,12 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
             let window = Span { start_ns: window_start_ns, duration_ns: window_ns };
             rpc::client(to, &value_bytes, ClientSpan { span: span.into(), window })
                 .and_then(|report| print_result(&report))
+        }
+        Program::Capture { file } => {
+            return match capture::loopback(&file) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => refused(error),
+            };
         }
         Program::Supervise { rack, scheme, pcap, quiet } => {
             let options = KeepOptions { path: rack, scheme, captures: pcap, quiet };

@@ -1,6 +1,7 @@
 //! What the system tests share: the binary, the examples, a kept rack that is always taken down.
 #![allow(dead_code)]
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -81,11 +82,17 @@ pub struct KeptRack {
 impl KeptRack {
     /// Brings the rack of `description` up under `scheme`, without running its workload.
     pub fn up(description: &Path, scheme: &str) -> KeptRack {
+        KeptRack::up_with(description, scheme, &[])
+    }
+
+    /// The same with more options of `up`.
+    pub fn up_with(description: &Path, scheme: &str, options: &[&OsStr]) -> KeptRack {
         let rack =
             KeptRack { _alone: one_at_a_time(), runtime: tempfile::tempdir().expect("a scratch folder") };
         let output = rack
             .command()
             .args(["up", "--keep", "--scheme", scheme])
+            .args(options)
             .arg(description)
             .output()
             .expect("p4rack starts");

@@ -1,8 +1,9 @@
 //! The traffic programs that `up` starts on its hosts, on the application's side of the TAP.
 //!
 //! Each runs between two points of the monotonic clock and ends by itself; it prints one line of
-//! JSON on its standard output.
+//! JSON on its standard output. [`capture`] is the exception: it watches until it is told to end.
 
+pub mod capture;
 pub mod rpc;
 pub mod udp;
 

@@ -1,0 +1,51 @@
+//! A capture of the control channel: what crosses the loopback of the switch's namespace.
+//!
+//! The links' captures are the switch's own (`switch run --pcap`); this one shows the gRPC beside
+//! them, in Wireshark too (decode the port as HTTP/2).
+
+use crate::error::LabError;
+use p4rack_netdev::capture::Capture;
+use p4rack_netdev::link::Links;
+use p4rack_netdev::packet::{BATCH, Options, PacketSocket};
+use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_netdev::wait::Poller;
+use p4rack_netdev::{clock, ethtool};
+use p4rack_wire::Nanos;
+use std::io::Write;
+use std::path::Path;
+
+/// The loopback's MTU while it is captured: its own of 64 KiB is longer than a frame may be.
+const MTU_BYTES: u32 = 1500;
+/// How often what was captured is handed to the system, so that a reader sees it.
+const FLUSH: Nanos = Nanos(50_000_000);
+
+/// Captures the loopback into `file` until SIGTERM; says `ready` once it does.
+pub fn loopback(file: &Path) -> Result<(), LabError> {
+    let signals = Signals::take()?;
+    Links::open()?.set_mtu("lo", MTU_BYTES)?;
+    ethtool::offloads_off("lo")?;
+    let options = Options { promiscuous: false, bypass_qdisc: false, ..Options::default() };
+    let mut socket = PacketSocket::open("lo", &options)?;
+    let mut capture = Capture::create(file)?;
+    let mut poller = Poller::new();
+    let signal = poller.add(&signals).map_err(LabError::system("waiting for signals"))?;
+    poller.add(&socket).map_err(LabError::system("waiting for frames"))?;
+    println!("ready");
+    std::io::stdout().flush().map_err(LabError::system("saying ready"))?;
+    loop {
+        poller.wait(Some(clock::now() + FLUSH)).map_err(LabError::system("waiting for frames"))?;
+        let mut failed = None;
+        loop {
+            let count = socket.receive(|frame, at| failed = capture.write(frame, at).err().or(failed.take()));
+            match failed {
+                Some(error) => return Err(LabError::file(file)(error)),
+                None if count.map_err(LabError::system("reading the loopback"))? < BATCH => break,
+                None => {}
+            }
+        }
+        capture.flush().map_err(LabError::file(file))?;
+        if poller.ready(signal) && matches!(signals.next(), Some(Signal::End)) {
+            return Ok(());
+        }
+    }
+}
