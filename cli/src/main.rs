@@ -60,7 +60,11 @@ fn main() -> ExitCode {
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
         )
         .init();
-    match Cli::parse().command {
+    let command = Cli::parse().command;
+    if !matches!(command, Command::Up(_) | Command::Switch(_) | Command::Host(_) | Command::Workload(_)) {
+        p4rack_netdev::signal::end_when_the_reader_is_gone();
+    }
+    match command {
         Command::Up(args) => cmd::up::up(args),
         Command::Exec(args) => cmd::up::exec(args),
         Command::Down(args) => cmd::up::down(args),

@@ -71,3 +71,38 @@ fn without_a_rack_exec_says_what_to_run() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("up --keep"), "{}", stderr(&output));
 }
+
+#[test]
+fn without_root_or_user_namespaces_up_says_what_to_do() {
+    // In a user namespace that maps nobody, nothing is allowed, not even another one.
+    let confined = |words: &[&str]| {
+        let mut command = std::process::Command::new("unshare");
+        command.arg("--user").args(words);
+        command
+    };
+    if !confined(&["true"]).status().is_ok_and(|status| status.success()) {
+        return common::skip(
+            "user namespaces, to take the right to make them away",
+            "running the tests as root",
+        );
+    }
+    let output = confined(&[env!("CARGO_BIN_EXE_p4rack"), "up"])
+        .arg(repo("examples/pl2-incast.toml"))
+        .output()
+        .expect("unshare starts");
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    assert!(text.contains("neither root nor a user namespace"), "{text}");
+    assert!(text.contains("run as root") && text.contains("sysctl"), "it says what to do: {text}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let binary = env!("CARGO_BIN_EXE_p4rack");
+    let program = repo("codegen/tests/golden/pl2-clock/pl2-incast.p4");
+    for command in ["completions bash".to_owned(), format!("p4 preprocess {}", program.display())] {
+        let line = format!("{binary} {command} | head -c 1");
+        let output = std::process::Command::new("sh").args(["-c", &line]).output().expect("sh starts");
+        assert_eq!((stderr(&output).as_str(), output.stdout.len()), ("", 1), "{command}");
+    }
+}
