@@ -3,7 +3,7 @@
 //! The folder has the layout of the P4 reference compiler's `testdata`:
 //!
 //! ```text
-//! p4_16_samples/           programs to accept
+//! p4_16_samples/           programs to accept; NAME.stf: packets and what becomes of them
 //! p4_16_samples_outputs/   NAME.p4.p4info.txtpb: their P4Info
 //! p4_16_errors/            programs to refuse
 //! p4_16_errors_outputs/    NAME.p4-stderr: what the reference compiler says of them
@@ -12,6 +12,7 @@
 mod accept;
 mod p4info;
 mod refuse;
+mod stf;
 
 use p4rack_p4::Options;
 use serde::Serialize;
@@ -37,12 +38,14 @@ pub enum Part {
     Refuse,
     /// P4Info equals the reference compiler's.
     P4Info,
+    /// v1model programs with an STF file do what it says.
+    Stf,
 }
 
 /// What came of one part.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// `accept`, `refuse`, `p4info`.
+    /// `accept`, `refuse`, `p4info`, `stf`.
     pub part: &'static str,
     /// How many programs were tried.
     pub tried: usize,
@@ -98,6 +101,7 @@ impl Suite {
             Part::Accept => self.accept(),
             Part::Refuse => self.refuse(),
             Part::P4Info => self.p4info(),
+            Part::Stf => self.stf(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::meter::Meter;
 use crate::objects::{
     CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, MeterConfig, Replica, TableEntry,
 };
-use crate::shape::TableShape;
+use crate::shape::{Style, TableShape};
 use crate::state::{InstanceState, number};
 use crate::switch::{Running, Switch};
 use crate::table::TableState;
@@ -27,6 +27,7 @@ impl Switch {
     /// Adds an entry.
     pub fn insert(&mut self, table: TableId, mut entry: TableEntry) -> Result<(), ControlError> {
         let now = self.now;
+        self.check_indirect(self.table(table)?.0, entry.indirect.as_ref())?;
         let (shape, state) = self.table_mut(table)?;
         entry.is_const = false;
         let (keys, priority) = (entry.keys.clone(), entry.priority);
@@ -38,6 +39,7 @@ impl Switch {
 
     /// Replaces action and arguments of an entry; its counter goes on.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), ControlError> {
+        self.check_indirect(self.table(table)?.0, entry.indirect.as_ref())?;
         let (shape, state) = self.table_mut(table)?;
         state.modify(shape, entry)
     }
@@ -59,6 +61,11 @@ impl Switch {
         let (_, state) = self.table(table)?;
         let call = state.default.as_ref().map(|row| row.call.clone());
         Ok(DefaultEntry { call, is_initial: state.default_is_initial })
+    }
+
+    /// Whether entries of a table have a priority.
+    pub fn needs_priority(&self, table: TableId) -> Result<bool, ControlError> {
+        Ok(self.table(table)?.0.style == Style::Ternary)
     }
 
     /// All entries, in order of insertion.
@@ -85,7 +92,7 @@ impl Switch {
     pub fn instance_size(&self, instance: InstanceId) -> Result<u64, ControlError> {
         let (shape, state) = self.instance(instance)?;
         Ok(match state {
-            InstanceState::None => {
+            InstanceState::None | InstanceState::Profile(_) => {
                 return Err(ControlError::Invalid(format!("{} has no cells of its own", shape.name)));
             }
             InstanceState::Counter(cells) => cells.len() as u64,
@@ -335,11 +342,11 @@ impl Switch {
         self.running.as_mut()?.state.log.messages.pop_front()
     }
 
-    fn running(&self) -> Result<&Running, ControlError> {
+    pub(crate) fn running(&self) -> Result<&Running, ControlError> {
         self.running.as_ref().ok_or_else(no_program)
     }
 
-    fn running_mut(&mut self) -> Result<&mut Running, ControlError> {
+    pub(crate) fn running_mut(&mut self) -> Result<&mut Running, ControlError> {
         self.running.as_mut().ok_or_else(no_program)
     }
 
@@ -355,14 +362,17 @@ impl Switch {
         found.ok_or_else(|| ControlError::NotFound(format!("table {}", table.0)))
     }
 
-    fn instance(&self, instance: InstanceId) -> Result<(&InstanceShape, &InstanceState), ControlError> {
+    pub(crate) fn instance(
+        &self,
+        instance: InstanceId,
+    ) -> Result<(&InstanceShape, &InstanceState), ControlError> {
         let Running { pipeline, state } = self.running()?;
         let at = instance.0 as usize;
         let found = pipeline.instances.get(at).zip(state.instances.get(at));
         found.ok_or_else(|| ControlError::NotFound(format!("extern object {at}")))
     }
 
-    fn instance_mut(
+    pub(crate) fn instance_mut(
         &mut self,
         instance: InstanceId,
     ) -> Result<(&InstanceShape, &mut InstanceState), ControlError> {
@@ -377,7 +387,7 @@ fn no_program() -> ControlError {
     ControlError::NotFound("a program (none is loaded yet)".into())
 }
 
-fn is_no(shape: &InstanceShape, what: &str) -> ControlError {
+pub(crate) fn is_no(shape: &InstanceShape, what: &str) -> ControlError {
     ControlError::Invalid(format!("{} is no {what}", shape.name))
 }
 

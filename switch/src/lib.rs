@@ -20,6 +20,7 @@ mod exec;
 mod meter;
 mod objects;
 mod pool;
+mod profile;
 mod rng;
 mod shape;
 mod state;
@@ -33,7 +34,8 @@ pub use compile::Pipeline;
 pub use config::{Config, PortConfig};
 pub use error::{CompileError, ControlError};
 pub use objects::{
-    CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, MeterConfig, Replica, TableEntry,
+    CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Replica,
+    TableEntry,
 };
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::Switch;

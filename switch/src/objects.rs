@@ -11,8 +11,10 @@ pub struct TableEntry {
     pub keys: Vec<Matcher>,
     /// Larger wins. Positive where the table has a ternary, range or optional key, else 0.
     pub priority: i32,
-    /// What to do.
+    /// What to do; of no account where `indirect` is given.
     pub call: ActionCall,
+    /// What to do in a table with an action profile.
+    pub indirect: Option<Indirect>,
     /// Comes from `const entries`: can be neither modified nor deleted.
     pub is_const: bool,
     /// The controller's own, kept and returned.
@@ -24,8 +26,33 @@ pub struct TableEntry {
 impl TableEntry {
     /// An entry without priority and metadata.
     pub fn new(keys: Vec<Matcher>, call: ActionCall) -> TableEntry {
-        TableEntry { keys, priority: 0, call, is_const: false, metadata: Vec::new(), idle_timeout_ns: 0 }
+        TableEntry {
+            keys,
+            priority: 0,
+            call,
+            indirect: None,
+            is_const: false,
+            metadata: Vec::new(),
+            idle_timeout_ns: 0,
+        }
     }
+
+    /// An entry of a table with an action profile.
+    pub fn indirect(keys: Vec<Matcher>, indirect: Indirect) -> TableEntry {
+        let nothing = ActionCall { action: 0, args: Vec::new() };
+        TableEntry { indirect: Some(indirect), ..TableEntry::new(keys, nothing) }
+    }
+}
+
+/// What an entry of a table with an action profile refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Indirect {
+    /// A member of the profile.
+    Member(u32),
+    /// A group of the selector.
+    Group(u32),
+    /// Actions and weights of the entry's own, of which the selector picks one.
+    Set(Vec<(ActionCall, u32)>),
 }
 
 /// What happens on a miss.

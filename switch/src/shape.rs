@@ -2,6 +2,8 @@
 
 use crate::compile::limbs_of;
 use crate::error::ControlError;
+use crate::objects::{Indirect, TableEntry};
+use crate::profile::MAX_SET;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, InstanceId, MatchKind, Matcher};
 
@@ -54,6 +56,8 @@ pub(crate) struct TableShape {
     /// Whether the meter counts bytes, not packets.
     pub meter_bytes: bool,
     pub idle_timeout: bool,
+    /// Action profile or selector.
+    pub implementation: Option<InstanceId>,
 }
 
 /// A key as the table stores it.
@@ -183,6 +187,27 @@ impl TableShape {
             words.extend(limbs_of(value, (*width as usize).div_ceil(64).max(1)));
         }
         Ok(words)
+    }
+
+    /// Checks what an entry does; gives the words of its action's arguments, none where a profile has the action.
+    pub fn entry_args(&self, entry: &TableEntry) -> Result<Vec<u64>, ControlError> {
+        let invalid = |what: &str| Err(ControlError::Invalid(format!("{}: {what}", self.name)));
+        match (self.implementation, &entry.indirect) {
+            (None, None) => self.args(&entry.call, false),
+            (None, Some(_)) => invalid("has no action profile; give the entry an action"),
+            // Entries that the program itself lists.
+            (Some(_), None) => {
+                invalid("has an action profile; give the entry a member, a group or a set of actions")
+            }
+            (Some(_), Some(Indirect::Set(set))) => {
+                if set.is_empty() || set.len() > MAX_SET || set.iter().any(|(_, weight)| *weight == 0) {
+                    return invalid("a set of actions has 1 to 1024 actions with positive weights");
+                }
+                set.iter().try_for_each(|(call, _)| self.args(call, false).map(|_| ()))?;
+                Ok(Vec::new())
+            }
+            (Some(_), Some(Indirect::Member(_) | Indirect::Group(_))) => Ok(Vec::new()),
+        }
     }
 
     /// Words of the longest argument list.

@@ -6,6 +6,7 @@ use crate::compile::{Pipeline, limbs_of};
 use crate::config::Config;
 use crate::meter::Meter;
 use crate::objects::{CounterData, DigestMessage};
+use crate::profile::Profile;
 use crate::rng::Rng;
 use crate::table::TableState;
 use num_bigint::BigUint;
@@ -28,6 +29,7 @@ pub(crate) enum InstanceState {
         words: usize,
         cells: Vec<u64>,
     },
+    Profile(Profile),
 }
 
 /// What one field of a value set's member accepts.
@@ -162,7 +164,11 @@ impl State {
                 let words = crate::compile::kind(*ty).words();
                 InstanceState::Register { words, cells: vec![0; *size as usize * words] }
             }
-            _ => InstanceState::None,
+            InstanceKind::ActionProfile { size } => InstanceState::Profile(Profile::new(*size, 0)),
+            InstanceKind::ActionSelector { size, max_group_size, .. } => {
+                InstanceState::Profile(Profile::new(*size, *max_group_size))
+            }
+            InstanceKind::DirectCounter { .. } | InstanceKind::DirectMeter { .. } => InstanceState::None,
         });
         State {
             tables: pipeline.initial.clone(),

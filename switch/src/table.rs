@@ -249,7 +249,7 @@ impl TableState {
             return Err(ControlError::Invalid(format!("{} has no key: set its default entry", shape.name)));
         }
         let key = shape.pack(&entry.keys, entry.priority)?;
-        let mut args = shape.args(&entry.call, false)?;
+        let mut args = shape.entry_args(&entry)?;
         if self.find(&key).is_some() {
             return Err(ControlError::AlreadyExists(shape.describe(&entry.keys)));
         }
@@ -320,7 +320,7 @@ impl TableState {
     /// Replaces action, arguments and metadata of an entry; its counter goes on.
     pub fn modify(&mut self, shape: &TableShape, mut entry: TableEntry) -> Result<(), ControlError> {
         let row = self.row(shape, &entry.keys, entry.priority)? as usize;
-        let mut args = shape.args(&entry.call, false)?;
+        let mut args = shape.entry_args(&entry)?;
         let Some(stored) = &mut self.rows[row] else {
             return Err(ControlError::NotFound(shape.describe(&entry.keys)));
         };

@@ -11,18 +11,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fabric", &["wire"]),
     ("p4", &["p4rt"]),
     ("switch", &["p4", "wire"]),
+    ("stf", &["p4", "switch", "wire"]),
     ("netdev", &["wire"]),
     ("switchd", &["netdev", "p4", "p4rt", "switch", "wire"]),
     ("codegen", &["p4", "p4rt", "wire"]),
     ("hosts", &["fabric", "netdev", "wire"]),
     ("ctrl", &["codegen", "p4rt", "wire"]),
     ("lab", &["codegen", "ctrl", "netdev", "wire"]),
-    ("conformance", &["p4", "p4rt", "switch", "wire"]),
+    ("conformance", &["p4", "p4rt", "stf", "switch", "wire"]),
     ("xtask", &[]),
 ];
 
 /// Crates without clock, sockets, threads: nothing of these among their dependencies.
-const PURE: &[&str] = &["wire", "fabric", "p4", "switch"];
+const PURE: &[&str] = &["wire", "fabric", "p4", "switch", "stf"];
 const IMPURE_DEPENDENCIES: &[&str] = &["tokio", "tonic", "libc", "rand", "socket2", "nix"];
 
 /// Every crate's manifest against the table.

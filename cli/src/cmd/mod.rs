@@ -6,6 +6,7 @@ pub mod generate;
 pub mod host;
 pub mod p4;
 pub mod p4_samples;
+pub mod p4_stf;
 pub mod pl2;
 pub mod rack;
 pub mod switch;

@@ -35,6 +35,13 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
+    /// Run a program against a file of p4c's simple test framework
+    Stf {
+        #[command(flatten)]
+        source: Source,
+        /// Packets, entries and expected frames
+        stf: PathBuf,
+    },
     /// Print a program with includes and macros resolved
     Preprocess {
         #[command(flatten)]
@@ -48,7 +55,7 @@ enum Command {
 }
 
 #[derive(clap::Args, Debug)]
-struct Source {
+pub struct Source {
     /// The P4 program
     file: PathBuf,
     /// Folder to search for included files; may be repeated
@@ -68,7 +75,7 @@ enum Format {
 }
 
 /// A usage error: the file cannot be read or written.
-const USAGE: u8 = 2;
+pub const USAGE: u8 = 2;
 
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
@@ -87,6 +94,7 @@ pub fn run(args: Args) -> ExitCode {
                 Err(diagnostics) => refuse(&diagnostics),
             })
         }
+        Command::Stf { source, stf } => super::p4_stf::run(&source, &stf),
         Command::Preprocess { source, output } => {
             source.with(|text, name, options| match p4rack_p4::preprocess(text, name, options) {
                 Ok(text) => write(output.as_deref(), text.as_bytes()),
@@ -97,7 +105,8 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 impl Source {
-    fn with(&self, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
+    /// Runs with the program's text, its name and the options.
+    pub fn with(&self, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
         let text = match std::fs::read_to_string(&self.file) {
             Ok(text) => text,
             Err(error) => {
@@ -174,7 +183,8 @@ fn tell(diagnostics: &Diagnostics) {
     }
 }
 
-fn refuse(diagnostics: &Diagnostics) -> ExitCode {
+/// Prints diagnostics; the program is refused.
+pub fn refuse(diagnostics: &Diagnostics) -> ExitCode {
     tell(diagnostics);
     ExitCode::FAILURE
 }

@@ -31,13 +31,20 @@ enum What {
     Refuse,
     /// P4Info is as expected
     P4info,
+    /// Programs with an STF file do what it says
+    Stf,
 }
 
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     let suite = Suite { testdata: args.testdata, include_dirs: args.include };
     let wanted = |what: What| args.what.is_empty() || args.what.contains(&what);
-    let parts = [(What::Accept, Part::Accept), (What::Refuse, Part::Refuse), (What::P4info, Part::P4Info)];
+    let parts = [
+        (What::Accept, Part::Accept),
+        (What::Refuse, Part::Refuse),
+        (What::P4info, Part::P4Info),
+        (What::Stf, Part::Stf),
+    ];
     // A fault of the compiler is one of the results; its trace would stand between them.
     std::panic::set_hook(Box::new(|_| {}));
     let mut outcomes = Vec::new();

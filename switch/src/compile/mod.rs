@@ -82,12 +82,14 @@ impl Pipeline {
             if !program.tables.iter().any(listed) {
                 continue;
             }
-            let mut args = Vec::new();
+            let (mut args, mut words) = (Vec::new(), Vec::new());
             for param in &action.params {
                 let slot = builder.var(param.var)?;
-                args.extend((0..kind(param.ty).words() as ops::Slot).map(|word| slot + word));
+                let count = kind(param.ty).words() as ops::Slot;
+                args.extend((0..count).map(|word| slot + word));
+                words.push(count);
             }
-            plans[index] = ActionPlan { pc: builder.action(&action.body)?, args };
+            plans[index] = ActionPlan { pc: builder.action(&action.body)?, args, words };
         }
 
         let mut tables = Vec::new();

@@ -278,6 +278,10 @@ pub(crate) enum Op {
     Apply {
         plan: u32,
     },
+    /// Likewise, of a table with an action profile: [`super::plans::IndirectPlan`].
+    ApplyIndirect {
+        plan: u32,
+    },
     Count {
         instance: u16,
         index: Slot,

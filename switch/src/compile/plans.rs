@@ -147,6 +147,17 @@ pub(crate) struct ApplyPlan {
     pub exit: u32,
 }
 
+/// How a table with an action profile is applied, beside its [`ApplyPlan`].
+#[derive(Clone, Debug)]
+pub(crate) struct IndirectPlan {
+    pub apply: u32,
+    /// The profile or selector.
+    pub instance: u32,
+    pub algorithm: HashAlgorithm,
+    /// What the selector hashes.
+    pub selector: DataList,
+}
+
 /// Values in order, as a data list of hashes, checksums, digests and logs.
 pub(crate) type DataList = Vec<(Slot, Kind)>;
 
@@ -192,6 +203,8 @@ pub(crate) struct ActionPlan {
     pub pc: u32,
     /// Slot of each word of the arguments, in order.
     pub args: Vec<Slot>,
+    /// Words of each argument.
+    pub words: Vec<u16>,
 }
 
 /// Entry points into the code.
@@ -256,6 +269,7 @@ pub(crate) struct Code {
     pub lookaheads: Vec<LookaheadPlan>,
     pub value_sets: Vec<ValueSetPlan>,
     pub applies: Vec<ApplyPlan>,
+    pub indirects: Vec<IndirectPlan>,
     pub hashes: Vec<HashPlan>,
     pub checksums: Vec<ChecksumPlan>,
     pub digests: Vec<DigestPlan>,

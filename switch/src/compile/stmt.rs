@@ -5,7 +5,10 @@ use super::ops::*;
 use super::plans::*;
 use crate::error::CompileError;
 use num_bigint::BigUint;
-use p4rack_p4::ir::{BinOp, Expr, HeaderRef, Matcher, Next, Parser, Stmt, TableId, Target, Ty, VarId};
+use p4rack_p4::ir::{
+    BinOp, Expr, HashAlgorithm, HeaderRef, InstanceKind, Key, MatchKind, Matcher, Next, Parser, Stmt,
+    TableId, Target, Ty, VarId,
+};
 
 type Result<T> = std::result::Result<T, CompileError>;
 
@@ -214,9 +217,15 @@ impl Builder<'_> {
             .get(table.0 as usize)
             .ok_or_else(|| self.malformed(format!("table {} is not declared", table.0)))?;
         self.applied[table.0 as usize] |= self.half;
-        let kinds: Vec<Kind> = described.keys.iter().map(|key| kind(key.ty)).collect();
+        let (selected, matched): (Vec<&Key>, Vec<&Key>) =
+            described.keys.iter().partition(|key| key.kind == MatchKind::Selector);
+        let mut selector = Vec::new();
+        for key in selected {
+            selector.push((self.expr(&key.expr, None)?, kind(key.ty)));
+        }
+        let kinds: Vec<Kind> = matched.iter().map(|key| kind(key.ty)).collect();
         let words: usize = kinds.iter().map(|kind| kind.words()).sum();
-        let key = match &described.keys[..] {
+        let key = match &matched[..] {
             // A key that is a variable is matched where it stands.
             [only] => self.expr(&only.expr, None)?,
             keys => {
@@ -240,7 +249,18 @@ impl Builder<'_> {
             exit: 0,
         });
         self.exits.push(self.exit);
-        self.emit(Op::Apply { plan: self.code.applies.len() as u32 - 1 });
+        let apply = self.code.applies.len() as u32 - 1;
+        let Some(profile) = described.implementation else {
+            self.emit(Op::Apply { plan: apply });
+            return Ok(());
+        };
+        let algorithm = match program.instances.get(profile.0 as usize).map(|found| &found.kind) {
+            Some(InstanceKind::ActionProfile { .. }) => HashAlgorithm::Identity,
+            Some(InstanceKind::ActionSelector { algorithm, .. }) => *algorithm,
+            _ => return Err(self.malformed(format!("extern object {} is no action profile", profile.0))),
+        };
+        self.code.indirects.push(IndirectPlan { apply, instance: profile.0, algorithm, selector });
+        self.emit(Op::ApplyIndirect { plan: self.code.indirects.len() as u32 - 1 });
         Ok(())
     }
 

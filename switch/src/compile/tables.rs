@@ -3,7 +3,7 @@
 use super::builder::kind;
 use super::plans::ActionPlan;
 use crate::error::{CompileError, ControlError};
-use crate::objects::TableEntry;
+use crate::objects::{Indirect, TableEntry};
 use crate::shape::{ActionShape, KeyShape, Style, TableShape};
 use crate::table::TableState;
 use num_bigint::BigUint;
@@ -21,13 +21,6 @@ pub(crate) fn table(
         what,
         help: help.into(),
     };
-    if let Some(implementation) = table.implementation {
-        let which = program.instances.get(implementation.0 as usize).map_or("", |found| &found.named.name);
-        return Err(unsupported(
-            format!("implementation = {which} (action profile or selector)"),
-            "leave the property out: each entry then has its own action",
-        ));
-    }
     let mut keys = Vec::new();
     let mut offset = 0;
     let mut style = Style::Exact;
@@ -44,12 +37,8 @@ pub(crate) fn table(
                 return Err(unsupported(format!("range of the signed key {}", key.named.name), "use bit<W>"));
             }
             MatchKind::Range => style = Style::Ternary,
-            MatchKind::Selector => {
-                return Err(unsupported(
-                    format!("selector key {}", key.named.name),
-                    "hash in the program and use an exact key",
-                ));
-            }
+            // It chooses among the members of a group, not among entries.
+            MatchKind::Selector => continue,
         }
         let name = key.named.name.clone();
         keys.push(KeyShape {
@@ -98,6 +87,7 @@ pub(crate) fn table(
         meter: table.meter,
         meter_bytes: table.meter.is_some_and(|meter| counts_bytes(program, meter)),
         idle_timeout: table.idle_timeout,
+        implementation: table.implementation,
     };
     let malformed = |error: ControlError| CompileError::Malformed {
         object: shape.name.clone(),
@@ -106,6 +96,7 @@ pub(crate) fn table(
     let mut state = TableState::new(&shape).map_err(malformed)?;
     for entry in &table.entries {
         let mut loaded = TableEntry::new(normal(&shape, &entry.keys), entry.call.clone());
+        loaded.indirect = table.implementation.map(|_| Indirect::Set(vec![(entry.call.clone(), 1)]));
         loaded.is_const = entry.is_const || table.entries_const;
         if shape.style == Style::Ternary {
             loaded.priority = entry.priority;

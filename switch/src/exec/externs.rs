@@ -88,7 +88,7 @@ pub(super) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx
 }
 
 /// Writes a data list as one run of bits.
-fn gather(scratch: &mut Vec<u8>, frame: &Frame, data: &DataList, payload: &[u8]) {
+pub(super) fn gather(scratch: &mut Vec<u8>, frame: &Frame, data: &DataList, payload: &[u8]) {
     scratch.clear();
     let mut writer = BitWriter::new(scratch);
     for (slot, kind) in data {

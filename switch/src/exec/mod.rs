@@ -4,6 +4,7 @@ pub(crate) mod bits;
 mod externs;
 mod hash;
 mod headers;
+mod indirect;
 mod wide;
 
 use crate::compile::ops::*;
@@ -271,6 +272,13 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                 back = pc;
                 exit = plan.exit;
                 pc = action.pc as usize;
+            }
+            Op::ApplyIndirect { plan } => {
+                if let Some(action) = indirect::apply(code, state, frame, cx, plan) {
+                    back = pc;
+                    exit = code.applies[code.indirects[plan as usize].apply as usize].exit;
+                    pc = action as usize;
+                }
             }
             Op::MarkToDrop => {
                 f!(code.standard.egress_spec) = cx.drop_port.into();

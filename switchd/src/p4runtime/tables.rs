@@ -151,6 +151,7 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
                 keys,
                 priority,
                 call,
+                indirect: None,
                 is_const: false,
                 metadata: entry.metadata.clone(),
                 idle_timeout_ns: timeout,

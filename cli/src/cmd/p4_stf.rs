@@ -1,0 +1,60 @@
+//! `p4rack p4 stf`: a program against a file of the simple test framework.
+
+use super::p4::{Source, USAGE, refuse};
+use p4rack_stf::Outcome;
+use p4rack_switch::Pipeline;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs it: 0 passed, 1 a difference, 2 a file that is not understood.
+pub fn run(source: &Source, stf: &Path) -> ExitCode {
+    let text = match std::fs::read_to_string(stf) {
+        Ok(text) => text,
+        Err(error) => {
+            eprintln!("error: {}: {error}", stf.display());
+            return ExitCode::from(USAGE);
+        }
+    };
+    source.with(|program, name, options| {
+        let compiled = match p4rack_p4::compile(program, name, options) {
+            Ok(compiled) => compiled,
+            Err(diagnostics) => return refuse(&diagnostics),
+        };
+        let pipeline = match Pipeline::compile(&compiled.program) {
+            Ok(pipeline) => pipeline,
+            Err(error) => {
+                eprintln!("error: {name}: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let outcome = p4rack_stf::parse(&text)
+            .and_then(|statements| p4rack_stf::run(&compiled.program, pipeline, &statements));
+        match outcome {
+            Ok(outcome) => report(stf, &outcome),
+            Err(error) => {
+                eprintln!("error: {}: {error}", stf.display());
+                ExitCode::from(USAGE)
+            }
+        }
+    })
+}
+
+fn report(stf: &Path, outcome: &Outcome) -> ExitCode {
+    let file = stf.display();
+    for (line, note) in &outcome.notes {
+        println!("{file}:{line}: {note}");
+    }
+    for failure in &outcome.failures {
+        println!("{file}:{}: {}", failure.line, failure.what);
+    }
+    let (packets, expected) = (outcome.packets, outcome.expected);
+    if outcome.passed() {
+        println!("{file}: passed: {packets} packets in, {expected} frames expected");
+        return ExitCode::SUCCESS;
+    }
+    println!(
+        "{file}: failed: {} differences, {packets} packets in, {expected} frames expected",
+        outcome.failures.len()
+    );
+    ExitCode::FAILURE
+}

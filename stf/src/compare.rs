@@ -1,0 +1,102 @@
+//! Compares a frame with what was expected and shows where they differ.
+
+use crate::command::Pattern;
+use std::fmt::Write;
+
+/// Bytes a line of a picture.
+const LINE: usize = 16;
+
+/// Why a frame is not what was expected; `None` if it is.
+pub(crate) fn difference(pattern: &Pattern, frame: &[u8]) -> Option<String> {
+    let got = frame.len() * 2;
+    let digit = |at: usize| if at % 2 == 0 { frame[at / 2] >> 4 } else { frame[at / 2] & 15 };
+    let wrong = |at: usize| match pattern.digits.get(at) {
+        Some(Some(wanted)) => at >= got || *wanted != digit(at),
+        Some(None) => at >= got,
+        None => pattern.whole,
+    };
+    let first = (0..got.max(pattern.digits.len())).find(|&at| wrong(at))?;
+    let wanted = pattern.digits.len();
+    let mut text = match first {
+        at if at >= got => {
+            format!("is too short: {} bytes, at least {} were expected", frame.len(), wanted.div_ceil(2))
+        }
+        at if at >= wanted => format!("is too long: {} bytes, {} were expected", frame.len(), wanted / 2),
+        at => format!("differs first at byte {}", at / 2),
+    };
+    let lines = wanted.max(if pattern.whole { got } else { wanted }).div_ceil(2 * LINE);
+    for line in 0..lines {
+        let places = line * 2 * LINE..(line + 1) * 2 * LINE;
+        // Lines without a difference far from the first one help nobody.
+        if !places.clone().any(wrong) && first / (2 * LINE) != line {
+            continue;
+        }
+        let show = |digit: &dyn Fn(usize) -> char| -> String {
+            let mut text = String::new();
+            for at in places.clone() {
+                text.push(digit(at));
+                if at % 2 == 1 {
+                    text.push(' ');
+                }
+            }
+            text.trim_end().to_string()
+        };
+        let hex = |value: u8| char::from_digit(value.into(), 16).unwrap_or('?');
+        let expected = show(&|at| match pattern.digits.get(at) {
+            Some(Some(value)) => hex(*value),
+            Some(None) => '*',
+            None => ' ',
+        });
+        let received = show(&|at| if at < got { hex(digit(at)) } else { ' ' });
+        let marks = show(&|at| if wrong(at) { '^' } else { ' ' });
+        let offset = line * LINE;
+        let _ = write!(text, "\n    {offset:04x}  expected  {expected}\n          got       {received}");
+        if !marks.is_empty() {
+            let _ = write!(text, "\n                    {marks}");
+        }
+    }
+    Some(text)
+}
+
+/// A frame for people.
+pub(crate) fn hex(frame: &[u8]) -> String {
+    let mut text = String::new();
+    for (index, byte) in frame.iter().enumerate() {
+        if index > 0 && index % 4 == 0 {
+            text.push(' ');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        let whole = text.ends_with('$');
+        let digits = text.trim_end_matches('$').chars();
+        Pattern { digits: digits.map(|c| c.to_digit(16).map(|digit| digit as u8)).collect(), whole }
+    }
+
+    #[test]
+    fn a_prefix_is_enough_unless_the_end_is_marked() {
+        assert_eq!(difference(&pattern("01*2"), &[0x01, 0x72, 0xff]), None);
+        assert_eq!(difference(&pattern("01*2$"), &[0x01, 0x72]), None);
+        let text = difference(&pattern("0102$"), &[1, 2, 3]).unwrap();
+        assert!(text.starts_with("is too long: 3 bytes, 2 were expected"), "{text}");
+        let text = difference(&pattern("010203"), &[1, 2]).unwrap();
+        assert!(text.starts_with("is too short: 2 bytes, at least 3 were expected"), "{text}");
+    }
+
+    #[test]
+    fn marks_stand_under_wrong_digits() {
+        let text = difference(&pattern("0102ff04"), &[1, 2, 0xf3, 4]).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "differs first at byte 2");
+        assert_eq!(lines[1], "    0000  expected  01 02 ff 04");
+        assert_eq!(lines[2], "          got       01 02 f3 04");
+        assert_eq!(lines[3], "                           ^");
+    }
+}

@@ -1,0 +1,38 @@
+//! Runs P4 programs against the simple test framework (STF) of p4c's test suite and against captures,
+//! on the embedded switch, in simulated time: no sockets, no clock.
+//!
+//! ```text
+//!  STF text ─ parse ─→ statements ─ runner ─→ Switch ─→ frames ─ compared ─→ Outcome
+//!  pcap ─ read ─→ frames ─ play ─→ Switch ─→ frames and trace
+//! ```
+
+mod command;
+mod compare;
+mod names;
+mod parse;
+mod runner;
+
+pub use command::{Call, Command, Compare, Index, KeyText, Number, Pattern, Statement, Target};
+pub use parse::parse;
+pub use runner::{Failure, Outcome, run};
+
+/// Most statements of a file.
+pub const MAX_STATEMENTS: usize = 100_000;
+/// Most digits of a number; a frame may have 16 times as many.
+pub const MAX_DIGITS: usize = 2048;
+
+/// A statement that is not understood, or names what the program lacks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct StfError {
+    /// Line, from 1.
+    pub line: u32,
+    /// What is wrong and what to do.
+    pub what: String,
+}
+
+impl StfError {
+    pub(crate) fn new(line: u32, what: impl Into<String>) -> StfError {
+        StfError { line, what: what.into() }
+    }
+}

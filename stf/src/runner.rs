@@ -1,0 +1,498 @@
+//! Runs statements on a switch and compares what it sends.
+
+use crate::StfError;
+use crate::command::{Command, Index, Pattern, Statement, Target};
+use crate::compare::{difference, hex};
+use crate::names;
+use num_bigint::BigUint;
+use p4rack_p4::ir::{InstanceKind, Matcher, Program, TableId};
+use p4rack_switch::{
+    CloneSession, Config, CounterData, EntryRef, Indirect, MeterConfig, Pipeline, PortConfig, Replica,
+    Switch, TableEntry,
+};
+use p4rack_wire::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// From packet to packet.
+const PACKET_GAP: Nanos = Nanos::from_millis(1);
+/// After a change by the control plane, and at `wait`.
+const PAUSE: Nanos = Nanos::from_secs(1);
+/// Ports of the switch under test; 511 is where dropped packets go.
+const PORTS: u16 = 511;
+/// Most frames that one packet may become.
+const MAX_FRAMES: usize = 10_000;
+
+/// Something that is not as the file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Line of the statement.
+    pub line: u32,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What came of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Empty: the program does as the file says.
+    pub failures: Vec<Failure>,
+    /// What statements read, by line.
+    pub notes: Vec<(u32, String)>,
+    /// Packets that came in.
+    pub packets: usize,
+    /// Frames that were expected.
+    pub expected: usize,
+}
+
+impl Outcome {
+    /// Whether all is as the file says.
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for failure in &self.failures {
+            writeln!(f, "line {}: {}", failure.line, failure.what)?;
+        }
+        Ok(())
+    }
+}
+
+/// A frame that the switch sent.
+#[derive(Clone, Debug)]
+struct Sent {
+    bytes: Vec<u8>,
+    /// Line of the packet that caused it.
+    line: u32,
+}
+
+/// An entry that has a handle.
+struct Handle {
+    table: TableId,
+    keys: Vec<Matcher>,
+    priority: i32,
+}
+
+/// A run under way.
+struct Runner<'p> {
+    program: &'p Program,
+    switch: Switch,
+    now: Nanos,
+    outcome: Outcome,
+    /// Ports that the file names; what others send is nobody's business.
+    watched: BTreeSet<u16>,
+    sent: BTreeMap<u16, Vec<Sent>>,
+    wanted: BTreeMap<u16, Vec<(u32, Option<Pattern>)>>,
+    /// Frames that the last packet became, at ports that the file names.
+    last: Vec<u16>,
+    handles: BTreeMap<String, Handle>,
+    /// RID and ports.
+    nodes: Vec<(u16, Vec<u16>)>,
+    groups: BTreeMap<u32, Vec<u32>>,
+    /// Port or group of each session.
+    mirrors: BTreeMap<u32, Mirror>,
+}
+
+/// Where clones of a session go: to a port, to a group, or both.
+#[derive(Clone, Copy, Default)]
+struct Mirror {
+    port: Option<u16>,
+    group: Option<u32>,
+}
+
+/// Runs a file against a program. An error is a file that is not understood or does not fit the program.
+pub fn run(program: &Program, pipeline: Pipeline, statements: &[Statement]) -> Result<Outcome, StfError> {
+    let ports = (0..PORTS).map(|port| PortConfig::new(port, 0)).collect();
+    // BMv2 counts microseconds and has no CPU port of its own.
+    let config = Config {
+        ports,
+        cpu_port: None,
+        time_unit_ns: 1000,
+        max_frame_bytes: 16 * 1024,
+        buffer_bytes: 16 << 20,
+        samples: 0,
+        ..Config::default()
+    };
+    let mut switch = Switch::new(config);
+    switch.load(pipeline);
+    let watched = statements.iter().filter_map(|statement| match statement.command {
+        Command::Packet { port, .. } | Command::Expect { port, .. } => Some(port),
+        _ => None,
+    });
+    let mut runner = Runner {
+        program,
+        switch,
+        now: PAUSE,
+        outcome: Outcome::default(),
+        watched: watched.collect(),
+        sent: BTreeMap::new(),
+        wanted: BTreeMap::new(),
+        last: Vec::new(),
+        handles: BTreeMap::new(),
+        nodes: Vec::new(),
+        groups: BTreeMap::new(),
+        mirrors: BTreeMap::new(),
+    };
+    for statement in statements {
+        runner.step(statement).map_err(|what| StfError::new(statement.line, what))?;
+    }
+    Ok(runner.finish())
+}
+
+impl Runner<'_> {
+    fn step(&mut self, statement: &Statement) -> Result<(), String> {
+        let line = statement.line;
+        match &statement.command {
+            Command::Packet { port, bytes } => return self.packet(line, *port, bytes),
+            Command::Expect { port, pattern } => {
+                self.outcome.expected += 1;
+                self.wanted.entry(*port).or_default().push((line, pattern.clone()));
+                return Ok(());
+            }
+            Command::NoPacket => {
+                if !self.last.is_empty() {
+                    let ports: Vec<String> = self.last.iter().map(u16::to_string).collect();
+                    self.fail(line, format!("no frame was expected, but port {} sent one", ports.join(", ")));
+                }
+                return Ok(());
+            }
+            Command::Wait => self.switch_until(self.now.saturating_add(PAUSE), line)?,
+            Command::CheckCounter { counter, index, bytes, compare, value } => {
+                let data = self.counter(counter, index)?;
+                let (found, unit) = if *bytes { (data.bytes, "bytes") } else { (data.packets, "packets") };
+                if !compare.holds(&found, value) {
+                    let symbol = compare.symbol();
+                    self.fail(
+                        line,
+                        format!("{counter} counts {found} {unit}, expected was {symbol} {value}"),
+                    );
+                }
+                return Ok(());
+            }
+            Command::CheckRegister { register, index, compare, value } => {
+                let found = self.register(register, *index)?;
+                if !compare.holds(&found, value) {
+                    let symbol = compare.symbol();
+                    self.fail(
+                        line,
+                        format!("{register}[{index}] is {found:#x}, expected was {symbol} {value:#x}"),
+                    );
+                }
+                return Ok(());
+            }
+            Command::CounterRead(name, index) => {
+                let data = self.counter(name, &Index::Number(*index))?;
+                let note = format!("{name}[{index}] = {} packets, {} bytes", data.packets, data.bytes);
+                self.outcome.notes.push((line, note));
+            }
+            Command::RegisterRead(name, index) => {
+                let note = format!("{name}[{index}] = {}", self.register(name, *index)?);
+                self.outcome.notes.push((line, note));
+            }
+            Command::MeterGet(name, index) => {
+                let meter = names::instance(self.program, "meter", name)?;
+                let found = self.switch.meter_read(meter, *index).map_err(|error| error.to_string())?;
+                let note = match found {
+                    None => format!("{name}[{index}] has no rates: everything is green"),
+                    Some(MeterConfig { cir, cburst, pir, pburst }) => {
+                        format!(
+                            "{name}[{index}]: committed {cir}/s burst {cburst}, peak {pir}/s burst {pburst}"
+                        )
+                    }
+                };
+                self.outcome.notes.push((line, note));
+            }
+            other => {
+                self.control(other)?;
+                self.now = self.now.saturating_add(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Statements that change tables and objects.
+    fn control(&mut self, command: &Command) -> Result<(), String> {
+        let text = |error: p4rack_switch::ControlError| error.to_string();
+        match command {
+            Command::Add { table, priority, keys, target, handle } => {
+                self.add(table, *priority, keys, target, handle.as_deref())?;
+            }
+            Command::RemoveAll => {
+                for table in (0..self.program.tables.len() as u32).map(TableId) {
+                    for entry in self.switch.entries(table).map_err(text)? {
+                        if !entry.is_const {
+                            self.switch.delete(table, &entry.keys, entry.priority).map_err(text)?;
+                        }
+                    }
+                }
+                self.handles.clear();
+            }
+            Command::SetDefault { table, call } => {
+                let table = names::table(self.program, table)?;
+                let call = names::call(self.program, table, call)?;
+                self.switch.set_default(table, Some(call)).map_err(text)?;
+            }
+            Command::CounterWrite(name, index, packets, bytes) => {
+                let counter = names::instance(self.program, "counter", name)?;
+                let data = CounterData { packets: *packets, bytes: *bytes };
+                self.switch.counter_write(counter, *index, data).map_err(text)?;
+            }
+            Command::RegisterWrite(name, index, value) => {
+                let register = names::instance(self.program, "register", name)?;
+                self.switch.register_write(register, *index, value).map_err(text)?;
+            }
+            Command::RegisterReset(name) => {
+                let register = names::instance(self.program, "register", name)?;
+                for index in 0..self.switch.instance_size(register).map_err(text)? {
+                    self.switch.register_write(register, index, &BigUint::ZERO).map_err(text)?;
+                }
+            }
+            Command::MeterSet { meter, index, rates: [(cir, cburst), (pir, pburst)] } => {
+                let meter = names::instance(self.program, "meter", meter)?;
+                let config = MeterConfig { cir: *cir, cburst: *cburst, pir: *pir, pburst: *pburst };
+                let cells = match index {
+                    Some(index) => *index..index.saturating_add(1),
+                    None => 0..self.switch.instance_size(meter).map_err(text)?,
+                };
+                for index in cells {
+                    self.switch.meter_config(meter, index, Some(config)).map_err(text)?;
+                }
+            }
+            Command::MemberAdd { profile, member, call } => {
+                let (profile, table) = self.profile(profile)?;
+                let call = names::call(self.program, table, call)?;
+                self.switch.member_set(profile, *member, call).map_err(text)?;
+            }
+            Command::GroupAdd { profile, group, members } => {
+                let (profile, _) = self.profile(profile)?;
+                let members = members.iter().map(|&member| (member, 1)).collect();
+                self.switch.group_set(profile, *group, members).map_err(text)?;
+            }
+            Command::ValueSetAdd(name, keys) => self.value_set_add(name, keys)?,
+            _ => self.replication(command)?,
+        }
+        Ok(())
+    }
+
+    /// Statements about mirroring and multicast.
+    fn replication(&mut self, command: &Command) -> Result<(), String> {
+        let no_group = |group: &u32| format!("multicast group {group} is not created");
+        let no_node = |node: &u32| format!("node {node} is not created; the first one has number 0");
+        match command {
+            Command::MirrorPort(session, port) => {
+                self.mirrors.entry(*session).or_default().port = Some(*port)
+            }
+            Command::MirrorGroup(session, group) => {
+                self.mirrors.entry(*session).or_default().group = Some(*group);
+            }
+            Command::MirrorDelete(session) => {
+                self.mirrors.remove(session).ok_or(format!("session {session} is not there"))?;
+                self.switch.clone_session_remove(*session).map_err(|error| error.to_string())?;
+            }
+            Command::MirrorGet(session) => {
+                return match self.mirrors.contains_key(session) {
+                    true => Ok(()),
+                    false => Err(format!("session {session} is not there")),
+                };
+            }
+            Command::GroupCreate(group) => {
+                self.groups.entry(*group).or_default();
+            }
+            Command::NodeCreate(rid, ports) => self.nodes.push((*rid, ports.clone())),
+            Command::NodeUpdate(node, ports) => {
+                let found = self.nodes.get_mut(*node as usize).ok_or_else(|| no_node(node))?;
+                found.1.clone_from(ports);
+            }
+            Command::NodeAssociate(group, node) => {
+                self.nodes.get(*node as usize).ok_or_else(|| no_node(node))?;
+                self.groups.get_mut(group).ok_or_else(|| no_group(group))?.push(*node);
+            }
+            _ => {}
+        }
+        self.replicate().map_err(|error| error.to_string())
+    }
+
+    /// Tells the switch all groups and sessions.
+    fn replicate(&mut self) -> Result<(), p4rack_switch::ControlError> {
+        let replicas = |group: &[u32]| -> Vec<Replica> {
+            let nodes = group.iter().filter_map(|&node| self.nodes.get(node as usize));
+            let all = nodes.flat_map(|(rid, ports)| {
+                let ports: BTreeSet<u16> = ports.iter().copied().collect();
+                ports.into_iter().map(|port| Replica { port, instance: *rid })
+            });
+            all.collect()
+        };
+        for (&group, nodes) in &self.groups {
+            self.switch.multicast_group_set(group, replicas(nodes))?;
+        }
+        for (&session, mirror) in &self.mirrors {
+            let group = mirror.group.and_then(|group| self.groups.get(&group));
+            let mut copies = group.map(|nodes| replicas(nodes)).unwrap_or_default();
+            copies.extend(mirror.port.map(|port| Replica { port, instance: 0 }));
+            let config = CloneSession { replicas: copies, ..CloneSession::default() };
+            self.switch.clone_session_set(session, config)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        table: &str,
+        priority: Option<u32>,
+        keys: &[(String, crate::command::KeyText)],
+        target: &Target,
+        handle: Option<&str>,
+    ) -> Result<(), String> {
+        let table = names::table(self.program, table)?;
+        let keys = names::keys(self.program, table, keys)?;
+        let mut entry = match target {
+            Target::Call(call) => TableEntry::new(keys, names::call(self.program, table, call)?),
+            Target::Member(member) => TableEntry::indirect(keys, Indirect::Member(*member)),
+            Target::Group(group) => TableEntry::indirect(keys, Indirect::Group(*group)),
+        };
+        // The file counts from 0, the switch from 1.
+        let priority = i32::try_from(priority.unwrap_or(0)).ok().and_then(|priority| priority.checked_add(1));
+        if self.switch.needs_priority(table).map_err(|error| error.to_string())? {
+            entry.priority = priority.ok_or("the priority is too large")?;
+        }
+        let found = Handle { table, keys: entry.keys.clone(), priority: entry.priority };
+        self.switch.insert(table, entry).map_err(|error| error.to_string())?;
+        if let Some(handle) = handle {
+            self.handles.insert(handle.into(), found);
+        }
+        Ok(())
+    }
+
+    fn value_set_add(&mut self, name: &str, keys: &[crate::command::KeyText]) -> Result<(), String> {
+        let set = names::value_set(self.program, name)?;
+        let fields = &self.program.value_sets[set.0 as usize].fields;
+        if keys.len() != fields.len() {
+            return Err(format!("value set {name} has {} fields, not {}", fields.len(), keys.len()));
+        }
+        let member =
+            keys.iter().zip(fields).map(|(key, (_, ty, kind))| names::matcher(*kind, ty.width(), key));
+        let member: Vec<Matcher> = member.collect::<Result<_, String>>()?;
+        let mut members = self.switch.value_set_get(set).map_err(|error| error.to_string())?.to_vec();
+        members.push(member);
+        self.switch.value_set_set(set, members).map_err(|error| error.to_string())
+    }
+
+    /// An action profile and a table that uses it.
+    fn profile(&self, name: &str) -> Result<(p4rack_p4::ir::InstanceId, TableId), String> {
+        let profile = names::instance(self.program, "action profile", name)?;
+        let table = self.program.tables.iter().position(|table| table.implementation == Some(profile));
+        let table = table.ok_or_else(|| format!("{name} is no action profile of a table"))?;
+        Ok((profile, TableId(table as u32)))
+    }
+
+    fn counter(&self, name: &str, index: &Index) -> Result<CounterData, String> {
+        let text = |error: p4rack_switch::ControlError| error.to_string();
+        if let Index::Handle(handle) = index {
+            let found =
+                self.handles.get(handle).ok_or_else(|| format!("no entry has the handle {handle}"))?;
+            let entry = EntryRef::Keys(&found.keys, found.priority);
+            return self.switch.direct_counter_read(found.table, entry).map_err(text);
+        }
+        let Index::Number(index) = index else { return Ok(CounterData::default()) };
+        let counter = names::instance(self.program, "counter", name)?;
+        if let InstanceKind::DirectCounter { table: Some(table), .. } =
+            self.program.instances[counter.0 as usize].kind
+        {
+            let entries = self.switch.entries(table).map_err(text)?;
+            let entry = usize::try_from(*index).ok().and_then(|index| entries.get(index));
+            let entry = entry.ok_or_else(|| format!("the table of {name} has {} entries", entries.len()))?;
+            let entry = EntryRef::Keys(&entry.keys, entry.priority);
+            return self.switch.direct_counter_read(table, entry).map_err(text);
+        }
+        self.switch.counter_read(counter, *index).map_err(text)
+    }
+
+    fn register(&self, name: &str, index: u64) -> Result<BigUint, String> {
+        let register = names::instance(self.program, "register", name)?;
+        self.switch.register_read(register, index).map_err(|error| error.to_string())
+    }
+
+    fn packet(&mut self, line: u32, port: u16, bytes: &[u8]) -> Result<(), String> {
+        if port >= PORTS {
+            return Err(format!("port {port} is not within 0 to {}", PORTS - 1));
+        }
+        self.outcome.packets += 1;
+        self.now = self.now.saturating_add(PACKET_GAP);
+        self.last.clear();
+        self.switch.handle_frame(port, bytes, self.now);
+        self.switch_until(self.now, line)
+    }
+
+    /// Lets time pass and takes what is sent.
+    fn switch_until(&mut self, end: Nanos, line: u32) -> Result<(), String> {
+        let (mut out, mut count) = (Vec::new(), 0);
+        loop {
+            while let Some(port) = self.switch.poll_transmit(self.now, &mut out) {
+                count += 1;
+                if count > MAX_FRAMES {
+                    return Err(format!("the packet became more than {MAX_FRAMES} frames"));
+                }
+                if self.watched.contains(&port) {
+                    self.last.push(port);
+                    self.sent.entry(port).or_default().push(Sent { bytes: out.clone(), line });
+                }
+            }
+            match self.switch.next_timeout() {
+                Some(time) if time <= end => self.now = self.now.max(time),
+                _ => break,
+            }
+        }
+        self.now = self.now.max(end);
+        Ok(())
+    }
+
+    fn fail(&mut self, line: u32, what: String) {
+        self.outcome.failures.push(Failure { line, what });
+    }
+
+    /// Compares each port's frames with those expected.
+    fn finish(mut self) -> Outcome {
+        let (mut sent, wanted) = (std::mem::take(&mut self.sent), std::mem::take(&mut self.wanted));
+        for (port, wanted) in &wanted {
+            let sent = sent.remove(port).unwrap_or_default();
+            for (at, (line, pattern)) in wanted.iter().enumerate() {
+                let ordinal = format!("port {port}, frame {} of {}", at + 1, wanted.len());
+                match (sent.get(at), pattern) {
+                    (None, _) => {
+                        let total = sent.len();
+                        self.fail(*line, format!("{ordinal}: was not sent (the port sent {total})"));
+                    }
+                    (Some(_), None) => {}
+                    (Some(found), Some(pattern)) => {
+                        if let Some(what) = difference(pattern, &found.bytes) {
+                            self.fail(
+                                *line,
+                                format!("{ordinal} (from the packet of line {}) {what}", found.line),
+                            );
+                        }
+                    }
+                }
+            }
+            for found in sent.iter().skip(wanted.len()) {
+                let what = format!("port {port} sent a frame that is not expected: {}", hex(&found.bytes));
+                self.fail(found.line, what);
+            }
+        }
+        for (port, sent) in sent {
+            for found in sent {
+                let what = format!("port {port} sent a frame that is not expected: {}", hex(&found.bytes));
+                self.fail(found.line, what);
+            }
+        }
+        let program = self.switch.stats(self.now).drops;
+        if !self.outcome.passed() && !program.is_empty() {
+            let drops: Vec<String> = program.iter().map(|(why, n)| format!("{} {n}", why.name())).collect();
+            self.outcome.notes.push((0, format!("drops: {}", drops.join(", "))));
+        }
+        self.outcome.failures.sort_by_key(|failure| failure.line);
+        self.outcome
+    }
+}

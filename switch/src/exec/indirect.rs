@@ -1,0 +1,80 @@
+//! Tables with an action profile: the entry names a member, a group or a set; a hash picks one of several.
+
+use super::externs::gather;
+use super::{Cx, hash};
+use crate::compile::ops::Frame;
+use crate::compile::plans::Code;
+use crate::objects::Indirect;
+use crate::profile::pick;
+use crate::state::{InstanceState, State};
+use p4rack_p4::ir::ActionCall;
+
+/// Applies a table and loads the arguments of the action found; gives its position.
+#[inline(never)]
+pub(super) fn apply(
+    code: &Code,
+    state: &mut State,
+    frame: &mut Frame,
+    cx: &mut Cx<'_>,
+    plan: u32,
+) -> Option<u32> {
+    let indirect = &code.indirects[plan as usize];
+    let plan = &code.applies[indirect.apply as usize];
+    let table = &mut state.tables[plan.table as usize];
+    let row = table.lookup(&frame[plan.key as usize..][..plan.words as usize]);
+    let cell = row.map_or(0, |row| row as usize + 1);
+    if table.counted() {
+        let counter = &mut table.counters[cell];
+        counter.packets += 1;
+        counter.bytes += cx.len as u64;
+    }
+    if table.metered() {
+        let amount = if table.meter_bytes { cx.len as u64 } else { 1 };
+        cx.color = table.meters[cell].execute(amount, cx.now.0);
+    }
+    if let Some(row) = row
+        && table.aged()
+    {
+        table.last_hit[row as usize] = cx.now.0;
+    }
+    if plan.hit != 0 {
+        frame[plan.hit as usize] = u64::from(row.is_some());
+    }
+    gather(&mut state.scratch, frame, &indirect.selector, &[]);
+    let (scratch, rng) = (&state.scratch, &mut state.rng);
+    let mut hash = || hash::hash(indirect.algorithm, scratch, || rng.next());
+    let table = &state.tables[plan.table as usize];
+    let actions = &code.actions[plan.table as usize];
+    let mut load = |action: u32, args: &mut dyn Iterator<Item = u64>| {
+        let found = &actions[action as usize];
+        for (&dst, word) in found.args.iter().zip(args) {
+            frame[dst as usize] = word;
+        }
+        if plan.action_run != 0 {
+            frame[plan.action_run as usize] = action.into();
+        }
+        Some(found.pc)
+    };
+    let Some(row) = row else {
+        let default = table.default.as_ref()?;
+        return load(default.call.action, &mut default.args.iter().copied());
+    };
+    match table.entry(row)?.indirect.as_ref()? {
+        Indirect::Set(set) => {
+            let ActionCall { action, args } = pick(set, hash())?;
+            // Each argument has as many words as its parameter.
+            let widths = &actions[*action as usize].words;
+            let words = args.iter().zip(widths).flat_map(|(value, &count)| {
+                value.iter_u64_digits().chain(std::iter::repeat(0)).take(count as usize)
+            });
+            load(*action, &mut words.into_iter())
+        }
+        reference => {
+            let InstanceState::Profile(profile) = &state.instances[indirect.instance as usize] else {
+                return None;
+            };
+            let member = profile.find(reference, hash)?;
+            load(member.call.action, &mut member.args.iter().copied())
+        }
+    }
+}

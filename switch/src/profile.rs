@@ -1,0 +1,224 @@
+//! Action profiles and selectors: actions that entries share, and groups of which a hash picks one.
+
+use crate::error::ControlError;
+use crate::objects::Indirect;
+use crate::shape::TableShape;
+use crate::state::InstanceState;
+use crate::switch::{Running, Switch};
+use p4rack_p4::ir::{ActionCall, InstanceId};
+use std::collections::BTreeMap;
+
+/// Most actions of a one-shot set.
+pub(crate) const MAX_SET: usize = 1024;
+/// Most groups of a selector.
+const MAX_GROUPS: usize = 65_536;
+/// Sum of the weights of a group, where the program sets no limit.
+const MAX_WEIGHT: u64 = 65_536;
+
+/// An action and the words of its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub call: ActionCall,
+    pub args: Vec<u64>,
+}
+
+/// A group: each member as often as its weight says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    weights: Vec<(u32, u32)>,
+    slots: Vec<u32>,
+}
+
+/// State of an action profile or selector.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    members: BTreeMap<u32, Member>,
+    groups: BTreeMap<u32, Group>,
+    size: u64,
+    max_weight: u64,
+}
+
+impl Profile {
+    pub fn new(size: u64, max_group_size: u64) -> Profile {
+        let max_weight = if max_group_size == 0 { MAX_WEIGHT } else { max_group_size };
+        Profile { members: BTreeMap::new(), groups: BTreeMap::new(), size, max_weight }
+    }
+
+    /// The member that an entry refers to, if there is one; `hash` tells which of a group.
+    pub fn find(&self, indirect: &Indirect, hash: impl FnOnce() -> u64) -> Option<&Member> {
+        match indirect {
+            Indirect::Member(member) => self.members.get(member),
+            Indirect::Group(group) => {
+                let slots = &self.groups.get(group)?.slots;
+                let at = hash().checked_rem(slots.len() as u64)?;
+                self.members.get(slots.get(at as usize)?)
+            }
+            Indirect::Set(_) => None,
+        }
+    }
+
+    fn has(&self, indirect: &Indirect) -> bool {
+        match indirect {
+            Indirect::Member(member) => self.members.contains_key(member),
+            Indirect::Group(group) => self.groups.contains_key(group),
+            Indirect::Set(_) => true,
+        }
+    }
+}
+
+/// The action of a one-shot set that the hash picks.
+pub(crate) fn pick(set: &[(ActionCall, u32)], hash: u64) -> Option<&ActionCall> {
+    let total = set.iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>();
+    let mut at = hash.checked_rem(total)?;
+    for (call, weight) in set {
+        match at.checked_sub(u64::from(*weight)) {
+            Some(rest) => at = rest,
+            None => return Some(call),
+        }
+    }
+    None
+}
+
+impl Switch {
+    /// Adds or replaces a member of an action profile; the action counts in the list of the tables that use it.
+    pub fn member_set(
+        &mut self,
+        profile: InstanceId,
+        member: u32,
+        call: ActionCall,
+    ) -> Result<(), ControlError> {
+        let Running { pipeline, .. } = self.running()?;
+        let name = self.instance(profile)?.0.name.clone();
+        let user = pipeline.tables.iter().find(|table| table.implementation == Some(profile));
+        let user = user.ok_or_else(|| ControlError::Invalid(format!("no table uses {name}")))?;
+        let args = user.args(&call, false)?;
+        let state = self.profile_mut(profile)?;
+        if state.members.len() as u64 >= state.size && !state.members.contains_key(&member) {
+            return Err(ControlError::ResourceExhausted { object: name, limit: state.size });
+        }
+        state.members.insert(member, Member { call, args });
+        Ok(())
+    }
+
+    /// Removes a member that no entry and no group uses.
+    pub fn member_remove(&mut self, profile: InstanceId, member: u32) -> Result<(), ControlError> {
+        let what = format!("member {member} of {}", self.instance(profile)?.0.name);
+        self.unused(profile, &Indirect::Member(member), &what)?;
+        let state = self.profile_mut(profile)?;
+        let of = |group: &Group| group.weights.iter().any(|(found, _)| *found == member);
+        if let Some((group, _)) = state.groups.iter().find(|(_, group)| of(group)) {
+            return Err(ControlError::Invalid(format!("{what} is in group {group}: take it out first")));
+        }
+        state.members.remove(&member).map(|_| ()).ok_or(ControlError::NotFound(what))
+    }
+
+    /// All members of an action profile, by number.
+    pub fn members(&self, profile: InstanceId) -> Result<Vec<(u32, ActionCall)>, ControlError> {
+        let members = &self.profile(profile)?.members;
+        Ok(members.iter().map(|(&number, member)| (number, member.call.clone())).collect())
+    }
+
+    /// Adds or replaces a group of an action selector: members and their weights.
+    pub fn group_set(
+        &mut self,
+        profile: InstanceId,
+        group: u32,
+        weights: Vec<(u32, u32)>,
+    ) -> Result<(), ControlError> {
+        let what = format!("group {group} of {}", self.instance(profile)?.0.name);
+        let state = self.profile_mut(profile)?;
+        let total: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        if total > state.max_weight {
+            return Err(ControlError::ResourceExhausted { object: what, limit: state.max_weight });
+        }
+        if state.groups.len() >= MAX_GROUPS && !state.groups.contains_key(&group) {
+            return Err(ControlError::ResourceExhausted { object: what, limit: MAX_GROUPS as u64 });
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        for (member, weight) in &weights {
+            if !state.members.contains_key(member) {
+                return Err(ControlError::NotFound(format!("{what}: member {member}")));
+            }
+            if *weight == 0 || !seen.insert(*member) {
+                return Err(ControlError::Invalid(format!(
+                    "{what}: member {member} is there twice or has weight 0"
+                )));
+            }
+        }
+        let slots = weights.iter().flat_map(|&(member, weight)| (0..weight).map(move |_| member)).collect();
+        state.groups.insert(group, Group { weights, slots });
+        Ok(())
+    }
+
+    /// Removes a group that no entry uses.
+    pub fn group_remove(&mut self, profile: InstanceId, group: u32) -> Result<(), ControlError> {
+        let what = format!("group {group} of {}", self.instance(profile)?.0.name);
+        self.unused(profile, &Indirect::Group(group), &what)?;
+        let state = self.profile_mut(profile)?;
+        state.groups.remove(&group).map(|_| ()).ok_or(ControlError::NotFound(what))
+    }
+
+    /// All groups of an action selector, by number: members and weights.
+    pub fn groups(&self, profile: InstanceId) -> Result<Vec<(u32, Vec<(u32, u32)>)>, ControlError> {
+        let groups = &self.profile(profile)?.groups;
+        Ok(groups.iter().map(|(&number, group)| (number, group.weights.clone())).collect())
+    }
+
+    /// Refuses a reference to what a profile does not have.
+    pub(crate) fn check_indirect(
+        &self,
+        shape: &TableShape,
+        indirect: Option<&Indirect>,
+    ) -> Result<(), ControlError> {
+        match (shape.implementation, indirect) {
+            (Some(profile), Some(indirect)) if !self.profile(profile)?.has(indirect) => {
+                Err(ControlError::NotFound(format!("{}: {indirect:?}", shape.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to remove what an entry uses.
+    fn unused(&self, profile: InstanceId, indirect: &Indirect, what: &str) -> Result<(), ControlError> {
+        let Running { pipeline, state } = self.running()?;
+        let users = pipeline.tables.iter().zip(&state.tables);
+        for (shape, table) in users.filter(|(shape, _)| shape.implementation == Some(profile)) {
+            let mut entries = table.rows().into_iter().filter_map(|row| table.entry(row));
+            if entries.any(|entry| entry.indirect.as_ref() == Some(indirect)) {
+                return Err(ControlError::Invalid(format!("{what} is used by an entry of {}", shape.name)));
+            }
+        }
+        Ok(())
+    }
+
+    fn profile(&self, profile: InstanceId) -> Result<&Profile, ControlError> {
+        match self.instance(profile)? {
+            (_, InstanceState::Profile(state)) => Ok(state),
+            (shape, _) => Err(crate::control::is_no(shape, "action profile")),
+        }
+    }
+
+    fn profile_mut(&mut self, profile: InstanceId) -> Result<&mut Profile, ControlError> {
+        match self.instance_mut(profile)? {
+            (_, InstanceState::Profile(state)) => Ok(state),
+            (shape, _) => Err(crate::control::is_no(shape, "action profile")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(action: u32) -> ActionCall {
+        ActionCall { action, args: Vec::new() }
+    }
+
+    #[test]
+    fn weights_share_the_hashes() {
+        let set = [(call(0), 1), (call(1), 3)];
+        let picked: Vec<u32> = (0..8).filter_map(|hash| pick(&set, hash)).map(|call| call.action).collect();
+        assert_eq!(picked, [0, 1, 1, 1, 0, 1, 1, 1]);
+        assert_eq!(pick(&[], 0), None);
+    }
+}
