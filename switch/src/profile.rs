@@ -159,7 +159,7 @@ impl Switch {
     }
 
     /// All groups of an action selector, by number: members and weights.
-    pub fn groups(&self, profile: InstanceId) -> Result<Vec<(u32, Vec<(u32, u32)>)>, ControlError> {
+    pub fn groups(&self, profile: InstanceId) -> Result<BTreeMap<u32, Vec<(u32, u32)>>, ControlError> {
         let groups = &self.profile(profile)?.groups;
         Ok(groups.iter().map(|(&number, group)| (number, group.weights.clone())).collect())
     }
