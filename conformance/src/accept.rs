@@ -1,6 +1,6 @@
 //! Programs to accept.
 
-use crate::{Outcome, Sample, Suite, first_error, guarded};
+use crate::{Failure, Outcome, Sample, Suite, first_error, guarded};
 use p4rack_p4::Accepted;
 use p4rack_switch::Pipeline;
 
@@ -8,6 +8,8 @@ use p4rack_switch::Pipeline;
 enum Reach {
     /// The switch runs it.
     Runs,
+    /// The switch says why it does not.
+    Stays(String),
     /// It is no program for `V1Switch`: there is nothing to run.
     NothingToRun,
 }
@@ -19,10 +21,14 @@ impl Suite {
             let reach = self.try_one(sample);
             match &reach {
                 Ok(Reach::Runs) => outcome.count("taken by the switch"),
+                Ok(Reach::Stays(why)) => {
+                    outcome.count("accepted, but not taken by the switch");
+                    outcome.notes.push(Failure { file: sample.name.clone(), why: why.clone() });
+                }
                 Ok(Reach::NothingToRun) => outcome.count("without a V1Switch"),
                 Err(_) => {}
             }
-            outcome.note(&sample.name, reach.map(|_| ()));
+            outcome.enter(&sample.name, reach.map(|_| ()));
         }
         outcome.required = outcome.tried;
         Ok(outcome)
@@ -36,7 +42,7 @@ impl Suite {
             Ok(Accepted::Types(_)) => Ok(Reach::NothingToRun),
             Ok(Accepted::Whole(compiled)) => match guarded(|| Pipeline::compile(&compiled.program))? {
                 Ok(_) => Ok(Reach::Runs),
-                Err(why) => Err(format!("the switch: {why}")),
+                Err(why) => Ok(Reach::Stays(why.to_string())),
             },
         }
     }

@@ -57,9 +57,11 @@ pub struct Outcome {
     pub counts: BTreeMap<&'static str, usize>,
     /// Programs that did not go as expected.
     pub failures: Vec<Failure>,
+    /// What is worth knowing of programs that did.
+    pub notes: Vec<Failure>,
 }
 
-/// A program that did not go as expected.
+/// A program and what is to be said of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
     /// File name.
@@ -71,11 +73,19 @@ pub struct Failure {
 impl Outcome {
     /// An empty result.
     pub fn new(part: &'static str) -> Outcome {
-        Outcome { part, tried: 0, passed: 0, required: 0, counts: BTreeMap::new(), failures: Vec::new() }
+        Outcome {
+            part,
+            tried: 0,
+            passed: 0,
+            required: 0,
+            counts: BTreeMap::new(),
+            failures: vec![],
+            notes: vec![],
+        }
     }
 
-    /// Notes one program.
-    pub fn note(&mut self, file: &str, result: Result<(), String>) {
+    /// Enters one program.
+    pub fn enter(&mut self, file: &str, result: Result<(), String>) {
         self.tried += 1;
         match result {
             Ok(()) => self.passed += 1,

@@ -16,7 +16,7 @@ impl Suite {
             let errors = match guarded(|| self.errors(&sample)) {
                 Ok(errors) => errors,
                 Err(why) => {
-                    outcome.note(&sample.name, Err(why));
+                    outcome.enter(&sample.name, Err(why));
                     continue;
                 }
             };
@@ -39,7 +39,7 @@ impl Suite {
                     }
                 }
             };
-            outcome.note(&sample.name, result);
+            outcome.enter(&sample.name, result);
         }
         outcome.required = (outcome.tried * REQUIRED_PERCENT).div_ceil(100);
         Ok(outcome)

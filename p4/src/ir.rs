@@ -548,6 +548,18 @@ pub enum ExternCall {
         assume: bool,
         span: Span,
     },
+    /// An extern that the program declares itself: a function, or a method of an object.
+    Foreign {
+        /// `function`, `Extern.method`.
+        name: String,
+        /// Full name of the object.
+        object: Option<String>,
+        /// What goes in.
+        args: Vec<(Expr, Ty)>,
+        /// What comes out: `out` and `inout` arguments, then the result.
+        results: Vec<(LValue, Ty)>,
+        span: Span,
+    },
 }
 
 /// A parser.
@@ -821,11 +833,13 @@ pub enum InstanceKind {
         table: Option<TableId>,
         unit: Unit,
     },
-    /// Flat element type; a register of a struct is not in v1model's reach.
+    /// A struct is kept as the concatenation of its fields, the first one highest.
     Register {
         size: u64,
+        /// How an element is stored.
         ty: Ty,
-        type_name: Option<String>,
+        /// As the control plane sees an element.
+        data: DataTy,
         index_type: Option<String>,
     },
     ActionProfile {

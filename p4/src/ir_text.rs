@@ -179,6 +179,11 @@ impl Printer<'_> {
             ExternCall::Assert { cond, assume, .. } => {
                 format!("{} {}", if *assume { "assume" } else { "assert" }, self.expr(cond))
             }
+            ExternCall::Foreign { name, object, args, results, .. } => {
+                let to: Vec<String> = results.iter().map(|(l, _)| self.lvalue(l)).collect();
+                let on = object.as_ref().map(|o| format!(" of {o}")).unwrap_or_default();
+                format!("{{{}}} = foreign {name}{on} {}", to.join(", "), list(args))
+            }
         }
     }
 

@@ -482,14 +482,15 @@ fn variables_of_a_parser_are_initialised_once() {
 }
 
 #[test]
-fn a_copy_of_the_standard_metadata_is_not_dropped_silently() {
+fn mark_to_drop_of_a_copy_takes_effect_when_it_is_copied_back() {
     let sub = "control Sub(inout standard_metadata_t m) { apply { mark_to_drop(m); } }";
     let once =
         program("", "", "Sub() s;", "s.apply(sm);").replace("control V(", &format!("{sub}\ncontrol V("));
-    assert_eq!(common::errors(&once), Vec::<String>::new());
-    let copies = once.replace("s.apply(sm);", "standard_metadata_t other = sm; s.apply(sm); s.apply(other);");
-    assert_eq!(
-        common::errors(&copies),
-        ["`mark_to_drop` on a copy of the standard metadata is not supported yet"]
-    );
+    let compiled = compile(&once);
+    assert_lines(&compiled.program.text_of(&compiled.program.ingress), "drop");
+    let action = "action drop_it(inout standard_metadata_t m) { mark_to_drop(m); }";
+    let text = ingress(action, "", "drop_it(sm);");
+    assert!(text.contains("I.drop_it.m.egress_spec = 511\n"), "{text}");
+    assert!(text.contains("I.drop_it.m.mcast_grp = 0\n"), "{text}");
+    assert!(text.contains("\nsm.egress_spec = I.drop_it.m.egress_spec\n"), "{text}");
 }

@@ -79,4 +79,9 @@ fn print(outcome: &Outcome, verbose: bool) {
             println!("        {}: {}", failure.file, failure.why);
         }
     }
+    if verbose {
+        for note in &outcome.notes {
+            println!("        note: {}: {}", note.file, note.why);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::ids::{Symbols, part_ids};
 use super::types::Types;
 use super::{annotations, documentation, preamble};
-use crate::ir::{DataTy, InstanceKind, MatchKind, Program, Structured, Unit};
+use crate::ir::{InstanceKind, MatchKind, Program, Structured, Unit};
 use num_bigint::BigUint;
 use p4rack_p4rt::p4::config::v1 as pb;
 use std::collections::BTreeSet;
@@ -194,15 +194,8 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
                     });
                 }
             }
-            InstanceKind::Register { size, ty, type_name, index_type } => {
-                let data = match type_name {
-                    Some(name) if program.new_types.iter().any(|n| n.name == *name) => {
-                        DataTy::NewType(name.clone())
-                    }
-                    Some(name) => DataTy::SerEnum(name.clone()),
-                    None => DataTy::Scalar(*ty),
-                };
-                let spec = types.data(&data);
+            InstanceKind::Register { size, data, index_type, .. } => {
+                let spec = types.data(data);
                 info.registers.push(pb::Register {
                     preamble: pre(&[]),
                     type_spec: Some(spec),

@@ -177,6 +177,15 @@ impl Type {
         matches!(self, Type::Struct(s) if s.kind == StructKind::Header)
     }
 
+    /// A stack of headers or header unions, rather than an array.
+    pub fn is_header_stack(&self) -> bool {
+        let Type::Stack(element, _) = self else { return false };
+        match &**element {
+            Type::Struct(s) => s.kind != StructKind::Struct,
+            other => matches!(other, Type::Var(_)),
+        }
+    }
+
     /// The struct, header or union it is.
     pub fn as_struct(&self) -> Option<&Rc<StructTy>> {
         match self {

@@ -109,6 +109,10 @@ impl Builder<'_> {
                 self.code.logs.push(LogPlan { format: format.clone(), args });
                 self.emit(Op::Log { plan: self.code.logs.len() as u32 - 1 });
             }
+            ExternCall::Foreign { name, .. } => {
+                let what = format!("extern `{name}`, which is not one of v1model's,");
+                return Err(self.unsupported(&what, "use v1model's externs"));
+            }
             ExternCall::Assert { cond, .. } => {
                 let fine = self.label();
                 self.branch(cond, true, fine)?;

@@ -153,7 +153,7 @@ impl Checker {
                 }
                 _ => self.no_method(&ty, member, &["isValid", "setValid", "setInvalid"], span),
             },
-            Type::Stack(..) => match name {
+            Type::Stack(..) if ty.is_header_stack() => match name {
                 "push_front" | "pop_front" => {
                     self.count_args(name, 1, args, span);
                     let Some(value) = args.first().and_then(|a| a.value.as_ref()) else {

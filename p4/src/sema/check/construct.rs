@@ -36,14 +36,6 @@ impl Checker {
                 None
             }
             Type::Extern(ext) => {
-                if let Some(method) = ext.def.methods.iter().find(|m| m.is_abstract) {
-                    let message = format!(
-                        "extern `{ty}` has the abstract method `{}`, which is not supported yet",
-                        method.name
-                    );
-                    self.error(span, message);
-                    return None;
-                }
                 if ext.def.ctors.is_empty() {
                     self.error(span, format!("extern `{ty}` has no constructor"));
                     return None;
@@ -74,15 +66,27 @@ impl Checker {
                 let params =
                     if block.kind == BlockKind::Package { &block.params } else { &block.ctor_params };
                 let typed = self.args(&what, params, args, span)?;
-                let mut subst = Subst::new();
+                // Type arguments that are written stand; `_` and what is left out is inferred.
+                let vars = &block.type_params;
+                let given = vars.iter().map(|v| v.id).zip(block.args.iter().cloned());
+                let mut subst: Subst = given.filter(|(_, ty)| !ty.has_vars()).collect();
+                let dont_care: Vec<u32> = vars
+                    .iter()
+                    .zip(&block.args)
+                    .filter(|(_, ty)| matches!(ty, Type::DontCare))
+                    .map(|(v, _)| v.id)
+                    .collect();
                 for (param, arg) in params.iter().zip(&typed) {
                     if let Some(arg) = arg {
-                        unify(&param.ty, &arg.ty, &block.type_params, &mut subst);
+                        unify(&param.ty, &arg.ty, vars, &mut subst);
                     }
                 }
                 let open = block.args.iter().any(Type::has_vars);
                 let specialised = if open {
-                    self.inferred(&block.type_params, &subst, &block.name, span)?;
+                    for var in dont_care {
+                        subst.entry(var).or_insert(Type::DontCare);
+                    }
+                    self.inferred(vars, &subst, &block.name, span)?;
                     Rc::new(block.subst(&subst))
                 } else {
                     block.clone()

@@ -68,7 +68,7 @@ impl Checker {
                 StructKind::Union => ("header union", "only headers"),
                 _ => (
                     "header",
-                    "bits, integers, booleans, enums with an underlying type, and structs of these",
+                    "bits, integers, booleans, enums with an underlying type, structs and arrays of these",
                 ),
             };
             self.report(
@@ -176,6 +176,7 @@ pub(super) fn header_field(ty: &Type) -> bool {
         Type::Var(_) | Type::Varbit(_) | Type::Bool | Type::Bit(_) | Type::Int(_) => true,
         Type::Enum(e) => e.repr.is_some(),
         Type::New(n) => header_field(&n.inner),
+        Type::Stack(element, _) => !matches!(**element, Type::Varbit(_)) && header_field(element),
         _ => false,
     }
 }

@@ -106,7 +106,7 @@ impl Checker {
                 self.declare(name, Symbol::Type(TypeSym::Plain(Type::New(new))));
             }
             DeclKind::Instance { ty, args, name, init } => {
-                if let Some(inst) = self.instance(decl, ty, args, name, init.is_some()) {
+                if let Some(inst) = self.instance(decl, ty, args, name, init.as_deref()) {
                     let package = matches!(&inst.ty, Type::Block(b) if b.kind == BlockKind::Package);
                     if self.place == Place::TopLevel && name.name == "main" && !package {
                         self.error(name.span, format!("`main` is a package, not `{}`", inst.ty));
@@ -220,7 +220,7 @@ impl Checker {
         FnDef { name: proto.name.name.clone(), type_params, ret, params, body: None, annos, is_abstract }
     }
 
-    fn function(&mut self, decl: &Decl, proto: &FunctionProto, body: &ast::Block) -> FnDef {
+    pub(super) fn function(&mut self, decl: &Decl, proto: &FunctionProto, body: &ast::Block) -> FnDef {
         self.scoped(|c| {
             let mut def = c.prototype(decl, proto, false);
             if let Some(p) = def.params.iter().find(|p| p.annos.optional) {
@@ -359,13 +359,9 @@ impl Checker {
         ty: &ast::TypeRef,
         args: &[ast::Arg],
         name: &Ident,
-        has_init: bool,
+        init: Option<&[Decl]>,
     ) -> Option<Rc<InstDecl>> {
         let annos = self.annos(&decl.annotations);
-        if has_init {
-            self.error(name.span, "abstract methods are not supported yet");
-            return None;
-        }
         let ty = self.type_ref(ty);
         let (ty, args) = self.construct(&ty, args, decl.span)?;
         let package = matches!(&ty, Type::Block(b) if b.kind == BlockKind::Package);
@@ -384,6 +380,7 @@ impl Checker {
             return None;
         }
         let id = self.new_local(&name.name, &ty);
+        self.implement(id, &ty, init, name);
         Some(Rc::new(InstDecl { id, name: name.name.clone(), ty, args, annos, span: name.span }))
     }
 }

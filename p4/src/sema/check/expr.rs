@@ -93,10 +93,13 @@ impl Checker {
                 self.error(span, "a set of values can only be matched against");
                 TExpr::bad(span)
             }
-            ExprKind::This => {
-                self.error(span, "`this` is not supported yet");
-                TExpr::bad(span)
-            }
+            ExprKind::This => match &self.this {
+                Some((id, ty)) => TExpr::new(EKind::Local(*id), ty.clone(), span),
+                None => {
+                    self.error(span, "`this` is for the methods that an instance implements");
+                    TExpr::bad(span)
+                }
+            },
         }
     }
 
@@ -124,6 +127,10 @@ impl Checker {
     }
 
     fn name(&mut self, name: &Name, span: Span) -> TExpr {
+        let kind = self.match_kinds.iter().position(|k| *k == name.ident.name);
+        if let (None, Some(number)) = (self.find(name), kind) {
+            return TExpr::constant(Value::Member(number as u32), Type::MatchKind, span);
+        }
         match self.lookup(name) {
             Symbol::Poison => TExpr::bad(span),
             Symbol::Const(e) => TExpr { span, ..e },
@@ -220,6 +227,10 @@ impl Checker {
                     TExpr::bad(span)
                 }
             },
+            Type::Stack(element, _) if !ty.is_header_stack() && member.name != "size" => {
+                self.error(member.span, format!("an array of `{element}` has no `{}`", member.name));
+                TExpr::bad(span)
+            }
             Type::Stack(element, size) => match member.name.as_str() {
                 "next" | "last" => {
                     if self.place != super::Place::Parser {

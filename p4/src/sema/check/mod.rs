@@ -9,6 +9,7 @@ mod convert;
 mod data_types;
 mod decl;
 mod expr;
+mod implement;
 mod ops;
 mod parser;
 mod scope;
@@ -78,6 +79,8 @@ struct Checker {
     /// Return type of the function that is being checked.
     returns: Option<Type>,
     loops: u32,
+    /// The instance whose abstract methods are being implemented.
+    this: Option<(LocalId, Type)>,
 }
 
 impl Checker {

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::scope::{Symbol, TypeSym};
 use crate::ast::{Expr, Name, Span, TypeRef, TypeRefKind};
+use crate::diag::Diagnostic;
 use crate::sema::types::{ExternTy, StructKind, Subst, Type, TypeVar};
 use crate::sema::value::Value;
 use num_bigint::BigInt;
@@ -35,7 +36,8 @@ impl Checker {
             }
             TypeRefKind::Tuple(items) => {
                 let types: Vec<Type> = items.iter().map(|t| self.type_ref(t)).collect();
-                for (item, ty) in items.iter().zip(&types) {
+                // Match kinds are for constants, which constructors of externs may want.
+                for (item, ty) in items.iter().zip(&types).filter(|(_, t)| !matches!(t, Type::MatchKind)) {
                     self.storable(ty, item.span, "a tuple");
                 }
                 if types.iter().any(Type::is_poison) { Type::Poison } else { Type::Tuple(types.into()) }
@@ -46,13 +48,12 @@ impl Checker {
                 if element_ty.is_poison() {
                     return Type::Poison;
                 }
-                if !matches!(&element_ty, Type::Struct(s) if s.kind != StructKind::Struct)
-                    && !matches!(element_ty, Type::Var(_))
-                {
-                    let message = format!(
-                        "a stack holds headers or header unions; an array of `{element_ty}` is not supported yet"
+                let headers = matches!(&element_ty, Type::Struct(s) if s.kind != StructKind::Struct);
+                if !headers && !super::data_types::header_field(&element_ty) {
+                    self.report(
+                        Diagnostic::error(element.span, format!("an array cannot hold `{element_ty}`"))
+                            .note("it holds headers, header unions, or what a header may be made of"),
                     );
-                    self.error(element.span, message);
                     return Type::Poison;
                 }
                 match length {
@@ -182,22 +183,24 @@ impl Checker {
 
     /// Tells unless values of this type can be kept in a variable or field.
     pub(super) fn storable(&mut self, ty: &Type, span: Span, place: &str) -> bool {
-        let ok = !matches!(
-            ty,
-            Type::Void
-                | Type::InfInt
-                | Type::Str
-                | Type::MatchKind
-                | Type::DontCare
-                | Type::Extern(_)
-                | Type::Block(_)
-                | Type::Table(_)
-                | Type::Applied(_)
-                | Type::Set(_)
-                | Type::Literal(_)
-                | Type::Dots
-                | Type::InvalidHeader
-        );
+        let compile_time = matches!(ty, Type::Tuple(items) if items.contains(&Type::MatchKind));
+        let ok = !compile_time
+            && !matches!(
+                ty,
+                Type::Void
+                    | Type::InfInt
+                    | Type::Str
+                    | Type::MatchKind
+                    | Type::DontCare
+                    | Type::Extern(_)
+                    | Type::Block(_)
+                    | Type::Table(_)
+                    | Type::Applied(_)
+                    | Type::Set(_)
+                    | Type::Literal(_)
+                    | Type::Dots
+                    | Type::InvalidHeader
+            );
         if !ok {
             self.error(span, format!("{place} cannot hold `{ty}`"));
         }

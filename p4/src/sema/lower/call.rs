@@ -4,7 +4,7 @@ use super::stmt::has_return;
 use super::storage::{Place, Val, zero};
 use super::{Binding, Lower};
 use crate::ast::{Direction, Span};
-use crate::ir::{HeaderRef, LValue, Stmt, Ty, VarId};
+use crate::ir::{Expr, LValue, StackId, Stmt, Ty, VarId};
 use crate::sema::tree::{EKind, FnDef, Param, TCall, TExpr, TStmt, Target};
 use crate::sema::types::{Subst, Type};
 use std::rc::Rc;
@@ -46,7 +46,7 @@ impl Lower<'_> {
             Target::IsValid(header) => match self.expr(header) {
                 Val::Header(h, _) => Val::Leaf(self.is_valid(&h), Ty::Bool),
                 Val::Union(members, _) => {
-                    let valid = members.iter().map(|m| self.is_valid(&HeaderRef::Fixed(*m)));
+                    let valid = members.iter().map(|m| self.is_valid(m));
                     let any = valid.reduce(|a, b| super::copy::binary(crate::ir::BinOp::Or, a, b, Ty::Bool));
                     Val::Leaf(any.unwrap_or(zero(Ty::Bool)), Ty::Bool)
                 }
@@ -64,10 +64,24 @@ impl Lower<'_> {
             Target::Shift(stack, count) => {
                 match self.place(stack) {
                     Some(Place::Stack(stack, _)) => self.emit(Stmt::StackShift { stack, count: *count }),
-                    _ => self.unsupported(span, "a shift of a stack of header unions"),
+                    Some(Place::Unions(stacks, _)) => self.shift_unions(&stacks, *count, span),
+                    _ => {}
                 }
                 Val::Opaque
             }
+        }
+    }
+
+    /// Shifts the stacks of all members; the `nextIndex` they share moves once.
+    fn shift_unions(&mut self, stacks: &[StackId], count: i32, span: Span) {
+        let Some(first) = stacks.first() else { return };
+        let next = self.prog.stacks[first.0 as usize].next;
+        let name = self.temp_name("next");
+        let before = self.new_var(name, Ty::Bit(32));
+        self.emit(Stmt::Assign { target: LValue::Var(before), value: Expr::Var(next), span });
+        for stack in stacks {
+            self.emit(Stmt::Assign { target: LValue::Var(next), value: Expr::Var(before), span });
+            self.emit(Stmt::StackShift { stack: *stack, count });
         }
     }
 
@@ -292,6 +306,17 @@ impl Lower<'_> {
         match arg {
             Some(arg) => match self.place(arg) {
                 Some(Place::Leaf(lvalue, ty)) => Some((lvalue, ty)),
+                // Through an index: by way of a temporary, copied when the call is over.
+                Some(target @ Place::Choice(..)) => {
+                    let name = self.temp_name("out");
+                    let place = self.alloc(&arg.ty.clone(), &name);
+                    let value = self.read(&place);
+                    self.copy_out.push((target, value));
+                    match place {
+                        Place::Leaf(lvalue, ty) => Some((lvalue, ty)),
+                        _ => None,
+                    }
+                }
                 _ => {
                     self.unsupported(span, format!("a result of type `{}`", arg.ty));
                     None

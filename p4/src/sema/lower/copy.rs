@@ -4,6 +4,7 @@ use super::Lower;
 use super::storage::{Place, Val, constant, scalars, zero};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, HeaderRef, LValue, Stmt, Ty, UnOp, VarId};
+use num_bigint::BigUint;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -19,7 +20,15 @@ impl Lower<'_> {
         match (target, value) {
             (Place::Leaf(..), _) => false,
             // Whole headers, stacks and unions are copied in one piece, or part by part in parallel.
-            (_, Val::Header(..) | Val::Stack(..) | Val::Union(..) | Val::InvalidUnion | Val::Opaque) => false,
+            (
+                _,
+                Val::Header(..)
+                | Val::Stack(..)
+                | Val::Union(..)
+                | Val::Unions(..)
+                | Val::InvalidUnion
+                | Val::Opaque,
+            ) => false,
             (Place::Tuple(places), Val::Tuple(values)) if places.len() == 1 && values.len() == 1 => {
                 self.overlaps(&places[0], &values[0])
             }
@@ -62,11 +71,16 @@ impl Lower<'_> {
                     }
                 }
             }
-            Place::Tuple(parts) | Place::Unions(parts) => parts.iter().for_each(|p| self.written(p, out)),
+            Place::Tuple(parts) | Place::Array(parts) | Place::Choice(_, _, parts) => {
+                parts.iter().for_each(|p| self.written(p, out));
+            }
             Place::Header(h, _) => self.written_header(h, out),
             Place::Stack(s, _) => self.written_header(&HeaderRef::Next(*s), out),
             Place::Union(members, _) => {
-                members.iter().for_each(|m| self.written_header(&HeaderRef::Fixed(*m), out));
+                members.iter().for_each(|m| self.written_header(m, out));
+            }
+            Place::Unions(stacks, _) => {
+                stacks.iter().for_each(|s| self.written_header(&HeaderRef::Next(*s), out));
             }
             Place::Opaque => {}
         }
@@ -117,6 +131,12 @@ impl Lower<'_> {
                 let ty = crate::sema::types::Type::Struct(ty.clone());
                 self.save_whole(&ty, value, span)
             }
+            Val::Unions(ref stacks, ref ty) => {
+                let n = self.unions(stacks, ty).len() as u32;
+                let element = crate::sema::types::Type::Struct(ty.clone());
+                let ty = crate::sema::types::Type::Stack(Rc::new(element), n);
+                self.save_whole(&ty, value, span)
+            }
         }
     }
 
@@ -132,10 +152,19 @@ impl Lower<'_> {
             (Place::Leaf(lvalue, _), Val::Leaf(value, _)) => {
                 self.emit(Stmt::Assign { target: lvalue.clone(), value, span });
             }
-            (Place::Tuple(places), Val::Tuple(values)) | (Place::Unions(places), Val::Elements(values)) => {
+            (Place::Tuple(places), Val::Tuple(values)) | (Place::Array(places), Val::Elements(values)) => {
                 for (place, value) in places.iter().zip(values) {
                     self.store(place, value, span);
                 }
+            }
+            (Place::Choice(index, ty, options), value) => {
+                let value = self.save(value, span);
+                let mut cases = Vec::new();
+                for (i, option) in options.iter().enumerate() {
+                    let body = self.collect(|l| l.store(option, value.clone(), span));
+                    cases.push((vec![BigUint::from(i)], body));
+                }
+                self.emit(Stmt::Switch { expr: index.clone(), ty: *ty, cases, default: vec![] });
             }
             (Place::Header(dst, _), Val::Header(src, _)) => {
                 let same = matches!((dst, &src), (HeaderRef::Fixed(a), HeaderRef::Fixed(b)) if a == b);
@@ -181,21 +210,53 @@ impl Lower<'_> {
                 }
                 self.emit(Stmt::Assign { target: LValue::Var(next), value: zero(Ty::Bit(32)), span });
             }
-            (Place::Union(dst, _), Val::Union(src, _)) if *dst == src => {}
-            (Place::Union(dst, _), Val::Union(src, _)) => {
-                // Making a member valid makes the others invalid: invalid ones go first.
-                for d in dst {
-                    self.emit(Stmt::SetValid { header: HeaderRef::Fixed(*d), valid: false });
+            (Place::Union(dst, ty), Val::Union(src, _)) => {
+                let fixed = dst.iter().chain(&src).all(|h| matches!(h, HeaderRef::Fixed(_)));
+                if same_headers(dst, &src) {
+                    return;
                 }
-                for (d, s) in dst.iter().zip(&src).filter(|(d, s)| d != s) {
-                    let copy = Stmt::CopyHeader { dst: HeaderRef::Fixed(*d), src: HeaderRef::Fixed(*s) };
-                    let cond = self.is_valid(&HeaderRef::Fixed(*s));
-                    self.emit(Stmt::If { cond, then: vec![copy], otherwise: vec![] });
-                }
+                let ty = crate::sema::types::Type::Struct(ty.clone());
+                let src = if fixed {
+                    src
+                } else {
+                    // One union may be the other: the source is read before anything is written.
+                    let name = self.temp_name("t");
+                    let Place::Union(copy, _) = self.alloc(&ty, &name) else { return };
+                    self.copy_union(&copy, &src);
+                    copy
+                };
+                self.copy_union(dst, &src);
             }
             (Place::Union(dst, _), Val::InvalidUnion) => {
                 for d in dst {
-                    self.emit(Stmt::SetValid { header: HeaderRef::Fixed(*d), valid: false });
+                    self.emit(Stmt::SetValid { header: d.clone(), valid: false });
+                }
+            }
+            (Place::Unions(dst, ty), Val::Unions(src, _)) => {
+                if *dst == src {
+                    return;
+                }
+                let (to, from) = (self.unions(dst, ty), self.unions(&src, ty));
+                for (to, from) in to.into_iter().zip(from) {
+                    if let Val::Union(members, ty) = to {
+                        self.store(&Place::Union(members, ty), from, span);
+                    }
+                }
+                if let (Some(to), Some(from)) = (dst.first(), src.first()) {
+                    let target = LValue::Var(self.prog.stacks[to.0 as usize].next);
+                    let value = Expr::Var(self.prog.stacks[from.0 as usize].next);
+                    self.emit(Stmt::Assign { target, value, span });
+                }
+            }
+            (Place::Unions(dst, ty), Val::Elements(values)) => {
+                for (to, value) in self.unions(dst, ty).into_iter().zip(values) {
+                    if let Val::Union(members, ty) = to {
+                        self.store(&Place::Union(members, ty), value, span);
+                    }
+                }
+                if let Some(to) = dst.first() {
+                    let target = LValue::Var(self.prog.stacks[to.0 as usize].next);
+                    self.emit(Stmt::Assign { target, value: zero(Ty::Bit(32)), span });
                 }
             }
             (Place::Opaque, _) | (_, Val::Opaque) => {}
@@ -206,11 +267,23 @@ impl Lower<'_> {
         }
     }
 
+    fn copy_union(&mut self, dst: &[HeaderRef], src: &[HeaderRef]) {
+        // Making a member valid makes the others invalid: invalid ones go first.
+        for d in dst {
+            self.emit(Stmt::SetValid { header: d.clone(), valid: false });
+        }
+        for (d, s) in dst.iter().zip(src) {
+            let copy = Stmt::CopyHeader { dst: d.clone(), src: s.clone() };
+            let cond = self.is_valid(s);
+            self.emit(Stmt::If { cond, then: vec![copy], otherwise: vec![] });
+        }
+    }
+
     /// Headers of fresh storage become invalid, as at each declaration.
     pub(super) fn invalidate(&mut self, place: &Place) {
         match place {
             Place::Header(h, _) => self.emit(Stmt::SetValid { header: h.clone(), valid: false }),
-            Place::Tuple(parts) | Place::Unions(parts) => parts.iter().for_each(|p| self.invalidate(p)),
+            Place::Tuple(parts) | Place::Array(parts) => parts.iter().for_each(|p| self.invalidate(p)),
             Place::Stack(s, _) => {
                 let stack = self.prog.stacks[s.0 as usize].clone();
                 for h in stack.elements {
@@ -221,10 +294,20 @@ impl Lower<'_> {
             }
             Place::Union(members, _) => {
                 for h in members {
-                    self.emit(Stmt::SetValid { header: HeaderRef::Fixed(*h), valid: false });
+                    self.emit(Stmt::SetValid { header: h.clone(), valid: false });
                 }
             }
-            Place::Leaf(..) | Place::Opaque => {}
+            Place::Unions(stacks, _) => {
+                for stack in stacks {
+                    let stack = self.prog.stacks[stack.0 as usize].clone();
+                    for h in stack.elements {
+                        self.emit(Stmt::SetValid { header: HeaderRef::Fixed(h), valid: false });
+                    }
+                    let (value, span) = (zero(Ty::Bit(32)), Span::default());
+                    self.emit(Stmt::Assign { target: LValue::Var(stack.next), value, span });
+                }
+            }
+            Place::Leaf(..) | Place::Choice(..) | Place::Opaque => {}
         }
     }
 
@@ -236,7 +319,10 @@ impl Lower<'_> {
                 let parts: Vec<Expr> = a.iter().zip(b).map(|(a, b)| self.equal(a, b)).collect();
                 all(parts)
             }
-            (Val::Stack(..) | Val::Elements(_), Val::Stack(..) | Val::Elements(_)) => {
+            (
+                Val::Stack(..) | Val::Unions(..) | Val::Elements(_),
+                Val::Stack(..) | Val::Unions(..) | Val::Elements(_),
+            ) => {
                 let (a, b) = (self.elements(a), self.elements(b));
                 let parts: Vec<Expr> = a.iter().zip(&b).map(|(a, b)| self.equal(a, b)).collect();
                 all(parts)
@@ -245,14 +331,14 @@ impl Lower<'_> {
                 let mut parts = Vec::new();
                 for ((a, b), field) in a.iter().zip(b).zip(&ty.fields) {
                     if let Some(h) = field.ty.as_struct() {
-                        let (a, b) = (HeaderRef::Fixed(*a), HeaderRef::Fixed(*b));
-                        parts.push(self.equal(&Val::Header(a, h.clone()), &Val::Header(b, h.clone())));
+                        let (a, b) = (Val::Header(a.clone(), h.clone()), Val::Header(b.clone(), h.clone()));
+                        parts.push(self.equal(&a, &b));
                     }
                 }
                 all(parts)
             }
             (Val::Union(members, _), Val::InvalidUnion) | (Val::InvalidUnion, Val::Union(members, _)) => {
-                all(members.iter().map(|m| not(self.is_valid(&HeaderRef::Fixed(*m)))).collect())
+                all(members.iter().map(|m| not(self.is_valid(m))).collect())
             }
             (Val::Header(..) | Val::HeaderLit(..), Val::Header(..) | Val::HeaderLit(..)) => {
                 let (va, vb) = (self.valid_of(a), self.valid_of(b));
@@ -280,6 +366,7 @@ impl Lower<'_> {
     fn elements(&self, val: &Val) -> Vec<Val> {
         match val {
             Val::Elements(parts) => parts.clone(),
+            Val::Unions(stacks, ty) => self.unions(stacks, ty),
             Val::Stack(s, ty) => {
                 let elements = &self.prog.stacks[s.0 as usize].elements;
                 elements.iter().map(|h| Val::Header(HeaderRef::Fixed(*h), ty.clone())).collect()
@@ -287,6 +374,10 @@ impl Lower<'_> {
             _ => Vec::new(),
         }
     }
+}
+
+fn same_headers(a: &[HeaderRef], b: &[HeaderRef]) -> bool {
+    a.iter().zip(b).all(|pair| matches!(pair, (HeaderRef::Fixed(a), HeaderRef::Fixed(b)) if a == b))
 }
 
 pub(super) fn binary(op: BinOp, left: Expr, right: Expr, ty: Ty) -> Expr {

@@ -1,15 +1,18 @@
 //! Expressions.
 
 use super::copy::{binary, not};
-use super::storage::{Place, Val, constant, zero};
+use super::storage::{Place, Val, chosen, constant, zero};
 use super::{Binding, Lower};
-use crate::ast::{BinaryOp, UnaryOp};
+use crate::ast::{BinaryOp, Span, UnaryOp};
 use crate::ir::{BinOp, Expr, HeaderRef, LValue, Stmt, Ty, UnOp};
 use crate::sema::tree::{EKind, StackPart, TExpr};
 use crate::sema::types::{StructKind, Type};
 use crate::sema::value::{self, Value};
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
+
+/// Elements that one assignment through several indices may reach.
+const MAX_ALTERNATIVES: usize = 1 << 12;
 
 impl Lower<'_> {
     /// A scalar.
@@ -57,38 +60,48 @@ impl Lower<'_> {
                 self.part(base, *index)
             }
             EKind::StackPart(base, part) => {
-                let Val::Stack(stack, ty) = self.expr(base) else {
-                    self.unsupported(span, "a stack of header unions in this use");
+                let (stacks, ty, union) = match self.expr(base) {
+                    Val::Stack(stack, ty) => (vec![stack], ty, false),
+                    Val::Unions(stacks, ty) => (stacks, ty, true),
+                    _ => return Val::Opaque,
+                };
+                let Some(described) = stacks.first().map(|s| &self.prog.stacks[s.0 as usize]) else {
                     return Val::Opaque;
                 };
-                match part {
-                    StackPart::Next => {
-                        self.unsupported(span, "reading `next` of a header stack");
-                        Val::Opaque
-                    }
-                    StackPart::Last => Val::Header(HeaderRef::Last(stack), ty),
-                    StackPart::LastIndex => {
-                        let next = Expr::Var(self.prog.stacks[stack.0 as usize].next);
-                        let ty = Ty::Bit(32);
-                        Val::Leaf(binary(BinOp::Sub, next, constant(1u8, ty), ty), ty)
-                    }
+                let (next, length) = (Expr::Var(described.next), described.elements.len());
+                let number = Ty::Bit(32);
+                if *part == StackPart::LastIndex {
+                    return Val::Leaf(binary(BinOp::Sub, next, constant(1u8, number), number), number);
                 }
+                let at: Vec<HeaderRef> = if *part == StackPart::Next {
+                    let cond = binary(BinOp::Lt, next.clone(), constant(length, number), number);
+                    let error = constant(self.error_number("StackOutOfBounds"), number);
+                    self.emit(Stmt::Verify { cond, error });
+                    stacks.iter().map(|s| HeaderRef::Index(*s, Box::new(next.clone()))).collect()
+                } else {
+                    stacks.into_iter().map(HeaderRef::Last).collect()
+                };
+                if union {
+                    return Val::Union(at, ty);
+                }
+                at.into_iter().next().map_or(Val::Opaque, |header| Val::Header(header, ty))
             }
             EKind::Index(base, index) => {
                 let [base, index] = &self.exprs(&[base, index])[..] else { return Val::Opaque };
-                let (base, Val::Leaf(index, _)) = (base.clone(), index.clone()) else { return Val::Opaque };
+                let (base, Val::Leaf(index, index_ty)) = (base.clone(), index.clone()) else {
+                    return Val::Opaque;
+                };
                 match base {
                     Val::Stack(stack, ty) => Val::Header(self.element(stack, index), ty),
-                    Val::Elements(mut parts) => match &index {
-                        Expr::Const { value, .. } if value.to_usize().is_some_and(|i| i < parts.len()) => {
-                            parts.swap_remove(value.to_usize().unwrap_or(0))
-                        }
-                        _ => {
-                            self.unsupported(
-                                span,
-                                "an index into a stack of header unions that is not constant",
-                            );
-                            Val::Opaque
+                    Val::Unions(stacks, ty) => Val::Union(self.union_at(&stacks, &index), ty),
+                    Val::Elements(mut parts) => match known_index(&index, parts.len()) {
+                        Some(i) => parts.swap_remove(i),
+                        None => {
+                            // Mentioned at every branching: computed once.
+                            let Val::Leaf(index, _) = self.save(Val::Leaf(index, index_ty), span) else {
+                                return Val::Opaque;
+                            };
+                            chosen(&index, index_ty, &parts)
                         }
                     },
                     _ => Val::Opaque,
@@ -180,11 +193,15 @@ impl Lower<'_> {
                 None => Val::Opaque,
             },
             Val::Union(members, ty) => match (members.get(index), ty.fields.get(index).map(|f| &f.ty)) {
-                (Some(h), Some(Type::Struct(s))) => Val::Header(HeaderRef::Fixed(*h), s.clone()),
+                (Some(h), Some(Type::Struct(s))) => Val::Header(h.clone(), s.clone()),
                 _ => Val::Opaque,
             },
             _ => Val::Opaque,
         }
+    }
+
+    pub(super) fn error_number(&self, name: &str) -> u32 {
+        self.checked.errors.iter().position(|e| e == name).map_or(0, |i| i as u32)
     }
 
     fn unary(&mut self, op: UnaryOp, inner: &TExpr, e: &TExpr) -> Val {
@@ -308,62 +325,72 @@ impl Lower<'_> {
             },
             EKind::Field(base, index) => {
                 let base = self.place(base)?;
-                match base {
-                    Place::Tuple(mut parts) if *index < parts.len() => Some(parts.swap_remove(*index)),
-                    Place::Header(h, ty) => Some(self.header_field(&h, &ty, *index)),
-                    Place::Union(members, ty) => {
-                        let Type::Struct(s) = &ty.fields.get(*index)?.ty else { return None };
-                        Some(Place::Header(HeaderRef::Fixed(*members.get(*index)?), s.clone()))
-                    }
-                    _ => None,
-                }
+                self.field_of(base, *index)
             }
             EKind::StackPart(base, part) => match (self.place(base)?, part) {
                 (Place::Stack(s, ty), StackPart::Next) => Some(Place::Header(HeaderRef::Next(s), ty)),
                 (Place::Stack(s, ty), StackPart::Last) => Some(Place::Header(HeaderRef::Last(s), ty)),
-                _ => {
-                    self.unsupported(e.span, "a stack of header unions in this use");
-                    None
+                (Place::Unions(stacks, ty), StackPart::Next) => {
+                    Some(Place::Union(stacks.into_iter().map(HeaderRef::Next).collect(), ty))
                 }
+                (Place::Unions(stacks, ty), StackPart::Last) => {
+                    Some(Place::Union(stacks.into_iter().map(HeaderRef::Last).collect(), ty))
+                }
+                _ => None,
             },
             EKind::Index(base, index) => {
                 let place = self.place(base)?;
-                let Val::Leaf(i, ty) = self.expr(index) else { return None };
-                match place {
-                    Place::Stack(s, header) => {
-                        let i = match self.save(Val::Leaf(i, ty), index.span) {
-                            Val::Leaf(i, _) => i,
-                            _ => return None,
-                        };
-                        Some(Place::Header(self.element(s, i), header))
-                    }
-                    Place::Unions(mut parts) => match &i {
-                        Expr::Const { value, .. } if value.to_usize().is_some_and(|i| i < parts.len()) => {
-                            Some(parts.swap_remove(value.to_usize().unwrap_or(0)))
-                        }
-                        _ => {
-                            self.unsupported(
-                                e.span,
-                                "an index into a stack of header unions that is not constant",
-                            );
-                            None
-                        }
-                    },
-                    _ => None,
-                }
+                let value = self.expr(index);
+                let Val::Leaf(i, ty) = self.save(value, index.span) else { return None };
+                self.place_at(place, i, ty, e.span)
             }
-            EKind::Slice(base, hi, lo) => match self.place(base)? {
-                Place::Leaf(LValue::Slice { base, lo: inner, .. }, _) => Some(Place::Leaf(
-                    LValue::Slice { base, hi: hi + inner, lo: lo + inner },
-                    Ty::Bit(hi - lo + 1),
-                )),
-                Place::Leaf(base, _) => Some(Place::Leaf(
-                    LValue::Slice { base: Box::new(base), hi: *hi, lo: *lo },
-                    Ty::Bit(hi - lo + 1),
-                )),
-                _ => None,
-            },
+            EKind::Slice(base, hi, lo) => slice_of(self.place(base)?, *hi, *lo),
             EKind::Cast(base) => self.place(base),
+            _ => None,
+        }
+    }
+
+    /// A part of a struct-like place.
+    fn field_of(&self, base: Place, index: usize) -> Option<Place> {
+        match base {
+            Place::Tuple(mut parts) if index < parts.len() => Some(parts.swap_remove(index)),
+            Place::Header(h, ty) => Some(self.header_field(&h, &ty, index)),
+            Place::Union(members, ty) => {
+                let Type::Struct(s) = &ty.fields.get(index)?.ty else { return None };
+                Some(Place::Header(members.get(index)?.clone(), s.clone()))
+            }
+            Place::Choice(at, ty, options) => {
+                let options = options.into_iter().map(|o| self.field_of(o, index)).collect::<Option<_>>()?;
+                Some(Place::Choice(at, ty, options))
+            }
+            _ => None,
+        }
+    }
+
+    /// An element of a stack or array.
+    fn place_at(&mut self, place: Place, index: Expr, ty: Ty, span: Span) -> Option<Place> {
+        match place {
+            Place::Stack(s, header) => Some(Place::Header(self.element(s, index), header)),
+            Place::Unions(stacks, union) => Some(Place::Union(self.union_at(&stacks, &index), union)),
+            Place::Array(mut parts) => match known_index(&index, parts.len()) {
+                Some(i) => Some(parts.swap_remove(i)),
+                None => Some(Place::Choice(index, ty, parts)),
+            },
+            Place::Choice(at, at_ty, options) => {
+                let mut chosen = Vec::new();
+                let mut alternatives = 0;
+                for option in options {
+                    let part = self.place_at(option, index.clone(), ty, span)?;
+                    alternatives += if let Place::Choice(_, _, inner) = &part { inner.len() } else { 1 };
+                    chosen.push(part);
+                }
+                if alternatives > MAX_ALTERNATIVES {
+                    let message = "more than one index known at run time only, and too many elements";
+                    self.error(span, format!("{message}: {alternatives}, at most {MAX_ALTERNATIVES}"));
+                    return None;
+                }
+                Some(Place::Choice(at, at_ty, chosen))
+            }
             _ => None,
         }
     }
@@ -402,6 +429,28 @@ impl Lower<'_> {
             },
             _ => None,
         }
+    }
+}
+
+/// The index, when it is a constant within the length.
+fn known_index(index: &Expr, length: usize) -> Option<usize> {
+    let Expr::Const { value, .. } = index else { return None };
+    value.to_usize().filter(|i| *i < length)
+}
+
+/// Bits of a place.
+fn slice_of(place: Place, hi: u32, lo: u32) -> Option<Place> {
+    let ty = Ty::Bit(hi - lo + 1);
+    match place {
+        Place::Leaf(LValue::Slice { base, lo: inner, .. }, _) => {
+            Some(Place::Leaf(LValue::Slice { base, hi: hi + inner, lo: lo + inner }, ty))
+        }
+        Place::Leaf(base, _) => Some(Place::Leaf(LValue::Slice { base: Box::new(base), hi, lo }, ty)),
+        Place::Choice(index, index_ty, options) => {
+            let options = options.into_iter().map(|o| slice_of(o, hi, lo)).collect::<Option<_>>()?;
+            Some(Place::Choice(index, index_ty, options))
+        }
+        _ => None,
     }
 }
 

@@ -3,9 +3,11 @@
 use super::instance::algorithm;
 use super::storage::{Place, Val, scalars, zero};
 use super::{Binding, Lower, Stage};
-use crate::ast::Span;
-use crate::ir::{Digest, Expr, ExternCall, HashAlgorithm, HeaderRef, InstanceId, LValue, Stmt, Ty, VarId};
-use crate::sema::tree::{EKind, FnDef, TCall, TExpr};
+use crate::ast::{Direction, Span};
+use crate::ir::{
+    Digest, Expr, ExternCall, HashAlgorithm, HeaderRef, InstanceId, InstanceKind, LValue, Stmt, Ty, VarId,
+};
+use crate::sema::tree::{Annos, EKind, FnDef, TCall, TExpr};
 use crate::sema::types::{StructKind, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
@@ -13,9 +15,39 @@ use num_traits::ToPrimitive;
 /// Field lists that come from the data of old-style calls start here: programs cannot write such an index.
 const ANONYMOUS_LIST: u32 = 1 << 16;
 
+/// What v1model and core declare, and this compiler knows.
+const V1MODEL_FUNCTIONS: &[&str] = &[
+    "verify",
+    "mark_to_drop",
+    "random",
+    "hash",
+    "digest",
+    "clone",
+    "clone3",
+    "clone_preserving_field_list",
+    "resubmit",
+    "resubmit_preserving_field_list",
+    "recirculate",
+    "recirculate_preserving_field_list",
+    "truncate",
+    "verify_checksum",
+    "verify_checksum_with_payload",
+    "update_checksum",
+    "update_checksum_with_payload",
+    "log_msg",
+    "assert",
+    "assume",
+];
+
+/// The port that means "drop" unless a switch is configured otherwise.
+const DROP_PORT: u32 = 511;
+
 impl Lower<'_> {
     fn call_extern(&mut self, call: ExternCall) {
         self.emit(Stmt::Extern(call));
+        for (place, value) in std::mem::take(&mut self.copy_out) {
+            self.assign(&place, value, Span::default());
+        }
     }
 
     fn arg<'c>(&self, call: &'c TCall, index: usize) -> Option<&'c TExpr> {
@@ -57,6 +89,11 @@ impl Lower<'_> {
     }
 
     pub(super) fn extern_function(&mut self, def: &FnDef, call: &TCall, span: Span) -> Val {
+        if !V1MODEL_FUNCTIONS.contains(&def.name.as_str()) {
+            let subst = def.type_params.iter().map(|v| v.id).zip(call.type_args.iter().map(|t| self.ty(t)));
+            let ret = def.ret.subst(&subst.collect());
+            return self.foreign(def.name.clone(), None, def, call, &ret, span);
+        }
         self.try_function(def, call, span);
         Val::Opaque
     }
@@ -94,11 +131,10 @@ impl Lower<'_> {
             }
             ("mark_to_drop", _) => {
                 let given = self.arg(call, 0).and_then(|a| self.place(a));
-                if given.is_some_and(|place| !self.is_standard_metadata(&place)) {
-                    self.unsupported(span, "`mark_to_drop` on a copy of the standard metadata");
-                    return None;
+                match given {
+                    Some(copy) if !self.is_standard_metadata(&copy) => self.mark_copy(copy, span),
+                    _ => self.call_extern(ExternCall::MarkToDrop),
                 }
-                self.call_extern(ExternCall::MarkToDrop);
             }
             ("random", 3) => {
                 let ty = call.type_args.first().map(|t| self.ty(t))?;
@@ -194,6 +230,22 @@ impl Lower<'_> {
         Some(())
     }
 
+    /// `mark_to_drop` of a copy takes effect once that is copied back.
+    fn mark_copy(&mut self, copy: Place, span: Span) {
+        let Place::Tuple(fields) = copy else { return };
+        let names = self.prog.standard_metadata.clone();
+        for (field, (name, _)) in fields.iter().zip(&names) {
+            let value = match name.as_str() {
+                "egress_spec" => DROP_PORT,
+                "mcast_grp" => 0,
+                _ => continue,
+            };
+            if let Place::Leaf(_, ty) = field {
+                self.assign(field, Val::Leaf(super::storage::constant(value, *ty), *ty), span);
+            }
+        }
+    }
+
     /// Whether it is the packet's own rather than a copy.
     fn is_standard_metadata(&self, place: &Place) -> bool {
         let Place::Tuple(parts) = place else { return false };
@@ -274,12 +326,16 @@ impl Lower<'_> {
             self.unsupported(span, "a method of an object made in place");
             return Val::Opaque;
         };
-        let Some(Binding::Extern(instance)) = self.find(*id).cloned() else {
-            self.unsupported(span, format!("method `{}` of extern `{}`", def.name, ext.def.name));
+        if let Some(Binding::Extern(instance)) = self.find(*id).cloned() {
+            self.object_method(&ext.def.name, instance, def, call, span);
             return Val::Opaque;
-        };
-        self.object_method(&ext.def.name, instance, def, call, span);
-        Val::Opaque
+        }
+        let name = self.checked.locals.get(id.0 as usize).map_or("", |l| l.name.as_str());
+        let object = self.full_name(self.block_frame(), name, &Annos::default());
+        let outer = ext.def.type_params.iter().map(|v| v.id).zip(ext.args.iter().map(|t| self.ty(t)));
+        let own = def.type_params.iter().map(|v| v.id).zip(call.type_args.iter().map(|t| self.ty(t)));
+        let ret = def.ret.subst(&outer.chain(own).collect());
+        self.foreign(format!("{}.{}", ext.def.name, def.name), Some(object), def, call, &ret, span)
     }
 
     fn object_method(
@@ -310,14 +366,20 @@ impl Lower<'_> {
             ("register", "read") => {
                 let (index, _) = self.scalar_arg(call, 1);
                 let ty = self.arg(call, 0).map_or(Type::Bit(1), |a| self.ty(&a.ty));
-                let (dst, _) = self.out_leaf(self.arg(call, 0), &ty, span)?;
+                let dst = if ty.scalar().is_some() {
+                    self.out_leaf(self.arg(call, 0), &ty, span)?.0
+                } else {
+                    self.element_out(instance, self.arg(call, 0)?)?
+                };
                 ExternCall::RegisterRead { instance, index, dst }
             }
             ("register", "write") => {
                 let (Some(index), Some(value)) = (self.arg(call, 0), self.arg(call, 1)) else { return None };
                 let values = self.exprs(&[index, value]);
-                let [Val::Leaf(index, _), Val::Leaf(value, _)] = &values[..] else { return None };
-                ExternCall::RegisterWrite { instance, index: index.clone(), value: value.clone() }
+                let [Val::Leaf(index, _), value] = &values[..] else { return None };
+                let mut parts = Vec::new();
+                scalars(self, value, &mut parts);
+                ExternCall::RegisterWrite { instance, index: index.clone(), value: concatenated(parts)? }
             }
             (ext, method) => {
                 self.unsupported(span, format!("method `{method}` of extern `{ext}`"));
@@ -326,6 +388,66 @@ impl Lower<'_> {
         };
         self.call_extern(done);
         Some(())
+    }
+
+    /// A temporary for a whole element of a register of structs, taken apart after the read.
+    fn element_out(&mut self, instance: InstanceId, arg: &TExpr) -> Option<LValue> {
+        let InstanceKind::Register { ty, .. } = self.prog.instances.get(instance.0 as usize)?.kind else {
+            return None;
+        };
+        let target = self.place(arg)?;
+        let name = self.temp_name("element");
+        let whole = self.new_var(name, ty);
+        let mut above = ty.width();
+        let value = split(&self.read(&target), &Expr::Var(whole), ty, &mut above);
+        self.copy_out.push((target, value));
+        Some(LValue::Var(whole))
+    }
+
+    /// A call of an extern that the program declares.
+    fn foreign(
+        &mut self,
+        name: String,
+        object: Option<String>,
+        def: &FnDef,
+        call: &TCall,
+        ret: &Type,
+        span: Span,
+    ) -> Val {
+        let (mut args, mut results) = (Vec::new(), Vec::new());
+        for (param, arg) in def.params.iter().zip(&call.args) {
+            let Some(arg) = arg else { continue };
+            if param.dir != Direction::Out {
+                let value = self.expr(arg);
+                scalars(self, &value, &mut args);
+            }
+            if matches!(param.dir, Direction::Out | Direction::InOut)
+                && let Some(target) = self.place(arg)
+            {
+                let ty = self.ty(&arg.ty);
+                let value = self.result(&ty, &mut results);
+                self.copy_out.push((target, value));
+            }
+        }
+        let ret = self.ty(ret);
+        let value = self.result(&ret, &mut results);
+        self.call_extern(ExternCall::Foreign { name, object, args, results, span });
+        value
+    }
+
+    /// Storage for something that a foreign extern gives; its scalars are noted.
+    fn result(&mut self, ty: &Type, results: &mut Vec<(LValue, Ty)>) -> Val {
+        let name = self.temp_name("result");
+        let place = self.alloc(ty, &name);
+        let value = self.read(&place);
+        let mut parts = Vec::new();
+        scalars(self, &value, &mut parts);
+        for (part, ty) in parts {
+            if let Expr::Var(var) = part {
+                results.push((LValue::Var(var), ty));
+            }
+        }
+        value
     }
 
     fn packet_in(&mut self, def: &FnDef, call: &TCall, span: Span) -> Option<Val> {
@@ -399,15 +521,16 @@ impl Lower<'_> {
             Val::Tuple(parts) | Val::Elements(parts) => {
                 parts.into_iter().for_each(|p| self.emit_value(p, span))
             }
+            Val::Unions(stacks, ty) => {
+                self.unions(&stacks, &ty).into_iter().for_each(|u| self.emit_value(u, span));
+            }
             Val::Stack(s, _) => {
                 for h in self.prog.stacks[s.0 as usize].elements.clone() {
                     self.emit(Stmt::Emit(HeaderRef::Fixed(h)));
                 }
             }
             Val::Union(members, _) => {
-                for h in members {
-                    self.emit(Stmt::Emit(HeaderRef::Fixed(h)));
-                }
+                members.into_iter().for_each(|h| self.emit(Stmt::Emit(h)));
             }
             Val::HeaderLit(Some(_), ref ty) => {
                 let ty = Type::Struct(ty.clone());
@@ -419,6 +542,43 @@ impl Lower<'_> {
             }
             Val::HeaderLit(None, _) | Val::InvalidUnion | Val::Leaf(..) | Val::Opaque => {}
         }
+    }
+}
+
+/// Scalars as one number, the first one highest.
+fn concatenated(parts: Vec<(Expr, Ty)>) -> Option<Expr> {
+    let bits = |(expr, ty): (Expr, Ty)| match ty {
+        Ty::Bit(_) => (expr, ty),
+        other => {
+            let to = Ty::Bit(other.width());
+            (Expr::Cast { expr: Box::new(expr), from: other, to }, to)
+        }
+    };
+    if let [(only, _)] = &parts[..] {
+        return Some(only.clone());
+    }
+    let all = parts.into_iter().map(bits).reduce(|(left, left_ty), (right, right_ty)| {
+        let ty = Ty::Bit(left_ty.width() + right_ty.width());
+        (Expr::Concat { left: Box::new(left), left_ty, right: Box::new(right), right_ty }, ty)
+    });
+    all.map(|(expr, _)| expr)
+}
+
+/// The reverse: a value shaped like another out of one number; `above` is the bit above what is left.
+fn split(shape: &Val, whole: &Expr, from: Ty, above: &mut u32) -> Val {
+    match shape {
+        Val::Leaf(_, ty) if *ty == from => Val::Leaf(whole.clone(), *ty),
+        Val::Leaf(_, ty) if ty.width() == 0 => Val::Leaf(super::storage::zero(*ty), *ty),
+        Val::Leaf(_, ty) => {
+            let (hi, lo) = (above.saturating_sub(1), above.saturating_sub(ty.width()));
+            *above = lo;
+            let bits = Ty::Bit(ty.width());
+            let expr = Box::new(Expr::Slice { expr: Box::new(whole.clone()), from, hi, lo });
+            Val::Leaf(if *ty == bits { *expr } else { Expr::Cast { expr, from: bits, to: *ty } }, *ty)
+        }
+        Val::Tuple(parts) => Val::Tuple(parts.iter().map(|p| split(p, whole, from, above)).collect()),
+        Val::Elements(parts) => Val::Elements(parts.iter().map(|p| split(p, whole, from, above)).collect()),
+        _ => Val::Opaque,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Instances: extern objects get a number, parsers and controls a frame with what they declare.
 
 use super::stmt::applications;
+use super::storage::{Place, scalars};
 use super::{Binding, BlockInst, Lower, type_name};
 use crate::ast::{Direction, Span};
 use crate::ir::{
@@ -11,6 +12,9 @@ use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
+
+/// Most bits of an element of a register.
+const MAX_ELEMENT_BITS: u32 = 2048;
 
 impl Lower<'_> {
     /// Elaborates an instantiation in the current frame. `uses` are the arguments of its applications
@@ -131,12 +135,7 @@ impl Lower<'_> {
 
     /// The storage that all applications give for a parameter, when no copy is needed: it is the same
     /// everywhere and overlaps no other argument that is written.
-    fn shared_place(
-        &mut self,
-        uses: &[&[Option<TExpr>]],
-        index: usize,
-        block: &BlockTy,
-    ) -> Option<super::storage::Place> {
+    fn shared_place(&mut self, uses: &[&[Option<TExpr>]], index: usize, block: &BlockTy) -> Option<Place> {
         let first = uses.first()?;
         let arg = first.get(index)?.as_ref()?;
         let path = static_path(arg)?;
@@ -237,16 +236,9 @@ impl Lower<'_> {
             "direct_meter" => InstanceKind::DirectMeter { table: None, unit: counter_unit(number(self, 0)) },
             "register" => {
                 let element = arg_type(self, 0)?;
-                let Some(ty) = element.scalar().filter(|t| !matches!(t, Ty::Varbit(_))) else {
-                    self.unsupported(span, format!("a register of `{element}`"));
-                    return None;
-                };
-                InstanceKind::Register {
-                    size: number(self, 0),
-                    ty,
-                    type_name: type_name(&element),
-                    index_type: index_type(self, 1),
-                }
+                let ty = self.register_ty(&element, span)?;
+                let data = self.data_ty(&element);
+                InstanceKind::Register { size: number(self, 0), ty, data, index_type: index_type(self, 1) }
             }
             "action_profile" => InstanceKind::ActionProfile { size: number(self, 0) },
             "action_selector" => InstanceKind::ActionSelector {
@@ -255,15 +247,41 @@ impl Lower<'_> {
                 output_width: number(self, 2).to_u32().unwrap_or(0),
                 max_group_size: max_group_size(inst),
             },
-            other => {
-                self.unsupported(span, format!("extern `{other}`"));
-                return None;
-            }
+            // One that the program declares itself: there is nothing to control.
+            _ => return None,
         };
         let named = self.named(self.frame, &inst.name, &inst.annos);
         self.shown.push(("extern object", named.name.clone(), inst.span));
         self.prog.instances.push(Instance { named, kind });
         Some(InstanceId(self.prog.instances.len() as u32 - 1))
+    }
+
+    /// How a register keeps an element.
+    fn register_ty(&mut self, element: &Type, span: Span) -> Option<Ty> {
+        if let Some(scalar) = element.scalar().filter(|t| !matches!(t, Ty::Varbit(_))) {
+            return Some(scalar);
+        }
+        let place = self.alloc(element, "$element");
+        let mut parts = Vec::new();
+        scalars(self, &self.read(&place), &mut parts);
+        let fixed =
+            matches!(place, Place::Tuple(_)) && parts.iter().all(|(_, t)| !matches!(t, Ty::Varbit(_)));
+        let width: u64 = parts.iter().map(|(_, ty)| u64::from(ty.width())).sum();
+        if !fixed || !has_plain_parts(element) {
+            self.error(
+                span,
+                format!("a register cannot hold `{element}`: only bits, integers and structs of these"),
+            );
+            return None;
+        }
+        match u32::try_from(width) {
+            Ok(width @ 1..=MAX_ELEMENT_BITS) => Some(Ty::Bit(width)),
+            _ => {
+                let limit = format!("an element has 1 to {MAX_ELEMENT_BITS} bits");
+                self.error(span, format!("a register cannot hold `{element}` of {width} bits: {limit}"));
+                None
+            }
+        }
     }
 
     /// Scalars of an element, structs unfolded.
@@ -326,6 +344,16 @@ impl Lower<'_> {
         let named = self.named(self.frame, &v.name, &v.annos);
         self.prog.value_sets.push(ValueSet { named, size, fields });
         self.value_sets.insert((self.frame, v.id), ValueSetId(self.prog.value_sets.len() as u32 - 1));
+    }
+}
+
+/// Structs and tuples of scalars.
+fn has_plain_parts(ty: &Type) -> bool {
+    match ty {
+        Type::Struct(s) => s.kind == StructKind::Struct && s.fields.iter().all(|f| has_plain_parts(&f.ty)),
+        Type::Tuple(items) => items.iter().all(has_plain_parts),
+        Type::Stack(element, _) => has_plain_parts(element),
+        other => other.scalar().is_some(),
     }
 }
 

@@ -99,6 +99,8 @@ struct Lower<'a> {
     value_sets: HashMap<(usize, LocalId), ValueSetId>,
     /// What is to be copied back at the end of the calls around, for `exit`.
     pending: Vec<Vec<(Place, storage::Val)>>,
+    /// Copied back after the extern call that is being lowered.
+    copy_out: Vec<(Place, storage::Val)>,
     /// Where `return` puts its value.
     returns: Vec<Option<Place>>,
     /// The state being filled, and how deep in statements we are.
@@ -157,6 +159,7 @@ impl<'a> Lower<'a> {
             action_order: Vec::new(),
             value_sets: HashMap::new(),
             pending: Vec::new(),
+            copy_out: Vec::new(),
             returns: Vec::new(),
             state: None,
             depth: 0,

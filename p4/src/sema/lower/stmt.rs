@@ -184,6 +184,7 @@ impl Lower<'_> {
                 let elements = self.prog.stacks[s.0 as usize].elements.clone();
                 elements.into_iter().map(|e| Val::Header(crate::ir::HeaderRef::Fixed(e), h.clone())).collect()
             }
+            Val::Unions(stacks, ty) => self.unions(&stacks, &ty),
             _ => Vec::new(),
         };
         // Unrolled into a switch on the position, inside a loop that `break` and `continue` mean.

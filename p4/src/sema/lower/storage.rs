@@ -16,9 +16,14 @@ pub(super) enum Place {
     Tuple(Vec<Place>),
     Header(HeaderRef, Rc<StructTy>),
     Stack(StackId, Rc<StructTy>),
-    Union(Vec<HeaderId>, Rc<StructTy>),
-    /// Stack of unions.
-    Unions(Vec<Place>),
+    /// One reference a member.
+    Union(Vec<HeaderRef>, Rc<StructTy>),
+    /// Stack of unions: a stack for each member, all with the same `nextIndex`.
+    Unions(Vec<StackId>, Rc<StructTy>),
+    /// Array of what is no header.
+    Array(Vec<Place>),
+    /// One of these, by an index known at run time only. Beyond the last none is written.
+    Choice(Expr, Ty, Vec<Place>),
     Opaque,
 }
 
@@ -31,9 +36,10 @@ pub(super) enum Val {
     /// A header written out, or an invalid one. The values are those of the declared fields.
     HeaderLit(Option<Vec<Val>>, Rc<StructTy>),
     Stack(StackId, Rc<StructTy>),
-    /// Elements of a stack, written out or of unions.
+    /// Elements of a stack or array, written out.
     Elements(Vec<Val>),
-    Union(Vec<HeaderId>, Rc<StructTy>),
+    Union(Vec<HeaderRef>, Rc<StructTy>),
+    Unions(Vec<StackId>, Rc<StructTy>),
     InvalidUnion,
     Opaque,
 }
@@ -56,17 +62,8 @@ impl Lower<'_> {
                 ),
                 StructKind::Header => Place::Header(HeaderRef::Fixed(self.new_header(s, name)), s.clone()),
                 StructKind::Union => {
-                    let mut members = Vec::new();
-                    for field in &s.fields {
-                        if let Type::Struct(h) = &field.ty {
-                            members.push(self.new_header(h, &format!("{name}.{}", field.name)));
-                        }
-                    }
-                    for member in &members {
-                        let siblings = members.iter().filter(|m| *m != member).copied().collect();
-                        self.prog.headers[member.0 as usize].union_siblings = siblings;
-                    }
-                    Place::Union(members, s.clone())
+                    let members = self.new_union(s, name);
+                    Place::Union(members.into_iter().map(HeaderRef::Fixed).collect(), s.clone())
                 }
             },
             Type::Stack(element, size) => match &**element {
@@ -76,8 +73,21 @@ impl Lower<'_> {
                     self.prog.stacks.push(ir::Stack { name: name.to_owned(), elements, next });
                     Place::Stack(StackId(self.prog.stacks.len() as u32 - 1), h.clone())
                 }
+                Type::Struct(u) if u.kind == StructKind::Union => {
+                    let unions: Vec<Vec<HeaderId>> =
+                        (0..*size).map(|i| self.new_union(u, &format!("{name}[{i}]"))).collect();
+                    let next = self.new_var(format!("{name}.$next$"), Ty::Bit(32));
+                    let mut stacks = Vec::new();
+                    for (member, field) in u.fields.iter().enumerate() {
+                        let elements = unions.iter().filter_map(|u| u.get(member)).copied().collect();
+                        let name = format!("{name}.{}", field.name);
+                        self.prog.stacks.push(ir::Stack { name, elements, next });
+                        stacks.push(StackId(self.prog.stacks.len() as u32 - 1));
+                    }
+                    Place::Unions(stacks, u.clone())
+                }
                 other => {
-                    Place::Unions((0..*size).map(|i| self.alloc(other, &format!("{name}[{i}]"))).collect())
+                    Place::Array((0..*size).map(|i| self.alloc(other, &format!("{name}[{i}]"))).collect())
                 }
             },
             Type::Tuple(items) => Place::Tuple(
@@ -87,12 +97,33 @@ impl Lower<'_> {
         }
     }
 
+    fn new_union(&mut self, ty: &Rc<StructTy>, name: &str) -> Vec<HeaderId> {
+        let mut members = Vec::new();
+        for field in &ty.fields {
+            if let Type::Struct(h) = &field.ty {
+                members.push(self.new_header(h, &format!("{name}.{}", field.name)));
+            }
+        }
+        for member in &members {
+            let siblings = members.iter().filter(|m| *m != member).copied().collect();
+            self.prog.headers[member.0 as usize].union_siblings = siblings;
+        }
+        members
+    }
+
+    /// Headers travel as whole bytes: what is missing at the end is a field of its own, as in BMv2.
     fn new_header(&mut self, ty: &Rc<StructTy>, name: &str) -> HeaderId {
         let valid = self.new_var(format!("{name}.$valid$"), Ty::Bool);
         let mut fields = Vec::new();
         for (field, ty) in leaves(ty) {
             let var = self.new_var(format!("{name}.{field}"), ty);
             fields.push(ir::HeaderField { name: field, var });
+        }
+        let fixed = leaves(ty).into_iter().filter(|(_, t)| !matches!(t, Ty::Varbit(_)));
+        let odd = fixed.fold(0, |sum, (_, ty)| (sum + ty.width()) % 8);
+        if odd > 0 {
+            let var = self.new_var(format!("{name}._padding"), Ty::Bit(8 - odd));
+            fields.push(ir::HeaderField { name: "_padding".to_owned(), var });
         }
         self.prog.headers.push(ir::Header {
             name: name.to_owned(),
@@ -112,7 +143,12 @@ impl Lower<'_> {
             Place::Header(h, ty) => Val::Header(h.clone(), ty.clone()),
             Place::Stack(s, ty) => Val::Stack(*s, ty.clone()),
             Place::Union(members, ty) => Val::Union(members.clone(), ty.clone()),
-            Place::Unions(parts) => Val::Elements(parts.iter().map(|p| self.read(p)).collect()),
+            Place::Unions(stacks, ty) => Val::Unions(stacks.clone(), ty.clone()),
+            Place::Array(parts) => Val::Elements(parts.iter().map(|p| self.read(p)).collect()),
+            Place::Choice(index, ty, options) => {
+                let options: Vec<Val> = options.iter().map(|o| self.read(o)).collect();
+                chosen(index, *ty, &options)
+            }
             Place::Opaque => Val::Opaque,
         }
     }
@@ -164,8 +200,14 @@ impl Lower<'_> {
     }
 
     fn field_place(&self, header: &HeaderRef, ty: &Type, at: &mut u32) -> Place {
-        if let Type::Struct(s) = ty {
-            return Place::Tuple(s.fields.iter().map(|f| self.field_place(header, &f.ty, at)).collect());
+        match ty {
+            Type::Struct(s) => {
+                return Place::Tuple(s.fields.iter().map(|f| self.field_place(header, &f.ty, at)).collect());
+            }
+            Type::Stack(element, n) => {
+                return Place::Array((0..*n).map(|_| self.field_place(header, element, at)).collect());
+            }
+            _ => {}
         }
         let field = *at;
         *at += 1;
@@ -187,6 +229,18 @@ impl Lower<'_> {
             return HeaderRef::Fixed(*h);
         }
         HeaderRef::Index(stack, Box::new(index))
+    }
+
+    /// The union of a stack of unions that an index means.
+    pub(super) fn union_at(&self, stacks: &[StackId], index: &Expr) -> Vec<HeaderRef> {
+        stacks.iter().map(|s| self.element(*s, index.clone())).collect()
+    }
+
+    /// Elements of a stack of unions.
+    pub(super) fn unions(&self, stacks: &[StackId], ty: &Rc<StructTy>) -> Vec<Val> {
+        let length = stacks.first().map_or(0, |s| self.prog.stacks[s.0 as usize].elements.len());
+        let index = |i| constant(BigUint::from(i), Ty::Bit(32));
+        (0..length).map(|i| Val::Union(self.union_at(stacks, &index(i)), ty.clone())).collect()
     }
 
     /// Whether a header is valid.
@@ -222,6 +276,42 @@ impl Lower<'_> {
     }
 }
 
+/// The value at an index: a search tree, so that its depth grows slowly. Beyond the last, the last.
+pub(super) fn chosen(index: &Expr, ty: Ty, options: &[Val]) -> Val {
+    let columns = |count: usize| -> Vec<Val> {
+        let part = |option: &Val, i: usize| match option {
+            Val::Tuple(parts) | Val::Elements(parts) => parts.get(i).cloned().unwrap_or(Val::Opaque),
+            _ => Val::Opaque,
+        };
+        let column = |i| options.iter().map(|o| part(o, i)).collect::<Vec<Val>>();
+        (0..count).map(|i| chosen(index, ty, &column(i))).collect()
+    };
+    match options.first() {
+        Some(Val::Leaf(..)) => search(index, ty, options, 0),
+        Some(Val::Tuple(parts)) => Val::Tuple(columns(parts.len())),
+        Some(Val::Elements(parts)) => Val::Elements(columns(parts.len())),
+        _ => Val::Opaque,
+    }
+}
+
+fn search(index: &Expr, ty: Ty, options: &[Val], first: usize) -> Val {
+    let (low, high) = options.split_at(options.len() / 2);
+    let middle = BigUint::from(first + low.len());
+    match low {
+        [] => high.first().cloned().unwrap_or(Val::Opaque),
+        // An index too narrow to get there.
+        _ if middle.bits() > u64::from(ty.width()) => search(index, ty, low, first),
+        _ => match (search(index, ty, low, first), search(index, ty, high, first + low.len())) {
+            (Val::Leaf(then, scalar), Val::Leaf(otherwise, _)) => {
+                let cond = super::copy::binary(ir::BinOp::Lt, index.clone(), constant(middle, ty), ty);
+                let (cond, then, otherwise) = (Box::new(cond), Box::new(then), Box::new(otherwise));
+                Val::Leaf(Expr::Ternary { cond, ty: scalar, then, otherwise }, scalar)
+            }
+            _ => Val::Opaque,
+        },
+    }
+}
+
 pub(super) fn zero(ty: Ty) -> Expr {
     Expr::Const { value: BigUint::ZERO, ty }
 }
@@ -230,23 +320,31 @@ pub(super) fn constant(value: impl Into<BigUint>, ty: Ty) -> Expr {
     Expr::Const { value: value.into(), ty }
 }
 
-/// Scalars of a header in wire order, nested structs unfolded.
+/// Scalars of a header in wire order, nested structs and arrays unfolded.
 pub(super) fn leaves(ty: &StructTy) -> Vec<(String, Ty)> {
     let mut all = Vec::new();
     for field in &ty.fields {
-        match &field.ty {
-            Type::Struct(s) => {
-                all.extend(leaves(s).into_iter().map(|(name, ty)| (format!("{}.{name}", field.name), ty)));
-            }
-            other => all.push((field.name.clone(), other.scalar().unwrap_or(Ty::Bit(0)))),
-        }
+        leaves_of(&field.name, &field.ty, &mut all);
     }
     all
+}
+
+fn leaves_of(name: &str, ty: &Type, out: &mut Vec<(String, Ty)>) {
+    match ty {
+        Type::Struct(s) => {
+            for field in &s.fields {
+                leaves_of(&format!("{name}.{}", field.name), &field.ty, out);
+            }
+        }
+        Type::Stack(element, n) => (0..*n).for_each(|i| leaves_of(&format!("{name}[{i}]"), element, out)),
+        other => out.push((name.to_owned(), other.scalar().unwrap_or(Ty::Bit(0)))),
+    }
 }
 
 fn count(ty: &Type) -> usize {
     match ty {
         Type::Struct(s) => s.fields.iter().map(|f| count(&f.ty)).sum(),
+        Type::Stack(element, n) => count(element) * *n as usize,
         _ => 1,
     }
 }
@@ -275,9 +373,12 @@ pub(super) fn scalars(lower: &Lower<'_>, val: &Val, out: &mut Vec<(Expr, Ty)>) {
         Val::Union(members, ty) => {
             for (member, field) in members.iter().zip(&ty.fields) {
                 if let Type::Struct(h) = &field.ty {
-                    scalars(lower, &Val::Header(HeaderRef::Fixed(*member), h.clone()), out);
+                    scalars(lower, &Val::Header(member.clone(), h.clone()), out);
                 }
             }
+        }
+        Val::Unions(stacks, ty) => {
+            lower.unions(stacks, ty).iter().for_each(|u| scalars(lower, u, out));
         }
         Val::InvalidUnion | Val::Opaque => {}
     }

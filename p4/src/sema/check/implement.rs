@@ -1,0 +1,97 @@
+//! Abstract methods: what an instance of an extern implements.
+
+use super::Checker;
+use super::scope::Symbol;
+use super::typeref::bind;
+use crate::ast::{Decl, DeclKind, Ident};
+use crate::diag::Diagnostic;
+use crate::sema::tree::{FnDef, LocalId};
+use crate::sema::types::{Subst, Type};
+use std::rc::Rc;
+
+impl Checker {
+    /// Checks `{ … }` after an instance: every abstract method of its extern once, and no other method.
+    pub(super) fn implement(&mut self, id: LocalId, ty: &Type, init: Option<&[Decl]>, name: &Ident) {
+        let Type::Extern(ext) = ty else {
+            for decl in init.unwrap_or_default() {
+                self.error(decl.span, format!("`{ty}` has no abstract methods to implement"));
+            }
+            return;
+        };
+        let wanted: Vec<Rc<FnDef>> = ext.def.methods.iter().filter(|m| m.is_abstract).cloned().collect();
+        let types = bind(&ext.def.type_params, &ext.args);
+        self.check_wanted(&wanted, &types, ty);
+        let mut done: Vec<String> = Vec::new();
+        let (place, returns, outer) = (self.place, self.returns.take(), self.this.replace((id, ty.clone())));
+        self.scopes.push(super::scope::Scope::default());
+        for decl in init.unwrap_or_default() {
+            let DeclKind::Function { proto, body } = &decl.kind else {
+                self.place = place;
+                if !matches!(decl.kind, DeclKind::Instance { .. }) || !self.common_decl(decl) {
+                    self.error(decl.span, "only functions and instances can stand here");
+                }
+                continue;
+            };
+            let def = Rc::new(self.function(decl, proto, body));
+            self.declare(&proto.name, Symbol::Functions(vec![def.clone()]));
+            match wanted.iter().find(|w| w.name == def.name && w.params.len() == def.params.len()) {
+                Some(abstract_one) if fits(&def, abstract_one, &types) => done.push(def.name.clone()),
+                Some(_) => {
+                    let message = format!("method `{}` differs from the abstract one of `{ty}`", def.name);
+                    self.error(proto.name.span, message);
+                    done.push(def.name.clone());
+                }
+                None => {
+                    let names = wanted.iter().map(|w| w.name.as_str());
+                    let near = super::scope::nearest(&def.name, names);
+                    let message = format!("`{ty}` has no abstract method `{}` like this", def.name);
+                    let d = Diagnostic::error(proto.name.span, message);
+                    self.report(match near {
+                        Some(near) if near != def.name => d.help(format!("did you mean `{near}`?")),
+                        _ => d,
+                    });
+                }
+            }
+        }
+        self.scopes.pop();
+        (self.place, self.returns, self.this) = (place, returns, outer);
+        let errors = self.diags.iter().any(|d| d.span.lo >= name.span.lo);
+        for missing in wanted.iter().filter(|w| !done.contains(&w.name) && !errors) {
+            self.report(
+                Diagnostic::error(
+                    name.span,
+                    format!("`{}` does not implement `{}`", name.name, missing.name),
+                )
+                .help(format!("`{ty}` leaves it abstract: add `= {{ … }}` with a function of that name")),
+            );
+        }
+    }
+
+    /// Type arguments can make a parameter impossible.
+    fn check_wanted(&mut self, wanted: &[Rc<FnDef>], types: &Subst, ty: &Type) {
+        for method in wanted {
+            for param in &method.params {
+                let given = param.ty.subst(types);
+                let opaque = matches!(given, Type::Str | Type::InfInt | Type::Extern(_) | Type::MatchKind);
+                if opaque && param.dir != crate::ast::Direction::None {
+                    let message =
+                        format!("a parameter of type `{given}` has no direction, as it gets in `{ty}`");
+                    self.error(param.span, message);
+                }
+            }
+        }
+    }
+}
+
+fn fits(def: &FnDef, wanted: &FnDef, types: &Subst) -> bool {
+    let own: Subst = wanted
+        .type_params
+        .iter()
+        .map(|v| v.id)
+        .zip(def.type_params.iter().map(|v| Type::Var(v.clone())))
+        .collect();
+    let expected = |ty: &Type| ty.subst(types).subst(&own);
+    def.type_params.len() == wanted.type_params.len()
+        && def.ret == expected(&wanted.ret)
+        && def.params.iter().zip(&wanted.params).all(|(a, b)| a.dir == b.dir && a.ty == expected(&b.ty))
+}
