@@ -15,8 +15,8 @@ control V(inout hdr_t hdr, inout meta_t meta) {
     apply { update_checksum(true, {hdr.eth.dst}, hdr.eth.type, HashAlgorithm.csum16); } // error: `update_checksum` can only be called in the checksum computation
 }
 control I(inout hdr_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
-    Foreign() f; // error: extern `Foreign` is not supported yet
-    register<cell_t>(4) r; // error: a register of `cell_t` is not supported yet
+    Foreign() f;
+    register<cell_t>(4) r;
     direct_counter(CounterType.packets) dc;
     @name("same") action one() { }
     @name("same") action two() { } // error: two actions are called `I.same` for the control plane

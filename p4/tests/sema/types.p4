@@ -13,7 +13,7 @@ const int HUGE = 1 / 0; // error: division by zero
 
 struct pair_t<T> { T x; T y; }
 typedef pair_t<bit<8>, bit<8>> two_t; // error: `pair_t` takes 1 type argument, 2 given
-typedef bit<8>[4] array_t; // error: a stack holds headers or header unions
+typedef error[4] array_t; // error: an array cannot hold `error`
 
 void f(inout bit<8> a, inout bit<16> b, inout int<8> s, inout New n, inout ok_t h, inout bool c, inout pair_t<bit<8>> p) {
     a = b; // error: expected `bit<8>`, found `bit<16>`
