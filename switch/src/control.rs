@@ -30,10 +30,10 @@ impl Switch {
         self.check_indirect(self.table(table)?.0, entry.indirect.as_ref())?;
         let (shape, state) = self.table_mut(table)?;
         entry.is_const = false;
-        let (keys, priority) = (entry.keys.clone(), entry.priority);
-        state.insert(shape, entry, false)?;
-        let row = state.row(shape, &keys, priority)?;
-        state.last_hit[row as usize] = now.0;
+        let row = state.insert(shape, entry, false)?;
+        if let Some(last_hit) = state.last_hit.get_mut(row as usize) {
+            *last_hit = now.0;
+        }
         Ok(())
     }
 
@@ -70,22 +70,36 @@ impl Switch {
 
     /// All entries, in order of insertion.
     pub fn entries(&self, table: TableId) -> Result<Vec<TableEntry>, ControlError> {
-        let (_, state) = self.table(table)?;
-        Ok(state.rows().into_iter().filter_map(|row| state.entry(row)).cloned().collect())
+        let (shape, state) = self.table(table)?;
+        Ok(state.rows().into_iter().filter_map(|row| state.entry(shape, row)).collect())
+    }
+
+    /// Up to `most` entries from a position on, in no order that means anything, and the position after them if there
+    /// may be more. Entries that are there from the first part to the last are in one of them; 0 is the first position.
+    pub fn entries_from(
+        &self,
+        table: TableId,
+        from: u32,
+        most: usize,
+    ) -> Result<(Vec<TableEntry>, Option<u32>), ControlError> {
+        let (shape, state) = self.table(table)?;
+        let rows: Vec<u32> = state.rows_from(from).take(most).collect();
+        let next = rows.last().filter(|_| rows.len() == most).map(|row| row + 1);
+        Ok((rows.into_iter().filter_map(|row| state.entry(shape, row)).collect(), next))
     }
 
     /// One entry.
     pub fn entry(&self, table: TableId, keys: &[Matcher], priority: i32) -> Result<TableEntry, ControlError> {
         let (shape, state) = self.table(table)?;
         let row = state.row(shape, keys, priority)?;
-        state.entry(row).cloned().ok_or_else(|| ControlError::NotFound(format!("an entry of {}", shape.name)))
+        state.entry(shape, row).ok_or_else(|| ControlError::NotFound(format!("an entry of {}", shape.name)))
     }
 
     /// When the entry was last hit or, if never, inserted (kept for tables with `support_timeout` only).
     pub fn last_hit(&self, table: TableId, keys: &[Matcher], priority: i32) -> Result<Nanos, ControlError> {
         let (shape, state) = self.table(table)?;
         let row = state.row(shape, keys, priority)?;
-        Ok(Nanos(state.last_hit[row as usize]))
+        Ok(Nanos(state.last_hit.get(row as usize).copied().unwrap_or(0)))
     }
 
     /// Number of cells of a counter, meter or register.

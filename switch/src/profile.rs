@@ -183,8 +183,8 @@ impl Switch {
         let Running { pipeline, state } = self.running()?;
         let users = pipeline.tables.iter().zip(&state.tables);
         for (shape, table) in users.filter(|(shape, _)| shape.implementation == Some(profile)) {
-            let mut entries = table.rows().into_iter().filter_map(|row| table.entry(row));
-            if entries.any(|entry| entry.indirect.as_ref() == Some(indirect)) {
+            let mut entries = table.rows_from(0).filter_map(|row| table.indirect(row));
+            if entries.any(|found| found == indirect) {
                 return Err(ControlError::Invalid(format!("{what} is used by an entry of {}", shape.name)));
             }
         }

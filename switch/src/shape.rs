@@ -2,6 +2,7 @@
 
 use crate::compile::limbs_of;
 use crate::error::ControlError;
+use crate::exec::bits::ones;
 use crate::objects::{Indirect, TableEntry};
 use crate::profile::MAX_SET;
 use num_bigint::BigUint;
@@ -27,6 +28,15 @@ pub(crate) struct KeyShape {
     /// First word in the key.
     pub offset: usize,
     pub limbs: usize,
+}
+
+impl KeyShape {
+    /// Whether a range (words of the low end, then of the high one) is all there is.
+    pub fn is_open(&self, bounds: &[u64]) -> bool {
+        let (lo, hi) = bounds.split_at(self.limbs);
+        let largest = |limb: usize| ones((self.width - 64 * limb as u32).min(64));
+        lo.iter().all(|&word| word == 0) && hi.iter().enumerate().all(|(limb, &word)| word == largest(limb))
+    }
 }
 
 /// An action that a table lists.
@@ -208,6 +218,16 @@ impl TableShape {
             }
             (Some(_), Some(Indirect::Member(_) | Indirect::Group(_))) => Ok(Vec::new()),
         }
+    }
+
+    /// Whether no range field of a key leaves anything out.
+    pub fn ranges_are_open(&self, key: &PackedKey) -> bool {
+        let mut bounds = &key.ranges[..];
+        self.keys.iter().filter(|shape| shape.kind == MatchKind::Range).all(|shape| {
+            let (here, rest) = bounds.split_at(2 * shape.limbs);
+            bounds = rest;
+            shape.is_open(here)
+        })
     }
 
     /// Words of the longest argument list.

@@ -170,8 +170,12 @@ impl State {
             }
             InstanceKind::DirectCounter { .. } | InstanceKind::DirectMeter { .. } => InstanceState::None,
         });
+        let mut tables = pipeline.initial.clone();
+        for (table, shape) in tables.iter_mut().zip(&pipeline.tables) {
+            table.make_room(shape.size);
+        }
         State {
-            tables: pipeline.initial.clone(),
+            tables,
             instances: instances.collect(),
             value_sets: vec![ValueSetState::default(); pipeline.value_sets.len()],
             digests: DigestQueue { limit: config.digest_queue, ..DigestQueue::default() },

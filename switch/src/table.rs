@@ -2,23 +2,40 @@
 //!
 //! A key is a run of words, one field after the other, low word first. Entries are grouped by mask (an
 //! exact table is one group, an LPM table has one a prefix length); a group is a hash table from
-//! masked key to row. Range fields have mask 0 and are compared row by row. Rows are kept in flat
-//! arrays, so that a look-up touches few cache lines and allocates nothing.
+//! masked key to row. A ternary table has up to [`MAX_GROUPS`] groups; ranges and entries with further masks are
+//! found by [`vectors`]. Rows are kept in flat arrays, so that a look-up touches few cache lines and
+//! allocates nothing; an entry as the control plane sees it is made from them when it asks.
+
+mod entries;
+mod index;
+mod vectors;
 
 use crate::error::ControlError;
 use crate::meter::Meter;
 use crate::objects::{CounterData, TableEntry};
 use crate::shape::{KeyShape, PackedKey, Style, TableShape};
-use hashbrown::HashTable;
+use entries::Extra;
+use hashbrown::HashMap;
+use index::Index;
 use p4rack_p4::ir::{ActionCall, MatchKind, Matcher};
+use vectors::Vectors;
+
+/// Most groups of a ternary table: each costs every look-up a probe. Tests have few masks.
+const MAX_GROUPS: usize = if cfg!(test) { 3 } else { 32 };
+/// Rows for which room is set aside at once if the program declares so many; it is touched when it is needed.
+const ROOM: u64 = 1 << 20;
+/// Age of a row that is free.
+const NEVER: u64 = u64::MAX;
+/// End of a chain.
+const END: u32 = u32::MAX;
 
 /// Entries with one mask.
 #[derive(Clone, Debug)]
 struct Group {
     mask: Vec<u64>,
-    /// The largest rank of its rows.
+    /// No row has a larger one.
     rank: i32,
-    rows: HashTable<u32>,
+    rows: Index,
 }
 
 /// A range field's place.
@@ -35,13 +52,6 @@ pub(crate) struct DefaultRow {
     pub args: Vec<u64>,
 }
 
-/// A row beside what the look-up reads.
-#[derive(Clone, Debug)]
-struct Row {
-    entry: TableEntry,
-    key: PackedKey,
-}
-
 /// A table's entries.
 #[derive(Clone, Debug)]
 pub(crate) struct TableState {
@@ -50,14 +60,24 @@ pub(crate) struct TableState {
     arg_words: usize,
     range_words: usize,
     ranges_at: Vec<RangeSpot>,
+    /// Largest rank first.
     groups: Vec<Group>,
+    /// Rows of a ternary table that are in no group.
+    vectors: Vectors,
     keys: Vec<u64>,
-    ranges: Vec<u64>,
     args: Vec<u64>,
     actions: Vec<u32>,
-    /// Rank and age.
-    order: Vec<(i32, u64)>,
-    rows: Vec<Option<Row>>,
+    /// In order of insertion; [`NEVER`] where a row is free.
+    ages: Vec<u64>,
+    /// Not of an exact table.
+    ranks: Vec<i32>,
+    /// Of a ternary table only.
+    masks: Vec<u64>,
+    ranges: Vec<u64>,
+    /// The row with the same masked key and the next lower rank.
+    chain: Vec<u32>,
+    /// What few entries have.
+    extras: HashMap<u32, Extra>,
     free: Vec<u32>,
     inserted: u64,
     /// The default entry's.
@@ -72,10 +92,11 @@ pub(crate) struct TableState {
     pub counters: Vec<CounterData>,
     /// Likewise.
     pub meters: Vec<Meter>,
-    /// When each row was hit last.
+    /// When each row was hit last, where that is of interest.
     pub last_hit: Vec<u64>,
 }
 
+#[inline(always)]
 fn mix(hash: u64, word: u64) -> u64 {
     let product = u128::from(hash ^ word) * 0x9E37_79B9_7F4A_7C15;
     (product as u64) ^ ((product >> 64) as u64)
@@ -83,6 +104,7 @@ fn mix(hash: u64, word: u64) -> u64 {
 
 const SEED: u64 = 0x2545_F491_4F6C_DD1D;
 
+#[inline(always)]
 fn hash(words: impl Iterator<Item = u64>) -> u64 {
     words.fold(SEED, mix)
 }
@@ -100,12 +122,16 @@ impl TableState {
             range_words: ranges_at.iter().map(|spot| 2 * spot.limbs).sum(),
             ranges_at,
             groups: Vec::new(),
+            vectors: Vectors::new(&shape.keys),
             keys: Vec::new(),
-            ranges: Vec::new(),
             args: Vec::new(),
             actions: Vec::new(),
-            order: Vec::new(),
-            rows: Vec::new(),
+            ages: Vec::new(),
+            ranks: Vec::new(),
+            masks: Vec::new(),
+            ranges: Vec::new(),
+            chain: Vec::new(),
+            extras: HashMap::new(),
             free: Vec::new(),
             inserted: 0,
             default: None,
@@ -122,6 +148,23 @@ impl TableState {
         Ok(state)
     }
 
+    /// Sets room aside for the rows that the program declares, so that no insertion moves old ones.
+    pub fn make_room(&mut self, size: u64) {
+        let rows = (size.min(ROOM) as usize).saturating_sub(self.ages.len());
+        let ternary = if self.style == Style::Ternary { rows } else { 0 };
+        self.keys.reserve_exact(rows * self.words);
+        self.args.reserve_exact(rows * self.arg_words);
+        self.actions.reserve_exact(rows);
+        self.ages.reserve_exact(rows);
+        self.ranks.reserve_exact(if self.style == Style::Exact { 0 } else { rows });
+        self.masks.reserve_exact(ternary * self.words);
+        self.ranges.reserve_exact(ternary * self.range_words);
+        self.chain.reserve_exact(ternary);
+        self.counters.reserve_exact(if self.counted { rows } else { 0 });
+        self.meters.reserve_exact(if self.metered { rows } else { 0 });
+        self.last_hit.reserve_exact(if self.aged { rows } else { 0 });
+    }
+
     /// The row that matches.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<u32> {
@@ -129,17 +172,24 @@ impl TableState {
             Style::Exact => {
                 let group = self.groups.first()?;
                 if let [word] = *key {
-                    return group.rows.find(mix(SEED, word), |&row| self.keys[row as usize] == word).copied();
+                    return group.rows.get(mix(SEED, word), |row| self.keys[row as usize] == word);
                 }
-                let found = group.rows.find(hash(key.iter().copied()), |&row| self.key(row) == key);
-                found.copied()
+                group.rows.get(hash(key.iter().copied()), |row| self.key(row) == key)
             }
-            Style::Lpm => self.groups.iter().find_map(|group| {
-                let masked = hash(key.iter().zip(&group.mask).map(|(word, mask)| word & mask));
-                group.rows.find(masked, |&row| self.equal(row, key, &group.mask)).copied()
-            }),
+            Style::Lpm => self.groups.iter().find_map(|group| self.probe(group, key)),
             Style::Ternary => self.lookup_ternary(key),
         }
+    }
+
+    /// The row of a group that matches.
+    #[inline(always)]
+    fn probe(&self, group: &Group, key: &[u64]) -> Option<u32> {
+        if let ([word], [mask]) = (key, &group.mask[..]) {
+            let masked = word & mask;
+            return group.rows.get(mix(SEED, masked), |row| self.keys[row as usize] == masked);
+        }
+        let masked = hash(key.iter().zip(&group.mask).map(|(word, mask)| word & mask));
+        group.rows.get(masked, |row| self.equal(row, key, &group.mask))
     }
 
     fn lookup_ternary(&self, key: &[u64]) -> Option<u32> {
@@ -148,19 +198,31 @@ impl TableState {
             if best.is_some_and(|((rank, _), _)| rank > group.rank) {
                 break;
             }
-            let masked = hash(key.iter().zip(&group.mask).map(|(word, mask)| word & mask));
-            for &row in group.rows.iter_hash(masked) {
-                let (rank, age) = self.order[row as usize];
-                let better =
-                    best.is_none_or(|((other, older), _)| rank > other || (rank == other && age < older));
-                if better && self.equal(row, key, &group.mask) && self.within(row, key) {
-                    best = Some(((rank, age), row));
-                }
+            if let Some(row) = self.probe(group, key) {
+                best = better(best, (self.order(row), row));
             }
+        }
+        if !self.vectors.is_below(best.map(|((rank, _), _)| rank)) {
+            let found = std::cell::Cell::new(best);
+            let each = |row| {
+                if better(found.get(), (self.order(row), row)) != found.get() && self.within(row, key) {
+                    found.set(Some((self.order(row), row)));
+                }
+                true
+            };
+            let beaten = |rank| found.get().is_some_and(|((best, _), _)| best > rank);
+            self.vectors.candidates(key, each, beaten);
+            best = found.get();
         }
         best.map(|(_, row)| row)
     }
 
+    #[inline(always)]
+    fn order(&self, row: u32) -> (i32, u64) {
+        (self.ranks[row as usize], self.ages[row as usize])
+    }
+
+    #[inline(always)]
     fn key(&self, row: u32) -> &[u64] {
         &self.keys[row as usize * self.words..][..self.words]
     }
@@ -170,7 +232,7 @@ impl TableState {
     }
 
     fn within(&self, row: u32, key: &[u64]) -> bool {
-        let mut bounds = &self.ranges[row as usize * self.range_words..][..self.range_words];
+        let mut bounds = self.bounds(row);
         self.ranges_at.iter().all(|spot| {
             let value = &key[spot.offset..][..spot.limbs];
             let (range, rest) = bounds.split_at(2 * spot.limbs);
@@ -178,6 +240,10 @@ impl TableState {
             bounds = rest;
             lo.iter().rev().le(value.iter().rev()) && value.iter().rev().le(hi.iter().rev())
         })
+    }
+
+    fn bounds(&self, row: u32) -> &[u64] {
+        &self.ranges[row as usize * self.range_words..][..self.range_words]
     }
 
     /// Action and arguments of a row.
@@ -206,42 +272,71 @@ impl TableState {
     }
 
     fn len(&self) -> usize {
-        self.rows.len() - self.free.len()
+        self.ages.len() - self.free.len()
+    }
+
+    /// Position of the group that has, or would have, a key.
+    fn group(&self, shape: &TableShape, key: &PackedKey) -> Option<usize> {
+        if !shape.ranges_are_open(key) {
+            return None;
+        }
+        self.groups.iter().position(|group| group.mask == key.mask)
     }
 
     /// The row with exactly this key and rank.
-    fn find(&self, key: &PackedKey) -> Option<u32> {
-        let group = self.groups.iter().find(|group| group.mask == key.mask)?;
-        let same = |row: u32| self.rows[row as usize].as_ref().is_some_and(|found| found.key == *key);
-        group.rows.find(hash(key.value.iter().copied()), |&row| same(row)).copied()
+    fn find(&self, shape: &TableShape, key: &PackedKey) -> Option<u32> {
+        let at = self.group(shape, key);
+        at.and_then(|at| self.find_in_group(at, key)).or_else(|| self.find_in_vectors(key))
+    }
+
+    fn find_in_group(&self, at: usize, key: &PackedKey) -> Option<u32> {
+        let same = |row| self.key(row) == &key.value[..];
+        let mut row = self.groups[at].rows.get(hash(key.value.iter().copied()), same)?;
+        if self.style == Style::Ternary {
+            while self.ranks[row as usize] != key.rank {
+                row = Some(self.chain[row as usize]).filter(|&next| next != END)?;
+            }
+        }
+        Some(row)
+    }
+
+    fn find_in_vectors(&self, key: &PackedKey) -> Option<u32> {
+        // An entry accepts the lowest key that it was made for.
+        let mut lowest = key.value.clone();
+        let mut bounds = &key.ranges[..];
+        for spot in &self.ranges_at {
+            lowest[spot.offset..][..spot.limbs].copy_from_slice(&bounds[..spot.limbs]);
+            bounds = &bounds[2 * spot.limbs..];
+        }
+        let mut found = None;
+        let each = |row: u32| {
+            let at = row as usize;
+            let same = self.ranks[at] == key.rank
+                && self.key(row) == &key.value[..]
+                && self.masks[at * self.words..][..self.words] == key.mask[..]
+                && self.bounds(row) == &key.ranges[..];
+            if same {
+                found = Some(row);
+            }
+            !same
+        };
+        self.vectors.candidates(&lowest, each, |_| false);
+        found
     }
 
     /// The row of an entry.
     pub fn row(&self, shape: &TableShape, keys: &[Matcher], priority: i32) -> Result<u32, ControlError> {
         let key = shape.pack(keys, priority)?;
-        self.find(&key).ok_or_else(|| ControlError::NotFound(shape.describe(keys)))
+        self.find(shape, &key).ok_or_else(|| ControlError::NotFound(shape.describe(keys)))
     }
 
-    /// An entry as it was given.
-    pub fn entry(&self, row: u32) -> Option<&TableEntry> {
-        self.rows.get(row as usize)?.as_ref().map(|row| &row.entry)
-    }
-
-    /// All rows, the oldest first.
-    pub fn rows(&self) -> Vec<u32> {
-        let mut rows: Vec<u32> =
-            (0..self.rows.len() as u32).filter(|&row| self.entry(row).is_some()).collect();
-        rows.sort_by_key(|&row| self.order[row as usize].1);
-        rows
-    }
-
-    /// Adds an entry; the program's own (`initial`) need not heed `const`.
+    /// Adds an entry and gives its row; the program's own (`initial`) need not heed `const`.
     pub fn insert(
         &mut self,
         shape: &TableShape,
         entry: TableEntry,
         initial: bool,
-    ) -> Result<(), ControlError> {
+    ) -> Result<u32, ControlError> {
         if shape.entries_const && !initial {
             return Err(ControlError::Constant(format!("the set of entries of {}", shape.name)));
         }
@@ -250,7 +345,7 @@ impl TableState {
         }
         let key = shape.pack(&entry.keys, entry.priority)?;
         let mut args = shape.entry_args(&entry)?;
-        if self.find(&key).is_some() {
+        if self.find(shape, &key).is_some() {
             return Err(ControlError::AlreadyExists(shape.describe(&entry.keys)));
         }
         if self.len() as u64 >= shape.size && !initial {
@@ -260,10 +355,17 @@ impl TableState {
         let row = self.free.pop().unwrap_or_else(|| self.grow());
         let at = row as usize;
         self.keys[at * self.words..][..self.words].copy_from_slice(&key.value);
-        self.ranges[at * self.range_words..][..self.range_words].copy_from_slice(&key.ranges);
         self.args[at * self.arg_words..][..self.arg_words].copy_from_slice(&args);
         self.actions[at] = entry.call.action;
-        self.order[at] = (key.rank, self.inserted);
+        self.ages[at] = self.inserted;
+        if self.style != Style::Exact {
+            self.ranks[at] = key.rank;
+        }
+        if self.style == Style::Ternary {
+            self.masks[at * self.words..][..self.words].copy_from_slice(&key.mask);
+            self.ranges[at * self.range_words..][..self.range_words].copy_from_slice(&key.ranges);
+            self.chain[at] = END;
+        }
         self.inserted += 1;
         if self.counted {
             self.counters[at + 1] = CounterData::default();
@@ -271,20 +373,28 @@ impl TableState {
         if self.metered {
             self.meters[at + 1] = Meter::default();
         }
-        self.link(row, &key);
-        self.rows[at] = Some(Row { entry, key });
-        Ok(())
+        self.set_extra(row, entry);
+        self.link(shape, row, &key);
+        Ok(row)
     }
 
     fn grow(&mut self) -> u32 {
-        let row = self.rows.len();
-        self.rows.push(None);
+        let row = self.ages.len();
+        self.ages.push(NEVER);
         self.keys.resize((row + 1) * self.words, 0);
-        self.ranges.resize((row + 1) * self.range_words, 0);
         self.args.resize((row + 1) * self.arg_words, 0);
         self.actions.push(0);
-        self.order.push((0, 0));
-        self.last_hit.push(0);
+        if self.style != Style::Exact {
+            self.ranks.push(0);
+        }
+        if self.style == Style::Ternary {
+            self.masks.resize((row + 1) * self.words, 0);
+            self.ranges.resize((row + 1) * self.range_words, 0);
+            self.chain.push(END);
+        }
+        if self.aged {
+            self.last_hit.push(0);
+        }
         if self.counted {
             self.counters.push(CounterData::default());
         }
@@ -294,44 +404,99 @@ impl TableState {
         row as u32
     }
 
-    fn link(&mut self, row: u32, key: &PackedKey) {
-        let at = match self.groups.iter().position(|group| group.mask == key.mask) {
+    fn link(&mut self, shape: &TableShape, row: u32, key: &PackedKey) {
+        let at = match self.group(shape, key) {
             Some(at) => at,
+            None if self.style == Style::Ternary
+                && (self.groups.len() >= MAX_GROUPS || !shape.ranges_are_open(key)) =>
+            {
+                return self.vectors.insert(row, key);
+            }
             None => {
-                let rows = HashTable::new();
-                self.groups.push(Group { mask: key.mask.clone(), rank: key.rank, rows });
-                self.groups.len() - 1
+                let at = self.groups.partition_point(|group| group.rank >= key.rank);
+                self.groups.insert(at, Group { mask: key.mask.clone(), rank: key.rank, rows: Index::new() });
+                at
             }
         };
+        let masked = hash(key.value.iter().copied());
         let (keys, words) = (&self.keys, self.words);
-        let rehash = |&row: &u32| hash(keys[row as usize * words..][..words].iter().copied());
+        let same = |row: u32| keys[row as usize * words..][..words] == key.value[..];
         let group = &mut self.groups[at];
-        group.rank = group.rank.max(key.rank);
-        group.rows.insert_unique(hash(key.value.iter().copied()), row, rehash);
-        self.sort();
+        match group.rows.get(masked, same) {
+            None => group.rows.insert(masked, row),
+            // The largest rank stands first; ranks of one masked key differ.
+            Some(first) if self.ranks[first as usize] < key.rank => {
+                group.rows.remove(masked, first);
+                group.rows.insert(masked, row);
+                self.chain[row as usize] = first;
+            }
+            Some(mut before) => {
+                while let after = self.chain[before as usize]
+                    && after != END
+                    && self.ranks[after as usize] > key.rank
+                {
+                    before = after;
+                }
+                self.chain[row as usize] = std::mem::replace(&mut self.chain[before as usize], row);
+            }
+        }
+        self.raise(at, key.rank);
     }
 
-    fn sort(&mut self) {
-        if !self.groups.is_sorted_by_key(|group| -i64::from(group.rank)) {
-            self.groups.sort_by_key(|group| -i64::from(group.rank));
+    /// Notes that a group has a row of this rank, and moves it forward.
+    fn raise(&mut self, at: usize, rank: i32) {
+        if rank > self.groups[at].rank {
+            self.groups[at].rank = rank;
+            let to = self.groups[..at].partition_point(|group| group.rank >= rank);
+            self.groups[to..=at].rotate_right(1);
+        }
+    }
+
+    fn unlink(&mut self, shape: &TableShape, row: u32, key: &PackedKey) {
+        match self.group(shape, key) {
+            Some(at) if self.find_in_group(at, key) == Some(row) => self.unlink_from_group(at, row, key),
+            _ => self.vectors.remove(row),
+        }
+    }
+
+    fn unlink_from_group(&mut self, at: usize, row: u32, key: &PackedKey) {
+        let masked = hash(key.value.iter().copied());
+        let group = &mut self.groups[at];
+        if group.rows.remove(masked, row) {
+            let next = self.chain.get(row as usize).copied().unwrap_or(END);
+            if next != END {
+                group.rows.insert(masked, next);
+            } else if group.rows.is_empty() {
+                self.groups.remove(at);
+            }
+            return;
+        }
+        // It is within a chain.
+        let (keys, words) = (&self.keys, self.words);
+        let same = |row: u32| keys[row as usize * words..][..words] == key.value[..];
+        let mut before = group.rows.get(masked, same);
+        while let Some(at) = before {
+            let after = self.chain[at as usize];
+            if after == row {
+                self.chain[at as usize] = self.chain[row as usize];
+                return;
+            }
+            before = (after != END).then_some(after);
         }
     }
 
     /// Replaces action, arguments and metadata of an entry; its counter goes on.
     pub fn modify(&mut self, shape: &TableShape, mut entry: TableEntry) -> Result<(), ControlError> {
-        let row = self.row(shape, &entry.keys, entry.priority)? as usize;
+        let row = self.row(shape, &entry.keys, entry.priority)?;
         let mut args = shape.entry_args(&entry)?;
-        let Some(stored) = &mut self.rows[row] else {
-            return Err(ControlError::NotFound(shape.describe(&entry.keys)));
-        };
-        if stored.entry.is_const {
+        if self.is_const(row) {
             return Err(ControlError::Constant(shape.describe(&entry.keys)));
         }
         args.resize(self.arg_words, 0);
-        self.args[row * self.arg_words..][..self.arg_words].copy_from_slice(&args);
-        self.actions[row] = entry.call.action;
+        self.args[row as usize * self.arg_words..][..self.arg_words].copy_from_slice(&args);
+        self.actions[row as usize] = entry.call.action;
         entry.is_const = false;
-        stored.entry = entry;
+        self.set_extra(row, entry);
         Ok(())
     }
 
@@ -342,26 +507,14 @@ impl TableState {
         keys: &[Matcher],
         priority: i32,
     ) -> Result<(), ControlError> {
-        let row = self.row(shape, keys, priority)?;
-        if self.entry(row).is_some_and(|entry| entry.is_const) {
+        let key = shape.pack(keys, priority)?;
+        let row = self.find(shape, &key).ok_or_else(|| ControlError::NotFound(shape.describe(keys)))?;
+        if self.is_const(row) {
             return Err(ControlError::Constant(shape.describe(keys)));
         }
-        let Some(Row { key, .. }) = self.rows[row as usize].take() else {
-            return Err(ControlError::NotFound(shape.describe(keys)));
-        };
-        if let Some(at) = self.groups.iter().position(|group| group.mask == key.mask) {
-            let group = &mut self.groups[at];
-            if let Ok(found) = group.rows.find_entry(hash(key.value.iter().copied()), |&found| found == row) {
-                found.remove();
-            }
-            if group.rows.is_empty() {
-                self.groups.remove(at);
-            } else if self.style == Style::Ternary && group.rank == key.rank {
-                let order = &self.order;
-                group.rank = group.rows.iter().map(|&row| order[row as usize].0).max().unwrap_or(0);
-                self.sort();
-            }
-        }
+        self.unlink(shape, row, &key);
+        self.ages[row as usize] = NEVER;
+        self.extras.remove(&row);
         self.free.push(row);
         Ok(())
     }
@@ -378,6 +531,15 @@ impl TableState {
         };
         self.default_is_initial = initial;
         Ok(())
+    }
+}
+
+/// Of two rows with their order, the one that wins.
+#[inline(always)]
+fn better(best: Option<((i32, u64), u32)>, other: ((i32, u64), u32)) -> Option<((i32, u64), u32)> {
+    match best {
+        Some(((rank, age), _)) if rank > other.0.0 || (rank == other.0.0 && age < other.0.1) => best,
+        _ => Some(other),
     }
 }
 

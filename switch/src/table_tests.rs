@@ -30,6 +30,7 @@ fn shape(style: Style, keys: Vec<KeyShape>, size: u64) -> TableShape {
         meter: None,
         meter_bytes: false,
         idle_timeout: false,
+        implementation: None,
     }
 }
 
@@ -91,7 +92,7 @@ fn against_a_list(
                 let taken = list.iter().any(|(other, level, _, _)| *other == keys && *level == priority);
                 let full = list.len() as u64 >= shape.size;
                 match state.insert(shape, entry(keys.clone(), priority, number as u32), false) {
-                    Ok(()) => {
+                    Ok(_) => {
                         prop_assert!(!taken && !full);
                         list.push((keys, priority, rank(length, order), number as u32));
                     }
@@ -152,6 +153,62 @@ proptest! {
             vec![value, range]
         };
         against_a_list(&shape, steps, make, |_, order| order, |order| order)?;
+    }
+}
+
+proptest! {
+    #[test]
+    fn many_masks_and_priorities(steps in steps()) {
+        let keys = vec![key(MatchKind::Ternary, 6, 0), key(MatchKind::Range, 12, 1)];
+        let shape = shape(Style::Ternary, keys, 40);
+        let make = |a: u64, b: u64, length: u32| {
+            let mask = [0, 1, 0x3f, 0x20, 0x0c, 0x3e, 0x15][length as usize];
+            let value = if mask == 0 { Matcher::Any } else { masked(a, mask) };
+            // Open in half of them; bounds differ in both bytes in others.
+            let range = match b % 4 {
+                0 | 1 => Matcher::Any,
+                2 => Matcher::Range { lo: b.into(), hi: (b + 300).into() },
+                _ => Matcher::Range { lo: (b / 2).into(), hi: b.into() },
+            };
+            vec![value, range]
+        };
+        against_a_list(&shape, steps, make, |_, order| order, |order| order)?;
+    }
+}
+
+#[test]
+fn entries_are_given_back() {
+    let keys = vec![
+        key(MatchKind::Ternary, 128, 0),
+        key(MatchKind::Range, 16, 2),
+        key(MatchKind::Optional, 8, 3),
+        key(MatchKind::Lpm, 32, 4),
+    ];
+    let mut wide = shape(Style::Ternary, keys, 10);
+    wide.actions[0].params = vec![("a".into(), 9), ("b".into(), 103)];
+    let mut state = TableState::new(&wide).expect("no default");
+    let big = (BigUint::from(7u8) << 100u32) + 5u8;
+    let given = |keys: Vec<Matcher>, priority| TableEntry {
+        priority,
+        metadata: vec![1, 2],
+        idle_timeout_ns: 5,
+        ..TableEntry::new(keys, ActionCall { action: 0, args: vec![3u8.into(), big.clone()] })
+    };
+    let mask = Matcher::Mask { value: big.clone(), mask: big.clone() };
+    let range = Matcher::Range { lo: 3u8.into(), hi: 700u32.into() };
+    let all = [
+        given(vec![mask, range, Matcher::Exact(4u8.into()), masked(0x0a00_0000, 0xff00_0000)], 3),
+        given(vec![Matcher::Any, Matcher::Any, Matcher::Any, Matcher::Any], 1),
+    ];
+    let rows: Vec<u32> =
+        all.iter().map(|entry| state.insert(&wide, entry.clone(), false).expect("new")).collect();
+    let back: Vec<TableEntry> = rows.iter().filter_map(|&row| state.entry(&wide, row)).collect();
+    assert_eq!(back, all);
+    let prefix = shape(Style::Lpm, vec![key(MatchKind::Lpm, 32, 0)], 10);
+    let mut state = TableState::new(&prefix).expect("no default");
+    for keys in [masked(0x0a00_0000, 0xff00_0000), Matcher::Any] {
+        let row = state.insert(&prefix, entry(vec![keys.clone()], 0, 1), false).expect("new");
+        assert_eq!(state.entry(&prefix, row).expect("there").keys, [keys]);
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn table(
         }
         match state.insert(&shape, loaded, true) {
             // Of equal entries the first one written wins.
-            Ok(()) | Err(ControlError::AlreadyExists(_)) => {}
+            Ok(_) | Err(ControlError::AlreadyExists(_)) => {}
             Err(error) => return Err(malformed(error)),
         }
     }

@@ -59,7 +59,7 @@ pub(super) fn apply(
         let default = table.default.as_ref()?;
         return load(default.call.action, &mut default.args.iter().copied());
     };
-    match table.entry(row)?.indirect.as_ref()? {
+    match table.indirect(row)? {
         Indirect::Set(set) => {
             let ActionCall { action, args } = pick(set, hash())?;
             // Each argument has as many words as its parameter.
