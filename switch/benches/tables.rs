@@ -73,7 +73,7 @@ fn ternary_tables(c: &mut Criterion) {
         let bits = |number: u64| {
             let number = number % masks;
             // 32 of 48 bits, and others by the number.
-            (0xffff_ffff_0000 & !(1 << (16 + number % 32))) | (number * 7919 & 0xffff)
+            (0xffff_ffff_0000 & !(1 << (16 + number % 32))) | ((number * 7919) & 0xffff)
         };
         for number in 0..count {
             let mask = mask(spread(number) & bits(number), bits(number));
