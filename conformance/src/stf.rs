@@ -18,7 +18,7 @@ impl Suite {
                 outcome.count("left out: they need an extern in C++");
                 continue;
             }
-            outcome.note(&sample.name, self.stf_one(sample, &text));
+            outcome.enter(&sample.name, self.stf_one(sample, &text));
         }
         outcome.required = outcome.tried;
         Ok(outcome)
