@@ -466,8 +466,8 @@ pub struct Arg {
 pub enum ExprKind {
     /// `true`, `false`
     Bool(bool),
-    /// `10`, `8w10`, `8s-1`: value, width and signedness when given.
-    Int { value: BigInt, width: Option<IntWidth> },
+    /// `10`, `8w10`, `8s-1`: value, width and signedness when given, and the base it is written in.
+    Int { value: BigInt, width: Option<IntWidth>, radix: u8 },
     /// `"text"`
     String(String),
     /// `x`, `.x`

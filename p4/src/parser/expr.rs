@@ -324,9 +324,9 @@ impl Parser<'_> {
     fn integer(&mut self) -> Parsed<Expr> {
         let span = self.span();
         match literal::integer(self.text_of(span)) {
-            Ok((value, width)) => {
+            Ok((value, width, radix)) => {
                 self.bump();
-                Ok(Expr { kind: ExprKind::Int { value, width }, span })
+                Ok(Expr { kind: ExprKind::Int { value, width, radix }, span })
             }
             Err(why) => {
                 self.error(|at| Diagnostic::error(at, format!("malformed number: {why}")));

@@ -9,8 +9,8 @@ const MAX_DIGITS: usize = 2_000;
 /// Widest integer: what any target could hold by far.
 const MAX_WIDTH: u32 = 65_536;
 
-/// Value of `0xFF`, `8w0b1010`, `4s-1`, `1_000`.
-pub(super) fn integer(text: &str) -> Result<(BigInt, Option<IntWidth>), String> {
+/// Value, width and base of `0xFF`, `8w0b1010`, `4s-1`, `1_000`.
+pub(super) fn integer(text: &str) -> Result<(BigInt, Option<IntWidth>, u8), String> {
     if text.len() > MAX_DIGITS {
         return Err(format!("a number of {} characters is too long, the limit is {MAX_DIGITS}", text.len()));
     }
@@ -51,7 +51,7 @@ pub(super) fn integer(text: &str) -> Result<(BigInt, Option<IntWidth>), String> 
     }
     let value =
         BigInt::parse_bytes(plain.as_bytes(), radix).ok_or_else(|| format!("`{text}` is no number"))?;
-    Ok((if negative { -value } else { value }, width))
+    Ok((if negative { -value } else { value }, width, radix as u8))
 }
 
 /// Text of a string literal given with its quotes. Escapes other than `\"`, `\\`, `\n`, `\t` and
@@ -102,7 +102,7 @@ mod tests {
             ("1w0b1", 1, Some((1, false))),
         ];
         for (text, value, width) in cases {
-            let (got, got_width) = integer(text).unwrap();
+            let (got, got_width, _) = integer(text).unwrap();
             assert_eq!(got, BigInt::from(*value), "{text}");
             assert_eq!(got_width.map(|w| (w.bits, w.signed)), *width, "{text}");
         }

@@ -290,8 +290,8 @@ fn args(all: &[Arg]) -> String {
 pub(super) fn expr(e: &Expr) -> String {
     match &e.kind {
         ExprKind::Bool(b) => b.to_string(),
-        ExprKind::Int { value, width: None } => value.to_string(),
-        ExprKind::Int { value, width: Some(w) } => {
+        ExprKind::Int { value, width: None, .. } => value.to_string(),
+        ExprKind::Int { value, width: Some(w), .. } => {
             format!("{}{}{value}", w.bits, if w.signed { 's' } else { 'w' })
         }
         ExprKind::String(text) => quote(text),

@@ -19,17 +19,25 @@ impl Checker {
             let is_structured = |a: &ast::Annotation| {
                 matches!(a.body, AnnotationBody::List(_) | AnnotationBody::KeyValues(_))
             };
-            let before = list.iter().take(at).find(|a| a.name.name == annotation.name.name);
-            if before.is_some_and(|b| is_structured(b) || is_structured(annotation)) {
+            let mut before = list.iter().take(at).filter(|a| a.name.name == annotation.name.name);
+            if before.any(|b| is_structured(b) || is_structured(annotation)) {
                 self.error(annotation.span, format!("annotation `@{}` is given twice", annotation.name.name));
             }
             if annotation.name.name == "p4runtime_translation" {
                 self.check_translation(annotation);
             }
+            if matches!(annotation.body, AnnotationBody::Empty)
+                && matches!(annotation.name.name.as_str(), "pkginfo" | "deprecated")
+            {
+                self.error(annotation.span, format!("`@{}` needs a body", annotation.name.name));
+            }
             let text = single_string(&annotation.body);
             match annotation.name.name.as_str() {
+                // Of several, the first one counts.
                 "name" => match text {
-                    Some(text) => annos.name = Some(text),
+                    Some(text) => {
+                        annos.name.get_or_insert(text);
+                    }
                     None => self.error(annotation.span, "`@name` takes one string"),
                 },
                 "id" => match self.anno_number(annotation) {
@@ -44,7 +52,13 @@ impl Checker {
                         "optional" => annos.optional = true,
                         "tableonly" => annos.table_only = true,
                         "defaultonly" => annos.default_only = true,
-                        "deprecated" => annos.deprecated = Some(text.unwrap_or_default()),
+                        "deprecated" => {
+                            if text.is_none() && !matches!(annotation.body, AnnotationBody::Empty) {
+                                self.error(annotation.span, "`@deprecated` takes one string");
+                            }
+                            annos.deprecated = Some(text.unwrap_or_default());
+                        }
+                        "match" => self.check_match(annotation),
                         "field_list" => annos.field_lists.extend(self.anno_numbers(annotation)),
                         _ => {}
                     }
@@ -54,6 +68,15 @@ impl Checker {
             }
         }
         Rc::new(annos)
+    }
+
+    /// `@match(kind)` of a value set's field.
+    fn check_match(&mut self, annotation: &ast::Annotation) {
+        let AnnotationBody::Tokens(tokens) = &annotation.body else { return };
+        let fine = matches!(&tokens[..], [kind] if self.match_kinds.contains(&kind.text));
+        if !fine {
+            self.error(annotation.span, "`@match` takes the name of a match kind");
+        }
     }
 
     /// `("uri", W)`, `("uri", bit<W>)` or `("uri", string)`

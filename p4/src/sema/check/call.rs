@@ -320,7 +320,17 @@ impl Checker {
                 self.type_args_and_values(args);
                 None
             }
-            [first, ..] => Some((*first).clone()),
+            [first, ..] => {
+                let exact: Vec<_> = found.iter().filter(|d| d.params.len() == args.len()).collect();
+                if exact.len() > 1 && args.iter().all(|a| a.name.is_none()) {
+                    self.report(
+                        Diagnostic::error(span, format!("several `{name}` take {} arguments", args.len()))
+                            .help("name the arguments to tell them apart"),
+                    );
+                    return None;
+                }
+                Some(exact.first().map_or_else(|| (*first).clone(), |d| (**d).clone()))
+            }
         }
     }
 
@@ -393,6 +403,9 @@ impl Checker {
                 Some(_) => {}
             }
         }
+        if self.has_impossible_params(def, &subst, outer, !type_args.is_empty(), span) {
+            return TExpr::bad(span);
+        }
         let Some(args) = self.fit_args(&def.params, typed, &subst) else { return TExpr::bad(span) };
         if let Some(text) = &def.annos.deprecated {
             let note = text.clone();
@@ -405,6 +418,32 @@ impl Checker {
         self.check_core_rules(&target, def, &args, &types, span);
         let ret = def.ret.subst(&subst);
         TExpr::new(EKind::Call(Box::new(TCall { target, type_args: types, args })), ret, span)
+    }
+
+    /// Type arguments that make a parameter nonsense.
+    fn has_impossible_params(
+        &mut self,
+        def: &FnDef,
+        subst: &Subst,
+        outer: &Subst,
+        explicit: bool,
+        span: Span,
+    ) -> bool {
+        for param in &def.params {
+            let ty = param.ty.subst(subst);
+            if matches!(param.ty.subst(outer), Type::DontCare) {
+                self.error(span, format!("no type can be inferred for parameter `{}`", param.name));
+                return true;
+            }
+            let opaque = matches!(ty, Type::Str | Type::InfInt) && ty != param.ty;
+            if opaque && param.dir != crate::ast::Direction::None {
+                let at = if explicit { span } else { param.span };
+                let message = format!("parameter `{}` of type `{ty}` cannot have a direction", param.name);
+                self.report(Diagnostic::error(at, message).label(span, "it has this type here"));
+                return true;
+            }
+        }
+        false
     }
 
     /// What may be called only in some places.

@@ -173,6 +173,13 @@ impl Checker {
             self.error(span, format!("`{}` cannot be cast to `{want}`", e.ty));
             return TExpr::bad(span);
         }
+        if let (Type::InfInt, Some(Value::Int(i)), Type::Bool) = (&e.ty, e.value(), want)
+            && *i != BigInt::zero()
+            && *i != BigInt::one()
+        {
+            self.error(span, format!("only 0 and 1 can be cast to `bool`, not {i}"));
+            return TExpr::bad(span);
+        }
         if let (Type::InfInt, Some(Value::Int(i)), Type::Bit(_) | Type::Int(_)) = (&e.ty, e.value(), want)
             && !value::fits(i, want)
         {

@@ -16,7 +16,7 @@ impl Checker {
         let (vars, fields) = self.scoped(|c| {
             let vars = c.type_params(&s.type_params);
             let mut fields: Vec<FieldTy> = Vec::new();
-            let mut varbits = 0;
+            let mut varbit = None;
             for field in &s.fields {
                 let ty = c.type_ref(&field.ty);
                 let annos = c.annos(&field.annotations);
@@ -33,9 +33,14 @@ impl Checker {
                     continue;
                 }
                 let fine = c.field_fits(kind, &ty, field);
-                varbits += usize::from(matches!(ty, Type::Varbit(_)));
-                if varbits > 1 && matches!(ty, Type::Varbit(_)) && kind == StructKind::Header {
-                    c.error(field.name.span, "a header has at most one varbit field");
+                if matches!(ty, Type::Varbit(_)) && kind == StructKind::Header {
+                    match varbit {
+                        Some(first) => c.report(
+                            Diagnostic::error(first, "a header has at most one varbit field")
+                                .label(field.name.span, "here is another"),
+                        ),
+                        None => varbit = Some(field.name.span),
+                    }
                 }
                 let ty = if fine { ty } else { Type::Poison };
                 fields.push(FieldTy { name: field.name.name.clone(), ty, annos });
@@ -88,7 +93,7 @@ impl Checker {
         let repr_ty = repr.map(|r| self.type_ref(r));
         if let (Some(r), Some(ty)) = (repr, &repr_ty)
             && !ty.is_poison()
-            && !ty.underlying().is_bits()
+            && !ty.is_bits()
         {
             self.error(r.span, format!("an enum is made of `bit<n>` or `int<n>`, not `{ty}`"));
         }

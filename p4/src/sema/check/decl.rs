@@ -85,8 +85,12 @@ impl Checker {
     /// Declarations that may stand at top level and inside blocks; false if it is of another kind.
     pub(super) fn common_decl(&mut self, decl: &Decl) -> bool {
         match &decl.kind {
-            DeclKind::Const { ty, name, value } => self.const_decl(ty, name, value),
+            DeclKind::Const { ty, name, value } => {
+                self.annos(&decl.annotations);
+                self.const_decl(ty, name, value);
+            }
             DeclKind::Typedef { ty, name } => {
+                self.annos(&decl.annotations);
                 let ty = self.type_ref(ty);
                 self.declare(name, Symbol::Type(TypeSym::Plain(ty)));
             }

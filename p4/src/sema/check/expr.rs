@@ -17,7 +17,7 @@ impl Checker {
         let span = e.span;
         match &e.kind {
             ExprKind::Bool(b) => TExpr::constant(Value::Bool(*b), Type::Bool, span),
-            ExprKind::Int { value, width } => self.literal(value, *width, span),
+            ExprKind::Int { value, width, .. } => self.literal(value, *width, span),
             ExprKind::String(s) => TExpr::constant(Value::Str(s.clone()), Type::Str, span),
             ExprKind::Name(name) => self.name(name, span),
             ExprKind::Dots => TExpr::new(EKind::Default, Type::Dots, span),

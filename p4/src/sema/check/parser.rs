@@ -293,7 +293,6 @@ fn flatten(ty: &Type, out: &mut Vec<Type>) {
 fn selectable(ty: &Type) -> bool {
     match ty {
         Type::Tuple(items) => items.iter().all(selectable),
-        Type::Struct(s) => s.kind == StructKind::Struct && s.fields.iter().all(|f| selectable(&f.ty)),
         Type::Varbit(_) => false,
         other => other.scalar().is_some(),
     }

@@ -106,7 +106,16 @@ impl Checker {
                 }
                 if is_break { SKind::Break } else { SKind::Continue }
             }
-            StmtKind::Decl(decl) => return self.local_decl(decl),
+            StmtKind::Decl(decl) => {
+                if let (Place::Control, DeclKind::Instance { name, .. }) = (self.place, &decl.kind) {
+                    self.report(
+                        Diagnostic::error(decl.span, format!("instance `{}` among statements", name.name))
+                            .help("declare it before `apply`"),
+                    );
+                    return None;
+                }
+                return self.local_decl(decl);
+            }
         };
         Some(TStmt { kind, span })
     }
@@ -316,7 +325,7 @@ impl Checker {
                 }
                 found
             };
-            let (cases, default) = self.cases(cases, &mut label, |a, b| a == b);
+            let (cases, default) = self.cases(expr.span, cases, &mut label, |a, b| a == b);
             return Some(SKind::SwitchAction(expr, cases, default));
         }
         let expr = match &expr.ty {
@@ -348,13 +357,14 @@ impl Checker {
             Some(typed)
         };
         let same = |a: &TExpr, b: &TExpr| a.value() == b.value();
-        let (cases, default) = self.cases(cases, &mut label, same);
+        let (cases, default) = self.cases(expr.span, cases, &mut label, same);
         Some(SKind::Switch(expr, cases, default))
     }
 
     /// Resolves fall-through; tells of labels that come twice.
     fn cases<L>(
         &mut self,
+        switch: Span,
         cases: &[SwitchCase],
         label: &mut dyn FnMut(&mut Checker, &Expr) -> Option<L>,
         same: impl Fn(&L, &L) -> bool,
@@ -366,11 +376,17 @@ impl Checker {
         for case in cases {
             if matches!(case.label.kind, ExprKind::Default) {
                 if default.is_some() || pending_default {
-                    self.error(case.label.span, "`default` comes twice");
+                    self.report(
+                        Diagnostic::error(switch, "`default` comes twice")
+                            .label(case.label.span, "again here"),
+                    );
                 }
                 pending_default = true;
             } else if default.is_some() || pending_default {
-                self.error(case.label.span, "`default` is the last case");
+                self.report(
+                    Diagnostic::error(switch, "`default` is the last case of a switch")
+                        .label(case.label.span, "this one comes after it"),
+                );
             } else if let Some(l) = label(self, &case.label) {
                 let seen = done.iter().flat_map(|(labels, _)| labels).chain(&pending);
                 if seen.into_iter().any(|old| same(old, &l)) {

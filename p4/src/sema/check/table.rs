@@ -40,10 +40,19 @@ impl Checker {
             }
             seen.push(what.to_owned());
             match &property.kind {
-                TablePropertyKind::Key(keys) => table.keys = self.keys(keys),
+                TablePropertyKind::Key(keys) => table.keys = self.keys(keys, name),
                 TablePropertyKind::Actions(actions) => {
                     has_actions = true;
+                    if let Some(early) = seen.iter().position(|s| s == "default_action") {
+                        let early = properties.get(early).map_or(property.span, |p| p.span);
+                        self.report(
+                            Diagnostic::error(name.span, "the default action is given before the actions")
+                                .label(early, "this comes after `actions`"),
+                        );
+                    }
+                    let place = std::mem::replace(&mut self.place, Place::Action);
                     table.actions = self.action_list(actions);
+                    self.place = place;
                 }
                 _ => {}
             }
@@ -90,7 +99,10 @@ impl Checker {
                     self.error(first.span, "the first entry needs a priority, since a later one has one");
                 }
                 if table.keys.is_empty() && !entries.is_empty() {
-                    self.error(property.span, "a table without keys has no entries");
+                    self.report(
+                        Diagnostic::error(name.span, "a table without keys has no entries")
+                            .label(property.span, "the entries"),
+                    );
                     continue;
                 }
                 table.entries =
@@ -100,9 +112,16 @@ impl Checker {
         table
     }
 
-    fn keys(&mut self, keys: &[KeyElement]) -> Vec<TKey> {
+    fn keys(&mut self, keys: &[KeyElement], table: &Ident) -> Vec<TKey> {
         let mut done = Vec::new();
         for key in keys {
+            if let ExprKind::Name(name) = &key.expr.kind
+                && !name.global
+                && name.ident.name == table.name
+            {
+                self.error(key.expr.span, format!("`{}` means the table itself here", table.name));
+                continue;
+            }
             let expr = self.expr(&key.expr);
             let annos = self.annos(&key.annotations);
             if !self.match_kinds.contains(&key.match_kind.name) {
@@ -466,7 +485,12 @@ fn key_text(e: &Expr) -> Option<String> {
             Some(if name.global { format!(".{}", name.ident.name) } else { name.ident.name.clone() })
         }
         ExprKind::Member { base, member } => Some(format!("{}.{}", key_text(base)?, member.name)),
-        ExprKind::Int { value, .. } => Some(value.to_string()),
+        ExprKind::Int { value, radix, .. } => Some(match radix {
+            2 => format!("{value:#b}"),
+            8 => format!("{value:#o}"),
+            16 => format!("{value:#x}"),
+            _ => value.to_string(),
+        }),
         ExprKind::Bool(b) => Some(b.to_string()),
         ExprKind::Index { base, index } => Some(format!("{}[{}]", key_text(base)?, key_text(index)?)),
         ExprKind::Slice { base, hi, lo } => {

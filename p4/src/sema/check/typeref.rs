@@ -20,7 +20,16 @@ impl Checker {
     pub(super) fn type_ref(&mut self, ty: &TypeRef) -> Type {
         match &ty.kind {
             TypeRefKind::Bool => Type::Bool,
-            TypeRefKind::Error => Type::Error,
+            TypeRefKind::Error => {
+                if self.out.errors.is_empty() {
+                    self.report(
+                        Diagnostic::error(ty.span, "no errors are declared")
+                            .help("include <core.p4>, or declare some: `error { … }`"),
+                    );
+                    return Type::Poison;
+                }
+                Type::Error
+            }
             TypeRefKind::MatchKind => Type::MatchKind,
             TypeRefKind::String => Type::Str,
             TypeRefKind::Void => Type::Void,

@@ -28,13 +28,12 @@ impl Lower<'_> {
             }
             SKind::If(cond, then, otherwise) => {
                 let cond = self.scalar(cond);
-                let (then, otherwise) = (self.nested(then), self.nested(otherwise));
-                match &cond {
-                    Expr::Const { value, .. } => {
-                        self.out.extend(if *value == BigUint::ZERO { otherwise } else { then })
-                    }
-                    _ => self.emit(Stmt::If { cond, then, otherwise }),
+                if let Expr::Const { value, .. } = &cond {
+                    // What cannot be reached is not elaborated: the control plane does not see it.
+                    return self.stmts(if *value == BigUint::ZERO { otherwise } else { then });
                 }
+                let (then, otherwise) = (self.nested(then), self.nested(otherwise));
+                self.emit(Stmt::If { cond, then, otherwise });
             }
             SKind::Block(stmts) => self.stmts(stmts),
             SKind::Exit => {
