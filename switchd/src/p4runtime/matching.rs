@@ -8,9 +8,7 @@ use p4rack_p4rt::bytes;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::{MatchField, action_ref::Scope};
-use p4rack_p4rt::p4::v1::{
-    Action, FieldMatch, TableAction, action::Param, field_match, field_match::FieldMatchType, table_action,
-};
+use p4rack_p4rt::p4::v1::{Action, FieldMatch, action::Param, field_match, field_match::FieldMatchType};
 use p4rack_p4rt::schema::name_of;
 
 /// `width` ones.
@@ -46,25 +44,12 @@ impl<'a> TableRef<'a> {
 
     /// The keys of an entry; every rule of the match format is checked.
     pub fn matchers(&self, matches: &[FieldMatch]) -> Refused<Vec<Matcher>> {
-        for (position, given) in matches.iter().enumerate() {
-            if !self.info.match_fields.iter().any(|field| field.id == given.field_id) {
-                let message = format!("table {} has no key with id {}", self.name(), given.field_id);
-                return refuse(Code::InvalidArgument, message);
-            }
-            if matches[..position].iter().any(|earlier| earlier.field_id == given.field_id) {
-                let message = format!("table {}: key {} is given twice", self.name(), given.field_id);
-                return refuse(Code::InvalidArgument, message);
-            }
-        }
+        check_fields(&format!("table {}", self.name()), &self.info.match_fields, matches)?;
         self.keys()
             .map(|(key, field)| {
                 let what = format!("table {} key `{}`", self.name(), field.name);
                 match matches.iter().find(|given| given.field_id == field.id) {
-                    Some(given) => matcher(&what, key, field, given.field_match_type.as_ref()),
-                    None if key.kind == MatchKind::Exact => {
-                        refuse(Code::InvalidArgument, format!("{what} is matched exactly and must be given"))
-                    }
-                    None => Ok(Matcher::Any),
+                    given => matcher(&what, key.kind, key.ty.width(), field, given),
                 }
             })
             .collect()
@@ -75,28 +60,15 @@ impl<'a> TableRef<'a> {
         self.keys()
             .zip(matchers)
             .filter_map(|((key, field), matcher)| {
-                let field_match_type = Some(field_match(key, matcher)?);
+                let field_match_type = Some(field_match(key.kind, key.ty.width(), matcher)?);
                 Some(FieldMatch { field_id: field.id, field_match_type })
             })
             .collect()
     }
 
-    /// The action of an entry or of the default entry.
-    pub fn call(&self, action: &TableAction, is_default: bool) -> Refused<ActionCall> {
+    /// What an action of an entry or of the default entry means.
+    pub fn call(&self, action: &Action, is_default: bool) -> Refused<ActionCall> {
         let name = self.name();
-        let action = match &action.r#type {
-            Some(table_action::Type::Action(action)) => action,
-            Some(_) if self.ir.implementation.is_none() => {
-                let message = format!("table {name} has no action profile; give it an action");
-                return refuse(Code::InvalidArgument, message);
-            }
-            Some(_) => {
-                return refuse(Code::Unimplemented, format!("table {name}: action profiles are not offered"));
-            }
-            None => {
-                return refuse(Code::InvalidArgument, format!("table {name}: the action's type is not set"));
-            }
-        };
         let program = self.program;
         let Some(position) =
             self.ir.actions.iter().position(|offered| program.action_id(offered.action) == action.action_id)
@@ -142,8 +114,8 @@ impl<'a> TableRef<'a> {
         Ok(ActionCall { action: position as u32, args: args.collect::<Refused<_>>()? })
     }
 
-    /// The action part of an entry's message.
-    pub fn action(&self, call: &ActionCall) -> Option<TableAction> {
+    /// An action's message.
+    pub fn action(&self, call: &ActionCall) -> Option<Action> {
         let action = self.ir.actions.get(call.action as usize)?.action;
         let action_id = self.program.action_id(action);
         let info = self
@@ -158,18 +130,47 @@ impl<'a> TableRef<'a> {
             .zip(&call.args)
             .map(|(param, value)| Param { param_id: param.id, value: value.to_bytes_be() })
             .collect();
-        let action = Action { action_id, params };
-        Some(TableAction { r#type: Some(table_action::Type::Action(action)) })
+        Some(Action { action_id, params })
     }
 }
 
-fn matcher(what: &str, key: &Key, field: &MatchField, given: Option<&FieldMatchType>) -> Refused<Matcher> {
-    let width = key.ty.width();
+/// Refuses fields that are not there and fields given twice.
+pub fn check_fields(object: &str, fields: &[MatchField], matches: &[FieldMatch]) -> Refused<()> {
+    for (position, given) in matches.iter().enumerate() {
+        if !fields.iter().any(|field| field.id == given.field_id) {
+            let message = format!("{object} has no key with id {}", given.field_id);
+            return refuse(Code::InvalidArgument, message);
+        }
+        if matches[..position].iter().any(|earlier| earlier.field_id == given.field_id) {
+            let message = format!("{object}: key {} is given twice", given.field_id);
+            return refuse(Code::InvalidArgument, message);
+        }
+    }
+    Ok(())
+}
+
+/// What a field accepts; left out it accepts anything, unless it is matched exactly.
+pub fn matcher(
+    what: &str,
+    kind: MatchKind,
+    width: u32,
+    field: &MatchField,
+    given: Option<&FieldMatch>,
+) -> Refused<Matcher> {
+    let Some(given) = given else {
+        return match kind {
+            MatchKind::Exact => {
+                refuse(Code::InvalidArgument, format!("{what} is matched exactly and must be given"))
+            }
+            _ => Ok(Matcher::Any),
+        };
+    };
+    let given = given.field_match_type.as_ref();
     let invalid = |message: &str| UpdateError::new(Code::InvalidArgument, format!("{what}: {message}"));
     if field.bitwidth == 0 && width != 0 {
         return refuse(Code::Unimplemented, format!("{what}: translation to strings is not offered"));
     }
-    match (key.kind, given) {
+    match (kind, given) {
         (MatchKind::Exact, Some(FieldMatchType::Exact(given))) => {
             Ok(Matcher::Exact(number(what, &given.value, width)?))
         }
@@ -218,8 +219,8 @@ fn matcher(what: &str, key: &Key, field: &MatchField, given: Option<&FieldMatchT
     }
 }
 
-fn field_match(key: &Key, matcher: &Matcher) -> Option<FieldMatchType> {
-    let width = key.ty.width();
+/// The message of what a field accepts; `None` for anything.
+pub fn field_match(kind: MatchKind, width: u32, matcher: &Matcher) -> Option<FieldMatchType> {
     let (value, mask) = match matcher {
         Matcher::Exact(value) => (value.clone(), ones(width)),
         Matcher::Mask { value, mask } => (value.clone(), mask.clone()),
@@ -231,7 +232,7 @@ fn field_match(key: &Key, matcher: &Matcher) -> Option<FieldMatchType> {
         Matcher::Any | Matcher::ValueSet(_) => return None,
     };
     let (bytes, ternary_mask) = (value.to_bytes_be(), mask.to_bytes_be());
-    Some(match key.kind {
+    Some(match kind {
         MatchKind::Exact | MatchKind::Selector => FieldMatchType::Exact(field_match::Exact { value: bytes }),
         MatchKind::Optional => FieldMatchType::Optional(field_match::Optional { value: bytes }),
         MatchKind::Range => FieldMatchType::Range(field_match::Range { low: bytes.clone(), high: bytes }),

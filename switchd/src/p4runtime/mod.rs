@@ -4,7 +4,8 @@
 //!  service ── device ─┬─ arbitration                 who may write
 //!                     ├─ pipeline (diff, compile)    what runs
 //!                     ├─ work ─ tables, cells,       requests to changes and queries,
-//!                     │         replication          run in the data-plane thread
+//!                     │         replication,         run in the data-plane thread
+//!                     │         profiles, value_sets
 //!                     └─ packets                     packet-in, packet-out
 //! ```
 
@@ -14,9 +15,11 @@ mod device;
 mod matching;
 mod packets;
 mod pipeline;
+mod profiles;
 mod replication;
 mod service;
 mod tables;
+mod value_sets;
 mod work;
 
 pub use pipeline::Candidate;

@@ -3,18 +3,20 @@
 use super::packets::ControllerHeader;
 use super::replication::Groups;
 use super::{Refused, refuse};
-use p4rack_p4::ir::{self, InstanceId, TableId};
+use p4rack_p4::ir::{self, InstanceId, TableId, ValueSetId};
 use p4rack_p4::{Compiled, Options, preprocess};
 use p4rack_p4rt::diff;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::config::v1::{Counter, Meter, P4Info, Preamble, Register, Table};
+use p4rack_p4rt::p4::config::v1::{
+    ActionProfile, Counter, Meter, P4Info, Preamble, Register, Table, ValueSet,
+};
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
 use p4rack_switch::Pipeline;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Differences between two P4Infos that one message lists.
 const DIFFERENCES: usize = 5;
@@ -43,11 +45,15 @@ pub struct Program {
     pub packet_out: ControllerHeader,
     /// Multicast groups and clone sessions as the controller wrote them.
     pub groups: Mutex<Groups>,
+    /// `max_size` of selectors' groups, as the controller wrote it.
+    group_limits: Mutex<BTreeMap<(InstanceId, u32), i32>>,
     actions: Vec<u32>,
     tables: HashMap<u32, (TableId, usize)>,
     counters: HashMap<u32, (InstanceId, usize)>,
     meters: HashMap<u32, (InstanceId, usize)>,
     registers: HashMap<u32, (InstanceId, usize)>,
+    profiles: HashMap<u32, (InstanceId, usize)>,
+    value_sets: HashMap<u32, (ValueSetId, usize)>,
 }
 
 impl Candidate {
@@ -148,15 +154,24 @@ impl Program {
             packet_in: header("packet_in"),
             packet_out: header("packet_out"),
             groups: Mutex::default(),
+            group_limits: Mutex::default(),
             tables: positions!(tables, tables, TableId),
             counters: positions!(counters, instances, InstanceId),
             meters: positions!(meters, instances, InstanceId),
             registers: positions!(registers, instances, InstanceId),
+            profiles: positions!(action_profiles, instances, InstanceId),
+            value_sets: positions!(value_sets, value_sets, ValueSetId),
             actions: ids.actions,
             ir: program,
             config,
             info,
         }
+    }
+
+    /// `max_size` of groups, by selector and number.
+    pub fn group_limits(&self) -> MutexGuard<'_, BTreeMap<(InstanceId, u32), i32>> {
+        // Every change is one insertion or removal: a panic elsewhere leaves no half of it.
+        self.group_limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// P4Info id of an action.
@@ -191,6 +206,18 @@ impl Program {
     pub fn register(&self, id: u32) -> Refused<(InstanceId, &Register)> {
         let (instance, position) = find(&self.registers, "register", id)?;
         Ok((instance, &self.info.registers[position]))
+    }
+
+    /// An action profile or selector by id.
+    pub fn profile(&self, id: u32) -> Refused<(InstanceId, &ActionProfile)> {
+        let (instance, position) = find(&self.profiles, "action profile", id)?;
+        Ok((instance, &self.info.action_profiles[position]))
+    }
+
+    /// A parser value set by id.
+    pub fn value_set(&self, id: u32) -> Refused<(ValueSetId, &ValueSet)> {
+        let (set, position) = find(&self.value_sets, "value set", id)?;
+        Ok((set, &self.info.value_sets[position]))
     }
 }
 

@@ -1,12 +1,14 @@
 //! Table entries, default entries and their direct counters and meters.
 
 use super::pipeline::{Program, TableRef};
+use super::profiles::{Doing, doing, table_action};
 use super::work::{Change, Query};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{
-    self, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, entity, table_action, table_entry, update,
+    self, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, entity, table_action as given,
+    table_entry, update,
 };
 use p4rack_switch::{self as switch, EntryRef, MeterConfig, Switch};
 use p4rack_wire::Nanos;
@@ -106,9 +108,6 @@ impl Direct {
 pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> Refused<Change> {
     let table = program.table(entry.table_id)?;
     let (id, name) = (table.id, format!("table {}", table.name()));
-    if table.ir.implementation.is_some() {
-        return refuse(Code::Unimplemented, format!("{name}: action profiles are not offered"));
-    }
     if table.info.is_const_table && !entry.is_default_action {
         let action_kept = kind == update::Type::Modify && entry.action.is_none();
         if !action_kept {
@@ -139,19 +138,30 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
     }
     let direct = Direct::of(&table, entry)?;
     let timeout = idle_timeout(&table, entry)?;
-    let call = entry.action.as_ref().map(|action| table.call(action, entry.is_default_action)).transpose()?;
+    let action = entry.action.as_ref().map(|action| doing(&table, action, entry.is_default_action));
+    let action = action.transpose()?;
     match which {
-        Which::Default => write_default(&table, kind, call, direct),
+        Which::Default => {
+            let call = action.and_then(|doing| match doing {
+                Doing::Call(call) => Some(call),
+                Doing::Indirect(_) => None,
+            });
+            write_default(&table, kind, call, direct)
+        }
         Which::Keys(keys, priority) => {
-            let Some(call) = call else {
-                return refuse(Code::InvalidArgument, format!("{name}: the action is not set"));
+            let (call, indirect) = match action {
+                Some(Doing::Call(call)) => (call, None),
+                Some(Doing::Indirect(indirect)) => {
+                    (ActionCall { action: 0, args: Vec::new() }, Some(indirect))
+                }
+                None => return refuse(Code::InvalidArgument, format!("{name}: the action is not set")),
             };
             let which = Which::Keys(keys.clone(), priority);
             let entry = switch::TableEntry {
                 keys,
                 priority,
                 call,
-                indirect: None,
+                indirect,
                 is_const: false,
                 metadata: entry.metadata.clone(),
                 idle_timeout_ns: timeout,
@@ -353,7 +363,7 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
     let keys = if request.r#match.is_empty() { None } else { Some(table.matchers(&request.r#match)?) };
     let action = match request.action.as_ref().and_then(|action| action.r#type.as_ref()) {
         None => None,
-        Some(table_action::Type::Action(action)) => Some(action.action_id),
+        Some(given::Type::Action(action)) => Some(action.action_id),
         Some(_) => return refuse(Code::Unimplemented, "only actions can be filtered by"),
     };
     let (priority, metadata) = (request.priority, request.metadata.clone());
@@ -431,7 +441,7 @@ fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> E
     };
     let entity = match shape {
         Shape::Entry { .. } => entity::Entity::TableEntry(TableEntry {
-            action: table.action(&entry.call),
+            action: table_action(table, &entry),
             metadata: entry.metadata,
             is_const: entry.is_const,
             counter_data: counter,

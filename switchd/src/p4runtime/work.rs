@@ -1,7 +1,7 @@
 //! Requests made ready for the data-plane thread: all that can be checked outside of it is.
 
 use super::pipeline::Program;
-use super::{Refused, cells, refuse, replication, tables};
+use super::{Refused, cells, profiles, refuse, replication, tables, value_sets};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{Entity, Update, entity::Entity as Kind, update};
@@ -42,8 +42,9 @@ pub fn change(program: &Arc<Program>, update: &Update) -> Refused<Change> {
         Kind::MeterEntry(entry) => cells::write_meter(program, kind, entry),
         Kind::RegisterEntry(entry) => cells::write_register(program, kind, entry),
         Kind::PacketReplicationEngineEntry(entry) => replication::write(program, kind, entry),
-        Kind::ActionProfileMember(_) | Kind::ActionProfileGroup(_) => not_offered("action profiles"),
-        Kind::ValueSetEntry(_) => not_offered("parser value sets"),
+        Kind::ActionProfileMember(entry) => profiles::write_member(program, kind, entry),
+        Kind::ActionProfileGroup(entry) => profiles::write_group(program, kind, entry),
+        Kind::ValueSetEntry(entry) => value_sets::write(program, kind, entry),
         Kind::DigestEntry(_) => not_offered("digests"),
         Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }
@@ -62,8 +63,9 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Refused<Vec<Query>> {
         Kind::MeterEntry(entry) => cells::read_meter(program, entry),
         Kind::RegisterEntry(entry) => cells::read_register(program, entry),
         Kind::PacketReplicationEngineEntry(entry) => replication::read(program, entry),
-        Kind::ActionProfileMember(_) | Kind::ActionProfileGroup(_) => not_offered("action profiles"),
-        Kind::ValueSetEntry(_) => not_offered("parser value sets"),
+        Kind::ActionProfileMember(entry) => profiles::read_members(program, entry),
+        Kind::ActionProfileGroup(entry) => profiles::read_groups(program, entry),
+        Kind::ValueSetEntry(entry) => value_sets::read(program, entry),
         Kind::DigestEntry(_) => not_offered("digests"),
         Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }

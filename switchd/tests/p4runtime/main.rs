@@ -6,5 +6,6 @@ mod arbitration;
 mod entries;
 mod packets;
 mod pipeline;
+mod profiles;
 mod resources;
 mod rig;

@@ -28,9 +28,16 @@ struct headers_t {
 
 struct metadata_t {
     bit<2> color;
+    bit<1> tunnel;
+}
+
+struct seen_t {
+    bit<48> src;
+    bit<9>  port;
 }
 
 parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    value_set<bit<16>>(4) tunnels;
     state start {
         transition select(sm.ingress_port) {
             510: out_of_controller;
@@ -43,6 +50,13 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
     }
     state ethernet {
         packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            tunnels: tunnel;
+            default: accept;
+        }
+    }
+    state tunnel {
+        meta.tunnel = 1;
         transition accept;
     }
 }
@@ -55,12 +69,16 @@ control Rig(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_
     register<bit<12>>(16) cells;
     direct_counter(CounterType.packets) hits;
 
+    @max_group_size(16)
+    action_selector(HashAlgorithm.crc32, 8, 14) spread;
+
     action drop() { mark_to_drop(sm); }
     action forward(bit<9> port) { sm.egress_spec = port; hits.count(); }
     action to_group(bit<16> group) { sm.mcast_grp = group; hits.count(); }
     action to_controller() { sm.egress_spec = 510; hits.count(); }
     action pass() {}
     action only_default() {}
+    action via(bit<9> port) { sm.egress_spec = port; }
 
     table dmac {
         key = { hdr.ethernet.dst: exact; }
@@ -92,6 +110,16 @@ control Rig(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_
             0x0806: pass();
         }
     }
+    // Where tunnelled frames go.
+    table hops {
+        key = {
+            meta.tunnel: exact;
+            hdr.ethernet.src: selector;
+        }
+        actions = { via; drop; }
+        default_action = drop();
+        implementation = spread;
+    }
     apply {
         kinds.count(1);
         bit<12> cell;
@@ -105,6 +133,12 @@ control Rig(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_
             fixed.apply();
             routes.apply();
             dmac.apply();
+            if (meta.tunnel == 1) {
+                hops.apply();
+            }
+            if (hdr.ethernet.type == 0x1234) {
+                digest<seen_t>(1, { hdr.ethernet.src, sm.ingress_port });
+            }
             // Last: what it drops stays dropped.
             acl.apply();
         }

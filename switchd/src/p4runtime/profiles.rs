@@ -1,0 +1,289 @@
+//! Action profiles and selectors: members, groups, and what table entries say of them.
+
+use super::pipeline::{Program, TableRef};
+use super::work::{Change, Messages, Query};
+use super::{Refused, control, refuse};
+use p4rack_p4::ir::{ActionCall, InstanceId};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::config::v1::ActionProfile;
+use p4rack_p4rt::p4::v1::{
+    ActionProfileAction, ActionProfileActionSet, ActionProfileGroup, ActionProfileMember, Entity,
+    TableAction, action_profile_group, entity, table_action, update,
+};
+use p4rack_p4rt::schema::name_of;
+use p4rack_switch::{self as switch, Indirect, Switch};
+use p4rack_wire::Nanos;
+use std::sync::Arc;
+
+/// What an entry does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// An action of its own.
+    Call(ActionCall),
+    /// What an action profile says.
+    Indirect(Indirect),
+}
+
+/// Reads the action part of an entry's message.
+pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Refused<Doing> {
+    let name = table.name();
+    let invalid = |message: &str| refuse(Code::InvalidArgument, format!("table {name}: {message}"));
+    let Some(kind) = &action.r#type else {
+        return invalid("the action's type is not set");
+    };
+    let Some(profile) = table.ir.implementation else {
+        return match kind {
+            table_action::Type::Action(action) => Ok(Doing::Call(table.call(action, is_default)?)),
+            _ => invalid("it has no action profile; give it an action"),
+        };
+    };
+    if is_default {
+        return match kind {
+            table_action::Type::Action(action) => Ok(Doing::Call(table.call(action, true)?)),
+            _ => invalid("the default entry takes an action, also where there is an action profile"),
+        };
+    }
+    let selects = table.program.selects(profile);
+    let indirect = match kind {
+        table_action::Type::Action(_) => {
+            return invalid(
+                "its entries refer to an action profile; give a member, a group or an action set",
+            );
+        }
+        table_action::Type::ActionProfileMemberId(member) => Indirect::Member(*member),
+        _ if !selects => return invalid("its action profile has no selector; give it a member"),
+        table_action::Type::ActionProfileGroupId(group) => Indirect::Group(*group),
+        table_action::Type::ActionProfileActionSet(set) => {
+            let actions = set.action_profile_actions.iter().map(|action| one_shot(table, action));
+            let actions = actions.collect::<Refused<Vec<_>>>()?;
+            if actions.is_empty() {
+                return invalid("the action set is empty");
+            }
+            Indirect::Set(actions)
+        }
+    };
+    Ok(Doing::Indirect(indirect))
+}
+
+fn one_shot(table: &TableRef<'_>, action: &ActionProfileAction) -> Refused<(ActionCall, u32)> {
+    let name = format!("table {}", table.name());
+    if action.watch_kind.is_some() {
+        return no_watch(&name);
+    }
+    let Some(call) = &action.action else {
+        return refuse(Code::InvalidArgument, format!("{name}: an action of the set is not set"));
+    };
+    Ok((table.call(call, false)?, weight(&name, action.weight)?))
+}
+
+fn no_watch<T>(name: &str) -> Refused<T> {
+    let message = format!("{name}: watch ports are not offered, this switch does not follow links' states");
+    refuse(Code::Unimplemented, message)
+}
+
+fn weight(name: &str, weight: i32) -> Refused<u32> {
+    match u32::try_from(weight) {
+        Ok(weight @ 1..) => Ok(weight),
+        _ => refuse(Code::InvalidArgument, format!("{name}: weight {weight} is not positive")),
+    }
+}
+
+/// The action part of an entry's message.
+pub fn table_action(table: &TableRef<'_>, entry: &switch::TableEntry) -> Option<TableAction> {
+    let kind = match &entry.indirect {
+        None => table_action::Type::Action(table.action(&entry.call)?),
+        Some(Indirect::Member(member)) => table_action::Type::ActionProfileMemberId(*member),
+        Some(Indirect::Group(group)) => table_action::Type::ActionProfileGroupId(*group),
+        Some(Indirect::Set(set)) => {
+            let one = |(call, weight): &(ActionCall, u32)| ActionProfileAction {
+                action: table.action(call),
+                weight: *weight as i32,
+                watch_kind: None,
+            };
+            let action_profile_actions = set.iter().map(one).collect();
+            table_action::Type::ActionProfileActionSet(ActionProfileActionSet { action_profile_actions })
+        }
+    };
+    Some(TableAction { r#type: Some(kind) })
+}
+
+impl Program {
+    /// Whether an action profile has a selector.
+    fn selects(&self, profile: InstanceId) -> bool {
+        let kind = self.ir.instances.get(profile.0 as usize).map(|instance| &instance.kind);
+        matches!(kind, Some(p4rack_p4::ir::InstanceKind::ActionSelector { .. }))
+    }
+
+    /// The table whose list of actions a profile's members refer to.
+    fn user(&self, info: &ActionProfile) -> Refused<TableRef<'_>> {
+        match info.table_ids.first() {
+            Some(table) => self.table(*table),
+            None => {
+                let name = name_of(info.preamble.as_ref());
+                refuse(Code::InvalidArgument, format!("no table uses action profile {name}"))
+            }
+        }
+    }
+}
+
+fn exists(switch: &Switch, profile: InstanceId, member: u32) -> bool {
+    switch.members(profile).is_ok_and(|members| members.iter().any(|(number, _)| *number == member))
+}
+
+/// Whether an update fits what is there.
+fn expect(kind: update::Type, exists: bool, what: &str) -> Refused<()> {
+    match (kind, exists) {
+        (update::Type::Insert, true) => refuse(Code::AlreadyExists, format!("{what} already exists")),
+        (update::Type::Modify | update::Type::Delete, false) => {
+            refuse(Code::NotFound, format!("there is no {what}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks an update of a member.
+pub fn write_member(
+    program: &Arc<Program>,
+    kind: update::Type,
+    entry: &ActionProfileMember,
+) -> Refused<Change> {
+    let (profile, info) = program.profile(entry.action_profile_id)?;
+    let (number, name) = (entry.member_id, name_of(info.preamble.as_ref()));
+    if number == 0 {
+        return refuse(Code::InvalidArgument, "member 0 means all in reads; number them from 1");
+    }
+    let what = format!("member {number} of {name}");
+    if kind == update::Type::Delete {
+        return Ok(Box::new(move |switch, _| {
+            expect(kind, exists(switch, profile, number), &what)?;
+            control(&what, switch.member_remove(profile, number))
+        }));
+    }
+    let Some(action) = &entry.action else {
+        return refuse(Code::InvalidArgument, format!("{what}: the action is not set"));
+    };
+    let call = program.user(info)?.call(action, false)?;
+    Ok(Box::new(move |switch, _| {
+        expect(kind, exists(switch, profile, number), &what)?;
+        control(&what, switch.member_set(profile, number, call))
+    }))
+}
+
+/// Checks an update of a group.
+pub fn write_group(
+    program: &Arc<Program>,
+    kind: update::Type,
+    entry: &ActionProfileGroup,
+) -> Refused<Change> {
+    let (profile, info) = program.profile(entry.action_profile_id)?;
+    let (number, name) = (entry.group_id, name_of(info.preamble.as_ref()));
+    if !program.selects(profile) {
+        return refuse(Code::InvalidArgument, format!("action profile {name} has no selector, so no groups"));
+    }
+    if number == 0 {
+        return refuse(Code::InvalidArgument, "group 0 means all in reads; number them from 1");
+    }
+    let what = format!("group {number} of {name}");
+    if kind == update::Type::Delete {
+        let program = program.clone();
+        return Ok(Box::new(move |switch, _| {
+            let exists = control(&what, switch.groups(profile))?.contains_key(&number);
+            expect(kind, exists, &what)?;
+            control(&what, switch.group_remove(profile, number))?;
+            program.group_limits().remove(&(profile, number));
+            Ok(())
+        }));
+    }
+    if entry.max_size < 0 || (info.max_group_size != 0 && entry.max_size > info.max_group_size) {
+        let message = format!("{what}: max_size {} is not 0 to {}", entry.max_size, info.max_group_size);
+        return refuse(Code::InvalidArgument, message);
+    }
+    let mut weights = Vec::with_capacity(entry.members.len());
+    for member in &entry.members {
+        if member.watch_kind.is_some() {
+            return no_watch(&what);
+        }
+        weights.push((member.member_id, weight(&what, member.weight)?));
+    }
+    let total: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
+    let max_size = entry.max_size;
+    let program = program.clone();
+    Ok(Box::new(move |switch, _| {
+        let exists = control(&what, switch.groups(profile))?.contains_key(&number);
+        expect(kind, exists, &what)?;
+        let mut limits = program.group_limits();
+        let limit = limits.get(&(profile, number)).copied().unwrap_or(max_size);
+        if exists && limit != max_size {
+            return refuse(Code::InvalidArgument, format!("{what}: max_size can't be changed"));
+        }
+        if max_size != 0 && total > max_size as u64 {
+            let message = format!("{what}: the weights' sum is {total}, over max_size {max_size}");
+            return refuse(Code::ResourceExhausted, message);
+        }
+        control(&what, switch.group_set(profile, number, weights))?;
+        limits.insert((profile, number), max_size);
+        Ok(())
+    }))
+}
+
+/// The profiles that a read means: one, or (id 0) all.
+fn selected(program: &Program, id: u32) -> Refused<Vec<(u32, InstanceId)>> {
+    if id != 0 {
+        return Ok(vec![(id, program.profile(id)?.0)]);
+    }
+    let ids = program.info.action_profiles.iter().filter_map(|info| Some(info.preamble.as_ref()?.id));
+    ids.map(|id| Ok((id, program.profile(id)?.0))).collect()
+}
+
+/// Members: one, those of a profile, all.
+pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Refused<Vec<Query>> {
+    let wanted = request.member_id;
+    let query = |(id, profile): (u32, InstanceId)| {
+        let program = program.clone();
+        Box::new(move |switch: &Switch, _: Nanos| {
+            let mut members = control("action profile", switch.members(profile))?;
+            members.retain(|(number, _)| wanted == 0 || *number == wanted);
+            Ok(Box::new(move || {
+                let table = program.profile(id).and_then(|(_, info)| program.user(info));
+                let message = |(member_id, call): (u32, ActionCall)| ActionProfileMember {
+                    action_profile_id: id,
+                    member_id,
+                    action: table.as_ref().ok().and_then(|table| table.action(&call)),
+                };
+                let entity = |member| Entity { entity: Some(entity::Entity::ActionProfileMember(member)) };
+                members.into_iter().map(message).map(entity).collect()
+            }) as Messages)
+        }) as Query
+    };
+    Ok(selected(program, request.action_profile_id)?.into_iter().map(query).collect())
+}
+
+/// Groups: one, those of a selector, all.
+pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Refused<Vec<Query>> {
+    let wanted = request.group_id;
+    let profiles = selected(program, request.action_profile_id)?;
+    let query = |(id, profile): (u32, InstanceId)| {
+        let program = program.clone();
+        Box::new(move |switch: &Switch, _: Nanos| {
+            let mut groups = control("action selector", switch.groups(profile))?;
+            groups.retain(|number, _| wanted == 0 || *number == wanted);
+            let limits = program.group_limits().clone();
+            Ok(Box::new(move || {
+                let member = |(member_id, weight): (u32, u32)| action_profile_group::Member {
+                    member_id,
+                    weight: weight as i32,
+                    watch_kind: None,
+                };
+                let message = |(group_id, weights): (u32, Vec<(u32, u32)>)| ActionProfileGroup {
+                    action_profile_id: id,
+                    group_id,
+                    members: weights.into_iter().map(member).collect(),
+                    max_size: limits.get(&(profile, group_id)).copied().unwrap_or(0),
+                };
+                let entity = |group| Entity { entity: Some(entity::Entity::ActionProfileGroup(group)) };
+                groups.into_iter().map(message).map(entity).collect()
+            }) as Messages)
+        }) as Query
+    };
+    Ok(profiles.into_iter().filter(|(_, profile)| program.selects(*profile)).map(query).collect())
+}

@@ -1,0 +1,72 @@
+//! Parser value sets: always there, replaced as a whole.
+
+use super::matching::{check_fields, field_match, matcher};
+use super::pipeline::Program;
+use super::work::{Change, Query};
+use super::{Refused, control, refuse};
+use p4rack_p4::ir::{self, Matcher, ValueSetId};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::config::v1::ValueSet;
+use p4rack_p4rt::p4::v1::{Entity, FieldMatch, ValueSetEntry, ValueSetMember, entity, update};
+use p4rack_p4rt::schema::name_of;
+use p4rack_switch::Switch;
+use p4rack_wire::Nanos;
+use std::sync::Arc;
+
+fn ir(program: &Program, set: ValueSetId) -> &ir::ValueSet {
+    &program.ir.value_sets[set.0 as usize]
+}
+
+/// Checks an update of a value set.
+pub fn write(program: &Arc<Program>, kind: update::Type, entry: &ValueSetEntry) -> Refused<Change> {
+    let (set, info) = program.value_set(entry.value_set_id)?;
+    let name = format!("value set {}", name_of(info.preamble.as_ref()));
+    if kind != update::Type::Modify {
+        let message = format!("{name} is always there; it can only be modified, also to no members");
+        return refuse(Code::InvalidArgument, message);
+    }
+    let fields = &ir(program, set).fields;
+    let member = |member: &ValueSetMember| -> Refused<Vec<Matcher>> {
+        check_fields(&name, &info.r#match, &member.r#match)?;
+        let pairs = fields.iter().zip(&info.r#match);
+        pairs
+            .map(|((_, ty, kind), field)| {
+                let given = member.r#match.iter().find(|given| given.field_id == field.id);
+                matcher(&format!("{name} field `{}`", field.name), *kind, ty.width(), field, given)
+            })
+            .collect()
+    };
+    let members = entry.members.iter().map(member).collect::<Refused<Vec<_>>>()?;
+    Ok(Box::new(move |switch, _| control(&name, switch.value_set_set(set, members))))
+}
+
+/// Value sets: one, or (id 0) all.
+pub fn read(program: &Arc<Program>, request: &ValueSetEntry) -> Refused<Vec<Query>> {
+    let ids = match request.value_set_id {
+        0 => program.info.value_sets.iter().filter_map(|info| Some(info.preamble.as_ref()?.id)).collect(),
+        id => vec![id],
+    };
+    let query = |id: u32| -> Refused<Query> {
+        let (set, _) = program.value_set(id)?;
+        let program = program.clone();
+        Ok(Box::new(move |switch: &Switch, _: Nanos| {
+            let members = control("value set", switch.value_set_get(set))?.to_vec();
+            Ok(Box::new(move || {
+                let Ok((set, info)) = program.value_set(id) else { return Vec::new() };
+                let members = members.iter().map(|member| message(ir(&program, set), info, member)).collect();
+                let entry = ValueSetEntry { value_set_id: id, members };
+                vec![Entity { entity: Some(entity::Entity::ValueSetEntry(entry)) }]
+            }) as _)
+        }))
+    };
+    ids.into_iter().map(query).collect()
+}
+
+fn message(set: &ir::ValueSet, info: &ValueSet, member: &[Matcher]) -> ValueSetMember {
+    let fields = set.fields.iter().zip(&info.r#match).zip(member);
+    let matches = fields.filter_map(|(((_, ty, kind), field), matcher)| {
+        let field_match_type = Some(field_match(*kind, ty.width(), matcher)?);
+        Some(FieldMatch { field_id: field.id, field_match_type })
+    });
+    ValueSetMember { r#match: matches.collect() }
+}
