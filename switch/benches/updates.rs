@@ -82,12 +82,19 @@ fn main() {
     });
     let mut bench = table("exact");
     (0..1_000_000).for_each(|number| bench.add("t", vec![exact(spread(number))], 0, "forward", &[2]));
-    let (mut from, mut times) = (Some(0), Vec::new());
-    while let Some(at) = from {
-        let start = Instant::now();
-        let (_, next) = bench.switch.entries_from(bench.table("t"), at, 64).expect("is a table");
-        times.push(start.elapsed());
-        from = next;
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let (mut from, mut step) = (Some(0), 0);
+        while let Some(at) = from {
+            let start = Instant::now();
+            let (_, next) = bench.switch.entries_from(bench.table("t"), at, 64).expect("is a table");
+            let time = start.elapsed();
+            match times.get_mut(step) {
+                Some(shortest) => *shortest = time.min(*shortest),
+                None => times.push(time),
+            }
+            (from, step) = (next, step + 1);
+        }
     }
     report("1 M exact keys: read of 64", times);
 }

@@ -2,8 +2,8 @@
 //!
 //! A key is a run of words, one field after the other, low word first. Entries are grouped by mask (an
 //! exact table is one group, an LPM table has one a prefix length); a group is a hash table from
-//! masked key to row. A ternary table has up to [`MAX_GROUPS`] groups; ranges and entries with further masks are
-//! found by [`vectors`]. Rows are kept in flat arrays, so that a look-up touches few cache lines and
+//! masked key to row. In a ternary table only masks that many entries share have a group, and up to
+//! [`MAX_GROUPS`] of them; all other rows are found by [`vectors`]. Rows are kept in flat arrays, so that a look-up touches few cache lines and
 //! allocates nothing; an entry as the control plane sees it is made from them when it asks.
 
 mod entries;
@@ -22,6 +22,8 @@ use vectors::Vectors;
 
 /// Most groups of a ternary table: each costs every look-up a probe. Tests have few masks.
 const MAX_GROUPS: usize = if cfg!(test) { 3 } else { 32 };
+/// Rows of one mask without a group: further ones have one. Tests have few rows.
+const FEW: u32 = if cfg!(test) { 2 } else { 512 };
 /// Rows for which room is set aside at once if the program declares so many; it is touched when it is needed.
 const ROOM: u64 = 1 << 20;
 /// Age of a row that is free.
@@ -64,6 +66,8 @@ pub(crate) struct TableState {
     groups: Vec<Group>,
     /// Rows of a ternary table that are in no group.
     vectors: Vectors,
+    /// How many rows of a mask are without a group, ranges apart.
+    ungrouped: HashMap<Vec<u64>, u32>,
     keys: Vec<u64>,
     args: Vec<u64>,
     actions: Vec<u32>,
@@ -78,7 +82,9 @@ pub(crate) struct TableState {
     chain: Vec<u32>,
     /// What few entries have.
     extras: HashMap<u32, Extra>,
-    free: Vec<u32>,
+    /// The first free row; `actions` has the one after each.
+    free: u32,
+    used: u64,
     inserted: u64,
     /// The default entry's.
     pub default: Option<DefaultRow>,
@@ -123,6 +129,7 @@ impl TableState {
             ranges_at,
             groups: Vec::new(),
             vectors: Vectors::new(&shape.keys),
+            ungrouped: HashMap::new(),
             keys: Vec::new(),
             args: Vec::new(),
             actions: Vec::new(),
@@ -132,7 +139,8 @@ impl TableState {
             ranges: Vec::new(),
             chain: Vec::new(),
             extras: HashMap::new(),
-            free: Vec::new(),
+            free: END,
+            used: 0,
             inserted: 0,
             default: None,
             default_is_initial: true,
@@ -271,10 +279,6 @@ impl TableState {
         self.aged
     }
 
-    fn len(&self) -> usize {
-        self.ages.len() - self.free.len()
-    }
-
     /// Position of the group that has, or would have, a key.
     fn group(&self, shape: &TableShape, key: &PackedKey) -> Option<usize> {
         if !shape.ranges_are_open(key) {
@@ -348,12 +352,19 @@ impl TableState {
         if self.find(shape, &key).is_some() {
             return Err(ControlError::AlreadyExists(shape.describe(&entry.keys)));
         }
-        if self.len() as u64 >= shape.size && !initial {
+        if self.used >= shape.size && !initial {
             return Err(ControlError::ResourceExhausted { object: shape.name.clone(), limit: shape.size });
         }
         args.resize(self.arg_words, 0);
-        let row = self.free.pop().unwrap_or_else(|| self.grow());
+        let row = match self.free {
+            END => self.grow(),
+            row => row,
+        };
         let at = row as usize;
+        if row == self.free {
+            self.free = self.actions[at];
+        }
+        self.used += 1;
         self.keys[at * self.words..][..self.words].copy_from_slice(&key.value);
         self.args[at * self.arg_words..][..self.arg_words].copy_from_slice(&args);
         self.actions[at] = entry.call.action;
@@ -407,14 +418,14 @@ impl TableState {
     fn link(&mut self, shape: &TableShape, row: u32, key: &PackedKey) {
         let at = match self.group(shape, key) {
             Some(at) => at,
-            None if self.style == Style::Ternary
-                && (self.groups.len() >= MAX_GROUPS || !shape.ranges_are_open(key)) =>
-            {
+            None if self.style == Style::Ternary && !self.deserves_group(shape, key) => {
                 return self.vectors.insert(row, key);
             }
             None => {
                 let at = self.groups.partition_point(|group| group.rank >= key.rank);
-                self.groups.insert(at, Group { mask: key.mask.clone(), rank: key.rank, rows: Index::new() });
+                let rows =
+                    Index::with_room(if self.style == Style::Exact { shape.size.min(ROOM) } else { 0 });
+                self.groups.insert(at, Group { mask: key.mask.clone(), rank: key.rank, rows });
                 at
             }
         };
@@ -443,6 +454,17 @@ impl TableState {
         self.raise(at, key.rank);
     }
 
+    /// Whether a new row of a ternary table makes a group of its mask; counts it if not.
+    fn deserves_group(&mut self, shape: &TableShape, key: &PackedKey) -> bool {
+        if !shape.ranges_are_open(key) {
+            return false;
+        }
+        let rows = self.ungrouped.entry_ref(&key.mask[..]).or_insert(0);
+        let deserves = *rows >= FEW && self.groups.len() < MAX_GROUPS;
+        *rows += u32::from(!deserves);
+        deserves
+    }
+
     /// Notes that a group has a row of this rank, and moves it forward.
     fn raise(&mut self, at: usize, rank: i32) {
         if rank > self.groups[at].rank {
@@ -455,7 +477,17 @@ impl TableState {
     fn unlink(&mut self, shape: &TableShape, row: u32, key: &PackedKey) {
         match self.group(shape, key) {
             Some(at) if self.find_in_group(at, key) == Some(row) => self.unlink_from_group(at, row, key),
-            _ => self.vectors.remove(row),
+            _ => {
+                self.vectors.remove(row, key);
+                if shape.ranges_are_open(key)
+                    && let Some(rows) = self.ungrouped.get_mut(&key.mask)
+                {
+                    *rows -= 1;
+                    if *rows == 0 {
+                        self.ungrouped.remove(&key.mask);
+                    }
+                }
+            }
         }
     }
 
@@ -515,7 +547,9 @@ impl TableState {
         self.unlink(shape, row, &key);
         self.ages[row as usize] = NEVER;
         self.extras.remove(&row);
-        self.free.push(row);
+        self.actions[row as usize] = self.free;
+        self.free = row;
+        self.used -= 1;
         Ok(())
     }
 

@@ -86,8 +86,11 @@ impl Segment {
 }
 
 impl Index {
-    pub fn new() -> Index {
-        Index { depth: 0, directory: vec![0], segments: vec![Segment::new(0, SMALLEST)], len: 0 }
+    /// An empty one; so many rows will not make it move its list of segments.
+    pub fn with_room(rows: u64) -> Index {
+        let mut segments = Vec::with_capacity(1 + rows as usize / (LARGEST / 4));
+        segments.push(Segment::new(0, SMALLEST));
+        Index { depth: 0, directory: vec![0], segments, len: 0 }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -186,7 +189,7 @@ mod tests {
         fn is_a_map(steps in proptest::collection::vec((any::<bool>(), 0u64..3000), 1..4000), clash in 0u32..40) {
             // Few different hashes for some, so that probes run into one another.
             let hash = |key: u64| spread(key) << clash;
-            let (mut index, mut map) = (Index::new(), BTreeMap::new());
+            let (mut index, mut map) = (Index::with_room(0), BTreeMap::new());
             for (add, key) in steps {
                 let row = key as u32;
                 match (add, map.contains_key(&key)) {
@@ -211,7 +214,7 @@ mod tests {
 
     #[test]
     fn many_rows_are_found() {
-        let mut index = Index::new();
+        let mut index = Index::with_room(0);
         for row in 0..200_000u32 {
             index.insert(spread(row.into()), row);
         }
