@@ -14,7 +14,8 @@ const FINEST: u64 = 64;
 pub(crate) struct Depth {
     pub bytes: u64,
     pub max_bytes: u64,
-    bin_bytes: u64,
+    /// Logarithm of a bin's bytes.
+    bin_shift: u32,
     bins: Vec<u64>,
     since: Nanos,
     interval: u64,
@@ -28,11 +29,11 @@ pub(crate) struct Depth {
 impl Depth {
     /// An empty port. `samples` are kept, one an `interval`.
     pub fn new(buffer_bytes: u64, interval: Nanos, samples: usize) -> Depth {
-        let bin_bytes = buffer_bytes.div_ceil(BINS).max(FINEST);
+        let bin_bytes = buffer_bytes.div_ceil(BINS).max(FINEST).next_power_of_two();
         Depth {
             bytes: 0,
             max_bytes: 0,
-            bin_bytes,
+            bin_shift: bin_bytes.trailing_zeros(),
             bins: vec![0; (buffer_bytes.div_ceil(bin_bytes) + 2) as usize],
             since: Nanos::ZERO,
             interval: interval.0.max(1),
@@ -44,6 +45,7 @@ impl Depth {
     }
 
     /// The depth changes now.
+    #[inline]
     pub fn set(&mut self, bytes: u64, now: Nanos) {
         self.advance(now);
         self.bytes = bytes;
@@ -51,6 +53,7 @@ impl Depth {
         self.peak = self.peak.max(bytes);
     }
 
+    #[inline]
     fn advance(&mut self, now: Nanos) {
         let bin = self.bin();
         self.bins[bin] += now.saturating_sub(self.since).0;
@@ -61,9 +64,10 @@ impl Depth {
     }
 
     fn bin(&self) -> usize {
-        (self.bytes.div_ceil(self.bin_bytes) as usize).min(self.bins.len() - 1)
+        (((self.bytes + (1 << self.bin_shift) - 1) >> self.bin_shift) as usize).min(self.bins.len() - 1)
     }
 
+    #[inline(never)]
     /// Closes the open interval and those passed since, of which the last one stands for all.
     fn close(&mut self, now: Nanos) {
         let start = now.0 - now.0 % self.interval;
@@ -108,7 +112,7 @@ impl Depth {
         let current = self.bin();
         let open = now.saturating_sub(self.since).0;
         let time = |(bin, &nanos): (usize, &u64)| DepthTime {
-            depth_bytes: bin as u64 * self.bin_bytes,
+            depth_bytes: (bin as u64) << self.bin_shift,
             nanos: nanos + if bin == current { open } else { 0 },
         };
         self.bins.iter().enumerate().map(time).filter(|bin| bin.nanos > 0).collect()

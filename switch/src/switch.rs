@@ -5,7 +5,7 @@ use crate::compile::ops::{FRAME_WORDS, Frame};
 use crate::config::Config;
 use crate::error::ControlError;
 use crate::objects::{CloneSession, Replica};
-use crate::pool::{Meta, PacketId, Pool};
+use crate::pool::{Meta, NONE, PacketId, Pool};
 use crate::state::State;
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
@@ -32,6 +32,8 @@ pub struct Switch {
     pub(crate) config: Config,
     pub(crate) running: Option<Running>,
     pub(crate) frame: Box<Frame>,
+    /// The queued packet whose variables are in `frame` and not yet kept with it; or [`NONE`].
+    pub(crate) hot: PacketId,
     pub(crate) pool: Pool,
     pub(crate) manager: TrafficManager,
     pub(crate) groups: BTreeMap<u32, Vec<Replica>>,
@@ -65,6 +67,7 @@ impl Switch {
             manager: TrafficManager::new(&config),
             running: None,
             frame: frame.try_into().expect("allocated with that size"),
+            hot: NONE,
             pool: Pool::default(),
             groups: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -96,6 +99,7 @@ impl Switch {
             self.drops[DropReason::ProgramReplaced as usize] += count;
             self.manager.port_mut(at).drops[DropReason::ProgramReplaced as usize] += count;
         }
+        self.hot = NONE;
         self.groups.clear();
         self.sessions.clear();
         self.frame.fill(0);

@@ -24,6 +24,8 @@ use vectors::Vectors;
 const MAX_GROUPS: usize = if cfg!(test) { 3 } else { 32 };
 /// Rows of one mask without a group: further ones have one. Tests have few rows.
 const FEW: u32 = if cfg!(test) { 2 } else { 512 };
+/// Counters of the rows without a group.
+const COUNTS: usize = 1024;
 /// Rows for which room is set aside at once if the program declares so many; it is touched when it is needed.
 const ROOM: u64 = 1 << 20;
 /// Age of a row that is free.
@@ -66,8 +68,9 @@ pub(crate) struct TableState {
     groups: Vec<Group>,
     /// Rows of a ternary table that are in no group.
     vectors: Vectors,
-    /// How many rows of a mask are without a group, ranges apart.
-    ungrouped: HashMap<Vec<u64>, u32>,
+    /// How many rows of a mask are without a group, ranges apart, by hash of the mask: masks that clash are taken for
+    /// one, which costs a group too many at worst.
+    ungrouped: Vec<u32>,
     keys: Vec<u64>,
     args: Vec<u64>,
     actions: Vec<u32>,
@@ -115,6 +118,11 @@ fn hash(words: impl Iterator<Item = u64>) -> u64 {
     words.fold(SEED, mix)
 }
 
+/// Which counter of rows without a group is a mask's.
+fn count_of(mask: &[u64]) -> usize {
+    hash(mask.iter().copied()) as usize % COUNTS
+}
+
 impl TableState {
     /// An empty table with the program's default action.
     pub fn new(shape: &TableShape) -> Result<TableState, ControlError> {
@@ -129,7 +137,7 @@ impl TableState {
             ranges_at,
             groups: Vec::new(),
             vectors: Vectors::new(&shape.keys),
-            ungrouped: HashMap::new(),
+            ungrouped: vec![0; if shape.style == Style::Ternary { COUNTS } else { 0 }],
             keys: Vec::new(),
             args: Vec::new(),
             actions: Vec::new(),
@@ -459,7 +467,9 @@ impl TableState {
         if !shape.ranges_are_open(key) {
             return false;
         }
-        let rows = self.ungrouped.entry_ref(&key.mask[..]).or_insert(0);
+        let Some(rows) = self.ungrouped.get_mut(count_of(&key.mask)) else {
+            return true;
+        };
         let deserves = *rows >= FEW && self.groups.len() < MAX_GROUPS;
         *rows += u32::from(!deserves);
         deserves
@@ -480,12 +490,9 @@ impl TableState {
             _ => {
                 self.vectors.remove(row, key);
                 if shape.ranges_are_open(key)
-                    && let Some(rows) = self.ungrouped.get_mut(&key.mask)
+                    && let Some(rows) = self.ungrouped.get_mut(count_of(&key.mask))
                 {
-                    *rows -= 1;
-                    if *rows == 0 {
-                        self.ungrouped.remove(&key.mask);
-                    }
+                    *rows = rows.saturating_sub(1);
                 }
             }
         }
@@ -498,7 +505,7 @@ impl TableState {
             let next = self.chain.get(row as usize).copied().unwrap_or(END);
             if next != END {
                 group.rows.insert(masked, next);
-            } else if group.rows.is_empty() {
+            } else if self.style != Style::Exact && group.rows.is_empty() {
                 self.groups.remove(at);
             }
             return;

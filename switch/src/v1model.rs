@@ -3,7 +3,7 @@
 use crate::compile::ops::Frame;
 use crate::compile::plans::{Code, NO_LIST};
 use crate::exec::{Cx, Exit, Requests, run};
-use crate::pool::PacketId;
+use crate::pool::{NONE, PacketId};
 use crate::stats::DropReason;
 use crate::switch::{Running, Switch};
 use p4rack_wire::Nanos;
@@ -64,6 +64,7 @@ impl Switch {
     }
 
     fn run_ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
+        self.cool();
         let Running { pipeline, state } = self.running.as_mut()?;
         let code = &pipeline.code;
         let frame = &mut *self.frame;
@@ -108,9 +109,9 @@ impl Switch {
             self.multicast(id, verdict.group, now);
         } else if verdict.egress_spec == u64::from(self.config.drop_port) {
             self.end(id, DropReason::IngressDrop, None);
-        } else {
-            self.keep(id);
-            self.enqueue(id, verdict.egress_spec, now);
+        } else if self.enqueue(id, verdict.egress_spec, now) {
+            // Often it is the next to leave its queue: then nothing need be copied.
+            self.hot = id;
         }
     }
 
@@ -137,6 +138,7 @@ impl Switch {
 
     /// A clone of what came in: parsed again, with the metadata of its field list.
     fn ingress_clone(&mut self, copy: PacketId, session: u64, list: u16, now: Nanos) {
+        self.cool();
         let Some(Running { pipeline, state }) = self.running.as_mut() else {
             return self.pool.release(copy);
         };
@@ -206,13 +208,26 @@ impl Switch {
         }
     }
 
-    fn enqueue(&mut self, id: PacketId, port: u64, now: Nanos) {
+    /// The frame is about to be used for another packet.
+    #[inline]
+    fn cool(&mut self) {
+        if self.hot != NONE {
+            let id = std::mem::replace(&mut self.hot, NONE);
+            self.keep(id);
+        }
+    }
+
+    /// Puts a packet into a queue; false if it ended.
+    fn enqueue(&mut self, id: PacketId, port: u64, now: Nanos) -> bool {
         let Some(at) = self.manager.find(port) else {
-            return self.end(id, DropReason::NoSuchPort, None);
+            self.end(id, DropReason::NoSuchPort, None);
+            return false;
         };
         if let Err(reason) = self.manager.enqueue(&mut self.pool, id, at, now) {
             self.end(id, reason, Some(at));
+            return false;
         }
+        true
     }
 
     /// A packet ends here.
@@ -243,6 +258,11 @@ impl Switch {
         now: Nanos,
         out: &mut Vec<u8>,
     ) -> bool {
+        let hot = self.hot == id;
+        if hot {
+            self.hot = NONE;
+        }
+        self.cool();
         let Some(Running { pipeline, state }) = self.running.as_mut() else {
             self.end(id, DropReason::NoProgram, Some(at));
             return false;
@@ -250,7 +270,9 @@ impl Switch {
         let code = &pipeline.code;
         let frame = &mut *self.frame;
         let packet = self.pool.get_mut(id);
-        restore(code, frame, &packet.kept);
+        if !hot {
+            restore(code, frame, &packet.kept);
+        }
         let (standard, meta, unit) = (&code.standard, &packet.meta, self.config.time_unit_ns);
         frame[standard.ingress_port as usize] = meta.ingress_port.into();
         frame[standard.egress_spec as usize] = 0;

@@ -197,6 +197,7 @@ impl<'p> Builder<'p> {
                 .map(|sibling| self.slots[sibling.valid.0 as usize])
                 .collect();
             let words = Builder::slot_of(words)?;
+            let narrow = fields.iter().all(|field| field.kind.narrow() && field.kind.width > 0);
             self.code.headers.push(HeaderPlan {
                 valid,
                 words,
@@ -204,6 +205,7 @@ impl<'p> Builder<'p> {
                 fields,
                 fixed_bits: offset,
                 has_varbit,
+                narrow,
             });
         }
         for stack in &program.stacks {

@@ -62,6 +62,8 @@ pub(crate) struct HeaderPlan {
     pub fixed_bits: u32,
     /// Whether a field is a varbit.
     pub has_varbit: bool,
+    /// Whether all fields have 1 to 64 bits.
+    pub narrow: bool,
 }
 
 /// A field.

@@ -54,15 +54,22 @@ pub(crate) fn extract(frame: &mut Frame, header: &HeaderPlan, bytes: &[u8], curs
     for &sibling in &header.siblings {
         frame[sibling as usize] = 0;
     }
-    let start = cursor * 8;
-    for field in &header.fields {
-        let bit = start + field.offset as usize;
-        let (slot, width) = (field.slot as usize, field.kind.width);
-        match width {
-            0 => {}
-            1..=64 => frame[slot] = load(bytes, bit, width),
-            _ => load_wide(bytes, bit, width, &mut frame[slot..][..field.kind.limbs()]),
+    if header.narrow {
+        let here = bytes.get(cursor..).unwrap_or(&[]);
+        for field in &header.fields {
+            frame[field.slot as usize] = load(here, field.offset as usize, field.kind.width);
         }
+        return;
+    }
+    extract_wide(frame, header, bytes, cursor);
+}
+
+#[inline(never)]
+fn extract_wide(frame: &mut Frame, header: &HeaderPlan, bytes: &[u8], cursor: usize) {
+    for field in &header.fields {
+        let bit = cursor * 8 + field.offset as usize;
+        let words = &mut frame[field.slot as usize..][..field.kind.limbs()];
+        load_wide(bytes, bit, field.kind.width, words);
     }
 }
 
@@ -153,12 +160,49 @@ impl<'a> BitWriter<'a> {
     }
 }
 
+/// Bytes of a header that is put together aside.
+const ASIDE: usize = 64;
+
 /// Appends a header if it is valid.
 #[inline]
 pub(crate) fn emit(frame: &Frame, header: &HeaderPlan, out: &mut Vec<u8>) {
     if frame[header.valid as usize] == 0 {
         return;
     }
+    if header.narrow && header.fixed_bits as usize <= ASIDE * 8 {
+        emit_narrow(frame, header, out);
+    } else {
+        emit_any(frame, header, out);
+    }
+}
+
+/// A header of which every field fits a word: no growth of the output is checked for on the way.
+#[inline]
+fn emit_narrow(frame: &Frame, header: &HeaderPlan, out: &mut Vec<u8>) {
+    let mut aside = [[0; 8]; ASIDE / 8 + 1];
+    let (mut word, mut held, mut at) = (0, 0, 0);
+    for field in &header.fields {
+        let (value, w) = (frame[field.slot as usize], field.kind.width);
+        if held + w < 64 {
+            word = word << w | value;
+            held += w;
+            continue;
+        }
+        let rest = held + w - 64;
+        let high = if held == 0 { 0 } else { word << (64 - held) };
+        aside[at] = (high | value >> rest).to_be_bytes();
+        at += 1;
+        word = value & ones(rest);
+        held = rest;
+    }
+    if held > 0 {
+        aside[at] = (word << (64 - held)).to_be_bytes();
+    }
+    out.extend_from_slice(&aside.as_flattened()[..header.fixed_bits as usize / 8]);
+}
+
+#[inline(never)]
+fn emit_any(frame: &Frame, header: &HeaderPlan, out: &mut Vec<u8>) {
     let mut writer = BitWriter::new(out);
     for field in &header.fields {
         writer.put_value(frame, field.slot, field.kind);

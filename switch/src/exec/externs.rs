@@ -8,7 +8,7 @@ use crate::state::{InstanceState, State, number};
 use std::fmt::Write as _;
 
 /// Reads a register's cell; 0 beyond the end.
-#[inline]
+#[inline(never)]
 pub(super) fn register_read(state: &State, frame: &mut Frame, instance: u16, index: Slot, dst: Slot) {
     let InstanceState::Register { words, cells } = &state.instances[instance as usize] else {
         return;
@@ -23,7 +23,7 @@ pub(super) fn register_read(state: &State, frame: &mut Frame, instance: u16, ind
 }
 
 /// Sets a register's cell; nothing beyond the end.
-#[inline]
+#[inline(never)]
 pub(super) fn register_write(state: &mut State, frame: &Frame, instance: u16, index: Slot, a: Slot) {
     let InstanceState::Register { words, cells } = &mut state.instances[instance as usize] else {
         return;
@@ -35,7 +35,7 @@ pub(super) fn register_write(state: &mut State, frame: &Frame, instance: u16, in
 }
 
 /// Counts a packet; nothing beyond the end.
-#[inline]
+#[inline(never)]
 pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
     if let InstanceState::Counter(cells) = &mut state.instances[instance as usize]
         && let Some(cell) = usize::try_from(index).ok().and_then(|index| cells.get_mut(index))

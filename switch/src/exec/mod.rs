@@ -85,8 +85,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
     }
     macro_rules! raise {
         ($number:expr) => {{
-            f!(code.standard.parser_error) = $number;
-            pc = code.entry.parsed as usize;
+            pc = raised(code, frame, $number);
             continue;
         }};
     }
@@ -124,7 +123,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                 let mask = ones(w.into()) << lo;
                 f!(dst) = f!(dst) & !mask | f!(a) << lo & mask;
             }
-            Op::Wide { plan } => wide::run(&code.wide[plan as usize], frame),
+            Op::Wide { plan } => run_wide(code, frame, plan),
 
             Op::Jump { to } => pc = to as usize,
             Op::JumpIf { a, to } => {
@@ -158,8 +157,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                 }
             }
             Op::JumpUnlessMember { plan, to } => {
-                let plan = &code.value_sets[plan as usize];
-                if !state.value_sets[plan.set as usize].contains(frame, &plan.keys) {
+                if !is_member(code, state, frame, plan) {
                     pc = to as usize;
                 }
             }
@@ -203,16 +201,8 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                 }
             }
             Op::Lookahead { dst, plan } => {
-                let plan = &code.lookaheads[plan as usize];
-                if cx.cursor * 8 + plan.total as usize > cx.len * 8 {
-                    raise!(f!(plan.error));
-                }
-                let bit = cx.cursor * 8 + plan.offset as usize;
-                if plan.kind.narrow() {
-                    f!(dst) = bits::load(cx.bytes, bit, plan.kind.width);
-                } else {
-                    let words = &mut frame[dst as usize..][..plan.kind.limbs()];
-                    bits::load_wide(cx.bytes, bit, plan.kind.width, words);
+                if let Err(error) = look_ahead(code, frame, cx, dst, plan) {
+                    raise!(error);
                 }
             }
             Op::PacketLength { dst } => f!(dst) = cx.len as u64,
@@ -233,45 +223,11 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
             | Op::StackShift { .. } => headers::run(code, frame, cx, *op),
 
             Op::Apply { plan } => {
-                let plan = &code.applies[plan as usize];
-                let key = &frame[plan.key as usize..][..plan.words as usize];
-                let table = &mut state.tables[plan.table as usize];
-                let row = table.lookup(key);
-                if table.counted() {
-                    let cell = &mut table.counters[row.map_or(0, |row| row as usize + 1)];
-                    cell.packets += 1;
-                    cell.bytes += cx.len as u64;
+                if let Some(action) = apply(code, state, frame, cx, plan) {
+                    back = pc;
+                    exit = code.applies[plan as usize].exit;
+                    pc = action as usize;
                 }
-                if table.metered() {
-                    let amount = if table.meter_bytes { cx.len as u64 } else { 1 };
-                    let cell = &mut table.meters[row.map_or(0, |row| row as usize + 1)];
-                    cx.color = cell.execute(amount, cx.now.0);
-                }
-                if table.aged()
-                    && let Some(row) = row
-                {
-                    table.last_hit[row as usize] = cx.now.0;
-                }
-                if plan.hit != 0 {
-                    f!(plan.hit) = u64::from(row.is_some());
-                }
-                let found = match row {
-                    Some(row) => Some(table.action(row)),
-                    None => table.default.as_ref().map(|row| (row.call.action, &row.args[..])),
-                };
-                let Some((action, args)) = found else {
-                    continue;
-                };
-                if plan.action_run != 0 {
-                    f!(plan.action_run) = action.into();
-                }
-                let action = &code.actions[plan.table as usize][action as usize];
-                for (&dst, &word) in action.args.iter().zip(args) {
-                    f!(dst) = word;
-                }
-                back = pc;
-                exit = plan.exit;
-                pc = action.pc as usize;
             }
             Op::ApplyIndirect { plan } => {
                 if let Some(action) = indirect::apply(code, state, frame, cx, plan) {
@@ -280,10 +236,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                     pc = action as usize;
                 }
             }
-            Op::MarkToDrop => {
-                f!(code.standard.egress_spec) = cx.drop_port.into();
-                f!(code.standard.mcast_grp) = 0;
-            }
+            Op::MarkToDrop => mark_to_drop(code, frame, cx.drop_port),
             Op::RegisterRead { instance, index, dst } => {
                 externs::register_read(state, frame, instance, index, dst);
             }
@@ -306,6 +259,88 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
             | Op::Log { .. } => externs::run(code, state, frame, cx, *op),
         }
     }
+}
+
+/// Applies a table and loads the arguments of the action found; gives its position.
+#[inline(never)]
+fn apply(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, plan: u32) -> Option<u32> {
+    let plan = &code.applies[plan as usize];
+    let key = &frame[plan.key as usize..][..plan.words as usize];
+    let table = &mut state.tables[plan.table as usize];
+    let row = table.lookup(key);
+    if table.counted() {
+        let cell = &mut table.counters[row.map_or(0, |row| row as usize + 1)];
+        cell.packets += 1;
+        cell.bytes += cx.len as u64;
+    }
+    if table.metered() {
+        let amount = if table.meter_bytes { cx.len as u64 } else { 1 };
+        let cell = &mut table.meters[row.map_or(0, |row| row as usize + 1)];
+        cx.color = cell.execute(amount, cx.now.0);
+    }
+    if table.aged()
+        && let Some(row) = row
+    {
+        table.last_hit[row as usize] = cx.now.0;
+    }
+    if plan.hit != 0 {
+        frame[plan.hit as usize] = u64::from(row.is_some());
+    }
+    let (action, args) = match row {
+        Some(row) => table.action(row),
+        None => table.default.as_ref().map(|row| (row.call.action, &row.args[..]))?,
+    };
+    if plan.action_run != 0 {
+        frame[plan.action_run as usize] = action.into();
+    }
+    let action = &code.actions[plan.table as usize][action as usize];
+    for (&dst, &word) in action.args.iter().zip(args) {
+        frame[dst as usize] = word;
+    }
+    Some(action.pc)
+}
+
+/// Reads bits ahead of the cursor; an error is the number to raise.
+#[inline(never)]
+fn look_ahead(code: &Code, frame: &mut Frame, cx: &Cx<'_>, dst: Slot, plan: u32) -> Result<(), u64> {
+    let plan = &code.lookaheads[plan as usize];
+    if cx.cursor * 8 + plan.total as usize > cx.len * 8 {
+        return Err(frame[plan.error as usize]);
+    }
+    let bit = cx.cursor * 8 + plan.offset as usize;
+    if plan.kind.narrow() {
+        frame[dst as usize] = bits::load(cx.bytes, bit, plan.kind.width);
+    } else {
+        let words = &mut frame[dst as usize..][..plan.kind.limbs()];
+        bits::load_wide(cx.bytes, bit, plan.kind.width, words);
+    }
+    Ok(())
+}
+
+/// Whether a value set has the key words as a member.
+#[inline(never)]
+fn is_member(code: &Code, state: &State, frame: &Frame, plan: u32) -> bool {
+    let plan = &code.value_sets[plan as usize];
+    state.value_sets[plan.set as usize].contains(frame, &plan.keys)
+}
+
+#[inline(never)]
+fn run_wide(code: &Code, frame: &mut Frame, plan: u32) {
+    wide::run(&code.wide[plan as usize], frame);
+}
+
+#[inline(never)]
+fn mark_to_drop(code: &Code, frame: &mut Frame, drop_port: u16) {
+    frame[code.standard.egress_spec as usize] = drop_port.into();
+    frame[code.standard.mcast_grp as usize] = 0;
+}
+
+/// Where a parser goes on after an error.
+#[cold]
+#[inline(never)]
+fn raised(code: &Code, frame: &mut Frame, error: u64) -> usize {
+    frame[code.standard.parser_error as usize] = error;
+    code.entry.parsed as usize
 }
 
 /// A value of `w` bits as a signed number.

@@ -1,35 +1,39 @@
 //! Rows that no hash finds: ranges, and masks that few rows share.
 //!
-//! The key is cut into bytes. For each byte and each of its values a bit vector says which rows accept it;
-//! the rows that accept a key are in all the vectors that the key selects. Rows that accept any value of a byte
-//! stand in one vector for all of them. Ranges longer than a byte are only narrowed down this way, so a row found
-//! has still to be compared. Vectors come in blocks of 512 rows, one cache line each, so that a new row
-//! never moves old ones.
+//! The key is cut into pieces of four bits. For each piece and each of its values a bit vector says which rows
+//! accept it; the rows that accept a key are in all the vectors that the key selects. Ranges longer than a
+//! piece are only narrowed down this way, so a row found has still to be compared. Vectors come in blocks of
+//! 512 rows, one cache line each, so that a new row never moves old ones.
 
 use crate::shape::{KeyShape, PackedKey};
 use p4rack_p4::ir::MatchKind;
 
 /// Rows of a block.
 const BLOCK: usize = 512;
+/// Bits of a piece, and its values.
+const BITS: u32 = 4;
+const VALUES: usize = 1 << BITS;
+/// Pieces looked at between two questions whether a row is left: more questions would be harder to predict.
+const STRIDE: usize = 4;
 /// No row.
 const FREE: u32 = u32::MAX;
 
 type Line = [u64; BLOCK / 64];
 
-/// A byte of the key.
+/// A piece of the key.
 #[derive(Clone, Copy, Debug)]
-struct Chunk {
-    /// Which byte, counted over all fields: its lines are there in a block.
+struct Piece {
+    /// Which one, counted over all fields: its lines are there in a block.
     number: usize,
     word: usize,
     shift: u32,
-    /// Of a range field: where its bounds start in the row's ranges, its limbs and this byte's limb.
+    /// Of a range field: where its bounds start in the row's ranges, its limbs and this piece's limb.
     range: Option<(usize, usize, usize)>,
-    /// Rows that do not accept any value.
-    picky: u32,
+    /// Bits of it that rows ask for, all together.
+    asked: u32,
 }
 
-/// The values of one byte that a row accepts.
+/// The values of a piece that a row accepts.
 #[derive(Clone, Copy)]
 struct Accepts {
     mask: u8,
@@ -45,35 +49,33 @@ struct Block {
     used: usize,
     rows: Vec<u32>,
     live: Line,
-    /// By chunk: rows that accept any value.
-    any: Vec<Line>,
-    /// By chunk, then value.
-    lines: Vec<Line>,
+    /// By piece, then value.
+    lines: Vec<[Line; VALUES]>,
 }
 
 /// All blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Vectors {
-    /// The pickiest first: where no row is left, the others need not be looked at.
-    chunks: Vec<Chunk>,
+    /// The most asked for first: where no row is left, the others need not be looked at.
+    pieces: Vec<Piece>,
     blocks: Vec<Block>,
 }
 
 impl Vectors {
     pub fn new(keys: &[KeyShape]) -> Vectors {
-        let mut chunks = Vec::new();
+        let mut pieces = Vec::new();
         let mut bounds = 0;
         for key in keys {
             let from = (key.kind == MatchKind::Range).then_some(bounds);
-            for byte in 0..key.width.div_ceil(8) as usize {
-                let limb = byte / 8;
+            for bit in (0..key.width).step_by(BITS as usize) {
+                let limb = bit as usize / 64;
                 let range = from.map(|from| (from, key.limbs, limb));
-                let (number, word, shift) = (chunks.len(), key.offset + limb, byte as u32 % 8 * 8);
-                chunks.push(Chunk { number, word, shift, range, picky: 0 });
+                let (number, word, shift) = (pieces.len(), key.offset + limb, bit % 64);
+                pieces.push(Piece { number, word, shift, range, asked: 0 });
             }
             bounds += from.map_or(0, |_| 2 * key.limbs);
         }
-        Vectors { chunks, blocks: Vec::new() }
+        Vectors { pieces, blocks: Vec::new() }
     }
 
     /// Whether there is nothing to look at for one who has found `rank`.
@@ -91,16 +93,12 @@ impl Vectors {
                 continue;
             }
             let mut found = block.live;
-            for chunk in &self.chunks {
-                let value = (key[chunk.word] >> chunk.shift) as u8;
-                let line = &block.lines[chunk.number * 256 + value as usize];
-                let any = &block.any[chunk.number];
-                let mut left = 0;
-                for (found, (line, any)) in found.iter_mut().zip(line.iter().zip(any)) {
-                    *found &= line | any;
-                    left |= *found;
+            for pieces in self.pieces.chunks(STRIDE) {
+                for piece in pieces {
+                    let line = &block.lines[piece.number][piece.of(key[piece.word])];
+                    found.iter_mut().zip(line).for_each(|(found, line)| *found &= line);
                 }
-                if left == 0 {
+                if found.iter().fold(0, |any, word| any | word) == 0 {
                     break;
                 }
             }
@@ -126,8 +124,7 @@ impl Vectors {
                     used: 0,
                     rows: vec![FREE; BLOCK],
                     live: [0; BLOCK / 64],
-                    any: vec![[0; BLOCK / 64]; self.chunks.len()],
-                    lines: vec![[0; BLOCK / 64]; self.chunks.len() * 256],
+                    lines: vec![[[0; BLOCK / 64]; VALUES]; self.pieces.len()],
                 });
                 self.blocks.len() - 1
             }
@@ -139,7 +136,7 @@ impl Vectors {
         block.rows[slot] = row;
         block.used += 1;
         block.rank = if block.used == 1 { key.rank } else { block.rank.max(key.rank) };
-        block.mark(&self.chunks, slot, key, true);
+        block.mark(&self.pieces, slot, key, true);
         // Last, so that the row is there whole or not at all.
         block.live[slot / 64] |= 1 << (slot % 64);
         self.count(key, 1);
@@ -152,7 +149,7 @@ impl Vectors {
                 block.rows[slot] = FREE;
                 block.live[slot / 64] &= !(1 << (slot % 64));
                 block.used -= 1;
-                block.mark(&self.chunks, slot, key, false);
+                block.mark(&self.pieces, slot, key, false);
                 return self.count(key, -1);
             }
         }
@@ -160,58 +157,58 @@ impl Vectors {
 
     /// A row with this key has come or gone.
     fn count(&mut self, key: &PackedKey, by: i32) {
-        for chunk in &mut self.chunks {
-            if !chunk.accepts(key).any() {
-                chunk.picky = chunk.picky.saturating_add_signed(by);
-            }
+        for piece in &mut self.pieces {
+            let accepts = (0..VALUES as u8).filter(|&value| piece.accepts(key).has(value)).count();
+            let asked = BITS - accepts.max(1).ilog2();
+            piece.asked = piece.asked.saturating_add_signed(asked as i32 * by);
         }
-        self.chunks.sort_unstable_by_key(|chunk| (std::cmp::Reverse(chunk.picky), chunk.number));
+        self.pieces.sort_unstable_by_key(|piece| (std::cmp::Reverse(piece.asked), piece.number));
     }
 }
 
 impl Block {
     /// Sets or clears the bits of a row.
-    fn mark(&mut self, chunks: &[Chunk], slot: usize, key: &PackedKey, set: bool) {
+    fn mark(&mut self, pieces: &[Piece], slot: usize, key: &PackedKey, set: bool) {
         let (word, bit) = (slot / 64, 1u64 << (slot % 64));
-        let mark = |line: &mut Line| line[word] = if set { line[word] | bit } else { line[word] & !bit };
-        for chunk in chunks {
-            let accepts = chunk.accepts(key);
-            if accepts.any() {
-                mark(&mut self.any[chunk.number]);
-                continue;
+        for piece in pieces {
+            let accepts = piece.accepts(key);
+            for (value, line) in self.lines[piece.number].iter_mut().enumerate() {
+                if accepts.has(value as u8) {
+                    line[word] = if set { line[word] | bit } else { line[word] & !bit };
+                }
             }
-            let lines = &mut self.lines[chunk.number * 256..][..256];
-            // Of a whole mask there is one value.
-            let last = if accepts.mask == u8::MAX { accepts.value } else { accepts.hi };
-            let first = if accepts.mask == u8::MAX { accepts.value } else { accepts.lo };
-            (first..=last)
-                .filter(|value| value & accepts.mask == accepts.value)
-                .for_each(|value| mark(&mut lines[value as usize]));
         }
     }
 }
 
 impl Accepts {
-    fn any(self) -> bool {
-        self.mask == 0 && self.lo == 0 && self.hi == u8::MAX
+    fn has(self, value: u8) -> bool {
+        value & self.mask == self.value && self.lo <= value && value <= self.hi
     }
 }
 
-impl Chunk {
-    /// Which values of this byte a row may match.
+impl Piece {
+    /// Its value in a word of the key.
+    #[inline(always)]
+    fn of(&self, word: u64) -> usize {
+        (word >> self.shift) as usize % VALUES
+    }
+
+    /// Which of its values a row may match.
     fn accepts(&self, key: &PackedKey) -> Accepts {
-        let byte = |words: &[u64], limb: usize| (words[limb] >> self.shift) as u8;
+        let most = VALUES as u8 - 1;
+        let piece = |words: &[u64], limb: usize| self.of(words[limb]) as u8;
         let Some((from, limbs, limb)) = self.range else {
-            let (mask, value) = (byte(&key.mask, self.word), byte(&key.value, self.word));
-            return Accepts { mask, value, lo: 0, hi: u8::MAX };
+            let (mask, value) = (piece(&key.mask, self.word), piece(&key.value, self.word));
+            return Accepts { mask, value, lo: 0, hi: most };
         };
         let (lo, hi) = (&key.ranges[from..from + limbs], &key.ranges[from + limbs..from + 2 * limbs]);
-        let above = |words: &[u64]| words[limb].checked_shr(self.shift + 8).unwrap_or(0);
-        // Where the bytes above differ, this one says nothing.
-        if lo[limb + 1..] == hi[limb + 1..] && above(lo) == above(hi) {
-            Accepts { mask: 0, value: 0, lo: byte(lo, limb), hi: byte(hi, limb) }
-        } else {
-            Accepts { mask: 0, value: 0, lo: 0, hi: u8::MAX }
-        }
+        let above = |words: &[u64]| words[limb].checked_shr(self.shift + BITS).unwrap_or(0);
+        // Where the pieces above differ, this one says nothing.
+        let (lo, hi) = match lo[limb + 1..] == hi[limb + 1..] && above(lo) == above(hi) {
+            true => (piece(lo, limb), piece(hi, limb)),
+            false => (0, most),
+        };
+        Accepts { mask: 0, value: 0, lo, hi }
     }
 }
