@@ -14,6 +14,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
 
+/// Largest status taken: one error for each update of a Write travels in it.
+const STATUS_LIMIT: u32 = 16 << 20;
 /// How long connecting and arbitrating may take.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an election id that is in use is waited for.
@@ -70,6 +72,7 @@ pub(crate) async fn channel(addr: &str) -> Result<Channel, CtrlError> {
     let endpoint = Endpoint::from_shared(format!("http://{addr}"))
         .map_err(|error| fail(error.to_string()))?
         .connect_timeout(CONNECT)
+        .http2_max_header_list_size(STATUS_LIMIT)
         .http2_keep_alive_interval(KEEPALIVE)
         .keep_alive_timeout(KEEPALIVE)
         .tcp_nodelay(true);

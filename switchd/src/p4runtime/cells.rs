@@ -2,7 +2,7 @@
 
 use super::matching::number;
 use super::pipeline::Program;
-use super::work::{Change, Messages, Query};
+use super::work::{Change, Messages, Query, Snapshot};
 use super::{Refused, control, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, Unit};
@@ -300,4 +300,58 @@ pub fn read_register(program: &Arc<Program>, request: &RegisterEntry) -> Refused
         ));
     }
     Ok(queries)
+}
+
+/// Remembers cells: `read` gives what `write` puts back.
+fn remember<T: Send + 'static>(
+    cells: std::ops::Range<u64>,
+    read: impl Fn(&Switch, u64) -> Option<T> + Send + 'static,
+    write: impl Fn(&mut Switch, u64, T) + Send + 'static,
+) -> Snapshot {
+    Box::new(move |switch| {
+        let before: Vec<Option<T>> = cells.clone().map(|index| read(switch, index)).collect();
+        Box::new(move |switch| {
+            for (index, value) in cells.zip(before) {
+                if let Some(value) = value {
+                    write(switch, index, value);
+                }
+            }
+        })
+    })
+}
+
+/// Remembers counters.
+pub fn snapshot_counter(program: &Arc<Program>, entry: &CounterEntry) -> Refused<Snapshot> {
+    let (instance, _) = program.counter(entry.counter_id)?;
+    Ok(remember(
+        cells("counter", entry.index.as_ref(), size_of(program, instance))?,
+        move |switch, index| switch.counter_read(instance, index).ok(),
+        move |switch, index, data| {
+            let _ = switch.counter_write(instance, index, data);
+        },
+    ))
+}
+
+/// Remembers meters; their buckets are full again afterwards.
+pub fn snapshot_meter(program: &Arc<Program>, entry: &MeterEntry) -> Refused<Snapshot> {
+    let (instance, _) = program.meter(entry.meter_id)?;
+    Ok(remember(
+        cells("meter", entry.index.as_ref(), size_of(program, instance))?,
+        move |switch, index| switch.meter_read(instance, index).ok(),
+        move |switch, index, config| {
+            let _ = switch.meter_config(instance, index, config);
+        },
+    ))
+}
+
+/// Remembers registers.
+pub fn snapshot_register(program: &Arc<Program>, entry: &RegisterEntry) -> Refused<Snapshot> {
+    let (instance, _) = program.register(entry.register_id)?;
+    Ok(remember(
+        cells("register", entry.index.as_ref(), size_of(program, instance))?,
+        move |switch, index| switch.register_read(instance, index).ok(),
+        move |switch, index, value| {
+            let _ = switch.register_write(instance, index, &value);
+        },
+    ))
 }

@@ -2,7 +2,7 @@
 
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
 use super::pipeline::{Candidate, Program};
-use super::work::{self, Change, Query};
+use super::work::{self, Change, Query, Snapshot, Undo};
 use super::{Refused, refuse};
 use crate::core::{Gone, Handle};
 use p4rack_p4rt::errors::{UpdateError, pack};
@@ -11,10 +11,11 @@ use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{
     Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, Role,
-    SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, WriteRequest,
+    SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, Update, WriteRequest,
     stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
+use p4rack_switch::Switch;
 use prost::Message;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -305,16 +306,24 @@ impl Device {
             let message = "a config is saved and writes would be meant for it; COMMIT it first";
             return Err(status(Code::Unimplemented, message));
         }
-        match Atomicity::try_from(request.atomicity) {
-            Ok(Atomicity::ContinueOnError) => {}
-            Ok(other) => {
-                let message = format!("{} is not offered; use CONTINUE_ON_ERROR", other.as_str_name());
-                return Err(status(Code::Unimplemented, message));
+        let outcomes = match Atomicity::try_from(request.atomicity) {
+            Ok(Atomicity::ContinueOnError) => self.write_each(program, &request.updates).await?,
+            Ok(Atomicity::RollbackOnError) => {
+                self.write_all(program, &request.updates, UPDATES_A_TURN).await?
+            }
+            // No packet comes between the updates of one turn.
+            Ok(Atomicity::DataplaneAtomic) => {
+                self.write_all(program, &request.updates, request.updates.len().max(1)).await?
             }
             Err(_) => return Err(status(Code::InvalidArgument, "there is no such atomicity")),
-        }
-        let mut outcomes = Vec::with_capacity(request.updates.len());
-        for updates in request.updates.chunks(UPDATES_A_TURN) {
+        };
+        overall(&outcomes)
+    }
+
+    /// Applies updates one by one, whatever becomes of the others.
+    async fn write_each(&self, program: &Arc<Program>, updates: &[Update]) -> Result<Vec<Refused<()>>, Gone> {
+        let mut outcomes = Vec::with_capacity(updates.len());
+        for updates in updates.chunks(UPDATES_A_TURN) {
             let changes: Vec<Refused<Change>> =
                 updates.iter().map(|update| work::change(program, update)).collect();
             let apply = move |switch: &mut _, now| -> Vec<Refused<()>> {
@@ -322,7 +331,50 @@ impl Device {
             };
             outcomes.extend(self.handle.call(apply).await?);
         }
-        overall(&outcomes)
+        Ok(outcomes)
+    }
+
+    /// Applies all updates or, when one is refused, none: those before it are taken back, the last first.
+    async fn write_all(
+        &self,
+        program: &Arc<Program>,
+        updates: &[Update],
+        updates_a_turn: usize,
+    ) -> Result<Vec<Refused<()>>, Gone> {
+        let mut done: Vec<Undo> = Vec::with_capacity(updates.len());
+        let mut refused = None;
+        for (turn, updates) in updates.chunks(updates_a_turn).enumerate() {
+            type Step = Refused<(Snapshot, Change)>;
+            let step = |update| Ok((work::snapshot(program, update)?, work::change(program, update)?));
+            let steps: Vec<Step> = updates.iter().map(step).collect();
+            let apply = move |switch: &mut Switch, now| {
+                for (position, step) in steps.into_iter().enumerate() {
+                    let applied = step.and_then(|(snapshot, change)| {
+                        let undo = snapshot(switch);
+                        change(switch, now).map(|()| undo)
+                    });
+                    match applied {
+                        Ok(undo) => done.push(undo),
+                        Err(error) => {
+                            done.into_iter().rev().for_each(|undo| undo(switch));
+                            return (Vec::new(), Some((position, error)));
+                        }
+                    }
+                }
+                (done, None)
+            };
+            let failed;
+            (done, failed) = self.handle.call(apply).await?;
+            if let Some((position, error)) = failed {
+                refused = Some((turn * updates_a_turn + position, error));
+                break;
+            }
+        }
+        let Some((position, error)) = refused else { return Ok(vec![Ok(()); updates.len()]) };
+        // All of them travel in the headers at the call's end: the one that matters gets the words.
+        let mut outcomes = vec![Err(UpdateError::new(Code::Aborted, "")); updates.len()];
+        outcomes[position] = Err(error);
+        Ok(outcomes)
     }
 
     /// Reads entities: what was found, and whether that is all that was asked for. A slow reader

@@ -1,7 +1,7 @@
 //! Action profiles and selectors: members, groups, and what table entries say of them.
 
 use super::pipeline::{Program, TableRef};
-use super::work::{Change, Messages, Query};
+use super::work::{Change, Messages, Query, Snapshot};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{ActionCall, InstanceId};
 use p4rack_p4rt::google::rpc::Code;
@@ -286,4 +286,41 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Refu
         }) as Query
     };
     Ok(profiles.into_iter().filter(|(_, profile)| program.selects(*profile)).map(query).collect())
+}
+
+/// Remembers a member.
+pub fn snapshot_member(program: &Arc<Program>, entry: &ActionProfileMember) -> Refused<Snapshot> {
+    let (profile, _) = program.profile(entry.action_profile_id)?;
+    let number = entry.member_id;
+    Ok(Box::new(move |switch| {
+        let members = switch.members(profile).unwrap_or_default();
+        let before = members.into_iter().find(|(found, _)| *found == number);
+        Box::new(move |switch| {
+            let _ = match before {
+                Some((_, call)) => switch.member_set(profile, number, call),
+                None => switch.member_remove(profile, number),
+            };
+        })
+    }))
+}
+
+/// Remembers a group.
+pub fn snapshot_group(program: &Arc<Program>, entry: &ActionProfileGroup) -> Refused<Snapshot> {
+    let (profile, _) = program.profile(entry.action_profile_id)?;
+    let (program, number) = (program.clone(), entry.group_id);
+    Ok(Box::new(move |switch| {
+        let before = switch.groups(profile).ok().and_then(|mut groups| groups.remove(&number));
+        let limit = program.group_limits().get(&(profile, number)).copied();
+        Box::new(move |switch| {
+            let _ = match before {
+                Some(weights) => switch.group_set(profile, number, weights),
+                None => switch.group_remove(profile, number),
+            };
+            let mut limits = program.group_limits();
+            match limit {
+                Some(limit) => limits.insert((profile, number), limit),
+                None => limits.remove(&(profile, number)),
+            };
+        })
+    }))
 }

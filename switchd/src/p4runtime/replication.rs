@@ -4,7 +4,7 @@
 
 use super::matching::number;
 use super::pipeline::Program;
-use super::work::{Change, Query};
+use super::work::{Change, Query, Snapshot};
 use super::{Refused, control, refuse};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
@@ -162,4 +162,47 @@ pub fn read(program: &Arc<Program>, request: &PacketReplicationEngineEntry) -> R
     });
     let entities: Vec<Entity> = entities.collect();
     Ok(vec![Box::new(move |_, _| Ok(Box::new(move || entities) as _))])
+}
+
+/// Remembers a group or session, as written and as the switch has it.
+pub fn snapshot(program: &Arc<Program>, entry: &PacketReplicationEngineEntry) -> Refused<Snapshot> {
+    let program = program.clone();
+    match &entry.r#type {
+        Some(Type::MulticastGroupEntry(entry)) => {
+            let id = entry.multicast_group_id;
+            Ok(Box::new(move |switch| {
+                let before = switch.multicast_group_get(id).map(<[_]>::to_vec);
+                let written = program.groups().multicast.get(&id).cloned();
+                Box::new(move |switch| {
+                    let _ = match before {
+                        Some(replicas) => switch.multicast_group_set(id, replicas),
+                        None => switch.multicast_group_remove(id),
+                    };
+                    put_back(&mut program.groups().multicast, id, written);
+                })
+            }))
+        }
+        Some(Type::CloneSessionEntry(entry)) => {
+            let id = entry.session_id;
+            Ok(Box::new(move |switch| {
+                let before = switch.clone_session_get(id).cloned();
+                let written = program.groups().clone.get(&id).cloned();
+                Box::new(move |switch| {
+                    let _ = match before {
+                        Some(config) => switch.clone_session_set(id, config),
+                        None => switch.clone_session_remove(id),
+                    };
+                    put_back(&mut program.groups().clone, id, written);
+                })
+            }))
+        }
+        None => refuse(Code::InvalidArgument, "neither a multicast group nor a clone session is set"),
+    }
+}
+
+fn put_back<T>(entries: &mut BTreeMap<u32, T>, id: u32, before: Option<T>) {
+    match before {
+        Some(entry) => entries.insert(id, entry),
+        None => entries.remove(&id),
+    };
 }

@@ -2,7 +2,7 @@
 
 use super::pipeline::{Program, TableRef};
 use super::profiles::{Doing, doing, table_action};
-use super::work::{Change, Query};
+use super::work::{Change, Query, Snapshot, Undo};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
 use p4rack_p4rt::google::rpc::Code;
@@ -468,4 +468,46 @@ impl Program {
         let offered = self.ir.tables.get(table.0 as usize)?.actions.get(call.action as usize)?;
         Some(self.action_id(offered.action))
     }
+}
+
+/// Remembers an entry and its direct resources. What is put back can't be refused: it was there before.
+pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Refused<Snapshot> {
+    let Some(entry) = entry else {
+        return refuse(Code::InvalidArgument, "table_entry is not set");
+    };
+    let table = program.table(entry.table_id)?;
+    let (id, which) = (table.id, which(&table, entry)?);
+    Ok(Box::new(move |switch| {
+        let counter = switch.direct_counter_read(id, which.reference()).ok();
+        let meter = switch.direct_meter_read(id, which.reference()).ok();
+        let restore: Undo = match which.clone() {
+            Which::Default => {
+                let before = switch.default_entry(id).ok();
+                Box::new(move |switch| {
+                    let call = before.and_then(|before| before.call.filter(|_| !before.is_initial));
+                    let _ = switch.set_default(id, call);
+                })
+            }
+            Which::Keys(keys, priority) => {
+                let before = switch.entry(id, &keys, priority).ok();
+                Box::new(move |switch| {
+                    let _ = match (before, switch.entry(id, &keys, priority).is_ok()) {
+                        (Some(before), true) => switch.modify(id, before),
+                        (Some(before), false) => switch.insert(id, before),
+                        (None, true) => switch.delete(id, &keys, priority),
+                        (None, false) => Ok(()),
+                    };
+                })
+            }
+        };
+        Box::new(move |switch| {
+            restore(switch);
+            if let Some(data) = counter {
+                let _ = switch.direct_counter_write(id, which.reference(), data);
+            }
+            if let Some(config) = meter {
+                let _ = switch.direct_meter_config(id, which.reference(), config);
+            }
+        })
+    }))
 }

@@ -2,7 +2,7 @@
 
 use super::matching::{check_fields, field_match, matcher};
 use super::pipeline::Program;
-use super::work::{Change, Query};
+use super::work::{Change, Query, Snapshot};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{self, Matcher, ValueSetId};
 use p4rack_p4rt::google::rpc::Code;
@@ -69,4 +69,15 @@ fn message(set: &ir::ValueSet, info: &ValueSet, member: &[Matcher]) -> ValueSetM
         Some(FieldMatch { field_id: field.id, field_match_type })
     });
     ValueSetMember { r#match: matches.collect() }
+}
+
+/// Remembers the members of a value set.
+pub fn snapshot(program: &Arc<Program>, entry: &ValueSetEntry) -> Refused<Snapshot> {
+    let (set, _) = program.value_set(entry.value_set_id)?;
+    Ok(Box::new(move |switch| {
+        let before = switch.value_set_get(set).map(<[_]>::to_vec).unwrap_or_default();
+        Box::new(move |switch| {
+            let _ = switch.value_set_set(set, before);
+        })
+    }))
 }

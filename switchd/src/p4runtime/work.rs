@@ -70,3 +70,30 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Refused<Vec<Query>> {
         Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }
 }
+
+/// Puts back what a snapshot saw.
+pub type Undo = Box<dyn FnOnce(&mut Switch) + Send>;
+
+/// Looks at what an update would change.
+pub type Snapshot = Box<dyn FnOnce(&Switch) -> Undo + Send>;
+
+/// What is needed to take an update back that [`change`] has accepted.
+pub fn snapshot(program: &Arc<Program>, update: &Update) -> Refused<Snapshot> {
+    let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else {
+        return refuse(Code::InvalidArgument, "the update's entity is not set");
+    };
+    match entity {
+        Kind::TableEntry(entry) => tables::snapshot(program, Some(entry)),
+        Kind::DirectCounterEntry(entry) => tables::snapshot(program, entry.table_entry.as_ref()),
+        Kind::DirectMeterEntry(entry) => tables::snapshot(program, entry.table_entry.as_ref()),
+        Kind::CounterEntry(entry) => cells::snapshot_counter(program, entry),
+        Kind::MeterEntry(entry) => cells::snapshot_meter(program, entry),
+        Kind::RegisterEntry(entry) => cells::snapshot_register(program, entry),
+        Kind::PacketReplicationEngineEntry(entry) => replication::snapshot(program, entry),
+        Kind::ActionProfileMember(entry) => profiles::snapshot_member(program, entry),
+        Kind::ActionProfileGroup(entry) => profiles::snapshot_group(program, entry),
+        Kind::ValueSetEntry(entry) => value_sets::snapshot(program, entry),
+        Kind::DigestEntry(_) => not_offered("digests"),
+        Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
+    }
+}

@@ -4,7 +4,6 @@ use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
 use p4rack_p4rt::p4::v1::update::Type::{Delete, Insert, Modify};
-use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::*;
 
 fn acl() -> Entry {
@@ -240,22 +239,6 @@ async fn partial_failure_is_unknown_with_one_error_per_update_in_order() {
         .collect();
     assert_eq!(codes, [Code::Ok, Code::AlreadyExists, Code::InvalidArgument, Code::Ok]);
     assert_eq!(client.table(wildcard("dmac")).await.len(), 2, "the good ones were applied");
-}
-
-#[tokio::test]
-async fn other_atomicities_are_unimplemented_and_change_nothing() {
-    let (_rig, mut client) = Rig::ready().await;
-    for atomicity in [Atomicity::RollbackOnError, Atomicity::DataplaneAtomic] {
-        let request = WriteRequest {
-            device_id: DEVICE,
-            election_id: election(1),
-            updates: vec![dmac(1, 1).update(schema()).unwrap()],
-            atomicity: atomicity as i32,
-            ..Default::default()
-        };
-        assert_eq!(client.rpc.write(request).await.unwrap_err().code(), tonic::Code::Unimplemented);
-    }
-    assert_eq!(client.table(wildcard("dmac")).await, []);
 }
 
 #[tokio::test]

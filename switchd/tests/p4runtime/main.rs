@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::cloned_ref_to_slice_refs, clippy::type_complexity)]
 
 mod arbitration;
+mod atomicity;
 mod entries;
 mod packets;
 mod pipeline;

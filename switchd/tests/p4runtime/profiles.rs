@@ -18,7 +18,7 @@ fn profile() -> u32 {
     id_of(schema().info().action_profiles[0].preamble.as_ref())
 }
 
-fn member(member_id: u32, port: u8) -> entity::Entity {
+pub fn member(member_id: u32, port: u8) -> entity::Entity {
     let action = action("via", Some(port));
     entity::Entity::ActionProfileMember(ActionProfileMember {
         action_profile_id: profile(),
@@ -27,7 +27,7 @@ fn member(member_id: u32, port: u8) -> entity::Entity {
     })
 }
 
-fn group_of(members: &[(u32, i32)], max_size: i32) -> entity::Entity {
+pub fn group_of(members: &[(u32, i32)], max_size: i32) -> entity::Entity {
     let member = |&(member_id, weight): &(u32, i32)| action_profile_group::Member {
         member_id,
         weight,
@@ -41,7 +41,7 @@ fn group_of(members: &[(u32, i32)], max_size: i32) -> entity::Entity {
     })
 }
 
-fn hop(kind: table_action::Type) -> TableEntry {
+pub fn hop(kind: table_action::Type) -> TableEntry {
     let info = schema().table("hops").unwrap();
     let exact = field_match::Exact { value: vec![1] };
     TableEntry {
@@ -55,7 +55,7 @@ fn hop(kind: table_action::Type) -> TableEntry {
     }
 }
 
-fn tunnels(types: &[[u8; 2]]) -> entity::Entity {
+pub fn tunnels(types: &[[u8; 2]]) -> entity::Entity {
     let member = |value: &[u8; 2]| {
         let exact = field_match::Exact { value: value.to_vec() };
         let field_match_type = Some(field_match::FieldMatchType::Exact(exact));

@@ -5,7 +5,7 @@ use p4rack_p4rt::p4::v1::update::Type::{Delete, Insert, Modify};
 use p4rack_p4rt::p4::v1::*;
 use p4rack_p4rt::schema::id_of;
 
-fn register(index: Option<i64>, value: Option<&[u8]>) -> entity::Entity {
+pub fn register(index: Option<i64>, value: Option<&[u8]>) -> entity::Entity {
     let data = value.map(|v| P4Data { data: Some(p4_data::Data::Bitstring(v.to_vec())) });
     let register_id = id_of(schema().register("cells").unwrap().preamble.as_ref());
     entity::Entity::RegisterEntry(RegisterEntry {
@@ -15,12 +15,12 @@ fn register(index: Option<i64>, value: Option<&[u8]>) -> entity::Entity {
     })
 }
 
-fn counter(index: Option<i64>, data: Option<CounterData>) -> entity::Entity {
+pub fn counter(index: Option<i64>, data: Option<CounterData>) -> entity::Entity {
     let counter_id = id_of(schema().counter("kinds").unwrap().preamble.as_ref());
     entity::Entity::CounterEntry(CounterEntry { counter_id, index: index.map(|index| Index { index }), data })
 }
 
-fn meter(index: Option<i64>, config: Option<MeterConfig>) -> entity::Entity {
+pub fn meter(index: Option<i64>, config: Option<MeterConfig>) -> entity::Entity {
     let meter_id = id_of(schema().meter("rates").unwrap().preamble.as_ref());
     entity::Entity::MeterEntry(MeterEntry {
         meter_id,
@@ -30,7 +30,7 @@ fn meter(index: Option<i64>, config: Option<MeterConfig>) -> entity::Entity {
     })
 }
 
-fn group(id: u32, ports: &[u8]) -> entity::Entity {
+pub fn group(id: u32, ports: &[u8]) -> entity::Entity {
     let replica = |port: &u8| Replica { port_kind: Some(replica::PortKind::Port(vec![*port])), instance: 1 };
     pre(PreType::MulticastGroupEntry(MulticastGroupEntry {
         multicast_group_id: id,

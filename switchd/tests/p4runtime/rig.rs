@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
 
 pub const PROGRAM: &str = include_str!("rig.p4");
@@ -149,9 +149,10 @@ pub struct Client {
 
 impl Client {
     pub async fn connect(rig: &Rig) -> Client {
-        let mut rpc = P4RuntimeClient::connect(format!("http://{}", rig.addr))
-            .await
-            .unwrap()
+        let endpoint = Endpoint::from_shared(format!("http://{}", rig.addr)).unwrap();
+        // One error for each update of a large Write.
+        let channel = endpoint.http2_max_header_list_size(1 << 20).connect().await.unwrap();
+        let mut rpc = P4RuntimeClient::new(channel)
             .max_decoding_message_size(1 << 28)
             .max_encoding_message_size(1 << 28);
         let (out, requests) = mpsc::channel(64);
