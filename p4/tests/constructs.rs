@@ -494,3 +494,53 @@ fn mark_to_drop_of_a_copy_takes_effect_when_it_is_copied_back() {
     assert!(text.contains("I.drop_it.m.mcast_grp = 0\n"), "{text}");
     assert!(text.contains("\nsm.egress_spec = I.drop_it.m.egress_spec\n"), "{text}");
 }
+
+#[test]
+fn sub_parsers_may_stand_in_an_if() {
+    let globals = "parser Sub(packet_in p, inout bit<8> n) { state start { p.advance(8); n = n + 1; transition accept; } }";
+    let parser =
+        "Sub() s; state start { if (meta.a == 0) { s.apply(pkt, meta.b); } meta.w = 1; transition accept; }";
+    let compiled = compile(&program(globals, parser, "", ""));
+    assert_lines(
+        &compiled.program.parser_text(),
+        "state P.start
+           select (meta.a == 0)
+             1 -> P.start$then
+             _ -> P.start$else
+         state P.start$then
+           goto P.s.start
+         state P.start$else
+           goto P.start$
+         state P.start$
+           meta.w = 1
+           accept
+         state P.start$then$
+           goto P.start$
+         state P.s.start
+           advance 8
+           meta.b = (meta.b + 1)
+           goto P.start$then$",
+    );
+}
+
+#[test]
+fn generic_controls_are_made_for_the_types_of_the_instance() {
+    let globals = "control Keep<T>(inout T v)(T first) { T old; apply { old = v; v = first; } }";
+    let text =
+        ingress(globals, "Keep<bit<8>>(7) k; Keep<bit<16>>(9) w;", "k.apply(meta.a); w.apply(meta.w);");
+    assert_lines(
+        &text,
+        "I.k.old = meta.a
+         meta.a = 7
+         I.w.old = meta.w
+         meta.w = 9",
+    );
+}
+
+#[test]
+fn what_cannot_be_reached_is_not_elaborated() {
+    let locals = "action never() { } action ever() { }";
+    let compiled = compile(&program("", "", locals, "if (true) { ever(); } else { never(); }"));
+    let names: Vec<&str> = compiled.program.actions.iter().map(|a| a.named.name.as_str()).collect();
+    assert_eq!(names, ["I.ever"]);
+}

@@ -114,8 +114,6 @@ pub(crate) struct BlockDef {
     pub apply: Vec<TStmt>,
     /// Of a parser; `start` is there.
     pub states: Vec<StateDef>,
-    /// Declared type parameters (which nothing can instantiate yet).
-    pub generic: bool,
     pub span: Span,
 }
 

@@ -78,7 +78,17 @@ pub(crate) struct StructTy {
     pub kind: StructKind,
     pub args: Vec<Type>,
     pub fields: Vec<FieldTy>,
+    pub extent: Extent,
     pub annos: Rc<Annos>,
+}
+
+/// How big a type is: limits on both keep every walk through a type short.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Scalars, those of parts counted; at least 1.
+    pub parts: u64,
+    /// Types within each other.
+    pub levels: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -220,6 +230,26 @@ impl Type {
         }
     }
 
+    /// How big it is.
+    pub fn extent(&self) -> Extent {
+        match self {
+            Type::Struct(s) => s.extent,
+            Type::Stack(element, n) => {
+                let inner = element.extent();
+                Extent {
+                    parts: inner.parts.saturating_mul(u64::from(*n)),
+                    levels: inner.levels.saturating_add(1),
+                }
+            }
+            Type::Tuple(items) => Extent::of(items.iter()),
+            Type::List(item) | Type::Set(item) => Extent::of(std::iter::once(&**item)),
+            Type::New(n) => Extent::of(std::iter::once(&n.inner)),
+            Type::Extern(e) => Extent::of(e.args.iter()),
+            Type::Block(b) => Extent::of(b.args.iter()),
+            _ => Extent { parts: 1, levels: 0 },
+        }
+    }
+
     /// Replaces type parameters.
     pub fn subst(&self, map: &Subst) -> Type {
         if map.is_empty() {
@@ -287,15 +317,28 @@ impl Type {
     }
 }
 
+impl Extent {
+    /// Of something made of these.
+    pub fn of<'t>(parts: impl Iterator<Item = &'t Type>) -> Extent {
+        parts.map(Type::extent).fold(Extent { parts: 1, levels: 1 }, |whole, part| Extent {
+            parts: whole.parts.saturating_add(part.parts),
+            levels: whole.levels.max(part.levels.saturating_add(1)),
+        })
+    }
+}
+
 impl StructTy {
     /// Replaces type parameters in arguments and fields.
     pub fn subst(&self, map: &Subst) -> StructTy {
+        let fields: Vec<FieldTy> =
+            self.fields.iter().map(|f| FieldTy { ty: f.ty.subst(map), ..f.clone() }).collect();
         StructTy {
             id: self.id,
             name: self.name.clone(),
             kind: self.kind,
             args: self.args.iter().map(|t| t.subst(map)).collect(),
-            fields: self.fields.iter().map(|f| FieldTy { ty: f.ty.subst(map), ..f.clone() }).collect(),
+            extent: Extent::of(fields.iter().map(|f| &f.ty)),
+            fields,
             annos: self.annos.clone(),
         }
     }

@@ -21,7 +21,7 @@ pub(crate) enum FoldError {
     DivisionByZero,
     NegativeDivision,
     NegativeShift,
-    HugeShift,
+    TooBig,
 }
 
 impl FoldError {
@@ -30,12 +30,13 @@ impl FoldError {
             FoldError::DivisionByZero => "division by zero",
             FoldError::NegativeDivision => "division and modulo are not defined for negative numbers",
             FoldError::NegativeShift => "shift by a negative amount",
-            FoldError::HugeShift => "shift by an unreasonable amount",
+            FoldError::TooBig => "a number of more than 65536 bits",
         }
     }
 }
 
-const MAX_SHIFT: u64 = 1 << 16;
+/// Longest number while compiling.
+pub(crate) const MAX_BITS: u64 = 1 << 16;
 
 pub(crate) fn pow2(bits: u32) -> BigInt {
     BigInt::one() << bits
@@ -142,6 +143,7 @@ fn int_binary(op: BinaryOp, a: &BigInt, b: &BigInt, ty: &Type) -> Result<Option<
         Ge => return Ok(Some(Value::Bool(a >= b))),
         Add => a + b,
         Sub => a - b,
+        Mul if a.bits() + b.bits() > MAX_BITS => return Err(FoldError::TooBig),
         Mul => a * b,
         Div | Mod => {
             if b.is_zero() {
@@ -163,11 +165,13 @@ fn int_binary(op: BinaryOp, a: &BigInt, b: &BigInt, ty: &Type) -> Result<Option<
             }
             let bounded = ty.is_bits();
             match b.to_u64() {
-                Some(n) if n <= MAX_SHIFT => {
-                    if op == Shl {
-                        a << n
-                    } else {
+                Some(n) if n <= MAX_BITS => {
+                    if op == Shr {
                         a >> n
+                    } else if a.bits() + n > MAX_BITS && !bounded {
+                        return Err(FoldError::TooBig);
+                    } else {
+                        a << n
                     }
                 }
                 _ if op == Shr || bounded => {
@@ -177,7 +181,7 @@ fn int_binary(op: BinaryOp, a: &BigInt, b: &BigInt, ty: &Type) -> Result<Option<
                         BigInt::zero()
                     }
                 }
-                _ => return Err(FoldError::HugeShift),
+                _ => return Err(FoldError::TooBig),
             }
         }
         Concat | And | Or => return Ok(None),
@@ -247,6 +251,6 @@ mod tests {
         let shift = |op, ty: &Type| binary(op, &Value::int(1), &Value::Int(huge.clone()), ty);
         assert_eq!(shift(BinaryOp::Shl, &Type::Bit(8)), Ok(Some(Value::int(0))));
         assert_eq!(shift(BinaryOp::Shr, &Type::InfInt), Ok(Some(Value::int(0))));
-        assert_eq!(shift(BinaryOp::Shl, &Type::InfInt), Err(FoldError::HugeShift));
+        assert_eq!(shift(BinaryOp::Shl, &Type::InfInt), Err(FoldError::TooBig));
     }
 }

@@ -33,8 +33,7 @@ impl Checker {
             let body = c.scoped(|c| {
                 c.place = place;
                 let items = c.items(locals);
-                let mut def =
-                    BlockDef { items, generic: !vars.is_empty(), span: name.span, ..BlockDef::default() };
+                let mut def = BlockDef { items, span: name.span, ..BlockDef::default() };
                 match &decl.kind {
                     DeclKind::Control { apply, .. } => {
                         c.place = Place::Control;

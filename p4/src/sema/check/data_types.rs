@@ -5,7 +5,7 @@ use super::scope::{Symbol, TypeSym};
 use crate::ast::{self, Decl, Ident, StructDecl};
 use crate::diag::Diagnostic;
 use crate::sema::tree::TExpr;
-use crate::sema::types::{EnumMemberTy, EnumTy, FieldTy, StructKind, StructTy, Type};
+use crate::sema::types::{EnumMemberTy, EnumTy, Extent, FieldTy, StructKind, StructTy, Type};
 use crate::sema::value::{self, Value};
 use std::rc::Rc;
 
@@ -48,7 +48,12 @@ impl Checker {
             (vars, fields)
         });
         let args = vars.iter().map(|v| Type::Var(v.clone())).collect();
-        let ty = Rc::new(StructTy { id, name: s.name.name.clone(), kind, args, fields, annos });
+        let extent = Extent::of(fields.iter().map(|f| &f.ty));
+        if !self.type_fits(extent, s.name.span, &s.name.name) {
+            self.declare(&s.name, Symbol::Poison);
+            return;
+        }
+        let ty = Rc::new(StructTy { id, name: s.name.name.clone(), kind, args, extent, fields, annos });
         if vars.is_empty() {
             self.out.structs.push(Type::Struct(ty.clone()));
         }

@@ -5,7 +5,7 @@ use super::{Checker, Place};
 use crate::ast::{self, Decl, DeclKind, Direction, FunctionProto, Ident};
 use crate::diag::Diagnostic;
 use crate::sema::tree::{ActionDef, FnDef, InstDecl, Param};
-use crate::sema::types::{BlockKind, BlockTy, ExternDef, NewTy, StructKind, Type};
+use crate::sema::types::{BlockKind, BlockTy, Extent, ExternDef, NewTy, StructKind, Type};
 use std::rc::Rc;
 
 impl Checker {
@@ -104,6 +104,11 @@ impl Checker {
                 if !fine {
                     self.error(ty.span, format!("`type` cannot be made of `{inner}`"));
                 }
+                let inner = if self.type_fits(Extent::of(std::iter::once(&inner)), name.span, &name.name) {
+                    inner
+                } else {
+                    Type::Poison
+                };
                 let id = self.new_type_id();
                 let new = Rc::new(NewTy { id, name: name.name.clone(), inner, annos });
                 self.out.new_types.push(new.clone());

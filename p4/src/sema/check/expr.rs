@@ -11,6 +11,9 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
 
+/// Parts of constants that are written out where they are used, all uses counted.
+const MAX_COPIED: u64 = 1 << 20;
+
 impl Checker {
     /// Types an expression; constants come out folded.
     pub(super) fn expr(&mut self, e: &Expr) -> TExpr {
@@ -133,7 +136,17 @@ impl Checker {
         }
         match self.lookup(name) {
             Symbol::Poison => TExpr::bad(span),
-            Symbol::Const(e) => TExpr { span, ..e },
+            Symbol::Const(e) => {
+                if let EKind::List(_) = e.kind {
+                    self.copied += e.ty.extent().parts;
+                    if self.copied > MAX_COPIED {
+                        let message = "constants with parts are used too often";
+                        self.error(span, format!("{message}: at most {MAX_COPIED} parts in all"));
+                        return TExpr::bad(span);
+                    }
+                }
+                TExpr { span, ..e }
+            }
             Symbol::Local { id, ty, .. } => TExpr::new(EKind::Local(id), ty, span),
             Symbol::Instance(inst) => TExpr::new(EKind::Local(inst.id), inst.ty.clone(), span),
             Symbol::Table(t) => TExpr::new(EKind::Bad, Type::Table(t), span),

@@ -79,6 +79,8 @@ struct Checker {
     /// Return type of the function that is being checked.
     returns: Option<Type>,
     loops: u32,
+    /// Parts of constants written out so far.
+    copied: u64,
     /// The instance whose abstract methods are being implemented.
     this: Option<(LocalId, Type)>,
 }

@@ -4,7 +4,7 @@ use super::Checker;
 use super::scope::{Symbol, TypeSym};
 use crate::ast::{Expr, Name, Span, TypeRef, TypeRefKind};
 use crate::diag::Diagnostic;
-use crate::sema::types::{ExternTy, StructKind, Subst, Type, TypeVar};
+use crate::sema::types::{Extent, ExternTy, StructKind, Subst, Type, TypeVar};
 use crate::sema::value::Value;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -12,6 +12,10 @@ use std::rc::Rc;
 
 /// Widest scalar.
 const MAX_WIDTH: u32 = 2048;
+/// Most scalars in a type, those of its parts counted.
+const MAX_PARTS: u64 = 1 << 14;
+/// Most types within each other.
+const MAX_LEVELS: u32 = 100;
 /// Most elements of a header stack.
 const MAX_STACK: u32 = 4096;
 
@@ -41,7 +45,7 @@ impl Checker {
             TypeRefKind::Varbit(width) => self.width(width, 0).map_or(Type::Poison, Type::Varbit),
             TypeRefKind::List(item) => {
                 let item = self.type_ref(item);
-                if item.is_poison() { Type::Poison } else { Type::List(Rc::new(item)) }
+                if item.is_poison() { Type::Poison } else { self.limited(Type::List(Rc::new(item)), ty.span) }
             }
             TypeRefKind::Tuple(items) => {
                 let types: Vec<Type> = items.iter().map(|t| self.type_ref(t)).collect();
@@ -49,7 +53,10 @@ impl Checker {
                 for (item, ty) in items.iter().zip(&types).filter(|(_, t)| !matches!(t, Type::MatchKind)) {
                     self.storable(ty, item.span, "a tuple");
                 }
-                if types.iter().any(Type::is_poison) { Type::Poison } else { Type::Tuple(types.into()) }
+                if types.iter().any(Type::is_poison) {
+                    return Type::Poison;
+                }
+                self.limited(Type::Tuple(types.into()), ty.span)
             }
             TypeRefKind::Stack { element, size } => {
                 let element_ty = self.type_ref(element);
@@ -68,7 +75,9 @@ impl Checker {
                 match length {
                     None => Type::Poison,
                     Some(n) => match n.to_u32() {
-                        Some(n) if (1..=MAX_STACK).contains(&n) => Type::Stack(Rc::new(element_ty), n),
+                        Some(n) if (1..=MAX_STACK).contains(&n) => {
+                            self.limited(Type::Stack(Rc::new(element_ty), n), ty.span)
+                        }
                         _ => {
                             self.error(size.span, format!("a stack has 1 to {MAX_STACK} elements, not {n}"));
                             Type::Poison
@@ -139,6 +148,9 @@ impl Checker {
                     return Type::Poison;
                 }
                 let ty = def.subst(&bind(params, &args));
+                if !self.type_fits(ty.extent, span, name) {
+                    return Type::Poison;
+                }
                 for field in &ty.fields {
                     let fits = match ty.kind {
                         StructKind::Struct => {
@@ -160,10 +172,32 @@ impl Checker {
                 }
                 Type::Struct(Rc::new(ty))
             }
-            TypeSym::Extern(def) => Type::Extern(Rc::new(ExternTy { def: def.clone(), args })),
+            TypeSym::Extern(def) => {
+                self.limited(Type::Extern(Rc::new(ExternTy { def: def.clone(), args })), span)
+            }
             TypeSym::Block(block) if args.is_empty() => Type::Block(block.clone()),
-            TypeSym::Block(block) => Type::Block(Rc::new(block.subst(&bind(&block.type_params, &args)))),
+            TypeSym::Block(block) => {
+                self.limited(Type::Block(Rc::new(block.subst(&bind(&block.type_params, &args)))), span)
+            }
         }
+    }
+
+    /// The type, unless it is too big.
+    pub(super) fn limited(&mut self, ty: Type, span: Span) -> Type {
+        if self.type_fits(ty.extent(), span, "this type") { ty } else { Type::Poison }
+    }
+
+    /// Tells of a type with too many parts or levels.
+    pub(super) fn type_fits(&mut self, extent: Extent, span: Span, what: &str) -> bool {
+        let why = if extent.parts > MAX_PARTS {
+            format!("has {} parts with those of its parts, at most {MAX_PARTS} fit", extent.parts)
+        } else if extent.levels > MAX_LEVELS {
+            format!("has more than {MAX_LEVELS} types within each other")
+        } else {
+            return true;
+        };
+        self.error(span, format!("`{what}` {why}"));
+        false
     }
 
     fn width(&mut self, expr: &Expr, least: u32) -> Option<u32> {

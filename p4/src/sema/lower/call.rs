@@ -4,6 +4,7 @@ use super::stmt::has_return;
 use super::storage::{Place, Val, zero};
 use super::{Binding, Lower};
 use crate::ast::{Direction, Span};
+use crate::diag::Diagnostic;
 use crate::ir::{Expr, LValue, StackId, Stmt, Ty, VarId};
 use crate::sema::tree::{EKind, FnDef, Param, TCall, TExpr, TStmt, Target};
 use crate::sema::types::{Subst, Type};
@@ -121,8 +122,7 @@ impl Lower<'_> {
         returns: Option<Option<Place>>,
         span: Span,
     ) {
-        if self.inlining >= MAX_INLINING {
-            self.error(span, format!("more than {MAX_INLINING} calls within each other"));
+        if self.exhausted() || !self.may_nest(span) {
             return;
         }
         let frame = self.new_frame(parent, path, false);
@@ -184,6 +184,15 @@ impl Lower<'_> {
         }
     }
 
+    /// Tells of calls or instances nested too deeply.
+    pub(super) fn may_nest(&mut self, span: Span) -> bool {
+        let fine = self.inlining < MAX_INLINING;
+        if !fine {
+            self.error(span, format!("more than {MAX_INLINING} calls or instances within each other"));
+        }
+        fine
+    }
+
     /// Statements of a callee: a scope of their own if they may return.
     pub(super) fn body(&mut self, body: &[TStmt]) {
         if has_return(body) {
@@ -217,8 +226,7 @@ impl Lower<'_> {
             self.unsupported(span, "applying this instance");
             return;
         };
-        if self.inlining >= MAX_INLINING {
-            self.error(span, format!("more than {MAX_INLINING} calls within each other"));
+        if self.exhausted() || !self.may_nest(span) {
             return;
         }
         let inst = self.blocks[index].clone();
@@ -283,14 +291,17 @@ impl Lower<'_> {
             self.error(e.span, format!("table `{}` cannot be applied here", table.name));
             return;
         };
-        if let Some(prelude) = self.table_prelude.get(&id) {
-            self.out.extend(prelude.clone());
+        if let Some(prelude) = self.table_prelude.get(&id).cloned() {
+            prelude.into_iter().for_each(|s| self.emit(s));
         }
         let copies_wait = self.pending.iter().any(|p| !p.is_empty());
         if copies_wait && self.may_exit(id) {
-            self.unsupported(
-                e.span,
-                "`exit` in an action of a table applied by a control that works on copies",
+            self.diags.push(
+                Diagnostic::error(
+                    e.span,
+                    "an action of this table may `exit`, while arguments wait to be copied back",
+                )
+                .help("apply the control with the same arguments everywhere, or exit after the apply"),
             );
         }
         self.emit(Stmt::Apply { table: id, hit, action_run });

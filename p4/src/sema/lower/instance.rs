@@ -8,7 +8,7 @@ use crate::ir::{
     HashAlgorithm, Instance, InstanceId, InstanceKind, MatchKind, Named, Ty, Unit, ValueSet, ValueSetId,
 };
 use crate::sema::tree::{BlockDef, EKind, InstDecl, Item, TExpr, ValueSetDef};
-use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Type};
+use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Subst, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
@@ -20,9 +20,10 @@ impl Lower<'_> {
     /// Elaborates an instantiation in the current frame. `uses` are the arguments of its applications
     /// as far as they are not in the block that declares it.
     pub(super) fn instance(&mut self, inst: &Rc<InstDecl>, uses: &[&[Option<TExpr>]]) {
-        if self.frames[self.frame].bound.contains_key(&inst.id) {
+        if self.frames[self.frame].bound.contains_key(&inst.id) || self.exhausted() {
             return;
         }
+        self.at = inst.span;
         let binding = match &self.ty(&inst.ty) {
             Type::Extern(ext) => match self.extern_instance(inst, ext) {
                 Some(id) => Binding::Extern(id),
@@ -52,10 +53,10 @@ impl Lower<'_> {
         span: Span,
     ) -> Option<usize> {
         let def = block.body.clone()?;
-        if def.generic {
-            self.unsupported(span, format!("a generic {}", block.kind.name()));
+        if !self.may_nest(span) {
             return None;
         }
+        self.frames[frame].subst = self.block_subst(block);
         self.bind_ctor(frame, block, ctor_args);
         let mut alias = Vec::new();
         for (i, param) in block.params.iter().enumerate() {
@@ -85,9 +86,16 @@ impl Lower<'_> {
             };
             self.bind(frame, param.id, Binding::Place(place));
         }
+        self.inlining += 1;
         self.within(frame, |l| l.items(&def));
+        self.inlining -= 1;
         self.blocks.push(BlockInst { frame, ty: block.clone(), alias });
         Some(self.blocks.len() - 1)
+    }
+
+    /// What the type parameters of a parser or control stand for in an instance made here.
+    pub(super) fn block_subst(&self, block: &BlockTy) -> Subst {
+        block.type_params.iter().map(|v| v.id).zip(block.args.iter().map(|t| self.ty(t))).collect()
     }
 
     /// Binds the parameters of a constructor.

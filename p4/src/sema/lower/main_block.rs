@@ -77,14 +77,11 @@ impl Lower<'_> {
             _ => return None,
         };
         let Type::Block(block) = &inst.ty else { return None };
-        let def = block.body.clone()?;
-        if def.generic {
-            self.unsupported(arg.span, format!("a generic {}", block.kind.name()));
-            return None;
-        }
+        block.body.as_ref()?;
         // A nameless instance is called like its type.
         let path = self.full_name(0, &inst.name, &inst.annos);
         let frame = self.new_frame(0, path, true);
+        self.frames[frame].subst = self.block_subst(block);
         Some((frame, block.clone(), inst))
     }
 

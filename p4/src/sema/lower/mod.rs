@@ -31,6 +31,12 @@ pub(super) fn lower(checked: &Checked, name: &str) -> (Option<ir::Program>, Vec<
     (done.then(|| lower.finish()), diags)
 }
 
+/// Statements and variables (long names count more) that a program may come to with all calls in place.
+const MAX_ELABORATED: u64 = 1 << 20;
+
+/// What a call or instance costs, beside its statements and variables.
+const FRAME_COST: u64 = 16;
+
 /// What a local stands for.
 #[derive(Clone, Debug)]
 enum Binding {
@@ -109,6 +115,10 @@ struct Lower<'a> {
     /// Calls around, against runaway inlining.
     inlining: u32,
     temps: u32,
+    /// What may still be made before the program counts as too big.
+    budget: u64,
+    /// The statement being lowered.
+    at: Span,
     /// Lists made for calls that name data rather than a field list.
     anonymous_lists: u32,
 }
@@ -165,6 +175,8 @@ impl<'a> Lower<'a> {
             depth: 0,
             inlining: 0,
             temps: 0,
+            budget: MAX_ELABORATED,
+            at: Span::default(),
             anonymous_lists: 0,
         }
     }
@@ -205,6 +217,7 @@ impl<'a> Lower<'a> {
     }
 
     fn new_frame(&mut self, parent: usize, path: String, is_block: bool) -> usize {
+        self.charge(FRAME_COST + path.len() as u64 / 16);
         self.frames.push(Frame { parent: Some(parent), path, is_block, ..Frame::default() });
         self.frames.len() - 1
     }
@@ -239,7 +252,31 @@ impl<'a> Lower<'a> {
     }
 
     fn emit(&mut self, stmt: ir::Stmt) {
-        self.out.push(stmt);
+        if self.charge(1) {
+            self.out.push(stmt);
+        }
+    }
+
+    /// Takes from the budget; false when it is used up, which is told once.
+    fn charge(&mut self, amount: u64) -> bool {
+        if self.budget == 0 {
+            return false;
+        }
+        self.budget = self.budget.saturating_sub(amount);
+        if self.budget == 0 {
+            let message = format!("more than {MAX_ELABORATED} statements and variables");
+            self.diags.push(
+                Diagnostic::error(self.at, message)
+                    .note("calls, parsers and controls are put in place of their calls: each use counts")
+                    .help("call less within calls, or make tables of it"),
+            );
+        }
+        self.budget > 0
+    }
+
+    /// Whether the program is too big: nothing more is made.
+    fn exhausted(&self) -> bool {
+        self.budget == 0
     }
 
     /// Full name of something declared in a frame, `@name` respected.

@@ -1,10 +1,13 @@
 //! Parser states; sub-parsers are inlined where they are applied.
 
+use super::stmt::any;
 use super::storage::{Val, scalars};
 use super::{BlockInst, Lower};
 use crate::ast::Span;
-use crate::ir::{Matcher, Next, State, StateId, Target, Ty};
-use crate::sema::tree::{BlockDef, Item, Keyset, StateDef, StateRef, TExpr, TNext};
+use crate::ir::{Expr, Matcher, Next, State, StateId, Target, Ty};
+use crate::sema::tree::{
+    BlockDef, EKind, Item, Keyset, SKind, StateDef, StateRef, TExpr, TNext, TStmt, Target as Applied,
+};
 use crate::sema::types::{StructKind, Type};
 use num_bigint::BigUint;
 
@@ -15,7 +18,10 @@ impl Lower<'_> {
     /// All states of a parser in the current frame; gives the first. `accept` leads to `exit`.
     pub(super) fn states(&mut self, def: &BlockDef, exit: Target, span: Span) -> Target {
         if self.prog.parser.states.len() + def.states.len() > MAX_STATES {
-            self.error(span, format!("more than {MAX_STATES} parser states"));
+            if !self.exhausted() {
+                self.error(span, format!("more than {MAX_STATES} parser states"));
+            }
+            self.budget = 0;
             return Target::Reject;
         }
         // `start` comes first so that the main parser's is number 0.
@@ -78,7 +84,7 @@ impl Lower<'_> {
     pub(super) fn inline_parser(&mut self, inst: &BlockInst, def: &BlockDef, span: Span) {
         let Some(state) = self.state else { return };
         if self.depth > 0 {
-            self.unsupported(span, "a sub-parser applied inside `if` or a loop");
+            self.error(span, "a parser cannot be applied inside a loop or `switch` of another");
             return;
         }
         let name = format!("{}$", self.prog.parser.states[state.0 as usize].name);
@@ -92,6 +98,35 @@ impl Lower<'_> {
             Target::Reject => Next::Reject,
         };
         self.close(next);
+        self.state = Some(after);
+    }
+
+    /// Whether statements apply a sub-parser, so that the state they stand in becomes several.
+    pub(super) fn splits_state(&self, stmts: &[TStmt]) -> bool {
+        let applies = |s: &TStmt| match &s.kind {
+            SKind::Call(TExpr { kind: EKind::Call(call), .. }) => {
+                matches!(call.target, Applied::Apply(_) | Applied::DirectApply(_))
+            }
+            _ => false,
+        };
+        self.state.is_some() && self.depth == 0 && any(stmts, &mut |s| applies(s))
+    }
+
+    /// `if` around sub-parsers: a state for each side and one for what follows.
+    pub(super) fn branch_states(&mut self, cond: Expr, then: &[TStmt], otherwise: &[TStmt]) {
+        let Some(state) = self.state else { return };
+        let name = self.prog.parser.states[state.0 as usize].name.clone();
+        let [first, second, after] = ["then", "else", ""].map(|part| self.reserve(format!("{name}${part}")));
+        let cases = vec![
+            (vec![Matcher::Exact(BigUint::from(1u8))], Target::State(first)),
+            (vec![Matcher::Any], Target::State(second)),
+        ];
+        self.close(Next::Select { keys: vec![(cond, Ty::Bool)], cases });
+        for (id, stmts) in [(first, then), (second, otherwise)] {
+            self.state = Some(id);
+            self.stmts(stmts);
+            self.close(Next::Goto(after));
+        }
         self.state = Some(after);
     }
 

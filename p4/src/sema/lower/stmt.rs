@@ -20,7 +20,11 @@ impl Lower<'_> {
     }
 
     fn stmt(&mut self, stmt: &TStmt) {
+        if self.exhausted() {
+            return;
+        }
         let span = stmt.span;
+        self.at = span;
         match &stmt.kind {
             SKind::Assign(target, value) => self.assign_stmt(target, value, span),
             SKind::Call(call) => {
@@ -31,6 +35,9 @@ impl Lower<'_> {
                 if let Expr::Const { value, .. } = &cond {
                     // What cannot be reached is not elaborated: the control plane does not see it.
                     return self.stmts(if *value == BigUint::ZERO { otherwise } else { then });
+                }
+                if self.splits_state(then) || self.splits_state(otherwise) {
+                    return self.branch_states(cond, then, otherwise);
                 }
                 let (then, otherwise) = (self.nested(then), self.nested(otherwise));
                 self.emit(Stmt::If { cond, then, otherwise });

@@ -46,7 +46,9 @@ pub(super) enum Val {
 
 impl Lower<'_> {
     pub(super) fn new_var(&mut self, name: String, ty: Ty) -> VarId {
-        self.prog.vars.push(ir::Var { name, ty });
+        if self.charge(1 + name.len() as u64 / 256) || self.prog.vars.is_empty() {
+            self.prog.vars.push(ir::Var { name, ty });
+        }
         VarId(self.prog.vars.len() as u32 - 1)
     }
 
