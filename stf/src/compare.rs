@@ -9,7 +9,7 @@ const LINE: usize = 16;
 /// Why a frame is not what was expected; `None` if it is.
 pub(crate) fn difference(pattern: &Pattern, frame: &[u8]) -> Option<String> {
     let got = frame.len() * 2;
-    let digit = |at: usize| if at % 2 == 0 { frame[at / 2] >> 4 } else { frame[at / 2] & 15 };
+    let digit = |at: usize| if at.is_multiple_of(2) { frame[at / 2] >> 4 } else { frame[at / 2] & 15 };
     let wrong = |at: usize| match pattern.digits.get(at) {
         Some(Some(wanted)) => at >= got || *wanted != digit(at),
         Some(None) => at >= got,

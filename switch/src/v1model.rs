@@ -40,20 +40,20 @@ impl Switch {
                 let meta = &mut self.pool.get_mut(id).meta;
                 meta.truncate = meta.truncate.min(u32::try_from(bytes).unwrap_or(u32::MAX));
             }
-            let clone = verdict.requests.clone.map(|(session, list)| {
-                keep_list(&self.running, &self.frame, list, &mut self.for_clone);
-                (session, list, self.pool.copy(id))
-            });
             let resubmit = verdict.requests.resubmit;
-            match resubmit {
-                Some(list) => keep_list(&self.running, &self.frame, list, &mut self.for_pass),
-                None => self.forward(id, &verdict, now),
+            if let Some(list) = resubmit {
+                keep_list(&self.running, &self.frame, list, &mut self.for_pass);
             }
-            if let Some((session, list, copy)) = clone {
+            if let Some((session, list)) = verdict.requests.clone {
+                keep_list(&self.running, &self.frame, list, &mut self.for_clone);
+                let copy = self.pool.copy(id);
+                // The clone goes first, and its parser needs the variables.
+                self.keep(id);
                 self.ingress_clone(copy, session, list, now);
+                self.recall(id);
             }
             if resubmit.is_none() {
-                return;
+                return self.forward(id, &verdict, now);
             }
             self.passes.resubmits += 1;
             if !self.next_pass(id, RESUBMITTED) {
@@ -109,9 +109,12 @@ impl Switch {
             self.multicast(id, verdict.group, now);
         } else if verdict.egress_spec == u64::from(self.config.drop_port) {
             self.end(id, DropReason::IngressDrop, None);
-        } else if self.enqueue(id, verdict.egress_spec, now) {
-            // Often it is the next to leave its queue: then nothing need be copied.
-            self.hot = id;
+        } else {
+            self.pool.get_mut(id).meta.instance_type = 0;
+            if self.enqueue(id, verdict.egress_spec, now) {
+                // Often it is the next to leave its queue: then nothing need be copied.
+                self.hot = id;
+            }
         }
     }
 
@@ -205,6 +208,13 @@ impl Switch {
             for &(slot, count) in &running.pipeline.code.kept {
                 kept.extend_from_slice(&self.frame[slot as usize..][..count as usize]);
             }
+        }
+    }
+
+    /// Puts the variables that are stored with the packet back.
+    fn recall(&mut self, id: PacketId) {
+        if let Some(running) = &self.running {
+            restore(&running.pipeline.code, &mut self.frame, &self.pool.get(id).kept);
         }
     }
 

@@ -222,6 +222,8 @@ pub(crate) struct TEntry {
     pub keys: Vec<Keyset>,
     pub call: TActionCall,
     pub priority: Option<TExpr>,
+    /// `@priority(N)`: as BMv2's compiler has it, the smallest wins, and N stands for an entry's position.
+    pub rank: Option<i64>,
     pub is_const: bool,
     pub span: Span,
 }

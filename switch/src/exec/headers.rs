@@ -107,6 +107,9 @@ pub(super) fn run(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) {
         Op::SetValidAt { stack, index, valid } => {
             if let Some(header) = element(&code.stacks[stack as usize], frame[index as usize]) {
                 let header = &code.headers[header as usize];
+                if valid && frame[header.valid as usize] == 0 {
+                    frame[header.valid as usize..][..header.words as usize].fill(0);
+                }
                 frame[header.valid as usize] = valid.into();
                 for &sibling in header.siblings.iter().filter(|_| valid) {
                     frame[sibling as usize] = 0;

@@ -209,6 +209,10 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
             Op::Emit { header } => bits::emit(frame, &code.headers[header as usize], cx.out),
             Op::SetValid { header } => {
                 let header = &code.headers[header as usize];
+                // A header that was invalid starts from zeros.
+                if f!(header.valid) == 0 {
+                    frame[header.valid as usize..][..header.words as usize].fill(0);
+                }
                 f!(header.valid) = 1;
                 for &sibling in &header.siblings {
                     f!(sibling) = 0;

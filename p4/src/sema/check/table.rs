@@ -2,6 +2,7 @@
 
 use super::scope::Symbol;
 use super::{Checker, Place};
+use crate::ast::AnnotationBody;
 use crate::ast::{
     ActionListEntry, Decl, Direction, Expr, ExprKind, Ident, KeyElement, Name, TableEntry, TableProperty,
     TablePropertyKind, UnaryOp,
@@ -450,10 +451,22 @@ impl Checker {
             }
             None => None,
         };
+        let annotation = entry.annotations.iter().find(|a| a.name.name == "priority");
+        let rank = annotation.and_then(|annotation| match &annotation.body {
+            AnnotationBody::Tokens(tokens) => match &tokens[..] {
+                [number] => number.text.parse().ok(),
+                _ => None,
+            },
+            _ => None,
+        });
+        if let (Some(annotation), None) = (annotation, rank) {
+            self.error(annotation.span, "`@priority` takes one decimal number, as in `@priority(3)`");
+        }
         Some(TEntry {
             keys: keys?,
             call: call?,
             priority,
+            rank,
             is_const: all_const || entry.is_const,
             span: entry.span,
         })

@@ -36,6 +36,11 @@ impl Lower<'_> {
 
     pub(super) fn expr(&mut self, e: &TExpr) -> Val {
         let span = e.span;
+        if let Some((held, place)) = &self.held
+            && *held == span
+        {
+            return self.read(&place.clone());
+        }
         match &e.kind {
             EKind::Bad | EKind::ValueSet | EKind::Range(..) => Val::Opaque,
             EKind::Const(v) => self.constant(v, &e.ty),

@@ -109,6 +109,8 @@ struct Lower<'a> {
     copy_out: Vec<(Place, storage::Val)>,
     /// Where `return` puts its value.
     returns: Vec<Option<Place>>,
+    /// The left side of a compound assignment, which its value reads without evaluating it again.
+    held: Option<(Span, Place)>,
     /// The state being filled, and how deep in statements we are.
     state: Option<StateId>,
     depth: u32,
@@ -170,6 +172,7 @@ impl<'a> Lower<'a> {
             value_sets: HashMap::new(),
             pending: Vec::new(),
             copy_out: Vec::new(),
+            held: None,
             returns: Vec::new(),
             state: None,
             depth: 0,

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::storage::{Place, Val, constant};
+use super::storage::{Place, Val, constant, scalars};
 use super::{Binding, Lower};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, LValue, Stmt, Ty};
@@ -28,7 +28,15 @@ impl Lower<'_> {
         match &stmt.kind {
             SKind::Assign(target, value) => self.assign_stmt(target, value, span),
             SKind::Call(call) => {
-                self.expr(call);
+                let value = self.expr(call);
+                let mut parts = Vec::new();
+                scalars(self, &value, &mut parts);
+                // A look ahead may fail even where nobody wants its value.
+                if let Some((value @ Expr::Lookahead { .. }, ty)) = parts.into_iter().next() {
+                    let name = self.temp_name("unused");
+                    let target = LValue::Var(self.new_var(name, ty));
+                    self.emit(Stmt::Assign { target, value, span });
+                }
             }
             SKind::If(cond, then, otherwise) => {
                 let cond = self.scalar(cond);
@@ -99,7 +107,12 @@ impl Lower<'_> {
         let Some(place) = self.place(target) else {
             return;
         };
+        let outer = self.held.take();
+        if target.has_effects() {
+            self.held = Some((target.span, place.clone()));
+        }
         let value = self.expr(value);
+        self.held = outer;
         self.assign(&place, value, span);
     }
 

@@ -194,6 +194,7 @@ impl Lower<'_> {
             .any(|k| matches!(k.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional));
         let mut entries = Vec::new();
         let mut last: Option<i64> = None;
+        let ranked = def.entries.iter().any(|entry| entry.rank.is_some());
         for (index, entry) in def.entries.iter().enumerate() {
             let mut flat = Vec::new();
             for (set, key) in entry.keys.iter().zip(&def.keys) {
@@ -220,6 +221,7 @@ impl Lower<'_> {
             }
             let count = def.entries.len() as i64;
             let priority = match (given, last) {
+                _ if ranked => entry.rank.unwrap_or(index as i64 + 1),
                 (Some(p), _) => p,
                 (None, None) if def.largest_priority_wins => (count - 1) * def.priority_delta + 1,
                 (None, None) => 1,
@@ -228,7 +230,7 @@ impl Lower<'_> {
             };
             last = Some(priority);
             // In P4Runtime the larger wins.
-            let priority = match (ordered, def.largest_priority_wins) {
+            let priority = match (ordered, def.largest_priority_wins && !ranked) {
                 (false, _) => 0,
                 (true, true) => i32::try_from(priority).unwrap_or(-1),
                 (true, false) => i32::try_from(i64::from(i32::MAX) - priority).unwrap_or(-1),
