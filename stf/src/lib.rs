@@ -10,10 +10,13 @@ mod command;
 mod compare;
 mod names;
 mod parse;
+pub mod pcap;
+mod play;
 mod runner;
 
 pub use command::{Call, Command, Compare, Index, KeyText, Number, Pattern, Statement, Target};
 pub use parse::parse;
+pub use play::{Fate, MAX_FRAMES, Player, Sent, TooMany};
 pub use runner::{Failure, Outcome, run};
 
 /// Most statements of a file.

@@ -4,6 +4,7 @@ use crate::StfError;
 use crate::command::{Command, Index, Pattern, Statement, Target};
 use crate::compare::{difference, hex};
 use crate::names;
+use crate::play::{Fate, Player, Sent};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceKind, Matcher, Program, TableId};
 use p4rack_switch::{
@@ -20,8 +21,6 @@ const PACKET_GAP: Nanos = Nanos::from_millis(1);
 const PAUSE: Nanos = Nanos::from_secs(1);
 /// Ports of the switch under test; 511 is where dropped packets go.
 const PORTS: u16 = 511;
-/// Most frames that one packet may become.
-const MAX_FRAMES: usize = 10_000;
 
 /// Something that is not as the file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +62,7 @@ impl fmt::Display for Outcome {
 
 /// A frame that the switch sent.
 #[derive(Clone, Debug)]
-struct Sent {
+struct Got {
     bytes: Vec<u8>,
     /// Line of the packet that caused it.
     line: u32,
@@ -79,12 +78,11 @@ struct Handle {
 /// A run under way.
 struct Runner<'p> {
     program: &'p Program,
-    switch: Switch,
-    now: Nanos,
+    player: Player,
     outcome: Outcome,
     /// Ports that the file names; what others send is nobody's business.
     watched: BTreeSet<u16>,
-    sent: BTreeMap<u16, Vec<Sent>>,
+    sent: BTreeMap<u16, Vec<Got>>,
     wanted: BTreeMap<u16, Vec<(u32, Option<Pattern>)>>,
     /// Frames that the last packet became, at ports that the file names.
     last: Vec<u16>,
@@ -124,8 +122,7 @@ pub fn run(program: &Program, pipeline: Pipeline, statements: &[Statement]) -> R
     });
     let mut runner = Runner {
         program,
-        switch,
-        now: PAUSE,
+        player: Player::new(switch, PAUSE),
         outcome: Outcome::default(),
         watched: watched.collect(),
         sent: BTreeMap::new(),
@@ -159,7 +156,11 @@ impl Runner<'_> {
                 }
                 return Ok(());
             }
-            Command::Wait => self.switch_until(self.now.saturating_add(PAUSE), line)?,
+            Command::Wait => {
+                let end = self.player.now().saturating_add(PAUSE);
+                let fate = self.player.until(end).map_err(|error| error.to_string())?;
+                self.take(fate, line);
+            }
             Command::CheckCounter { counter, index, bytes, compare, value } => {
                 let data = self.counter(counter, index)?;
                 let (found, unit) = if *bytes { (data.bytes, "bytes") } else { (data.packets, "packets") };
@@ -194,7 +195,8 @@ impl Runner<'_> {
             }
             Command::MeterGet(name, index) => {
                 let meter = names::instance(self.program, "meter", name)?;
-                let found = self.switch.meter_read(meter, *index).map_err(|error| error.to_string())?;
+                let found =
+                    self.player.switch.meter_read(meter, *index).map_err(|error| error.to_string())?;
                 let note = match found {
                     None => format!("{name}[{index}] has no rates: everything is green"),
                     Some(MeterConfig { cir, cburst, pir, pburst }) => {
@@ -207,7 +209,7 @@ impl Runner<'_> {
             }
             other => {
                 self.control(other)?;
-                self.now = self.now.saturating_add(PAUSE);
+                self.player.skip(PAUSE);
             }
         }
         Ok(())
@@ -222,9 +224,9 @@ impl Runner<'_> {
             }
             Command::RemoveAll => {
                 for table in (0..self.program.tables.len() as u32).map(TableId) {
-                    for entry in self.switch.entries(table).map_err(text)? {
+                    for entry in self.player.switch.entries(table).map_err(text)? {
                         if !entry.is_const {
-                            self.switch.delete(table, &entry.keys, entry.priority).map_err(text)?;
+                            self.player.switch.delete(table, &entry.keys, entry.priority).map_err(text)?;
                         }
                     }
                 }
@@ -233,21 +235,21 @@ impl Runner<'_> {
             Command::SetDefault { table, call } => {
                 let table = names::table(self.program, table)?;
                 let call = names::call(self.program, table, call)?;
-                self.switch.set_default(table, Some(call)).map_err(text)?;
+                self.player.switch.set_default(table, Some(call)).map_err(text)?;
             }
             Command::CounterWrite(name, index, packets, bytes) => {
                 let counter = names::instance(self.program, "counter", name)?;
                 let data = CounterData { packets: *packets, bytes: *bytes };
-                self.switch.counter_write(counter, *index, data).map_err(text)?;
+                self.player.switch.counter_write(counter, *index, data).map_err(text)?;
             }
             Command::RegisterWrite(name, index, value) => {
                 let register = names::instance(self.program, "register", name)?;
-                self.switch.register_write(register, *index, value).map_err(text)?;
+                self.player.switch.register_write(register, *index, value).map_err(text)?;
             }
             Command::RegisterReset(name) => {
                 let register = names::instance(self.program, "register", name)?;
-                for index in 0..self.switch.instance_size(register).map_err(text)? {
-                    self.switch.register_write(register, index, &BigUint::ZERO).map_err(text)?;
+                for index in 0..self.player.switch.instance_size(register).map_err(text)? {
+                    self.player.switch.register_write(register, index, &BigUint::ZERO).map_err(text)?;
                 }
             }
             Command::MeterSet { meter, index, rates: [(cir, cburst), (pir, pburst)] } => {
@@ -255,21 +257,21 @@ impl Runner<'_> {
                 let config = MeterConfig { cir: *cir, cburst: *cburst, pir: *pir, pburst: *pburst };
                 let cells = match index {
                     Some(index) => *index..index.saturating_add(1),
-                    None => 0..self.switch.instance_size(meter).map_err(text)?,
+                    None => 0..self.player.switch.instance_size(meter).map_err(text)?,
                 };
                 for index in cells {
-                    self.switch.meter_config(meter, index, Some(config)).map_err(text)?;
+                    self.player.switch.meter_config(meter, index, Some(config)).map_err(text)?;
                 }
             }
             Command::MemberAdd { profile, member, call } => {
                 let (profile, table) = self.profile(profile)?;
                 let call = names::call(self.program, table, call)?;
-                self.switch.member_set(profile, *member, call).map_err(text)?;
+                self.player.switch.member_set(profile, *member, call).map_err(text)?;
             }
             Command::GroupAdd { profile, group, members } => {
                 let (profile, _) = self.profile(profile)?;
                 let members = members.iter().map(|&member| (member, 1)).collect();
-                self.switch.group_set(profile, *group, members).map_err(text)?;
+                self.player.switch.group_set(profile, *group, members).map_err(text)?;
             }
             Command::ValueSetAdd(name, keys) => self.value_set_add(name, keys)?,
             _ => self.replication(command)?,
@@ -290,7 +292,7 @@ impl Runner<'_> {
             }
             Command::MirrorDelete(session) => {
                 self.mirrors.remove(session).ok_or(format!("session {session} is not there"))?;
-                self.switch.clone_session_remove(*session).map_err(|error| error.to_string())?;
+                self.player.switch.clone_session_remove(*session).map_err(|error| error.to_string())?;
             }
             Command::MirrorGet(session) => {
                 return match self.mirrors.contains_key(session) {
@@ -326,14 +328,14 @@ impl Runner<'_> {
             all.collect()
         };
         for (&group, nodes) in &self.groups {
-            self.switch.multicast_group_set(group, replicas(nodes))?;
+            self.player.switch.multicast_group_set(group, replicas(nodes))?;
         }
         for (&session, mirror) in &self.mirrors {
             let group = mirror.group.and_then(|group| self.groups.get(&group));
             let mut copies = group.map(|nodes| replicas(nodes)).unwrap_or_default();
             copies.extend(mirror.port.map(|port| Replica { port, instance: 0 }));
             let config = CloneSession { replicas: copies, ..CloneSession::default() };
-            self.switch.clone_session_set(session, config)?;
+            self.player.switch.clone_session_set(session, config)?;
         }
         Ok(())
     }
@@ -355,11 +357,11 @@ impl Runner<'_> {
         };
         // The file counts from 0, the switch from 1.
         let priority = i32::try_from(priority.unwrap_or(0)).ok().and_then(|priority| priority.checked_add(1));
-        if self.switch.needs_priority(table).map_err(|error| error.to_string())? {
+        if self.player.switch.needs_priority(table).map_err(|error| error.to_string())? {
             entry.priority = priority.ok_or("the priority is too large")?;
         }
         let found = Handle { table, keys: entry.keys.clone(), priority: entry.priority };
-        self.switch.insert(table, entry).map_err(|error| error.to_string())?;
+        self.player.switch.insert(table, entry).map_err(|error| error.to_string())?;
         if let Some(handle) = handle {
             self.handles.insert(handle.into(), found);
         }
@@ -375,9 +377,9 @@ impl Runner<'_> {
         let member =
             keys.iter().zip(fields).map(|(key, (_, ty, kind))| names::matcher(*kind, ty.width(), key));
         let member: Vec<Matcher> = member.collect::<Result<_, String>>()?;
-        let mut members = self.switch.value_set_get(set).map_err(|error| error.to_string())?.to_vec();
+        let mut members = self.player.switch.value_set_get(set).map_err(|error| error.to_string())?.to_vec();
         members.push(member);
-        self.switch.value_set_set(set, members).map_err(|error| error.to_string())
+        self.player.switch.value_set_set(set, members).map_err(|error| error.to_string())
     }
 
     /// An action profile and a table that uses it.
@@ -394,25 +396,25 @@ impl Runner<'_> {
             let found =
                 self.handles.get(handle).ok_or_else(|| format!("no entry has the handle {handle}"))?;
             let entry = EntryRef::Keys(&found.keys, found.priority);
-            return self.switch.direct_counter_read(found.table, entry).map_err(text);
+            return self.player.switch.direct_counter_read(found.table, entry).map_err(text);
         }
         let Index::Number(index) = index else { return Ok(CounterData::default()) };
         let counter = names::instance(self.program, "counter", name)?;
         if let InstanceKind::DirectCounter { table: Some(table), .. } =
             self.program.instances[counter.0 as usize].kind
         {
-            let entries = self.switch.entries(table).map_err(text)?;
+            let entries = self.player.switch.entries(table).map_err(text)?;
             let entry = usize::try_from(*index).ok().and_then(|index| entries.get(index));
             let entry = entry.ok_or_else(|| format!("the table of {name} has {} entries", entries.len()))?;
             let entry = EntryRef::Keys(&entry.keys, entry.priority);
-            return self.switch.direct_counter_read(table, entry).map_err(text);
+            return self.player.switch.direct_counter_read(table, entry).map_err(text);
         }
-        self.switch.counter_read(counter, *index).map_err(text)
+        self.player.switch.counter_read(counter, *index).map_err(text)
     }
 
     fn register(&self, name: &str, index: u64) -> Result<BigUint, String> {
         let register = names::instance(self.program, "register", name)?;
-        self.switch.register_read(register, index).map_err(|error| error.to_string())
+        self.player.switch.register_read(register, index).map_err(|error| error.to_string())
     }
 
     fn packet(&mut self, line: u32, port: u16, bytes: &[u8]) -> Result<(), String> {
@@ -420,33 +422,21 @@ impl Runner<'_> {
             return Err(format!("port {port} is not within 0 to {}", PORTS - 1));
         }
         self.outcome.packets += 1;
-        self.now = self.now.saturating_add(PACKET_GAP);
+        self.player.skip(PACKET_GAP);
         self.last.clear();
-        self.switch.handle_frame(port, bytes, self.now);
-        self.switch_until(self.now, line)
+        let fate = self.player.send(port, bytes, self.player.now()).map_err(|error| error.to_string())?;
+        self.take(fate, line);
+        Ok(())
     }
 
-    /// Lets time pass and takes what is sent.
-    fn switch_until(&mut self, end: Nanos, line: u32) -> Result<(), String> {
-        let (mut out, mut count) = (Vec::new(), 0);
-        loop {
-            while let Some(port) = self.switch.poll_transmit(self.now, &mut out) {
-                count += 1;
-                if count > MAX_FRAMES {
-                    return Err(format!("the packet became more than {MAX_FRAMES} frames"));
-                }
-                if self.watched.contains(&port) {
-                    self.last.push(port);
-                    self.sent.entry(port).or_default().push(Sent { bytes: out.clone(), line });
-                }
-            }
-            match self.switch.next_timeout() {
-                Some(time) if time <= end => self.now = self.now.max(time),
-                _ => break,
+    /// Keeps what is sent at ports that the file names.
+    fn take(&mut self, fate: Fate, line: u32) {
+        for Sent { port, frame, .. } in fate.sent {
+            if let Some(port) = port.filter(|port| self.watched.contains(port)) {
+                self.last.push(port);
+                self.sent.entry(port).or_default().push(Got { bytes: frame, line });
             }
         }
-        self.now = self.now.max(end);
-        Ok(())
     }
 
     fn fail(&mut self, line: u32, what: String) {
@@ -487,7 +477,7 @@ impl Runner<'_> {
                 self.fail(found.line, what);
             }
         }
-        let program = self.switch.stats(self.now).drops;
+        let program = self.player.switch.stats(self.player.now()).drops;
         if !self.outcome.passed() && !program.is_empty() {
             let drops: Vec<String> = program.iter().map(|(why, n)| format!("{} {n}", why.name())).collect();
             self.outcome.notes.push((0, format!("drops: {}", drops.join(", "))));

@@ -14,6 +14,7 @@ use crate::shape::{Style, TableShape};
 use crate::state::{InstanceState, number};
 use crate::switch::{Running, Switch};
 use crate::table::TableState;
+use crate::trace::TraceEvent;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Matcher, TableId, ValueSetId};
 use p4rack_wire::Nanos;
@@ -354,6 +355,12 @@ impl Switch {
     /// The oldest message of `log_msg` that waits.
     pub fn poll_log(&mut self) -> Option<String> {
         self.running.as_mut()?.state.log.messages.pop_front()
+    }
+
+    /// What happened next, if the program was compiled with [`crate::Pipeline::compile_traced`].
+    pub fn poll_trace(&mut self) -> Option<TraceEvent> {
+        let Running { pipeline, state } = self.running.as_mut()?;
+        state.trace.pop(pipeline)
     }
 
     pub(crate) fn running(&self) -> Result<&Running, ControlError> {

@@ -28,6 +28,7 @@ mod stats;
 mod switch;
 mod table;
 mod tm;
+mod trace;
 mod v1model;
 
 pub use compile::Pipeline;
@@ -39,3 +40,4 @@ pub use objects::{
 };
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::Switch;
+pub use trace::TraceEvent;

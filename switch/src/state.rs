@@ -9,6 +9,7 @@ use crate::objects::{CounterData, DigestMessage};
 use crate::profile::Profile;
 use crate::rng::Rng;
 use crate::table::TableState;
+use crate::trace::Trace;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceKind, Matcher, Unit};
 use p4rack_wire::Nanos;
@@ -144,6 +145,7 @@ pub(crate) struct State {
     pub value_sets: Vec<ValueSetState>,
     pub digests: DigestQueue,
     pub log: Log,
+    pub trace: Trace,
     pub rng: Rng,
     /// Bytes that a hash or checksum is over.
     pub scratch: Vec<u8>,
@@ -180,6 +182,7 @@ impl State {
             value_sets: vec![ValueSetState::default(); pipeline.value_sets.len()],
             digests: DigestQueue { limit: config.digest_queue, ..DigestQueue::default() },
             log: Log { limit: config.log_messages, ..Log::default() },
+            trace: Trace::new(pipeline.traced),
             rng: Rng::new(config.seed),
             scratch: Vec::new(),
         }

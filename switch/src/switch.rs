@@ -9,6 +9,7 @@ use crate::pool::{Meta, NONE, PacketId, Pool};
 use crate::state::State;
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
+use crate::trace::RawEvent;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -208,6 +209,12 @@ impl Switch {
         self.drops[reason as usize] += 1;
         if let Some(at) = at {
             self.manager.port_mut(at).drops[reason as usize] += 1;
+        }
+        if let Some(running) = &mut self.running
+            && running.state.trace.on
+        {
+            let port = at.map(|at| self.manager.number(at));
+            running.state.trace.push(RawEvent::Drop { reason, port });
         }
     }
 

@@ -5,6 +5,7 @@ pub mod deploy;
 pub mod generate;
 pub mod host;
 pub mod p4;
+pub mod p4_run;
 pub mod p4_samples;
 pub mod p4_stf;
 pub mod pl2;

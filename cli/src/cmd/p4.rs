@@ -42,6 +42,13 @@ enum Command {
         /// Packets, entries and expected frames
         stf: PathBuf,
     },
+    /// Run a program on captures, in simulated time
+    Run {
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        run: super::p4_run::Options,
+    },
     /// Print a program with includes and macros resolved
     Preprocess {
         #[command(flatten)]
@@ -94,6 +101,7 @@ pub fn run(args: Args) -> ExitCode {
                 Err(diagnostics) => refuse(&diagnostics),
             })
         }
+        Command::Run { source, run } => super::p4_run::run(&source, &run),
         Command::Stf { source, stf } => super::p4_stf::run(&source, &stf),
         Command::Preprocess { source, output } => {
             source.with(|text, name, options| match p4rack_p4::preprocess(text, name, options) {

@@ -3,6 +3,7 @@
 use super::ops::*;
 use super::plans::*;
 use crate::error::CompileError;
+use crate::trace::Mark;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{HeaderId, Program, Ty, VarId};
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ pub(crate) struct Builder<'p> {
     pub half: u8,
     /// Whether a parser error can be raised here.
     pub in_parser: bool,
+    /// Whether the program tells what it does.
+    pub traced: bool,
     /// Ends of the inlined callees around.
     pub scopes: Vec<Label>,
     /// End of the block around; none within an action.
@@ -78,6 +81,7 @@ impl<'p> Builder<'p> {
             touched: vec![0; program.vars.len()],
             half: INGRESS,
             in_parser: false,
+            traced: false,
             scopes: Vec::new(),
             exit: None,
             exits: Vec::new(),
@@ -311,6 +315,14 @@ impl<'p> Builder<'p> {
     /// An error that names no object of the program.
     pub fn malformed(&self, what: String) -> CompileError {
         CompileError::Malformed { object: self.program.name.clone(), what }
+    }
+
+    /// Tells of something here, in a traced program.
+    pub fn mark(&mut self, mark: Mark) {
+        if self.traced {
+            self.code.marks.push(mark);
+            self.emit(Op::Trace { mark: self.code.marks.len() as u32 - 1 });
+        }
     }
 
     /// Appends an operation.

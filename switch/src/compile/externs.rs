@@ -4,12 +4,25 @@ use super::builder::{Builder, kind};
 use super::ops::*;
 use super::plans::*;
 use crate::error::CompileError;
+use crate::trace::Mark;
 use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, LValue, Ty};
 
 type Result<T> = std::result::Result<T, CompileError>;
 
 impl Builder<'_> {
     pub(super) fn extern_call(&mut self, call: &ExternCall) -> Result<()> {
+        let told = match call {
+            ExternCall::MarkToDrop => Some("mark_to_drop"),
+            ExternCall::Clone { .. } => Some("clone"),
+            ExternCall::Resubmit { .. } => Some("resubmit"),
+            ExternCall::Recirculate { .. } => Some("recirculate"),
+            ExternCall::Truncate { .. } => Some("truncate"),
+            ExternCall::Digest { .. } => Some("digest"),
+            _ => None,
+        };
+        if let Some(name) = told {
+            self.mark(Mark::Extern(name));
+        }
         match call {
             ExternCall::CounterCount { instance, index } => {
                 self.object(*instance, "a counter", |kind| matches!(kind, InstanceKind::Counter { .. }))?;

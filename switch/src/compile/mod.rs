@@ -11,6 +11,7 @@ mod tables;
 use crate::error::CompileError;
 use crate::shape::TableShape;
 use crate::table::TableState;
+use crate::trace::Mark;
 use builder::{Builder, EGRESS, INGRESS};
 use ops::Op;
 use p4rack_p4::ir::{InstanceKind, Program};
@@ -30,6 +31,10 @@ pub struct Pipeline {
     pub(crate) value_sets: Vec<ValueSetShape>,
     /// Kinds of the fields of each digest.
     pub(crate) digests: Vec<Vec<plans::Kind>>,
+    /// Names of the parser's errors, by number.
+    pub(crate) errors: Vec<String>,
+    /// Whether it tells what it does.
+    pub(crate) traced: bool,
     /// Tables as the program fills them.
     pub(crate) initial: Vec<TableState>,
 }
@@ -52,18 +57,30 @@ pub(crate) struct ValueSetShape {
 impl Pipeline {
     /// Translates a program; refuses what this switch can't do, naming it. Touches nothing that runs.
     pub fn compile(program: &Program) -> Result<Pipeline, CompileError> {
+        Pipeline::translate(program, false)
+    }
+
+    /// Likewise, and the program tells what it does with each packet ([`crate::Switch::poll_trace`]).
+    pub fn compile_traced(program: &Program) -> Result<Pipeline, CompileError> {
+        Pipeline::translate(program, true)
+    }
+
+    fn translate(program: &Program, traced: bool) -> Result<Pipeline, CompileError> {
         let mut builder = Builder::new(program)?;
+        builder.traced = traced;
         builder.code.errors = error_numbers(program);
         let instances = instances(program)?;
 
         builder.half = INGRESS;
         builder.code.entry.parser = builder.here();
+        builder.mark(Mark::Ingress);
         builder.code.entry.parsed = builder.parser(&program.parser)?;
         builder.block(&program.verify)?;
         builder.block(&program.ingress)?;
         builder.emit(Op::End);
         builder.half = EGRESS;
         builder.code.entry.egress = builder.here();
+        builder.mark(Mark::Egress);
         builder.block(&program.egress)?;
         builder.emit(Op::End);
         builder.code.entry.deparser = builder.here();
@@ -114,7 +131,16 @@ impl Pipeline {
             .iter()
             .map(|digest| digest.fields.iter().map(|(_, ty)| kind(*ty)).collect())
             .collect();
-        Ok(Pipeline { code: builder.finish()?, tables, instances, value_sets, digests, initial })
+        Ok(Pipeline {
+            code: builder.finish()?,
+            tables,
+            instances,
+            value_sets,
+            digests,
+            errors: program.errors.clone(),
+            traced,
+            initial,
+        })
     }
 }
 

@@ -340,4 +340,8 @@ pub(crate) enum Op {
         plan: u32,
     },
     AssertFailed,
+    /// Tells of what happens; in traced programs only.
+    Trace {
+        mark: u32,
+    },
 }

@@ -1,6 +1,7 @@
 //! What operations need beyond three operands, and the whole of a compiled program.
 
 use super::ops::{Op, Slot};
+use crate::trace::Mark;
 use p4rack_p4::ir::{BinOp, HashAlgorithm, UnOp};
 
 /// `list` of a clone, resubmit or recirculate that keeps nothing.
@@ -276,6 +277,8 @@ pub(crate) struct Code {
     pub checksums: Vec<ChecksumPlan>,
     pub digests: Vec<DigestPlan>,
     pub logs: Vec<LogPlan>,
+    /// What a traced program tells of.
+    pub marks: Vec<Mark>,
     /// By table and position in its list.
     pub actions: Vec<Vec<ActionPlan>>,
     /// Numbers of core.p4's errors.

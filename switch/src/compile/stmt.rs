@@ -4,6 +4,7 @@ use super::builder::{Builder, Label, kind, limbs_of};
 use super::ops::*;
 use super::plans::*;
 use crate::error::CompileError;
+use crate::trace::Mark;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{
     BinOp, Expr, HashAlgorithm, HeaderRef, InstanceKind, Key, MatchKind, Matcher, Next, Parser, Stmt,
@@ -250,6 +251,7 @@ impl Builder<'_> {
         });
         self.exits.push(self.exit);
         let apply = self.code.applies.len() as u32 - 1;
+        self.mark(Mark::Apply(apply));
         let Some(profile) = described.implementation else {
             self.emit(Op::Apply { plan: apply });
             return Ok(());
@@ -315,6 +317,7 @@ impl Builder<'_> {
         }
         for (index, state) in parser.states.iter().enumerate() {
             self.bind(labels[index]);
+            self.mark(Mark::State(state.name.clone()));
             if loops[index] {
                 self.emit(Op::Fuel);
             }
@@ -333,6 +336,7 @@ impl Builder<'_> {
         }
         self.bind(accept);
         let end = self.here();
+        self.mark(Mark::Parsed);
         self.emit(Op::Parsed);
         self.in_parser = false;
         Ok(end)

@@ -5,6 +5,7 @@ mod externs;
 mod hash;
 mod headers;
 mod indirect;
+mod trace;
 mod wide;
 
 use crate::compile::ops::*;
@@ -261,6 +262,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
             | Op::VerifyChecksum { .. }
             | Op::UpdateChecksum { .. }
             | Op::Log { .. } => externs::run(code, state, frame, cx, *op),
+            Op::Trace { mark } => trace::record(code, state, frame, cx, mark),
         }
     }
 }

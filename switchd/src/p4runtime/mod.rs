@@ -13,6 +13,7 @@ mod arbitration;
 mod cells;
 mod device;
 mod matching;
+mod offline;
 mod packets;
 mod pipeline;
 mod profiles;
@@ -22,6 +23,7 @@ mod tables;
 mod value_sets;
 mod work;
 
+pub use offline::Offline;
 pub use pipeline::Candidate;
 pub use service::{ServeError, ServerConfig, bind, serve, serve_on};
 

@@ -1,0 +1,269 @@
+//! `p4rack p4 run`: a program on captures, in simulated time, with a trace of what it does.
+
+use super::p4::{Source, USAGE, refuse};
+use p4rack_p4rt::p4::v1::WriteRequest;
+use p4rack_stf::pcap::{Reader, Writer};
+use p4rack_stf::{Fate, Player};
+use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TraceEvent};
+use p4rack_switchd::p4runtime::{Candidate, Offline};
+use p4rack_wire::Nanos;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Ports of the switch; 511 is where dropped packets go.
+const PORTS: u16 = 511;
+/// Largest capture that is read.
+const MAX_CAPTURE: u64 = 1 << 30;
+/// Ports that are still busy after the last packet get so long.
+const DRAIN: Nanos = Nanos::from_secs(1);
+
+/// What to run it on.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Capture of what comes in, at port 0 unless it is given; may be repeated
+    #[arg(long = "in", value_name = "[PORT=]PCAP", required = true)]
+    inputs: Vec<String>,
+    /// Folder for port_N.pcap of each port that sends, and controller.pcap
+    #[arg(long, value_name = "DIR")]
+    out_dir: PathBuf,
+    /// Entries, groups …: a P4Runtime WriteRequest in protobuf's text format
+    #[arg(long, value_name = "TXTPB")]
+    entries: Option<PathBuf>,
+    /// Tell what the program does with each packet
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", require_equals = true)]
+    trace: Option<Form>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// For people
+    Text,
+    /// One object a packet and line
+    Json,
+}
+
+/// A packet that comes in.
+struct Input {
+    time: Nanos,
+    port: u16,
+    frame: Vec<u8>,
+}
+
+/// Runs it: 0 fine, 1 the program is refused, 2 a file that is not understood.
+pub fn run(source: &Source, options: &Options) -> ExitCode {
+    source.with(|text, name, preprocessing| {
+        let compiled = match p4rack_p4::compile(text, name, preprocessing) {
+            Ok(compiled) => compiled,
+            Err(diagnostics) => return refuse(&diagnostics),
+        };
+        let traced = options.trace.map(|_| Pipeline::compile_traced(&compiled.program)).transpose();
+        let loaded = traced
+            .map_err(|error| error.to_string())
+            .and_then(|traced| Ok((traced, Candidate::new(text, compiled)?)));
+        let (traced, candidate) = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                eprintln!("error: {name}: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        match play(candidate, traced, options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::from(USAGE)
+            }
+        }
+    })
+}
+
+fn play(candidate: Candidate, traced: Option<Pipeline>, options: &Options) -> Result<(), String> {
+    let inputs = inputs(&options.inputs)?;
+    let start = inputs.first().map_or(Nanos::ZERO, |input| input.time);
+    let ports = (0..PORTS).filter(|port| Some(*port) != Config::default().cpu_port);
+    let ports = ports.map(|port| PortConfig::new(port, 0)).collect();
+    let mut switch = Switch::new(Config { ports, samples: 0, log_messages: 1000, ..Config::default() });
+    let offline = Offline::load(candidate, traced, &mut switch);
+    if let Some(path) = &options.entries {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let request: WriteRequest =
+            p4rack_p4rt::text::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        offline
+            .write(&request, &mut switch, Nanos::ZERO)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let mut player = Player::new(switch, Nanos::ZERO);
+    let mut outputs = BTreeMap::new();
+    for (number, input) in inputs.iter().enumerate() {
+        // The switch counts time from its start.
+        let at = input.time.saturating_sub(start);
+        let waited = player.until(at).map_err(|error| error.to_string())?;
+        let mut fate = player.send(input.port, &input.frame, at).map_err(|error| error.to_string())?;
+        fate.sent.splice(0..0, waited.sent);
+        if number + 1 == inputs.len() {
+            let rest = player.until(at.saturating_add(DRAIN)).map_err(|error| error.to_string())?;
+            fate.sent.extend(rest.sent);
+            fate.trace.extend(rest.trace);
+        }
+        for sent in &fate.sent {
+            let writer: &mut Writer = outputs.entry(sent.port).or_default();
+            writer.add(start.saturating_add(sent.time), &sent.frame);
+        }
+        match options.trace {
+            Some(Form::Text) => print!("{}", in_text(number + 1, input, &fate)),
+            Some(Form::Json) => println!("{}", in_json(number + 1, input, &fate)),
+            None => {}
+        }
+    }
+    write(&options.out_dir, &outputs)?;
+    if options.trace.is_none() {
+        summary(&player, inputs.len());
+    }
+    Ok(())
+}
+
+/// All packets of all captures, by time.
+fn inputs(captures: &[String]) -> Result<Vec<Input>, String> {
+    let mut all = Vec::new();
+    for capture in captures {
+        let (port, path) = match capture.split_once('=') {
+            Some((port, path)) if port.bytes().all(|digit| digit.is_ascii_digit()) => (port, path),
+            _ => ("0", capture.as_str()),
+        };
+        let port = port.parse().ok().filter(|port| *port < PORTS);
+        let port =
+            port.ok_or_else(|| format!("--in {capture}: the port is not within 0 to {}", PORTS - 1))?;
+        let length = std::fs::metadata(path).map_err(|error| format!("{path}: {error}"))?.len();
+        if length > MAX_CAPTURE {
+            return Err(format!("{path}: has {length} bytes; at most {MAX_CAPTURE} are read: split it"));
+        }
+        let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+        let reader = Reader::new(&bytes).map_err(|error| format!("{path} {error}"))?;
+        for record in reader {
+            let record = record.map_err(|error| format!("{path}: {error}"))?;
+            all.push(Input { time: record.time, port, frame: record.frame.to_vec() });
+        }
+    }
+    all.sort_by_key(|input| input.time);
+    Ok(all)
+}
+
+fn write(folder: &Path, outputs: &BTreeMap<Option<u16>, Writer>) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for (port, writer) in outputs {
+        let name = port.map_or("controller.pcap".into(), |port| format!("port_{port}.pcap"));
+        let path = folder.join(name);
+        std::fs::write(&path, writer.bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn summary(player: &Player, packets: usize) {
+    let stats = player.switch.stats(player.now());
+    println!("{packets} packets in");
+    for port in stats.ports.iter().filter(|port| port.tx_frames > 0) {
+        println!("port {}: {} frames out, {} bytes", port.port, port.tx_frames, port.tx_bytes);
+    }
+    for (reason, count) in &stats.drops {
+        println!("dropped: {} {count}", reason.name());
+    }
+}
+
+/// What the numbers of `standard_metadata.instance_type` mean.
+fn instance(instance_type: u32) -> &'static str {
+    match instance_type {
+        0 => "normal",
+        1 => "clone of ingress",
+        2 => "clone of egress",
+        4 => "recirculated",
+        5 => "replica",
+        6 => "resubmitted",
+        _ => "other",
+    }
+}
+
+fn in_text(number: usize, input: &Input, fate: &Fate) -> String {
+    let mut text = format!("packet {number}: port {}, {} bytes\n", input.port, input.frame.len());
+    for event in &fate.trace {
+        let line = match event {
+            TraceEvent::Ingress { port, instance_type, bytes, clone: false } => {
+                format!("ingress   port {port}, {bytes} bytes, {}", instance(*instance_type))
+            }
+            TraceEvent::Ingress { bytes, .. } => format!("parsed again for a clone, {bytes} bytes"),
+            TraceEvent::State { name } => format!("state     {name}"),
+            TraceEvent::Parsed { error, payload_at } => {
+                format!("parsed    {error}, payload from byte {payload_at}")
+            }
+            TraceEvent::Table { table, keys, hit, action, args } => {
+                let hit = if *hit { "hit" } else { "miss" };
+                let action = action
+                    .as_deref()
+                    .map_or("no action of its own".into(), |action| format!("{action}({})", pairs(args)));
+                format!("table     {table} [{}] {hit} -> {action}", pairs(keys))
+            }
+            TraceEvent::Extern { name } => format!("extern    {name}"),
+            TraceEvent::Egress { port, instance_type, rid } => {
+                format!("egress    port {port}, {}, rid {rid}", instance(*instance_type))
+            }
+            TraceEvent::Dropped { reason, port } => {
+                let port = port.map(|port| format!(" at port {port}")).unwrap_or_default();
+                format!("dropped   {}{port}", reason.name())
+            }
+            TraceEvent::Lost { events } => format!("… and {events} more events"),
+        };
+        text.push_str(&format!("  {line}\n"));
+    }
+    for message in &fate.log {
+        text.push_str(&format!("  log       {message}\n"));
+    }
+    for sent in &fate.sent {
+        let port = sent.port.map_or("the controller".into(), |port| format!("port {port}"));
+        text.push_str(&format!("  sent      {port}, {} bytes\n", sent.frame.len()));
+    }
+    text
+}
+
+fn pairs(values: &[(String, num_bigint::BigUint)]) -> String {
+    let values: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value:#x}")).collect();
+    values.join(", ")
+}
+
+fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
+    let values = |values: &[(String, num_bigint::BigUint)]| -> Vec<serde_json::Value> {
+        let value = |(name, value): &(String, num_bigint::BigUint)| serde_json::json!({ "name": name, "value": format!("{value:#x}") });
+        values.iter().map(value).collect()
+    };
+    let event = |event: &TraceEvent| match event {
+        TraceEvent::Ingress { port, instance_type, bytes, clone } => serde_json::json!({
+            "event": "ingress", "port": port, "instance_type": instance_type, "bytes": bytes, "parse_only": clone,
+        }),
+        TraceEvent::State { name } => serde_json::json!({ "event": "state", "name": name }),
+        TraceEvent::Parsed { error, payload_at } => {
+            serde_json::json!({ "event": "parsed", "error": error, "payload_at": payload_at })
+        }
+        TraceEvent::Table { table, keys, hit, action, args } => serde_json::json!({
+            "event": "table", "table": table, "keys": values(keys), "hit": hit, "action": action, "args": values(args),
+        }),
+        TraceEvent::Extern { name } => serde_json::json!({ "event": "extern", "name": name }),
+        TraceEvent::Egress { port, instance_type, rid } => {
+            serde_json::json!({ "event": "egress", "port": port, "instance_type": instance_type, "rid": rid })
+        }
+        TraceEvent::Dropped { reason, port } => {
+            serde_json::json!({ "event": "dropped", "reason": reason.name(), "port": port })
+        }
+        TraceEvent::Lost { events } => serde_json::json!({ "event": "lost", "events": events }),
+    };
+    let sent = |sent: &p4rack_stf::Sent| {
+        let frame: String = sent.frame.iter().map(|byte| format!("{byte:02x}")).collect();
+        serde_json::json!({ "port": sent.port, "time_ns": sent.time.0, "frame": frame })
+    };
+    serde_json::json!({
+        "packet": number,
+        "port": input.port,
+        "bytes": input.frame.len(),
+        "events": fate.trace.iter().map(event).collect::<Vec<_>>(),
+        "log": fate.log,
+        "sent": fate.sent.iter().map(sent).collect::<Vec<_>>(),
+    })
+}
