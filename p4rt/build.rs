@@ -3,13 +3,14 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "google/rpc/code.proto",
     "google/rpc/status.proto",
     "p4/config/v1/p4info.proto",
     "p4/config/v1/p4types.proto",
     "p4/v1/p4data.proto",
     "p4/v1/p4runtime.proto",
+    "p4rack/generator/v1/generator.proto",
     "p4rack/telemetry/v1/telemetry.proto",
 ];
 

@@ -34,6 +34,8 @@ enum Command {
     P4(cmd::p4::Args),
     /// Run the embedded P4 switch
     Switch(cmd::switch::Args),
+    /// Let a running switch generate packets
+    Generator(cmd::generator::Args),
     /// Install a rack's program and entries on a switch over P4Runtime
     Deploy(cmd::deploy::Args),
     /// Run the agent of one host
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => cmd::generate::run(args),
         Command::P4(args) => cmd::p4::run(args),
         Command::Switch(args) => cmd::switch::run(args),
+        Command::Generator(args) => cmd::generator::run(args),
         Command::Deploy(args) => cmd::deploy::run(args),
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),

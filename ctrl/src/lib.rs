@@ -7,12 +7,14 @@
 //!  deploy      rack description → program, entries, read back
 //!  mgmt        PL2's reservations, by management frames
 //!  telemetry   the switch's statistics
+//!  generator   packet generators
 //! ```
 
 pub mod client;
 mod counters;
 pub mod deploy;
 mod error;
+pub mod generator;
 pub mod mgmt;
 pub mod session;
 pub mod telemetry;

@@ -35,6 +35,13 @@ mod generated {
     }
     /// Package `p4rack`.
     pub mod p4rack {
+        /// Package `p4rack.generator`.
+        pub mod generator {
+            /// Package `p4rack.generator.v1`.
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/p4rack.generator.v1.rs"));
+            }
+        }
         /// Package `p4rack.telemetry`.
         pub mod telemetry {
             /// Package `p4rack.telemetry.v1`.

@@ -17,6 +17,7 @@ mod control;
 mod depth;
 mod error;
 mod exec;
+mod generator;
 mod meter;
 mod objects;
 mod pool;
@@ -34,6 +35,7 @@ mod v1model;
 pub use compile::Pipeline;
 pub use config::{Config, PortConfig};
 pub use error::{CompileError, ControlError};
+pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use objects::{
     CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Replica,
     TableEntry,

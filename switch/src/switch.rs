@@ -4,6 +4,7 @@ use crate::compile::Pipeline;
 use crate::compile::ops::{FRAME_WORDS, Frame};
 use crate::config::Config;
 use crate::error::ControlError;
+use crate::generator::Generators;
 use crate::objects::{CloneSession, Replica};
 use crate::pool::{Meta, NONE, PacketId, Pool};
 use crate::state::State;
@@ -49,6 +50,7 @@ pub struct Switch {
     pub(crate) for_pass: Vec<u64>,
     pub(crate) drops: [u64; DropReason::ALL.len()],
     pub(crate) passes: Passes,
+    pub(crate) generators: Generators,
     /// The latest time seen.
     pub(crate) now: Nanos,
 }
@@ -78,6 +80,7 @@ impl Switch {
             for_pass: Vec::new(),
             drops: [0; DropReason::ALL.len()],
             passes: Passes::default(),
+            generators: Generators::default(),
             now: Nanos::ZERO,
             config,
         }
@@ -144,6 +147,9 @@ impl Switch {
     /// The next frame to put on a wire now; call until `None`.
     pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         self.now = self.now.max(now);
+        if self.generators.due().is_some_and(|due| due <= now) {
+            self.generate(now);
+        }
         loop {
             let at = self.manager.ready(now)?;
             let (id, left) = self.manager.dequeue(&mut self.pool, at, now)?;
@@ -172,7 +178,11 @@ impl Switch {
 
     /// When [`Switch::poll_transmit`] is to be called again; a time that has passed means now.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        self.manager.next_timeout()
+        let sends = self.manager.next_timeout();
+        match self.generators.due() {
+            Some(due) => Some(sends.map_or(due, |sends| sends.min(due))),
+            None => sends,
+        }
     }
 
     /// Counters of the switch, as of `now`.

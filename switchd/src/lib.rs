@@ -4,6 +4,7 @@ pub mod bench;
 pub mod core;
 pub mod daemon;
 pub mod driver;
+pub mod generator;
 pub mod p4runtime;
 pub mod plane;
 pub mod telemetry;

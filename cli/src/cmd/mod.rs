@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod deploy;
 pub mod generate;
+pub mod generator;
 pub mod host;
 pub mod p4;
 pub mod p4_run;

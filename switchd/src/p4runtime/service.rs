@@ -3,6 +3,7 @@
 use super::device::{Device, STREAM_MESSAGES, status};
 use super::pipeline::Candidate;
 use crate::core::{Event, Events, Gone, Handle};
+use crate::generator::GeneratorService;
 use crate::telemetry::TelemetryService;
 use p4rack_p4rt::API_VERSION;
 use p4rack_p4rt::errors::UpdateError;
@@ -16,6 +17,7 @@ use p4rack_p4rt::p4::v1::{
     StreamMessageRequest, StreamMessageResponse, StreamOtherError, WriteRequest, WriteResponse,
     stream_error::Details, stream_message_request, stream_message_response,
 };
+use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -115,6 +117,7 @@ pub async fn serve_on(
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .tcp_nodelay(true)
         .add_service(service)
+        .add_service(GeneratorServer::new(GeneratorService::new(handle.clone())))
         .add_service(TelemetryServer::new(TelemetryService::new(handle)))
         .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
             shutdown.await;

@@ -1,0 +1,38 @@
+//! Packet generators of a switch.
+
+use crate::error::{CtrlError, refused};
+use crate::session::channel;
+use p4rack_p4rt::p4rack::generator::v1::generator_client::GeneratorClient;
+use p4rack_p4rt::p4rack::generator::v1::{Config, ListRequest, RemoveRequest, SetRequest, Status};
+use tonic::transport::Channel;
+
+/// Configures a switch's packet generators; needs no session.
+#[derive(Clone, Debug)]
+pub struct Generators {
+    client: GeneratorClient<Channel>,
+}
+
+impl Generators {
+    /// Connects to `host:port`.
+    pub async fn connect(addr: &str) -> Result<Generators, CtrlError> {
+        Ok(Generators { client: GeneratorClient::new(channel(addr).await?) })
+    }
+
+    /// Adds or replaces a generator, which starts over.
+    pub async fn set(&mut self, config: Config) -> Result<(), CtrlError> {
+        let answer = self.client.set(SetRequest { config: Some(config) }).await;
+        answer.map(|_| ()).map_err(refused("setting a packet generator"))
+    }
+
+    /// Removes a generator.
+    pub async fn remove(&mut self, number: u32) -> Result<(), CtrlError> {
+        let answer = self.client.remove(RemoveRequest { number }).await;
+        answer.map(|_| ()).map_err(refused("removing a packet generator"))
+    }
+
+    /// All generators and what they have done.
+    pub async fn list(&mut self) -> Result<Vec<Status>, CtrlError> {
+        let answer = self.client.list(ListRequest {}).await;
+        Ok(answer.map_err(refused("listing packet generators"))?.into_inner().generators)
+    }
+}

@@ -1,0 +1,144 @@
+//! Packet generators: frames that the switch itself brings in, once, so many times, or for ever.
+//!
+//! A generator is a pure function of time: frame `n` comes in at `start + n * period`. Polled late, it makes up for at
+//! most [`crate::Config::catch_up`]; frames that were due before that are skipped and counted.
+
+use crate::error::ControlError;
+use crate::switch::Switch;
+use p4rack_wire::Nanos;
+use std::collections::BTreeMap;
+
+/// Most generators.
+pub const MAX_GENERATORS: usize = 256;
+/// Frames that one generator brings in before others, and what waits to be sent, get a turn.
+const BURST: u32 = 32;
+
+/// What a generator does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratorConfig {
+    /// The frame, without FCS.
+    pub frame: Vec<u8>,
+    /// Port it comes in at.
+    pub port: u16,
+    /// When the first one comes; a time that has passed means now.
+    pub start: Nanos,
+    /// From one to the next; of no account if there is only one.
+    pub period: Nanos,
+    /// How many; 0 is without end.
+    pub count: u64,
+}
+
+/// What a generator has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GeneratorStats {
+    /// Frames brought in.
+    pub sent: u64,
+    /// Frames skipped because the switch was polled too late.
+    pub skipped: u64,
+    /// Whether more are to come.
+    pub active: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Generator {
+    config: GeneratorConfig,
+    stats: GeneratorStats,
+    /// When the next one comes.
+    due: Nanos,
+}
+
+impl Generator {
+    /// The next frame is done with.
+    fn step(&mut self, count: u64) {
+        let total = self.stats.sent + self.stats.skipped;
+        self.stats.active = self.config.count == 0 || total < self.config.count;
+        self.due = self.due.saturating_add(Nanos(self.config.period.0.saturating_mul(count)));
+    }
+}
+
+/// All generators of a switch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Generators {
+    all: BTreeMap<u32, Generator>,
+    /// When the first one has something; `Nanos::MAX` if none has.
+    due: Option<Nanos>,
+}
+
+impl Generators {
+    /// When the next frame comes.
+    #[inline]
+    pub fn due(&self) -> Option<Nanos> {
+        self.due
+    }
+
+    fn plan(&mut self) {
+        self.due = self.all.values().filter(|one| one.stats.active).map(|one| one.due).min();
+    }
+}
+
+impl Switch {
+    /// Adds or replaces a generator, which starts over.
+    pub fn generator_set(&mut self, number: u32, mut config: GeneratorConfig) -> Result<(), ControlError> {
+        let name = format!("generator {number}");
+        if config.frame.is_empty() || config.frame.len() > self.config.max_frame_bytes {
+            let (length, most) = (config.frame.len(), self.config.max_frame_bytes);
+            return Err(ControlError::Invalid(format!(
+                "{name}: a frame has 1 to {most} bytes, not {length}"
+            )));
+        }
+        if self.manager.find(config.port.into()).is_none() {
+            return Err(ControlError::NotFound(format!("{name}: port {}", config.port)));
+        }
+        if config.count != 1 && config.period == Nanos::ZERO {
+            return Err(ControlError::Invalid(format!("{name}: more than one frame needs a period above 0")));
+        }
+        if self.generators.all.len() >= MAX_GENERATORS && !self.generators.all.contains_key(&number) {
+            return Err(ControlError::ResourceExhausted { object: name, limit: MAX_GENERATORS as u64 });
+        }
+        config.start = config.start.max(self.now);
+        let stats = GeneratorStats { active: true, ..GeneratorStats::default() };
+        self.generators.all.insert(number, Generator { due: config.start, stats, config });
+        self.generators.plan();
+        Ok(())
+    }
+
+    /// Removes a generator.
+    pub fn generator_remove(&mut self, number: u32) -> Result<(), ControlError> {
+        let gone = self.generators.all.remove(&number);
+        self.generators.plan();
+        gone.map(|_| ()).ok_or_else(|| ControlError::NotFound(format!("generator {number}")))
+    }
+
+    /// All generators, by number, and what they have done.
+    pub fn generators(&self) -> Vec<(u32, GeneratorConfig, GeneratorStats)> {
+        self.generators.all.iter().map(|(&number, one)| (number, one.config.clone(), one.stats)).collect()
+    }
+
+    /// Brings in what is due.
+    #[cold]
+    pub(crate) fn generate(&mut self, now: Nanos) {
+        let mut all = std::mem::take(&mut self.generators.all);
+        for one in all.values_mut() {
+            let earliest = now.saturating_sub(self.config.catch_up);
+            if one.stats.active && one.due < earliest && one.config.period > Nanos::ZERO {
+                let late = earliest.saturating_sub(one.due).0.div_ceil(one.config.period.0);
+                let left = match one.config.count {
+                    0 => u64::MAX,
+                    count => count - one.stats.sent - one.stats.skipped,
+                };
+                let skipped = late.min(left);
+                one.stats.skipped += skipped;
+                one.step(skipped);
+            }
+            let mut burst = 0;
+            while one.stats.active && one.due <= now && burst < BURST {
+                self.handle_frame(one.config.port, &one.config.frame, now);
+                one.stats.sent += 1;
+                one.step(1);
+                burst += 1;
+            }
+        }
+        self.generators.all = all;
+        self.generators.plan();
+    }
+}

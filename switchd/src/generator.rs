@@ -1,0 +1,78 @@
+//! The generator service: packet generators of the switch, beside P4Runtime.
+
+use crate::core::Handle;
+use p4rack_p4rt::p4rack::generator::v1::generator_server::Generator;
+use p4rack_p4rt::p4rack::generator::v1::{
+    Config, ListRequest, ListResponse, RemoveRequest, RemoveResponse, SetRequest, SetResponse,
+    Status as State,
+};
+use p4rack_switch::{ControlError, GeneratorConfig, GeneratorStats};
+use p4rack_wire::Nanos;
+use tonic::{Request, Response, Status};
+
+/// Serves the packet generators of the switch behind a handle.
+#[derive(Clone, Debug)]
+pub struct GeneratorService {
+    handle: Handle,
+}
+
+impl GeneratorService {
+    /// For this switch.
+    pub fn new(handle: Handle) -> GeneratorService {
+        GeneratorService { handle }
+    }
+}
+
+fn status(error: ControlError) -> Status {
+    match error {
+        ControlError::NotFound(_) => Status::not_found(error.to_string()),
+        ControlError::ResourceExhausted { .. } => Status::resource_exhausted(error.to_string()),
+        _ => Status::invalid_argument(error.to_string()),
+    }
+}
+
+#[tonic::async_trait]
+impl Generator for GeneratorService {
+    async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {
+        let config = request.into_inner().config;
+        let config = config.ok_or_else(|| Status::invalid_argument("the configuration is not set"))?;
+        let port = u16::try_from(config.ingress_port)
+            .map_err(|_| Status::invalid_argument(format!("there is no port {}", config.ingress_port)))?;
+        let set = move |switch: &mut p4rack_switch::Switch, now: Nanos| {
+            let wanted = GeneratorConfig {
+                frame: config.frame,
+                port,
+                start: now.saturating_add(Nanos(config.delay_ns)),
+                period: Nanos(config.period_ns),
+                count: config.count,
+            };
+            switch.generator_set(config.number, wanted)
+        };
+        self.handle.call(set).await?.map_err(status)?;
+        Ok(Response::new(SetResponse {}))
+    }
+
+    async fn remove(&self, request: Request<RemoveRequest>) -> Result<Response<RemoveResponse>, Status> {
+        let number = request.into_inner().number;
+        self.handle.call(move |switch, _| switch.generator_remove(number)).await?.map_err(status)?;
+        Ok(Response::new(RemoveResponse {}))
+    }
+
+    async fn list(&self, _: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        let (all, now) = self.handle.call(|switch, now| (switch.generators(), now)).await?;
+        let generators = all.into_iter().map(|(number, config, stats)| message(number, config, stats, now));
+        Ok(Response::new(ListResponse { generators: generators.collect() }))
+    }
+}
+
+fn message(number: u32, config: GeneratorConfig, stats: GeneratorStats, now: Nanos) -> State {
+    let config = Config {
+        number,
+        frame: config.frame,
+        ingress_port: config.port.into(),
+        period_ns: config.period.0,
+        count: config.count,
+        delay_ns: config.start.saturating_sub(now).0,
+    };
+    State { config: Some(config), sent: stats.sent, skipped: stats.skipped, active: stats.active }
+}
