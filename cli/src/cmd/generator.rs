@@ -62,7 +62,7 @@ struct Frame(Vec<u8>);
 fn hex(text: &str) -> Result<Frame, String> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let value = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
-    if digits.is_empty() || digits.len() % 2 != 0 {
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
         return Err(format!("{} hex digits are not whole bytes", digits.len()));
     }
     let bytes = digits.chunks_exact(2).map(|pair| Some(value(pair[0])? << 4 | value(pair[1])?));

@@ -32,7 +32,7 @@ pub(super) fn record(code: &Code, state: &mut State, frame: &Frame, cx: &Cx<'_>,
             let key = &frame[plan.key as usize..][..plan.words as usize];
             let table = &state.tables[plan.table as usize];
             let row = table.lookup(key);
-            let indirect = row.and_then(|row| table.entry(row)).is_some_and(|entry| entry.indirect.is_some());
+            let indirect = row.and_then(|row| table.indirect(row)).is_some();
             let found = match row {
                 _ if indirect => None,
                 Some(row) => Some(table.action(row)),

@@ -1,0 +1,65 @@
+//! Our own cases: each program in `tests/stf` does what its STF file says.
+
+use p4rack_switch::Pipeline;
+use std::path::{Path, PathBuf};
+
+/// Programs with their STF files, by name.
+fn cases() -> Vec<(String, PathBuf, PathBuf)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf");
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let programs = files.filter_map(|file| Some(file.ok()?.path()));
+    let mut cases: Vec<_> = programs
+        .filter(|path| path.extension().is_some_and(|ending| ending == "p4"))
+        .map(|path| {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            (name, path.clone(), path.with_extension("stf"))
+        })
+        .collect();
+    cases.sort();
+    cases
+}
+
+fn run(program: &Path, stf: &Path) -> Result<(), String> {
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let (text, stf) = (read(program)?, read(stf)?);
+    let compiled = p4rack_p4::compile(&text, &program.to_string_lossy(), &p4rack_p4::Options::default())
+        .map_err(|diagnostics| diagnostics.render(false))?;
+    for compile in [Pipeline::compile, Pipeline::compile_traced] {
+        let pipeline = compile(&compiled.program).map_err(|error| error.to_string())?;
+        let statements = p4rack_stf::parse(&stf).map_err(|error| error.to_string())?;
+        let outcome =
+            p4rack_stf::run(&compiled.program, pipeline, &statements).map_err(|error| error.to_string())?;
+        if !outcome.passed() {
+            return Err(outcome.to_string());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn programs_do_what_their_stf_files_say() {
+    let cases = cases();
+    assert!(cases.len() >= 70, "only {} cases were found", cases.len());
+    let failed: Vec<String> = cases
+        .iter()
+        .filter_map(|(name, program, stf)| Some(format!("== {name}\n{}", run(program, stf).err()?)))
+        .collect();
+    assert!(failed.is_empty(), "{} of {} fail:\n{}", failed.len(), cases.len(), failed.join("\n"));
+}
+
+#[test]
+fn a_wrong_frame_is_shown_with_its_place() {
+    let text = "packet 0 00000000\nexpect 1 000a0001$\nexpect 2 00\n";
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf/for_in_range.p4");
+    let source = std::fs::read_to_string(&program).unwrap();
+    let compiled = p4rack_p4::compile(&source, "for_in_range.p4", &p4rack_p4::Options::default()).unwrap();
+    let pipeline = Pipeline::compile(&compiled.program).unwrap();
+    let outcome = p4rack_stf::run(&compiled.program, pipeline, &p4rack_stf::parse(text).unwrap()).unwrap();
+    let shown = outcome.to_string();
+    assert!(
+        shown.contains("line 2: port 1, frame 1 of 1 (from the packet of line 1) differs first at byte 3"),
+        "{shown}"
+    );
+    assert!(shown.contains("expected  00 0a 00 01"), "{shown}");
+    assert!(shown.contains("line 3: port 2, frame 1 of 1: was not sent"), "{shown}");
+}

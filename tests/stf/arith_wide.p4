@@ -1,0 +1,45 @@
+// Arithmetic wider than a machine word carries.
+#include <core.p4>
+#include <v1model.p4>
+
+header h_t { bit<128> x; bit<128> y; }
+
+struct headers_t {
+    h_t h;
+}
+struct meta_t {
+    bit<8> unused;
+}
+
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    state start { pkt.extract(hdr.h); transition accept; }
+}
+
+control V(inout headers_t hdr, inout meta_t meta) {
+    apply { }
+}
+
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply {
+        sm.egress_spec = 1;
+        bit<128> sum = hdr.h.x + hdr.h.y;
+        bit<128> xored = hdr.h.x ^ hdr.h.y;
+        hdr.h.x = sum; hdr.h.y = xored;
+    }
+}
+
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply { }
+}
+
+control C(inout headers_t hdr, inout meta_t meta) {
+    apply { }
+}
+
+control D(packet_out pkt, in headers_t hdr) {
+    apply {
+        pkt.emit(hdr.h);
+    }
+}
+
+V1Switch(P(), V(), I(), E(), C(), D()) main;

@@ -1,0 +1,50 @@
+// A parser applies another one.
+#include <core.p4>
+#include <v1model.p4>
+
+header h_t { bit<8> a; bit<8> b; bit<16> c; }
+header e_t { bit<8> x; }
+parser Sub(packet_in pkt, out e_t e) {
+    state start { pkt.extract(e); transition accept; }
+}
+
+struct headers_t {
+    h_t h;
+    e_t e;
+}
+struct meta_t {
+    bit<8> unused;
+}
+
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    Sub() sub;
+    state start { pkt.extract(hdr.h); sub.apply(pkt, hdr.e); transition accept; }
+}
+
+control V(inout headers_t hdr, inout meta_t meta) {
+    apply { }
+}
+
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply {
+        sm.egress_spec = 1;
+        hdr.h.b = hdr.e.x;
+    }
+}
+
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply { }
+}
+
+control C(inout headers_t hdr, inout meta_t meta) {
+    apply { }
+}
+
+control D(packet_out pkt, in headers_t hdr) {
+    apply {
+        pkt.emit(hdr.h);
+        pkt.emit(hdr.e);
+    }
+}
+
+V1Switch(P(), V(), I(), E(), C(), D()) main;

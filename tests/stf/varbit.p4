@@ -1,0 +1,46 @@
+// A varbit field has the length that extract is told.
+#include <core.p4>
+#include <v1model.p4>
+
+header h_t { bit<8> n; varbit<32> v; }
+header e_t { bit<8> x; }
+
+struct headers_t {
+    h_t h;
+    e_t e;
+}
+struct meta_t {
+    bit<8> unused;
+}
+
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    state start { pkt.extract(hdr.h, (bit<32>)pkt.lookahead<bit<8>>() * 8); transition accept; }
+}
+
+control V(inout headers_t hdr, inout meta_t meta) {
+    apply { }
+}
+
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply {
+        sm.egress_spec = 1;
+        if (sm.parser_error == error.NoError) { hdr.e.setValid(); hdr.e.x = 0x99; } else { sm.egress_spec = 2; }
+    }
+}
+
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply { }
+}
+
+control C(inout headers_t hdr, inout meta_t meta) {
+    apply { }
+}
+
+control D(packet_out pkt, in headers_t hdr) {
+    apply {
+        pkt.emit(hdr.h);
+        pkt.emit(hdr.e);
+    }
+}
+
+V1Switch(P(), V(), I(), E(), C(), D()) main;
