@@ -89,7 +89,7 @@ pub(crate) fn keys(program: &Program, table: TableId, given: &[(String, KeyText)
         let valid =
             name.strip_suffix(".$valid$").or(name.strip_suffix(".$valid")).or(name.strip_suffix(".valid"));
         let name = match valid {
-            Some(header) => format!("{header}.isValid()"),
+            Some(header) => format!("{header}.$valid$"),
             None => stack(name),
         };
         let at = find("key", &name, keys.iter().map(|key| key.named.name.as_str()))?;

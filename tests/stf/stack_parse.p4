@@ -10,11 +10,11 @@ struct headers_t {
     e_t[4] e;
 }
 struct meta_t {
-    bit<8> unused;
+    bit<8> count;
 }
 
 parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
-    state start { pkt.extract(hdr.e.next); transition select(hdr.e.last.end) { 1: accept; 0: start; } }
+    state start { pkt.extract(hdr.e.next); meta.count = (bit<8>)hdr.e.lastIndex + 1; transition select(hdr.e.last.end) { 1: accept; 0: start; } }
 }
 
 control V(inout headers_t hdr, inout meta_t meta) {
@@ -24,7 +24,7 @@ control V(inout headers_t hdr, inout meta_t meta) {
 control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
     apply {
         sm.egress_spec = 1;
-        hdr.n.setValid(); hdr.n.n = (bit<8>)hdr.e.lastIndex + 1;
+        hdr.n.setValid(); hdr.n.n = meta.count;
     }
 }
 
