@@ -10,7 +10,7 @@
 //! Neither side ever waits for the other inside the data plane.
 
 use p4rack_netdev::wait::Waker;
-use p4rack_switch::Switch;
+use p4rack_switch::{DigestMessage, Switch};
 use p4rack_wire::Nanos;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,6 +41,8 @@ pub enum Event {
         /// With the program's packet_in header, without FCS.
         frame: Vec<u8>,
     },
+    /// The program sent a digest.
+    Digest(DigestMessage),
 }
 
 /// Makes both ends.

@@ -148,6 +148,9 @@ impl Plane {
             // Dropped and counted by the sender where the servers are behind.
             events.send(Event::PacketIn { frame: std::mem::take(&mut self.frame) });
         }
+        while let Some(message) = self.switch.poll_digest() {
+            events.send(Event::Digest(message));
+        }
     }
 
     /// Counters so far.

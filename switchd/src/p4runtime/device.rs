@@ -3,19 +3,20 @@
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
 use super::pipeline::{Candidate, Program};
 use super::work::{self, Change, Query, Snapshot, Undo};
-use super::{Refused, refuse};
+use super::{Refused, digests, refuse};
 use crate::core::{Gone, Handle};
 use p4rack_p4rt::errors::{UpdateError, pack};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{
-    Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, Role,
+    DigestListAck, Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, Role,
     SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, Update, WriteRequest,
     stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
-use p4rack_switch::Switch;
+use p4rack_switch::{DigestMessage, Switch};
+use p4rack_wire::Nanos;
 use prost::Message;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -221,6 +222,45 @@ impl Device {
             *if sent { &mut delivered } else { &mut lost } += 1;
         }
         delivered > 0 && lost == 0
+    }
+
+    /// The program sent a digest.
+    pub async fn digest(&self, message: DigestMessage, now: Nanos) {
+        if let Some(program) = self.programs.read().await.running.clone() {
+            program.digests().handle_message(message, now);
+        }
+    }
+
+    /// Sends the lists of digests that are due to the primary of every role; says when the next is. A list that
+    /// reaches nobody is lost, its messages come again once the acknowledgement has timed out.
+    pub async fn send_digests(&self, now: Nanos) -> Option<Nanos> {
+        let program = self.programs.read().await.running.clone()?;
+        let mut digests = program.digests();
+        while let Some((digest, number, list)) = digests.poll_list(now) {
+            let list = digests::message(&program, digest, number, &list, now);
+            let clients = self.clients();
+            for primary in clients.arbitration.primaries() {
+                let update = stream_message_response::Update::Digest(list.clone());
+                if let Some(outbox) = clients.outboxes.get(&primary)
+                    && outbox.capacity() > STREAM_RESERVE
+                {
+                    let _ = outbox.try_send(Ok(StreamMessageResponse { update: Some(update) }));
+                }
+            }
+        }
+        digests.next_timeout()
+    }
+
+    /// A controller has received a list of digests.
+    pub async fn digest_ack(&self, client: ClientId, ack: &DigestListAck) -> Refused<()> {
+        if !self.clients().arbitration.is_primary(client) {
+            return refuse(Code::PermissionDenied, "only the primary may acknowledge digests");
+        }
+        let Some(program) = self.programs.read().await.running.clone() else {
+            return refuse(Code::FailedPrecondition, "no program is installed");
+        };
+        let digest = program.digest(ack.digest_id)?;
+        program.digests().handle_ack(digest, ack.list_id)
     }
 
     /// Sends a packet-out to the CPU port.

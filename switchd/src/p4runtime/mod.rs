@@ -6,12 +6,14 @@
 //!                     ├─ work ─ tables, cells,       requests to changes and queries,
 //!                     │         replication,         run in the data-plane thread
 //!                     │         profiles, value_sets
-//!                     └─ packets                     packet-in, packet-out
+//!                     ├─ packets                     packet-in, packet-out
+//!                     └─ digests                     lists, repeats, acknowledgements
 //! ```
 
 mod arbitration;
 mod cells;
 mod device;
+mod digests;
 mod matching;
 mod offline;
 mod packets;

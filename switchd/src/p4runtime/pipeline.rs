@@ -1,5 +1,6 @@
 //! A program as the server holds it: what was given, its P4Info, and the way from ids to the IR.
 
+use super::digests::Digests;
 use super::packets::ControllerHeader;
 use super::replication::Groups;
 use super::{Refused, refuse};
@@ -47,6 +48,9 @@ pub struct Program {
     pub groups: Mutex<Groups>,
     /// `max_size` of selectors' groups, as the controller wrote it.
     group_limits: Mutex<BTreeMap<(InstanceId, u32), i32>>,
+    /// Digests that the controller wants.
+    digests: Mutex<Digests>,
+    digest_ids: Vec<u32>,
     actions: Vec<u32>,
     tables: HashMap<u32, (TableId, usize)>,
     counters: HashMap<u32, (InstanceId, usize)>,
@@ -154,6 +158,8 @@ impl Program {
             packet_in: header("packet_in"),
             packet_out: header("packet_out"),
             groups: Mutex::default(),
+            digests: Mutex::default(),
+            digest_ids: ids.digests,
             group_limits: Mutex::default(),
             tables: positions!(tables, tables, TableId),
             counters: positions!(counters, instances, InstanceId),
@@ -172,6 +178,26 @@ impl Program {
     pub fn group_limits(&self) -> MutexGuard<'_, BTreeMap<(InstanceId, u32), i32>> {
         // Every change is one insertion or removal: a panic elsewhere leaves no half of it.
         self.group_limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Digests that the controller wants.
+    pub fn digests(&self) -> MutexGuard<'_, Digests> {
+        // Nothing in the critical sections can panic half-way through a change.
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// P4Info id of a digest.
+    pub fn digest_id(&self, digest: u32) -> u32 {
+        self.digest_ids.get(digest as usize).copied().unwrap_or(0)
+    }
+
+    /// Number of the digest with a P4Info id.
+    pub fn digest(&self, id: u32) -> Refused<u32> {
+        match self.digest_ids.iter().position(|found| *found == id) {
+            Some(digest) => Ok(digest as u32),
+            None if id == 0 => refuse(Code::InvalidArgument, "the digest's id is not set"),
+            None => refuse(Code::NotFound, format!("the program has no digest with id {id} (0x{id:08x})")),
+        }
     }
 
     /// P4Info id of an action.

@@ -5,6 +5,7 @@ use super::pipeline::Candidate;
 use crate::core::{Event, Events, Gone, Handle};
 use crate::generator::GeneratorService;
 use crate::telemetry::TelemetryService;
+use p4rack_netdev::clock;
 use p4rack_p4rt::API_VERSION;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -19,6 +20,7 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
+use p4rack_wire::Nanos;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,13 +100,27 @@ pub async fn serve_on(
     let (stop, stopping) = watch::channel(false);
     let (forwarded, counter) = (device.clone(), handle.clone());
     let forward = tokio::spawn(async move {
-        while let Some(event) = events.recv().await {
+        let mut digests_at = None;
+        loop {
+            let event = tokio::select! {
+                event = events.recv() => event,
+                () = until(digests_at) => {
+                    digests_at = forwarded.send_digests(clock::now()).await;
+                    continue;
+                }
+            };
             match event {
-                Event::PacketIn { frame } => {
+                None => break,
+                Some(Event::PacketIn { frame }) => {
                     if !forwarded.packet_in(&frame).await {
                         counter.count_lost();
                         tracing::debug!(bytes = frame.len(), "packet-in lost");
                     }
+                }
+                Some(Event::Digest(message)) => {
+                    let now = clock::now();
+                    forwarded.digest(message, now).await;
+                    digests_at = forwarded.send_digests(now).await;
                 }
             }
         }
@@ -262,10 +278,10 @@ async fn stream_message(
             Ok(()) => return Ok(()),
             Err(error) => (error, Details::PacketOut(PacketOutError { packet_out: Some(packet) })),
         },
-        Some(Update::DigestAck(ack)) => {
-            let error = UpdateError::new(Code::Unimplemented, "digests are not offered by this switch");
-            (error, Details::DigestListAck(DigestListAckError { digest_list_ack: Some(ack) }))
-        }
+        Some(Update::DigestAck(ack)) => match device.digest_ack(client, &ack).await {
+            Ok(()) => return Ok(()),
+            Err(error) => (error, Details::DigestListAck(DigestListAckError { digest_list_ack: Some(ack) })),
+        },
         Some(Update::Other(other)) => {
             let error = UpdateError::new(Code::Unimplemented, format!("unknown message {}", other.type_url));
             (error, Details::Other(StreamOtherError { other: Some(other) }))
@@ -283,6 +299,16 @@ async fn stream_message(
     let update = stream_message_response::Update::Error(error);
     let _ = outbox.try_send(Ok(StreamMessageResponse { update: Some(update) }));
     Ok(())
+}
+
+/// Sleeps until a moment of the monotonic clock; for ever without one.
+async fn until(moment: Option<Nanos>) {
+    match moment {
+        Some(moment) => {
+            tokio::time::sleep(Duration::from_nanos(moment.saturating_sub(clock::now()).0)).await;
+        }
+        None => std::future::pending().await,
+    }
 }
 
 fn log(call: &str, error: Option<&Status>) {

@@ -1,10 +1,10 @@
 //! Requests made ready for the data-plane thread: all that can be checked outside of it is.
 
 use super::pipeline::Program;
-use super::{Refused, cells, profiles, refuse, replication, tables, value_sets};
+use super::{Refused, cells, digests, profiles, refuse, replication, tables, value_sets};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::{Entity, Update, entity::Entity as Kind, update};
+use p4rack_p4rt::p4::v1::{DigestEntry, Entity, Update, entity::Entity as Kind, update};
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
 use std::sync::Arc;
@@ -45,9 +45,29 @@ pub fn change(program: &Arc<Program>, update: &Update) -> Refused<Change> {
         Kind::ActionProfileMember(entry) => profiles::write_member(program, kind, entry),
         Kind::ActionProfileGroup(entry) => profiles::write_group(program, kind, entry),
         Kind::ValueSetEntry(entry) => value_sets::write(program, kind, entry),
-        Kind::DigestEntry(_) => not_offered("digests"),
+        Kind::DigestEntry(entry) => write_digest(program, kind, entry),
         Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }
+}
+
+fn write_digest(program: &Arc<Program>, kind: update::Type, entry: &DigestEntry) -> Refused<Change> {
+    let (program, digest, config) = (program.clone(), program.digest(entry.digest_id)?, entry.config);
+    Ok(Box::new(move |_, _| program.digests().configure(kind, digest, config)))
+}
+
+fn read_digests(program: &Arc<Program>, request: &DigestEntry) -> Refused<Vec<Query>> {
+    let wanted = match request.digest_id {
+        0 => None,
+        id => Some(program.digest(id)?),
+    };
+    let program = program.clone();
+    Ok(vec![Box::new(move |_, _| {
+        let configured: Vec<_> = program.digests().configured().collect();
+        Ok(Box::new(move || {
+            let chosen = configured.into_iter().filter(|(digest, _)| wanted.is_none_or(|one| one == *digest));
+            chosen.map(|(digest, config)| digests::entity(program.digest_id(digest), config)).collect()
+        }) as Messages)
+    })])
 }
 
 /// Checks a request of a read.
@@ -66,7 +86,7 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Refused<Vec<Query>> {
         Kind::ActionProfileMember(entry) => profiles::read_members(program, entry),
         Kind::ActionProfileGroup(entry) => profiles::read_groups(program, entry),
         Kind::ValueSetEntry(entry) => value_sets::read(program, entry),
-        Kind::DigestEntry(_) => not_offered("digests"),
+        Kind::DigestEntry(entry) => read_digests(program, entry),
         Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }
 }
@@ -93,7 +113,13 @@ pub fn snapshot(program: &Arc<Program>, update: &Update) -> Refused<Snapshot> {
         Kind::ActionProfileMember(entry) => profiles::snapshot_member(program, entry),
         Kind::ActionProfileGroup(entry) => profiles::snapshot_group(program, entry),
         Kind::ValueSetEntry(entry) => value_sets::snapshot(program, entry),
-        Kind::DigestEntry(_) => not_offered("digests"),
+        Kind::DigestEntry(entry) => {
+            let (program, digest) = (program.clone(), program.digest(entry.digest_id)?);
+            Ok(Box::new(move |_| {
+                let before = program.digests().config(digest);
+                Box::new(move |_| program.digests().restore(digest, before))
+            }))
+        }
         Kind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }
 }

@@ -4,6 +4,7 @@
 
 mod arbitration;
 mod atomicity;
+mod digests;
 mod entries;
 mod packets;
 mod pipeline;

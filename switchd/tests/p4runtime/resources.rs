@@ -197,7 +197,7 @@ async fn the_older_way_to_name_a_replicas_port_reads_back_as_written() {
 async fn what_is_not_offered_says_so() {
     let (_rig, mut client) = Rig::ready().await;
     let refused =
-        client.write(Insert, entity::Entity::DigestEntry(DigestEntry::default())).await.unwrap_err();
+        client.write(Insert, entity::Entity::ExternEntry(ExternEntry::default())).await.unwrap_err();
     assert_eq!(refused.code, Code::Unimplemented);
-    assert_eq!(refused.message, "digests are not offered by this switch");
+    assert_eq!(refused.message, "externs beyond v1model's are not offered by this switch");
 }

@@ -56,6 +56,9 @@ impl Rig {
                 while switch.poll_cpu(&mut frame) {
                     events.send(Event::PacketIn { frame: frame.clone() });
                 }
+                while let Some(message) = switch.poll_digest() {
+                    events.send(Event::Digest(message));
+                }
             }
         });
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();

@@ -1,0 +1,375 @@
+//! Digests: what the program reports, collected into lists, repeats held back until acknowledged.
+//!
+//! ```text
+//!  message ── known and unacknowledged? ── yes ─▶ held back
+//!                    │ no
+//!                    ▼
+//!              list of its digest ── full, or oldest waited max_timeout ─▶ sent, list_id
+//!                                                   ack, or ack_timeout ─▶ forgotten
+//! ```
+//!
+//! Without I/O and clock: time is a parameter.
+
+use super::Refused;
+use super::pipeline::Program;
+use super::refuse;
+use num_bigint::BigUint;
+use p4rack_p4::ir::{self, DataTy};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::digest_entry::Config;
+use p4rack_p4rt::p4::v1::{
+    DigestEntry, DigestList, Entity, P4Data, P4Header, P4StructLike, entity, p4_data, update,
+};
+use p4rack_switch::DigestMessage;
+use p4rack_wire::Nanos;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Messages that may wait in one list, and lists that may be unacknowledged; beyond, messages are lost.
+const LIMIT: usize = 65_536;
+
+/// One digest that a controller wants.
+#[derive(Debug)]
+struct Wanted {
+    config: Config,
+    waiting: Vec<Vec<BigUint>>,
+    /// When the oldest of these came.
+    since: Nanos,
+    /// What waits or was sent and is not acknowledged.
+    known: HashSet<Vec<BigUint>>,
+    /// Lists sent: what they held and when they are forgotten.
+    sent: HashMap<u64, (Vec<Vec<BigUint>>, Nanos)>,
+}
+
+/// All digests of a program.
+#[derive(Debug, Default)]
+pub struct Digests {
+    wanted: BTreeMap<u32, Wanted>,
+    lists: u64,
+    /// Messages that nobody wanted, or for which there was no room.
+    pub lost: u64,
+}
+
+fn nanos(value: i64) -> Nanos {
+    Nanos(u64::try_from(value).unwrap_or(0))
+}
+
+impl Wanted {
+    fn due(&self) -> Option<Nanos> {
+        (!self.waiting.is_empty()).then(|| self.since.saturating_add(nanos(self.config.max_timeout_ns)))
+    }
+
+    fn is_full(&self) -> bool {
+        self.config.max_list_size > 0 && self.waiting.len() >= self.config.max_list_size as usize
+    }
+
+    /// Forgets lists that were not acknowledged in time.
+    fn expire(&mut self, now: Nanos) {
+        let Wanted { sent, known, .. } = self;
+        sent.retain(|_, (list, until)| {
+            let keep = *until > now;
+            if !keep {
+                list.iter().for_each(|message| {
+                    known.remove(message);
+                });
+            }
+            keep
+        });
+    }
+}
+
+impl Digests {
+    /// Starts, changes or ends the reports of a digest.
+    pub fn configure(&mut self, kind: update::Type, digest: u32, config: Option<Config>) -> Refused<()> {
+        let exists = self.wanted.contains_key(&digest);
+        match (kind, exists) {
+            (update::Type::Insert, true) => {
+                return refuse(Code::AlreadyExists, "the digest is reported already; modify it");
+            }
+            (update::Type::Modify | update::Type::Delete, false) => {
+                return refuse(Code::NotFound, "the digest is not reported; insert it first");
+            }
+            (update::Type::Delete, true) => {
+                self.wanted.remove(&digest);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(config) = config else {
+            return refuse(Code::InvalidArgument, "the digest's config is not set");
+        };
+        if config.max_timeout_ns < 0 || config.ack_timeout_ns < 0 || config.max_list_size < 0 {
+            return refuse(Code::InvalidArgument, "a digest's timeouts and list size can't be negative");
+        }
+        match self.wanted.get_mut(&digest) {
+            Some(wanted) => wanted.config = config,
+            None => {
+                let wanted = Wanted {
+                    config,
+                    waiting: Vec::new(),
+                    since: Nanos::ZERO,
+                    known: HashSet::new(),
+                    sent: HashMap::new(),
+                };
+                self.wanted.insert(digest, wanted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Configurations, by number of digest.
+    pub fn configured(&self) -> impl Iterator<Item = (u32, Config)> + '_ {
+        self.wanted.iter().map(|(digest, wanted)| (*digest, wanted.config))
+    }
+
+    /// The configuration of a digest.
+    pub fn config(&self, digest: u32) -> Option<Config> {
+        self.wanted.get(&digest).map(|wanted| wanted.config)
+    }
+
+    /// Puts a configuration back.
+    pub fn restore(&mut self, digest: u32, config: Option<Config>) {
+        let (kind, exists) = (update::Type::Insert, self.wanted.contains_key(&digest));
+        let kind = match (&config, exists) {
+            (None, false) => return,
+            (None, true) => update::Type::Delete,
+            (Some(_), true) => update::Type::Modify,
+            (Some(_), false) => kind,
+        };
+        // It was accepted before.
+        let _ = self.configure(kind, digest, config);
+    }
+
+    /// The program sent a digest.
+    pub fn handle_message(&mut self, message: DigestMessage, now: Nanos) {
+        let Some(wanted) = self.wanted.get_mut(&message.digest) else {
+            self.lost += 1;
+            return;
+        };
+        wanted.expire(now);
+        if wanted.known.contains(&message.values) {
+            return;
+        }
+        if wanted.waiting.len() >= LIMIT || wanted.sent.len() >= LIMIT {
+            self.lost += 1;
+            return;
+        }
+        if wanted.waiting.is_empty() {
+            wanted.since = now;
+        }
+        // Without a timeout for acknowledgements nothing is held back.
+        if wanted.config.ack_timeout_ns > 0 {
+            wanted.known.insert(message.values.clone());
+        }
+        wanted.waiting.push(message.values);
+    }
+
+    /// A controller has received a list.
+    pub fn handle_ack(&mut self, digest: u32, list: u64) -> Refused<()> {
+        let Some(wanted) = self.wanted.get_mut(&digest) else {
+            return refuse(Code::NotFound, "the digest is not reported");
+        };
+        // Acknowledged too late: it was forgotten already, which is no fault.
+        if let Some((messages, _)) = wanted.sent.remove(&list) {
+            messages.iter().for_each(|message| {
+                wanted.known.remove(message);
+            });
+        }
+        Ok(())
+    }
+
+    /// The next list to send: number of the digest, number of the list, what it holds.
+    pub fn poll_list(&mut self, now: Nanos) -> Option<(u32, u64, Vec<Vec<BigUint>>)> {
+        let ready = |wanted: &Wanted| wanted.is_full() || wanted.due().is_some_and(|due| due <= now);
+        let (&digest, wanted) = self.wanted.iter_mut().find(|(_, wanted)| ready(wanted))?;
+        let count = match wanted.config.max_list_size {
+            0 => wanted.waiting.len(),
+            most => wanted.waiting.len().min(most as usize),
+        };
+        let rest = wanted.waiting.split_off(count);
+        let list = std::mem::replace(&mut wanted.waiting, rest);
+        self.lists += 1;
+        if wanted.config.ack_timeout_ns > 0 {
+            let until = now.saturating_add(nanos(wanted.config.ack_timeout_ns));
+            wanted.sent.insert(self.lists, (list.clone(), until));
+        }
+        Some((digest, self.lists, list))
+    }
+
+    /// When [`Digests::poll_list`] should be called next.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        self.wanted.values().filter_map(Wanted::due).min()
+    }
+}
+
+/// A list's message.
+pub fn message(
+    program: &Program,
+    digest: u32,
+    list_id: u64,
+    list: &[Vec<BigUint>],
+    now: Nanos,
+) -> DigestList {
+    let described = &program.ir.digests[digest as usize];
+    let one = |values: &Vec<BigUint>| {
+        let mut values = values.iter();
+        let mut types = described.fields.iter().map(|(_, ty)| *ty);
+        data(&program.ir, &described.data, &mut values, &mut types)
+    };
+    DigestList {
+        digest_id: program.digest_id(digest),
+        list_id,
+        data: list.iter().map(one).collect(),
+        timestamp: now.0 as i64,
+    }
+}
+
+/// A value of a type from the flat values of its parts.
+fn data<'v>(
+    program: &ir::Program,
+    ty: &DataTy,
+    values: &mut impl Iterator<Item = &'v BigUint>,
+    types: &mut impl Iterator<Item = ir::Ty>,
+) -> P4Data {
+    use p4_data::Data;
+    let mut fields = |name: &str, program: &ir::Program| -> Vec<P4Data> {
+        let found = program.data_structs.iter().find(|found| found.name == name);
+        let fields = found.map_or(&[][..], |found| &found.fields);
+        fields.iter().map(|(_, ty)| data(program, ty, values, types)).collect()
+    };
+    let data = match ty {
+        DataTy::Struct(name) => Data::Struct(P4StructLike { members: fields(name, program) }),
+        DataTy::Header(name) => {
+            let bits = |member: P4Data| match member.data {
+                Some(Data::Bitstring(bits) | Data::EnumValue(bits)) => bits,
+                Some(Data::Bool(value)) => vec![u8::from(value)],
+                _ => Vec::new(),
+            };
+            let bitstrings = fields(name, program).into_iter().map(bits).collect();
+            Data::Header(P4Header { is_valid: true, bitstrings })
+        }
+        DataTy::Tuple(items) => {
+            let members = items.iter().map(|ty| self::data(program, ty, values, types)).collect();
+            Data::Tuple(P4StructLike { members })
+        }
+        DataTy::NewType(name) => {
+            return match program.new_types.iter().find(|found| found.name == *name) {
+                Some(found) => self::data(program, &found.inner, values, types),
+                None => P4Data { data: None },
+            };
+        }
+        scalar => {
+            let (value, ty) = (values.next().cloned().unwrap_or_default(), types.next());
+            let index = value.iter_u32_digits().next().unwrap_or(0) as usize;
+            let member = |names: Option<&Vec<String>>| names.and_then(|names| names.get(index)).cloned();
+            match scalar {
+                DataTy::Error => Data::Error(member(Some(&program.errors)).unwrap_or_default()),
+                DataTy::Enum(name) => {
+                    let found = program.enums.iter().find(|(found, _)| found == name);
+                    Data::Enum(member(found.map(|(_, members)| members)).unwrap_or_default())
+                }
+                DataTy::SerEnum(_) => Data::EnumValue(value.to_bytes_be()),
+                _ if ty == Some(ir::Ty::Bool) => Data::Bool(index != 0),
+                _ => Data::Bitstring(value.to_bytes_be()),
+            }
+        }
+    };
+    P4Data { data: Some(data) }
+}
+
+/// The entity of a digest's configuration.
+pub fn entity(digest_id: u32, config: Config) -> Entity {
+    Entity { entity: Some(entity::Entity::DigestEntry(DigestEntry { digest_id, config: Some(config) })) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn reporting(max_timeout_ms: u64, max_list_size: i32, ack_timeout_ms: u64) -> Digests {
+        let mut digests = Digests::default();
+        let config = Config {
+            max_timeout_ns: (max_timeout_ms * MS) as i64,
+            max_list_size,
+            ack_timeout_ns: (ack_timeout_ms * MS) as i64,
+        };
+        digests.configure(update::Type::Insert, 0, Some(config)).unwrap();
+        digests
+    }
+
+    fn say(digests: &mut Digests, value: u32, ms: u64) {
+        let values = vec![BigUint::from(value)];
+        digests.handle_message(DigestMessage { digest: 0, values, time: Nanos(ms * MS) }, Nanos(ms * MS));
+    }
+
+    /// List number and values.
+    fn heard(digests: &mut Digests, ms: u64) -> Option<(u64, Vec<u32>)> {
+        let (_, number, list) = digests.poll_list(Nanos(ms * MS))?;
+        Some((
+            number,
+            list.iter().map(|values| values[0].to_u32_digits().first().copied().unwrap_or(0)).collect(),
+        ))
+    }
+
+    #[test]
+    fn lists_are_sent_when_full_or_when_the_oldest_has_waited() {
+        let mut digests = reporting(10, 2, 0);
+        say(&mut digests, 1, 0);
+        assert_eq!((heard(&mut digests, 9), digests.next_timeout()), (None, Some(Nanos(10 * MS))));
+        say(&mut digests, 2, 9);
+        say(&mut digests, 3, 9);
+        assert_eq!(heard(&mut digests, 9), Some((1, vec![1, 2])));
+        assert_eq!(heard(&mut digests, 9), None);
+        assert_eq!(
+            heard(&mut digests, 10),
+            Some((2, vec![3])),
+            "the rest has not waited longer than it should"
+        );
+    }
+
+    #[test]
+    fn without_a_timeout_each_is_sent_at_once_and_without_a_size_lists_grow() {
+        let mut digests = reporting(0, 0, 0);
+        (0..5).for_each(|value| say(&mut digests, value, 0));
+        assert_eq!(heard(&mut digests, 0), Some((1, vec![0, 1, 2, 3, 4])));
+    }
+
+    #[test]
+    fn repeats_are_held_back_until_acknowledged_or_timed_out() {
+        let mut digests = reporting(0, 1, 100);
+        say(&mut digests, 7, 0);
+        say(&mut digests, 7, 0);
+        assert_eq!((heard(&mut digests, 0), heard(&mut digests, 0)), (Some((1, vec![7])), None));
+        say(&mut digests, 7, 50);
+        assert_eq!(heard(&mut digests, 50), None);
+        digests.handle_ack(0, 1).unwrap();
+        say(&mut digests, 7, 51);
+        assert_eq!(heard(&mut digests, 51), Some((2, vec![7])));
+        say(&mut digests, 7, 151);
+        assert_eq!(heard(&mut digests, 151), Some((3, vec![7])), "nobody acknowledged list 2 in time");
+    }
+
+    #[test]
+    fn nobody_asked_and_too_many_are_counted() {
+        let mut digests = Digests::default();
+        say(&mut digests, 1, 0);
+        assert_eq!(digests.lost, 1);
+        let mut digests = reporting(1_000, 0, 0);
+        (0..LIMIT as u32 + 3).for_each(|value| say(&mut digests, value, 0));
+        assert_eq!(digests.lost, 3);
+    }
+
+    #[test]
+    fn configurations_are_checked() {
+        let mut digests = reporting(1, 1, 1);
+        let code = |result: Refused<()>| result.unwrap_err().code;
+        let config = digests.config(0);
+        assert_eq!(code(digests.configure(update::Type::Insert, 0, config)), Code::AlreadyExists);
+        assert_eq!(code(digests.configure(update::Type::Modify, 1, config)), Code::NotFound);
+        assert_eq!(code(digests.configure(update::Type::Modify, 0, None)), Code::InvalidArgument);
+        assert_eq!(code(digests.handle_ack(1, 1)), Code::NotFound);
+        digests.configure(update::Type::Delete, 0, None).unwrap();
+        assert_eq!(digests.configured().count(), 0);
+    }
+}
