@@ -211,6 +211,11 @@ impl AsFd for PacketSocket {
     }
 }
 
+/// Whether the kernel has AF_XDP sockets and gives them to this process.
+pub fn xdp_is_there() -> bool {
+    sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0).is_ok()
+}
+
 /// Marks an interface as taken, in its network namespace, until the socket is dropped: abstract
 /// socket names belong to the namespace and vanish with the process.
 fn claim(interface: &str) -> Result<UnixDatagram, Error> {

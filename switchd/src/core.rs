@@ -9,6 +9,7 @@
 //!
 //! Neither side ever waits for the other inside the data plane.
 
+use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;
 use p4rack_switch::{DigestMessage, Switch};
 use p4rack_wire::Nanos;
@@ -23,8 +24,8 @@ use tokio::sync::{mpsc, oneshot};
 const JOBS: usize = 256;
 /// Events that may wait for the servers; events beyond are dropped and counted.
 const EVENTS: usize = 1024;
-/// Jobs run before packets get a turn.
-const JOBS_A_TURN: usize = 64;
+/// Jobs are begun for so long before packets get a turn.
+const TURN: Nanos = Nanos(20_000);
 
 type Job = Box<dyn FnOnce(&mut Switch, Nanos) + Send>;
 
@@ -109,17 +110,20 @@ pub struct Jobs {
 
 impl Jobs {
     /// Runs what waits; call it when the descriptor is readable, or before sleeping. Returns how
-    /// many jobs ran. When there were too many for one turn, the descriptor stays readable.
+    /// many jobs ran. When there are too many for one turn, the descriptor stays readable.
     pub fn run_pending(&mut self, switch: &mut Switch, now: Nanos) -> usize {
         self.waker.clear();
-        for count in 0..JOBS_A_TURN {
-            match self.jobs.try_recv() {
-                Ok(job) => job(switch, now),
-                Err(_) => return count,
+        let end = clock::now() + TURN;
+        let mut count = 0;
+        while let Ok(job) = self.jobs.try_recv() {
+            job(switch, now);
+            count += 1;
+            if clock::now() >= end {
+                self.waker.wake();
+                break;
             }
         }
-        self.waker.wake();
-        JOBS_A_TURN
+        count
     }
 }
 
@@ -198,16 +202,22 @@ mod tests {
     fn too_many_jobs_leave_the_descriptor_readable() {
         let (handle, mut jobs, _sender, _events) = channel().unwrap();
         let mut switch = Switch::new(Config::default());
-        for _ in 0..JOBS_A_TURN + 1 {
-            handle.jobs.try_send(Box::new(|_, _| ())).unwrap();
+        for _ in 0..3 {
+            let slow = move |_: &mut Switch, _| {
+                let end = clock::now() + TURN;
+                while clock::now() < end {}
+            };
+            handle.jobs.try_send(Box::new(slow)).unwrap();
         }
         handle.waker.wake();
-        assert_eq!(jobs.run_pending(&mut switch, Nanos(0)), JOBS_A_TURN);
         let mut poller = Poller::new();
         let number = poller.add(&jobs).unwrap();
-        poller.wait(Some(Nanos(0))).unwrap();
-        assert!(poller.ready(number));
-        assert_eq!(jobs.run_pending(&mut switch, Nanos(0)), 1);
+        for _ in 0..3 {
+            poller.wait(Some(Nanos(0))).unwrap();
+            assert!(poller.ready(number));
+            assert_eq!(jobs.run_pending(&mut switch, Nanos(0)), 1);
+        }
+        assert_eq!(jobs.run_pending(&mut switch, Nanos(0)), 0);
         poller.wait(Some(Nanos(0))).unwrap();
         assert!(!poller.ready(number));
     }

@@ -15,7 +15,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// 64-byte frames a second through the embedded switch, beside an empty loop over the same sockets
+    /// Frames of 64 and of 1500 bytes a second through the embedded switch, beside an empty loop over the same sockets
     Forward {
         /// Length of one measurement
         #[arg(long, default_value_t = 2.0)]
@@ -46,8 +46,18 @@ pub fn run(args: Args) -> ExitCode {
     let printed = match args.command {
         Command::Forward { seconds, rounds, json } => netns::acquire()
             .map_err(|error| error.to_string())
-            .and_then(|_| forward::run(seconds, rounds).map_err(|error| error.to_string()))
-            .map(|result| if json { as_json(&result) } else { forward_text(&result) }),
+            .and_then(|_| {
+                let run = |bytes| forward::run(bytes, seconds, rounds).map_err(|error| error.to_string());
+                forward::LENGTHS.into_iter().map(run).collect::<Result<Vec<Forward>, String>>()
+            })
+            .map(|results| match json {
+                true => as_json(&serde_json::json!({ "af_packet": results, "af_xdp": forward::af_xdp() })),
+                false => {
+                    let mut text: Vec<String> = results.iter().map(forward_text).collect();
+                    text.push(format!("AF_XDP {}", forward::af_xdp()));
+                    text.join("\n\n")
+                }
+            }),
         Command::Timers { interval_us, seconds, json } => {
             let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);
             timers::run(Nanos::from_micros(interval_us.clamp(1, 1_000_000)), span)

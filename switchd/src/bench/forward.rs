@@ -108,8 +108,20 @@ pub struct Forward {
     pub ratio: f64,
 }
 
-/// Measures both in turn, `rounds` times, each for `seconds`.
-pub fn run(seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
+/// Shortest and longest frame measured, with FCS.
+pub const LENGTHS: [usize; 2] = [overhead::MIN_FRAME as usize + FCS, 1500];
+const FCS: usize = overhead::FCS as usize;
+
+/// Whether frames could go through AF_XDP here, or what it takes.
+pub fn af_xdp() -> &'static str {
+    match packet::xdp_is_there() {
+        true => "skipped: the kernel offers AF_XDP, but these ports are AF_PACKET sockets",
+        false => "skipped: needs AF_XDP, get it by a kernel with CONFIG_XDP_SOCKETS and CAP_NET_RAW",
+    }
+}
+
+/// Measures both in turn with frames of some length, `rounds` times, each for `seconds`.
+pub fn run(frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
     let span = Nanos((seconds.clamp(0.05, 60.0) * 1e9) as u64);
     let pipeline = || {
         let compiled = p4rack_p4::compile(PROGRAM, "bench.p4", &p4rack_p4::Options::default())
@@ -119,12 +131,11 @@ pub fn run(seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
     let (mut switch, mut empty) = (Vec::new(), Vec::new());
     for _ in 0..rounds.clamp(1, 100) {
         let pipeline = pipeline()?;
-        switch.push(measure(span, |stop| through_switch(pipeline, stop))?);
-        empty.push(measure(span, through_loop)?);
+        switch.push(measure(frame_bytes, span, |stop| through_switch(pipeline, stop))?);
+        empty.push(measure(frame_bytes, span, through_loop)?);
     }
     let (switch, empty_loop) = (median(switch), median(empty));
     let ratio = switch.frames_per_s / empty_loop.frames_per_s.max(1.0);
-    let frame_bytes = (overhead::MIN_FRAME + overhead::FCS) as usize;
     Ok(Forward { frame_bytes, seconds: span.as_secs_f64(), switch, empty_loop, ratio })
 }
 
@@ -135,6 +146,7 @@ fn median(mut rates: Vec<Rate>) -> Rate {
 
 /// Floods one way of forwarding, which runs on a thread in a fresh namespace until `stop`.
 fn measure(
+    frame_bytes: usize,
     span: Nanos,
     forward: impl FnOnce(&AtomicBool) -> Result<(), BenchError> + Send,
 ) -> Result<Rate, BenchError> {
@@ -153,7 +165,7 @@ fn measure(
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let forwarder = scope.spawn(|| middle.run(|| timed(|| forward(&stop)))?);
-        let flood = scope.spawn(|| flood(&mut sender, &stop));
+        let flood = scope.spawn(|| flood(&mut sender, frame_bytes, &stop));
         let counted = count(&mut links, span);
         stop.store(true, Ordering::Relaxed);
         let forwarder = forwarder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -189,7 +201,7 @@ fn count(links: &mut Links, span: Nanos) -> Result<(u64, u64, Nanos), Error> {
     Ok((after - before, after, to - from))
 }
 
-fn flood(sender: &mut PacketSocket, stop: &AtomicBool) -> u64 {
+fn flood(sender: &mut PacketSocket, frame_bytes: usize, stop: &AtomicBool) -> u64 {
     let mut frame = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..packet::BATCH {
@@ -197,7 +209,7 @@ fn flood(sender: &mut PacketSocket, stop: &AtomicBool) -> u64 {
             frame.extend(FAR.0);
             frame.extend([2, 0, 0, 0, 0, 1]);
             frame.extend(EtherType::PL2_DEFAULT.0.to_be_bytes());
-            frame.resize(overhead::MIN_FRAME as usize, 0);
+            frame.resize(frame_bytes.max(LENGTHS[0]) - FCS, 0);
             sender.send(&mut frame);
         }
     }
@@ -253,7 +265,7 @@ mod tests {
             );
             return;
         }
-        let result = run(0.2, 1).unwrap();
+        let result = run(LENGTHS[0], 0.2, 1).unwrap();
         assert!(result.switch.frames_per_s > 1000.0, "{result:?}");
         assert!(result.empty_loop.frames_per_s > 1000.0, "{result:?}");
         assert!(result.switch.cpu_ns_per_frame > result.empty_loop.cpu_ns_per_frame * 0.5, "{result:?}");

@@ -2,7 +2,7 @@
 
 use super::matching::number;
 use super::pipeline::Program;
-use super::work::{Change, Messages, Query, Snapshot};
+use super::work::{Answer, Change, Messages, Query, Snapshot};
 use super::{Refused, control, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, Unit};
@@ -216,7 +216,7 @@ fn turns<T: Send + 'static>(
                     let one = |(index, value)| Entity { entity: Some(message(index, value)) };
                     turn.zip(values).map(one).collect()
                 });
-                Ok(messages)
+                Ok(Answer::whole(messages))
             }) as Query
         })
         .collect()

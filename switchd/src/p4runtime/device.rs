@@ -24,7 +24,7 @@ use tokio::sync::{RwLock, mpsc};
 use tonic::Status;
 
 /// Updates applied between packets: more are done in several turns.
-const UPDATES_A_TURN: usize = 64;
+const UPDATES_A_TURN: usize = 16;
 /// Controllers that may be connected in one role, and roles.
 const CONTROLLERS: usize = 64;
 /// Messages that may wait for one controller.
@@ -435,9 +435,15 @@ impl Device {
 
     async fn run(&self, queries: Vec<Query>, found: &mut Vec<Entity>) -> Result<Refused<()>, Gone> {
         for query in queries {
-            match self.handle.call(move |switch, now| query(switch, now)).await? {
-                Ok(messages) => found.extend(messages()),
-                Err(error) => return Ok(Err(error)),
+            let mut next = Some(query);
+            while let Some(query) = next {
+                match self.handle.call(move |switch, now| query(switch, now)).await? {
+                    Ok(answer) => {
+                        found.extend((answer.messages)());
+                        next = answer.next;
+                    }
+                    Err(error) => return Ok(Err(error)),
+                }
             }
         }
         Ok(Ok(()))

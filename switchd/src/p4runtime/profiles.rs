@@ -1,7 +1,7 @@
 //! Action profiles and selectors: members, groups, and what table entries say of them.
 
 use super::pipeline::{Program, TableRef};
-use super::work::{Change, Messages, Query, Snapshot};
+use super::work::{Answer, Change, Messages, Query, Snapshot};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{ActionCall, InstanceId};
 use p4rack_p4rt::google::rpc::Code;
@@ -243,7 +243,7 @@ pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Re
         Box::new(move |switch: &Switch, _: Nanos| {
             let mut members = control("action profile", switch.members(profile))?;
             members.retain(|(number, _)| wanted == 0 || *number == wanted);
-            Ok(Box::new(move || {
+            let messages: Messages = Box::new(move || {
                 let table = program.profile(id).and_then(|(_, info)| program.user(info));
                 let message = |(member_id, call): (u32, ActionCall)| ActionProfileMember {
                     action_profile_id: id,
@@ -252,7 +252,8 @@ pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Re
                 };
                 let entity = |member| Entity { entity: Some(entity::Entity::ActionProfileMember(member)) };
                 members.into_iter().map(message).map(entity).collect()
-            }) as Messages)
+            });
+            Ok(Answer::whole(messages))
         }) as Query
     };
     Ok(selected(program, request.action_profile_id)?.into_iter().map(query).collect())
@@ -268,7 +269,7 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Refu
             let mut groups = control("action selector", switch.groups(profile))?;
             groups.retain(|number, _| wanted == 0 || *number == wanted);
             let limits = program.group_limits().clone();
-            Ok(Box::new(move || {
+            let messages: Messages = Box::new(move || {
                 let member = |(member_id, weight): (u32, u32)| action_profile_group::Member {
                     member_id,
                     weight: weight as i32,
@@ -282,7 +283,8 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Refu
                 };
                 let entity = |group| Entity { entity: Some(entity::Entity::ActionProfileGroup(group)) };
                 groups.into_iter().map(message).map(entity).collect()
-            }) as Messages)
+            });
+            Ok(Answer::whole(messages))
         }) as Query
     };
     Ok(profiles.into_iter().filter(|(_, profile)| program.selects(*profile)).map(query).collect())

@@ -4,7 +4,7 @@
 
 use super::matching::number;
 use super::pipeline::Program;
-use super::work::{Change, Query, Snapshot};
+use super::work::{Answer, Change, Query, Snapshot};
 use super::{Refused, control, refuse};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
@@ -161,7 +161,7 @@ pub fn read(program: &Arc<Program>, request: &PacketReplicationEngineEntry) -> R
         Entity { entity: Some(entity::Entity::PacketReplicationEngineEntry(entry)) }
     });
     let entities: Vec<Entity> = entities.collect();
-    Ok(vec![Box::new(move |_, _| Ok(Box::new(move || entities) as _))])
+    Ok(vec![Box::new(move |_, _| Ok(Answer::whole(Box::new(move || entities))))])
 }
 
 /// Remembers a group or session, as written and as the switch has it.

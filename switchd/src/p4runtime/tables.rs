@@ -2,7 +2,7 @@
 
 use super::pipeline::{Program, TableRef};
 use super::profiles::{Doing, doing, table_action};
-use super::work::{Change, Query, Snapshot, Undo};
+use super::work::{Answer, Change, Query, Snapshot, Undo};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
 use p4rack_p4rt::google::rpc::Code;
@@ -359,6 +359,27 @@ struct Found {
     idle: Option<u64>,
 }
 
+/// Entries read before packets get a turn.
+const ENTRIES_A_TURN: usize = 32;
+
+/// What a read of a table asks for.
+struct Wanted {
+    program: Arc<Program>,
+    id: TableId,
+    info_id: u32,
+    name: String,
+    is_default: bool,
+    keys: Option<Vec<Matcher>>,
+    needs_priority: bool,
+    priority: i32,
+    metadata: Vec<u8>,
+    action: Option<u32>,
+    shape: Shape,
+    counter: bool,
+    meter: bool,
+    hit: bool,
+}
+
 fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, shape: Shape) -> Refused<Query> {
     let keys = if request.r#match.is_empty() { None } else { Some(table.matchers(&request.r#match)?) };
     let action = match request.action.as_ref().and_then(|action| action.r#type.as_ref()) {
@@ -366,11 +387,7 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
         Some(given::Type::Action(action)) => Some(action.action_id),
         Some(_) => return refuse(Code::Unimplemented, "only actions can be filtered by"),
     };
-    let (priority, metadata) = (request.priority, request.metadata.clone());
-    let (is_default, table_id, id) = (request.is_default_action, request.table_id, table.id);
-    let info_id = table.info.preamble.as_ref().map_or(table_id, |preamble| preamble.id);
-    let name = format!("table {}", table.name());
-    let (wants_counter, wants_meter, wants_hit) = match shape {
+    let (counter, meter, hit) = match shape {
         Shape::Entry { counter, meter, last_hit } => (
             counter && table.ir.counter.is_some(),
             meter && table.ir.meter.is_some(),
@@ -379,44 +396,68 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
         Shape::Counter => (true, false, false),
         Shape::Meter => (false, true, false),
     };
-    let needs_priority = table.needs_priority();
-    let (inside, outside) = (program.clone(), program.clone());
-    Ok(Box::new(move |switch: &Switch, now: Nanos| {
-        let entries = match (is_default, keys) {
-            (true, _) => default_entry(switch, id, &name)?,
-            (false, Some(keys)) if !needs_priority || priority != 0 => {
-                switch.entry(id, &keys, priority).ok().into_iter().collect()
+    let wanted = Arc::new(Wanted {
+        program: program.clone(),
+        id: table.id,
+        info_id: table.info.preamble.as_ref().map_or(request.table_id, |preamble| preamble.id),
+        name: format!("table {}", table.name()),
+        is_default: request.is_default_action,
+        keys,
+        needs_priority: table.needs_priority(),
+        priority: request.priority,
+        metadata: request.metadata.clone(),
+        action,
+        shape,
+        counter,
+        meter,
+        hit,
+    });
+    Ok(Box::new(move |switch: &Switch, now: Nanos| wanted.read(switch, now, 0)))
+}
+
+impl Wanted {
+    /// Reads up to [`ENTRIES_A_TURN`] entries from a position on.
+    fn read(self: Arc<Self>, switch: &Switch, now: Nanos, from: u32) -> Refused<Answer> {
+        let (entries, next) = match &self.keys {
+            _ if self.is_default => (default_entry(switch, self.id, &self.name)?, None),
+            Some(keys) if !self.needs_priority || self.priority != 0 => {
+                (switch.entry(self.id, keys, self.priority).ok().into_iter().collect(), None)
             }
-            (false, keys) => {
-                let mut entries = control(&name, switch.entries(id))?;
-                entries.retain(|entry| keys.as_ref().is_none_or(|keys| entry.keys == *keys));
-                entries
-            }
-        };
-        let wanted = |entry: &switch::TableEntry| {
-            (priority == 0 || entry.priority == priority)
-                && (metadata.is_empty() || entry.metadata == metadata)
-                && action.is_none_or(|action| inside.action_of(id, &entry.call) == Some(action))
+            _ => control(&self.name, switch.entries_from(self.id, from, ENTRIES_A_TURN))?,
         };
         let found: Vec<Found> = entries
             .into_iter()
-            .filter(wanted)
-            .map(|entry| {
-                let reference =
-                    if is_default { EntryRef::Default } else { EntryRef::Keys(&entry.keys, entry.priority) };
-                let counter = wants_counter.then(|| switch.direct_counter_read(id, reference).ok()).flatten();
-                let meter =
-                    wants_meter.then(|| switch.direct_meter_read(id, reference).ok()).flatten().flatten();
-                let hit = wants_hit.then(|| switch.last_hit(id, &entry.keys, entry.priority).ok()).flatten();
-                let idle = hit.map(|hit| now.saturating_sub(hit).0);
-                Found { entry, is_default, counter, meter, idle }
-            })
+            .filter(|entry| self.accepts(entry))
+            .map(|entry| self.found(switch, now, entry))
             .collect();
-        Ok(Box::new(move || {
-            let Ok(table) = outside.table(info_id) else { return Vec::new() };
-            found.into_iter().map(|found| message(&table, info_id, found, shape)).collect()
-        }) as _)
-    }))
+        let rest = self.clone();
+        let next = next.map(|from| -> Query {
+            Box::new(move |switch: &Switch, now: Nanos| rest.read(switch, now, from))
+        });
+        let messages = Box::new(move || {
+            let Ok(table) = self.program.table(self.info_id) else { return Vec::new() };
+            found.into_iter().map(|found| message(&table, self.info_id, found, self.shape)).collect()
+        });
+        Ok(Answer { messages, next })
+    }
+
+    fn accepts(&self, entry: &switch::TableEntry) -> bool {
+        self.keys.as_ref().is_none_or(|keys| entry.keys == *keys)
+            && (self.priority == 0 || entry.priority == self.priority)
+            && (self.metadata.is_empty() || entry.metadata == self.metadata)
+            && self.action.is_none_or(|action| self.program.action_of(self.id, &entry.call) == Some(action))
+    }
+
+    fn found(&self, switch: &Switch, now: Nanos, entry: switch::TableEntry) -> Found {
+        let (id, is_default) = (self.id, self.is_default);
+        let reference =
+            if is_default { EntryRef::Default } else { EntryRef::Keys(&entry.keys, entry.priority) };
+        let counter = self.counter.then(|| switch.direct_counter_read(id, reference).ok()).flatten();
+        let meter = self.meter.then(|| switch.direct_meter_read(id, reference).ok()).flatten().flatten();
+        let hit = self.hit.then(|| switch.last_hit(id, &entry.keys, entry.priority).ok()).flatten();
+        let idle = hit.map(|hit| now.saturating_sub(hit).0);
+        Found { entry, is_default, counter, meter, idle }
+    }
 }
 
 fn default_entry(switch: &Switch, table: TableId, name: &str) -> Refused<Vec<switch::TableEntry>> {

@@ -2,7 +2,7 @@
 
 use super::matching::{check_fields, field_match, matcher};
 use super::pipeline::Program;
-use super::work::{Change, Query, Snapshot};
+use super::work::{Answer, Change, Query, Snapshot};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{self, Matcher, ValueSetId};
 use p4rack_p4rt::google::rpc::Code;
@@ -51,12 +51,12 @@ pub fn read(program: &Arc<Program>, request: &ValueSetEntry) -> Refused<Vec<Quer
         let program = program.clone();
         Ok(Box::new(move |switch: &Switch, _: Nanos| {
             let members = control("value set", switch.value_set_get(set))?.to_vec();
-            Ok(Box::new(move || {
+            Ok(Answer::whole(Box::new(move || {
                 let Ok((set, info)) = program.value_set(id) else { return Vec::new() };
                 let members = members.iter().map(|member| message(ir(&program, set), info, member)).collect();
                 let entry = ValueSetEntry { value_set_id: id, members };
                 vec![Entity { entity: Some(entity::Entity::ValueSetEntry(entry)) }]
-            }) as _)
+            })))
         }))
     };
     ids.into_iter().map(query).collect()

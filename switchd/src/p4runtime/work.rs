@@ -15,8 +15,23 @@ pub type Change = Box<dyn FnOnce(&mut Switch, Nanos) -> Result<(), UpdateError> 
 /// Turns what was read into messages, outside of the data-plane thread.
 pub type Messages = Box<dyn FnOnce() -> Vec<Entity> + Send>;
 
-/// A checked read.
-pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Messages, UpdateError> + Send>;
+/// A checked read, or a part of one that is long: packets get a turn after each.
+pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Answer, UpdateError> + Send>;
+
+/// What a read found.
+pub struct Answer {
+    /// As messages.
+    pub messages: Messages,
+    /// Finds the rest.
+    pub next: Option<Query>,
+}
+
+impl Answer {
+    /// All that there is.
+    pub fn whole(messages: Messages) -> Answer {
+        Answer { messages, next: None }
+    }
+}
 
 fn not_offered<T>(what: &str) -> Refused<T> {
     refuse(Code::Unimplemented, format!("{what} are not offered by this switch"))
