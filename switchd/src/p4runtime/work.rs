@@ -78,10 +78,10 @@ fn read_digests(program: &Arc<Program>, request: &DigestEntry) -> Refused<Vec<Qu
     let program = program.clone();
     Ok(vec![Box::new(move |_, _| {
         let configured: Vec<_> = program.digests().configured().collect();
-        Ok(Box::new(move || {
+        Ok(Answer::whole(Box::new(move || {
             let chosen = configured.into_iter().filter(|(digest, _)| wanted.is_none_or(|one| one == *digest));
             chosen.map(|(digest, config)| digests::entity(program.digest_id(digest), config)).collect()
-        }) as Messages)
+        })))
     })])
 }
 
