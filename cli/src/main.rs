@@ -66,6 +66,12 @@ fn main() -> ExitCode {
     if !matches!(command, Command::Up(_) | Command::Switch(_) | Command::Host(_) | Command::Workload(_)) {
         p4rack_netdev::signal::end_when_the_reader_is_gone();
     }
+    // A fault of this program has an exit code of its own; the panic's own message has been printed.
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(command)));
+    done.unwrap_or_else(|_| ExitCode::from(3))
+}
+
+fn run(command: Command) -> ExitCode {
     match command {
         Command::Up(args) => cmd::up::up(args),
         Command::Exec(args) => cmd::up::exec(args),

@@ -98,9 +98,9 @@ impl Outcome {
         *self.counts.entry(what).or_insert(0) += 1;
     }
 
-    /// Whether enough passed.
+    /// Whether enough passed; nothing tried is no success.
     pub fn is_success(&self) -> bool {
-        self.passed >= self.required
+        self.tried > 0 && self.passed >= self.required
     }
 }
 
