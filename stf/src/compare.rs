@@ -1,13 +1,67 @@
-//! Compares a frame with what was expected and shows where they differ.
+//! Compares frames with what was expected and shows where they differ.
 
-use crate::command::Pattern;
+use crate::command::{Command, Pattern, Statement};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Bytes a line of a picture.
 const LINE: usize = 16;
 
+/// Something that is not as the file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Line of the statement.
+    pub line: u32,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// A frame that a switch sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Without FCS.
+    pub frame: Vec<u8>,
+    /// Line of the packet that caused it; 0 if that is not known.
+    pub line: u32,
+}
+
+/// What differs between the frames that each port sent and those that a file expects.
+pub fn differences(statements: &[Statement], sent: &BTreeMap<u16, Vec<Output>>) -> Vec<Failure> {
+    let mut wanted: BTreeMap<u16, Vec<(u32, Option<&Pattern>)>> = BTreeMap::new();
+    for statement in statements {
+        if let Command::Expect { port, pattern } = &statement.command {
+            wanted.entry(*port).or_default().push((statement.line, pattern.as_ref()));
+        }
+    }
+    let mut failures = Vec::new();
+    for (port, wanted) in &wanted {
+        let sent = sent.get(port).map_or(&[][..], Vec::as_slice);
+        for (at, (line, pattern)) in wanted.iter().enumerate() {
+            let ordinal = format!("port {port}, frame {} of {}", at + 1, wanted.len());
+            let what = match (sent.get(at), pattern) {
+                (None, _) => format!("{ordinal}: was not sent (the port sent {})", sent.len()),
+                (Some(_), None) => continue,
+                (Some(found), Some(pattern)) => match difference(pattern, &found.frame) {
+                    None => continue,
+                    Some(what) if found.line == 0 => format!("{ordinal} {what}"),
+                    Some(what) => format!("{ordinal} (from the packet of line {}) {what}", found.line),
+                },
+            };
+            failures.push(Failure { line: *line, what });
+        }
+    }
+    for (port, sent) in sent {
+        let expected = wanted.get(port).map_or(0, Vec::len);
+        failures.extend(sent.iter().skip(expected).map(|found| Failure {
+            line: found.line,
+            what: format!("port {port} sent a frame that is not expected: {}", hex(&found.frame)),
+        }));
+    }
+    failures
+}
+
 /// Why a frame is not what was expected; `None` if it is.
-pub(crate) fn difference(pattern: &Pattern, frame: &[u8]) -> Option<String> {
+fn difference(pattern: &Pattern, frame: &[u8]) -> Option<String> {
     let got = frame.len() * 2;
     let digit = |at: usize| if at.is_multiple_of(2) { frame[at / 2] >> 4 } else { frame[at / 2] & 15 };
     let wrong = |at: usize| match pattern.digits.get(at) {
@@ -59,7 +113,7 @@ pub(crate) fn difference(pattern: &Pattern, frame: &[u8]) -> Option<String> {
 }
 
 /// A frame for people.
-pub(crate) fn hex(frame: &[u8]) -> String {
+fn hex(frame: &[u8]) -> String {
     let mut text = String::new();
     for (index, byte) in frame.iter().enumerate() {
         if index > 0 && index % 4 == 0 {

@@ -15,9 +15,10 @@ mod play;
 mod runner;
 
 pub use command::{Call, Command, Compare, Index, KeyText, Number, Pattern, Statement, Target};
+pub use compare::{Failure, Output, differences};
 pub use parse::parse;
 pub use play::{Fate, MAX_FRAMES, Player, Sent, TooMany};
-pub use runner::{Failure, Outcome, run};
+pub use runner::{Outcome, run};
 
 /// Most statements of a file.
 pub const MAX_STATEMENTS: usize = 100_000;

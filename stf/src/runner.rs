@@ -1,8 +1,8 @@
 //! Runs statements on a switch and compares what it sends.
 
 use crate::StfError;
-use crate::command::{Command, Index, Pattern, Statement, Target};
-use crate::compare::{difference, hex};
+use crate::command::{Command, Index, Statement, Target};
+use crate::compare::{Failure, Output, differences};
 use crate::names;
 use crate::play::{Fate, Player, Sent};
 use num_bigint::BigUint;
@@ -19,17 +19,10 @@ use std::fmt;
 const PACKET_GAP: Nanos = Nanos::from_millis(1);
 /// After a change by the control plane, and at `wait`.
 const PAUSE: Nanos = Nanos::from_secs(1);
+/// Most multicast groups, nodes and clone sessions of a file.
+const MAX_GROUPS: usize = 256;
 /// Ports of the switch under test; 511 is where dropped packets go.
 const PORTS: u16 = 511;
-
-/// Something that is not as the file says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Line of the statement.
-    pub line: u32,
-    /// What is wrong.
-    pub what: String,
-}
 
 /// What came of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,14 +53,6 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A frame that the switch sent.
-#[derive(Clone, Debug)]
-struct Got {
-    bytes: Vec<u8>,
-    /// Line of the packet that caused it.
-    line: u32,
-}
-
 /// An entry that has a handle.
 struct Handle {
     table: TableId,
@@ -82,8 +67,7 @@ struct Runner<'p> {
     outcome: Outcome,
     /// Ports that the file names; what others send is nobody's business.
     watched: BTreeSet<u16>,
-    sent: BTreeMap<u16, Vec<Got>>,
-    wanted: BTreeMap<u16, Vec<(u32, Option<Pattern>)>>,
+    sent: BTreeMap<u16, Vec<Output>>,
     /// Frames that the last packet became, at ports that the file names.
     last: Vec<u16>,
     handles: BTreeMap<String, Handle>,
@@ -92,6 +76,8 @@ struct Runner<'p> {
     groups: BTreeMap<u32, Vec<u32>>,
     /// Port or group of each session.
     mirrors: BTreeMap<u32, Mirror>,
+    /// Whether the switch has still to be told of groups and sessions.
+    stale: bool,
 }
 
 /// Where clones of a session go: to a port, to a group, or both.
@@ -126,17 +112,17 @@ pub fn run(program: &Program, pipeline: Pipeline, statements: &[Statement]) -> R
         outcome: Outcome::default(),
         watched: watched.collect(),
         sent: BTreeMap::new(),
-        wanted: BTreeMap::new(),
         last: Vec::new(),
         handles: BTreeMap::new(),
         nodes: Vec::new(),
         groups: BTreeMap::new(),
         mirrors: BTreeMap::new(),
+        stale: false,
     };
     for statement in statements {
         runner.step(statement).map_err(|what| StfError::new(statement.line, what))?;
     }
-    Ok(runner.finish())
+    Ok(runner.finish(statements))
 }
 
 impl Runner<'_> {
@@ -144,9 +130,8 @@ impl Runner<'_> {
         let line = statement.line;
         match &statement.command {
             Command::Packet { port, bytes } => return self.packet(line, *port, bytes),
-            Command::Expect { port, pattern } => {
+            Command::Expect { .. } => {
                 self.outcome.expected += 1;
-                self.wanted.entry(*port).or_default().push((line, pattern.clone()));
                 return Ok(());
             }
             Command::NoPacket => {
@@ -292,7 +277,9 @@ impl Runner<'_> {
             }
             Command::MirrorDelete(session) => {
                 self.mirrors.remove(session).ok_or(format!("session {session} is not there"))?;
-                self.player.switch.clone_session_remove(*session).map_err(|error| error.to_string())?;
+                if self.player.switch.clone_session_get(*session).is_some() {
+                    self.player.switch.clone_session_remove(*session).map_err(|error| error.to_string())?;
+                }
             }
             Command::MirrorGet(session) => {
                 return match self.mirrors.contains_key(session) {
@@ -314,11 +301,17 @@ impl Runner<'_> {
             }
             _ => {}
         }
-        self.replicate().map_err(|error| error.to_string())
+        if self.nodes.len() > MAX_GROUPS || self.groups.len() > MAX_GROUPS || self.mirrors.len() > MAX_GROUPS
+        {
+            return Err(format!("more than {MAX_GROUPS} groups, nodes or sessions"));
+        }
+        self.stale = true;
+        Ok(())
     }
 
     /// Tells the switch all groups and sessions.
     fn replicate(&mut self) -> Result<(), p4rack_switch::ControlError> {
+        self.stale = false;
         let replicas = |group: &[u32]| -> Vec<Replica> {
             let nodes = group.iter().filter_map(|&node| self.nodes.get(node as usize));
             let all = nodes.flat_map(|(rid, ports)| {
@@ -421,6 +414,9 @@ impl Runner<'_> {
         if port >= PORTS {
             return Err(format!("port {port} is not within 0 to {}", PORTS - 1));
         }
+        if self.stale {
+            self.replicate().map_err(|error| error.to_string())?;
+        }
         self.outcome.packets += 1;
         self.player.skip(PACKET_GAP);
         self.last.clear();
@@ -434,7 +430,7 @@ impl Runner<'_> {
         for Sent { port, frame, .. } in fate.sent {
             if let Some(port) = port.filter(|port| self.watched.contains(port)) {
                 self.last.push(port);
-                self.sent.entry(port).or_default().push(Got { bytes: frame, line });
+                self.sent.entry(port).or_default().push(Output { frame, line });
             }
         }
     }
@@ -444,42 +440,11 @@ impl Runner<'_> {
     }
 
     /// Compares each port's frames with those expected.
-    fn finish(mut self) -> Outcome {
-        let (mut sent, wanted) = (std::mem::take(&mut self.sent), std::mem::take(&mut self.wanted));
-        for (port, wanted) in &wanted {
-            let sent = sent.remove(port).unwrap_or_default();
-            for (at, (line, pattern)) in wanted.iter().enumerate() {
-                let ordinal = format!("port {port}, frame {} of {}", at + 1, wanted.len());
-                match (sent.get(at), pattern) {
-                    (None, _) => {
-                        let total = sent.len();
-                        self.fail(*line, format!("{ordinal}: was not sent (the port sent {total})"));
-                    }
-                    (Some(_), None) => {}
-                    (Some(found), Some(pattern)) => {
-                        if let Some(what) = difference(pattern, &found.bytes) {
-                            self.fail(
-                                *line,
-                                format!("{ordinal} (from the packet of line {}) {what}", found.line),
-                            );
-                        }
-                    }
-                }
-            }
-            for found in sent.iter().skip(wanted.len()) {
-                let what = format!("port {port} sent a frame that is not expected: {}", hex(&found.bytes));
-                self.fail(found.line, what);
-            }
-        }
-        for (port, sent) in sent {
-            for found in sent {
-                let what = format!("port {port} sent a frame that is not expected: {}", hex(&found.bytes));
-                self.fail(found.line, what);
-            }
-        }
-        let program = self.player.switch.stats(self.player.now()).drops;
-        if !self.outcome.passed() && !program.is_empty() {
-            let drops: Vec<String> = program.iter().map(|(why, n)| format!("{} {n}", why.name())).collect();
+    fn finish(mut self, statements: &[Statement]) -> Outcome {
+        self.outcome.failures.extend(differences(statements, &self.sent));
+        let drops = self.player.switch.stats(self.player.now()).drops;
+        if !self.outcome.passed() && !drops.is_empty() {
+            let drops: Vec<String> = drops.iter().map(|(why, n)| format!("{} {n}", why.name())).collect();
             self.outcome.notes.push((0, format!("drops: {}", drops.join(", "))));
         }
         self.outcome.failures.sort_by_key(|failure| failure.line);

@@ -42,7 +42,8 @@ pub fn run(source: &Source, stf: &Path) -> ExitCode {
 fn report(stf: &Path, outcome: &Outcome) -> ExitCode {
     let file = stf.display();
     for (line, note) in &outcome.notes {
-        println!("{file}:{line}: {note}");
+        let line = if *line == 0 { String::new() } else { format!(":{line}") };
+        println!("{file}{line}: {note}");
     }
     for failure in &outcome.failures {
         println!("{file}:{}: {}", failure.line, failure.what);

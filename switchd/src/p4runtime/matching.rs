@@ -48,9 +48,8 @@ impl<'a> TableRef<'a> {
         self.keys()
             .map(|(key, field)| {
                 let what = format!("table {} key `{}`", self.name(), field.name);
-                match matches.iter().find(|given| given.field_id == field.id) {
-                    given => matcher(&what, key.kind, key.ty.width(), field, given),
-                }
+                let given = matches.iter().find(|given| given.field_id == field.id);
+                matcher(&what, key.kind, key.ty.width(), field, given)
             })
             .collect()
     }

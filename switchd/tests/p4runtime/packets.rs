@@ -95,3 +95,29 @@ async fn telemetry_counts_frames_and_starts_anew_on_request() {
     let stats = telemetry.get_stats(GetStatsRequest { reset: false }).await.unwrap().into_inner();
     assert!(stats.ports.iter().all(|port| port.rx_frames == 0 && port.tx_frames == 0));
 }
+
+#[tokio::test]
+async fn generators_bring_frames_in_over_their_own_service() {
+    use p4rack_p4rt::p4rack::generator::v1::generator_client::GeneratorClient;
+    use p4rack_p4rt::p4rack::generator::v1::{Config, ListRequest, RemoveRequest, SetRequest};
+    let (rig, mut client) = Rig::ready().await;
+    client.insert(dmac(1, 2)).await.unwrap();
+    let mut generators = GeneratorClient::connect(format!("http://{}", rig.addr)).await.unwrap();
+    let config = Config {
+        number: 5,
+        frame: frame(1, 0x0800),
+        ingress_port: 1,
+        period_ns: 1_000_000,
+        count: 3,
+        delay_ns: 0,
+    };
+    let bad = Config { ingress_port: 99, ..config.clone() };
+    let refused = generators.set(SetRequest { config: Some(bad) }).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::NotFound, "{refused}");
+    generators.set(SetRequest { config: Some(config) }).await.unwrap();
+    rig.sent(3).await;
+    let listed = generators.list(ListRequest {}).await.unwrap().into_inner().generators;
+    assert_eq!((listed.len(), listed[0].sent, listed[0].skipped, listed[0].active), (1, 3, 0, false));
+    generators.remove(RemoveRequest { number: 5 }).await.unwrap();
+    assert!(generators.remove(RemoveRequest { number: 5 }).await.is_err());
+}

@@ -1,0 +1,112 @@
+//! `p4rack p4 stf` and `p4 run`: exit codes, what they print, what they write.
+
+mod common;
+
+use common::{p4rack, repo, stderr, stdout};
+use p4rack_stf::pcap::{Reader, Writer};
+use p4rack_wire::Nanos;
+use std::path::{Path, PathBuf};
+
+/// A folder with a capture of frames of one case, and the case's program.
+fn capture(frames: &[&[u8]]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let mut writer = Writer::default();
+    for (number, frame) in frames.iter().enumerate() {
+        writer.add(Nanos(1_000_000_000 + number as u64 * 1_000), frame);
+    }
+    let path = folder.path().join("in.pcap");
+    std::fs::write(&path, writer.bytes()).expect("a writable folder");
+    (folder, path)
+}
+
+fn frames(path: &Path) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let reader = Reader::new(&bytes).expect("a capture");
+    reader.map(|record| record.expect("a whole record").frame.to_vec()).collect()
+}
+
+#[test]
+fn stf_exits_with_zero_one_or_two() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let program = repo("tests/stf/table_lpm.p4");
+    let run = |text: &str| {
+        let path = folder.path().join("case.stf");
+        std::fs::write(&path, text).expect("a writable folder");
+        p4rack().args(["p4", "stf"]).arg(&program).arg(&path).output().expect("p4rack starts")
+    };
+    let passed = run("add t h.c:0x1200/8 set(v:7)\npacket 0 00001234\nexpect 1 00071234$\n");
+    assert_eq!(passed.status.code(), Some(0), "{}", stderr(&passed));
+    assert!(stdout(&passed).contains("passed: 1 packets in, 1 frames expected"));
+    let differs = run("packet 0 00001234\nexpect 1 00071234$\n");
+    assert_eq!(differs.status.code(), Some(1));
+    assert!(stdout(&differs).contains("case.stf:2: port 1, frame 1 of 1"), "{}", stdout(&differs));
+    assert!(stdout(&differs).contains("expected  00 07 12 34"), "{}", stdout(&differs));
+    let unknown = run("add nowhere k:1 set(v:1)\n");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        stderr(&unknown).contains("line 1: the program has no table nowhere; there are I.t"),
+        "{}",
+        stderr(&unknown)
+    );
+}
+
+#[test]
+fn run_writes_captures_and_tells_what_happened() {
+    let (folder, input) = capture(&[&[1, 0, 0, 0], &[1, 0, 0, 0]]);
+    let out = folder.path().join("out");
+    let run = |trace: &[&str]| {
+        let mut command = p4rack();
+        command.args(["p4", "run"]).arg(repo("tests/stf/table_hit_miss.p4"));
+        command.arg("--in").arg(format!("3={}", input.display())).arg("--out-dir").arg(&out).args(trace);
+        command.output().expect("p4rack starts")
+    };
+    let quiet = run(&[]);
+    assert_eq!(quiet.status.code(), Some(0), "{}", stderr(&quiet));
+    assert!(stdout(&quiet).contains("port 1: 2 frames out"), "{}", stdout(&quiet));
+    assert_eq!(frames(&out.join("port_1.pcap")), [[1, 0xbb, 0, 0], [1, 0xbb, 0, 0]]);
+    let text = stdout(&run(&["--trace"]));
+    for line in [
+        "packet 1: port 3, 4 bytes",
+        "state     start",
+        "parsed    NoError, payload from byte 4",
+        "table     I.t [hdr.h.a=0x1] miss -> NoAction()",
+        "egress    port 1, normal, rid 0",
+        "sent      port 1, 4 bytes",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let json = stdout(&run(&["--trace=json"]));
+    let first: serde_json::Value =
+        serde_json::from_str(json.lines().next().unwrap_or_default()).expect("an object a line");
+    assert_eq!(first["events"][3]["table"], "I.t");
+    assert_eq!(first["sent"][0]["frame"], "01bb0000");
+}
+
+#[test]
+fn a_trace_says_why_a_packet_ended() {
+    let (folder, input) = capture(&[&[1, 0, 0, 0], &[2, 0, 0, 0]]);
+    let mut command = p4rack();
+    command.args(["p4", "run"]).arg(repo("tests/stf/drop.p4")).arg("--in").arg(&input);
+    command.arg("--out-dir").arg(folder.path().join("out")).arg("--trace");
+    let text = stdout(&command.output().expect("p4rack starts"));
+    assert!(text.contains("extern    mark_to_drop\n  dropped   ingress_drop"), "{text}");
+    assert!(text.contains("dropped   egress_drop at port 1"), "{text}");
+}
+
+#[test]
+fn run_refuses_what_it_cannot_read() {
+    let (folder, input) = capture(&[]);
+    std::fs::write(&input, [0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 0]).expect("a writable folder");
+    let run = |port: &str| {
+        let mut command = p4rack();
+        command.args(["p4", "run"]).arg(repo("tests/stf/drop.p4"));
+        command.arg("--in").arg(format!("{port}{}", input.display())).arg("--out-dir").arg(folder.path());
+        command.output().expect("p4rack starts")
+    };
+    let output = run("");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is a pcapng file; convert it first"), "{}", stderr(&output));
+    let output = run("511=");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("the port is not within 0 to 510"), "{}", stderr(&output));
+}

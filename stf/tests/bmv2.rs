@@ -1,0 +1,147 @@
+//! The cases of `tests/stf` on BMv2, where it is installed: a list of what it does otherwise than expected.
+
+use p4rack_stf::pcap::{Reader, Writer};
+use p4rack_stf::{Command as Statement, Output, differences, parse};
+use p4rack_wire::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The switch reads its captures so long after its start; entries are made before.
+const START_SECS: u64 = 3;
+const THRIFT_PORT: &str = "19090";
+
+/// BMv2's compiler, switch and command line.
+const PROGRAMS: [&str; 3] = ["p4c-bm2-ss", "simple_switch_grpc", "simple_switch_CLI"];
+
+fn installed(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+}
+
+/// Ends with its owner.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Commands of BMv2's command line for the statements before the first packet; `None` if the case needs others, or
+/// changes something later.
+fn commands(text: &str) -> Option<Vec<String>> {
+    let mut commands = Vec::new();
+    let mut packets = false;
+    for line in text.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
+        let word = line.split_whitespace().next().unwrap_or("");
+        match word {
+            "" | "expect" | "no_packet" => {}
+            "packet" => packets = true,
+            _ if packets => return None,
+            "mirroring_add" | "mirroring_add_mc" | "mc_mgrp_create" | "mc_node_create"
+            | "mc_node_associate" => {
+                commands.push(line.to_string());
+            }
+            _ => return None,
+        }
+    }
+    Some(commands)
+}
+
+fn case(folder: &Path, program: &Path, text: &str) -> Result<Vec<String>, String> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
+    let json = folder.join("program.json");
+    let compiled = Command::new(PROGRAMS[0]).arg("-o").arg(&json).arg(program).output();
+    let compiled = compiled.map_err(|error| failed(PROGRAMS[0], &error))?;
+    if !compiled.status.success() {
+        return Err(failed(PROGRAMS[0], &String::from_utf8_lossy(&compiled.stderr)));
+    }
+    let statements = parse(text).map_err(|error| error.to_string())?;
+    let mut inputs: BTreeMap<u16, Writer> = BTreeMap::new();
+    let mut ports = BTreeSet::new();
+    for statement in &statements {
+        match &statement.command {
+            Statement::Packet { port, bytes } => {
+                ports.insert(*port);
+                inputs.entry(*port).or_default().add(Nanos(u64::from(statement.line) * 1_000_000), bytes);
+            }
+            Statement::Expect { port, .. } => drop(ports.insert(*port)),
+            _ => {}
+        }
+    }
+    let mut switch = Command::new(PROGRAMS[1]);
+    switch.args(["--use-files", &START_SECS.to_string(), "--thrift-port", THRIFT_PORT]);
+    for port in &ports {
+        let input = inputs.remove(port).unwrap_or_default();
+        std::fs::write(folder.join(format!("pcap{port}_in.pcap")), input.bytes())
+            .map_err(|error| failed("capture", &error))?;
+        switch.arg("-i").arg(format!("{port}@pcap{port}"));
+    }
+    switch.arg(&json).args(["--", "--grpc-server-addr", "127.0.0.1:19559"]).current_dir(folder);
+    let switch = switch.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let _switch = Running(switch.map_err(|error| failed(PROGRAMS[1], &error))?);
+    std::thread::sleep(Duration::from_secs(1));
+    let entries = commands(text).unwrap_or_default();
+    if !entries.is_empty() {
+        let mut line = Command::new(PROGRAMS[2]);
+        line.args(["--thrift-port", THRIFT_PORT]).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut line = Running(line.spawn().map_err(|error| failed(PROGRAMS[2], &error))?);
+        if let Some(mut input) = line.0.stdin.take() {
+            input
+                .write_all((entries.join("\n") + "\n").as_bytes())
+                .map_err(|error| failed(PROGRAMS[2], &error))?;
+        }
+        let _ = line.0.wait();
+    }
+    std::thread::sleep(Duration::from_secs(START_SECS));
+    let mut sent = BTreeMap::new();
+    for port in ports {
+        let bytes = std::fs::read(folder.join(format!("pcap{port}_out.pcap"))).unwrap_or_default();
+        let frames = Reader::new(&bytes).into_iter().flatten().map_while(Result::ok);
+        let frames = frames.map(|record| Output { frame: record.frame.to_vec(), line: 0 });
+        sent.insert(port, frames.collect());
+    }
+    let found = differences(&statements, &sent);
+    Ok(found.iter().map(|failure| format!("line {}: {}", failure.line, failure.what)).collect())
+}
+
+/// Differences are listed and not held against anybody: the cases say what this switch promises.
+#[test]
+fn cases_on_bmv2() {
+    let mut out = std::io::stdout();
+    if let Some(missing) = PROGRAMS.into_iter().find(|program| !installed(program)) {
+        let _ = writeln!(
+            out,
+            "skipped: needs p4c and simple_switch_grpc, get them by installing p4lang-p4c and p4lang-bmv2 \
+             (https://github.com/p4lang/p4c#readme); {missing} is not there"
+        );
+        return;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf");
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut programs: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+    programs.retain(|path| path.extension().is_some_and(|ending| ending == "p4"));
+    programs.sort();
+    let (mut ran, mut left_out) = (0, 0);
+    for program in programs {
+        let text = std::fs::read_to_string(program.with_extension("stf")).unwrap_or_default();
+        if commands(&text).is_none() {
+            left_out += 1;
+            continue;
+        }
+        ran += 1;
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let found = case(scratch.path(), &program, &text).unwrap_or_else(|error| vec![error]);
+        for what in found {
+            let _ = writeln!(out, "bmv2: {}: {what}", program.display());
+        }
+    }
+    let _ = writeln!(
+        out,
+        "bmv2: {ran} cases ran, {left_out} were left out: they need more than its command line"
+    );
+}
