@@ -1,5 +1,7 @@
 //! The cases of `tests/stf` on BMv2, where it is installed: a list of what it does otherwise than expected.
 
+#![expect(clippy::disallowed_methods, reason = "BMv2 says nowhere when it is ready")]
+
 use p4rack_stf::pcap::{Reader, Writer};
 use p4rack_stf::{Command as Statement, Output, differences, parse};
 use p4rack_wire::Nanos;
