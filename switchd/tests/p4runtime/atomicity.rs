@@ -139,7 +139,7 @@ async fn a_good_batch_is_applied_whole() {
         assert_eq!(write(&mut client, atomicity, upheaval()).await, Ok(()));
         let after = everything(&mut client).await;
         let ports: Vec<_> = client.table(wildcard("dmac")).await;
-        assert_eq!(ports, [built(2, 2), built(1, 2)]);
+        assert!(ports.len() == 2 && ports.contains(&built(1, 2)) && ports.contains(&built(2, 2)));
         assert!(after.contains(&member(2, 2)) && after.contains(&tunnels(&[[8, 0]])));
         assert!(after.contains(&group(2, &[1, 2])) && !after.contains(&hop_entry()));
     }
