@@ -67,7 +67,7 @@ fn run_writes_captures_and_tells_what_happened() {
     let text = stdout(&run(&["--trace"]));
     for line in [
         "packet 1: port 3, 4 bytes",
-        "state     start",
+        "state     P.start",
         "parsed    NoError, payload from byte 4",
         "table     I.t [hdr.h.a=0x1] miss -> NoAction()",
         "egress    port 1, normal, rid 0",
