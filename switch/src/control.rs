@@ -18,6 +18,7 @@ use crate::trace::TraceEvent;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Matcher, TableId, ValueSetId};
 use p4rack_wire::Nanos;
+use std::ops::Range;
 
 /// Most replicas of a group or session.
 const MAX_REPLICAS: usize = 4096;
@@ -112,7 +113,7 @@ impl Switch {
             }
             InstanceState::Counter(cells) => cells.len() as u64,
             InstanceState::Meter { cells, .. } => cells.len() as u64,
-            InstanceState::Register { words, cells } => (cells.len() / words) as u64,
+            InstanceState::Register(register) => register.size as u64,
         })
     }
 
@@ -224,14 +225,8 @@ impl Switch {
 
     /// Reads a register's cell; an `int` is given in two's complement.
     pub fn register_read(&self, instance: InstanceId, index: u64) -> Result<BigUint, ControlError> {
-        let (shape, state) = self.instance(instance)?;
-        match state {
-            InstanceState::Register { words, cells } => {
-                let at = cell(shape, index, cells.len() / words)? * words;
-                Ok(number(&cells[at..at + words]))
-            }
-            _ => Err(is_no(shape, "register")),
-        }
+        let (_, cell) = self.register_cell(instance, index)?;
+        Ok(number(self.running()?.state.registers.get(cell).unwrap_or(&[])))
     }
 
     /// Sets a register's cell.
@@ -241,22 +236,33 @@ impl Switch {
         index: u64,
         value: &BigUint,
     ) -> Result<(), ControlError> {
-        let (shape, state) = self.instance_mut(instance)?;
-        match (state, &shape.kind) {
-            (InstanceState::Register { words, cells }, InstanceKind::Register { ty, .. }) => {
-                let at = cell(shape, index, cells.len() / *words)? * *words;
-                if value.bits() > u64::from(ty.width()) {
-                    let width = ty.width();
-                    return Err(ControlError::Invalid(format!(
-                        "{value} needs more than {width} bits, the cells of {}",
-                        shape.name
-                    )));
-                }
-                cells[at..at + *words].copy_from_slice(&limbs_of(value, *words));
-                Ok(())
-            }
-            _ => Err(is_no(shape, "register")),
+        let (shape, cell) = self.register_cell(instance, index)?;
+        if let InstanceKind::Register { ty, .. } = &shape.kind
+            && value.bits() > u64::from(ty.width())
+        {
+            let width = ty.width();
+            return Err(ControlError::Invalid(format!(
+                "{value} needs more than {width} bits, the cells of {}",
+                shape.name
+            )));
         }
+        if let Some(words) = self.running_mut()?.state.registers.get_mut(cell) {
+            words.copy_from_slice(&limbs_of(value, words.len()));
+        }
+        Ok(())
+    }
+
+    fn register_cell(
+        &self,
+        instance: InstanceId,
+        index: u64,
+    ) -> Result<(&InstanceShape, Range<usize>), ControlError> {
+        let (shape, state) = self.instance(instance)?;
+        let InstanceState::Register(register) = state else {
+            return Err(is_no(shape, "register"));
+        };
+        cell(shape, index, register.size)?;
+        Ok((shape, register.cell(index).unwrap_or_default()))
     }
 
     /// Adds or replaces a multicast group (1 to 65535).

@@ -19,6 +19,8 @@ mod error;
 mod exec;
 mod generator;
 mod meter;
+#[cfg(feature = "native")]
+mod native;
 mod objects;
 mod pool;
 mod profile;

@@ -14,6 +14,7 @@ use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceKind, Matcher, Unit};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// State of an extern object.
 #[derive(Clone, Debug)]
@@ -25,12 +26,28 @@ pub(crate) enum InstanceState {
         bytes: bool,
         cells: Vec<Meter>,
     },
-    Register {
-        /// Words a cell.
-        words: usize,
-        cells: Vec<u64>,
-    },
+    Register(RegisterState),
     Profile(Profile),
+}
+
+/// Where the cells of a register are in [`State::registers`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegisterState {
+    /// First word.
+    pub first: usize,
+    /// Words a cell.
+    pub words: usize,
+    /// Cells.
+    pub size: usize,
+}
+
+impl RegisterState {
+    /// Words of a cell, if there is such a one.
+    pub fn cell(&self, index: u64) -> Option<Range<usize>> {
+        let index = usize::try_from(index).ok().filter(|index| *index < self.size)?;
+        let first = self.first + index * self.words;
+        Some(first..first + self.words)
+    }
 }
 
 /// What one field of a value set's member accepts.
@@ -142,6 +159,8 @@ pub(crate) struct Log {
 pub(crate) struct State {
     pub tables: Vec<TableState>,
     pub instances: Vec<InstanceState>,
+    /// Cells of all registers, one register after the other.
+    pub registers: Vec<u64>,
     pub value_sets: Vec<ValueSetState>,
     pub digests: DigestQueue,
     pub log: Log,
@@ -154,31 +173,35 @@ pub(crate) struct State {
 impl State {
     /// As the program starts.
     pub fn new(pipeline: &Pipeline, config: &Config) -> State {
-        let instances = pipeline.instances.iter().map(|shape| match &shape.kind {
-            InstanceKind::Counter { size, .. } => {
-                InstanceState::Counter(vec![CounterData::default(); *size as usize])
-            }
-            InstanceKind::Meter { size, unit, .. } => InstanceState::Meter {
-                bytes: *unit != Unit::Packets,
-                cells: vec![Meter::default(); *size as usize],
-            },
-            InstanceKind::Register { size, ty, .. } => {
-                let words = crate::compile::kind(*ty).words();
-                InstanceState::Register { words, cells: vec![0; *size as usize * words] }
-            }
-            InstanceKind::ActionProfile { size } => InstanceState::Profile(Profile::new(*size, 0)),
-            InstanceKind::ActionSelector { size, max_group_size, .. } => {
-                InstanceState::Profile(Profile::new(*size, *max_group_size))
-            }
-            InstanceKind::DirectCounter { .. } | InstanceKind::DirectMeter { .. } => InstanceState::None,
-        });
+        let registers = pipeline.registers();
+        let words = registers.iter().flatten().map(|register| register.size * register.words).sum();
+        let instances =
+            pipeline.instances.iter().zip(&registers).map(|(shape, register)| match &shape.kind {
+                InstanceKind::Counter { size, .. } => {
+                    InstanceState::Counter(vec![CounterData::default(); *size as usize])
+                }
+                InstanceKind::Meter { size, unit, .. } => InstanceState::Meter {
+                    bytes: *unit != Unit::Packets,
+                    cells: vec![Meter::default(); *size as usize],
+                },
+                InstanceKind::Register { .. } => {
+                    register.map_or(InstanceState::None, InstanceState::Register)
+                }
+                InstanceKind::ActionProfile { size } => InstanceState::Profile(Profile::new(*size, 0)),
+                InstanceKind::ActionSelector { size, max_group_size, .. } => {
+                    InstanceState::Profile(Profile::new(*size, *max_group_size))
+                }
+                InstanceKind::DirectCounter { .. } | InstanceKind::DirectMeter { .. } => InstanceState::None,
+            });
+        let instances = instances.collect();
         let mut tables = pipeline.initial.clone();
         for (table, shape) in tables.iter_mut().zip(&pipeline.tables) {
             table.make_room(shape.size);
         }
         State {
             tables,
-            instances: instances.collect(),
+            instances,
+            registers: vec![0; words],
             value_sets: vec![ValueSetState::default(); pipeline.value_sets.len()],
             digests: DigestQueue { limit: config.digest_queue, ..DigestQueue::default() },
             log: Log { limit: config.log_messages, ..Log::default() },

@@ -2,7 +2,7 @@
 
 use crate::compile::ops::Frame;
 use crate::compile::plans::{Code, NO_LIST};
-use crate::exec::{Cx, Exit, Requests, run};
+use crate::exec::{Block, Cx, Exit, Requests, run};
 use crate::pool::{NONE, PacketId};
 use crate::stats::DropReason;
 use crate::switch::{Running, Switch};
@@ -90,7 +90,7 @@ impl Switch {
             requests: Requests::default(),
             color: 0,
         };
-        let exit = run(code, state, frame, &mut cx, code.entry.parser);
+        let exit = run(pipeline, state, frame, &mut cx, Block::Ingress);
         let (requests, cursor) = (cx.requests, cx.cursor);
         packet.meta.cursor = cursor;
         Some(Verdict {
@@ -165,7 +165,7 @@ impl Switch {
             requests: Requests::default(),
             color: 0,
         };
-        run(code, state, frame, &mut cx, code.entry.parser);
+        run(pipeline, state, frame, &mut cx, Block::Ingress);
         packet.meta.cursor = cx.cursor;
         self.keep(copy);
         self.send_clone(copy, session, now);
@@ -308,7 +308,7 @@ impl Switch {
             requests: Requests::default(),
             color: 0,
         };
-        let exit = run(code, state, frame, &mut cx, code.entry.egress);
+        let exit = run(pipeline, state, frame, &mut cx, Block::Egress);
         let requests = cx.requests;
         let dropped = frame[standard.egress_spec as usize] == u64::from(self.config.drop_port);
         if exit == Exit::Done
@@ -338,7 +338,6 @@ impl Switch {
             self.end(id, DropReason::NoProgram, Some(at));
             return false;
         };
-        let code = &pipeline.code;
         let frame = &mut *self.frame;
         let packet = self.pool.get(id);
         let mut cx = Cx {
@@ -352,7 +351,7 @@ impl Switch {
             requests,
             color: 0,
         };
-        match run(code, state, frame, &mut cx, code.entry.deparser) {
+        match run(pipeline, state, frame, &mut cx, Block::Deparser) {
             Exit::Done => {}
             Exit::LoopLimit => {
                 self.end(id, DropReason::LoopLimit, Some(at));

@@ -78,7 +78,7 @@ const ALL: common::Parts<'static> = common::Parts {
         if (hdr.eth.kind == 2) { sm.mcast_grp = 5; }
         if (hdr.eth.kind == 4 && meta.pass == 0) { meta.pass = 1; resubmit_preserving_field_list(1); }",
     egress: "
-        if (hdr.eth.kind == 3 && sm.instance_type == 0) { recirculate_preserving_field_list(1); }
+        if (hdr.eth.kind == 3 && meta.pass == 0) { meta.pass = 1; recirculate_preserving_field_list(1); }
         if (hdr.eth.kind == 5 && sm.instance_type == 0) { clone_preserving_field_list(CloneType.E2E, 7, 1); }",
     ..common::L2
 };

@@ -9,13 +9,18 @@ mod stmt;
 mod tables;
 
 use crate::error::CompileError;
+#[cfg(feature = "native")]
+use crate::native::Native;
 use crate::shape::TableShape;
+use crate::state::RegisterState;
 use crate::table::TableState;
 use crate::trace::Mark;
 use builder::{Builder, EGRESS, INGRESS};
 use ops::Op;
 use p4rack_p4::ir::{InstanceKind, Program};
 use plans::{ActionPlan, Code, ErrorNumbers};
+#[cfg(feature = "native")]
+use std::sync::Arc;
 
 pub(crate) use builder::{kind, limbs_of};
 
@@ -37,6 +42,9 @@ pub struct Pipeline {
     pub(crate) traced: bool,
     /// Tables as the program fills them.
     pub(crate) initial: Vec<TableState>,
+    /// The blocks as machine code; where there is none they are interpreted.
+    #[cfg(feature = "native")]
+    pub(crate) native: Option<Arc<Native>>,
 }
 
 /// An extern object.
@@ -57,12 +65,45 @@ pub(crate) struct ValueSetShape {
 impl Pipeline {
     /// Translates a program; refuses what this switch can't do, naming it. Touches nothing that runs.
     pub fn compile(program: &Program) -> Result<Pipeline, CompileError> {
+        #[allow(unused_mut)]
+        let mut pipeline = Pipeline::translate(program, false)?;
+        #[cfg(feature = "native")]
+        {
+            pipeline.native = Native::compile(&pipeline).map(Arc::new);
+        }
+        Ok(pipeline)
+    }
+
+    /// Likewise, to be interpreted: what a machine does that has no code generator, and what others are compared with.
+    pub fn compile_interpreted(program: &Program) -> Result<Pipeline, CompileError> {
         Pipeline::translate(program, false)
+    }
+
+    /// Whether the blocks run as machine code.
+    pub fn is_native(&self) -> bool {
+        #[cfg(feature = "native")]
+        return self.native.is_some();
+        #[cfg(not(feature = "native"))]
+        false
     }
 
     /// Likewise, and the program tells what it does with each packet ([`crate::Switch::poll_trace`]).
     pub fn compile_traced(program: &Program) -> Result<Pipeline, CompileError> {
         Pipeline::translate(program, true)
+    }
+
+    /// Where each extern object that is a register has its cells.
+    pub(crate) fn registers(&self) -> Vec<Option<RegisterState>> {
+        let mut first = 0;
+        let place = |shape: &InstanceShape| match &shape.kind {
+            InstanceKind::Register { size, ty, .. } => {
+                let register = RegisterState { first, words: kind(*ty).words(), size: *size as usize };
+                first += register.size * register.words;
+                Some(register)
+            }
+            _ => None,
+        };
+        self.instances.iter().map(place).collect()
     }
 
     fn translate(program: &Program, traced: bool) -> Result<Pipeline, CompileError> {
@@ -140,6 +181,8 @@ impl Pipeline {
             errors: program.errors.clone(),
             traced,
             initial,
+            #[cfg(feature = "native")]
+            native: None,
         })
     }
 }

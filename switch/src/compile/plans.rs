@@ -1,6 +1,7 @@
 //! What operations need beyond three operands, and the whole of a compiled program.
 
 use super::ops::{Op, Slot};
+use crate::exec::Block;
 use crate::trace::Mark;
 use p4rack_p4::ir::{BinOp, HashAlgorithm, UnOp};
 
@@ -220,6 +221,17 @@ pub(crate) struct Entry {
     pub egress: u32,
     /// Checksum computation and deparser, one after the other.
     pub deparser: u32,
+}
+
+impl Entry {
+    /// Where a block starts.
+    pub fn of(&self, block: Block) -> u32 {
+        match block {
+            Block::Ingress => self.parser,
+            Block::Egress => self.egress,
+            Block::Deparser => self.deparser,
+        }
+    }
 }
 
 /// Slots of `standard_metadata`; a field that the program lacks has a slot of its own that nobody reads.

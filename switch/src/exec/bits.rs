@@ -161,7 +161,7 @@ impl<'a> BitWriter<'a> {
 }
 
 /// Bytes of a header that is put together aside.
-const ASIDE: usize = 64;
+pub(crate) const ASIDE: usize = 64;
 
 /// Appends a header if it is valid.
 #[inline]

@@ -8,34 +8,29 @@ use crate::state::{InstanceState, State, number};
 use std::fmt::Write as _;
 
 /// Reads a register's cell; 0 beyond the end.
-#[inline(never)]
 pub(super) fn register_read(state: &State, frame: &mut Frame, instance: u16, index: Slot, dst: Slot) {
-    let InstanceState::Register { words, cells } = &state.instances[instance as usize] else {
+    let InstanceState::Register(register) = &state.instances[instance as usize] else {
         return;
     };
-    let at = usize::try_from(frame[index as usize]).ok().and_then(|index| index.checked_mul(*words));
-    let cell = at.and_then(|at| cells.get(at..at.checked_add(*words)?));
-    match (cell, words) {
-        (Some([word]), _) => frame[dst as usize] = *word,
-        (Some(cell), words) => frame[dst as usize..][..*words].copy_from_slice(cell),
-        (None, words) => frame[dst as usize..][..*words].fill(0),
+    let cell = register.cell(frame[index as usize]);
+    let to = &mut frame[dst as usize..][..register.words];
+    match cell {
+        Some(cell) => to.copy_from_slice(&state.registers[cell]),
+        None => to.fill(0),
     }
 }
 
 /// Sets a register's cell; nothing beyond the end.
-#[inline(never)]
 pub(super) fn register_write(state: &mut State, frame: &Frame, instance: u16, index: Slot, a: Slot) {
-    let InstanceState::Register { words, cells } = &mut state.instances[instance as usize] else {
+    let InstanceState::Register(register) = &state.instances[instance as usize] else {
         return;
     };
-    let at = usize::try_from(frame[index as usize]).ok().and_then(|index| index.checked_mul(*words));
-    if let Some(cell) = at.and_then(|at| cells.get_mut(at..at.checked_add(*words)?)) {
-        cell.copy_from_slice(&frame[a as usize..][..*words]);
+    if let Some(cell) = register.cell(frame[index as usize]) {
+        state.registers[cell].copy_from_slice(&frame[a as usize..][..register.words]);
     }
 }
 
 /// Counts a packet; nothing beyond the end.
-#[inline(never)]
 pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
     if let InstanceState::Counter(cells) = &mut state.instances[instance as usize]
         && let Some(cell) = usize::try_from(index).ok().and_then(|index| cells.get_mut(index))

@@ -1,4 +1,4 @@
-//! Header operations that are rarer than a fixed extract and emit.
+//! Header operations.
 
 use super::Cx;
 use super::bits;
@@ -9,6 +9,15 @@ use crate::compile::plans::*;
 #[inline(never)]
 pub(super) fn parse(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) -> Result<(), u64> {
     match op {
+        Op::Extract { header } => {
+            let header = &code.headers[header as usize];
+            let bytes = header.fixed_bits as usize / 8;
+            if cx.cursor + bytes > cx.len {
+                return Err(code.errors.packet_too_short);
+            }
+            bits::extract(frame, header, cx.bytes, cx.cursor);
+            cx.cursor += bytes;
+        }
         Op::ExtractNext { stack } => {
             let stack = &code.stacks[stack as usize];
             let index = frame[stack.next as usize];
@@ -99,6 +108,17 @@ fn extract_varbit(
 #[inline(never)]
 pub(super) fn run(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) {
     match op {
+        Op::SetValid { header } => {
+            let header = &code.headers[header as usize];
+            // A header that was invalid starts from zeros.
+            if frame[header.valid as usize] == 0 {
+                frame[header.valid as usize..][..header.words as usize].fill(0);
+            }
+            frame[header.valid as usize] = 1;
+            for &sibling in &header.siblings {
+                frame[sibling as usize] = 0;
+            }
+        }
         Op::EmitAt { stack, index } => {
             if let Some(header) = element(&code.stacks[stack as usize], frame[index as usize]) {
                 bits::emit(frame, &code.headers[header as usize], cx.out);

@@ -9,9 +9,9 @@ use crate::profile::pick;
 use crate::state::{InstanceState, State};
 use p4rack_p4::ir::ActionCall;
 
-/// Applies a table and loads the arguments of the action found; gives its position.
+/// Applies a table and loads the arguments of the action found; gives its place in the table's list.
 #[inline(never)]
-pub(super) fn apply(
+pub(crate) fn apply(
     code: &Code,
     state: &mut State,
     frame: &mut Frame,
@@ -53,7 +53,7 @@ pub(super) fn apply(
         if plan.action_run != 0 {
             frame[plan.action_run as usize] = action.into();
         }
-        Some(found.pc)
+        Some(action)
     };
     let Some(row) = row else {
         let default = table.default.as_ref()?;

@@ -4,10 +4,11 @@ pub(crate) mod bits;
 mod externs;
 mod hash;
 mod headers;
-mod indirect;
+pub(crate) mod indirect;
 mod trace;
 mod wide;
 
+use crate::compile::Pipeline;
 use crate::compile::ops::*;
 use crate::compile::plans::*;
 use crate::state::State;
@@ -15,7 +16,7 @@ use bits::ones;
 use p4rack_wire::Nanos;
 
 /// Passes of parser loops and `for` statements in one block.
-const FUEL: u32 = 10_000;
+pub(crate) const FUEL: u32 = 10_000;
 
 /// How a block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +64,35 @@ pub(crate) struct Cx<'a> {
     pub color: u64,
 }
 
-/// Runs from a position to the block's end.
+/// A part of the pipeline that runs without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    /// Parser, checksum verification and ingress.
+    Ingress,
+    /// Egress.
+    Egress,
+    /// Checksum computation and deparser.
+    Deparser,
+}
+
+/// Runs a block, as machine code where there is some.
 #[inline]
-pub(crate) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: u32) -> Exit {
+pub(crate) fn run(
+    pipeline: &Pipeline,
+    state: &mut State,
+    frame: &mut Frame,
+    cx: &mut Cx<'_>,
+    block: Block,
+) -> Exit {
+    let code = &pipeline.code;
+    let entry = code.entry.of(block);
     // Many programs leave egress empty.
     if matches!(code.ops[entry as usize], Op::End) {
         return Exit::Done;
+    }
+    #[cfg(feature = "native")]
+    if let Some(native) = &pipeline.native {
+        return native.run(code, state, frame, cx, block);
     }
     execute(code, state, frame, cx, entry)
 }
@@ -95,8 +119,6 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
         pc += 1;
         match *op {
             Op::Mov { dst, a } => f!(dst) = f!(a),
-            Op::MovN { dst, a, n } => frame.copy_within(a as usize..a as usize + n as usize, dst as usize),
-            Op::Zero { dst, n } => frame[dst as usize..][..n as usize].fill(0),
             Op::Add { dst, a, b, w } => f!(dst) = f!(a).wrapping_add(f!(b)) & ones(w.into()),
             Op::Sub { dst, a, b, w } => f!(dst) = f!(a).wrapping_sub(f!(b)) & ones(w.into()),
             Op::Mul { dst, a, b, w } => f!(dst) = f!(a).wrapping_mul(f!(b)) & ones(w.into()),
@@ -124,7 +146,6 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                 let mask = ones(w.into()) << lo;
                 f!(dst) = f!(dst) & !mask | f!(a) << lo & mask;
             }
-            Op::Wide { plan } => run_wide(code, frame, plan),
 
             Op::Jump { to } => pc = to as usize,
             Op::JumpIf { a, to } => {
@@ -183,93 +204,95 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                     raise!(f!(error));
                 }
             }
-            Op::Extract { header } => {
-                let header = &code.headers[header as usize];
-                let bytes = header.fixed_bits as usize / 8;
-                if cx.cursor + bytes > cx.len {
-                    raise!(code.errors.packet_too_short);
-                }
-                bits::extract(frame, header, cx.bytes, cx.cursor);
-                cx.cursor += bytes;
-            }
-            Op::ExtractNext { .. }
-            | Op::ExtractVarbit { .. }
-            | Op::ExtractNextVarbit { .. }
-            | Op::ExtractAt { .. }
-            | Op::Advance { .. } => {
-                if let Err(error) = headers::parse(code, frame, cx, *op) {
-                    raise!(error);
-                }
-            }
-            Op::Lookahead { dst, plan } => {
-                if let Err(error) = look_ahead(code, frame, cx, dst, plan) {
-                    raise!(error);
-                }
-            }
             Op::PacketLength { dst } => f!(dst) = cx.len as u64,
             Op::Emit { header } => bits::emit(frame, &code.headers[header as usize], cx.out),
-            Op::SetValid { header } => {
-                let header = &code.headers[header as usize];
-                // A header that was invalid starts from zeros.
-                if f!(header.valid) == 0 {
-                    frame[header.valid as usize..][..header.words as usize].fill(0);
-                }
-                f!(header.valid) = 1;
-                for &sibling in &header.siblings {
-                    f!(sibling) = 0;
-                }
-            }
-            Op::EmitAt { .. }
-            | Op::SetValidAt { .. }
-            | Op::CopyHeader { .. }
-            | Op::CopyHeaderAt { .. }
-            | Op::LoadAt { .. }
-            | Op::StoreAt { .. }
-            | Op::StackShift { .. } => headers::run(code, frame, cx, *op),
-
             Op::Apply { plan } => {
                 if let Some(action) = apply(code, state, frame, cx, plan) {
-                    back = pc;
-                    exit = code.applies[plan as usize].exit;
-                    pc = action as usize;
+                    let plan = &code.applies[plan as usize];
+                    (back, exit) = (pc, plan.exit);
+                    pc = code.actions[plan.table as usize][action as usize].pc as usize;
                 }
             }
             Op::ApplyIndirect { plan } => {
                 if let Some(action) = indirect::apply(code, state, frame, cx, plan) {
-                    back = pc;
-                    exit = code.applies[code.indirects[plan as usize].apply as usize].exit;
-                    pc = action as usize;
+                    let plan = &code.applies[code.indirects[plan as usize].apply as usize];
+                    (back, exit) = (pc, plan.exit);
+                    pc = code.actions[plan.table as usize][action as usize].pc as usize;
                 }
             }
-            Op::MarkToDrop => mark_to_drop(code, frame, cx.drop_port),
-            Op::RegisterRead { instance, index, dst } => {
-                externs::register_read(state, frame, instance, index, dst);
-            }
-            Op::RegisterWrite { instance, index, a } => {
-                externs::register_write(state, frame, instance, index, a);
-            }
-            Op::Count { instance, index } => externs::count(state, instance, f!(index), cx.len as u64),
-            Op::DirectColor { dst } => f!(dst) = cx.color,
-            Op::Clone { session, list, .. } => cx.requests.clone = Some((f!(session), list)),
-            Op::Resubmit { list } => cx.requests.resubmit = Some(list),
-            Op::Recirculate { list } => cx.requests.recirculate = Some(list),
-            Op::Truncate { bytes } => cx.requests.truncate = Some(f!(bytes)),
             Op::AssertFailed => return Exit::AssertFailed,
-            Op::Meter { .. }
-            | Op::Hash { .. }
-            | Op::Random { .. }
-            | Op::Digest { .. }
-            | Op::VerifyChecksum { .. }
-            | Op::UpdateChecksum { .. }
-            | Op::Log { .. } => externs::run(code, state, frame, cx, *op),
-            Op::Trace { mark } => trace::record(code, state, frame, cx, mark),
+            _ => {
+                if let Err(error) = rare(code, state, frame, cx, *op) {
+                    raise!(error);
+                }
+            }
         }
     }
 }
 
-/// Applies a table and loads the arguments of the action found; gives its position.
+/// Operations that are not worth a place in the loop, and those that native code calls. An error is the number that
+/// the parser is to raise.
 #[inline(never)]
-fn apply(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, plan: u32) -> Option<u32> {
+pub(crate) fn rare(
+    code: &Code,
+    state: &mut State,
+    frame: &mut Frame,
+    cx: &mut Cx<'_>,
+    op: Op,
+) -> Result<(), u64> {
+    match op {
+        Op::MovN { dst, a, n } => frame.copy_within(a as usize..a as usize + n as usize, dst as usize),
+        Op::Zero { dst, n } => frame[dst as usize..][..n as usize].fill(0),
+        Op::Wide { plan } => wide::run(&code.wide[plan as usize], frame),
+        Op::Extract { .. }
+        | Op::ExtractNext { .. }
+        | Op::ExtractVarbit { .. }
+        | Op::ExtractNextVarbit { .. }
+        | Op::ExtractAt { .. }
+        | Op::Advance { .. } => headers::parse(code, frame, cx, op)?,
+        Op::Lookahead { dst, plan } => look_ahead(code, frame, cx, dst, plan)?,
+        Op::Emit { header } => bits::emit(frame, &code.headers[header as usize], cx.out),
+        Op::SetValid { .. }
+        | Op::EmitAt { .. }
+        | Op::SetValidAt { .. }
+        | Op::CopyHeader { .. }
+        | Op::CopyHeaderAt { .. }
+        | Op::LoadAt { .. }
+        | Op::StoreAt { .. }
+        | Op::StackShift { .. } => headers::run(code, frame, cx, op),
+        Op::MarkToDrop => {
+            frame[code.standard.egress_spec as usize] = cx.drop_port.into();
+            frame[code.standard.mcast_grp as usize] = 0;
+        }
+        Op::RegisterRead { instance, index, dst } => {
+            externs::register_read(state, frame, instance, index, dst);
+        }
+        Op::RegisterWrite { instance, index, a } => {
+            externs::register_write(state, frame, instance, index, a);
+        }
+        Op::Count { instance, index } => {
+            externs::count(state, instance, frame[index as usize], cx.len as u64);
+        }
+        Op::DirectColor { dst } => frame[dst as usize] = cx.color,
+        Op::Clone { session, list, .. } => cx.requests.clone = Some((frame[session as usize], list)),
+        Op::Resubmit { list } => cx.requests.resubmit = Some(list),
+        Op::Recirculate { list } => cx.requests.recirculate = Some(list),
+        Op::Truncate { bytes } => cx.requests.truncate = Some(frame[bytes as usize]),
+        Op::Trace { mark } => trace::record(code, state, frame, cx, mark),
+        op => externs::run(code, state, frame, cx, op),
+    }
+    Ok(())
+}
+
+/// Applies a table and loads the arguments of the action found; gives its place in the table's list.
+#[inline(never)]
+pub(crate) fn apply(
+    code: &Code,
+    state: &mut State,
+    frame: &mut Frame,
+    cx: &mut Cx<'_>,
+    plan: u32,
+) -> Option<u32> {
     let plan = &code.applies[plan as usize];
     let key = &frame[plan.key as usize..][..plan.words as usize];
     let table = &mut state.tables[plan.table as usize];
@@ -299,15 +322,13 @@ fn apply(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, pla
     if plan.action_run != 0 {
         frame[plan.action_run as usize] = action.into();
     }
-    let action = &code.actions[plan.table as usize][action as usize];
-    for (&dst, &word) in action.args.iter().zip(args) {
+    for (&dst, &word) in code.actions[plan.table as usize][action as usize].args.iter().zip(args) {
         frame[dst as usize] = word;
     }
-    Some(action.pc)
+    Some(action)
 }
 
 /// Reads bits ahead of the cursor; an error is the number to raise.
-#[inline(never)]
 fn look_ahead(code: &Code, frame: &mut Frame, cx: &Cx<'_>, dst: Slot, plan: u32) -> Result<(), u64> {
     let plan = &code.lookaheads[plan as usize];
     if cx.cursor * 8 + plan.total as usize > cx.len * 8 {
@@ -325,20 +346,9 @@ fn look_ahead(code: &Code, frame: &mut Frame, cx: &Cx<'_>, dst: Slot, plan: u32)
 
 /// Whether a value set has the key words as a member.
 #[inline(never)]
-fn is_member(code: &Code, state: &State, frame: &Frame, plan: u32) -> bool {
+pub(crate) fn is_member(code: &Code, state: &State, frame: &Frame, plan: u32) -> bool {
     let plan = &code.value_sets[plan as usize];
     state.value_sets[plan.set as usize].contains(frame, &plan.keys)
-}
-
-#[inline(never)]
-fn run_wide(code: &Code, frame: &mut Frame, plan: u32) {
-    wide::run(&code.wide[plan as usize], frame);
-}
-
-#[inline(never)]
-fn mark_to_drop(code: &Code, frame: &mut Frame, drop_port: u16) {
-    frame[code.standard.egress_spec as usize] = drop_port.into();
-    frame[code.standard.mcast_grp as usize] = 0;
 }
 
 /// Where a parser goes on after an error.

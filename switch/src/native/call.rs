@@ -1,0 +1,101 @@
+//! What native code calls, and what it needs for that.
+
+use crate::compile::ops::{Frame, Op};
+use crate::compile::plans::Code;
+use crate::exec::{self, Cx};
+use crate::state::State;
+
+/// What native code reaches beside frame and packet.
+#[repr(C)]
+pub(super) struct Runtime {
+    /// The packet and its padding.
+    pub bytes: *const u8,
+    /// All registers' cells.
+    pub registers: *mut u64,
+    /// Where the deparser writes,
+    pub out: *mut u8,
+    /// how many bytes there are,
+    pub out_len: usize,
+    /// and how many there may be before it has to ask.
+    pub out_room: usize,
+    code: *const Code,
+    state: *mut State,
+    frame: *mut Frame,
+}
+
+impl Runtime {
+    /// For one run.
+    #[inline]
+    pub fn new(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>) -> Runtime {
+        Runtime {
+            bytes: cx.bytes.as_ptr(),
+            registers: state.registers.as_mut_ptr(),
+            out: cx.out.as_mut_ptr(),
+            out_len: cx.out.len(),
+            out_room: cx.out.capacity(),
+            code,
+            state,
+            frame,
+        }
+    }
+
+    /// Tells the output's owner how long it is.
+    #[inline]
+    pub fn finish(&self, cx: &mut Cx<'_>) {
+        // SAFETY: native code wrote the bytes below `out_len`, which it keeps within the capacity.
+        unsafe { cx.out.set_len(self.out_len) };
+    }
+}
+
+/// Runs the operation at a position of the code as the interpreter does. 0, or 1 and the number that the parser is to
+/// raise.
+///
+/// # Safety
+/// Both are those that [`super::Native::run`] passed on.
+pub(super) unsafe extern "C" fn rare(cx: *mut Cx<'_>, runtime: *mut Runtime, at: u32) -> u64 {
+    // SAFETY: they are alive during the run, and native code holds no references.
+    let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
+    // SAFETY: likewise; each is an object of its own.
+    let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.frame) };
+    runtime.finish(cx);
+    let result = exec::rare(code, state, frame, cx, code.ops[at as usize]);
+    runtime.out = cx.out.as_mut_ptr();
+    runtime.out_len = cx.out.len();
+    runtime.out_room = cx.out.capacity();
+    match result {
+        Ok(()) => 0,
+        Err(error) => error + 1,
+    }
+}
+
+/// Applies the table of the operation at a position. 0, or 1 and the action's place in the table's list.
+///
+/// # Safety
+/// As [`rare`].
+pub(super) unsafe extern "C" fn apply(cx: *mut Cx<'_>, runtime: *mut Runtime, at: u32) -> u64 {
+    // SAFETY: as in `rare`.
+    let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
+    // SAFETY: likewise.
+    let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.frame) };
+    let action = match code.ops[at as usize] {
+        Op::Apply { plan } => exec::apply(code, state, frame, cx, plan),
+        Op::ApplyIndirect { plan } => exec::indirect::apply(code, state, frame, cx, plan),
+        _ => None,
+    };
+    action.map_or(0, |action| u64::from(action) + 1)
+}
+
+/// Whether the value set of the operation at a position has the key as a member.
+///
+/// # Safety
+/// As [`rare`].
+pub(super) unsafe extern "C" fn is_member(_: *mut Cx<'_>, runtime: *mut Runtime, at: u32) -> u64 {
+    // SAFETY: as in `rare`.
+    let runtime = unsafe { &*runtime };
+    // SAFETY: likewise.
+    let (code, state, frame) = unsafe { (&*runtime.code, &*runtime.state, &*runtime.frame) };
+    match code.ops[at as usize] {
+        Op::JumpUnlessMember { plan, .. } => exec::is_member(code, state, frame, plan).into(),
+        _ => 0,
+    }
+}

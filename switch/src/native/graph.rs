@@ -1,0 +1,147 @@
+//! Basic blocks of flat code.
+
+use crate::compile::ops::Op;
+use crate::compile::plans::{ApplyPlan, Code};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What of the code one entry reaches.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    pub entry: u32,
+    /// Where a basic block starts, and how many edges lead there.
+    pub starts: BTreeMap<u32, u32>,
+    /// Positions that apply a table.
+    pub sites: Vec<u32>,
+    /// For the end of an action, or a way out of the block from one: the sites that may have called it.
+    pub callers: BTreeMap<u32, BTreeSet<usize>>,
+    /// Whether passes of loops are counted.
+    pub has_loops: bool,
+}
+
+/// How a table is applied at a position.
+pub(super) fn applied(code: &Code, at: u32) -> Option<&ApplyPlan> {
+    match code.ops[at as usize] {
+        Op::Apply { plan } => Some(&code.applies[plan as usize]),
+        Op::ApplyIndirect { plan } => Some(&code.applies[code.indirects[plan as usize].apply as usize]),
+        _ => None,
+    }
+}
+
+/// Whether a parser error can be raised.
+pub(super) fn raises(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Raise { .. }
+            | Op::RaiseIfZero { .. }
+            | Op::Extract { .. }
+            | Op::ExtractNext { .. }
+            | Op::ExtractVarbit { .. }
+            | Op::ExtractNextVarbit { .. }
+            | Op::ExtractAt { .. }
+            | Op::Advance { .. }
+            | Op::Lookahead { .. }
+    )
+}
+
+/// Where an operation may go within its block or action; true: also to the next one. What raises also goes to the
+/// parser's end, and an action's end to where its table was applied.
+fn targets(op: &Op) -> (Option<u32>, bool) {
+    match *op {
+        Op::Jump { to } => (Some(to), false),
+        Op::JumpIf { to, .. }
+        | Op::JumpIfNot { to, .. }
+        | Op::JumpEq { to, .. }
+        | Op::JumpNe { to, .. }
+        | Op::JumpLt { to, .. }
+        | Op::JumpLe { to, .. }
+        | Op::JumpUnlessMember { to, .. } => (Some(to), true),
+        Op::End | Op::Ret | Op::Exit | Op::Raise { .. } | Op::AssertFailed => (None, false),
+        _ => (None, true),
+    }
+}
+
+impl Graph {
+    /// What `entry` reaches.
+    pub fn new(code: &Code, entry: u32) -> Graph {
+        let mut graph = Graph { entry, ..Graph::default() };
+        graph.starts.insert(entry, 1);
+        let mut reached = BTreeSet::new();
+        let mut pending = vec![entry];
+        while let Some(at) = pending.pop() {
+            if !reached.insert(at) {
+                continue;
+            }
+            let op = &code.ops[at as usize];
+            let (target, next) = targets(op);
+            graph.has_loops |= matches!(op, Op::Fuel);
+            let mut lead = |to: u32| {
+                *graph.starts.entry(to).or_default() += 1;
+                pending.push(to);
+            };
+            target.into_iter().for_each(&mut lead);
+            if raises(op) {
+                lead(code.entry.parsed);
+            }
+            if let Some(plan) = applied(code, at) {
+                code.actions[plan.table as usize].iter().for_each(|action| lead(action.pc));
+                lead(at + 1);
+                lead(plan.exit);
+                graph.sites.push(at);
+            } else if next {
+                if target.is_some() {
+                    lead(at + 1);
+                }
+                pending.push(at + 1);
+            }
+        }
+        graph.find_callers(code);
+        graph.count_falls(code, &reached);
+        graph
+    }
+
+    /// Follows each action from its start to its ends.
+    fn find_callers(&mut self, code: &Code) {
+        let mut callers: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
+        for (site, at) in self.sites.iter().enumerate() {
+            for action in applied(code, *at).into_iter().flat_map(|plan| &code.actions[plan.table as usize]) {
+                callers.entry(action.pc).or_default().insert(site);
+            }
+        }
+        for (action, sites) in callers {
+            let (mut seen, mut pending) = (BTreeSet::new(), vec![action]);
+            while let Some(at) = pending.pop() {
+                if !seen.insert(at) {
+                    continue;
+                }
+                let op = &code.ops[at as usize];
+                if matches!(op, Op::Ret | Op::Exit) {
+                    self.callers.entry(at).or_default().extend(&sites);
+                }
+                let (target, next) = targets(op);
+                pending.extend(target);
+                pending.extend(next.then_some(at + 1));
+            }
+        }
+        for (at, sites) in &self.callers {
+            for site in sites {
+                let back = match code.ops[*at as usize] {
+                    Op::Ret => self.sites[*site] + 1,
+                    _ => applied(code, self.sites[*site]).map_or(0, |plan| plan.exit),
+                };
+                *self.starts.entry(back).or_default() += 1;
+            }
+        }
+    }
+
+    /// Counts the edges from operations that simply go on.
+    fn count_falls(&mut self, code: &Code, reached: &BTreeSet<u32>) {
+        for &at in reached {
+            let (target, next) = targets(&code.ops[at as usize]);
+            if next && target.is_none() && applied(code, at).is_none() {
+                if let Some(count) = self.starts.get_mut(&(at + 1)) {
+                    *count += 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A program's blocks as machine code.
+//!
+//! ```text
+//!  ops ─ graph (basic blocks, who calls which action) ─ translate, packet ─→ cranelift ─→ three functions
+//!                                                                                            │
+//!                          calls: rare operations and table look-ups, shared with the interpreter
+//! ```
+//!
+//! The interpreter ([`crate::exec`]) says what each operation means; tests run both and compare. What is gained is
+//! the dispatch: constants, widths and places of fields are in the instructions, values stay in processor registers
+//! within a run of blocks. All that is seldom is called.
+
+// Code that was made at run time can only be entered by a cast, and reads and writes through raw pointers.
+#![allow(unsafe_code)]
+
+mod call;
+mod graph;
+mod packet;
+mod translate;
+
+use crate::compile::Pipeline;
+use crate::compile::ops::Frame;
+use crate::compile::plans::Code;
+use crate::exec::{Block, Cx, Exit};
+use crate::state::State;
+use call::Runtime;
+use cranelift_codegen::ir::{AbiParam, types};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::FunctionBuilderContext;
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{Linkage, Module};
+use graph::Graph;
+
+/// Operations of the largest program that is translated: it takes some 10 µs for each.
+const MAX_OPS: usize = 20_000;
+
+/// A block: words of the frame, the interpreter's view of the packet, and what calls need. Gives how it ended.
+type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> u32;
+
+/// Ends of a block.
+pub(super) const DONE: i64 = 0;
+pub(super) const LOOP_LIMIT: i64 = 1;
+pub(super) const ASSERT_FAILED: i64 = 2;
+
+const BLOCKS: [Block; 3] = [Block::Ingress, Block::Egress, Block::Deparser];
+
+/// Machine code of one program.
+pub(crate) struct Native {
+    functions: [Function; 3],
+    /// Owns the memory; `None` only while it is dropped.
+    module: Option<JITModule>,
+}
+
+// SAFETY: after `compile` the module is not touched until it is dropped, and the code in its memory is read-only.
+unsafe impl Send for Native {}
+// SAFETY: as above; the functions themselves reach only what they are given.
+unsafe impl Sync for Native {}
+
+impl std::fmt::Debug for Native {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Native").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Native {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: the functions are private to this value, which runs none of them any more.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+impl Native {
+    /// Translates a program; `None` where this processor has no code generator, or the program is too large.
+    pub fn compile(pipeline: &Pipeline) -> Option<Native> {
+        if pipeline.code.ops.len() > MAX_OPS || pipeline.traced || cfg!(target_endian = "big") {
+            return None;
+        }
+        let mut flags = settings::builder();
+        for (name, value) in [("opt_level", "speed"), ("enable_verifier", "false"), ("is_pic", "false")] {
+            flags.set(name, value).ok()?;
+        }
+        let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
+        let names = cranelift_module::default_libcall_names();
+        let mut module = JITModule::new(JITBuilder::with_isa(isa, names));
+        let mut context = module.make_context();
+        let mut scratch = FunctionBuilderContext::new();
+        let mut ids = Vec::with_capacity(BLOCKS.len());
+        for (block, name) in BLOCKS.into_iter().zip(["ingress", "egress", "deparser"]) {
+            let pointer = module.target_config().pointer_type();
+            let signature = &mut context.func.signature;
+            signature.params.extend([AbiParam::new(pointer); 3]);
+            signature.returns.push(AbiParam::new(types::I32));
+            let graph = Graph::new(&pipeline.code, pipeline.code.entry.of(block));
+            translate::translate(&mut context.func, &mut scratch, pipeline, &graph, module.target_config());
+            let id = module.declare_function(name, Linkage::Local, &context.func.signature).ok()?;
+            module.define_function(id, &mut context).ok()?;
+            module.clear_context(&mut context);
+            ids.push(id);
+        }
+        module.finalize_definitions().ok()?;
+        let function = |at: usize| {
+            let code = module.get_finalized_function(ids[at]);
+            // SAFETY: `translate` made a function of this type, for the C ABI of this machine.
+            unsafe { std::mem::transmute::<*const u8, Function>(code) }
+        };
+        Some(Native { functions: [function(0), function(1), function(2)], module: Some(module) })
+    }
+
+    /// Runs a block of the program that this was made from.
+    #[inline]
+    pub fn run(
+        &self,
+        code: &Code,
+        state: &mut State,
+        frame: &mut Frame,
+        cx: &mut Cx<'_>,
+        block: Block,
+    ) -> Exit {
+        let words = frame.as_mut_ptr();
+        let mut runtime = Runtime::new(code, state, frame, cx);
+        // SAFETY: the code reads and writes the frame at 16-bit indices, which it has words for; the packet below
+        // `cx.len` and 8 bytes of its padding; registers below the size that the program declares, with which
+        // `state` was made; and output below the room that `runtime` tells. Calls use `runtime`'s pointers, to
+        // which no reference is alive meanwhile: `frame`, `cx` and `state` are not used here before it returns.
+        let exit = unsafe { self.functions[block as usize](words, cx, &mut runtime) };
+        runtime.finish(cx);
+        match i64::from(exit) {
+            LOOP_LIMIT => Exit::LoopLimit,
+            ASSERT_FAILED => Exit::AssertFailed,
+            _ => Exit::Done,
+        }
+    }
+}

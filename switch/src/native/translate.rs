@@ -1,0 +1,601 @@
+//! From operations to cranelift's code.
+
+use super::call::{self, Runtime};
+use super::graph::{Graph, applied};
+use super::{ASSERT_FAILED, DONE, LOOP_LIMIT};
+use crate::compile::Pipeline;
+use crate::compile::ops::{Op, Slot};
+use crate::compile::plans::Code;
+use crate::exec::bits::ones;
+use crate::exec::{Cx, FUEL};
+use crate::state::RegisterState;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    self, AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types,
+};
+use cranelift_codegen::isa::TargetFrontendConfig;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::offset_of;
+
+/// Longest run of words that is copied or cleared without a call.
+const SHORT: u16 = 16;
+
+/// Values of the frame's words, and the cursor, that are known in processor registers.
+#[derive(Clone, Default)]
+pub(super) struct Known {
+    words: HashMap<Slot, Value>,
+    pub cursor: Option<Value>,
+}
+
+pub(super) struct Translator<'a, 'b> {
+    pub b: FunctionBuilder<'b>,
+    pub code: &'a Code,
+    graph: &'a Graph,
+    registers: Vec<Option<RegisterState>>,
+    constants: HashMap<Slot, u64>,
+    blocks: BTreeMap<u32, ir::Block>,
+    pub known: Known,
+    frame: Value,
+    pub cx: Value,
+    pub runtime: Value,
+    signature: SigRef,
+    /// Which site applied the table whose action runs.
+    site: Variable,
+    fuel: Variable,
+    /// Blocks to translate, with what is known at their start.
+    pending: Vec<(u32, Known)>,
+    visited: BTreeSet<u32>,
+    /// Position of the operation.
+    pub at: u32,
+}
+
+/// Builds the function of one entry.
+pub(super) fn translate(
+    func: &mut Function,
+    scratch: &mut FunctionBuilderContext,
+    pipeline: &Pipeline,
+    graph: &Graph,
+    config: TargetFrontendConfig,
+) {
+    let mut called = Signature::new(config.default_call_conv);
+    called.params.extend([types::I64, types::I64, types::I32].map(AbiParam::new));
+    called.returns.push(AbiParam::new(types::I64));
+    let mut b = FunctionBuilder::new(func, scratch);
+    let signature = b.import_signature(called);
+    let first = b.create_block();
+    b.append_block_params_for_function_params(first);
+    b.switch_to_block(first);
+    let (frame, cx, runtime) = match *b.block_params(first) {
+        [frame, cx, runtime] => (frame, cx, runtime),
+        _ => return,
+    };
+    let (site, fuel) = (b.declare_var(types::I32), b.declare_var(types::I32));
+    let none = b.ins().iconst(types::I32, 0);
+    b.def_var(site, none);
+    let full = b.ins().iconst(types::I32, i64::from(FUEL));
+    b.def_var(fuel, full);
+    let blocks = graph.starts.keys().map(|&at| (at, b.create_block())).collect();
+    let mut translator = Translator {
+        b,
+        code: &pipeline.code,
+        graph,
+        registers: pipeline.registers(),
+        constants: pipeline.code.constants.iter().copied().collect(),
+        blocks,
+        known: Known::default(),
+        frame,
+        cx,
+        runtime,
+        signature,
+        site,
+        fuel,
+        pending: Vec::new(),
+        visited: BTreeSet::new(),
+        at: graph.entry,
+    };
+    translator.jump(graph.entry);
+    translator.run();
+    translator.b.seal_all_blocks();
+    translator.b.finalize(config);
+}
+
+/// Memory that is there and aligned.
+pub(super) fn plain() -> MemFlagsData {
+    MemFlagsData::trusted()
+}
+
+impl Translator<'_, '_> {
+    fn run(&mut self) {
+        while let Some((start, known)) = self.pending.pop() {
+            if !self.visited.insert(start) {
+                continue;
+            }
+            self.b.switch_to_block(self.blocks[&start]);
+            self.known = known;
+            self.at = start;
+            while self.operation(self.code.ops[self.at as usize]) {
+                self.at += 1;
+                if self.blocks.contains_key(&self.at) {
+                    self.jump(self.at);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The block of a position, which is translated later; with what is known here if this is the only way there.
+    pub fn block(&mut self, to: u32) -> ir::Block {
+        let known = if self.graph.starts[&to] == 1 { self.known.clone() } else { Known::default() };
+        if !self.visited.contains(&to) {
+            self.pending.push((to, known));
+        }
+        self.blocks[&to]
+    }
+
+    fn jump(&mut self, to: u32) {
+        let block = self.block(to);
+        self.b.ins().jump(block, &[]);
+    }
+
+    /// Goes to `to` if the condition is not zero, else to the next operation.
+    fn jump_if(&mut self, condition: Value, to: u32) {
+        let (then, next) = (self.block(to), self.block(self.at + 1));
+        self.b.ins().brif(condition, then, &[], next, &[]);
+    }
+
+    pub fn number(&mut self, value: u64) -> Value {
+        self.b.ins().iconst(types::I64, value as i64)
+    }
+
+    /// A word of the frame.
+    pub fn get(&mut self, slot: Slot) -> Value {
+        if let Some(&value) = self.constants.get(&slot) {
+            return self.number(value);
+        }
+        if let Some(&value) = self.known.words.get(&slot) {
+            return value;
+        }
+        let value = self.b.ins().load(types::I64, plain(), self.frame, i32::from(slot) * 8);
+        self.known.words.insert(slot, value);
+        value
+    }
+
+    pub fn set(&mut self, slot: Slot, value: Value) {
+        self.b.ins().store(plain(), value, self.frame, i32::from(slot) * 8);
+        self.known.words.insert(slot, value);
+    }
+
+    /// These words may have changed.
+    fn forget(&mut self, slot: Slot, count: usize) {
+        for at in slot as usize..slot as usize + count {
+            self.known.words.remove(&(at as Slot));
+        }
+    }
+
+    fn cut(&mut self, value: Value, w: u8) -> Value {
+        if w >= 64 { value } else { self.b.ins().band_imm_u(value, ones(w.into()) as i64) }
+    }
+
+    fn truth(&mut self, condition: Value) -> Value {
+        self.b.ins().uextend(types::I64, condition)
+    }
+
+    fn signed(&mut self, value: Value, w: u8) -> Value {
+        let shift = 64 - i64::from(w);
+        let high = self.b.ins().ishl_imm_u(value, shift);
+        self.b.ins().sshr_imm_u(high, shift)
+    }
+
+    /// A field of the interpreter's view of the packet.
+    pub fn load_cx(&mut self, ty: Type, offset: usize) -> Value {
+        self.b.ins().load(ty, plain(), self.cx, offset as i32)
+    }
+
+    pub fn load_runtime(&mut self, offset: usize) -> Value {
+        self.b.ins().load(types::I64, plain(), self.runtime, offset as i32)
+    }
+
+    /// First byte that is not parsed.
+    pub fn cursor(&mut self) -> Value {
+        if let Some(cursor) = self.known.cursor {
+            return cursor;
+        }
+        let cursor = self.load_cx(types::I64, offset_of!(Cx<'static>, cursor));
+        self.known.cursor = Some(cursor);
+        cursor
+    }
+
+    pub fn call(&mut self, function: usize) -> Value {
+        let callee = self.number(function as u64);
+        let at = self.b.ins().iconst(types::I32, i64::from(self.at));
+        let args = [self.cx, self.runtime, at];
+        let call = self.b.ins().call_indirect(self.signature, callee, &args);
+        self.b.inst_results(call)[0]
+    }
+
+    /// Has the interpreter do the operation.
+    pub fn rare(&mut self) -> Value {
+        self.call(call::rare as *const () as usize)
+    }
+
+    /// Has the interpreter do the operation, which may write anywhere and raise an error.
+    fn rare_parse(&mut self) {
+        let result = self.rare();
+        self.known = Known::default();
+        let error = self.b.ins().iadd_imm_s(result, -1);
+        self.raise_if(result, error);
+    }
+
+    /// Goes to the parser's end with an error if the condition is not zero.
+    pub fn raise_if(&mut self, condition: Value, error: Value) {
+        let (raise, next) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(raise);
+        self.b.ins().brif(condition, raise, &[], next, &[]);
+        self.b.switch_to_block(raise);
+        let known = self.known.clone();
+        self.raise(error);
+        self.known = known;
+        self.b.switch_to_block(next);
+    }
+
+    fn raise(&mut self, error: Value) {
+        self.set(self.code.standard.parser_error, error);
+        self.jump(self.code.entry.parsed);
+    }
+
+    fn leave(&mut self, exit: i64) {
+        let exit = self.b.ins().iconst(types::I32, exit);
+        self.b.ins().return_(&[exit]);
+    }
+
+    /// Translates an operation; true if the next one follows it.
+    fn operation(&mut self, op: Op) -> bool {
+        match op {
+            Op::Mov { dst, a } => {
+                let value = self.get(a);
+                self.set(dst, value);
+            }
+            Op::MovN { dst, a, n } if n <= SHORT => {
+                let values: Vec<Value> = (a..a + n).map(|slot| self.get(slot)).collect();
+                (dst..).zip(values).for_each(|(slot, value)| self.set(slot, value));
+            }
+            Op::MovN { dst, n, .. } => {
+                self.rare();
+                self.forget(dst, n.into());
+            }
+            Op::Zero { dst, n } if n <= SHORT => {
+                let zero = self.number(0);
+                (dst..dst + n).for_each(|slot| self.set(slot, zero));
+            }
+            Op::Zero { dst, n } => {
+                self.rare();
+                self.forget(dst, n.into());
+            }
+            Op::Jump { to } => {
+                self.jump(to);
+                return false;
+            }
+            Op::JumpIf { a, to } => {
+                let a = self.get(a);
+                self.jump_if(a, to);
+                return false;
+            }
+            Op::JumpIfNot { a, to } => {
+                let a = self.get(a);
+                let (then, next) = (self.block(to), self.block(self.at + 1));
+                self.b.ins().brif(a, next, &[], then, &[]);
+                return false;
+            }
+            Op::JumpEq { a, b, to } => return self.jump_compared(IntCC::Equal, a, b, to),
+            Op::JumpNe { a, b, to } => return self.jump_compared(IntCC::NotEqual, a, b, to),
+            Op::JumpLt { a, b, to } => return self.jump_compared(IntCC::UnsignedLessThan, a, b, to),
+            Op::JumpLe { a, b, to } => return self.jump_compared(IntCC::UnsignedLessThanOrEqual, a, b, to),
+            Op::JumpUnlessMember { to, .. } => {
+                let member = self.call(call::is_member as *const () as usize);
+                let (then, next) = (self.block(to), self.block(self.at + 1));
+                self.b.ins().brif(member, next, &[], then, &[]);
+                return false;
+            }
+            Op::Fuel => self.burn(),
+            Op::Parsed => {
+                let only = self.load_cx(types::I8, offset_of!(Cx<'static>, parse_only));
+                self.leave_if(only, DONE);
+            }
+            Op::End => {
+                self.leave(DONE);
+                return false;
+            }
+            Op::AssertFailed => {
+                self.leave(ASSERT_FAILED);
+                return false;
+            }
+            Op::Ret | Op::Exit => {
+                self.back();
+                return false;
+            }
+            Op::Raise { a } => {
+                let error = self.get(a);
+                self.raise(error);
+                return false;
+            }
+            Op::RaiseIfZero { a, error } => {
+                let (a, error) = (self.get(a), self.get(error));
+                let zero = self.b.ins().icmp_imm_u(IntCC::Equal, a, 0);
+                self.raise_if(zero, error);
+            }
+            Op::Extract { header } if self.code.headers[header as usize].narrow => self.extract(header),
+            Op::Lookahead { dst, plan } if self.code.lookaheads[plan as usize].kind.narrow() => {
+                self.look_ahead(dst, plan);
+            }
+            Op::Extract { .. }
+            | Op::Lookahead { .. }
+            | Op::ExtractNext { .. }
+            | Op::ExtractVarbit { .. }
+            | Op::ExtractNextVarbit { .. }
+            | Op::ExtractAt { .. }
+            | Op::Advance { .. } => self.rare_parse(),
+            Op::PacketLength { dst } => {
+                let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
+                self.set(dst, len);
+            }
+            Op::Emit { header } => self.emit(header),
+            Op::Apply { .. } | Op::ApplyIndirect { .. } => {
+                self.apply();
+                return false;
+            }
+            Op::MarkToDrop => {
+                let port = self.load_cx(types::I16, offset_of!(Cx<'static>, drop_port));
+                let (port, zero) = (self.truth(port), self.number(0));
+                self.set(self.code.standard.egress_spec, port);
+                self.set(self.code.standard.mcast_grp, zero);
+            }
+            Op::RegisterRead { instance, index, dst } => self.register_read(instance, index, dst),
+            Op::RegisterWrite { instance, index, a } => self.register_write(instance, index, a),
+            Op::Count { .. }
+            | Op::Clone { .. }
+            | Op::Resubmit { .. }
+            | Op::Recirculate { .. }
+            | Op::Truncate { .. }
+            | Op::Digest { .. }
+            | Op::Log { .. }
+            | Op::EmitAt { .. }
+            | Op::Trace { .. } => {
+                self.rare();
+            }
+            Op::DirectColor { dst } | Op::Meter { dst, .. } | Op::Random { dst, .. } => {
+                self.rare();
+                self.forget(dst, 1);
+            }
+            Op::VerifyChecksum { .. } => {
+                self.rare();
+                self.forget(self.code.standard.checksum_error, 1);
+            }
+            Op::UpdateChecksum { plan } => {
+                self.rare();
+                self.forget(self.code.checksums[plan as usize].value, 1);
+            }
+            Op::Wide { .. }
+            | Op::SetValid { .. }
+            | Op::SetValidAt { .. }
+            | Op::CopyHeader { .. }
+            | Op::CopyHeaderAt { .. }
+            | Op::LoadAt { .. }
+            | Op::StoreAt { .. }
+            | Op::StackShift { .. }
+            | Op::Hash { .. } => {
+                self.rare();
+                self.known.words.clear();
+            }
+            simple => self.arithmetic(simple),
+        }
+        true
+    }
+
+    fn arithmetic(&mut self, op: Op) {
+        use IntCC::{Equal, NotEqual, SignedLessThan, SignedLessThanOrEqual};
+        use IntCC::{UnsignedLessThan, UnsignedLessThanOrEqual};
+        let (dst, value) = match op {
+            Op::Add { dst, a, b, w } => (dst, self.binary(a, b, w, |i, a, b| i.iadd(a, b))),
+            Op::Sub { dst, a, b, w } => (dst, self.binary(a, b, w, |i, a, b| i.isub(a, b))),
+            Op::Mul { dst, a, b, w } => (dst, self.binary(a, b, w, |i, a, b| i.imul(a, b))),
+            Op::And { dst, a, b } => (dst, self.binary(a, b, 64, |i, a, b| i.band(a, b))),
+            Op::Or { dst, a, b } => (dst, self.binary(a, b, 64, |i, a, b| i.bor(a, b))),
+            Op::Xor { dst, a, b } => (dst, self.binary(a, b, 64, |i, a, b| i.bxor(a, b))),
+            Op::Shl { dst, a, b, w } => {
+                let value = self.binary(a, b, w, |i, a, b| i.ishl(a, b));
+                (dst, self.unless_over(value, b))
+            }
+            Op::Shr { dst, a, b } => {
+                let value = self.binary(a, b, 64, |i, a, b| i.ushr(a, b));
+                (dst, self.unless_over(value, b))
+            }
+            Op::Eq { dst, a, b } => (dst, self.compared(Equal, a, b)),
+            Op::Ne { dst, a, b } => (dst, self.compared(NotEqual, a, b)),
+            Op::Lt { dst, a, b } => (dst, self.compared(UnsignedLessThan, a, b)),
+            Op::Le { dst, a, b } => (dst, self.compared(UnsignedLessThanOrEqual, a, b)),
+            Op::Slt { dst, a, b, w } => (dst, self.compared_signed(SignedLessThan, a, b, w)),
+            Op::Sle { dst, a, b, w } => (dst, self.compared_signed(SignedLessThanOrEqual, a, b, w)),
+            Op::Not { dst, a } => {
+                let a = self.get(a);
+                (dst, self.b.ins().bxor_imm_u(a, 1))
+            }
+            Op::BitNot { dst, a, w } => {
+                let a = self.get(a);
+                let value = self.b.ins().bnot(a);
+                (dst, self.cut(value, w))
+            }
+            Op::Neg { dst, a, w } => {
+                let a = self.get(a);
+                let value = self.b.ins().ineg(a);
+                (dst, self.cut(value, w))
+            }
+            Op::Cut { dst, a, w } => {
+                let a = self.get(a);
+                (dst, self.cut(a, w))
+            }
+            Op::SignExtend { dst, a, from, w } => {
+                let a = self.get(a);
+                let value = self.signed(a, from);
+                (dst, self.cut(value, w))
+            }
+            Op::Slice { dst, a, lo, w } => {
+                let a = self.get(a);
+                let value = self.b.ins().ushr_imm_u(a, i64::from(lo));
+                (dst, self.cut(value, w))
+            }
+            Op::Concat { dst, a, b, lo } => {
+                let (a, b) = (self.get(a), self.get(b));
+                let high = self.b.ins().ishl_imm_u(a, i64::from(lo));
+                (dst, self.b.ins().bor(high, b))
+            }
+            Op::Insert { dst, a, lo, w } => {
+                let mask = ones(w.into()) << lo;
+                let (old, a) = (self.get(dst), self.get(a));
+                let rest = self.b.ins().band_imm_u(old, !mask as i64);
+                let moved = self.b.ins().ishl_imm_u(a, i64::from(lo));
+                let new = self.b.ins().band_imm_u(moved, mask as i64);
+                (dst, self.b.ins().bor(rest, new))
+            }
+            _ => {
+                self.rare();
+                return self.known.words.clear();
+            }
+        };
+        self.set(dst, value);
+    }
+
+    fn binary(
+        &mut self,
+        a: Slot,
+        b: Slot,
+        w: u8,
+        make: impl FnOnce(cranelift_frontend::FuncInstBuilder<'_, '_>, Value, Value) -> Value,
+    ) -> Value {
+        let (a, b) = (self.get(a), self.get(b));
+        let value = make(self.b.ins(), a, b);
+        self.cut(value, w)
+    }
+
+    /// 0 if `b` is 64 or more.
+    fn unless_over(&mut self, value: Value, b: Slot) -> Value {
+        let (b, zero) = (self.get(b), self.number(0));
+        let within = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, b, 64);
+        self.b.ins().select(within, value, zero)
+    }
+
+    fn compared(&mut self, how: IntCC, a: Slot, b: Slot) -> Value {
+        let (a, b) = (self.get(a), self.get(b));
+        let condition = self.b.ins().icmp(how, a, b);
+        self.truth(condition)
+    }
+
+    fn compared_signed(&mut self, how: IntCC, a: Slot, b: Slot, w: u8) -> Value {
+        let (a, b) = (self.get(a), self.get(b));
+        let (a, b) = (self.signed(a, w), self.signed(b, w));
+        let condition = self.b.ins().icmp(how, a, b);
+        self.truth(condition)
+    }
+
+    fn jump_compared(&mut self, how: IntCC, a: Slot, b: Slot, to: u32) -> bool {
+        let (a, b) = (self.get(a), self.get(b));
+        let condition = self.b.ins().icmp(how, a, b);
+        self.jump_if(condition, to);
+        false
+    }
+
+    fn leave_if(&mut self, condition: Value, exit: i64) {
+        let (leave, next) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(leave);
+        self.b.ins().brif(condition, leave, &[], next, &[]);
+        self.b.switch_to_block(leave);
+        self.leave(exit);
+        self.b.switch_to_block(next);
+    }
+
+    /// Counts a pass of a loop.
+    fn burn(&mut self) {
+        let fuel = self.b.use_var(self.fuel);
+        let left = self.b.ins().iadd_imm_s(fuel, -1);
+        self.b.def_var(self.fuel, left);
+        let out = self.b.ins().icmp_imm_u(IntCC::Equal, left, 0);
+        self.leave_if(out, LOOP_LIMIT);
+    }
+
+    /// Looks a key up and goes to the action.
+    fn apply(&mut self) {
+        let Some(plan) = applied(self.code, self.at) else { return };
+        let site = self.graph.sites.iter().position(|at| *at == self.at).unwrap_or(0);
+        let site = self.b.ins().iconst(types::I32, site as i64);
+        self.b.def_var(self.site, site);
+        let found = self.call(call::apply as *const () as usize);
+        let actions = &self.code.actions[plan.table as usize];
+        for slot in actions.iter().flat_map(|action| &action.args).chain([&plan.hit, &plan.action_run]) {
+            self.forget(*slot, 1);
+        }
+        let mut switch = Switch::new();
+        for (number, action) in (1..).zip(actions) {
+            let block = self.block(action.pc);
+            switch.set_entry(number, block);
+        }
+        let next = self.block(self.at + 1);
+        switch.emit(&mut self.b, found, next);
+    }
+
+    /// From an action to where its table was applied, or to the end of the block around.
+    fn back(&mut self) {
+        let exit = matches!(self.code.ops[self.at as usize], Op::Exit);
+        let Some(callers) = self.graph.callers.get(&self.at) else { return self.leave(DONE) };
+        let target = |site: usize| {
+            let at = self.graph.sites[site];
+            if exit { applied(self.code, at).map_or(at + 1, |plan| plan.exit) } else { at + 1 }
+        };
+        let targets: Vec<(usize, u32)> = callers.iter().map(|&site| (site, target(site))).collect();
+        let Some((&(_, last), others)) = targets.split_last() else { return self.leave(DONE) };
+        let mut switch = Switch::new();
+        for &(site, to) in others {
+            let block = self.block(to);
+            switch.set_entry(site as u128, block);
+        }
+        let (site, last) = (self.b.use_var(self.site), self.block(last));
+        switch.emit(&mut self.b, site, last);
+    }
+
+    fn register(&self, instance: u16) -> Option<RegisterState> {
+        self.registers[instance as usize].filter(|register| register.words == 1 && register.size > 0)
+    }
+
+    /// Address of a cell that is there for certain, and whether the index means it.
+    fn cell(&mut self, register: RegisterState, index: Slot) -> (Value, Value) {
+        let (index, zero) = (self.get(index), self.number(0));
+        let within = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, register.size as i64);
+        let index = self.b.ins().select(within, index, zero);
+        let offset = self.b.ins().ishl_imm_u(index, 3);
+        let cells = self.load_runtime(offset_of!(Runtime, registers));
+        let address = self.b.ins().iadd(cells, offset);
+        (self.b.ins().iadd_imm_u(address, register.first as i64 * 8), within)
+    }
+
+    fn register_read(&mut self, instance: u16, index: Slot, dst: Slot) {
+        let Some(register) = self.register(instance) else {
+            self.rare();
+            let words = self.registers[instance as usize].map_or(0, |register| register.words);
+            return self.forget(dst, words);
+        };
+        let (address, within) = self.cell(register, index);
+        let (value, zero) = (self.b.ins().load(types::I64, plain(), address, 0), self.number(0));
+        let value = self.b.ins().select(within, value, zero);
+        self.set(dst, value);
+    }
+
+    fn register_write(&mut self, instance: u16, index: Slot, a: Slot) {
+        let Some(register) = self.register(instance) else {
+            self.rare();
+            return;
+        };
+        let (address, within) = self.cell(register, index);
+        let (new, old) = (self.get(a), self.b.ins().load(types::I64, plain(), address, 0));
+        let value = self.b.ins().select(within, new, old);
+        self.b.ins().store(plain(), value, address, 0);
+    }
+}

@@ -1,0 +1,123 @@
+//! Machine code does what the interpreter does.
+
+mod common;
+
+use common::{Bench, exact, mac};
+use p4rack_switch::{Config, Pipeline, Switch};
+use p4rack_wire::Nanos;
+use proptest::prelude::*;
+use std::path::Path;
+
+/// Programs as they are generated for a rack.
+const GENERATED: [&str; 3] = [
+    include_str!("../../codegen/tests/golden/pl2-clock/pl2-incast.p4"),
+    include_str!("../../codegen/tests/golden/pl2-counter/pl2-incast.p4"),
+    include_str!("../../codegen/tests/golden/l2/pl2-incast.p4"),
+];
+
+/// The program in both forms.
+fn pair(text: &str) -> [Switch; 2] {
+    let program = common::compile(text);
+    let native = Pipeline::compile(&program).expect("the switch takes the program");
+    assert_eq!(native.is_native(), cfg!(feature = "native"));
+    let interpreted = Pipeline::compile_interpreted(&program).expect("the switch takes the program");
+    [native, interpreted].map(|pipeline| {
+        let mut switch = Switch::new(Config { cpu_port: Some(510), ..common::config() });
+        switch.load(pipeline);
+        let mut bench = Bench { switch, program: program.clone(), now: Nanos(0) };
+        if text.contains("table source_guard") {
+            for port in 1..=4u16 {
+                let keys = vec![exact(port.into()), exact(mac(port))];
+                let timed = text.contains("accept_source(bit<32> slot)");
+                let args: &[u64] = if timed { &[100] } else { &[] };
+                bench.add("source_guard", keys, 0, "accept_source", args);
+                let args = &[port.into(), 100, 1_000_000][..if timed { 3 } else { 1 }];
+                bench.add("l2_forward", vec![exact(mac(port))], 0, "forward", args);
+            }
+        }
+        bench.switch
+    })
+}
+
+/// Frames of both, as they come out.
+fn play(switch: &mut Switch, frames: &[(u16, Vec<u8>)]) -> Vec<(u16, Vec<u8>)> {
+    let (mut sent, mut out) = (Vec::new(), Vec::new());
+    for (at, (port, frame)) in (1..).zip(frames) {
+        let now = Nanos(at * 700);
+        switch.handle_frame(*port, frame, now);
+        while let Some(port) = switch.poll_transmit(now, &mut out) {
+            sent.push((port, out.clone()));
+        }
+        while switch.poll_cpu(&mut out) {
+            sent.push((510, out.clone()));
+        }
+    }
+    sent
+}
+
+fn same(switches: &mut [Switch; 2], frames: &[(u16, Vec<u8>)]) {
+    let [native, interpreted] = switches.each_mut().map(|switch| {
+        let sent = play(switch, frames);
+        (sent, format!("{:?}", switch.stats(Nanos(1 << 40)).drops))
+    });
+    assert_eq!(native, interpreted);
+}
+
+/// A frame that a rack's program has something to do with: known hosts, control and data frames, cut anywhere.
+fn rack_frame() -> impl Strategy<Value = (u16, Vec<u8>)> {
+    let payload = proptest::collection::vec(any::<u8>(), 0..70);
+    let kind = prop_oneof![Just(0x88b5u16), Just(0x8100), Just(0x0800), any::<u16>()];
+    let head = prop_oneof![Just(0x11u8), Just(0x12), Just(0x13), any::<u8>()];
+    (1u16..6, 1u16..6, 1u16..6, kind, head, payload, any::<bool>(), 0usize..90).prop_map(
+        |(port, from, to, kind, head, mut payload, tagged, cut)| {
+            if let Some(first) = payload.first_mut() {
+                *first = head;
+            }
+            if tagged && payload.len() > 4 {
+                payload[..4].copy_from_slice(&[0xe0, 100, 0x88, 0xb5]);
+            }
+            let mut frame = common::eth(mac(to), if tagged { 0x8100 } else { kind }, &payload);
+            frame[6..12].copy_from_slice(&mac(from).to_be_bytes()[2..]);
+            frame.truncate(cut.max(1));
+            (if port == 5 { 510 } else { port }, frame)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn generated_programs_do_the_same(frames in proptest::collection::vec(rack_frame(), 1..60)) {
+        for text in GENERATED {
+            same(&mut pair(text), &frames);
+        }
+    }
+}
+
+/// Every feature has a program among the STF cases; frames are random here, and there are no entries.
+#[test]
+fn programs_of_every_feature_do_the_same() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf");
+    let mut frames = Vec::new();
+    let mut seed = 1u64;
+    let mut random = move || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed >> 33
+    };
+    for _ in 0..200 {
+        // Few values, so that comparisons are met.
+        let (port, len) = (1 + (random() % 4) as u16, random() % 48);
+        let bytes = (0..len).map(|_| if random() % 2 == 0 { random() as u8 % 4 } else { random() as u8 });
+        frames.push((port, bytes.collect()));
+    }
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect("the cases") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_some_and(|ending| ending == "p4") {
+            let text = std::fs::read_to_string(&path).expect("text");
+            same(&mut pair(&text), &frames);
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count} programs");
+}
