@@ -8,8 +8,10 @@
 //!  mgmt        PL2's reservations, by management frames
 //!  telemetry   the switch's statistics
 //!  generator   packet generators
+//!  bench       how fast a server is
 //! ```
 
+pub mod bench;
 pub mod client;
 mod counters;
 pub mod deploy;

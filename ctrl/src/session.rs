@@ -62,6 +62,7 @@ pub fn parse_election_id(text: &str) -> Result<u128, String> {
 pub struct Session {
     target: Target,
     pub(crate) client: P4RuntimeClient<Channel>,
+    pub(crate) channel: Channel,
     outgoing: mpsc::Sender<StreamMessageRequest>,
     incoming: Streaming<StreamMessageResponse>,
 }
@@ -105,7 +106,7 @@ impl Session {
 
     async fn try_connect(target: Target) -> Result<Session, CtrlError> {
         let channel = channel(&target.addr).await?;
-        let mut client = P4RuntimeClient::new(channel).max_decoding_message_size(RECEIVE_LIMIT);
+        let mut client = P4RuntimeClient::new(channel.clone()).max_decoding_message_size(RECEIVE_LIMIT);
         let (outgoing, requests) = mpsc::channel(OUTGOING);
         let role = Role { name: target.role.clone(), ..Default::default() };
         let arbitration = MasterArbitrationUpdate {
@@ -122,7 +123,7 @@ impl Session {
             .await
             .map_err(refused("opening a session"))?
             .into_inner();
-        let mut session = Session { target, client, outgoing, incoming };
+        let mut session = Session { target, client, channel, outgoing, incoming };
         let answer = session.next(Instant::now() + CONNECT, "the answer to arbitration").await?;
         let Some(stream_message_response::Update::Arbitration(answer)) = answer.update else {
             return Err(CtrlError::Ended("it answered arbitration with something else".into()));

@@ -1,6 +1,7 @@
 //! One file a subcommand. Each parses its arguments, calls the crate that does the work, prints.
 
 pub mod bench;
+pub mod bench_p4runtime;
 pub mod deploy;
 pub mod generate;
 pub mod generator;

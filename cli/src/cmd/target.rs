@@ -22,6 +22,11 @@ pub struct Args {
 }
 
 impl Args {
+    /// Whether the options say where the server is.
+    pub fn names_a_server(&self) -> bool {
+        self.grpc_addr.is_some()
+    }
+
     /// The target; what the options leave out comes from the description.
     pub fn for_switch(&self, switch: Option<&Switch>) -> Target {
         let described = switch.map(|switch| switch.grpc_addr.to_string());
