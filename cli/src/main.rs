@@ -42,6 +42,8 @@ enum Command {
     Host(cmd::host::Args),
     /// Read and reset PL2's reservations in a running switch
     Pl2(cmd::pl2::Args),
+    /// Simulate a rack in virtual time: the generated P4 and the hosts' own machines
+    Sim(cmd::sim::Args),
     /// Measure on this machine
     Bench(cmd::bench::Args),
     /// Print a completion script for a shell
@@ -85,6 +87,7 @@ fn run(command: Command) -> ExitCode {
         Command::Deploy(args) => cmd::deploy::run(args),
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
+        Command::Sim(args) => cmd::sim::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "p4rack", &mut std::io::stdout());

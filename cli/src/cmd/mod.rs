@@ -12,6 +12,7 @@ pub mod p4_samples;
 pub mod p4_stf;
 pub mod pl2;
 pub mod rack;
+pub mod sim;
 pub mod switch;
 pub mod target;
 pub mod up;
