@@ -11,6 +11,8 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("memcached", "/usr/bin/memcached", "the memcached test"),
     ("iperf3", "/usr/bin/iperf3", "the iperf3 test"),
     ("iputils-ping", "/usr/bin/ping", "the ping tests"),
+    ("iproute2", "/usr/sbin/ip", "the PTF suite"),
+    ("mininet", "/usr/bin/mn", "the Mininet test"),
 ];
 
 /// Installs the packages that are missing.
@@ -53,14 +55,25 @@ pub fn python(report: &mut Report) {
         }
     }
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"]);
-    install.arg(tests.join("requirements.txt"));
+    install.args(["-m", "pip", "install", "-q", "--disable-pip-version-check"]);
+    install.arg("-r").arg(tests.join("requirements.txt"));
+    install.arg("-r").arg(root().join("ptf-tests/requirements.txt"));
     if !report.step("Python packages", &mut install) {
         return;
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let mut pytest = Command::new(&python);
     pytest.current_dir(&tests).args(["-m", "pytest", "--no-header", "-p", "no:cacheprovider", "."]);
-    pytest.env("P4RACK_BIN", target.join("verify/p4rack"));
+    let binary = target.join("verify/p4rack");
+    pytest.env("P4RACK_BIN", &binary);
     report.tests("Python clients", &mut pytest);
+    for platform in ["embedded", "bmv2", "tofino-model"] {
+        let mut suite = Command::new(&python);
+        suite
+            .arg(root().join("ptf-tests/run.py"))
+            .args(["--platform", platform])
+            .arg("--binary")
+            .arg(&binary);
+        report.tests(&format!("PTF on {platform}"), &mut suite);
+    }
 }
