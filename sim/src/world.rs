@@ -391,11 +391,10 @@ impl World {
                 continue;
             }
             self.deliver(host, &scratch);
-            if let (true, Some(held)) =
-                (self.frames_delivered > 1_500, self.held.take_if(|held| !held.is_empty()))
+            if self.frames_delivered > 1_500
+                && let Some(held) = self.held.take_if(|held| !held.is_empty())
             {
                 self.deliver(host, &held);
-                self.held = Some(Vec::new());
             }
         }
         self.scratch = scratch;
