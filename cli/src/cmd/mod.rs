@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod bench_p4runtime;
 pub mod deploy;
+pub mod entity;
 pub mod generate;
 pub mod generator;
 pub mod host;
@@ -16,3 +17,4 @@ pub mod sim;
 pub mod switch;
 pub mod target;
 pub mod up;
+pub mod watch;

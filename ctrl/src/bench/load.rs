@@ -2,7 +2,8 @@
 
 use super::{Figure, raw};
 use crate::error::{CtrlError, refused};
-use crate::session::{Session, Target};
+use crate::session::Session;
+use crate::target::Target;
 use p4rack_p4rt::entity::{EntityError, Entry, Value};
 use p4rack_p4rt::p4::v1::{
     Entity, FieldMatch, TableEntry, Update, WriteRequest, entity, field_match, field_match::FieldMatchType,
@@ -54,6 +55,11 @@ impl Load {
         update
     }
 
+    /// The first entries.
+    pub fn entities(&self, count: usize) -> Vec<Entity> {
+        (0..count).filter_map(|number| self.update(number).entity).collect()
+    }
+
     fn batch(&self, first: usize, count: usize) -> WriteRequest {
         let updates = (first..first + count).map(|number| self.update(number)).collect();
         WriteRequest { updates, ..(*self.request).clone() }
@@ -70,7 +76,7 @@ impl Load {
         let started = Instant::now();
         let mut tasks = JoinSet::new();
         for _ in 0..outstanding {
-            let (load, next, mut client) = (self.clone(), next.clone(), session.client.clone());
+            let (load, next, mut client) = (self.clone(), next.clone(), session.grpc.clone());
             tasks.spawn(async move {
                 while started.elapsed() < span {
                     let number = next.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +118,7 @@ impl Load {
         let started = Instant::now();
         let mut tasks = JoinSet::new();
         for _ in 0..BATCHES_OUTSTANDING {
-            let (load, next, mut client) = (self.clone(), next.clone(), session.client.clone());
+            let (load, next, mut client) = (self.clone(), next.clone(), session.grpc.clone());
             tasks.spawn(async move {
                 loop {
                     let first = next.fetch_add(BATCH, Ordering::Relaxed);

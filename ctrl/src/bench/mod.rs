@@ -3,8 +3,10 @@
 mod load;
 mod raw;
 
+use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;
-use crate::session::{Session, Target};
+use crate::session::Session;
+use crate::target::Target;
 use load::Load;
 use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, PacketMetadata, PacketOut};
 use p4rack_p4rt::schema::Schema;
@@ -15,6 +17,8 @@ pub const PROGRAM: &str = include_str!("bench.p4");
 
 /// How long a section that is counted in calls goes on.
 const SPAN: Duration = Duration::from_secs(2);
+/// Entries that reconciling has to exchange: as many are deleted as inserted.
+const CHANGED: usize = 5;
 /// How long the first packet is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long one try of it takes.
@@ -87,6 +91,11 @@ pub async fn run(plan: &Plan, mut done: impl FnMut(&Figure)) -> Result<Vec<Figur
         load.built(&session, plan.read_entries).await?;
         add(load.read(&mut session, plan.read_entries).await?);
     }
+    if wanted("reconcile") {
+        session.set_pipeline(plan.config.clone()).await?;
+        load.built(&session, plan.read_entries).await?;
+        add(reconcile(&mut session, plan, &load).await?);
+    }
     if wanted("memory") {
         session.set_pipeline(plan.config.clone()).await?;
         let before = plan.pid.and_then(resident_bytes);
@@ -125,6 +134,28 @@ async fn push(session: &mut Session, plan: &Plan, schema: &Schema) -> Result<Fig
         }
     }
     Err(CtrlError::Timeout("the first packet".into(), PATIENCE.as_millis()))
+}
+
+/// Brings the table from what was written to the same with a few entries changed.
+async fn reconcile(session: &mut Session, plan: &Plan, load: &Load) -> Result<Figure, CtrlError> {
+    let mut entities = load.entities(plan.read_entries);
+    let late = load.entities(plan.read_entries + CHANGED).split_off(plan.read_entries);
+    for (entity, other) in entities.iter_mut().step_by(7).zip(late) {
+        *entity = other;
+    }
+    let info = plan.config.p4info.clone().unwrap_or_default();
+    let desired = Desired::new(info, plan.config.p4_device_config.clone(), entities)?;
+    let mut written = 0;
+    let started = Instant::now();
+    let mut done = |step| {
+        if let Step::Written { updates } = step {
+            written = updates;
+        }
+    };
+    bring(session, &desired, Extent::All, &mut done).await?;
+    let detail = format!("{} entries, {written} changes, verified by a second read", plan.read_entries);
+    let value = started.elapsed().as_secs_f64();
+    Ok(Figure { name: "reconcile", value, unit: "s", detail })
 }
 
 /// Opens streams, each a controller that asks to be primary of its role.
