@@ -5,7 +5,7 @@ use p4rack_sim::{Experiment, run};
 
 fn experiment(kind: &str) -> Experiment {
     let text = format!(
-        "name = \"bench\"\nduration_us = 2000\n[rack]\nhosts = 6\n[scheme]\nkind = \"{kind}\"\nin_flight = 3\n\
+        "name = \"bench\"\nduration_us = 20000\n[rack]\nhosts = 6\n[scheme]\nkind = \"{kind}\"\nin_flight = 3\n\
          [[traffic]]\nname = \"incast\"\npattern = \"incast\"\nsenders = [\"h2\", \"h3\", \"h4\", \"h5\"]\n\
          size = 6000\narrivals = \"saturate\"\nflows = 12\n"
     );

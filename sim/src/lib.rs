@@ -20,6 +20,7 @@ mod random;
 mod record;
 mod schedule;
 mod sizes;
+mod sweep;
 mod tor;
 mod traffic;
 mod world;
@@ -34,5 +35,6 @@ pub use outcome::{Compared, Decile, Latency, Outcome, SwitchOutcome, TrafficOutc
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use schedule::Schedule;
+pub use sweep::{Sweep, Task, TaskResult};
 pub use tor::TorError;
 pub use world::SimError;

@@ -14,6 +14,8 @@ pub mod p4_stf;
 pub mod pl2;
 pub mod rack;
 pub mod sim;
+pub mod sim_report;
+pub mod sim_sweep;
 pub mod switch;
 pub mod target;
 pub mod up;

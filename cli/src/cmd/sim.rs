@@ -1,5 +1,7 @@
 //! `p4rack sim`: racks in virtual time.
 
+use super::sim_report::{self, ReportArgs};
+use super::sim_sweep::{self, MergeArgs, SweepArgs};
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
 use p4rack_stf::pcap::Writer;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,12 @@ pub struct Args {
 enum Command {
     /// Run one experiment: p4rack sim run examples/paper/pl2/fig9-incast.toml
     Run(RunArgs),
+    /// Run an experiment with many parameters and seeds, over all cores; goes on where it was stopped
+    Sweep(SweepArgs),
+    /// Put a folder of results into one CSV table
+    Merge(MergeArgs),
+    /// Make one HTML page of a folder of results
+    Report(ReportArgs),
 }
 
 /// Arguments of `p4rack sim run`.
@@ -49,8 +57,13 @@ const USAGE: u8 = 2;
 
 /// Runs it: 0 fine, 1 a check failed, 2 the file is wrong.
 pub fn run(args: Args) -> ExitCode {
-    let Command::Run(args) = args.command;
-    match run_one(&args) {
+    let done = match args.command {
+        Command::Run(args) => run_one(&args),
+        Command::Sweep(args) => sim_sweep::sweep(&args),
+        Command::Merge(args) => sim_sweep::merge(&args),
+        Command::Report(args) => sim_report::report(&args),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -89,7 +102,7 @@ fn run_one(args: &RunArgs) -> Result<bool, String> {
 }
 
 /// Reads an experiment.
-pub fn load(path: &Path) -> Result<Experiment, String> {
+fn load(path: &Path) -> Result<Experiment, String> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
         format!("{name}: can't be read: {error}; give the path of an experiment, e.g. examples/paper/pl2/fig9-incast.toml")
@@ -147,7 +160,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Results for machines.
-pub fn as_json(outcome: &Outcome) -> String {
+fn as_json(outcome: &Outcome) -> String {
     serde_json::to_string_pretty(outcome).expect("structs of numbers and names are JSON")
 }
 
