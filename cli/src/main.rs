@@ -3,6 +3,7 @@
 //! Exit codes everywhere: 0 fine, 1 refused or a promise not kept, 2 usage, 3 internal.
 
 mod cmd;
+mod complete;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -14,6 +15,9 @@ use std::process::ExitCode;
 #[derive(Parser, Debug)]
 #[command(name = "p4rack", version, propagate_version = true, max_term_width = 100)]
 struct Cli {
+    /// Form of the log lines on standard error: text or json; P4RACK_LOG says how many there are
+    #[arg(long, global = true, default_value = "text", value_parser = ["text", "json"], hide_default_value = true)]
+    log_format: String,
     #[command(subcommand)]
     command: Command,
 }
@@ -38,10 +42,26 @@ enum Command {
     Generator(cmd::generator::Args),
     /// Install a rack's program and entries on a switch over P4Runtime
     Deploy(cmd::deploy::Args),
+    /// Table entries on a switch: list, read, watch, insert, modify, write, delete, apply
+    Table(cmd::entity::table::Args),
+    /// Counters on a switch: list, read, watch, write
+    Counter(cmd::entity::cells::CounterArgs),
+    /// Meters on a switch: list, read, write, delete
+    Meter(cmd::entity::cells::MeterArgs),
+    /// Registers on a switch: list, read, watch, write
+    Register(cmd::entity::cells::RegisterArgs),
+    /// Action profiles, multicast groups, clone sessions, value sets on a switch
+    Group(cmd::entity::group::Args),
+    /// Messages that a program sends to its controller: list, read, write, delete, watch
+    Digest(cmd::entity::stream::DigestArgs),
+    /// Packets to and from a switch's controller: list, send, watch
+    Packet(cmd::entity::stream::PacketArgs),
     /// Run the agent of one host
     Host(cmd::host::Args),
     /// Read and reset PL2's reservations in a running switch
     Pl2(cmd::pl2::Args),
+    /// Simulate a rack in virtual time: the generated P4 and the hosts' own machines
+    Sim(cmd::sim::Args),
     /// Measure on this machine
     Bench(cmd::bench::Args),
     /// Print a completion script for a shell
@@ -55,14 +75,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("P4RACK_LOG")
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
-        )
-        .init();
-    let command = Cli::parse().command;
+    clap_complete::CompleteEnv::with_factory(Cli::command).complete();
+    let Cli { log_format, command } = Cli::parse();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("P4RACK_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    match log_format.as_str() {
+        "json" => log.json().init(),
+        _ => log.init(),
+    }
     if !matches!(command, Command::Up(_) | Command::Switch(_) | Command::Host(_) | Command::Workload(_)) {
         p4rack_netdev::signal::end_when_the_reader_is_gone();
     }
@@ -83,8 +104,16 @@ fn run(command: Command) -> ExitCode {
         Command::Switch(args) => cmd::switch::run(args),
         Command::Generator(args) => cmd::generator::run(args),
         Command::Deploy(args) => cmd::deploy::run(args),
+        Command::Table(args) => cmd::entity::table::run(args),
+        Command::Counter(args) => cmd::entity::cells::counter(args),
+        Command::Meter(args) => cmd::entity::cells::meter(args),
+        Command::Register(args) => cmd::entity::cells::register(args),
+        Command::Group(args) => cmd::entity::group::run(args),
+        Command::Digest(args) => cmd::entity::stream::digest(args),
+        Command::Packet(args) => cmd::entity::stream::packet(args),
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
+        Command::Sim(args) => cmd::sim::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "p4rack", &mut std::io::stdout());

@@ -19,7 +19,10 @@ fn generated() -> Vec<(PathBuf, String)> {
     for scheme in Scheme::ALL {
         let artefacts = generate(&rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
         files.extend(
-            artefacts.files().map(|(name, contents)| (folder().join(scheme.name()).join(name), contents)),
+            artefacts
+                .files()
+                .into_iter()
+                .map(|(name, contents)| (folder().join(scheme.name()).join(name), contents)),
         );
     }
     files
@@ -63,7 +66,8 @@ fn no_line_is_untidy() {
             assert!(!is_p4 || line.chars().count() <= 130, "{}:{}: too long", path.display(), i + 1);
         }
         assert!(contents.ends_with('\n') && !contents.ends_with("\n\n"), "{}", path.display());
-        assert!(!contents.contains("\n\n\n"), "{}: two empty lines", path.display());
+        let is_python = path.extension().is_some_and(|ending| ending == "py");
+        assert!(is_python || !contents.contains("\n\n\n"), "{}: two empty lines", path.display());
     }
 }
 

@@ -1,79 +1,166 @@
-//! Calls of a session: program, entries.
+//! Calls that need no stream: program, reads, writes (for those who are primary).
 
 use crate::error::{CtrlError, UpdateFailure, refused};
-use crate::session::Session;
+use crate::target::Target;
 use p4rack_p4rt::entity::describe;
 use p4rack_p4rt::errors::unpack;
+use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
+use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
+use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::{
-    Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
+    CapabilitiesRequest, Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
     SetForwardingPipelineConfigRequest, Update, WriteRequest, entity, packet_replication_engine_entry,
-    set_forwarding_pipeline_config_request::Action,
 };
 use p4rack_p4rt::schema::{Schema, name_of};
+use p4rack_p4rt::text::TextMessage;
+use tonic::transport::Channel;
 
 /// Updates in one Write.
 const BATCH: usize = 512;
+/// Largest message taken.
+const RECEIVE_LIMIT: usize = 128 << 20;
 
-impl Session {
+/// A connection to a switch.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) target: Target,
+    pub(crate) grpc: P4RuntimeClient<Channel>,
+    pub(crate) channel: Channel,
+}
+
+impl Client {
+    /// Connects; asks for no rights.
+    pub async fn connect(target: Target) -> Result<Client, CtrlError> {
+        let channel = target.channel().await?;
+        let grpc = P4RuntimeClient::new(channel.clone()).max_decoding_message_size(RECEIVE_LIMIT);
+        Ok(Client { target, grpc, channel })
+    }
+
+    /// Which switch, and as whom.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    pub(crate) fn log<M: TextMessage>(&self, call: &str, message: &M) {
+        if let Some(log) = &self.target.log {
+            log.write(&self.target.addr, call, message);
+        }
+    }
+
+    /// Version of P4Runtime that the switch speaks.
+    pub async fn api_version(&mut self) -> Result<String, CtrlError> {
+        let answer = self.grpc.capabilities(CapabilitiesRequest {}).await;
+        Ok(answer.map_err(refused("asking for capabilities"))?.into_inner().p4runtime_api_version)
+    }
+
     /// Installs a program; all state of the switch is cleared.
     pub async fn set_pipeline(&mut self, config: ForwardingPipelineConfig) -> Result<(), CtrlError> {
         let request = SetForwardingPipelineConfigRequest {
-            device_id: self.target().device_id,
-            role: self.target().role.clone(),
-            election_id: Some(self.target().election()),
+            device_id: self.target.device_id,
+            role: self.target.role.clone(),
+            election_id: Some(self.target.election()),
             action: Action::VerifyAndCommit as i32,
             config: Some(config),
             ..Default::default()
         };
-        let set = self.client.set_forwarding_pipeline_config(request).await;
+        self.log("SetForwardingPipelineConfig", &request);
+        let set = self.grpc.set_forwarding_pipeline_config(request).await;
         set.map(|_| ()).map_err(refused("installing the program"))
     }
 
     /// The program that is installed, if any.
     pub async fn pipeline(&mut self) -> Result<Option<ForwardingPipelineConfig>, CtrlError> {
-        let request =
-            GetForwardingPipelineConfigRequest { device_id: self.target().device_id, ..Default::default() };
-        let answer = self.client.get_forwarding_pipeline_config(request).await;
-        Ok(answer.map_err(refused("asking for the program"))?.into_inner().config)
+        self.pipeline_part(ResponseType::All).await
+    }
+
+    /// Parts of the program that is installed.
+    pub async fn pipeline_part(
+        &mut self,
+        part: ResponseType,
+    ) -> Result<Option<ForwardingPipelineConfig>, CtrlError> {
+        let request = GetForwardingPipelineConfigRequest {
+            device_id: self.target.device_id,
+            response_type: part as i32,
+        };
+        self.log("GetForwardingPipelineConfig", &request);
+        match self.grpc.get_forwarding_pipeline_config(request).await {
+            Ok(answer) => Ok(answer.into_inner().config),
+            // What servers other than the standard's say before the first program.
+            Err(status) if status.code() == tonic::Code::FailedPrecondition => Ok(None),
+            Err(status) => Err(refused("asking for the program")(status)),
+        }
+    }
+
+    /// P4Info of the program that is installed.
+    pub async fn schema(&mut self) -> Result<Schema, CtrlError> {
+        let none = || CtrlError::Program("the switch runs no program; run `p4rack deploy` first".into());
+        let config = self.pipeline_part(ResponseType::P4infoAndCookie).await?;
+        let info = config.and_then(|config| config.p4info).ok_or_else(none)?;
+        Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))
     }
 
     /// Writes in batches; every update is tried, and all that were refused are in the error.
     pub async fn write(&mut self, schema: &Schema, updates: &[Update]) -> Result<(), CtrlError> {
+        self.write_phases(schema, [updates].into_iter(), updates.len()).await
+    }
+
+    /// Writes phase after phase; the first with a refused update is the last.
+    pub(crate) async fn write_phases<'a>(
+        &mut self,
+        schema: &Schema,
+        phases: impl Iterator<Item = &'a [Update]>,
+        total: usize,
+    ) -> Result<(), CtrlError> {
+        let mut before = 0;
+        for updates in phases {
+            let failures = self.write_phase(schema, updates, before, total).await?;
+            if !failures.is_empty() {
+                return Err(CtrlError::Updates { failures });
+            }
+            before += updates.len();
+        }
+        Ok(())
+    }
+
+    async fn write_phase(
+        &mut self,
+        schema: &Schema,
+        updates: &[Update],
+        before: usize,
+        total: usize,
+    ) -> Result<Vec<UpdateFailure>, CtrlError> {
         let mut failures = Vec::new();
         for (batch_number, batch) in updates.chunks(BATCH).enumerate() {
             let request = WriteRequest {
-                device_id: self.target().device_id,
-                role: self.target().role.clone(),
-                election_id: Some(self.target().election()),
+                device_id: self.target.device_id,
+                role: self.target.role.clone(),
+                election_id: Some(self.target.election()),
                 updates: batch.to_vec(),
                 ..Default::default()
             };
-            let Err(status) = self.client.write(request).await else { continue };
+            self.log("Write", &request);
+            let Err(status) = self.grpc.write(request).await else { continue };
             let Some(outcomes) = unpack(status.details()) else {
                 return Err(refused("writing entries")(status));
             };
-            let first = batch_number * BATCH + 1;
+            let first = before + batch_number * BATCH + 1;
             for (position, (update, outcome)) in batch.iter().zip(outcomes).enumerate() {
                 if let Err(error) = outcome {
                     let what = update.entity.as_ref().map_or_else(String::new, |entity| name(schema, entity));
-                    failures.push(UpdateFailure {
-                        number: first + position,
-                        total: updates.len(),
-                        what,
-                        error,
-                    });
+                    failures.push(UpdateFailure { number: first + position, total, what, error });
                 }
             }
         }
-        if failures.is_empty() { Ok(()) } else { Err(CtrlError::Updates { failures }) }
+        Ok(failures)
     }
 
     /// Reads whatever the requests name.
     pub async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
         const CALL: &str = "reading entries";
         let request =
-            ReadRequest { device_id: self.target().device_id, role: self.target().role.clone(), entities };
-        let mut answers = self.client.read(request).await.map_err(refused(CALL))?.into_inner();
+            ReadRequest { device_id: self.target.device_id, role: self.target.role.clone(), entities };
+        self.log("Read", &request);
+        let mut answers = self.grpc.read(request).await.map_err(refused(CALL))?.into_inner();
         let mut found = Vec::new();
         while let Some(answer) = answers.message().await.map_err(refused(CALL))? {
             found.extend(answer.entities);
@@ -86,21 +173,29 @@ impl Session {
 pub fn name(schema: &Schema, entity: &Entity) -> String {
     use packet_replication_engine_entry::Type;
     let at = |index: Option<i64>| index.map_or_else(String::new, |index| format!(" index {index}"));
+    macro_rules! named {
+        ($find:ident, $id:expr) => {
+            schema.$find($id).map_or("?", |object| name_of(object.preamble.as_ref()))
+        };
+    }
     match &entity.entity {
         Some(entity::Entity::TableEntry(entry)) => describe(schema, entry),
+        Some(entity::Entity::DirectCounterEntry(entry)) => {
+            format!("counter of {}", entry.table_entry.as_ref().map_or("?".into(), |e| describe(schema, e)))
+        }
+        Some(entity::Entity::DirectMeterEntry(entry)) => {
+            format!("meter of {}", entry.table_entry.as_ref().map_or("?".into(), |e| describe(schema, e)))
+        }
         Some(entity::Entity::MeterEntry(entry)) => {
-            let meter = schema.meter_by_id(entry.meter_id);
-            let name = meter.map_or("?", |meter| name_of(meter.preamble.as_ref()));
+            let name = named!(meter_by_id, entry.meter_id);
             format!("meter {name}{}", at(entry.index.map(|index| index.index)))
         }
         Some(entity::Entity::CounterEntry(entry)) => {
-            let counter = schema.counter_by_id(entry.counter_id);
-            let name = counter.map_or("?", |counter| name_of(counter.preamble.as_ref()));
+            let name = named!(counter_by_id, entry.counter_id);
             format!("counter {name}{}", at(entry.index.map(|index| index.index)))
         }
         Some(entity::Entity::RegisterEntry(entry)) => {
-            let register = schema.register_by_id(entry.register_id);
-            let name = register.map_or("?", |register| name_of(register.preamble.as_ref()));
+            let name = named!(register_by_id, entry.register_id);
             format!("register {name}{}", at(entry.index.map(|index| index.index)))
         }
         Some(entity::Entity::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
@@ -108,6 +203,21 @@ pub fn name(schema: &Schema, entity: &Entity) -> String {
             Some(Type::CloneSessionEntry(session)) => format!("clone session {}", session.session_id),
             None => "replication entry".into(),
         },
-        _ => "entity".into(),
+        Some(entity::Entity::ActionProfileMember(member)) => {
+            let name = named!(profile_by_id, member.action_profile_id);
+            format!("action profile {name} member {}", member.member_id)
+        }
+        Some(entity::Entity::ActionProfileGroup(group)) => {
+            let name = named!(profile_by_id, group.action_profile_id);
+            format!("action profile {name} group {}", group.group_id)
+        }
+        Some(entity::Entity::ValueSetEntry(set)) => {
+            format!("value set {}", named!(value_set_by_id, set.value_set_id))
+        }
+        Some(entity::Entity::DigestEntry(digest)) => {
+            format!("digest {}", named!(digest_by_id, digest.digest_id))
+        }
+        Some(entity::Entity::ExternEntry(_)) => "extern entry".into(),
+        None => "entity".into(),
     }
 }

@@ -1,16 +1,14 @@
 //! Counters of the program that runs, by name.
 
+use crate::client::Client;
 use crate::error::CtrlError;
-use crate::session::Session;
 use p4rack_p4rt::p4::v1::{CounterEntry, Entity, entity};
-use p4rack_p4rt::schema::{Schema, id_of};
+use p4rack_p4rt::schema::id_of;
 
-impl Session {
+impl Client {
     /// Packets in each cell of an indirect counter, in the order of their index.
     pub async fn counter(&mut self, name: &str) -> Result<Vec<u64>, CtrlError> {
-        let none = || CtrlError::Program("the switch runs no program; run `p4rack deploy` first".into());
-        let info = self.pipeline().await?.and_then(|config| config.p4info).ok_or_else(none)?;
-        let schema = Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))?;
+        let schema = self.schema().await?;
         let counter = schema.counter(name).map_err(|error| CtrlError::Program(error.to_string()))?;
         let wanted = CounterEntry { counter_id: id_of(counter.preamble.as_ref()), ..Default::default() };
         let all = Entity { entity: Some(entity::Entity::CounterEntry(wanted)) };

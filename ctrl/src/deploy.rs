@@ -1,189 +1,223 @@
-//! From a rack description to a switch that runs it.
+//! From a rack description to a switch that runs it: program if it is another one, then the least set of
+//! changes to what it holds.
 
-use crate::client;
+use crate::client::{self, Client};
 use crate::error::CtrlError;
-use crate::session::{Session, Target};
+use crate::platform::Platform;
+use crate::readback;
+use crate::reconcile::{Changes, changes};
+use crate::session::Session;
+use crate::target::Target;
 use p4rack_codegen::{Arch, Artefacts, Rack, Scheme};
 use p4rack_p4rt::p4::config::v1::P4Info;
-use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
+use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
+use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
 use p4rack_p4rt::p4::v1::{
-    Action, Entity, FieldMatch, ForwardingPipelineConfig, PacketReplicationEngineEntry, Replica, TableEntry,
-    Update, WriteRequest, entity, replica, table_action,
+    Entity, ForwardingPipelineConfig, Update, WriteRequest, entity::Entity as Kind, update,
 };
 use p4rack_p4rt::schema::Schema;
-use p4rack_p4rt::{bytes, text};
+use p4rack_p4rt::{diff, text};
+use prost::Message;
+use std::path::Path;
+
+/// What a switch should run and hold.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// The program; its cookie tells it from others.
+    pub config: ForwardingPipelineConfig,
+    /// The program's names.
+    pub schema: Schema,
+    /// All that it should hold.
+    pub entities: Vec<Entity>,
+}
 
 /// What has been done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Program and entries were generated.
-    Generated {
-        /// Size of the program's text.
-        program_bytes: usize,
-        /// Entries and other updates.
-        updates: usize,
-    },
     /// The switch answers and this controller is primary.
     Connected,
-    /// The switch runs the program.
+    /// The switch had another program or none, and runs the right one now.
     Installed,
-    /// The entries are written.
+    /// The switch ran the program already.
+    Kept,
+    /// What it holds was compared with what it should hold.
+    Compared {
+        /// Entities found.
+        found: usize,
+        /// What has to be changed.
+        changes: Changes,
+    },
+    /// The changes are written.
     Written {
         /// How many.
         updates: usize,
     },
-    /// They were read back and are the same.
+    /// What it holds was read back and is what it should hold.
     Verified {
-        /// How many.
-        updates: usize,
+        /// How many entities that are.
+        entities: usize,
     },
 }
 
-/// Generates the rack's program for a scheme, installs it, writes its entries and reads them back.
-/// `done` is told every step.
-pub async fn deploy(
-    rack: &Rack,
-    scheme: Scheme,
-    target: Target,
-    done: impl FnMut(Step),
-) -> Result<(), CtrlError> {
-    let artefacts = p4rack_codegen::generate(rack, scheme, Arch::V1model)?;
-    install(&artefacts, target, done).await
+/// How far to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Change what differs.
+    All,
+    /// Only say what differs.
+    DryRun,
 }
 
-/// As [`deploy`], with artefacts that are there already.
-pub async fn install(
-    artefacts: &Artefacts,
+impl Desired {
+    /// What a rack's switch should hold.
+    pub fn of_rack(
+        rack: &Rack,
+        scheme: Scheme,
+        platform: Platform,
+        compiled: Option<&Path>,
+    ) -> Result<Desired, CtrlError> {
+        let artefacts = p4rack_codegen::generate(rack, scheme, Arch::V1model)?;
+        let device_config = platform.device_config(&artefacts, compiled)?;
+        Desired::of_artefacts(&artefacts, device_config)
+    }
+
+    /// As generated.
+    pub fn of_artefacts(artefacts: &Artefacts, device_config: Vec<u8>) -> Result<Desired, CtrlError> {
+        let fault = |what: &str, error: String| CtrlError::Program(format!("generated {what}:\n{error}"));
+        let info: P4Info =
+            text::parse(&artefacts.p4info).map_err(|error| fault("P4Info", error.to_string()))?;
+        let entries: WriteRequest =
+            text::parse(&artefacts.entries).map_err(|error| fault("entries", error.to_string()))?;
+        let entities = entries.updates.into_iter().filter_map(|update| update.entity).collect();
+        Desired::new(info, device_config, entities)
+    }
+
+    /// Of its parts.
+    pub fn new(info: P4Info, device_config: Vec<u8>, entities: Vec<Entity>) -> Result<Desired, CtrlError> {
+        let schema = Schema::new(info.clone()).map_err(|error| CtrlError::Program(error.to_string()))?;
+        let cookie = Some(Cookie { cookie: fingerprint(&[&info.encode_to_vec(), &device_config]) });
+        let config = ForwardingPipelineConfig { p4info: Some(info), p4_device_config: device_config, cookie };
+        Ok(Desired { config, schema, entities })
+    }
+
+    /// Updates that set the cells of counters and registers, which only make sense on a new program.
+    fn initial_cells(&self) -> Vec<Update> {
+        let lives = |entity: &&Entity| {
+            matches!(
+                &entity.entity,
+                Some(Kind::CounterEntry(_) | Kind::RegisterEntry(_) | Kind::DirectCounterEntry(_))
+            )
+        };
+        let modify =
+            |entity: &Entity| Update { r#type: update::Type::Modify as i32, entity: Some(entity.clone()) };
+        self.entities.iter().filter(lives).map(modify).collect()
+    }
+}
+
+/// Brings one switch to what the rack's description says. `done` is told every step.
+pub async fn deploy(
+    desired: &Desired,
     target: Target,
+    extent: Extent,
     mut done: impl FnMut(Step),
 ) -> Result<(), CtrlError> {
-    let fault = |what: &str, error: String| CtrlError::Program(format!("generated {what}:\n{error}"));
-    let info: P4Info = text::parse(&artefacts.p4info).map_err(|error| fault("P4Info", error.to_string()))?;
-    let entries: WriteRequest =
-        text::parse(&artefacts.entries).map_err(|error| fault("entries", error.to_string()))?;
-    let schema = Schema::new(info.clone()).map_err(|error| fault("P4Info", error.to_string()))?;
-    let updates = entries.updates;
-    done(Step::Generated { program_bytes: artefacts.p4.len(), updates: updates.len() });
+    match extent {
+        Extent::DryRun => {
+            let mut client = Client::connect(target).await?;
+            done(Step::Connected);
+            bring(&mut client, desired, extent, &mut done).await
+        }
+        Extent::All => {
+            let mut session = Session::connect(target).await?;
+            done(Step::Connected);
+            bring(&mut session, desired, extent, &mut done).await
+        }
+    }
+}
 
-    let mut session = Session::connect(target).await?;
-    done(Step::Connected);
-    let config = ForwardingPipelineConfig {
-        p4info: Some(info),
-        p4_device_config: artefacts.p4.clone().into_bytes(),
-        cookie: None,
-    };
-    session.set_pipeline(config).await?;
-    done(Step::Installed);
-    session.write(&schema, &updates).await?;
-    done(Step::Written { updates: updates.len() });
-    verify(&mut session, &schema, &updates).await?;
-    done(Step::Verified { updates: updates.len() });
+/// As [`deploy`], over a connection that is there and may write.
+pub async fn bring(
+    client: &mut Client,
+    desired: &Desired,
+    extent: Extent,
+    done: &mut impl FnMut(Step),
+) -> Result<(), CtrlError> {
+    let schema = &desired.schema;
+    let runs = runs(client, desired).await?;
+    if !runs && extent == Extent::DryRun {
+        done(Step::Compared { found: 0, changes: changes(&desired.entities, Vec::new()) });
+        return Ok(());
+    }
+    if runs {
+        done(Step::Kept);
+    } else {
+        client.set_pipeline(desired.config.clone()).await?;
+        done(Step::Installed);
+    }
+    let (found, changes) = compare(client, desired, !runs).await?;
+    done(Step::Compared { found, changes: changes.clone() });
+    if extent == Extent::DryRun {
+        return Ok(());
+    }
+    let cells = if runs { Vec::new() } else { desired.initial_cells() };
+    let updates = changes.len() + cells.len();
+    if updates > 0 {
+        let phases = changes.phases.iter().map(Vec::as_slice).chain([cells.as_slice()]);
+        client.write_phases(schema, phases, updates).await?;
+        done(Step::Written { updates });
+        let (_, left) = compare(client, desired, false).await?;
+        if !left.is_empty() {
+            return Err(differs(schema, &left, desired.entities.len()));
+        }
+    }
+    done(Step::Verified { entities: desired.entities.len() });
     Ok(())
 }
 
-/// Reads back what was written.
-async fn verify(session: &mut Session, schema: &Schema, updates: &[Update]) -> Result<(), CtrlError> {
-    let written: Vec<&Entity> = updates.iter().filter_map(|update| update.entity.as_ref()).collect();
-    let found = session.read(written.iter().map(|entity| key_of(entity)).collect()).await?;
-    let found: Vec<Entity> = found.into_iter().map(normal).collect();
-    let differences: Vec<String> = written
-        .into_iter()
-        .filter(|entity| !found.contains(&normal((*entity).clone())))
-        .map(|entity| {
-            let what = client::name(schema, entity);
-            let there = found.iter().any(|found| client::name(schema, found) == what);
-            format!("{what}: {}", if there { "has another value" } else { "is not there" })
-        })
-        .collect();
-    if differences.is_empty() {
-        return Ok(());
+/// Reads the switch; how many entities it holds and what has to be changed. On a program that is `new`,
+/// what can't be read is taken for absent, else for right.
+async fn compare(client: &mut Client, desired: &Desired, new: bool) -> Result<(usize, Changes), CtrlError> {
+    let mut found = readback::read(client, &desired.schema, &desired.entities).await?;
+    let count = found.entities.len();
+    if !new && !found.unreadable.is_empty() {
+        tracing::warn!(kinds = found.unreadable.join(", "), "this switch can't read them: taken for right");
+        let unread = |entity: &&Entity| found.unreadable.contains(&readback::kind_of(entity));
+        let assumed: Vec<Entity> = desired.entities.iter().filter(unread).cloned().collect();
+        found.entities.extend(assumed);
     }
-    Err(CtrlError::Differs { differences, total: updates.len() })
+    Ok((count, changes(&desired.entities, found.entities)))
 }
 
-/// A read request for one entity.
-fn key_of(entity: &Entity) -> Entity {
-    let mut key = entity.clone();
-    match &mut key.entity {
-        Some(entity::Entity::TableEntry(entry)) => {
-            *entry = TableEntry {
-                table_id: entry.table_id,
-                r#match: std::mem::take(&mut entry.r#match),
-                priority: entry.priority,
-                is_default_action: entry.is_default_action,
-                ..Default::default()
-            };
-        }
-        Some(entity::Entity::MeterEntry(entry)) => entry.config = None,
-        Some(entity::Entity::CounterEntry(entry)) => entry.data = None,
-        Some(entity::Entity::RegisterEntry(entry)) => entry.data = None,
-        _ => {}
+/// Whether the switch runs the program already.
+async fn runs(client: &mut Client, desired: &Desired) -> Result<bool, CtrlError> {
+    let Some(installed) = client.pipeline_part(ResponseType::CookieOnly).await? else { return Ok(false) };
+    if installed.cookie == desired.config.cookie {
+        return Ok(true);
     }
-    key
+    let Some(installed) = client.pipeline().await? else { return Ok(false) };
+    let (Some(there), Some(wanted)) = (&installed.p4info, &desired.config.p4info) else { return Ok(false) };
+    let same_text = installed.p4_device_config == desired.config.p4_device_config;
+    Ok(same_text && diff::differences(wanted, there).is_empty())
 }
 
-/// The same entity in the one form that can be compared.
-fn normal(mut entity: Entity) -> Entity {
-    match &mut entity.entity {
-        Some(entity::Entity::TableEntry(entry)) => {
-            entry.r#match.sort_by_key(|key: &FieldMatch| key.field_id);
-            entry.is_const = false;
-            if let Some(table_action::Type::Action(action)) =
-                entry.action.as_mut().and_then(|action| action.r#type.as_mut())
-            {
-                normal_action(action);
-            }
-        }
-        Some(entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
-            r#type: Some(Type::MulticastGroupEntry(group)),
-        })) => normal_replicas(&mut group.replicas),
-        Some(entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
-            r#type: Some(Type::CloneSessionEntry(session)),
-        })) => normal_replicas(&mut session.replicas),
-        _ => {}
-    }
-    entity
-}
-
-fn normal_action(action: &mut Action) {
-    action.params.sort_by_key(|param| param.param_id);
-    for param in &mut action.params {
-        param.value = bytes::canonical(&param.value);
-    }
-}
-
-fn normal_replicas(replicas: &mut [Replica]) {
-    for replica in replicas.iter_mut() {
-        #[allow(deprecated)]
-        if let Some(replica::PortKind::EgressPort(port)) = replica.port_kind {
-            replica.port_kind = Some(replica::PortKind::Port(bytes::from_u128(port.into())));
-        }
-    }
-    let port = |replica: &Replica| match &replica.port_kind {
-        Some(replica::PortKind::Port(port)) => bytes::to_u128(port),
-        _ => None,
+fn differs(schema: &Schema, left: &Changes, total: usize) -> CtrlError {
+    let sentence = |update: &Update| {
+        let what = update.entity.as_ref().map_or_else(String::new, |entity| client::name(schema, entity));
+        let how = match update.r#type() {
+            update::Type::Insert => "is not there",
+            update::Type::Delete => "is there, and should not be",
+            _ => "has another value",
+        };
+        format!("{what}: {how}")
     };
-    replicas.sort_by_key(|replica| (port(replica), replica.instance));
+    CtrlError::Differs { differences: left.iter().map(sentence).collect(), total }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use p4rack_p4rt::p4::v1::MulticastGroupEntry;
-
-    fn group(replicas: Vec<Replica>) -> Entity {
-        let group = MulticastGroupEntry { multicast_group_id: 1, replicas, ..Default::default() };
-        let entry = PacketReplicationEngineEntry { r#type: Some(Type::MulticastGroupEntry(group)) };
-        Entity { entity: Some(entity::Entity::PacketReplicationEngineEntry(entry)) }
+/// 64 bits that tell programs apart (FNV-1a); never 0, which is no cookie.
+fn fingerprint(parts: &[&[u8]]) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in parts.iter().copied().flatten() {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
-
-    #[test]
-    fn replicas_compare_whatever_way_ports_are_written() {
-        #[allow(deprecated)]
-        let old = |port| Replica { port_kind: Some(replica::PortKind::EgressPort(port)), instance: 1 };
-        let canonical =
-            |port: u8| Replica { port_kind: Some(replica::PortKind::Port(vec![port])), instance: 1 };
-        assert_eq!(normal(group(vec![old(2), old(1)])), normal(group(vec![canonical(1), canonical(2)])));
-        assert_ne!(normal(group(vec![old(2)])), normal(group(vec![canonical(3)])));
-    }
+    hash.max(1)
 }

@@ -1,6 +1,7 @@
 //! What can go wrong between a controller and a switch.
 
 use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
 use thiserror::Error;
 use tonic::Status;
 
@@ -66,6 +67,18 @@ pub enum CtrlError {
     /// The program on the switch is not one that this can be done with.
     #[error("{0}")]
     Program(String),
+    /// A certificate or key was not usable.
+    #[error("{0}; give PEM files with --cacert, --cert and --private-key")]
+    Certificate(String),
+    /// The requests could not be logged.
+    #[error("{0}; give another file with --log-requests")]
+    Log(String),
+    /// etcd could not be used.
+    #[error("{0}")]
+    Etcd(String),
+    /// A name or value that the program does not have.
+    #[error("{0}")]
+    Input(String),
     /// The artefacts could not be generated.
     #[error(transparent)]
     Generate(#[from] p4rack_codegen::GenerateError),
@@ -86,7 +99,15 @@ pub struct UpdateFailure {
 
 impl std::fmt::Display for UpdateFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "entry {} of {}: {}: {}", self.number, self.total, self.what, self.error)
+        write!(f, "entry {} of {}: {}: {}", self.number, self.total, self.what, self.error)?;
+        let hint = match self.error.code {
+            Code::AlreadyExists => "; modify it, or delete it first",
+            Code::NotFound => "; insert it first, or list what is there",
+            Code::ResourceExhausted => "; delete what is not needed, or give it a larger size in the program",
+            Code::PermissionDenied => "; is this controller primary, and the object not constant?",
+            _ => "",
+        };
+        f.write_str(hint)
     }
 }
 

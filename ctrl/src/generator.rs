@@ -1,7 +1,7 @@
 //! Packet generators of a switch.
 
 use crate::error::{CtrlError, refused};
-use crate::session::channel;
+use crate::target::Target;
 use p4rack_p4rt::p4rack::generator::v1::generator_client::GeneratorClient;
 use p4rack_p4rt::p4rack::generator::v1::{Config, ListRequest, RemoveRequest, SetRequest, Status};
 use tonic::transport::Channel;
@@ -13,9 +13,9 @@ pub struct Generators {
 }
 
 impl Generators {
-    /// Connects to `host:port`.
-    pub async fn connect(addr: &str) -> Result<Generators, CtrlError> {
-        Ok(Generators { client: GeneratorClient::new(channel(addr).await?) })
+    /// Connects to the target's address.
+    pub async fn connect(target: &Target) -> Result<Generators, CtrlError> {
+        Ok(Generators { client: GeneratorClient::new(target.channel().await?) })
     }
 
     /// Adds or replaces a generator, which starts over.

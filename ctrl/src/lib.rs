@@ -1,23 +1,45 @@
 //! The control plane: sessions with a switch, deploying a rack, PL2's registers, telemetry.
 //!
 //! ```text
-//!  session     connection, arbitration, packets
-//!  client      program and entries
+//!  target      which switch, as whom, how it is reached
+//!  client      program, entries
+//!  entities    table entries, groups, counters … by name (values: as people write them)
+//!  session     arbitration, packets, digests
+//!  log         requests as text
 //!  counters    the program's counters by name
-//!  deploy      rack description → program, entries, read back
+//!  reconcile   what has to be changed: a pure function (normal: of what is compared, readback: with what)
+//!  platform    kinds of switches
+//!  deploy      rack description → program, changes, read back
+//!  watch       the same for ever
 //!  mgmt        PL2's reservations, by management frames
+//!  etcd        where controllers share a description
 //!  telemetry   the switch's statistics
 //!  generator   packet generators
+//!  bench       how fast a server is
 //! ```
 
+pub mod bench;
 pub mod client;
 mod counters;
 pub mod deploy;
+pub mod entities;
 mod error;
+pub mod etcd;
 pub mod generator;
+mod log;
 pub mod mgmt;
+mod normal;
+pub mod platform;
+mod readback;
+pub mod reconcile;
 pub mod session;
+pub mod target;
 pub mod telemetry;
+pub mod values;
+pub mod watch;
 
+pub use client::Client;
 pub use error::{CtrlError, UpdateFailure};
-pub use session::{Session, Target};
+pub use log::RequestLog;
+pub use session::Session;
+pub use target::Target;

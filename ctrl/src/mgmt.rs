@@ -4,7 +4,6 @@
 use crate::error::CtrlError;
 use crate::session::Session;
 use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut};
-use p4rack_p4rt::schema::Schema;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::pl2::{Kind, Management, Target, VERSION};
 use p4rack_wire::{EtherType, MacAddr};
@@ -54,10 +53,7 @@ pub struct Manager<'a> {
 impl<'a> Manager<'a> {
     /// Looks at the program that runs; it must be a PL2 one.
     pub async fn new(session: &'a mut Session, ether_type: EtherType) -> Result<Manager<'a>, CtrlError> {
-        let config = session.pipeline().await?;
-        let none = || CtrlError::Program("the switch runs no program; run `p4rack deploy` first".into());
-        let info = config.and_then(|config| config.p4info).ok_or_else(none)?;
-        let schema = Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))?;
+        let schema = session.schema().await?;
         let register = schema.register("RackIngress.in_reservation").map_err(|error| {
             CtrlError::Program(format!("the program on the switch is not one of PL2: {error}"))
         })?;

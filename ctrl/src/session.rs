@@ -1,89 +1,84 @@
-//! A session with a switch: connection, arbitration, packets in and out.
+//! A session with a switch: arbitration and what the switch sends.
+//!
+//! ```text
+//!              another's id is higher
+//!   primary ◀────────────────────────▶ standby
+//!        ▲   campaign: id above all       │  NOT_FOUND: the primary has gone
+//!        └────────────────────────────────┘
+//! ```
 
+use crate::client::Client;
 use crate::error::{CtrlError, refused};
-use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
+use crate::target::{CONNECT, Target};
+use p4rack_p4rt::google::rpc::Code as RpcCode;
 use p4rack_p4rt::p4::v1::{
-    MasterArbitrationUpdate, PacketIn, PacketOut, Role, StreamMessageRequest, StreamMessageResponse, Uint128,
-    stream_message_request, stream_message_response,
+    DigestList, DigestListAck, IdleTimeoutNotification, MasterArbitrationUpdate, PacketIn, PacketOut, Role,
+    StreamMessageRequest, StreamMessageResponse, stream_message_request, stream_message_response,
 };
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
-use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Streaming};
 
-/// Largest status taken: one error for each update of a Write travels in it.
-const STATUS_LIMIT: u32 = 16 << 20;
-/// How long connecting and arbitrating may take.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How long an election id that is in use is waited for.
 const HANDOVER: Duration = Duration::from_secs(1);
-/// How often a silent switch is asked whether it lives, and how long it may take to say so.
-const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Messages that may wait to be sent.
 const OUTGOING: usize = 256;
-/// Largest message taken.
-const RECEIVE_LIMIT: usize = 128 << 20;
 
-/// Which switch, and as whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// `host:port`
-    pub addr: String,
-    /// The switch's number at that server.
-    pub device_id: u64,
-    /// The highest one is primary.
-    pub election_id: u128,
-    /// Empty: full access.
-    pub role: String,
+/// What this controller is for the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It may write.
+    Primary,
+    /// Another one may.
+    Standby {
+        /// The highest election id that the switch knows.
+        highest: u128,
+    },
+    /// Nobody may: the primary has gone.
+    Vacant {
+        /// The highest election id that the switch knows.
+        highest: u128,
+    },
 }
 
-impl Target {
-    /// Election id as P4Runtime carries it.
-    pub fn election(&self) -> Uint128 {
-        Uint128 { high: (self.election_id >> 64) as u64, low: self.election_id as u64 }
-    }
+/// What the switch sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The controller's standing may have changed.
+    Standing(Standing),
+    /// A packet.
+    Packet(PacketIn),
+    /// Messages of the program; acknowledge them with [`Session::acknowledge`].
+    Digest(DigestList),
+    /// Entries that no packet has hit for long.
+    Idle(IdleTimeoutNotification),
+    /// Something that this controller sent was refused.
+    Refused(String),
 }
 
-/// Reads an election id written `HI,LO`, or `LO` alone.
-pub fn parse_election_id(text: &str) -> Result<u128, String> {
-    let wrong = || format!("`{text}` is not an election id such as 0,1");
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
-    match text.split_once(',') {
-        Some((high, low)) => Ok(u128::from(number(high)?) << 64 | u128::from(number(low)?)),
-        None => number(text).map(u128::from),
-    }
-}
-
-/// A primary's session. It ends when dropped.
+/// A controller's session. It ends when dropped.
 #[derive(Debug)]
 pub struct Session {
-    target: Target,
-    pub(crate) client: P4RuntimeClient<Channel>,
+    client: Client,
+    standing: Standing,
     outgoing: mpsc::Sender<StreamMessageRequest>,
     incoming: Streaming<StreamMessageResponse>,
 }
 
-/// Connects to a gRPC server.
-pub(crate) async fn channel(addr: &str) -> Result<Channel, CtrlError> {
-    let fail = |reason: String| CtrlError::Connect { addr: addr.into(), reason };
-    let endpoint = Endpoint::from_shared(format!("http://{addr}"))
-        .map_err(|error| fail(error.to_string()))?
-        .connect_timeout(CONNECT)
-        .http2_max_header_list_size(STATUS_LIMIT)
-        .http2_keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE)
-        .tcp_nodelay(true);
-    endpoint.connect().await.map_err(|error| {
-        // The outermost error says only that the transport failed.
-        let mut cause: &dyn std::error::Error = &error;
-        while let Some(deeper) = cause.source() {
-            cause = deeper;
-        }
-        fail(cause.to_string())
-    })
+impl Deref for Session {
+    type Target = Client;
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
 }
 
 impl Session {
@@ -91,112 +86,159 @@ impl Session {
     pub async fn connect(target: Target) -> Result<Session, CtrlError> {
         let patience = Instant::now() + HANDOVER;
         loop {
-            match Session::try_connect(target.clone()).await {
+            match Session::join(target.clone()).await {
                 // A controller that has just ended may not be gone yet for the switch.
                 Err(CtrlError::Refused { status, .. })
                     if status.code() == tonic::Code::InvalidArgument && Instant::now() < patience =>
                 {
                     tokio::time::sleep(HANDOVER / 20).await;
                 }
-                result => return result,
+                Ok(session) => {
+                    session.need_primary()?;
+                    return Ok(session);
+                }
+                Err(error) => return Err(error),
             }
         }
     }
 
-    async fn try_connect(target: Target) -> Result<Session, CtrlError> {
-        let channel = channel(&target.addr).await?;
-        let mut client = P4RuntimeClient::new(channel).max_decoding_message_size(RECEIVE_LIMIT);
+    /// Connects and asks to be primary; may be told that another one is.
+    pub async fn join(target: Target) -> Result<Session, CtrlError> {
+        let mut client = Client::connect(target).await?;
         let (outgoing, requests) = mpsc::channel(OUTGOING);
-        let role = Role { name: target.role.clone(), ..Default::default() };
-        let arbitration = MasterArbitrationUpdate {
-            device_id: target.device_id,
-            role: (!target.role.is_empty()).then_some(role),
-            election_id: Some(target.election()),
-            status: None,
-        };
-        let update = stream_message_request::Update::Arbitration(arbitration);
-        let first = StreamMessageRequest { update: Some(update) };
+        let first = arbitration(&client);
+        client.log("StreamChannel", &first);
         outgoing.try_send(first).expect("the queue is new and has room");
         let incoming = client
+            .grpc
             .stream_channel(ReceiverStream::new(requests))
             .await
             .map_err(refused("opening a session"))?
             .into_inner();
-        let mut session = Session { target, client, outgoing, incoming };
-        let answer = session.next(Instant::now() + CONNECT, "the answer to arbitration").await?;
-        let Some(stream_message_response::Update::Arbitration(answer)) = answer.update else {
-            return Err(CtrlError::Ended("it answered arbitration with something else".into()));
-        };
-        session.check(&answer)?;
-        Ok(session)
-    }
-
-    /// Which switch, and as whom.
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
-    fn check(&self, answer: &MasterArbitrationUpdate) -> Result<(), CtrlError> {
-        let code = answer.status.as_ref().map_or(0, |status| status.code);
-        if code == Code::Ok as i32 {
-            return Ok(());
+        let standing = Standing::Vacant { highest: 0 };
+        let mut session = Session { client, standing, outgoing, incoming };
+        match session.event(Instant::now() + CONNECT).await? {
+            Some(Event::Standing(_)) => Ok(session),
+            Some(_) => Err(CtrlError::Ended("it answered arbitration with something else".into())),
+            None => Err(CtrlError::Timeout("the answer to arbitration".into(), CONNECT.as_millis())),
         }
-        let highest = answer.election_id.unwrap_or_default();
+    }
+
+    /// What this controller was last told to be.
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Asks again, with another election id; the answer comes as an [`Event::Standing`].
+    pub async fn campaign(&mut self, election_id: u128) -> Result<(), CtrlError> {
+        self.client.target.election_id = election_id;
+        let message = arbitration(&self.client);
+        self.send(message).await
+    }
+
+    /// Whether this error means that the connection is of no use any more.
+    pub(crate) fn is_lost(&self, error: &CtrlError) -> bool {
+        match error {
+            CtrlError::Refused { status, .. } => {
+                matches!(status.code(), Code::Unavailable | Code::Cancelled | Code::Unknown)
+            }
+            CtrlError::Ended(_) => true,
+            _ => false,
+        }
+    }
+
+    fn need_primary(&self) -> Result<(), CtrlError> {
+        let highest = match self.standing {
+            Standing::Primary => return Ok(()),
+            Standing::Standby { highest } | Standing::Vacant { highest } => highest,
+        };
+        let target = self.target();
         Err(CtrlError::NotPrimary {
-            addr: self.target.addr.clone(),
-            device_id: self.target.device_id,
-            highest: format!("{},{}", highest.high, highest.low),
+            addr: target.addr.clone(),
+            device_id: target.device_id,
+            highest: format!("{},{}", highest >> 64, highest as u64),
         })
     }
 
-    async fn next(&mut self, until: Instant, what: &str) -> Result<StreamMessageResponse, CtrlError> {
-        let started = Instant::now();
-        match timeout_at(until, self.incoming.message()).await {
-            Err(_) => Err(CtrlError::Timeout(what.into(), started.elapsed().as_millis())),
-            Ok(Ok(Some(message))) => Ok(message),
-            Ok(Ok(None)) => Err(CtrlError::Ended("it closed the stream".into())),
-            Ok(Err(status)) => Err(CtrlError::Refused { call: "session", status: Box::new(status) }),
+    /// The next message from the switch; `None` when none came until then.
+    pub async fn event(&mut self, until: Instant) -> Result<Option<Event>, CtrlError> {
+        use stream_message_response::Update;
+        loop {
+            let message = match timeout_at(until, self.incoming.message()).await {
+                Err(_) => return Ok(None),
+                Ok(Ok(Some(message))) => message,
+                Ok(Ok(None)) => return Err(CtrlError::Ended("it closed the stream".into())),
+                Ok(Err(status)) => {
+                    return Err(CtrlError::Refused { call: "session", status: Box::new(status) });
+                }
+            };
+            return Ok(Some(match message.update {
+                Some(Update::Arbitration(answer)) => {
+                    self.standing = standing(&answer);
+                    Event::Standing(self.standing)
+                }
+                Some(Update::Packet(packet)) => Event::Packet(packet),
+                Some(Update::Digest(list)) => Event::Digest(list),
+                Some(Update::IdleTimeoutNotification(idle)) => Event::Idle(idle),
+                Some(Update::Error(error)) => Event::Refused(error.message),
+                Some(Update::Other(_)) | None => continue,
+            }));
         }
+    }
+
+    async fn send(&mut self, message: StreamMessageRequest) -> Result<(), CtrlError> {
+        self.client.log("StreamChannel", &message);
+        let sent = self.outgoing.send(message).await;
+        sent.map_err(|_| CtrlError::Ended("it closed the stream".into()))
     }
 
     /// Sends a packet.
     pub async fn packet_out(&mut self, packet: PacketOut) -> Result<(), CtrlError> {
         let update = stream_message_request::Update::Packet(packet);
-        let sent = self.outgoing.send(StreamMessageRequest { update: Some(update) }).await;
-        sent.map_err(|_| CtrlError::Ended("it closed the stream".into()))
+        self.send(StreamMessageRequest { update: Some(update) }).await
+    }
+
+    /// Tells the switch that a digest list has arrived.
+    pub async fn acknowledge(&mut self, list: &DigestList) -> Result<(), CtrlError> {
+        let ack = DigestListAck { digest_id: list.digest_id, list_id: list.list_id };
+        let update = stream_message_request::Update::DigestAck(ack);
+        self.send(StreamMessageRequest { update: Some(update) }).await
     }
 
     /// The next packet from the switch; `None` when none came until then. Errors: a packet-out was
     /// refused, another controller took over, the session ended.
     pub async fn packet_in(&mut self, until: Instant) -> Result<Option<PacketIn>, CtrlError> {
         loop {
-            let message = match self.next(until, "a packet").await {
-                Err(CtrlError::Timeout(..)) => return Ok(None),
-                message => message?,
-            };
-            match message.update {
-                Some(stream_message_response::Update::Packet(packet)) => return Ok(Some(packet)),
-                Some(stream_message_response::Update::Arbitration(answer)) => self.check(&answer)?,
-                Some(stream_message_response::Update::Error(error)) => {
-                    return Err(CtrlError::PacketOut(error.message));
-                }
-                _ => {}
+            match self.event(until).await? {
+                None => return Ok(None),
+                Some(Event::Packet(packet)) => return Ok(Some(packet)),
+                Some(Event::Standing(_)) => self.need_primary()?,
+                Some(Event::Refused(why)) => return Err(CtrlError::PacketOut(why)),
+                Some(Event::Digest(_) | Event::Idle(_)) => {}
             }
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn arbitration(client: &Client) -> StreamMessageRequest {
+    let target = client.target();
+    let role = Role { name: target.role.clone(), ..Default::default() };
+    let arbitration = MasterArbitrationUpdate {
+        device_id: target.device_id,
+        role: (!target.role.is_empty()).then_some(role),
+        election_id: Some(target.election()),
+        status: None,
+    };
+    StreamMessageRequest { update: Some(stream_message_request::Update::Arbitration(arbitration)) }
+}
 
-    #[test]
-    fn election_ids_are_read() {
-        assert_eq!(parse_election_id("0,1"), Ok(1));
-        assert_eq!(parse_election_id("7"), Ok(7));
-        assert_eq!(parse_election_id("2, 3"), Ok((2 << 64) + 3));
-        for wrong in ["", "a", "1,", "-1", "1,2,3"] {
-            assert!(parse_election_id(wrong).is_err(), "{wrong}");
-        }
+fn standing(answer: &MasterArbitrationUpdate) -> Standing {
+    let code = answer.status.as_ref().map_or(0, |status| status.code);
+    let highest = answer.election_id.unwrap_or_default();
+    let highest = u128::from(highest.high) << 64 | u128::from(highest.low);
+    match code {
+        code if code == RpcCode::Ok as i32 => Standing::Primary,
+        code if code == RpcCode::NotFound as i32 => Standing::Vacant { highest },
+        _ => Standing::Standby { highest },
     }
 }

@@ -1,7 +1,7 @@
 //! Statistics of a switch.
 
 use crate::error::{CtrlError, refused};
-use crate::session::channel;
+use crate::target::Target;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_client::TelemetryClient;
 use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsRequest, GetStatsResponse};
 use tonic::transport::Channel;
@@ -13,9 +13,9 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Connects to `host:port`.
-    pub async fn connect(addr: &str) -> Result<Telemetry, CtrlError> {
-        let client = TelemetryClient::new(channel(addr).await?).max_decoding_message_size(128 << 20);
+    /// Connects to the target's address.
+    pub async fn connect(target: &Target) -> Result<Telemetry, CtrlError> {
+        let client = TelemetryClient::new(target.channel().await?).max_decoding_message_size(128 << 20);
         Ok(Telemetry { client })
     }
 

@@ -36,8 +36,8 @@ const DROPS: &str = "RackIngress.drops";
 
 /// The switch's statistics; with `reset`, new ones start after this answer.
 pub fn stats(running: &Running<'_>, reset: bool) -> Result<SwitchStats, LabError> {
-    let addr = running.rack.switch.grpc_addr.to_string();
-    let answer = ask(running, "statistics", async { Telemetry::connect(&addr).await?.stats(reset).await })?;
+    let target = target(running);
+    let answer = ask(running, "statistics", async { Telemetry::connect(&target).await?.stats(reset).await })?;
     let ports = answer.ports.into_iter().map(|port| {
         let stats = PortStats {
             rx_frames: port.rx_frames,
@@ -53,16 +53,15 @@ pub fn stats(running: &Running<'_>, reset: bool) -> Result<SwitchStats, LabError
 
 /// Frames that the program dropped, by the names of its counter's cells.
 pub fn program_drops(running: &Running<'_>) -> Result<BTreeMap<String, u64>, LabError> {
-    let switch = &running.rack.switch;
-    let target = Target {
-        addr: switch.grpc_addr.to_string(),
-        device_id: switch.device_id,
-        election_id: 1,
-        role: String::new(),
-    };
+    let target = target(running);
     let cells = ask(running, "counters", async { Session::connect(target).await?.counter(DROPS).await })?;
     let names = drop_reasons(running.scheme).iter().map(|reason| reason.name.to_owned());
     Ok(names.zip(cells).collect())
+}
+
+fn target(running: &Running<'_>) -> Target {
+    let switch = &running.rack.switch;
+    Target::new(switch.grpc_addr.to_string(), switch.device_id)
 }
 
 /// Runs a request on a thread of its own inside the switch's namespace, where its server listens.

@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod clock;
 mod error;
 pub mod ethtool;
+pub mod exporter;
 pub mod file;
 pub mod link;
 mod netlink;

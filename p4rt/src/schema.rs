@@ -3,8 +3,8 @@
 //! A name is the full control-plane name or, where unique, the alias.
 
 use crate::p4::config::v1::{
-    Action, ControllerPacketMetadata, Counter, DirectCounter, DirectMeter, MatchField, Meter, P4Info,
-    Preamble, Register, Table, action, controller_packet_metadata::Metadata, match_field,
+    Action, ActionProfile, ControllerPacketMetadata, Counter, Digest, DirectCounter, DirectMeter, MatchField,
+    Meter, P4Info, Preamble, Register, Table, ValueSet, action, controller_packet_metadata::Metadata, match_field,
 };
 use std::collections::HashMap;
 use thiserror::Error;
@@ -108,6 +108,9 @@ pub struct Schema {
     direct_meters: Index,
     registers: Index,
     headers: Index,
+    profiles: Index,
+    digests: Index,
+    value_sets: Index,
 }
 
 macro_rules! lookups {
@@ -143,6 +146,9 @@ impl Schema {
             direct_meters: index!("direct meter", direct_meters),
             registers: index!("register", registers),
             headers: index!("controller header", controller_packet_metadata),
+            profiles: index!("action profile", action_profiles),
+            digests: index!("digest", digests),
+            value_sets: index!("value set", value_sets),
             info,
         })
     }
@@ -160,6 +166,9 @@ impl Schema {
         meter, meter_by_id: meters / meters -> Meter = "meter";
         direct_meter, direct_meter_by_id: direct_meters / direct_meters -> DirectMeter = "direct meter";
         register, register_by_id: registers / registers -> Register = "register";
+        profile, profile_by_id: action_profiles / profiles -> ActionProfile = "action profile";
+        digest, digest_by_id: digests / digests -> Digest = "digest";
+        value_set, value_set_by_id: value_sets / value_sets -> ValueSet = "value set";
         header, header_by_id: controller_packet_metadata / headers -> ControllerPacketMetadata = "controller header";
     }
 

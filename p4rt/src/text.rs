@@ -1,7 +1,11 @@
 //! Text format of messages: `*.p4info.txtpb` and entries as a text-format `WriteRequest`.
 
 use crate::FILE_DESCRIPTOR_SET;
-use crate::p4::{config::v1::P4Info, v1::WriteRequest};
+use crate::p4::config::v1::P4Info;
+use crate::p4::v1::{
+    GetForwardingPipelineConfigRequest, ReadRequest, SetForwardingPipelineConfigRequest,
+    StreamMessageRequest, WriteRequest,
+};
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use std::sync::OnceLock;
@@ -28,12 +32,21 @@ pub trait TextMessage: prost::Message + Default {
     const NAME: &'static str;
 }
 
-impl TextMessage for P4Info {
-    const NAME: &'static str = "p4.config.v1.P4Info";
+macro_rules! text_messages {
+    ($($message:ty = $name:literal;)*) => { $(
+        impl TextMessage for $message {
+            const NAME: &'static str = $name;
+        }
+    )* };
 }
 
-impl TextMessage for WriteRequest {
-    const NAME: &'static str = "p4.v1.WriteRequest";
+text_messages! {
+    P4Info = "p4.config.v1.P4Info";
+    WriteRequest = "p4.v1.WriteRequest";
+    ReadRequest = "p4.v1.ReadRequest";
+    SetForwardingPipelineConfigRequest = "p4.v1.SetForwardingPipelineConfigRequest";
+    GetForwardingPipelineConfigRequest = "p4.v1.GetForwardingPipelineConfigRequest";
+    StreamMessageRequest = "p4.v1.StreamMessageRequest";
 }
 
 /// All descriptors of this crate.

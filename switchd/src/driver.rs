@@ -59,9 +59,6 @@ pub enum DriverError {
     /// A number that means something else.
     #[error("port {0} is the {1} port: give the interface another number, or choose another with --{1}-port")]
     Special(u16, &'static str),
-    /// No ports.
-    #[error("no ports: give at least one -i PORT@INTERFACE")]
-    None,
     /// An interface was refused.
     #[error("port {port}: {source}")]
     Device {
@@ -74,9 +71,6 @@ pub enum DriverError {
 
 /// Checks a list of ports without touching the system.
 pub fn check(ports: &[PortSpec], cpu_port: Option<u16>, drop_port: u16) -> Result<(), DriverError> {
-    if ports.is_empty() {
-        return Err(DriverError::None);
-    }
     for (i, port) in ports.iter().enumerate() {
         if Some(port.number) == cpu_port {
             return Err(DriverError::Special(port.number, "cpu"));

@@ -5,49 +5,28 @@ network or be in the way of another program's ports. The switch's ports are TAP 
 writes to one arrives at the switch, what it reads from one the switch has sent.
 """
 
-import ctypes
 import fcntl
 import os
 import pathlib
 import select
 import signal
-import socket
 import struct
 import subprocess
+import sys
 import time
 
 import pytest
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "ptf-tests"))
+
+from p4rack_ptf.sandbox import enter_namespace, no_ipv6, set_up  # noqa: E402
+
 PROGRAM = ROOT / "switchd/tests/p4runtime/rig.p4"
 ADDR = "127.0.0.1:9559"
 PORTS = (1, 2)
-
-
-def enter_namespace():
-    """Returns why not, or None."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    uid, gid = os.getuid(), os.getgid()
-    flags = CLONE_NEWNET if uid == 0 else CLONE_NEWUSER | CLONE_NEWNET
-    if libc.unshare(flags) != 0:
-        return f"no network namespace: {os.strerror(ctypes.get_errno())}; run as root or allow user namespaces"
-    if uid != 0:
-        pathlib.Path("/proc/self/setgroups").write_text("deny")
-        pathlib.Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
-        pathlib.Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
-    set_up("lo")
-    return None
-
-
-def set_up(interface):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        request = struct.pack("16sH14x", interface.encode(), 0)
-        flags = struct.unpack("16sH14x", fcntl.ioctl(control, SIOCGIFFLAGS, request))[1]
-        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH14x", interface.encode(), flags | IFF_UP))
 
 
 # gRPC's threads would stay behind: before anything is imported that starts one.
@@ -61,8 +40,7 @@ class Port:
         self.interface = interface
         self.fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
         fcntl.ioctl(self.fd, TUNSETIFF, struct.pack("16sH22x", interface.encode(), IFF_TAP | IFF_NO_PI))
-        # The kernel's own IPv6 chatter would come between the tests' frames.
-        pathlib.Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6").write_text("1")
+        no_ipv6(interface)
         set_up(interface)
 
     def send(self, frame):

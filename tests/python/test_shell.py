@@ -135,6 +135,41 @@ def test_packets_go_out_and_come_in(shell):
     assert [field.value for field in came.packet.metadata] == [b"\x01", b"\x05"]
 
 
+def test_members_and_groups_of_an_action_profile(shell):
+    for number in (1, 2):
+        member = sh.ActionProfileMember("Rig.spread")(member_id=number, action="Rig.via")
+        member.action["port"] = str(number)
+        member.insert()
+    group = sh.ActionProfileGroup("Rig.spread")(group_id=9)
+    group.add(1, 1).add(2, 3)
+    group.insert()
+    entry = sh.TableEntry("Rig.hops")(group_id=9)
+    entry.match["meta.tunnel"] = "1"
+    entry.insert()
+    assert [found.group_id for found in sh.TableEntry("Rig.hops").read()] == [9]
+    (found,) = sh.ActionProfileGroup("Rig.spread")(group_id=9).read()
+    assert sorted((m.member_id, m.weight) for m in found.members) == [(1, 1), (2, 3)]
+    with pytest.raises(P4RuntimeWriteException, match="take it out first"):
+        sh.ActionProfileMember("Rig.spread")(member_id=1).delete()
+    entry.delete()
+    group.delete()
+    for number in (1, 2):
+        sh.ActionProfileMember("Rig.spread")(member_id=number).delete()
+
+
+def test_digests_come_to_the_shell(shell):
+    digest = sh.DigestEntry("seen_t")
+    digest.max_list_size = 1
+    digest.ack_timeout_ns = 1_000_000_000
+    digest.insert()
+    shell.ports[1].send(FRAME[:12] + b"\x12\x34" + FRAME[14:])
+    seen = sh.DigestList()
+    lists = []
+    seen.sniff(lists.append, timeout=1)
+    (data,) = lists[0].digest.data
+    assert [member.bitstring for member in data.struct.members] == [b"\x02\0\0\0\0\x63", b"\x01"]
+
+
 def test_a_refused_write_says_why(shell):
     forward(2).insert()
     with pytest.raises(P4RuntimeWriteException, match="ALREADY_EXISTS"):

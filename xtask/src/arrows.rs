@@ -19,11 +19,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ctrl", &["codegen", "p4rt", "wire"]),
     ("lab", &["codegen", "ctrl", "netdev", "wire"]),
     ("conformance", &["p4", "p4rt", "stf", "switch", "wire"]),
+    ("sim", &["codegen", "fabric", "p4", "p4rt", "switch", "wire"]),
     ("xtask", &[]),
 ];
 
 /// Crates without clock, sockets, threads: nothing of these among their dependencies.
-const PURE: &[&str] = &["wire", "fabric", "p4", "switch", "stf"];
+const PURE: &[&str] = &["wire", "fabric", "p4", "switch", "stf", "sim"];
 const IMPURE_DEPENDENCIES: &[&str] = &["tokio", "tonic", "libc", "rand", "socket2", "nix"];
 
 /// Every crate's manifest against the table.

@@ -12,10 +12,10 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test          everything: formatting, lints, arrows, tests, fuzz targets, Python clients
-  test --fast   the same without fuzz targets and Python clients
+  test          everything: formatting, lints, arrows, tests, fuzz targets, Python clients, PTF
+  test --fast   the same without fuzz targets and anything in Python
   fuzz [SECS]   run every fuzz target for SECS seconds each (default 10)
-  python        PyPI's P4Runtime clients against the switch
+  python        PyPI's P4Runtime clients and the PTF suite against the switch
   bless         rewrite the golden files; read the diff before you commit it
 ";
 

@@ -2,7 +2,7 @@
 
 use crate::report::Report;
 use crate::root;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Debian package, a file it brings, and what needs it.
@@ -11,6 +11,8 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("memcached", "/usr/bin/memcached", "the memcached test"),
     ("iperf3", "/usr/bin/iperf3", "the iperf3 test"),
     ("iputils-ping", "/usr/bin/ping", "the ping tests"),
+    ("iproute2", "/usr/sbin/ip", "the PTF suite"),
+    ("mininet", "/usr/bin/mn", "the Mininet test"),
 ];
 
 /// Installs the packages that are missing.
@@ -40,27 +42,48 @@ fn present(file: &str) -> bool {
     Path::new(file).exists() || Path::new(&file.replacen("/usr", "", 1)).exists()
 }
 
-/// Runs the Python clients' tests in a virtual environment with pinned packages.
+/// Runs the Python clients' tests and the PTF suite, in virtual environments with pinned packages.
 pub fn python(report: &mut Report) {
-    let (tests, venv) = (root().join("tests/python"), root().join(".venv"));
+    let tests = root().join("tests/python");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let binary = target.join("verify/p4rack");
+    let pytest = |python: &Path, args: &[&str]| {
+        let mut pytest = Command::new(python);
+        pytest.current_dir(&tests).args(["-m", "pytest", "--no-header", "-p", "no:cacheprovider"]);
+        pytest.args(args).env("P4RACK_BIN", &binary);
+        pytest
+    };
+    let requirements = [tests.join("requirements.txt"), root().join("ptf-tests/requirements.txt")];
+    if let Some(python) = environment(report, ".venv", &requirements) {
+        report.tests("Python clients", &mut pytest(&python, &["--ignore=with_finsy", "."]));
+        for platform in ["embedded", "bmv2", "tofino-model"] {
+            let mut suite = Command::new(&python);
+            suite.arg(root().join("ptf-tests/run.py")).args(["--platform", platform]);
+            report.tests(&format!("PTF on {platform}"), suite.arg("--binary").arg(&binary));
+        }
+    }
+    // finsy's protobuf is of another generation than that of the `p4runtime` package.
+    if let Some(python) = environment(report, ".venv-finsy", &[tests.join("with_finsy/requirements.txt")]) {
+        report.tests("finsy", &mut pytest(&python, &["with_finsy"]));
+    }
+}
+
+/// A virtual environment in the workspace; its Python.
+fn environment(report: &mut Report, name: &str, requirements: &[PathBuf]) -> Option<PathBuf> {
+    let venv = root().join(name);
     let python = venv.join("bin/python");
     if !python.exists() {
         let mut create = Command::new("python3");
         create.args(["-m", "venv"]).arg(&venv);
         if !report.step("Python environment", &mut create) {
             println!("   get it by: sudo apt-get install python3-venv");
-            return;
+            return None;
         }
     }
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"]);
-    install.arg(tests.join("requirements.txt"));
-    if !report.step("Python packages", &mut install) {
-        return;
+    install.args(["-m", "pip", "install", "-q", "--disable-pip-version-check"]);
+    for file in requirements {
+        install.arg("-r").arg(file);
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let mut pytest = Command::new(&python);
-    pytest.current_dir(&tests).args(["-m", "pytest", "--no-header", "-p", "no:cacheprovider", "."]);
-    pytest.env("P4RACK_BIN", target.join("verify/p4rack"));
-    report.tests("Python clients", &mut pytest);
+    report.step("Python packages", &mut install).then_some(python)
 }

@@ -27,6 +27,11 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// How fast a P4Runtime server takes and returns entries, seen by a client
+    ///
+    /// Starts an embedded switch without ports, or measures the one at --grpc-addr, whose state is cleared.
+    #[command(name = "p4runtime")]
+    P4runtime(Box<super::bench_p4runtime::Args>),
     /// How late sleeping threads are woken: the shortest slot that this machine can keep
     Timers {
         /// Sleep this long each time
@@ -58,6 +63,7 @@ pub fn run(args: Args) -> ExitCode {
                     text.join("\n\n")
                 }
             }),
+        Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
         Command::Timers { interval_us, seconds, json } => {
             let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);
             timers::run(Nanos::from_micros(interval_us.clamp(1, 1_000_000)), span)

@@ -2,32 +2,91 @@
 
 use super::target;
 use p4rack_codegen::{Rack, Scheme};
-use p4rack_ctrl::deploy::{Step, deploy};
-use serde_json::json;
+use p4rack_ctrl::deploy::{Desired, Extent, Step, deploy};
+use p4rack_ctrl::entities::Item;
+use p4rack_ctrl::platform::Platform;
+use p4rack_ctrl::reconcile::Changes;
+use p4rack_ctrl::{CtrlError, Target};
+use p4rack_p4rt::p4::v1::update;
+use p4rack_p4rt::schema::Schema;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Changes that are listed one by one.
+const SHOWN: usize = 50;
 
 /// Arguments of `p4rack deploy`.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The rack's description, TOML
-    rack: PathBuf,
+    pub rack: PathBuf,
     /// l2, pl2-counter or pl2-clock instead of what the description asks for
     #[arg(long)]
-    scheme: Option<Scheme>,
-    /// Kind of switch: embedded
-    #[arg(long, default_value = "embedded", value_parser = ["embedded"])]
-    to: String,
+    pub scheme: Option<Scheme>,
+    /// Kind of switch: embedded, bmv2
+    #[arg(long, default_value = "embedded")]
+    pub to: Platform,
+    /// A compiler's output for the rack's program, for switches that don't take P4 text
+    #[arg(long, value_name = "FILE")]
+    pub device_config: Option<PathBuf>,
+    /// Where P4Runtime is served, HOST:PORT; give it again for each further switch that is to hold the
+    /// same [default: the description's]
+    #[arg(long, value_name = "ADDR", help_heading = "Switch")]
+    pub grpc_addr: Vec<String>,
     #[command(flatten)]
-    target: target::Args,
+    pub identity: target::Identity,
+    /// Only show what would be changed; exit code 1 if that is anything
+    #[arg(long, conflicts_with = "watch")]
+    pub dry_run: bool,
+    /// Stay, and keep the switches so: across their restarts, foreign writes, changes of the description.
+    /// With a second `deploy --watch` under another election id, one takes over from the other
+    #[arg(long)]
+    pub watch: bool,
+    /// How often a watched switch is looked at
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, requires = "watch")]
+    pub every: f64,
+    /// etcd, HOST:PORT: where controllers share the description; the file is put there if nothing is, and
+    /// what is there counts
+    #[arg(long, value_name = "ADDR", requires = "watch")]
+    pub etcd: Option<String>,
+    /// With --etcd: put the file there even if another description is
+    #[arg(long, requires = "etcd")]
+    pub publish: bool,
+    /// Serve metrics for Prometheus at this address, under /metrics
+    #[arg(long, value_name = "ADDR", requires = "watch")]
+    pub metrics_addr: Option<std::net::SocketAddr>,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub json: bool,
+}
+
+impl Args {
+    /// The switches that are meant.
+    pub fn targets(&self, rack: &Rack) -> Vec<Target> {
+        let described = [rack.switch.grpc_addr.to_string()];
+        let addresses = if self.grpc_addr.is_empty() { &described[..] } else { &self.grpc_addr };
+        addresses.iter().map(|addr| self.identity.at(addr.clone(), Some(&rack.switch))).collect()
+    }
+
+    /// What the switches should hold.
+    pub fn desired(&self, rack: &Rack) -> Result<Desired, CtrlError> {
+        let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
+        Desired::of_rack(rack, scheme, self.to, self.device_config.as_deref())
+    }
+
+    /// How often a watched switch is looked at.
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.every.clamp(0.05, 3600.0))
+    }
 }
 
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
+    if args.watch {
+        return super::watch::run(args);
+    }
     let rack = match Rack::load(&args.rack) {
         Ok(rack) => rack,
         Err(error) => {
@@ -35,44 +94,121 @@ pub fn run(args: Args) -> ExitCode {
             return ExitCode::from(1);
         }
     };
+    let desired = match args.desired(&rack) {
+        Ok(desired) => desired,
+        Err(error) => return target::fail(&error, args.json),
+    };
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
-    let target = args.target.for_switch(Some(&rack.switch));
-    let (addr, device_id) = (target.addr.clone(), target.device_id);
+    if !args.json {
+        let bytes = desired.config.p4_device_config.len();
+        let entries = desired.entities.len();
+        println!("✓ generated {scheme} for {}: {bytes} bytes of program, {entries} entries", rack.name);
+    }
+    let targets = args.targets(&rack);
+    let several = targets.len() > 1;
+    let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    for target in targets {
+        let prefix = if several { format!("{}: ", target.addr) } else { String::new() };
+        let (report, differs, error) = one(&args, &desired, target, &prefix);
+        if let Some(error) = error {
+            eprintln!("{prefix}{error}");
+            code = ExitCode::from(1);
+        } else if differs && args.dry_run {
+            code = ExitCode::from(1);
+        }
+        reports.push(report);
+    }
+    if args.json {
+        let report = json!({ "rack": rack.name, "scheme": scheme, "switches": reports });
+        println!("{report:#}");
+    }
+    code
+}
+
+/// One switch: its report, whether something was different, what went wrong.
+fn one(args: &Args, desired: &Desired, target: Target, prefix: &str) -> (Value, bool, Option<CtrlError>) {
     let started = Instant::now();
-    let mut verified = 0;
+    let mut report = json!({ "grpc_addr": target.addr, "device_id": target.device_id });
+    let mut differs = false;
+    let connected = format!("connected to device {} at {}", target.device_id, target.addr);
+    let extent = if args.dry_run { Extent::DryRun } else { Extent::All };
     let done = |step: Step| {
         let ms = started.elapsed().as_millis();
-        let line = match step {
-            Step::Generated { program_bytes, updates } => {
-                format!(
-                    "generated {scheme} for {}: {program_bytes} bytes of P4, {updates} entries",
-                    rack.name
-                )
+        if let Step::Compared { found, changes } = &step {
+            differs |= !changes.is_empty();
+            report["found"] = json!(found);
+            report["changes"] = changes_json(&desired.schema, changes);
+            if args.dry_run && !args.json {
+                print!("{}", changes_text(&desired.schema, changes));
             }
-            Step::Connected => format!("connected to device {device_id} at {addr} as its primary"),
-            Step::Installed => "installed the program".into(),
-            Step::Written { updates } => format!("wrote {updates} entries"),
-            Step::Verified { updates } => {
-                verified = updates;
-                format!("read {updates} entries back: the same")
-            }
-        };
+        }
+        if let Step::Installed = step {
+            report["installed"] = true.into();
+        }
         if !args.json {
-            println!("✓ {line} ({ms} ms)");
+            println!("✓ {prefix}{} ({ms} ms)", line(&step, &connected));
         }
     };
-    match target::block_on(deploy(&rack, scheme, target, done)) {
-        Ok(()) => {
-            if args.json {
-                let ms = started.elapsed().as_millis() as u64;
-                let report = json!({
-                    "rack": rack.name, "scheme": scheme, "grpc_addr": addr, "device_id": device_id,
-                    "entries": verified, "elapsed_ms": ms,
-                });
-                println!("{report:#}");
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => target::fail(&error, args.json),
+    let result = target::block_on(deploy(desired, target, extent, done));
+    report["entries"] = desired.entities.len().into();
+    report["elapsed_ms"] = (started.elapsed().as_millis() as u64).into();
+    if let Err(error) = &result {
+        report["error"] = error.to_string().into();
     }
+    (report, differs, result.err())
+}
+
+/// A step in words.
+pub fn line(step: &Step, connected: &str) -> String {
+    match step {
+        Step::Connected => connected.into(),
+        Step::Installed => "installed the program".into(),
+        Step::Kept => "the program runs already".into(),
+        Step::Compared { found, changes } if changes.is_empty() => {
+            format!("compared {found} entities on the switch: nothing to change")
+        }
+        Step::Compared { found, changes } => {
+            let count = |kind| changes.iter().filter(|update| update.r#type() == kind).count();
+            format!(
+                "compared {found} entities on the switch: {} to insert, {} to modify, {} to delete",
+                count(update::Type::Insert),
+                count(update::Type::Modify),
+                count(update::Type::Delete)
+            )
+        }
+        Step::Written { updates } => format!("wrote {updates} changes"),
+        Step::Verified { entities } => format!("the switch holds the {entities} entries"),
+    }
+}
+
+/// Sign and text of each change.
+fn described(schema: &Schema, changes: &Changes) -> Vec<(&'static str, String)> {
+    let describe = |update: &p4rack_p4rt::p4::v1::Update| {
+        let sign = match update.r#type() {
+            update::Type::Insert => "+",
+            update::Type::Delete => "-",
+            _ => "~",
+        };
+        let text = update.entity.as_ref().map(|entity| match Item::of(schema, entity) {
+            Ok(item) => item.to_string(),
+            Err(_) => p4rack_ctrl::client::name(schema, entity),
+        });
+        (sign, text.unwrap_or_default())
+    };
+    changes.iter().map(describe).collect()
+}
+
+fn changes_text(schema: &Schema, changes: &Changes) -> String {
+    let lines = described(schema, changes);
+    let mut text: String =
+        lines.iter().take(SHOWN).map(|(sign, what)| format!("  {sign} {what}\n")).collect();
+    if lines.len() > SHOWN {
+        text += &format!("  and {} more\n", lines.len() - SHOWN);
+    }
+    text
+}
+
+fn changes_json(schema: &Schema, changes: &Changes) -> Value {
+    let row = |(sign, what): (&str, String)| json!({ "change": sign, "what": what });
+    described(schema, changes).into_iter().map(row).collect()
 }

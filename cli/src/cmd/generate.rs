@@ -10,7 +10,7 @@ use std::process::ExitCode;
 pub struct Args {
     /// The rack description, TOML
     file: PathBuf,
-    /// Folder to write NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb and NAME.json into
+    /// Folder to write NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json and NAME_layers.py (Scapy) into
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Architecture of the program

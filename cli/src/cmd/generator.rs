@@ -76,16 +76,15 @@ pub fn run(args: Args) -> ExitCode {
             let config =
                 Config { number, frame: frame.0, ingress_port: port.into(), period_ns, count, delay_ns };
             finish(target::block_on(async {
-                Generators::connect(&switch.for_switch(None).addr).await?.set(config).await
+                Generators::connect(&switch.for_switch(None)).await?.set(config).await
             }))
         }
         Command::Remove { number, switch } => finish(target::block_on(async {
-            Generators::connect(&switch.for_switch(None).addr).await?.remove(number).await
+            Generators::connect(&switch.for_switch(None)).await?.remove(number).await
         })),
         Command::List { switch, json } => {
-            let all = target::block_on(async {
-                Generators::connect(&switch.for_switch(None).addr).await?.list().await
-            });
+            let all =
+                target::block_on(async { Generators::connect(&switch.for_switch(None)).await?.list().await });
             match all {
                 Ok(all) => {
                     list(&all, json);

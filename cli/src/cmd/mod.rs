@@ -1,7 +1,9 @@
 //! One file a subcommand. Each parses its arguments, calls the crate that does the work, prints.
 
 pub mod bench;
+pub mod bench_p4runtime;
 pub mod deploy;
+pub mod entity;
 pub mod generate;
 pub mod generator;
 pub mod host;
@@ -11,6 +13,10 @@ pub mod p4_samples;
 pub mod p4_stf;
 pub mod pl2;
 pub mod rack;
+pub mod sim;
+pub mod sim_report;
+pub mod sim_sweep;
 pub mod switch;
 pub mod target;
 pub mod up;
+pub mod watch;

@@ -32,8 +32,9 @@ struct RunArgs {
     /// Start without a program: frames are dropped until a controller installs one
     #[arg(long)]
     no_p4: bool,
-    /// A port: its number in the program and its interface, which the switch takes for itself
-    #[arg(short, long = "interface", value_name = "PORT@INTERFACE", required = true)]
+    /// A port: its number in the program and its interface, which the switch takes for itself; without
+    /// any, only the controller can send packets
+    #[arg(short, long = "interface", value_name = "PORT@INTERFACE")]
     interfaces: Vec<PortSpec>,
     /// P4Runtime device id
     #[arg(long, default_value_t = 1)]

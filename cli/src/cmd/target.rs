@@ -1,35 +1,87 @@
 //! Options that name a P4Runtime switch; what the commands that talk to one share.
 
 use p4rack_codegen::rack::Switch;
-use p4rack_ctrl::{CtrlError, Target, session::parse_election_id};
+use p4rack_ctrl::target::{Tls, parse_election_id};
+use p4rack_ctrl::{CtrlError, RequestLog, Target};
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Which switch, and as whom.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 // Its own name: the commands that take these options have arguments called `Args` too.
 #[group(id = "switch-target")]
 pub struct Args {
     /// Where P4Runtime is served, HOST:PORT [default: the description's, or 127.0.0.1:9559]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", help_heading = "Switch")]
     grpc_addr: Option<String>,
+    #[command(flatten)]
+    identity: Identity,
+}
+
+/// As whom, and how the connection is made.
+#[derive(clap::Args, Clone, Debug)]
+#[group(id = "switch-identity")]
+pub struct Identity {
     /// The switch's number at that server [default: the description's, or 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Switch")]
     device_id: Option<u64>,
     /// P4Runtime election id; the highest one is primary
-    #[arg(long, value_name = "HI,LO", default_value = "0,1", value_parser = parse_election_id)]
+    #[arg(long, value_name = "HI,LO", default_value = "0,1", value_parser = parse_election_id, help_heading = "Switch")]
     election_id: u128,
+    /// P4Runtime role [default: full access]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = "Switch")]
+    role: String,
+    /// Encrypt the connection
+    #[arg(long, help_heading = "Switch")]
+    ssl: bool,
+    /// Authority that has signed the server's certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "ssl", help_heading = "Switch")]
+    cacert: Option<PathBuf>,
+    /// Certificate of this controller, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["ssl", "private_key"], help_heading = "Switch")]
+    cert: Option<PathBuf>,
+    /// Key of this controller's certificate, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["ssl", "cert"], help_heading = "Switch")]
+    private_key: Option<PathBuf>,
+    /// Name in the server's certificate, where it is not the address's
+    #[arg(long, value_name = "NAME", requires = "ssl", help_heading = "Switch")]
+    server_name: Option<String>,
+    /// Write every request as text-format protobuf to this file
+    #[arg(long, value_name = "FILE", value_parser = request_log, help_heading = "Switch")]
+    log_requests: Option<RequestLog>,
+}
+
+fn request_log(path: &str) -> Result<RequestLog, CtrlError> {
+    RequestLog::create(Path::new(path))
 }
 
 impl Args {
+    /// Whether the options say where the server is.
+    pub fn names_a_server(&self) -> bool {
+        self.grpc_addr.is_some()
+    }
+
     /// The target; what the options leave out comes from the description.
     pub fn for_switch(&self, switch: Option<&Switch>) -> Target {
         let described = switch.map(|switch| switch.grpc_addr.to_string());
+        let addr = self.grpc_addr.clone().or(described).unwrap_or_else(|| "127.0.0.1:9559".into());
+        self.identity.at(addr, switch)
+    }
+}
+
+impl Identity {
+    /// The target at an address; what the options leave out comes from the description.
+    pub fn at(&self, addr: String, switch: Option<&Switch>) -> Target {
+        let identity = self.cert.clone().zip(self.private_key.clone());
+        let tls = Tls { cacert: self.cacert.clone(), identity, server_name: self.server_name.clone() };
         Target {
-            addr: self.grpc_addr.clone().or(described).unwrap_or_else(|| "127.0.0.1:9559".into()),
+            addr,
             device_id: self.device_id.or(switch.map(|switch| switch.device_id)).unwrap_or(1),
             election_id: self.election_id,
-            role: String::new(),
+            role: self.role.clone(),
+            tls: self.ssl.then_some(tls),
+            log: self.log_requests.clone(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::program::program_name;
 use super::{MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED};
 use crate::drops::drop_reasons;
-use crate::rack::{Pl2, Rack, Scheme};
+use crate::rack::{HORIZON_UNITS, Pl2, Rack, Scheme};
 use p4rack_wire::pl2::{Kind, Target, VERSION};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +20,7 @@ pub(super) fn constants(rack: &Rack, scheme: Scheme) -> Value {
         "drop_port": rack.switch.drop_port,
         "time_unit_ns": rack.switch.time_unit_ns,
         "multicast_group": MULTICAST_GROUP,
+        "tables": { "guard": "RackIngress.source_guard", "forward": "RackIngress.l2_forward" },
         "drop_counter": "RackIngress.drops",
         "drop_reasons": reasons,
         "meters": { "best_effort": "RackIngress.best_effort_meter" },
@@ -38,7 +39,7 @@ pub(super) fn constants(rack: &Rack, scheme: Scheme) -> Value {
 fn pl2_constants(pl2: &Pl2, scheme: Scheme) -> Value {
     let kinds: Map<String, Value> =
         Kind::ALL.iter().map(|(kind, name)| ((*name).to_owned(), json!(*kind as u8))).collect();
-    json!({
+    let mut value = json!({
         "mode": if scheme == Scheme::Pl2Counter { "counter" } else { "clock" },
         "version": VERSION,
         "ether_type": pl2.ether_type.0,
@@ -51,7 +52,11 @@ fn pl2_constants(pl2: &Pl2, scheme: Scheme) -> Value {
         "targets": { "in": Target::In as u8, "out": Target::Out as u8 },
         "registers": { "in": "RackIngress.in_reservation", "out": "RackIngress.out_reservation" },
         "unit": if scheme == Scheme::Pl2Counter { "slots" } else { "time units" },
-    })
+    });
+    if scheme == Scheme::Pl2Clock {
+        value["horizon_units"] = json!(HORIZON_UNITS);
+    }
+    value
 }
 
 fn hosts(rack: &Rack, pl2: Option<&Pl2>) -> Vec<Value> {

@@ -2,6 +2,7 @@
 
 mod constants;
 mod entries;
+mod layers;
 mod program;
 
 pub use program::render_p4;
@@ -51,6 +52,8 @@ pub struct Artefacts {
     pub p4info: String,
     /// The constants that programs and people need to talk to it.
     pub constants: serde_json::Value,
+    /// Scapy layers of the headers that Scapy lacks, a Python module; none under plain switching.
+    pub layers: Option<String>,
 }
 
 /// Why nothing was generated.
@@ -104,19 +107,22 @@ pub fn generate(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Artefacts, Ge
         entries: about("Entries") + &entries,
         p4info: about("P4Info") + &text::print(schema.info()),
         constants: constants::constants(rack, scheme),
+        layers: layers::layers(rack, scheme)?,
     })
 }
 
 impl Artefacts {
     /// The files: name and contents.
-    pub fn files(&self) -> [(String, String); 4] {
+    pub fn files(&self) -> Vec<(String, String)> {
         let name = &self.name;
-        [
+        let layers = self.layers.clone().map(|layers| (layers::file_name(name), layers));
+        let texts = [
             (format!("{name}.p4"), self.p4.clone()),
             (format!("{name}.entries.txtpb"), self.entries.clone()),
             (format!("{name}.p4info.txtpb"), self.p4info.clone()),
             (format!("{name}.json"), format!("{:#}\n", self.constants)),
-        ]
+        ];
+        texts.into_iter().chain(layers).collect()
     }
 
     /// Writes the files into `folder`, which is made if it isn't there. Returns their paths and sizes.

@@ -410,6 +410,11 @@ impl Endpoint {
         self.waiting
     }
 
+    /// The application's frames that wait to be sent to one host; 0 if it is no peer.
+    pub fn backlog_to(&self, peer: MacAddr) -> usize {
+        self.find(peer).map_or(0, |d| self.destinations[d].waiting())
+    }
+
     /// Frames of peers that are missing among the newest, and may still come; `losses_seen` counts
     /// them once they can't.
     pub fn missing_frames(&self) -> u64 {

@@ -1,0 +1,156 @@
+//! `p4rack bench p4runtime`.
+
+use super::target;
+use p4rack_ctrl::bench::{self, Figure, Plan};
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
+use p4rack_p4rt::text;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+/// Arguments of `p4rack bench p4runtime`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    target: target::Args,
+    /// P4Info of the benchmark's program, for a switch that needs a compiler's output
+    #[arg(long, value_name = "FILE", requires = "device_config")]
+    p4info: Option<PathBuf>,
+    /// What the switch takes as the benchmark's program: P4_16 text, or BMv2's JSON
+    #[arg(long, value_name = "FILE", requires = "p4info")]
+    device_config: Option<PathBuf>,
+    /// Write the benchmark's P4 program to this file and end: compile it for another switch
+    #[arg(long, value_name = "FILE")]
+    write_program: Option<PathBuf>,
+    /// The server's process, whose memory is looked at [default: the switch that this starts]
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Entries that are read
+    #[arg(long, default_value_t = 100_000)]
+    read_entries: usize,
+    /// Entries that are written for the memory's sake
+    #[arg(long, default_value_t = 1_000_000)]
+    many_entries: usize,
+    /// Streams that are opened
+    #[arg(long, default_value_t = 1_000)]
+    streams: usize,
+    /// Only measurements whose name contains this: push, unary, batch, read, reconcile, memory, streams
+    #[arg(long)]
+    only: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A switch of our own, ended when dropped.
+struct OwnSwitch(Child);
+
+impl Drop for OwnSwitch {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs it.
+pub fn run(args: Args) -> ExitCode {
+    if let Some(path) = &args.write_program {
+        return match std::fs::write(path, bench::PROGRAM) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: writing {}: {error}", path.display());
+                ExitCode::FAILURE
+            }
+        };
+    }
+    match measure(&args) {
+        Ok(figures) => {
+            if args.json {
+                let row = |figure: &Figure| {
+                    json!({
+                        "name": figure.name, "value": figure.value, "unit": figure.unit,
+                        "detail": figure.detail,
+                    })
+                };
+                println!("{:#}", figures.iter().map(row).collect::<Value>());
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(args: &Args) -> Result<Vec<Figure>, String> {
+    let mut target = args.target.for_switch(None);
+    let mut own = None;
+    if !args.target.names_a_server() {
+        let (switch, addr) = start()?;
+        target.addr = addr;
+        own = Some(switch);
+    }
+    let plan = Plan {
+        target,
+        config: config(args)?,
+        pid: args.pid.or(own.as_ref().map(|switch| switch.0.id())),
+        read_entries: args.read_entries,
+        many_entries: args.many_entries,
+        streams: args.streams,
+        only: args.only.clone(),
+    };
+    let done = |figure: &Figure| {
+        if !args.json {
+            let Figure { name, value, unit, detail } = figure;
+            let decimals = if *value < 100.0 { 3 } else { 0 };
+            println!("{name:<36}{value:>12.decimals$} {unit:<10}  ({detail})");
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| format!("starting threads: {error}"))?;
+    runtime.block_on(async { bench::run(&plan, done).await }).map_err(|error| error.to_string())
+}
+
+fn config(args: &Args) -> Result<ForwardingPipelineConfig, String> {
+    if let (Some(p4info), Some(device_config)) = (&args.p4info, &args.device_config) {
+        let unreadable = |path: &PathBuf, error| format!("reading {}: {error}", path.display());
+        let text = std::fs::read_to_string(p4info).map_err(|error| unreadable(p4info, error))?;
+        let info: P4Info = text::parse(&text).map_err(|error| format!("{}:{error}", p4info.display()))?;
+        let config = std::fs::read(device_config).map_err(|error| unreadable(device_config, error))?;
+        return Ok(ForwardingPipelineConfig { p4info: Some(info), p4_device_config: config, cookie: None });
+    }
+    let compiled = p4rack_p4::compile(bench::PROGRAM, "bench.p4", &p4rack_p4::Options::default())
+        .map_err(|diagnostics| diagnostics.render(false))?;
+    Ok(ForwardingPipelineConfig {
+        p4info: Some(compiled.p4info),
+        p4_device_config: bench::PROGRAM.into(),
+        cookie: None,
+    })
+}
+
+/// Starts a switch without ports on a free address.
+fn start() -> Result<(OwnSwitch, String), String> {
+    let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let addr = free.map_err(|error| fail("looking for a free port", error))?.to_string();
+    let program = std::env::current_exe().map_err(|error| fail("finding this program", error))?;
+    let mut child = Command::new(program)
+        .args(["switch", "run", "--no-p4", "--grpc-server-addr", &addr])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| fail("starting a switch", error))?;
+    let stdout = child.stdout.take();
+    let switch = OwnSwitch(child);
+    let mut line = String::new();
+    if let Some(stdout) = stdout {
+        let _ = BufReader::new(stdout).read_line(&mut line);
+    }
+    match line.starts_with("ready") {
+        true => Ok((switch, addr)),
+        false => Err("the switch did not start; its message stands above".into()),
+    }
+}

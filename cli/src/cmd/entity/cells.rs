@@ -1,0 +1,377 @@
+//! `p4rack counter`, `p4rack meter`, `p4rack register`.
+
+use super::table::pairs;
+use super::{Options, Rows, Verb, every, read, show, target, told};
+use crate::complete;
+use clap_complete::engine::ArgValueCompleter;
+use p4rack_ctrl::CtrlError;
+use p4rack_ctrl::entities::{CounterItem, Counts, Item, MeterItem, Rates, RegisterItem, TableItem};
+use p4rack_p4rt::schema::{Schema, name_of};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Arguments of `p4rack counter`.
+#[derive(clap::Args, Debug)]
+pub struct CounterArgs {
+    #[command(subcommand)]
+    command: CounterCommand,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum CounterCommand {
+    /// The program's counters
+    List(Options),
+    /// What has been counted, in all cells or one
+    Read {
+        #[command(flatten)]
+        counter: Counter,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// The same again and again
+    Watch {
+        #[command(flatten)]
+        counter: Counter,
+        /// How often
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        every: f64,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Set a cell, to zero unless told otherwise
+    Write {
+        #[command(flatten)]
+        counter: Counter,
+        /// Packets
+        #[arg(long, default_value_t = 0)]
+        packets: i64,
+        /// Bytes
+        #[arg(long, default_value_t = 0)]
+        bytes: i64,
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct Counter {
+    /// The counter; a table's name for the counters of its entries
+    #[arg(add = ArgValueCompleter::new(complete::counters))]
+    name: String,
+    /// The cell [default: all]
+    #[arg(long)]
+    index: Option<i64>,
+    /// For a table: the entry's keys
+    #[arg(value_name = "KEY=VALUE")]
+    keys: Vec<String>,
+}
+
+impl Counter {
+    fn item(&self, schema: &Schema, counts: Option<Counts>) -> Result<Item, CtrlError> {
+        let entry = direct_entry(schema, &self.name, &self.keys, schema.counter(&self.name).is_ok())?;
+        Ok(Item::Counter(CounterItem { counter: self.name.clone(), index: self.index, entry, counts }))
+    }
+}
+
+/// The entries whose direct resource is meant, where the name is a table's and not an array's.
+fn direct_entry(
+    schema: &Schema,
+    name: &str,
+    keys: &[String],
+    is_array: bool,
+) -> Result<Option<TableItem>, CtrlError> {
+    if is_array || schema.table(name).is_err() {
+        return Ok(None);
+    }
+    Ok(Some(TableItem { table: name.into(), keys: pairs(keys)?, ..Default::default() }))
+}
+
+/// Runs `p4rack counter`.
+pub fn counter(args: CounterArgs) -> ExitCode {
+    target::block_on(async {
+        match args.command {
+            CounterCommand::List(options) => list(&options, "counter").await,
+            CounterCommand::Read { counter, options } => {
+                let found = options.read(async |schema| Ok(vec![counter.item(schema, None)?])).await;
+                show(found, &options, rows)
+            }
+            CounterCommand::Watch { counter, every: seconds, options } => {
+                let watched = async {
+                    let (mut client, schema) = options.client().await?;
+                    let wanted = [counter.item(&schema, None)?];
+                    every(seconds, async || Ok(rows(&read(&mut client, &schema, &wanted).await?).text()))
+                        .await
+                };
+                told(watched.await.map(|()| Vec::new()), &options)
+            }
+            CounterCommand::Write { counter, packets, bytes, options } => {
+                let counts = Some(Counts { packets, bytes });
+                write(&options, |schema| counter.item(schema, counts)).await
+            }
+        }
+    })
+}
+
+/// Writes one item that is made with the program's names.
+async fn write(options: &Options, make: impl Fn(&Schema) -> Result<Item, CtrlError>) -> ExitCode {
+    let done = async {
+        let (_, schema) = options.client().await?;
+        options.write(Verb::Modify, &[make(&schema)?]).await
+    };
+    told(done.await, options)
+}
+
+/// Arguments of `p4rack meter`.
+#[derive(clap::Args, Debug)]
+pub struct MeterArgs {
+    #[command(subcommand)]
+    command: MeterCommand,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum MeterCommand {
+    /// The program's meters
+    List(Options),
+    /// Rates and bursts, of all cells or one
+    Read {
+        #[command(flatten)]
+        meter: Meter,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Set a cell's rates (packets or bytes a second, as the program says) and bursts
+    Write {
+        #[command(flatten)]
+        meter: Meter,
+        /// Committed rate
+        #[arg(long)]
+        cir: i64,
+        /// Committed burst
+        #[arg(long)]
+        cburst: i64,
+        /// Peak rate [default: the committed one]
+        #[arg(long)]
+        pir: Option<i64>,
+        /// Peak burst [default: the committed one]
+        #[arg(long)]
+        pburst: Option<i64>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Set a cell back: everything is green
+    Delete {
+        #[command(flatten)]
+        meter: Meter,
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct Meter {
+    /// The meter; a table's name for the meters of its entries
+    #[arg(add = ArgValueCompleter::new(complete::meters))]
+    name: String,
+    /// The cell [default: all]
+    #[arg(long)]
+    index: Option<i64>,
+    /// For a table: the entry's keys
+    #[arg(value_name = "KEY=VALUE")]
+    keys: Vec<String>,
+}
+
+impl Meter {
+    fn item(&self, schema: &Schema, rates: Option<Rates>) -> Result<Item, CtrlError> {
+        let entry = direct_entry(schema, &self.name, &self.keys, schema.meter(&self.name).is_ok())?;
+        Ok(Item::Meter(MeterItem { meter: self.name.clone(), index: self.index, entry, rates }))
+    }
+}
+
+/// Runs `p4rack meter`.
+pub fn meter(args: MeterArgs) -> ExitCode {
+    target::block_on(async {
+        match args.command {
+            MeterCommand::List(options) => list(&options, "meter").await,
+            MeterCommand::Read { meter, options } => {
+                let found = options.read(async |schema| Ok(vec![meter.item(schema, None)?])).await;
+                show(found, &options, rows)
+            }
+            MeterCommand::Write { meter, cir, cburst, pir, pburst, options } => {
+                let rates = Rates { cir, cburst, pir: pir.unwrap_or(cir), pburst: pburst.unwrap_or(cburst) };
+                write(&options, |schema| meter.item(schema, Some(rates))).await
+            }
+            MeterCommand::Delete { meter, options } => {
+                write(&options, |schema| meter.item(schema, None)).await
+            }
+        }
+    })
+}
+
+/// Arguments of `p4rack register`.
+#[derive(clap::Args, Debug)]
+pub struct RegisterArgs {
+    #[command(subcommand)]
+    command: RegisterCommand,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum RegisterCommand {
+    /// The program's registers
+    List(Options),
+    /// Values, of all cells or one
+    Read {
+        /// The register
+        #[arg(add = ArgValueCompleter::new(complete::registers))]
+        name: String,
+        /// The cell [default: all]
+        #[arg(long)]
+        index: Option<i64>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// The same again and again
+    Watch {
+        /// The register
+        #[arg(add = ArgValueCompleter::new(complete::registers))]
+        name: String,
+        /// The cell [default: all]
+        #[arg(long)]
+        index: Option<i64>,
+        /// How often
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        every: f64,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Set a cell, or all
+    Write {
+        /// The register
+        #[arg(add = ArgValueCompleter::new(complete::registers))]
+        name: String,
+        /// 17, 0x11, 02:00:00:00:00:01 …
+        value: String,
+        /// The cell [default: all]
+        #[arg(long)]
+        index: Option<i64>,
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+/// Runs `p4rack register`.
+pub fn register(args: RegisterArgs) -> ExitCode {
+    let item = |register: String, index, value| Item::Register(RegisterItem { register, index, value });
+    target::block_on(async {
+        match args.command {
+            RegisterCommand::List(options) => list(&options, "register").await,
+            RegisterCommand::Read { name, index, options } => {
+                let wanted = item(name, index, None);
+                let found = options.read(async |_| Ok(vec![wanted.clone()])).await;
+                show(found, &options, rows)
+            }
+            RegisterCommand::Watch { name, index, every: seconds, options } => {
+                let watched = async {
+                    let (mut client, schema) = options.client().await?;
+                    let wanted = [item(name, index, None)];
+                    every(seconds, async || Ok(rows(&read(&mut client, &schema, &wanted).await?).text()))
+                        .await
+                };
+                told(watched.await.map(|()| Vec::new()), &options)
+            }
+            RegisterCommand::Write { name, value, index, options } => {
+                let item = item(name, index, Some(value));
+                write(&options, |_| Ok(item.clone())).await
+            }
+        }
+    })
+}
+
+fn rows(items: &[Item]) -> Rows {
+    let mut rows = match items.first() {
+        Some(Item::Meter(_)) => Rows::new(&["meter", "cell", "cir", "cburst", "pir", "pburst"]),
+        Some(Item::Register(_)) => Rows::new(&["register", "cell", "value"]),
+        _ => Rows::new(&["counter", "cell", "packets", "bytes"]),
+    };
+    let cell = |index: Option<i64>, entry: Option<&TableItem>| match (index, entry) {
+        (_, Some(entry)) => {
+            entry.keys.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+        }
+        (index, None) => index.map_or(String::new(), |index| index.to_string()),
+    };
+    for item in items {
+        rows.push(match item {
+            Item::Counter(counter) => {
+                let counts = counter.counts.unwrap_or_default();
+                let cell = cell(counter.index, counter.entry.as_ref());
+                vec![counter.counter.clone(), cell, counts.packets.to_string(), counts.bytes.to_string()]
+            }
+            Item::Meter(meter) => {
+                let mut row = vec![meter.meter.clone(), cell(meter.index, meter.entry.as_ref())];
+                match meter.rates {
+                    Some(Rates { cir, cburst, pir, pburst }) => {
+                        row.extend([cir, cburst, pir, pburst].map(|number| number.to_string()));
+                    }
+                    None => row.push("green".into()),
+                }
+                row
+            }
+            Item::Register(register) => {
+                let value = register.value.clone().unwrap_or_default();
+                vec![register.register.clone(), cell(register.index, None), value]
+            }
+            other => vec![other.to_string()],
+        });
+    }
+    rows
+}
+
+async fn list(options: &Options, kind: &str) -> ExitCode {
+    let schema = match options.client().await {
+        Ok((_, schema)) => schema,
+        Err(error) => return target::fail(&error, options.json),
+    };
+    let info = schema.info();
+    let table = |id| schema.table_by_id(id).map_or("?", |table| name_of(table.preamble.as_ref()));
+    let mut found: Vec<(String, String)> = Vec::new();
+    macro_rules! arrays {
+        ($list:ident) => {
+            found.extend(
+                info.$list.iter().map(|array| {
+                    (name_of(array.preamble.as_ref()).to_owned(), format!("{} cells", array.size))
+                }),
+            )
+        };
+    }
+    macro_rules! direct {
+        ($list:ident) => {
+            found.extend(info.$list.iter().map(|direct| {
+                let table = table(direct.direct_table_id);
+                (name_of(direct.preamble.as_ref()).to_owned(), format!("one an entry of table {table}"))
+            }))
+        };
+    }
+    match kind {
+        "counter" => {
+            arrays!(counters);
+            direct!(direct_counters);
+        }
+        "meter" => {
+            arrays!(meters);
+            direct!(direct_meters);
+        }
+        _ => {
+            found.extend(info.registers.iter().map(|register| {
+                (name_of(register.preamble.as_ref()).to_owned(), format!("{} cells", register.size))
+            }));
+        }
+    }
+    if options.json {
+        let row = |(name, size): &(String, String)| json!({ "name": name, "size": size });
+        super::print_json(&found.iter().map(row).collect::<Vec<_>>());
+    } else {
+        let mut rows = Rows::new(&[kind, "size"]);
+        found.into_iter().for_each(|(name, size)| rows.push(vec![name, size]));
+        rows.print();
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,182 @@
+//! `p4rack group`: action profiles, multicast groups, clone sessions, value sets.
+
+use super::{Options, Rows, Verb, show, target, told};
+use crate::complete;
+use clap_complete::engine::ArgValueCompleter;
+use p4rack_ctrl::CtrlError;
+use p4rack_ctrl::entities::{
+    ActionItem, CloneItem, GroupItem, GroupMember, Item, MemberItem, MulticastItem, ReplicaItem, ValueSetItem,
+};
+use p4rack_p4rt::schema::{Schema, name_of};
+use std::process::ExitCode;
+
+/// Arguments of `p4rack group`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// All groups, members and sessions on the switch
+    #[command(visible_alias = "list")]
+    Read(Options),
+    /// Add one
+    Insert(One),
+    /// Change one
+    Modify(One),
+    /// Add one, or change it if it is there
+    Write(One),
+    /// Remove one
+    Delete(One),
+}
+
+#[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("what").args(["multicast", "clone", "group", "member", "value_set"]).required(true)))]
+struct One {
+    /// This multicast group
+    #[arg(long, value_name = "ID")]
+    multicast: Option<u32>,
+    /// This clone session
+    #[arg(long, value_name = "ID")]
+    clone: Option<u32>,
+    /// This group of --profile
+    #[arg(long, value_name = "ID", requires = "profile")]
+    group: Option<u32>,
+    /// This member of --profile
+    #[arg(long, value_name = "ID", requires = "profile")]
+    member: Option<u32>,
+    /// This parser value set
+    #[arg(long, value_name = "NAME")]
+    value_set: Option<String>,
+    /// The action profile or selector
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(complete::profiles))]
+    profile: Option<String>,
+    /// What is in it. Multicast, clone: PORT or PORT:INSTANCE. Group: MEMBER, MEMBER:WEIGHT or
+    /// MEMBER:WEIGHT@PORT (chosen only while the port is up). Value set: V,V… a member
+    #[arg(value_name = "MEMBER")]
+    members: Vec<String>,
+    /// For a member: its action and parameters
+    #[arg(long, num_args = 1.., value_names = ["ACTION", "PARAM=VALUE"], add = ArgValueCompleter::new(complete::actions))]
+    action: Vec<String>,
+    /// For a group: most members that it will ever have [default: as many as the profile allows]
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    max_size: i32,
+    /// For a clone session: class of service
+    #[arg(long, default_value_t = 0)]
+    class: u32,
+    /// For a clone session: cut copies to this length; 0: don't
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    truncate: i32,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl One {
+    fn item(&self) -> Result<Item, CtrlError> {
+        let replicas = || parse_all::<ReplicaItem>(&self.members);
+        let profile = self.profile.clone().unwrap_or_default();
+        if let Some(group) = self.multicast {
+            return Ok(Item::Multicast(MulticastItem { group, replicas: replicas()? }));
+        }
+        if let Some(session) = self.clone {
+            return Ok(Item::Clone(CloneItem {
+                session,
+                replicas: replicas()?,
+                class_of_service: self.class,
+                packet_length_bytes: self.truncate,
+            }));
+        }
+        if let Some(group) = self.group {
+            let members = parse_all::<GroupMember>(&self.members)?;
+            return Ok(Item::Group(GroupItem { profile, group, members, max_size: self.max_size }));
+        }
+        if let Some(member) = self.member {
+            let action = if self.action.is_empty() { None } else { Some(ActionItem::call(&self.action)?) };
+            return Ok(Item::Member(MemberItem { profile, member, action }));
+        }
+        let split = |member: &String| member.split(',').map(str::to_owned).collect();
+        Ok(Item::ValueSet(ValueSetItem {
+            value_set: self.value_set.clone().unwrap_or_default(),
+            members: self.members.iter().map(split).collect(),
+        }))
+    }
+}
+
+fn parse_all<T: std::str::FromStr<Err = String>>(words: &[String]) -> Result<Vec<T>, CtrlError> {
+    words.iter().map(|word| word.parse().map_err(CtrlError::Input)).collect()
+}
+
+/// Runs it.
+pub fn run(args: Args) -> ExitCode {
+    let (verb, one) = match args.command {
+        Command::Read(options) => {
+            let found = target::block_on(options.read(async |schema| Ok(all(schema))));
+            return show(found, &options, rows);
+        }
+        Command::Insert(one) => (Verb::Insert, one),
+        Command::Modify(one) => (Verb::Modify, one),
+        Command::Write(one) => (Verb::Write, one),
+        // A value set is there for ever; without members it matches nothing.
+        Command::Delete(one) if one.value_set.is_some() => (Verb::Modify, One { members: Vec::new(), ..one }),
+        Command::Delete(one) => (Verb::Delete, one),
+    };
+    let done = match one.item() {
+        Ok(item) => target::block_on(one.options.write(verb, &[item])),
+        Err(error) => Err(error),
+    };
+    told(done, &one.options)
+}
+
+fn all(schema: &Schema) -> Vec<Item> {
+    let mut wanted = vec![Item::Multicast(MulticastItem::default()), Item::Clone(CloneItem::default())];
+    for profile in &schema.info().action_profiles {
+        let name = name_of(profile.preamble.as_ref()).to_owned();
+        wanted.push(Item::Member(MemberItem { profile: name.clone(), member: 0, action: None }));
+        if profile.with_selector {
+            wanted.push(Item::Group(GroupItem { profile: name, group: 0, members: Vec::new(), max_size: 0 }));
+        }
+    }
+    for set in &schema.info().value_sets {
+        let value_set = name_of(set.preamble.as_ref()).to_owned();
+        wanted.push(Item::ValueSet(ValueSetItem { value_set, members: Vec::new() }));
+    }
+    wanted
+}
+
+fn rows(items: &[Item]) -> Rows {
+    let mut rows = Rows::new(&["what", "number", "holds"]);
+    let replicas = |replicas: &[ReplicaItem]| {
+        let show = |replica: &ReplicaItem| format!("{}:{}", replica.port, replica.instance);
+        replicas.iter().map(show).collect::<Vec<_>>().join(" ")
+    };
+    for item in items {
+        rows.push(match item {
+            Item::Multicast(group) => {
+                vec!["multicast".into(), group.group.to_string(), replicas(&group.replicas)]
+            }
+            Item::Clone(session) => {
+                vec!["clone".into(), session.session.to_string(), replicas(&session.replicas)]
+            }
+            Item::Member(member) => {
+                let action = member.action.as_ref().map_or(String::new(), ToString::to_string);
+                vec![format!("{} member", member.profile), member.member.to_string(), action]
+            }
+            Item::Group(group) => {
+                let show = |m: &GroupMember| match m.watch_port {
+                    Some(port) => format!("{}:{}@{port}", m.member, m.weight),
+                    None => format!("{}:{}", m.member, m.weight),
+                };
+                let members: Vec<String> = group.members.iter().map(show).collect();
+                vec![format!("{} group", group.profile), group.group.to_string(), members.join(" ")]
+            }
+            Item::ValueSet(set) => {
+                let members: Vec<String> = set.members.iter().map(|member| member.join(",")).collect();
+                vec![format!("value set {}", set.value_set), String::new(), members.join(" ")]
+            }
+            other => vec![other.to_string()],
+        });
+    }
+    rows
+}

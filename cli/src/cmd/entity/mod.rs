@@ -1,0 +1,239 @@
+//! Commands on what a switch holds: what they share.
+//!
+//! ```text
+//!  table      entries
+//!  cells      counters, meters, registers
+//!  group      action profiles, multicast groups, clone sessions, value sets
+//!  stream     digests, packets
+//! ```
+
+pub mod cells;
+pub mod group;
+pub mod stream;
+pub mod table;
+
+use super::target;
+use p4rack_ctrl::entities::Item;
+use p4rack_ctrl::reconcile::key_of;
+use p4rack_ctrl::{Client, CtrlError, Session};
+use p4rack_p4rt::p4::v1::{Entity, Update, entity::Entity as Kind, update::Type};
+use p4rack_p4rt::schema::Schema;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What all of them take.
+#[derive(clap::Args, Clone, Debug)]
+#[group(id = "entity-options")]
+pub struct Options {
+    #[command(flatten)]
+    pub target: target::Args,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a write treats what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Must not be there.
+    Insert,
+    /// Must be there.
+    Modify,
+    /// May be there.
+    Write,
+    /// Must be there, and is not afterwards.
+    Delete,
+}
+
+impl Options {
+    async fn client(&self) -> Result<(Client, Schema), CtrlError> {
+        let mut client = Client::connect(self.target.for_switch(None)).await?;
+        let schema = client.schema().await?;
+        Ok((client, schema))
+    }
+
+    /// Reads what the items name; needs no arbitration.
+    async fn read(
+        &self,
+        make: impl AsyncFn(&Schema) -> Result<Vec<Item>, CtrlError>,
+    ) -> Result<Vec<Item>, CtrlError> {
+        let (mut client, schema) = self.client().await?;
+        let items = make(&schema).await?;
+        read(&mut client, &schema, &items).await
+    }
+
+    /// Writes items as the switch's primary.
+    async fn write(&self, verb: Verb, items: &[Item]) -> Result<Vec<String>, CtrlError> {
+        let mut session = Session::connect(self.target.for_switch(None)).await?;
+        let schema = session.schema().await?;
+        let mut updates = Vec::with_capacity(items.len());
+        for item in items {
+            let entity = item.entity(&schema)?;
+            let kind = match verb {
+                Verb::Insert => Type::Insert,
+                Verb::Modify => Type::Modify,
+                Verb::Delete => Type::Delete,
+                Verb::Write => either(&mut session, &entity).await?,
+            };
+            updates.push(Update { r#type: kind as i32, entity: Some(entity) });
+        }
+        session.write(&schema, &updates).await?;
+        let said = updates.iter().zip(items).map(|(update, item)| {
+            let done = match update.r#type() {
+                Type::Insert => "inserted",
+                Type::Delete => "deleted",
+                _ => "modified",
+            };
+            format!("{done} {item}")
+        });
+        Ok(said.collect())
+    }
+}
+
+/// Reads what the items name.
+async fn read(client: &mut Client, schema: &Schema, items: &[Item]) -> Result<Vec<Item>, CtrlError> {
+    let requests = items.iter().map(|item| item.entity(schema)).collect::<Result<_, _>>()?;
+    let found = client.read(requests).await?;
+    found.iter().map(|entity| Item::of(schema, entity)).collect()
+}
+
+/// INSERT for what is not there, else MODIFY.
+async fn either(session: &mut Session, entity: &Entity) -> Result<Type, CtrlError> {
+    let stays = matches!(
+        &entity.entity,
+        Some(
+            Kind::CounterEntry(_)
+                | Kind::MeterEntry(_)
+                | Kind::RegisterEntry(_)
+                | Kind::ValueSetEntry(_)
+                | Kind::DirectCounterEntry(_)
+                | Kind::DirectMeterEntry(_)
+        )
+    );
+    if stays || matches!(&entity.entity, Some(Kind::TableEntry(entry)) if entry.is_default_action) {
+        return Ok(Type::Modify);
+    }
+    let found = session.read(vec![key_of(entity)]).await?;
+    Ok(if found.is_empty() { Type::Insert } else { Type::Modify })
+}
+
+/// Prints what was read, or why it was not.
+fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[Item]) -> Rows) -> ExitCode {
+    match found {
+        Ok(items) => {
+            if options.json {
+                print_json(&items);
+            } else {
+                rows(&items).print();
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => target::fail(&error, options.json),
+    }
+}
+
+/// Prints what was written, or why it was not.
+fn told(done: Result<Vec<String>, CtrlError>, options: &Options) -> ExitCode {
+    match done {
+        Ok(said) => {
+            if options.json {
+                println!("{:#}", serde_json::json!({ "done": said }));
+            } else {
+                said.iter().for_each(|line| println!("{line}"));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => target::fail(&error, options.json),
+    }
+}
+
+fn print_json(value: &impl serde::Serialize) {
+    let text = serde_json::to_string_pretty(value).expect("structs of numbers and names are JSON");
+    println!("{text}");
+}
+
+/// Prints again and again, on a terminal in place; ends with the first error or Ctrl-C.
+async fn every(
+    seconds: f64,
+    mut once: impl AsyncFnMut() -> Result<String, CtrlError>,
+) -> Result<(), CtrlError> {
+    let in_place = std::io::stdout().is_terminal();
+    loop {
+        let text = once().await?;
+        if in_place {
+            print!("\x1b[2J\x1b[H");
+        }
+        println!("{text}");
+        let _ = std::io::stdout().flush();
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs_f64(seconds.clamp(0.05, 3600.0))) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+        }
+    }
+}
+
+/// A table of text.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Rows {
+    /// With these columns.
+    pub fn new(header: &[&str]) -> Rows {
+        Rows { header: header.iter().map(|name| (*name).to_owned()).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a line.
+    pub fn push(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    /// As lines; numbers stand at the right.
+    pub fn text(&self) -> String {
+        let columns = self.header.len();
+        let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
+        let lines = || std::iter::once(&self.header).chain(&self.rows);
+        let width = |column| lines().map(|row| cell(row, column).chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let right: Vec<bool> = (0..columns)
+            .map(|column| !self.rows.is_empty() && self.rows.iter().all(|row| number(&cell(row, column))))
+            .collect();
+        let mut text = String::new();
+        for row in lines() {
+            let mut line = String::new();
+            for (column, width) in widths.iter().enumerate() {
+                let cell = cell(row, column);
+                line +=
+                    &if right[column] { format!("{cell:>width$}  ") } else { format!("{cell:<width$}  ") };
+            }
+            text += line.trim_end();
+            text.push('\n');
+        }
+        text
+    }
+
+    fn print(&self) {
+        if self.rows.is_empty() {
+            println!("nothing");
+        } else {
+            print!("{}", self.text());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rows;
+
+    #[test]
+    fn numbers_stand_at_the_right() {
+        let mut rows = Rows::new(&["port", "name"]);
+        rows.push(vec!["1".into(), "a".into()]);
+        rows.push(vec!["12345".into(), "b".into()]);
+        assert_eq!(rows.text(), " port  name\n    1  a\n12345  b\n");
+    }
+}

@@ -1,0 +1,326 @@
+//! `p4rack digest`, `p4rack packet`: what comes and goes over a session.
+
+use super::table::pairs;
+use super::{Options, Rows, Verb, show, target, told};
+use crate::complete;
+use clap_complete::engine::ArgValueCompleter;
+use p4rack_ctrl::entities::{DigestItem, Item, show_data};
+use p4rack_ctrl::session::Event;
+use p4rack_ctrl::values::{Format, parse};
+use p4rack_ctrl::{CtrlError, Session};
+use p4rack_p4rt::bytes;
+use p4rack_p4rt::p4::v1::{DigestList, PacketIn, PacketMetadata, PacketOut};
+use p4rack_p4rt::schema::{Schema, name_of};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a refusal of a packet is waited for.
+const REFUSAL: Duration = Duration::from_millis(100);
+
+/// Arguments of `p4rack digest`.
+#[derive(clap::Args, Debug)]
+pub struct DigestArgs {
+    #[command(subcommand)]
+    command: DigestCommand,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum DigestCommand {
+    /// The program's digests
+    List(Options),
+    /// How digests are sent, of those that are
+    Read(Options),
+    /// Ask for a digest's messages, or change how they are sent
+    Write {
+        #[command(flatten)]
+        digest: Digest,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Want no more of a digest's messages
+    Delete {
+        /// The digest
+        #[arg(add = ArgValueCompleter::new(complete::digests))]
+        name: String,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Ask for a digest's messages, print and acknowledge them until Ctrl-C
+    Watch {
+        #[command(flatten)]
+        digest: Digest,
+        /// End after so many lists
+        #[arg(long)]
+        count: Option<u64>,
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct Digest {
+    /// The digest
+    #[arg(add = ArgValueCompleter::new(complete::digests))]
+    name: String,
+    /// Longest time that a message waits for others
+    #[arg(long, value_name = "MS", default_value_t = 10)]
+    max_timeout_ms: i64,
+    /// Most messages in a list; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    max_list_size: i32,
+    /// How long repeats are held back without an acknowledgement
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    ack_timeout_ms: i64,
+}
+
+impl Digest {
+    fn item(&self) -> Item {
+        Item::Digest(DigestItem {
+            digest: self.name.clone(),
+            max_timeout_ns: self.max_timeout_ms.saturating_mul(1_000_000),
+            max_list_size: self.max_list_size,
+            ack_timeout_ns: self.ack_timeout_ms.saturating_mul(1_000_000),
+        })
+    }
+}
+
+/// Runs `p4rack digest`.
+pub fn digest(args: DigestArgs) -> ExitCode {
+    target::block_on(async {
+        match args.command {
+            DigestCommand::List(options) => {
+                let all = async |schema: &Schema| {
+                    let digests = schema.info().digests.iter();
+                    let names = digests.map(|digest| name_of(digest.preamble.as_ref()).to_owned());
+                    Ok::<Vec<String>, CtrlError>(names.collect())
+                };
+                let found = async { all(&options.client().await?.1).await };
+                told(found.await, &options)
+            }
+            DigestCommand::Read(options) => {
+                let all = async |schema: &Schema| {
+                    let digests = schema.info().digests.iter();
+                    let item = |name: &str| DigestItem { digest: name.into(), ..Default::default() };
+                    Ok(digests.map(|digest| Item::Digest(item(name_of(digest.preamble.as_ref())))).collect())
+                };
+                show(options.read(all).await, &options, rows)
+            }
+            DigestCommand::Write { digest, options } => {
+                told(options.write(Verb::Write, &[digest.item()]).await, &options)
+            }
+            DigestCommand::Delete { name, options } => {
+                let item = Item::Digest(DigestItem { digest: name, ..Default::default() });
+                told(options.write(Verb::Delete, &[item]).await, &options)
+            }
+            DigestCommand::Watch { digest, count, options } => {
+                told(watch_digest(&digest, count, &options).await.map(|()| Vec::new()), &options)
+            }
+        }
+    })
+}
+
+fn rows(items: &[Item]) -> Rows {
+    let mut rows = Rows::new(&["digest", "max_timeout_ns", "max_list_size", "ack_timeout_ns"]);
+    for item in items {
+        let Item::Digest(digest) = item else { continue };
+        let list = i64::from(digest.max_list_size);
+        let numbers = [digest.max_timeout_ns, list, digest.ack_timeout_ns].map(|number| number.to_string());
+        rows.push([vec![digest.digest.clone()], numbers.into()].concat());
+    }
+    rows
+}
+
+async fn watch_digest(digest: &Digest, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
+    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let schema = session.schema().await?;
+    let entity = digest.item().entity(&schema)?;
+    let kind = super::either(&mut session, &entity).await?;
+    let update = p4rack_p4rt::p4::v1::Update { r#type: kind as i32, entity: Some(entity) };
+    session.write(&schema, &[update]).await?;
+    let mut left = count;
+    while left != Some(0) {
+        let Some(event) = next(&mut session).await? else { return Ok(()) };
+        if let Event::Digest(list) = event {
+            session.acknowledge(&list).await?;
+            print_list(&schema, &list, options.json);
+            left = left.map(|left| left - 1);
+        }
+    }
+    Ok(())
+}
+
+/// The next event; `None` on Ctrl-C.
+async fn next(session: &mut Session) -> Result<Option<Event>, CtrlError> {
+    loop {
+        tokio::select! {
+            event = session.event(Instant::now() + Duration::from_secs(3600)) => match event? {
+                Some(event) => return Ok(Some(event)),
+                None => continue,
+            },
+            _ = tokio::signal::ctrl_c() => return Ok(None),
+        }
+    }
+}
+
+fn print_list(schema: &Schema, list: &DigestList, as_json: bool) {
+    let digest = schema.digest_by_id(list.digest_id);
+    let name = digest.map_or("?", |digest| name_of(digest.preamble.as_ref()));
+    for data in &list.data {
+        let value = show_data(data);
+        if as_json {
+            println!("{}", json!({ "digest": name, "list_id": list.list_id, "data": value }));
+        } else {
+            println!("{name} list {}: {value}", list.list_id);
+        }
+    }
+}
+
+/// Arguments of `p4rack packet`.
+#[derive(clap::Args, Debug)]
+pub struct PacketArgs {
+    #[command(subcommand)]
+    command: PacketCommand,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum PacketCommand {
+    /// The fields that the program's packets carry to and from the controller
+    List(Options),
+    /// Let the switch send a packet
+    #[command(visible_alias = "send")]
+    Write {
+        /// The packet's bytes in hexadecimal; spaces and colons don't count
+        hex: String,
+        /// Fields of packet_out; those left out are 0
+        #[arg(value_name = "FIELD=VALUE")]
+        fields: Vec<String>,
+        /// Send it so often
+        #[arg(long, default_value_t = 1)]
+        count: u32,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Print packets that the switch sends to its controller, until Ctrl-C
+    Watch {
+        /// End after so many
+        #[arg(long)]
+        count: Option<u64>,
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+/// Runs `p4rack packet`.
+pub fn packet(args: PacketArgs) -> ExitCode {
+    target::block_on(async {
+        match args.command {
+            PacketCommand::List(options) => {
+                let found = async {
+                    let (_, schema) = options.client().await?;
+                    let mut fields = Vec::new();
+                    for header in ["packet_in", "packet_out"] {
+                        for field in schema.header_fields(header) {
+                            fields.push(format!("{header} {} {} bits", field.name, field.bitwidth));
+                        }
+                    }
+                    Ok(fields)
+                };
+                told(found.await, &options)
+            }
+            PacketCommand::Write { hex, fields, count, options } => {
+                told(send(&hex, &fields, count, &options).await, &options)
+            }
+            PacketCommand::Watch { count, options } => {
+                told(watch_packets(count, &options).await.map(|()| Vec::new()), &options)
+            }
+        }
+    })
+}
+
+/// Bytes from hexadecimal digits.
+fn frame(hex: &str) -> Result<Vec<u8>, CtrlError> {
+    let digits: String = hex.chars().filter(|c| !c.is_whitespace() && *c != ':').collect();
+    let digits = digits.strip_prefix("0x").unwrap_or(&digits);
+    let wrong = || CtrlError::Input(format!("`{hex}` is not an even number of hexadecimal digits"));
+    if digits.is_empty() || !digits.len().is_multiple_of(2) || !digits.is_ascii() {
+        return Err(wrong());
+    }
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| wrong());
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+async fn send(hex: &str, fields: &[String], count: u32, options: &Options) -> Result<Vec<String>, CtrlError> {
+    let payload = frame(hex)?;
+    let mut given = pairs(fields)?;
+    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let schema = session.schema().await?;
+    let mut metadata = Vec::new();
+    for field in schema.header_fields("packet_out") {
+        let value = match given.remove(&field.name) {
+            Some(text) => parse(&text, field.bitwidth)
+                .map_err(|why| CtrlError::Input(format!("packet_out {}: {why}", field.name)))?,
+            None => vec![0],
+        };
+        metadata.push(PacketMetadata { metadata_id: field.id, value });
+    }
+    if let Some(unknown) = given.keys().next() {
+        return Err(CtrlError::Input(format!(
+            "packet_out has no field `{unknown}`; see `p4rack packet list`"
+        )));
+    }
+    let bytes = payload.len();
+    for _ in 0..count {
+        session.packet_out(PacketOut { payload: payload.clone(), metadata: metadata.clone() }).await?;
+    }
+    let until = Instant::now() + REFUSAL;
+    while session.packet_in(until).await?.is_some() {}
+    Ok(vec![format!("sent {count} × {bytes} bytes")])
+}
+
+async fn watch_packets(count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
+    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let schema = session.schema().await?;
+    let mut left = count;
+    while left != Some(0) {
+        let Some(event) = next(&mut session).await? else { return Ok(()) };
+        if let Event::Packet(packet) = event {
+            print_packet(&schema, &packet, options.json);
+            left = left.map(|left| left - 1);
+        }
+    }
+    Ok(())
+}
+
+fn print_packet(schema: &Schema, packet: &PacketIn, as_json: bool) {
+    let fields = schema.header_fields("packet_in");
+    let value = |metadata: &PacketMetadata| {
+        let field = fields.iter().find(|field| field.id == metadata.metadata_id);
+        let name = field.map_or_else(|| format!("#{}", metadata.metadata_id), |field| field.name.clone());
+        let format = field.map_or(Format::Hex, |f| Format::of(&f.name, f.bitwidth, &f.annotations));
+        (name, format.show(&metadata.value))
+    };
+    let metadata: Vec<(String, String)> = packet.metadata.iter().map(value).collect();
+    if as_json {
+        let metadata: serde_json::Map<_, _> =
+            metadata.into_iter().map(|(name, value)| (name, value.into())).collect();
+        println!("{}", json!({ "metadata": metadata, "payload": bytes::hex(&packet.payload) }));
+    } else {
+        let metadata: String = metadata.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        println!("{metadata}{} bytes {}", packet.payload.len(), bytes::hex(&packet.payload));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::frame;
+
+    #[test]
+    fn frames_are_read_from_hexadecimal() {
+        assert_eq!(frame("02:00 0aFF").unwrap(), [2, 0, 10, 255]);
+        for wrong in ["", "0", "zz", "0é"] {
+            assert!(frame(wrong).is_err(), "{wrong}");
+        }
+    }
+}

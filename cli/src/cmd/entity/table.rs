@@ -1,0 +1,253 @@
+//! `p4rack table`.
+
+use super::{Options, Rows, Verb, every, read, show, target, told};
+use crate::complete;
+use clap_complete::engine::ArgValueCompleter;
+use p4rack_ctrl::entities::{ActionItem, Counts, Item, TableItem};
+use p4rack_ctrl::{CtrlError, Session};
+use p4rack_p4rt::p4::v1::WriteRequest;
+use p4rack_p4rt::schema::{Schema, match_type, name_of};
+use p4rack_p4rt::text;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `p4rack table`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// The program's tables: keys, actions, sizes
+    List(Options),
+    /// Entries of a table, or of all
+    Read {
+        /// The table, by full name or alias
+        #[arg(add = ArgValueCompleter::new(complete::tables))]
+        table: Option<String>,
+        /// Default entries instead
+        #[arg(long)]
+        default: bool,
+        /// Direct counters as well
+        #[arg(long)]
+        counters: bool,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Entries of a table, again and again
+    Watch {
+        /// The table, by full name or alias
+        #[arg(add = ArgValueCompleter::new(complete::tables))]
+        table: String,
+        /// How often
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        every: f64,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Add an entry
+    Insert(Entry),
+    /// Change what an entry does
+    Modify(Entry),
+    /// Add an entry, or change what it does if it is there
+    Write(Entry),
+    /// Remove an entry
+    Delete(Entry),
+    /// Carry out a text-format WriteRequest, such as `p4rack generate` writes
+    Apply {
+        /// The file, NAME.entries.txtpb
+        file: PathBuf,
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct Entry {
+    /// The table, by full name or alias
+    #[arg(add = ArgValueCompleter::new(complete::tables))]
+    table: String,
+    /// Keys: V exact or optional, V/PREFIX lpm, V&MASK ternary, LOW..HIGH range; V is 17, 0x11,
+    /// 02:00:00:00:00:01, 10.0.0.1, fe80::1; a key left out is "don't care"
+    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::keys))]
+    keys: Vec<String>,
+    /// Larger wins; for tables with ternary, range or optional keys
+    #[arg(long, default_value_t = 0)]
+    priority: i32,
+    /// An action and its parameters
+    #[arg(long, num_args = 1.., value_names = ["ACTION", "PARAM=VALUE"], add = ArgValueCompleter::new(complete::actions))]
+    action: Vec<String>,
+    /// A member of the table's action profile instead of an action
+    #[arg(long, conflicts_with_all = ["action", "group"])]
+    member: Option<u32>,
+    /// A group of the table's action profile instead of an action
+    #[arg(long, conflicts_with = "action")]
+    group: Option<u32>,
+    /// The table's default entry; `modify --default` without an action sets it back
+    #[arg(long)]
+    default: bool,
+    /// Tell the controller when no packet has hit the entry for so long
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    idle_timeout_ms: i64,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Entry {
+    fn item(&self) -> Result<Item, CtrlError> {
+        let action = match (self.member, self.group) {
+            (Some(member), _) => Some(ActionItem::Member { member }),
+            (_, Some(group)) => Some(ActionItem::Group { group }),
+            _ if self.action.is_empty() => None,
+            _ => Some(ActionItem::call(&self.action)?),
+        };
+        Ok(Item::TableEntry(TableItem {
+            table: self.table.clone(),
+            keys: pairs(&self.keys)?,
+            priority: self.priority,
+            action,
+            is_default: self.default,
+            idle_timeout_ns: self.idle_timeout_ms.saturating_mul(1_000_000),
+            ..Default::default()
+        }))
+    }
+}
+
+/// Splits `NAME=VALUE`.
+pub(super) fn pairs(words: &[String]) -> Result<BTreeMap<String, String>, CtrlError> {
+    let split = |word: &String| {
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| CtrlError::Input(format!("`{word}` is not NAME=VALUE, such as dstAddr=0x11")))?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    words.iter().map(split).collect()
+}
+
+/// Runs it.
+pub fn run(args: Args) -> ExitCode {
+    target::block_on(async {
+        match args.command {
+            Command::List(options) => list(&options).await,
+            Command::Read { table, default, counters, options } => {
+                let found =
+                    options.read(async |schema| wanted(schema, table.as_deref(), default, counters)).await;
+                show(found, &options, rows)
+            }
+            Command::Watch { table, every: seconds, options } => {
+                let watched = async {
+                    let (mut client, schema) = options.client().await?;
+                    let wanted = wanted(&schema, Some(&table), false, true)?;
+                    every(seconds, async || Ok(rows(&read(&mut client, &schema, &wanted).await?).text()))
+                        .await
+                };
+                told(watched.await.map(|()| Vec::new()), &options)
+            }
+            Command::Insert(entry) => write(Verb::Insert, &entry).await,
+            Command::Modify(entry) => write(Verb::Modify, &entry).await,
+            Command::Write(entry) => write(Verb::Write, &entry).await,
+            Command::Delete(entry) => write(Verb::Delete, &entry).await,
+            Command::Apply { file, options } => told(apply(&file, &options).await, &options),
+        }
+    })
+}
+
+async fn write(verb: Verb, entry: &Entry) -> ExitCode {
+    let done = match entry.item() {
+        Ok(item) => entry.options.write(verb, &[item]).await,
+        Err(error) => Err(error),
+    };
+    told(done, &entry.options)
+}
+
+async fn apply(file: &PathBuf, options: &Options) -> Result<Vec<String>, CtrlError> {
+    let fault = |why: String| CtrlError::Input(format!("{}:{why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| fault(format!(" {error}")))?;
+    let request: WriteRequest = text::parse(&text).map_err(|error| fault(error.to_string()))?;
+    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let schema = session.schema().await?;
+    session.write(&schema, &request.updates).await?;
+    Ok(vec![format!("carried out {} updates", request.updates.len())])
+}
+
+/// The tables that a read asks for.
+fn wanted(
+    schema: &Schema,
+    table: Option<&str>,
+    is_default: bool,
+    counters: bool,
+) -> Result<Vec<Item>, CtrlError> {
+    let mut tables = Vec::new();
+    match table {
+        Some(table) => tables.push(schema.table(table)?),
+        None => tables.extend(&schema.info().tables),
+    }
+    let item = |table: &p4rack_p4rt::p4::config::v1::Table| {
+        let direct = |id: &u32| schema.direct_counter_by_id(*id).is_ok();
+        let counter = counters && table.direct_resource_ids.iter().any(direct);
+        Item::TableEntry(TableItem {
+            table: name_of(table.preamble.as_ref()).into(),
+            is_default,
+            counter: counter.then(Counts::default),
+            ..Default::default()
+        })
+    };
+    Ok(tables.into_iter().map(item).collect())
+}
+
+fn rows(items: &[Item]) -> Rows {
+    let mut rows = Rows::new(&["table", "key", "priority", "action", "packets", "bytes"]);
+    for item in items {
+        let Item::TableEntry(entry) = item else { continue };
+        let keys: Vec<String> = entry.keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let count = |value: fn(&Counts) -> i64| {
+            entry.counter.as_ref().map_or(String::new(), |c| value(c).to_string())
+        };
+        rows.push(vec![
+            entry.table.clone(),
+            if entry.is_default { "(default)".into() } else { keys.join(" ") },
+            if entry.priority == 0 { String::new() } else { entry.priority.to_string() },
+            entry.action.as_ref().map_or(String::new(), ToString::to_string),
+            count(|counts| counts.packets),
+            count(|counts| counts.bytes),
+        ]);
+    }
+    rows
+}
+
+async fn list(options: &Options) -> ExitCode {
+    let schema = match options.client().await {
+        Ok((_, schema)) => schema,
+        Err(error) => return target::fail(&error, options.json),
+    };
+    let mut rows = Rows::new(&["table", "size", "keys", "actions"]);
+    let mut tables = Vec::new();
+    for table in &schema.info().tables {
+        let name = name_of(table.preamble.as_ref());
+        let keys: Vec<String> = table
+            .match_fields
+            .iter()
+            .map(|key| {
+                let kind = match_type(key).as_str_name().to_lowercase();
+                format!("{}:{} {kind}", key.name, key.bitwidth)
+            })
+            .collect();
+        let action = |id| schema.action_by_id(id).map_or("?", |action| name_of(action.preamble.as_ref()));
+        let actions: Vec<&str> = table.action_refs.iter().map(|reference| action(reference.id)).collect();
+        rows.push(vec![name.into(), table.size.to_string(), keys.join(", "), actions.join(", ")]);
+        tables.push(json!({
+            "table": name, "size": table.size, "keys": keys, "actions": actions,
+            "is_const": table.is_const_table,
+        }));
+    }
+    if options.json {
+        super::print_json(&tables);
+    } else {
+        rows.print();
+    }
+    ExitCode::SUCCESS
+}

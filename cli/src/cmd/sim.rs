@@ -1,0 +1,268 @@
+//! `p4rack sim`: racks in virtual time.
+
+use super::sim_report::{self, ReportArgs};
+use super::sim_sweep::{self, MergeArgs, SweepArgs};
+use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
+use p4rack_stf::pcap::Writer;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments of `p4rack sim`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Run one experiment: p4rack sim run examples/paper/pl2/fig9-incast.toml
+    Run(RunArgs),
+    /// Run an experiment with many parameters and seeds, over all cores; goes on where it was stopped
+    Sweep(SweepArgs),
+    /// Put a folder of results into one CSV table
+    Merge(MergeArgs),
+    /// Make one HTML page of a folder of results
+    Report(ReportArgs),
+}
+
+/// Arguments of `p4rack sim run`.
+#[derive(clap::Args, Debug)]
+struct RunArgs {
+    /// The experiment (docs/sim.md lists its fields)
+    file: PathBuf,
+    /// Print the results as JSON, or write them to a file
+    #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+    /// Another seed than the file's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Run twice and compare all that happened
+    #[arg(long)]
+    twice: bool,
+    /// Capture a host's link, both directions, as DIR/NAME.pcap; may be repeated
+    #[arg(long, value_name = "HOST")]
+    pcap: Vec<String>,
+    /// Folder of captures and traces
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out_dir: PathBuf,
+    /// Tell the way of one message, counted from 0 in the order they were made; also written as
+    /// DIR/message-ID.trace.json for chrome://tracing and Perfetto
+    #[arg(long, value_name = "ID")]
+    trace_message: Option<u64>,
+}
+
+/// Refused for what the user wrote.
+const USAGE: u8 = 2;
+
+/// Runs it: 0 fine, 1 a check failed, 2 the file is wrong.
+pub fn run(args: Args) -> ExitCode {
+    let done = match args.command {
+        Command::Run(args) => run_one(&args),
+        Command::Sweep(args) => sim_sweep::sweep(&args),
+        Command::Merge(args) => sim_sweep::merge(&args),
+        Command::Report(args) => sim_report::report(&args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn run_one(args: &RunArgs) -> Result<bool, String> {
+    let mut experiment = load(&args.file)?;
+    if let Some(seed) = args.seed {
+        experiment.spec.seed = seed;
+    }
+    let recorder = recorder(args, &experiment)?;
+    let (mut outcome, recorder) =
+        p4rack_sim::run(&experiment, recorder).map_err(|error| error.to_string())?;
+    if args.twice {
+        let (again, _) = p4rack_sim::run(&experiment, None).map_err(|error| error.to_string())?;
+        if again.digest != outcome.digest {
+            outcome.problems.push(format!("a second run differs: {} and {}", outcome.digest, again.digest));
+        }
+    }
+    if let Some(recorder) = recorder {
+        keep(args, &recorder)?;
+    }
+    match &args.json {
+        Some(None) => println!("{}", as_json(&outcome)),
+        Some(Some(path)) => write(path, as_json(&outcome).as_bytes())?,
+        None => print!("{}", text(&outcome)),
+    }
+    for problem in &outcome.problems {
+        eprintln!("check failed: {problem}");
+    }
+    Ok(outcome.problems.is_empty())
+}
+
+/// Reads an experiment.
+fn load(path: &Path) -> Result<Experiment, String> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        format!("{name}: can't be read: {error}; give the path of an experiment, e.g. examples/paper/pl2/fig9-incast.toml")
+    })?;
+    Experiment::parse(&text, &name).map_err(|error| error.to_string())
+}
+
+fn recorder(args: &RunArgs, experiment: &Experiment) -> Result<Option<Recorder>, String> {
+    if args.pcap.is_empty() && args.trace_message.is_none() {
+        return Ok(None);
+    }
+    let host = |name: &String| {
+        let last = experiment.spec.rack.hosts;
+        experiment.host(name).ok_or_else(|| format!("--pcap {name}: is no host; there are h1 to h{last}"))
+    };
+    let links = args.pcap.iter().map(host).collect::<Result<Vec<_>, _>>()?;
+    let shim = experiment.spec.scheme.shim;
+    Ok(Some(Recorder::new(links, args.trace_message, shim)))
+}
+
+/// Writes captures and trace.
+fn keep(args: &RunArgs, recorder: &Recorder) -> Result<(), String> {
+    std::fs::create_dir_all(&args.out_dir).map_err(|error| format!("{}: {error}", args.out_dir.display()))?;
+    for &host in &recorder.links {
+        let mut writer = Writer::default();
+        let of_host =
+            |sight: &&Sight| matches!(sight.point, Point::HostOut(h) | Point::HostIn(h) if h == host);
+        for sight in recorder.frames.iter().filter(of_host) {
+            writer.add(sight.time, &sight.frame);
+        }
+        write(&args.out_dir.join(format!("h{}.pcap", host + 1)), writer.bytes())?;
+    }
+    if let Some(id) = args.trace_message {
+        println!("message {id}, {}\n", recorder.timeline());
+        write(&args.out_dir.join(format!("message-{id}.trace.json")), recorder.chrome().as_bytes())?;
+    }
+    if recorder.lost > 0 {
+        eprintln!(
+            "warning: {} frames or steps more than the {} that are kept; run a shorter time",
+            recorder.lost,
+            p4rack_sim::FRAMES_MAX
+        );
+    }
+    Ok(())
+}
+
+/// Writes a file whole or not at all.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let part = path.with_extension("part");
+    let named = |error: std::io::Error| format!("{}: {error}", path.display());
+    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        named(error)
+    })
+}
+
+/// Results for machines.
+fn as_json(outcome: &Outcome) -> String {
+    serde_json::to_string_pretty(outcome).expect("structs of numbers and names are JSON")
+}
+
+fn us(ns: u64) -> String {
+    format!("{:.2}", ns as f64 / 1e3)
+}
+
+fn quantiles(latency: &Latency) -> String {
+    if latency.count == 0 {
+        return "none".to_owned();
+    }
+    format!(
+        "{:>9} {:>9} {:>9} {:>9} {:>9}",
+        us(latency.min),
+        us(latency.p50),
+        us(latency.p99),
+        us(latency.p999),
+        us(latency.max)
+    )
+}
+
+fn text(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "{}: {}, seed {}, {} ms measured, {} frame-hops\n",
+        outcome.name,
+        outcome.scheme,
+        outcome.seed,
+        outcome.measured_s * 1e3,
+        outcome.frame_hops
+    );
+    text += &format!(
+        "goodput        {:.2} Gb/s in all, {:.2} at the fullest host (a link's ceiling: {:.2} in, {:.2} out)\n",
+        outcome.goodput_gbps,
+        outcome.goodput_max_host_gbps,
+        outcome.ceiling_receive_gbps,
+        outcome.ceiling_send_gbps
+    );
+    let switch = &outcome.switch;
+    text += &format!(
+        "switch queue   {:.1} KB at most, {:.1} KB 99.9 % of the time\n",
+        switch.queue_max_bytes as f64 / 1e3,
+        switch.queue_p999_bytes as f64 / 1e3
+    );
+    for (reason, count) in &switch.drops {
+        text += &format!("  dropped      {count} {reason}\n");
+    }
+    for (reason, count) in &switch.program_drops {
+        text += &format!("  by program   {count} {reason}\n");
+    }
+    for (reason, count) in &outcome.host_drops {
+        text += &format!("  by hosts     {count} {reason}\n");
+    }
+    text += &format!(
+        "\n{:<24}{:>9} {:>6} {:>8}   {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+        "µs", "messages", "lost", "Gb/s", "min", "p50", "p99", "p99.9", "max"
+    );
+    for traffic in &outcome.traffic {
+        text += &format!(
+            "{:<24}{:>9} {:>6} {:>8.2}   {}\n",
+            traffic.name,
+            traffic.done,
+            traffic.lost,
+            traffic.goodput_gbps,
+            quantiles(&traffic.latency_ns)
+        );
+        if traffic.refused > 0 {
+            text += &format!("  {} messages not taken: too many waited\n", traffic.refused);
+        }
+        for decile in &traffic.deciles {
+            let size = decile.up_to_bytes.map_or("larger".to_owned(), |bytes| format!("to {bytes} B"));
+            let latency = &decile.latency_ns;
+            text += &format!("  {size:<22}{:>9} {:>17} {}\n", latency.count, "", quantiles(latency));
+        }
+    }
+    if outcome.rsv_grt_ns.count > 0 {
+        text += &format!(
+            "{:<24}{:>9} {:>17} {}\n",
+            "RSV→GRT",
+            outcome.rsv_grt_ns.count,
+            "",
+            quantiles(&outcome.rsv_grt_ns)
+        );
+    }
+    if !outcome.paper.is_empty() {
+        text += &format!("\n{:<44}{:>12}{:>12}{:>8}\n", "figure", "paper", "here", "ratio");
+    }
+    for compared in &outcome.paper {
+        let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.2}"));
+        let ratio = compared.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+        text += &format!("{:<44}{:>12}{ours:>12}{ratio:>8}\n", compared.figure, compared.paper);
+        text += &format!("  {}\n", compared.source);
+        if let Some(why) = &compared.why {
+            text += &format!("  {why}\n");
+        }
+    }
+    let checks = &outcome.checks;
+    text += &format!(
+        "\nchecks: {}; {} of {} grants overlap another's time; digest {}\n",
+        if outcome.problems.is_empty() { "all passed" } else { "FAILED" },
+        checks.overlapping_grants,
+        checks.grants,
+        outcome.digest
+    );
+    text
+}

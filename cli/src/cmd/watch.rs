@@ -1,0 +1,225 @@
+//! `p4rack deploy --watch`: keeps switches at what a description says.
+
+use super::deploy::{Args, line};
+use super::target;
+use p4rack_codegen::Rack;
+use p4rack_ctrl::deploy::{Desired, Step};
+use p4rack_ctrl::etcd::Etcd;
+use p4rack_ctrl::watch::{Change, watch};
+use p4rack_netdev::exporter::{self, Exposition};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch as channel;
+
+/// How often the description's file is looked at.
+const FILE: Duration = Duration::from_millis(500);
+/// How soon etcd is asked again after an error.
+const ETCD_RETRY: Duration = Duration::from_secs(1);
+
+/// What has happened to a switch since the start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    primary: bool,
+    installs: u64,
+    comparisons: u64,
+    changes: u64,
+    failures: u64,
+    in_order: bool,
+}
+
+type Board = Arc<Mutex<BTreeMap<String, Counts>>>;
+
+/// Runs until SIGINT or SIGTERM.
+pub fn run(args: Args) -> ExitCode {
+    let fail = |error: String| {
+        eprintln!("error: {error}");
+        ExitCode::from(1)
+    };
+    let text = match std::fs::read_to_string(&args.rack) {
+        Ok(text) => text,
+        Err(error) => return fail(format!("reading {}: {error}", args.rack.display())),
+    };
+    let (rack, desired) = match make(&args, &text) {
+        Ok(made) => made,
+        Err(error) => return fail(error),
+    };
+    let board = Board::default();
+    if let Some(addr) = args.metrics_addr {
+        let board = board.clone();
+        if let Err(error) = exporter::serve(addr, move || exposition(&board)) {
+            return fail(format!("serving metrics at {addr}: {error}"));
+        }
+    }
+    target::block_on(keep(args, rack, text, desired, board))
+}
+
+fn make(args: &Args, text: &str) -> Result<(Rack, Desired), String> {
+    let rack = Rack::parse(text, &args.rack.display().to_string()).map_err(|error| error.to_string())?;
+    let desired = args.desired(&rack).map_err(|error| error.to_string())?;
+    Ok((rack, desired))
+}
+
+async fn keep(args: Args, rack: Rack, text: String, desired: Desired, board: Board) -> ExitCode {
+    let args = Arc::new(args);
+    let (sender, receiver) = channel::channel(Arc::new(desired));
+    let mut tasks = tokio::task::JoinSet::new();
+    for target in args.targets(&rack) {
+        let (addr, device_id) = (target.addr.clone(), target.device_id);
+        let (board, json) = (board.clone(), args.json);
+        let tell = move |change: Change| {
+            let (before, now) = note(&board, &addr, &change);
+            say(&addr, device_id, &change, now.comparisons, before.in_order, json);
+        };
+        tasks.spawn(watch(target, receiver.clone(), args.interval(), tell));
+    }
+    match args.etcd.clone() {
+        Some(addr) => tasks.spawn(follow_etcd(args.clone(), addr, rack.name, text, sender)),
+        None => tasks.spawn(follow_file(args.clone(), sender)),
+    };
+    let mut end = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        Ok(end) => end,
+        Err(error) => {
+            eprintln!("error: waiting for SIGTERM: {error}");
+            return ExitCode::from(3);
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = end.recv() => {}
+        _ = tasks.join_next() => return ExitCode::from(3),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Takes a new description; one that is wrong is told of, and the one before stays.
+fn take(args: &Args, text: &str, sender: &channel::Sender<Arc<Desired>>, origin: &str) {
+    match make(args, text) {
+        Ok((_, desired)) => {
+            sender.send_if_modified(|current| {
+                let differs = current.config != desired.config || current.entities != desired.entities;
+                if differs {
+                    tracing::info!(origin, "new description");
+                    *current = Arc::new(desired);
+                }
+                differs
+            });
+        }
+        Err(error) => eprintln!("{origin}: the new description is not used:\n{error}"),
+    }
+}
+
+async fn follow_file(args: Arc<Args>, sender: channel::Sender<Arc<Desired>>) {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    let mut seen: Option<SystemTime> = changed(&args.rack);
+    loop {
+        tokio::time::sleep(FILE).await;
+        let now = changed(&args.rack);
+        if now.is_some() && now != seen {
+            seen = now;
+            if let Ok(text) = std::fs::read_to_string(&args.rack) {
+                take(&args, &text, &sender, &args.rack.display().to_string());
+            }
+        }
+    }
+}
+
+/// Puts the file there where nothing is, then takes what is there, for ever.
+async fn follow_etcd(
+    args: Arc<Args>,
+    addr: String,
+    rack: String,
+    text: String,
+    sender: channel::Sender<Arc<Desired>>,
+) {
+    let key = format!("/p4rack/racks/{rack}");
+    let mut publish = args.publish;
+    loop {
+        let told = async {
+            let mut etcd = Etcd::connect(&addr).await?;
+            if publish {
+                etcd.put(&key, &text).await?;
+                publish = false;
+            } else if etcd.get(&key).await?.is_none() {
+                etcd.put_if_absent(&key, &text).await?;
+            }
+            etcd.follow(&key, |shared| take(&args, shared, &sender, &format!("etcd {addr} {key}"))).await
+        };
+        if let Err(error) = told.await {
+            eprintln!("etcd at {addr}: {error}; asking again, the switches are kept as they are");
+        }
+        tokio::time::sleep(ETCD_RETRY).await;
+    }
+}
+
+/// What was known before and what is known now.
+fn note(board: &Board, addr: &str, change: &Change) -> (Counts, Counts) {
+    let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
+    let counts = board.entry(addr.to_owned()).or_default();
+    let before = *counts;
+    match change {
+        Change::Primary => counts.primary = true,
+        Change::Standby => counts.primary = false,
+        Change::Failed(_) => {
+            counts.failures += 1;
+            counts.in_order = false;
+        }
+        Change::Step(Step::Installed) => counts.installs += 1,
+        Change::Step(Step::Compared { changes, .. }) => {
+            counts.comparisons += 1;
+            counts.changes += changes.len() as u64;
+            counts.in_order &= changes.is_empty();
+        }
+        Change::Step(Step::Verified { .. }) => counts.in_order = true,
+        Change::Step(_) => {}
+    }
+    (before, *counts)
+}
+
+/// Tells of what changes; that all is as it should be only after it was not.
+fn say(addr: &str, device_id: u64, change: &Change, comparisons: u64, was_in_order: bool, as_json: bool) {
+    let text = match change {
+        Change::Primary => format!("in charge of device {device_id}"),
+        Change::Standby => "standing by: another controller is in charge".into(),
+        Change::Failed(error) => {
+            tracing::warn!(addr, %error, "failed");
+            format!("failed, will be tried again: {error}")
+        }
+        Change::Step(Step::Compared { changes, .. }) if changes.is_empty() && comparisons > 1 => return,
+        Change::Step(Step::Kept) => return,
+        Change::Step(Step::Verified { .. }) if was_in_order => return,
+        Change::Step(step) => line(step, "connected"),
+    };
+    tracing::info!(addr, device_id, "{text}");
+    if as_json {
+        println!("{}", json!({ "grpc_addr": addr, "device_id": device_id, "event": text }));
+    } else {
+        println!("{addr}: {text}");
+    }
+}
+
+fn exposition(board: &Board) -> String {
+    let board = board.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut text = Exposition::default();
+    let mut add = |name, help, kind, value: fn(&Counts) -> u64| {
+        text.family(name, help, kind);
+        for (addr, counts) in board.iter() {
+            text.sample(name, &[("switch", addr)], value(counts) as f64);
+        }
+    };
+    add("p4rack_controller_primary", "Whether this controller is in charge", "gauge", |c| c.primary.into());
+    add(
+        "p4rack_controller_in_order",
+        "Whether the switch held what it should when last looked at",
+        "gauge",
+        |c| c.in_order.into(),
+    );
+    add("p4rack_controller_installs_total", "Programs installed", "counter", |c| c.installs);
+    add("p4rack_controller_comparisons_total", "Times the switch was compared", "counter", |c| c.comparisons);
+    add("p4rack_controller_changes_total", "Changes found necessary", "counter", |c| c.changes);
+    add("p4rack_controller_failures_total", "Attempts that failed", "counter", |c| c.failures);
+    text.into_string()
+}

@@ -1,0 +1,167 @@
+//! Entries, and the ways to write them.
+
+use super::{Figure, raw};
+use crate::error::{CtrlError, refused};
+use crate::session::Session;
+use crate::target::Target;
+use p4rack_p4rt::entity::{EntityError, Entry, Value};
+use p4rack_p4rt::p4::v1::{
+    Entity, FieldMatch, TableEntry, Update, WriteRequest, entity, field_match, field_match::FieldMatchType,
+};
+use p4rack_p4rt::schema::Schema;
+use prost::Message;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// Updates of a batch.
+const BATCH: usize = 1000;
+/// Batches that are on their way at once.
+const BATCHES_OUTSTANDING: usize = 4;
+
+/// Makes entries and requests.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    /// An update that all others are copies of but for the key.
+    pattern: Arc<Update>,
+    request: Arc<WriteRequest>,
+}
+
+impl Load {
+    pub fn new(schema: &Schema, target: &Target) -> Result<Load, EntityError> {
+        let entry = Entry::of("BenchIngress.hosts").exact("hdr.ethernet.dst", Value::from(1u8));
+        let pattern = entry.action("BenchIngress.forward").param("port", 1).update(schema)?;
+        let request = WriteRequest {
+            device_id: target.device_id,
+            role: target.role.clone(),
+            election_id: Some(target.election()),
+            ..Default::default()
+        };
+        Ok(Load { pattern: Arc::new(pattern), request: Arc::new(request) })
+    }
+
+    /// Entry `number`; neighbours have keys that lie far apart.
+    fn update(&self, number: usize) -> Update {
+        let mut update = (*self.pattern).clone();
+        if let Some(Entity { entity: Some(entity::Entity::TableEntry(TableEntry { r#match, .. })) }) =
+            &mut update.entity
+            && let [FieldMatch { field_match_type: Some(FieldMatchType::Exact(key)), .. }] = &mut r#match[..]
+        {
+            // Odd, so that no two numbers meet in 48 bits.
+            let value = 1 + (number as u64).wrapping_mul(0x9e37_79b9_7f4b) % (1 << 48);
+            *key = field_match::Exact { value: value.to_be_bytes()[2..].to_vec() };
+        }
+        update
+    }
+
+    /// The first entries.
+    pub fn entities(&self, count: usize) -> Vec<Entity> {
+        (0..count).filter_map(|number| self.update(number).entity).collect()
+    }
+
+    fn batch(&self, first: usize, count: usize) -> WriteRequest {
+        let updates = (first..first + count).map(|number| self.update(number)).collect();
+        WriteRequest { updates, ..(*self.request).clone() }
+    }
+
+    /// Calls with one entry each, `outstanding` at a time.
+    pub async fn unary(
+        &self,
+        session: &Session,
+        outstanding: usize,
+        span: Duration,
+    ) -> Result<Figure, CtrlError> {
+        let next = Arc::new(AtomicUsize::new(0));
+        let started = Instant::now();
+        let mut tasks = JoinSet::new();
+        for _ in 0..outstanding {
+            let (load, next, mut client) = (self.clone(), next.clone(), session.grpc.clone());
+            tasks.spawn(async move {
+                while started.elapsed() < span {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    client.write(load.batch(number, 1)).await.map_err(refused("writing an entry"))?;
+                }
+                Ok(())
+            });
+        }
+        all(tasks).await?;
+        let name = if outstanding == 1 { "unary, one after the other" } else { "unary, 64 outstanding" };
+        Ok(rate(name, next.load(Ordering::Relaxed), started.elapsed().as_secs_f64()))
+    }
+
+    /// Batches whose bytes are there before the clock starts.
+    pub async fn serialised(&self, session: &Session, entries: usize) -> Result<Figure, CtrlError> {
+        let requests: Vec<Vec<u8>> =
+            (0..entries / BATCH).map(|batch| self.batch(batch * BATCH, BATCH).encode_to_vec()).collect();
+        let requests = Arc::new(std::sync::Mutex::new(requests));
+        let started = Instant::now();
+        let mut tasks = JoinSet::new();
+        for _ in 0..BATCHES_OUTSTANDING {
+            let (channel, requests) = (session.channel.clone(), requests.clone());
+            tasks.spawn(async move {
+                let next = || requests.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+                while let Some(request) = next() {
+                    raw::write(channel.clone(), request).await?;
+                }
+                Ok(())
+            });
+        }
+        all(tasks).await?;
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(rate("batch of 1000, serialised before", entries / BATCH * BATCH, seconds))
+    }
+
+    /// Batches that are built while others are on their way; and how long it took.
+    pub async fn built(&self, session: &Session, entries: usize) -> Result<(Figure, f64), CtrlError> {
+        let next = Arc::new(AtomicUsize::new(0));
+        let started = Instant::now();
+        let mut tasks = JoinSet::new();
+        for _ in 0..BATCHES_OUTSTANDING {
+            let (load, next, mut client) = (self.clone(), next.clone(), session.grpc.clone());
+            tasks.spawn(async move {
+                loop {
+                    let first = next.fetch_add(BATCH, Ordering::Relaxed);
+                    if first >= entries {
+                        return Ok(());
+                    }
+                    let batch = load.batch(first, BATCH.min(entries - first));
+                    client.write(batch).await.map_err(refused("writing entries"))?;
+                }
+            });
+        }
+        all(tasks).await?;
+        let seconds = started.elapsed().as_secs_f64();
+        Ok((rate("batch of 1000, built by the client", entries, seconds), seconds))
+    }
+
+    /// All entries of the table.
+    pub async fn read(&self, session: &mut Session, entries: usize) -> Result<Figure, CtrlError> {
+        let table_id = match self.pattern.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+            Some(entity::Entity::TableEntry(entry)) => entry.table_id,
+            _ => 0,
+        };
+        let wildcard = TableEntry { table_id, ..Default::default() };
+        let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard)) };
+        let started = Instant::now();
+        let found = session.read(vec![all]).await?.len();
+        let seconds = started.elapsed().as_secs_f64();
+        if found != entries {
+            return Err(CtrlError::Program(format!("{entries} entries were written and {found} read back")));
+        }
+        let detail = format!("{found} entries, {:.0}/s", found as f64 / seconds);
+        Ok(Figure { name: "read of the table", value: seconds, unit: "s", detail })
+    }
+}
+
+fn rate(name: &'static str, entries: usize, seconds: f64) -> Figure {
+    let detail = format!("{entries} entries in {seconds:.2} s");
+    Figure { name, value: entries as f64 / seconds, unit: "entries/s", detail }
+}
+
+async fn all(mut tasks: JoinSet<Result<(), CtrlError>>) -> Result<(), CtrlError> {
+    while let Some(ended) = tasks.join_next().await {
+        ended.map_err(|error| CtrlError::Ended(error.to_string()))??;
+    }
+    Ok(())
+}

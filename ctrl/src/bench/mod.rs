@@ -1,0 +1,187 @@
+//! How fast a switch's P4Runtime server is, seen by a client.
+
+mod load;
+mod raw;
+
+use crate::deploy::{Desired, Extent, Step, bring};
+use crate::error::CtrlError;
+use crate::session::Session;
+use crate::target::Target;
+use load::Load;
+use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, PacketMetadata, PacketOut};
+use p4rack_p4rt::schema::Schema;
+use std::time::{Duration, Instant};
+
+/// A program for the measurements; its table takes a million entries.
+pub const PROGRAM: &str = include_str!("bench.p4");
+
+/// How long a section that is counted in calls goes on.
+const SPAN: Duration = Duration::from_secs(2);
+/// Entries that reconciling has to exchange: as many are deleted as inserted.
+const CHANGED: usize = 5;
+/// How long the first packet is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one try of it takes.
+const TRY: Duration = Duration::from_millis(2);
+/// Streams of one role: more are refused by the embedded switch.
+const STREAMS_A_ROLE: usize = 50;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which switch; its state is cleared.
+    pub target: Target,
+    /// [`PROGRAM`], in the form that the switch takes.
+    pub config: ForwardingPipelineConfig,
+    /// The server's process on this machine.
+    pub pid: Option<u32>,
+    /// Entries that are read.
+    pub read_entries: usize,
+    /// Entries that are written for the memory's sake.
+    pub many_entries: usize,
+    /// Streams that are opened.
+    pub streams: usize,
+    /// Only sections whose name contains this.
+    pub only: Option<String>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What was done.
+    pub name: &'static str,
+    /// The figure.
+    pub value: f64,
+    /// Of what.
+    pub unit: &'static str,
+    /// From what it follows.
+    pub detail: String,
+}
+
+/// Runs all sections; `done` is told each figure.
+pub async fn run(plan: &Plan, mut done: impl FnMut(&Figure)) -> Result<Vec<Figure>, CtrlError> {
+    let mut figures = Vec::new();
+    let mut add = |figure: Figure| {
+        done(&figure);
+        figures.push(figure);
+    };
+    let wanted = |name: &str| plan.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let fault =
+        |error: &dyn std::fmt::Display| CtrlError::Program(format!("the benchmark's P4Info: {error}"));
+    let schema = Schema::new(plan.config.p4info.clone().unwrap_or_default()).map_err(|e| fault(&e))?;
+    let mut session = Session::connect(plan.target.clone()).await?;
+    let load = Load::new(&schema, &plan.target).map_err(|error| fault(&error))?;
+    if wanted("push") {
+        add(push(&mut session, plan, &schema).await?);
+    }
+    if wanted("unary") {
+        session.set_pipeline(plan.config.clone()).await?;
+        add(load.unary(&session, 1, SPAN).await?);
+        session.set_pipeline(plan.config.clone()).await?;
+        add(load.unary(&session, 64, SPAN).await?);
+    }
+    if wanted("batch") {
+        session.set_pipeline(plan.config.clone()).await?;
+        add(load.serialised(&session, 500_000).await?);
+        session.set_pipeline(plan.config.clone()).await?;
+        add(load.built(&session, 500_000).await?.0);
+    }
+    if wanted("read") {
+        session.set_pipeline(plan.config.clone()).await?;
+        load.built(&session, plan.read_entries).await?;
+        add(load.read(&mut session, plan.read_entries).await?);
+    }
+    if wanted("reconcile") {
+        session.set_pipeline(plan.config.clone()).await?;
+        load.built(&session, plan.read_entries).await?;
+        add(reconcile(&mut session, plan, &load).await?);
+    }
+    if wanted("memory") {
+        session.set_pipeline(plan.config.clone()).await?;
+        let before = plan.pid.and_then(resident_bytes);
+        let (written, seconds) = load.built(&session, plan.many_entries).await?;
+        let after = plan.pid.and_then(resident_bytes);
+        if let (Some(before), Some(after)) = (before, after) {
+            let detail = format!(
+                "{} entries written in {seconds:.2} s ({:.0}/s); {:.0} MB before",
+                plan.many_entries,
+                written.value,
+                before as f64 / 1e6
+            );
+            add(Figure { name: "memory with many entries", value: after as f64 / 1e6, unit: "MB", detail });
+        }
+        session.set_pipeline(plan.config.clone()).await?;
+    }
+    if wanted("streams") {
+        add(streams(plan).await?);
+    }
+    Ok(figures)
+}
+
+/// From the call that installs the program to the first packet that went through it.
+async fn push(session: &mut Session, plan: &Plan, schema: &Schema) -> Result<Figure, CtrlError> {
+    let header = schema.header_fields("packet_out").first().map_or(1, |field| field.id);
+    let started = Instant::now();
+    session.set_pipeline(plan.config.clone()).await?;
+    let installed = started.elapsed();
+    while started.elapsed() < PATIENCE {
+        let metadata = vec![PacketMetadata { metadata_id: header, value: vec![7] }];
+        session.packet_out(PacketOut { payload: vec![0; 60], metadata }).await?;
+        if session.packet_in(tokio::time::Instant::now() + TRY).await?.is_some() {
+            let detail = format!("the push itself {:.2} ms", installed.as_secs_f64() * 1e3);
+            let value = started.elapsed().as_secs_f64() * 1e3;
+            return Ok(Figure { name: "pipeline push to first packet", value, unit: "ms", detail });
+        }
+    }
+    Err(CtrlError::Timeout("the first packet".into(), PATIENCE.as_millis()))
+}
+
+/// Brings the table from what was written to the same with a few entries changed.
+async fn reconcile(session: &mut Session, plan: &Plan, load: &Load) -> Result<Figure, CtrlError> {
+    let mut entities = load.entities(plan.read_entries);
+    let late = load.entities(plan.read_entries + CHANGED).split_off(plan.read_entries);
+    for (entity, other) in entities.iter_mut().step_by(7).zip(late) {
+        *entity = other;
+    }
+    let info = plan.config.p4info.clone().unwrap_or_default();
+    let desired = Desired::new(info, plan.config.p4_device_config.clone(), entities)?;
+    let mut written = 0;
+    let started = Instant::now();
+    let mut done = |step| {
+        if let Step::Written { updates } = step {
+            written = updates;
+        }
+    };
+    bring(session, &desired, Extent::All, &mut done).await?;
+    let detail = format!("{} entries, {written} changes, verified by a second read", plan.read_entries);
+    let value = started.elapsed().as_secs_f64();
+    Ok(Figure { name: "reconcile", value, unit: "s", detail })
+}
+
+/// Opens streams, each a controller that asks to be primary of its role.
+async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
+    let started = Instant::now();
+    let mut open = Vec::with_capacity(plan.streams);
+    for number in 0..plan.streams {
+        let target = Target {
+            role: format!("bench-{}", number / STREAMS_A_ROLE),
+            election_id: 1 + number as u128,
+            ..plan.target.clone()
+        };
+        open.push(Session::connect(target).await?);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let memory = match plan.pid.and_then(resident_bytes) {
+        Some(bytes) => format!("; {:.0} MB resident", bytes as f64 / 1e6),
+        None => String::new(),
+    };
+    let detail = format!("connected and primary one after the other in {seconds:.2} s{memory}");
+    Ok(Figure { name: "open streams in arbitration", value: open.len() as f64, unit: "streams", detail })
+}
+
+/// Memory of a process that is in RAM.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+}

@@ -1,0 +1,253 @@
+//! Counters, meters, registers: arrays of cells, or one cell an entry of a table.
+
+use super::pairs;
+use super::table::{Counts, TableItem};
+use crate::error::CtrlError;
+use crate::values::{Format, parse};
+use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec, p4_data_type_spec};
+use p4rack_p4rt::p4::v1::{
+    CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Index, MeterConfig, MeterEntry, P4Data,
+    RegisterEntry, entity::Entity as Kind, p4_data,
+};
+use p4rack_p4rt::schema::{Schema, id_of, name_of};
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
+
+/// A counter's cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CounterItem {
+    /// The counter; a table's name for direct ones.
+    pub counter: String,
+    /// The cell; `None` is all.
+    pub index: Option<i64>,
+    /// The table entry, for direct ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<TableItem>,
+    /// What has been counted.
+    pub counts: Option<Counts>,
+}
+
+/// A meter's rates and bursts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Committed rate, in bytes or packets a second.
+    pub cir: i64,
+    /// Committed burst.
+    pub cburst: i64,
+    /// Peak rate.
+    pub pir: i64,
+    /// Peak burst.
+    pub pburst: i64,
+}
+
+/// A meter's cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeterItem {
+    /// The meter; a table's name for direct ones.
+    pub meter: String,
+    /// The cell; `None` is all.
+    pub index: Option<i64>,
+    /// The table entry, for direct ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<TableItem>,
+    /// `None`: everything is green.
+    pub rates: Option<Rates>,
+}
+
+/// A register's cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RegisterItem {
+    /// The register.
+    pub register: String,
+    /// The cell; `None` is all.
+    pub index: Option<i64>,
+    /// Its value.
+    pub value: Option<String>,
+}
+
+fn at(index: Option<i64>) -> Option<Index> {
+    index.map(|index| Index { index })
+}
+
+impl Rates {
+    pub(super) fn config(&self) -> MeterConfig {
+        let Rates { cir, cburst, pir, pburst } = *self;
+        MeterConfig { cir, cburst, pir, pburst, ..Default::default() }
+    }
+
+    pub(super) fn of(config: &MeterConfig) -> Rates {
+        Rates { cir: config.cir, cburst: config.cburst, pir: config.pir, pburst: config.pburst }
+    }
+}
+
+impl CounterItem {
+    pub(super) fn message(&self, schema: &Schema) -> Result<Kind, CtrlError> {
+        let data = self.counts.as_ref().map(CounterData::from);
+        Ok(match &self.entry {
+            Some(entry) => Kind::DirectCounterEntry(DirectCounterEntry {
+                table_entry: Some(entry.message(schema)?),
+                data,
+            }),
+            None => Kind::CounterEntry(CounterEntry {
+                counter_id: id_of(schema.counter(&self.counter)?.preamble.as_ref()),
+                index: at(self.index),
+                data,
+            }),
+        })
+    }
+
+    pub(super) fn of(schema: &Schema, entry: &CounterEntry) -> Result<CounterItem, CtrlError> {
+        Ok(CounterItem {
+            counter: name_of(schema.counter_by_id(entry.counter_id)?.preamble.as_ref()).into(),
+            index: entry.index.map(|index| index.index),
+            entry: None,
+            counts: entry.data.as_ref().map(Counts::from),
+        })
+    }
+
+    pub(super) fn of_direct(schema: &Schema, direct: &DirectCounterEntry) -> Result<CounterItem, CtrlError> {
+        let entry = TableItem::of(schema, &direct.table_entry.clone().unwrap_or_default())?;
+        let counts = direct.data.as_ref().map(Counts::from);
+        Ok(CounterItem { counter: entry.table.clone(), index: None, entry: Some(entry), counts })
+    }
+}
+
+impl MeterItem {
+    pub(super) fn message(&self, schema: &Schema) -> Result<Kind, CtrlError> {
+        let config = self.rates.as_ref().map(Rates::config);
+        Ok(match &self.entry {
+            Some(entry) => Kind::DirectMeterEntry(DirectMeterEntry {
+                table_entry: Some(entry.message(schema)?),
+                config,
+                counter_data: None,
+            }),
+            None => Kind::MeterEntry(MeterEntry {
+                meter_id: id_of(schema.meter(&self.meter)?.preamble.as_ref()),
+                index: at(self.index),
+                config,
+                counter_data: None,
+            }),
+        })
+    }
+
+    pub(super) fn of(schema: &Schema, entry: &MeterEntry) -> Result<MeterItem, CtrlError> {
+        Ok(MeterItem {
+            meter: name_of(schema.meter_by_id(entry.meter_id)?.preamble.as_ref()).into(),
+            index: entry.index.map(|index| index.index),
+            entry: None,
+            rates: entry.config.as_ref().map(Rates::of),
+        })
+    }
+
+    pub(super) fn of_direct(schema: &Schema, direct: &DirectMeterEntry) -> Result<MeterItem, CtrlError> {
+        let entry = TableItem::of(schema, &direct.table_entry.clone().unwrap_or_default())?;
+        let rates = direct.config.as_ref().map(Rates::of);
+        Ok(MeterItem { meter: entry.table.clone(), index: None, entry: Some(entry), rates })
+    }
+}
+
+impl RegisterItem {
+    pub(super) fn message(&self, schema: &Schema) -> Result<RegisterEntry, CtrlError> {
+        let register = schema.register(&self.register)?;
+        let name = name_of(register.preamble.as_ref());
+        let fault = |why: String| CtrlError::Input(format!("register {name}: {why}"));
+        let data = match &self.value {
+            None => None,
+            Some(value) => {
+                use p4_data_type_spec::TypeSpec;
+                let kind = match register.type_spec.as_ref().and_then(|spec| spec.type_spec.as_ref()) {
+                    Some(TypeSpec::Bool(_)) => p4_data::Data::Bool(parse(value, 1).map_err(fault)? == [1]),
+                    Some(TypeSpec::Bitstring(bits)) => {
+                        p4_data::Data::Bitstring(parse(value, width(&bits.type_spec)).map_err(fault)?)
+                    }
+                    _ => return Err(fault("its cells are structures; only numbers can be written".into())),
+                };
+                Some(P4Data { data: Some(kind) })
+            }
+        };
+        let register_id = id_of(register.preamble.as_ref());
+        Ok(RegisterEntry { register_id, index: at(self.index), data })
+    }
+
+    pub(super) fn of(schema: &Schema, entry: &RegisterEntry) -> Result<RegisterItem, CtrlError> {
+        let register = schema.register_by_id(entry.register_id)?;
+        Ok(RegisterItem {
+            register: name_of(register.preamble.as_ref()).into(),
+            index: entry.index.map(|index| index.index),
+            value: entry.data.as_ref().map(show_data),
+        })
+    }
+}
+
+fn width(spec: &Option<p4_bitstring_like_type_spec::TypeSpec>) -> i32 {
+    use p4_bitstring_like_type_spec::TypeSpec;
+    match spec {
+        Some(TypeSpec::Bit(bit)) => bit.bitwidth,
+        Some(TypeSpec::Int(int)) => int.bitwidth,
+        Some(TypeSpec::Varbit(varbit)) => varbit.max_bitwidth,
+        None => 0,
+    }
+}
+
+/// A value of the data plane as text.
+pub fn show_data(data: &P4Data) -> String {
+    use p4_data::Data;
+    let list = |members: &[P4Data]| {
+        format!("{{{}}}", members.iter().map(show_data).collect::<Vec<String>>().join(", "))
+    };
+    match &data.data {
+        Some(Data::Bitstring(value)) | Some(Data::EnumValue(value)) => Format::Decimal.show(value),
+        Some(Data::Varbit(varbit)) => Format::Hex.show(&varbit.bitstring),
+        Some(Data::Bool(value)) => value.to_string(),
+        Some(Data::Tuple(value)) | Some(Data::Struct(value)) => list(&value.members),
+        Some(Data::Header(header)) if !header.is_valid => "(invalid)".into(),
+        Some(Data::Header(header)) => {
+            let fields: Vec<String> =
+                header.bitstrings.iter().map(|value| Format::Decimal.show(value)).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        Some(Data::Enum(name)) | Some(Data::Error(name)) => name.clone(),
+        Some(Data::HeaderUnion(_) | Data::HeaderStack(_) | Data::HeaderUnionStack(_)) => "(headers)".into(),
+        None => String::new(),
+    }
+}
+
+fn place(index: Option<i64>, entry: Option<&TableItem>) -> String {
+    match (index, entry) {
+        (_, Some(entry)) => pairs(&entry.keys),
+        (Some(index), None) => format!(" index {index}"),
+        (None, None) => String::new(),
+    }
+}
+
+impl Display for CounterItem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "counter {}{}", self.counter, place(self.index, self.entry.as_ref()))?;
+        match self.counts {
+            Some(Counts { packets, bytes }) => write!(f, " packets={packets} bytes={bytes}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for MeterItem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "meter {}{}", self.meter, place(self.index, self.entry.as_ref()))?;
+        match self.rates {
+            Some(Rates { cir, cburst, pir, pburst }) => {
+                write!(f, " cir={cir} cburst={cburst} pir={pir} pburst={pburst}")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for RegisterItem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "register {}{}", self.register, place(self.index, None))?;
+        match &self.value {
+            Some(value) => write!(f, " value={value}"),
+            None => Ok(()),
+        }
+    }
+}

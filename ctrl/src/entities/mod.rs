@@ -1,0 +1,154 @@
+//! Entities by name: what a P4Info calls them, with values as people write them.
+//!
+//! ```text
+//!  table     entries, actions
+//!  profile   members and groups of action profiles
+//!  cells     counters, meters, registers
+//!  others    multicast groups, clone sessions, digests, value sets
+//! ```
+
+mod cells;
+mod others;
+mod profile;
+mod table;
+
+pub use cells::{CounterItem, MeterItem, Rates, RegisterItem, show_data};
+pub use others::{CloneItem, DigestItem, MulticastItem, ReplicaItem, ValueSetItem};
+pub use profile::{GroupItem, GroupMember, MemberItem};
+pub use table::{ActionItem, Counts, TableItem};
+
+use crate::error::CtrlError;
+use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
+use p4rack_p4rt::p4::v1::{Entity, PacketReplicationEngineEntry, entity::Entity as Kind};
+use p4rack_p4rt::schema::{Schema, SchemaError};
+use serde::{Deserialize, Serialize};
+
+/// An entity of a switch, by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Item {
+    /// A table entry, or a table's default entry.
+    TableEntry(TableItem),
+    /// A member of an action profile.
+    Member(MemberItem),
+    /// A group of an action profile.
+    Group(GroupItem),
+    /// A cell of a counter, or the counter of a table entry.
+    Counter(CounterItem),
+    /// A cell of a meter, or the meter of a table entry.
+    Meter(MeterItem),
+    /// A cell of a register.
+    Register(RegisterItem),
+    /// A multicast group.
+    Multicast(MulticastItem),
+    /// A clone session.
+    Clone(CloneItem),
+    /// How messages of a digest are sent.
+    Digest(DigestItem),
+    /// The values of a parser value set.
+    ValueSet(ValueSetItem),
+}
+
+impl Item {
+    /// The message that names it on the wire.
+    pub fn entity(&self, schema: &Schema) -> Result<Entity, CtrlError> {
+        let kind = match self {
+            Item::TableEntry(item) => Kind::TableEntry(item.message(schema)?),
+            Item::Member(item) => Kind::ActionProfileMember(item.message(schema)?),
+            Item::Group(item) => Kind::ActionProfileGroup(item.message(schema)?),
+            Item::Counter(item) => item.message(schema)?,
+            Item::Meter(item) => item.message(schema)?,
+            Item::Register(item) => Kind::RegisterEntry(item.message(schema)?),
+            Item::Multicast(item) => replication(Type::MulticastGroupEntry(item.message()?)),
+            Item::Clone(item) => replication(Type::CloneSessionEntry(item.message()?)),
+            Item::Digest(item) => Kind::DigestEntry(item.message(schema)?),
+            Item::ValueSet(item) => Kind::ValueSetEntry(item.message(schema)?),
+        };
+        Ok(Entity { entity: Some(kind) })
+    }
+
+    /// What a message names; an error if the P4Info is not the program's.
+    pub fn of(schema: &Schema, entity: &Entity) -> Result<Item, CtrlError> {
+        Ok(match &entity.entity {
+            Some(Kind::TableEntry(entry)) => Item::TableEntry(TableItem::of(schema, entry)?),
+            Some(Kind::ActionProfileMember(member)) => Item::Member(MemberItem::of(schema, member)?),
+            Some(Kind::ActionProfileGroup(group)) => Item::Group(GroupItem::of(schema, group)?),
+            Some(Kind::CounterEntry(entry)) => Item::Counter(CounterItem::of(schema, entry)?),
+            Some(Kind::DirectCounterEntry(entry)) => Item::Counter(CounterItem::of_direct(schema, entry)?),
+            Some(Kind::MeterEntry(entry)) => Item::Meter(MeterItem::of(schema, entry)?),
+            Some(Kind::DirectMeterEntry(entry)) => Item::Meter(MeterItem::of_direct(schema, entry)?),
+            Some(Kind::RegisterEntry(entry)) => Item::Register(RegisterItem::of(schema, entry)?),
+            Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+                Some(Type::MulticastGroupEntry(group)) => Item::Multicast(MulticastItem::of(group)),
+                Some(Type::CloneSessionEntry(session)) => Item::Clone(CloneItem::of(session)),
+                None => return Err(unknown()),
+            },
+            Some(Kind::DigestEntry(entry)) => Item::Digest(DigestItem::of(schema, entry)?),
+            Some(Kind::ValueSetEntry(set)) => Item::ValueSet(ValueSetItem::of(schema, set)?),
+            Some(Kind::ExternEntry(_)) | None => return Err(unknown()),
+        })
+    }
+}
+
+impl std::fmt::Display for Item {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Item::TableEntry(item) => item.fmt(f),
+            Item::Member(item) => item.fmt(f),
+            Item::Group(item) => item.fmt(f),
+            Item::Counter(item) => item.fmt(f),
+            Item::Meter(item) => item.fmt(f),
+            Item::Register(item) => item.fmt(f),
+            Item::Multicast(item) => item.fmt(f),
+            Item::Clone(item) => item.fmt(f),
+            Item::Digest(item) => item.fmt(f),
+            Item::ValueSet(item) => item.fmt(f),
+        }
+    }
+}
+
+fn replication(r#type: Type) -> Kind {
+    Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(r#type) })
+}
+
+fn unknown() -> CtrlError {
+    CtrlError::Input("the switch answered with an entity that P4Runtime's v1 does not know".into())
+}
+
+impl From<SchemaError> for CtrlError {
+    fn from(error: SchemaError) -> CtrlError {
+        CtrlError::Input(error.to_string())
+    }
+}
+
+/// One of a list whose name is this, or ends in it where that is unique: `dstAddr` for
+/// `hdr.ethernet.dstAddr`.
+fn by_name<'a, T>(
+    what: &str,
+    wanted: &str,
+    list: &'a [T],
+    name: impl Fn(&T) -> &str,
+) -> Result<&'a T, CtrlError> {
+    if let Some(found) = list.iter().find(|item| name(item) == wanted) {
+        return Ok(found);
+    }
+    let ending = format!(".{wanted}");
+    let mut close = list.iter().filter(|item| name(item).ends_with(&ending));
+    match (close.next(), close.next()) {
+        (Some(found), None) => Ok(found),
+        _ => {
+            let names: Vec<&str> = list.iter().map(&name).collect();
+            let there = if names.is_empty() { "it has none".into() } else { names.join(", ") };
+            Err(CtrlError::Input(format!("{what} has no `{wanted}`; there are: {there}")))
+        }
+    }
+}
+
+/// ` key=value key=value`, to stand behind a name.
+fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    pairs.into_iter().map(|(name, value)| format!(" {name}={value}")).collect()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

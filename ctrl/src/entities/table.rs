@@ -1,0 +1,289 @@
+//! Table entries and actions.
+
+use super::cells::Rates;
+use super::{by_name, pairs};
+use crate::error::CtrlError;
+use crate::values::{Format, parse, parse_match, show_match};
+use p4rack_p4rt::p4::v1::{
+    Action, ActionProfileAction, ActionProfileActionSet, CounterData, FieldMatch, TableAction, TableEntry,
+    action, action_profile_action::WatchKind, table_action,
+};
+use p4rack_p4rt::schema::{Schema, id_of, name_of};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter};
+
+/// What an entry or member does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ActionItem {
+    /// An action with its parameters.
+    Call {
+        /// The action.
+        action: String,
+        /// Parameters by name.
+        #[serde(default)]
+        params: BTreeMap<String, String>,
+    },
+    /// A member of the table's action profile.
+    Member {
+        /// Its number.
+        member: u32,
+    },
+    /// A group of the table's action profile.
+    Group {
+        /// Its number.
+        group: u32,
+    },
+    /// Actions of which one is chosen, by weight.
+    Set {
+        /// Weight, port that has to be up, action.
+        set: Vec<(i32, Option<u32>, ActionItem)>,
+    },
+}
+
+/// What has been counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Packets.
+    pub packets: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+impl From<&CounterData> for Counts {
+    fn from(data: &CounterData) -> Counts {
+        Counts { packets: data.packet_count, bytes: data.byte_count }
+    }
+}
+
+impl From<&Counts> for CounterData {
+    fn from(counts: &Counts) -> CounterData {
+        CounterData { packet_count: counts.packets, byte_count: counts.bytes }
+    }
+}
+
+/// A table entry.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TableItem {
+    /// The table.
+    pub table: String,
+    /// Keys by name, as [`parse_match`] reads them; those left out are "don't care".
+    #[serde(default)]
+    pub keys: BTreeMap<String, String>,
+    /// Larger wins; 0 where the table needs none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// What it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionItem>,
+    /// The table's default entry.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_default: bool,
+    /// Part of the program, not to be changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_const: bool,
+    /// How long no packet may hit it before the controller is told, ns; 0 is for ever.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub idle_timeout_ns: i64,
+    /// How long no packet has hit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_last_hit_ns: Option<i64>,
+    /// Its direct counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter: Option<Counts>,
+    /// Its direct meter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meter: Option<Rates>,
+}
+
+fn is_zero<T: PartialEq + Default>(number: &T) -> bool {
+    *number == T::default()
+}
+
+impl TableItem {
+    pub(super) fn message(&self, schema: &Schema) -> Result<TableEntry, CtrlError> {
+        let table = schema.table(&self.table)?;
+        let name = name_of(table.preamble.as_ref());
+        let mut keys = Vec::with_capacity(self.keys.len());
+        for (key, value) in &self.keys {
+            let what = format!("table {name}");
+            let field = by_name(&what, key, &table.match_fields, |field| &field.name)?;
+            let parsed = parse_match(value, field)
+                .map_err(|why| CtrlError::Input(format!("table {name} key {}: {why}", field.name)))?;
+            if let Some(field_match_type) = parsed {
+                keys.push(FieldMatch { field_id: field.id, field_match_type: Some(field_match_type) });
+            }
+        }
+        keys.sort_by_key(|key| key.field_id);
+        let action = self.action.as_ref().map(|action| action.message(schema)).transpose()?;
+        Ok(TableEntry {
+            table_id: id_of(table.preamble.as_ref()),
+            r#match: keys,
+            action,
+            priority: self.priority,
+            is_default_action: self.is_default,
+            idle_timeout_ns: self.idle_timeout_ns,
+            counter_data: self.counter.as_ref().map(CounterData::from),
+            meter_config: self.meter.as_ref().map(Rates::config),
+            ..Default::default()
+        })
+    }
+
+    pub(super) fn of(schema: &Schema, entry: &TableEntry) -> Result<TableItem, CtrlError> {
+        let table = schema.table_by_id(entry.table_id)?;
+        let value = |field: &p4rack_p4rt::p4::config::v1::MatchField| {
+            let key = entry.r#match.iter().find(|key| key.field_id == field.id);
+            show_match(key.and_then(|key| key.field_match_type.as_ref()), field)
+        };
+        let fields = table.match_fields.iter().filter(|_| !entry.is_default_action);
+        let action = entry.action.as_ref().and_then(|action| action.r#type.as_ref());
+        Ok(TableItem {
+            table: name_of(table.preamble.as_ref()).into(),
+            keys: fields.map(|field| (field.name.clone(), value(field))).collect(),
+            priority: entry.priority,
+            action: action.map(|action| ActionItem::of(schema, action)).transpose()?,
+            is_default: entry.is_default_action,
+            is_const: entry.is_const,
+            idle_timeout_ns: entry.idle_timeout_ns,
+            since_last_hit_ns: entry.time_since_last_hit.map(|hit| hit.elapsed_ns),
+            counter: entry.counter_data.as_ref().map(Counts::from),
+            meter: entry.meter_config.as_ref().map(Rates::of),
+        })
+    }
+}
+
+impl ActionItem {
+    /// A call of an action with `name=value` parameters.
+    pub fn call(words: &[String]) -> Result<ActionItem, CtrlError> {
+        let Some((action, params)) = words.split_first() else {
+            return Err(CtrlError::Input("an action has a name".into()));
+        };
+        let split = |word: &String| {
+            let (name, value) = word.split_once('=').ok_or_else(|| {
+                CtrlError::Input(format!("`{word}` is not PARAMETER=VALUE of action {action}"))
+            })?;
+            Ok((name.to_owned(), value.to_owned()))
+        };
+        let params = params.iter().map(split).collect::<Result<_, CtrlError>>()?;
+        Ok(ActionItem::Call { action: action.clone(), params })
+    }
+
+    pub(super) fn message(&self, schema: &Schema) -> Result<TableAction, CtrlError> {
+        use table_action::Type;
+        let kind = match self {
+            ActionItem::Call { action, params } => Type::Action(build(schema, action, params)?),
+            ActionItem::Member { member } => Type::ActionProfileMemberId(*member),
+            ActionItem::Group { group } => Type::ActionProfileGroupId(*group),
+            ActionItem::Set { set } => {
+                let actions = set.iter().map(|(weight, port, action)| {
+                    let watch_kind =
+                        port.map(|port| WatchKind::WatchPort(p4rack_p4rt::bytes::from_u128(port.into())));
+                    let action = Some(action.called(schema)?);
+                    Ok(ActionProfileAction { action, weight: *weight, watch_kind })
+                });
+                let actions = actions.collect::<Result<_, CtrlError>>()?;
+                Type::ActionProfileActionSet(ActionProfileActionSet { action_profile_actions: actions })
+            }
+        };
+        Ok(TableAction { r#type: Some(kind) })
+    }
+
+    /// The call that this must be.
+    pub(super) fn called(&self, schema: &Schema) -> Result<Action, CtrlError> {
+        match self {
+            ActionItem::Call { action, params } => build(schema, action, params),
+            other => Err(CtrlError::Input(format!("an action is needed here, not {other}"))),
+        }
+    }
+
+    fn of(schema: &Schema, action: &table_action::Type) -> Result<ActionItem, CtrlError> {
+        use table_action::Type;
+        Ok(match action {
+            Type::Action(action) => ActionItem::of_action(schema, action)?,
+            Type::ActionProfileMemberId(member) => ActionItem::Member { member: *member },
+            Type::ActionProfileGroupId(group) => ActionItem::Group { group: *group },
+            Type::ActionProfileActionSet(set) => {
+                let item = |item: &ActionProfileAction| {
+                    let action = ActionItem::of_action(schema, &item.action.clone().unwrap_or_default())?;
+                    let port = match &item.watch_kind {
+                        Some(WatchKind::WatchPort(port)) => {
+                            p4rack_p4rt::bytes::to_u128(port).and_then(|port| u32::try_from(port).ok())
+                        }
+                        _ => None,
+                    };
+                    Ok((item.weight, port, action))
+                };
+                let set = set.action_profile_actions.iter().map(item).collect::<Result<_, CtrlError>>()?;
+                ActionItem::Set { set }
+            }
+        })
+    }
+
+    pub(super) fn of_action(schema: &Schema, call: &Action) -> Result<ActionItem, CtrlError> {
+        let action = schema.action_by_id(call.action_id)?;
+        let mut params = BTreeMap::new();
+        for param in &call.params {
+            let described = action.params.iter().find(|described| described.id == param.param_id);
+            let (name, format) = match described {
+                Some(p) => (p.name.clone(), Format::of(&p.name, p.bitwidth, &p.annotations)),
+                None => (format!("#{}", param.param_id), Format::Hex),
+            };
+            params.insert(name, format.show(&param.value));
+        }
+        Ok(ActionItem::Call { action: name_of(action.preamble.as_ref()).into(), params })
+    }
+}
+
+fn build(schema: &Schema, name: &str, params: &BTreeMap<String, String>) -> Result<Action, CtrlError> {
+    let action = schema.action(name)?;
+    let full = name_of(action.preamble.as_ref());
+    let mut built = Vec::with_capacity(params.len());
+    for (name, value) in params {
+        let param = by_name(&format!("action {full}"), name, &action.params, |param| &param.name)?;
+        let value = parse(value, param.bitwidth)
+            .map_err(|why| CtrlError::Input(format!("action {full} parameter {}: {why}", param.name)))?;
+        built.push(action::Param { param_id: param.id, value });
+    }
+    built.sort_by_key(|param| param.param_id);
+    if let Some(missing) = action.params.iter().find(|p| built.iter().all(|built| built.param_id != p.id)) {
+        let message =
+            format!("action {full} needs a value for `{}`, of {} bits", missing.name, missing.bitwidth);
+        return Err(CtrlError::Input(message));
+    }
+    Ok(Action { action_id: id_of(action.preamble.as_ref()), params: built })
+}
+
+impl Display for ActionItem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ActionItem::Call { action, params } => write!(f, "{action}{}", pairs(params)),
+            ActionItem::Member { member } => write!(f, "member {member}"),
+            ActionItem::Group { group } => write!(f, "group {group}"),
+            ActionItem::Set { set } => {
+                let parts: Vec<String> = set
+                    .iter()
+                    .map(|(weight, port, action)| {
+                        let port = port.map_or_else(String::new, |port| format!(" watching {port}"));
+                        format!("{weight}×({action}{port})")
+                    })
+                    .collect();
+                f.write_str(&parts.join(" "))
+            }
+        }
+    }
+}
+
+impl Display for TableItem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let keys = if self.is_default { " default entry".into() } else { pairs(&self.keys) };
+        write!(f, "table {}{keys}", self.table)?;
+        if self.priority != 0 {
+            write!(f, " priority {}", self.priority)?;
+        }
+        match &self.action {
+            Some(action) => write!(f, " -> {action}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The one form of an entity in which it can be compared, and its key.
+
+use p4rack_p4rt::bytes;
+use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
+use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
+use p4rack_p4rt::p4::v1::{
+    Action, ActionProfileGroup, Entity, FieldMatch, PacketReplicationEngineEntry, Replica, TableEntry,
+    action_profile_action, action_profile_group, entity, replica, table_action,
+};
+use prost::Message;
+
+/// What identifies an entity on a switch: the encoding of its kind and key in normal form.
+pub type Key = Vec<u8>;
+
+/// The key of an entity that is in normal form.
+pub fn key(entity: &Entity) -> Key {
+    key_entity(entity).encode_to_vec()
+}
+
+/// An entity of which only kind and key are left: what reads and deletes name it by.
+pub fn key_entity(entity: &Entity) -> Entity {
+    use entity::Entity as Kind;
+    let mut key = entity.clone();
+    match &mut key.entity {
+        Some(Kind::TableEntry(entry)) => {
+            *entry = TableEntry {
+                table_id: entry.table_id,
+                r#match: std::mem::take(&mut entry.r#match),
+                priority: entry.priority,
+                is_default_action: entry.is_default_action,
+                ..Default::default()
+            };
+        }
+        Some(Kind::ActionProfileMember(member)) => member.action = None,
+        Some(Kind::ActionProfileGroup(group)) => {
+            group.members.clear();
+            group.max_size = 0;
+        }
+        Some(Kind::MeterEntry(entry)) => (entry.config, entry.counter_data) = (None, None),
+        Some(Kind::CounterEntry(entry)) => entry.data = None,
+        Some(Kind::RegisterEntry(entry)) => entry.data = None,
+        Some(Kind::DirectCounterEntry(entry)) => entry.data = None,
+        Some(Kind::DirectMeterEntry(entry)) => (entry.config, entry.counter_data) = (None, None),
+        Some(Kind::ValueSetEntry(set)) => set.members.clear(),
+        Some(Kind::DigestEntry(digest)) => digest.config = None,
+        Some(Kind::PacketReplicationEngineEntry(entry)) => match &mut entry.r#type {
+            Some(Type::MulticastGroupEntry(group)) => {
+                group.replicas.clear();
+                group.metadata.clear();
+            }
+            Some(Type::CloneSessionEntry(session)) => {
+                session.replicas.clear();
+                (session.class_of_service, session.packet_length_bytes) = (0, 0);
+            }
+            None => {}
+        },
+        Some(Kind::ExternEntry(_)) | None => {}
+    }
+    key
+}
+
+/// The same entity in its one form: byte strings shortest, lists sorted, don't-care keys left out, and
+/// without what the data plane changes by itself.
+pub fn normal(mut entity: Entity) -> Entity {
+    use entity::Entity as Kind;
+    match &mut entity.entity {
+        Some(Kind::TableEntry(entry)) => normal_entry(entry),
+        Some(Kind::ActionProfileMember(member)) => {
+            if let Some(action) = &mut member.action {
+                normal_action(action);
+            }
+        }
+        Some(Kind::ActionProfileGroup(group)) => normal_group(group),
+        Some(Kind::MeterEntry(entry)) => entry.counter_data = None,
+        Some(Kind::ValueSetEntry(set)) => {
+            for member in &mut set.members {
+                normal_match(&mut member.r#match);
+            }
+            set.members.sort_by_cached_key(Message::encode_to_vec);
+        }
+        Some(Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+            r#type: Some(Type::MulticastGroupEntry(group)),
+        })) => normal_replicas(&mut group.replicas),
+        Some(Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+            r#type: Some(Type::CloneSessionEntry(session)),
+        })) => normal_replicas(&mut session.replicas),
+        _ => {}
+    }
+    entity
+}
+
+fn normal_entry(entry: &mut TableEntry) {
+    normal_match(&mut entry.r#match);
+    entry.is_const = false;
+    (entry.counter_data, entry.meter_counter_data, entry.time_since_last_hit) = (None, None, None);
+    match entry.action.as_mut().and_then(|action| action.r#type.as_mut()) {
+        Some(table_action::Type::Action(action)) => normal_action(action),
+        Some(table_action::Type::ActionProfileActionSet(set)) => {
+            use action_profile_action::WatchKind;
+            for item in &mut set.action_profile_actions {
+                if let Some(action) = &mut item.action {
+                    normal_action(action);
+                }
+                if let Some(WatchKind::WatchPort(port)) = &mut item.watch_kind {
+                    *port = bytes::canonical(port);
+                }
+            }
+            set.action_profile_actions.sort_by_cached_key(Message::encode_to_vec);
+        }
+        _ => {}
+    }
+}
+
+fn normal_match(keys: &mut Vec<FieldMatch>) {
+    for key in keys.iter_mut() {
+        let values: [Option<&mut Vec<u8>>; 2] = match &mut key.field_match_type {
+            Some(FieldMatchType::Exact(exact)) => [Some(&mut exact.value), None],
+            Some(FieldMatchType::Lpm(lpm)) => [Some(&mut lpm.value), None],
+            Some(FieldMatchType::Ternary(ternary)) => [Some(&mut ternary.value), Some(&mut ternary.mask)],
+            Some(FieldMatchType::Range(range)) => [Some(&mut range.low), Some(&mut range.high)],
+            Some(FieldMatchType::Optional(optional)) => [Some(&mut optional.value), None],
+            Some(FieldMatchType::Other(_)) | None => [None, None],
+        };
+        for value in values.into_iter().flatten() {
+            // Most have no zeros in front; those stay where they are.
+            if value.len() != 1 && value.first().is_none_or(|first| *first == 0) {
+                *value = bytes::canonical(value);
+            }
+        }
+    }
+    keys.retain(|key| match &key.field_match_type {
+        Some(FieldMatchType::Lpm(lpm)) => lpm.prefix_len > 0,
+        Some(FieldMatchType::Ternary(ternary)) => ternary.mask != [0],
+        Some(_) => true,
+        None => false,
+    });
+    keys.sort_by_key(|key| key.field_id);
+}
+
+fn normal_action(action: &mut Action) {
+    action.params.sort_by_key(|param| param.param_id);
+    for param in &mut action.params {
+        param.value = bytes::canonical(&param.value);
+    }
+}
+
+fn normal_group(group: &mut ActionProfileGroup) {
+    use action_profile_group::member::WatchKind;
+    for member in &mut group.members {
+        if let Some(WatchKind::WatchPort(port)) = &mut member.watch_kind {
+            *port = bytes::canonical(port);
+        }
+    }
+    group.members.sort_by_key(|member| member.member_id);
+}
+
+fn normal_replicas(replicas: &mut [Replica]) {
+    for replica in replicas.iter_mut() {
+        #[allow(deprecated)]
+        match &mut replica.port_kind {
+            Some(replica::PortKind::EgressPort(port)) => {
+                replica.port_kind = Some(replica::PortKind::Port(bytes::from_u128((*port).into())));
+            }
+            Some(replica::PortKind::Port(port)) => *port = bytes::canonical(port),
+            None => {}
+        }
+    }
+    let port = |replica: &Replica| match &replica.port_kind {
+        Some(replica::PortKind::Port(port)) => bytes::to_u128(port),
+        _ => None,
+    };
+    replicas.sort_by_key(|replica| (port(replica), replica.instance));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_p4rt::p4::v1::{MulticastGroupEntry, field_match};
+
+    fn group(replicas: Vec<Replica>) -> Entity {
+        let group = MulticastGroupEntry { multicast_group_id: 1, replicas, ..Default::default() };
+        let entry = PacketReplicationEngineEntry { r#type: Some(Type::MulticastGroupEntry(group)) };
+        Entity { entity: Some(entity::Entity::PacketReplicationEngineEntry(entry)) }
+    }
+
+    #[test]
+    fn replicas_compare_whatever_way_ports_are_written() {
+        #[allow(deprecated)]
+        let old = |port| Replica { port_kind: Some(replica::PortKind::EgressPort(port)), instance: 1 };
+        let port =
+            |port: &[u8]| Replica { port_kind: Some(replica::PortKind::Port(port.into())), instance: 1 };
+        assert_eq!(normal(group(vec![old(2), old(1)])), normal(group(vec![port(&[0, 1]), port(&[2])])));
+        assert_ne!(normal(group(vec![old(2)])), normal(group(vec![port(&[3])])));
+    }
+
+    #[test]
+    fn padding_order_and_dont_care_make_no_difference() {
+        let exact = |id, value: &[u8]| FieldMatch {
+            field_id: id,
+            field_match_type: Some(FieldMatchType::Exact(field_match::Exact { value: value.into() })),
+        };
+        let lpm = |prefix_len| FieldMatch {
+            field_id: 3,
+            field_match_type: Some(FieldMatchType::Lpm(field_match::Lpm { value: vec![0], prefix_len })),
+        };
+        let entry = |r#match| {
+            let entry = TableEntry { table_id: 1, r#match, ..Default::default() };
+            normal(Entity { entity: Some(entity::Entity::TableEntry(entry)) })
+        };
+        let left = entry(vec![exact(2, &[0, 5]), exact(1, &[0, 0]), lpm(0)]);
+        assert_eq!(left, entry(vec![exact(1, &[0]), exact(2, &[5])]));
+        assert_eq!(key(&left), key(&entry(vec![exact(1, &[0]), exact(2, &[5])])));
+        assert_ne!(left, entry(vec![exact(1, &[0]), exact(2, &[5]), lpm(1)]));
+    }
+}

@@ -1,0 +1,152 @@
+//! What a switch holds, as far as a controller answers for it.
+
+use crate::client::Client;
+use crate::error::CtrlError;
+use p4rack_p4rt::p4::config::v1::Table;
+use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
+use p4rack_p4rt::p4::v1::{
+    ActionProfileGroup, ActionProfileMember, CloneSessionEntry, DigestEntry, Entity, MeterConfig, MeterEntry,
+    MulticastGroupEntry, PacketReplicationEngineEntry, TableEntry, ValueSetEntry, entity::Entity as Kind,
+    table_action,
+};
+use p4rack_p4rt::schema::{Schema, id_of};
+use std::collections::HashSet;
+use tonic::Code;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Everything that can be read.
+    pub entities: Vec<Entity>,
+    /// Kinds that this switch can't read: what it should hold of them is taken for held.
+    pub unreadable: Vec<&'static str>,
+}
+
+/// Reads all that reconciling compares.
+pub async fn read(client: &mut Client, schema: &Schema, desired: &[Entity]) -> Result<Found, CtrlError> {
+    let mut found = Found::default();
+    for (kind, requests) in requests(schema, desired) {
+        if requests.is_empty() {
+            continue;
+        }
+        match client.read(requests).await {
+            Ok(entities) => found.entities.extend(entities),
+            Err(CtrlError::Refused { status, .. })
+                if kind != "table entries" && status.code() == Code::Unimplemented =>
+            {
+                found.unreadable.push(kind);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    found.entities.retain(|entity| !is_initial_default(schema, entity));
+    Ok(found)
+}
+
+/// Kind of an entity, as [`Found::unreadable`] names it.
+pub fn kind_of(entity: &Entity) -> &'static str {
+    match &entity.entity {
+        Some(Kind::TableEntry(_)) => "table entries",
+        Some(Kind::ActionProfileMember(_)) => "action profile members",
+        Some(Kind::ActionProfileGroup(_)) => "action profile groups",
+        Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+            Some(Type::CloneSessionEntry(_)) => "clone sessions",
+            _ => "multicast groups",
+        },
+        Some(Kind::MeterEntry(_)) => "meters",
+        Some(Kind::ValueSetEntry(_)) => "value sets",
+        Some(Kind::DigestEntry(_)) => "digests",
+        _ => "others",
+    }
+}
+
+fn requests(schema: &Schema, desired: &[Entity]) -> Vec<(&'static str, Vec<Entity>)> {
+    let info = schema.info();
+    let metered: HashSet<u32> = desired
+        .iter()
+        .filter_map(|entity| match &entity.entity {
+            Some(Kind::TableEntry(entry)) if entry.meter_config.is_some() => Some(entry.table_id),
+            _ => None,
+        })
+        .collect();
+    let mut entries = Vec::new();
+    for table in info.tables.iter().filter(|table| !table.is_const_table) {
+        let table_id = id_of(table.preamble.as_ref());
+        let meter_config = metered.contains(&table_id).then(MeterConfig::default);
+        entries.push(Kind::TableEntry(TableEntry { table_id, meter_config, ..Default::default() }));
+    }
+    for table in info.tables.iter().filter(|table| has_default(table)) {
+        let table_id = id_of(table.preamble.as_ref());
+        entries.push(Kind::TableEntry(TableEntry {
+            table_id,
+            is_default_action: true,
+            ..Default::default()
+        }));
+    }
+    let replication = |r#type| {
+        vec![Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(r#type) })]
+    };
+    let profile = |has: bool, kind: Kind| if has { vec![kind] } else { Vec::new() };
+    let has_profiles = !info.action_profiles.is_empty();
+    let has_selectors = info.action_profiles.iter().any(|profile| profile.with_selector);
+    let kinds = [
+        ("table entries", entries),
+        (
+            "action profile members",
+            profile(has_profiles, Kind::ActionProfileMember(ActionProfileMember::default())),
+        ),
+        (
+            "action profile groups",
+            profile(has_selectors, Kind::ActionProfileGroup(ActionProfileGroup::default())),
+        ),
+        ("multicast groups", replication(Type::MulticastGroupEntry(MulticastGroupEntry::default()))),
+        ("clone sessions", replication(Type::CloneSessionEntry(CloneSessionEntry::default()))),
+        (
+            "meters",
+            info.meters
+                .iter()
+                .map(|meter| id_of(meter.preamble.as_ref()))
+                .map(|meter_id| Kind::MeterEntry(MeterEntry { meter_id, ..Default::default() }))
+                .collect(),
+        ),
+        (
+            "value sets",
+            info.value_sets
+                .iter()
+                .map(|set| id_of(set.preamble.as_ref()))
+                .map(|value_set_id| Kind::ValueSetEntry(ValueSetEntry { value_set_id, ..Default::default() }))
+                .collect(),
+        ),
+        ("digests", profile(!info.digests.is_empty(), Kind::DigestEntry(DigestEntry::default()))),
+    ];
+    let wrap = |kinds: Vec<Kind>| kinds.into_iter().map(|kind| Entity { entity: Some(kind) }).collect();
+    kinds.into_iter().map(|(name, kinds)| (name, wrap(kinds))).collect()
+}
+
+/// Whether a controller may set the table's default entry.
+fn has_default(table: &Table) -> bool {
+    table.const_default_action_id == 0 && !table.is_const_table
+}
+
+/// Whether this is a default entry that is as the program sets it, or may be for all that is known.
+fn is_initial_default(schema: &Schema, entity: &Entity) -> bool {
+    let Some(Kind::TableEntry(entry)) = &entity.entity else { return false };
+    if !entry.is_default_action {
+        return false;
+    }
+    let Ok(table) = schema.table_by_id(entry.table_id) else { return true };
+    let Some(initial) = &table.initial_default_action else { return true };
+    match entry.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+        Some(table_action::Type::Action(action)) => {
+            let value = |id: u32| {
+                let given = initial.arguments.iter().find(|argument| argument.param_id == id);
+                given.map(|argument| p4rack_p4rt::bytes::canonical(&argument.value))
+            };
+            action.action_id == initial.action_id
+                && action.params.iter().all(|param| {
+                    value(param.param_id).is_none_or(|v| v == p4rack_p4rt::bytes::canonical(&param.value))
+                })
+        }
+        _ => true,
+    }
+}

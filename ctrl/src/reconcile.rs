@@ -1,0 +1,143 @@
+//! What has to be changed so that a switch holds what it should: a pure function of both.
+//!
+//! A Write's updates may be carried out in any order, so changes that need one another stand in different
+//! phases, and each phase is written when the one before has ended:
+//!
+//! ```text
+//!  1 delete table entries        what they refer to is free then, and full tables have room
+//!  2 insert, modify members
+//!  3 insert, modify groups, multicast groups, clone sessions, value sets, digests, meters
+//!  4 insert, modify table entries
+//!  5 delete groups, multicast groups, clone sessions, digests
+//!  6 delete members
+//! ```
+
+use crate::normal::{Key, key, key_entity, normal};
+use p4rack_p4rt::p4::v1::{Entity, TableEntry, Update, entity::Entity as Kind, update::Type};
+use std::collections::HashMap;
+
+/// Phases of a plan.
+const PHASES: usize = 6;
+
+/// The least set of changes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// To be written one after the other.
+    pub phases: [Vec<Update>; PHASES],
+}
+
+impl Changes {
+    /// All changes in an order in which they can be made.
+    pub fn iter(&self) -> impl Iterator<Item = &Update> {
+        self.phases.iter().flatten()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.phases.iter().map(Vec::len).sum()
+    }
+
+    /// Whether the switch holds what it should.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push(&mut self, kind: Type, entity: Entity) {
+        let phase = match (kind, &entity.entity) {
+            (Type::Delete, Some(Kind::TableEntry(_))) => 0,
+            (Type::Delete, Some(Kind::ActionProfileMember(_))) => 5,
+            (Type::Delete, _) => 4,
+            (_, Some(Kind::ActionProfileMember(_))) => 1,
+            (_, Some(Kind::TableEntry(_))) => 3,
+            _ => 2,
+        };
+        self.phases[phase].push(Update { r#type: kind as i32, entity: Some(entity) });
+    }
+}
+
+/// How an entity comes and goes.
+enum Life {
+    /// Inserted and deleted.
+    Comes,
+    /// There from the start: can only be modified, and set back.
+    Stays,
+    /// The data plane changes it: not compared.
+    Lives,
+}
+
+fn life(entity: &Entity) -> Life {
+    match &entity.entity {
+        Some(Kind::TableEntry(TableEntry { is_default_action: true, .. })) => Life::Stays,
+        Some(Kind::MeterEntry(_) | Kind::DirectMeterEntry(_) | Kind::ValueSetEntry(_)) => Life::Stays,
+        Some(Kind::CounterEntry(_) | Kind::DirectCounterEntry(_) | Kind::RegisterEntry(_)) => Life::Lives,
+        Some(Kind::ExternEntry(_)) | None => Life::Lives,
+        Some(_) => Life::Comes,
+    }
+}
+
+/// A request that reads, or deletes, just this entity.
+pub fn key_of(entity: &Entity) -> Entity {
+    key_entity(&normal(entity.clone()))
+}
+
+/// The changes that make `actual` into `desired`. Counters and registers live on the switch and are not
+/// compared; nor are constant entries.
+pub fn changes(desired: &[Entity], actual: Vec<Entity>) -> Changes {
+    let mut there: HashMap<Key, Entity> = HashMap::with_capacity(actual.len());
+    for entity in actual {
+        if !matches!(&entity.entity, Some(Kind::TableEntry(TableEntry { is_const: true, .. }))) {
+            let entity = normal(entity);
+            there.insert(key(&entity), entity);
+        }
+    }
+    let mut changes = Changes::default();
+    for entity in desired {
+        let life = life(entity);
+        if matches!(life, Life::Lives) {
+            continue;
+        }
+        let wanted = normal(entity.clone());
+        match there.remove(&key(&wanted)) {
+            Some(found) if same(&wanted, found.clone()) => {}
+            Some(_) => changes.push(Type::Modify, wanted),
+            None if matches!(life, Life::Stays) => changes.push(Type::Modify, wanted),
+            None => changes.push(Type::Insert, wanted),
+        }
+    }
+    let mut rest: Vec<(Key, Entity)> = there.into_iter().collect();
+    rest.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+    for (_, entity) in rest {
+        match life(&entity) {
+            Life::Comes => changes.push(Type::Delete, key_entity(&entity)),
+            Life::Stays if is_set(&entity) => changes.push(Type::Modify, key_entity(&entity)),
+            Life::Stays | Life::Lives => {}
+        }
+    }
+    changes
+}
+
+/// Whether both mean the same. A direct meter that the wanted entry says nothing of is not looked at.
+fn same(wanted: &Entity, mut found: Entity) -> bool {
+    if let (Some(Kind::TableEntry(wanted)), Some(Kind::TableEntry(found))) =
+        (&wanted.entity, &mut found.entity)
+        && wanted.meter_config.is_none()
+    {
+        found.meter_config = None;
+    }
+    *wanted == found
+}
+
+/// Whether something that stays is not as it was at the start.
+fn is_set(entity: &Entity) -> bool {
+    match &entity.entity {
+        Some(Kind::TableEntry(entry)) => entry.action.is_some(),
+        Some(Kind::MeterEntry(meter)) => meter.config.is_some(),
+        Some(Kind::DirectMeterEntry(meter)) => meter.config.is_some(),
+        Some(Kind::ValueSetEntry(set)) => !set.members.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "reconcile_tests.rs"]
+mod tests;

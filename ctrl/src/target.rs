@@ -1,0 +1,142 @@
+//! Which switch is meant, as whom, and how it is reached.
+
+use crate::error::CtrlError;
+use crate::log::RequestLog;
+use p4rack_p4rt::p4::v1::Uint128;
+use std::path::PathBuf;
+use std::time::Duration;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+
+/// Largest status taken: one error for each update of a Write travels in it.
+const STATUS_LIMIT: u32 = 16 << 20;
+/// How long connecting may take.
+pub(crate) const CONNECT: Duration = Duration::from_secs(5);
+/// How often a silent switch is asked whether it lives, and how long it may take to say so.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+
+/// Which switch, and as whom.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// `host:port`
+    pub addr: String,
+    /// The switch's number at that server.
+    pub device_id: u64,
+    /// The highest one is primary.
+    pub election_id: u128,
+    /// Empty: full access.
+    pub role: String,
+    /// Encryption; `None` is plain text.
+    pub tls: Option<Tls>,
+    /// Where requests are logged.
+    pub log: Option<RequestLog>,
+}
+
+/// Files for an encrypted connection, PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Authority that has signed the server's certificate.
+    pub cacert: Option<PathBuf>,
+    /// The controller's own certificate and its key, where the server asks for one.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Name in the server's certificate, where it is not the address's.
+    pub server_name: Option<String>,
+}
+
+impl Target {
+    /// This device at `host:port`, in plain text, with election id 1.
+    pub fn new(addr: impl Into<String>, device_id: u64) -> Target {
+        let addr = addr.into();
+        Target { addr, device_id, election_id: 1, role: String::new(), tls: None, log: None }
+    }
+
+    /// Election id as P4Runtime carries it.
+    pub fn election(&self) -> Uint128 {
+        Uint128 { high: (self.election_id >> 64) as u64, low: self.election_id as u64 }
+    }
+
+    /// Connects to the gRPC server.
+    pub(crate) async fn channel(&self) -> Result<Channel, CtrlError> {
+        let addr = &self.addr;
+        let fail = |reason: String| CtrlError::Connect { addr: addr.clone(), reason };
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let mut endpoint = Endpoint::from_shared(format!("{scheme}://{addr}"))
+            .map_err(|error| fail(error.to_string()))?
+            .connect_timeout(CONNECT)
+            .http2_max_header_list_size(STATUS_LIMIT)
+            .http2_keep_alive_interval(KEEPALIVE)
+            .keep_alive_timeout(KEEPALIVE)
+            .tcp_nodelay(true);
+        if let Some(tls) = &self.tls {
+            endpoint = endpoint.tls_config(tls.config()?).map_err(|error| fail(innermost(&error)))?;
+        }
+        endpoint.connect().await.map_err(|error| {
+            let mut reason = innermost(&error);
+            if self.tls.is_some() {
+                reason
+                    .push_str(" (with TLS; is the server's certificate signed by --cacert, for this name?)");
+            }
+            fail(reason)
+        })
+    }
+}
+
+impl Tls {
+    fn config(&self) -> Result<ClientTlsConfig, CtrlError> {
+        let read = |path: &PathBuf| {
+            std::fs::read(path)
+                .map_err(|error| CtrlError::Certificate(format!("reading {}: {error}", path.display())))
+        };
+        let mut config = ClientTlsConfig::new();
+        if let Some(path) = &self.cacert {
+            config = config.ca_certificate(Certificate::from_pem(read(path)?));
+        }
+        if let Some((certificate, key)) = &self.identity {
+            config = config.identity(Identity::from_pem(read(certificate)?, read(key)?));
+        }
+        if let Some(name) = &self.server_name {
+            config = config.domain_name(name);
+        }
+        Ok(config)
+    }
+}
+
+/// The outermost error says only that the transport failed.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// Reads an election id written `HI,LO`, or `LO` alone.
+pub fn parse_election_id(text: &str) -> Result<u128, String> {
+    let wrong = || format!("`{text}` is not an election id such as 0,1");
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    match text.split_once(',') {
+        Some((high, low)) => Ok(u128::from(number(high)?) << 64 | u128::from(number(low)?)),
+        None => number(text).map(u128::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn election_ids_are_read() {
+        assert_eq!(parse_election_id("0,1"), Ok(1));
+        assert_eq!(parse_election_id("7"), Ok(7));
+        assert_eq!(parse_election_id("2, 3"), Ok((2 << 64) + 3));
+        for wrong in ["", "a", "1,", "-1", "1,2,3"] {
+            assert!(parse_election_id(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_certificate_is_named() {
+        let tls = Tls { cacert: Some("/nowhere/ca.pem".into()), ..Default::default() };
+        let error = Target { tls: Some(tls), ..Target::new("127.0.0.1:1", 1) }.channel().await.unwrap_err();
+        assert!(error.to_string().contains("/nowhere/ca.pem"), "{error}");
+    }
+}

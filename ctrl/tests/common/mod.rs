@@ -1,0 +1,82 @@
+//! An embedded switch in this process, its server on localhost.
+// A test that cannot go on should panic; not every test uses all of it.
+#![allow(clippy::unwrap_used, dead_code)]
+
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_ctrl::deploy::{Desired, Extent, Step};
+use p4rack_ctrl::platform::Platform;
+use p4rack_ctrl::{CtrlError, Target};
+use p4rack_netdev::{clock, wait::Poller};
+use p4rack_switch::{Config, PortConfig, Switch};
+use p4rack_switchd::core::{self, Event};
+use p4rack_switchd::p4runtime::{ServerConfig, bind, serve_on};
+use p4rack_wire::Nanos;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Ends the data plane when dropped; the server follows.
+pub struct Running(Arc<AtomicBool>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A switch for the rack; every `lose`th packet-in is lost (0: none).
+pub async fn start(rack: &Rack, lose: usize) -> (Running, Target) {
+    start_at(rack, lose, "127.0.0.1:0").await
+}
+
+/// The same at an address.
+pub async fn start_at(rack: &Rack, lose: usize, addr: &str) -> (Running, Target) {
+    let (handle, mut jobs, events, from_plane) = core::channel().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let config = Config {
+        ports: rack.hosts.iter().map(|host| PortConfig::new(host.port, host.rate_bps)).collect(),
+        cpu_port: Some(rack.switch.cpu_port),
+        ..Config::default()
+    };
+    let stopped = stop.clone();
+    std::thread::spawn(move || {
+        let (mut switch, mut poller, mut frame) = (Switch::new(config), Poller::new(), Vec::new());
+        poller.add(&jobs).unwrap();
+        let mut count = 0;
+        while !stopped.load(Ordering::Relaxed) {
+            poller.wait(Some(clock::now() + Nanos::from_millis(1))).unwrap();
+            jobs.run_pending(&mut switch, clock::now());
+            while switch.poll_transmit(clock::now(), &mut frame).is_some() {}
+            while switch.poll_cpu(&mut frame) {
+                count += 1;
+                if lose == 0 || count % lose != 0 {
+                    events.send(Event::PacketIn { frame: frame.clone() });
+                }
+            }
+        }
+    });
+    let listener = bind(addr.parse().unwrap()).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let device_id = rack.switch.device_id;
+    let server = ServerConfig { addr, device_id, cpu_port: Some(rack.switch.cpu_port), program: None };
+    let gone = handle.clone();
+    tokio::spawn(serve_on(listener, handle, from_plane, server, async move { gone.gone().await }));
+    let target = Target::new(addr.to_string(), device_id);
+    (Running(stop), target)
+}
+
+pub fn rack() -> Rack {
+    Rack::load(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pl2-incast.toml")).unwrap()
+}
+
+/// What the rack's switch should hold.
+pub fn desired(rack: &Rack, scheme: Scheme) -> Desired {
+    Desired::of_rack(rack, scheme, Platform::Embedded, None).unwrap()
+}
+
+/// Deploys and collects the steps.
+pub async fn deploy(rack: &Rack, scheme: Scheme, target: Target) -> Result<Vec<Step>, CtrlError> {
+    let mut steps = Vec::new();
+    let desired = desired(rack, scheme);
+    p4rack_ctrl::deploy::deploy(&desired, target, Extent::All, |step| steps.push(step)).await?;
+    Ok(steps)
+}

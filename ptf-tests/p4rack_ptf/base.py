@@ -1,0 +1,233 @@
+"""Base class of the tests: a rack's switch, its entries, frames of its hosts, and everything undone."""
+
+import time
+
+import ptf
+import ptf.testutils as testutils
+from p4.v1 import p4runtime_pb2
+from ptf.base_tests import BaseTest
+from scapy.layers.l2 import Dot1Q, Ether
+from scapy.packet import Raw
+
+from p4rack_ptf.names import Artefacts
+from p4rack_ptf.session import Session
+
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+STRANGER = "02:de:ad:00:00:01"
+NO_TAG = 0x9000  # an EtherType that no switch here knows: loopback of the configuration test protocol
+QUIET_S = 0.1
+
+
+class RackTest(BaseTest):
+    """A primary session and the rack's own entries; `tearDown` takes back whatever was written.
+
+    Meters stay as the program starts with them, open, so that no test depends on another's frames.
+    """
+
+    #: Parts of the rack's entries that the test wants: tables of NAME.json, and the multicast group.
+    wants = ("guard", "forward", "group")
+
+    def setUp(self):
+        super().setUp()
+        params = testutils.test_params_get()
+        self.artefacts = Artefacts(params["artefacts"])
+        self.constants, self.hosts = self.artefacts.constants, self.artefacts.hosts
+        self.pl2, self.layers = self.artefacts.pl2, self.artefacts.layers
+        self.dataplane = ptf.dataplane_instance
+        self.dataplane.flush()
+        self.undo = []
+        self.token = 0
+        self.session = Session(params["grpc_addr"], params["device_id"], params["election_id"])
+        self.addCleanup(self.session.close)
+        self.addCleanup(self.take_back)
+        for part in self.wants:
+            updates = self.artefacts.group_updates() if part == "group" else self.artefacts.table_updates(part)
+            self.write(updates)
+        self.drops_before = self.drops()
+
+    # What is written, and its undoing.
+
+    def write(self, updates):
+        """Writes, and remembers how to undo it."""
+        self.session.write(updates)
+        for update in updates:
+            back = p4runtime_pb2.Update()
+            back.CopyFrom(update)
+            if update.type == p4runtime_pb2.Update.INSERT:
+                back.type = p4runtime_pb2.Update.DELETE
+            elif update.entity.HasField("meter_entry"):
+                back.entity.meter_entry.ClearField("config")
+            else:
+                raise ValueError(f"no way is known to undo {update}")
+            self.undo.append(back)
+
+    def remove(self, updates):
+        """Deletes what `write` wrote."""
+        for update in updates:
+            back = p4runtime_pb2.Update(type=p4runtime_pb2.Update.DELETE, entity=update.entity)
+            self.session.write([back])
+            self.undo.remove(back)
+
+    def take_back(self):
+        for update in reversed(self.undo):
+            self.session.write([update])
+        if self.pl2:
+            while self.session.packet_in(0) is not None:
+                pass
+            for host in self.hosts:
+                for target in self.pl2["targets"]:
+                    self.manage("PL2_MGMT_RESET", target, host["port"])
+        for table in self.artefacts.info.tables:
+            entity = p4runtime_pb2.Entity()
+            entity.table_entry.table_id = table.preamble.id
+            left = self.session.read(entity)
+            assert not left, f"{table.preamble.name} still holds {len(left)} entries"
+
+    # Frames.
+
+    def frame(self, source, destination, payload=bytes(46), tag=None):
+        """A frame of host `source` (its index) to a host's index or an address."""
+        frame = Ether(src=self.mac(source), dst=self.mac(destination), type=NO_TAG)
+        if tag is not None:
+            tag.type, frame.type = NO_TAG, 0x8100
+            frame /= tag
+        return bytes(frame / Raw(payload))
+
+    def mac(self, host):
+        return self.hosts[host]["mac"] if isinstance(host, int) else host
+
+    def port(self, host):
+        return self.hosts[host]["port"]
+
+    def send(self, host, frame):
+        testutils.send_packet(self, self.port(host), frame)
+
+    def receive(self, host, timeout_s=2.0):
+        """The next frame that reaches a host, or None."""
+        result = self.dataplane.poll(device_number=0, port_number=self.port(host), timeout=timeout_s)
+        return bytes(result.packet) if isinstance(result, self.dataplane.PollSuccess) else None
+
+    def expect(self, frame, *hosts):
+        """The frame reaches these hosts, and nothing else reaches anybody."""
+        for host in hosts:
+            found = self.receive(host)
+            assert found == frame, f"{self.hosts[host]['name']} got {hexed(found)} instead of {hexed(frame)}"
+        self.expect_nothing()
+
+    def expect_nothing(self):
+        time.sleep(QUIET_S)
+        for host in range(len(self.hosts)):
+            found = self.receive(host, timeout_s=0)
+            assert found is None, f"{self.hosts[host]['name']} got {hexed(found)}"
+
+    # Counters.
+
+    def counter(self, name, index=None):
+        """Index → (packets, bytes)."""
+        entity = p4runtime_pb2.Entity()
+        entity.counter_entry.counter_id = self.artefacts.id("counters", name)
+        if index is not None:
+            entity.counter_entry.index.index = index
+        cells = [found.counter_entry for found in self.session.read(entity)]
+        return {cell.index.index: (cell.data.packet_count, cell.data.byte_count) for cell in cells}
+
+    def drops(self):
+        """Reason → packets dropped for it since the program was installed."""
+        cells = self.counter(self.constants["drop_counter"])
+        return {reason: cells[index][0] for index, reason in enumerate(self.constants["drop_reasons"])}
+
+    def expect_drops(self, **expected):
+        """What was dropped since the test began or this was last asked, and nothing else."""
+        deadline = time.monotonic() + 2
+        while True:
+            now = self.drops()
+            new = {reason: now[reason] - self.drops_before[reason] for reason in now}
+            new = {reason: count for reason, count in new.items() if count}
+            if new == expected or time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        assert new == expected, f"dropped {new}, expected {expected}"
+        self.drops_before = now
+
+    # The controller's packets.
+
+    def packet_out(self, frame, port=0):
+        (field,) = self.artefacts.header("packet_out")
+        self.session.packet_out(frame, [(field.id, port)])
+
+    # PL2.
+
+    def rsv(self, source, destination, demand=1, release=0, tagged=True, **fields):
+        """A reservation, as its bytes."""
+        kind = self.pl2["kinds"]["PL2_RSV"]
+        control = {"version": self.pl2["version"], "kind": kind, "demand": demand, "release": release}
+        frame = Ether(src=self.mac(source), dst=self.mac(destination))
+        if tagged:
+            frame /= Dot1Q(prio=self.constants["priorities"]["control"], vlan=0)
+        frame = bytes(frame / self.layers.Control(**{**control, **fields}))
+        return frame.ljust(60, b"\0")
+
+    def reserve(self, source, destination, demand=1, release=0, **fields):
+        """Sends a reservation; the grant's control header, and when it was on its way."""
+        frame = self.rsv(source, destination, demand, release, **fields)
+        before = time.monotonic_ns()
+        self.send(source, frame)
+        answer = self.receive(source)
+        after = time.monotonic_ns()
+        assert answer is not None, "no grant"
+        return Ether(answer), (before, after)
+
+    def waits(self, source, destination, demand=1, release=0):
+        """Counter mode: both replies of a grant."""
+        grant = self.reserve(source, destination, demand, release)[0][self.layers.Control]
+        return grant.send_wait, grant.recv_wait
+
+    def data(self, source, destination, unsolicited=False):
+        """A full frame of a reservation, as its bytes."""
+        tag = Dot1Q(
+            prio=self.constants["priorities"]["scheduled"], dei=int(unsolicited), vlan=self.pl2["vid"]
+        )
+        return self.frame(source, destination, tag=tag)
+
+    def management(self, kind, target, port, value=0):
+        """A management frame, as its bytes."""
+        target = self.pl2["targets"].get(target, target)
+        self.token += 1
+        header = self.layers.Management(
+            version=self.pl2["version"],
+            kind=self.pl2["kinds"][kind],
+            target=target,
+            index=port,
+            token=self.token,
+            value=value,
+        )
+        return bytes(Ether(src="00:00:00:00:00:00", dst="00:00:00:00:00:00") / header).ljust(60, b"\0")
+
+    def manage(self, kind, target, port, value=0):
+        """Sends a management frame by packet-out; the value in its reply."""
+        self.packet_out(self.management(kind, target, port, value))
+        packet = self.session.packet_in()
+        assert packet is not None, f"no reply about port {port}"
+        reply = Ether(packet.payload)[self.layers.Management]
+        assert reply.kind == self.pl2["kinds"]["PL2_MGMT_REPLY"]
+        assert (reply.token, reply.index) == (self.token, port)
+        return reply.value
+
+    def slot_units(self, host):
+        """Length of a slot of the host's port: time units in clock mode, 1 in counter mode."""
+        return self.hosts[host]["slot_units"] if self.pl2["mode"] == "clock" else 1
+
+    def beyond_threshold(self, host):
+        """What to write to an out register for unsolicited frames to be dropped: in clock mode far
+        enough that it still is when the frame comes."""
+        if self.pl2["mode"] == "clock":
+            return self.pl2["horizon_units"] // 2
+        return self.pl2["drop_threshold_slots"] + 1
+
+    def units(self, ns):
+        """Nanoseconds in the switch's time units."""
+        return ns / self.constants["time_unit_ns"]
+
+
+def hexed(frame):
+    return "nothing" if frame is None else frame.hex()

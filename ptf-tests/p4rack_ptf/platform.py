@@ -1,0 +1,62 @@
+"""What the platform files share. A platform file is one of PTF's, and has besides
+
+- `missing(run)`: what it needs and does not find, or None;
+- `start(run)`: a `Running` switch, where `STARTS_A_SWITCH`;
+- `device_config(run)`: the bytes that P4Runtime installs;
+- `TIME_UNIT_NS`, where it is not the description's.
+"""
+
+import signal
+import socket
+import subprocess
+import time
+
+READY_S = 20
+
+
+class NotStarted(Exception):
+    """A switch that did not come up."""
+
+
+class Running:
+    """A switch's process, ended by SIGTERM."""
+
+    def __init__(self, process, problem):
+        self.process = process
+        if problem:
+            self.stop()
+            raise NotStarted(problem)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def by_interfaces(config):
+    """PTF's port map: exactly the interfaces of the command line."""
+    config["port_map"] = {(device, port): interface for device, port, interface in config["interfaces"]}
+
+
+def ready_line(process):
+    """Waits for a line that starts with "ready" on standard output. Returns what went wrong, or None."""
+    line = process.stdout.readline()
+    return None if line.startswith("ready") else f"{process.args[0]} said {line!r} instead of ready"
+
+
+def listening(process, addr):
+    """Waits until something listens. Returns what went wrong, or None."""
+    host, port = addr.rsplit(":", 1)
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            return f"{process.args[0]} ended with {process.returncode}"
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return None
+        except OSError:
+            time.sleep(0.05)
+    return f"{process.args[0]} does not listen on {addr} after {READY_S} s"

@@ -1,0 +1,17 @@
+"""Tofino's model. Its programs are another architecture's (TNA), which `p4rack generate` does not
+write yet, so the suite only says what is missing; the port map is the model's."""
+
+import shutil
+
+from p4rack_ptf.platform import by_interfaces
+
+STARTS_A_SWITCH = True
+platform_config_update = by_interfaces
+SDE = "the Tofino SDE, get it by building https://github.com/p4lang/open-p4studio"
+
+
+def missing(run):
+    for tool in ("bf_switchd", "tofino-model"):
+        if not shutil.which(tool):
+            return f"needs {tool} of {SDE}"
+    return "needs a program for TNA, get it by a version of p4rack that generates one"

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Runs the tests of generated programs against a target: `python run.py --platform embedded [RACK]`.
+
+For each scheme it generates the rack's program, starts the target in a network namespace of its own
+(unless the platform is `external`), installs the program over P4Runtime and runs PTF. Exit code: 0 if
+everything passed, 1 if something failed, 2 for wrong usage.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import types
+
+HERE = pathlib.Path(__file__).resolve().parent
+PLATFORMS = HERE / "platforms"
+SCHEMES = ("l2", "pl2-counter", "pl2-clock")
+GROUPS = {"l2": {"l2_only"}, "pl2-counter": {"pl2", "counter_mode"}, "pl2-clock": {"pl2", "clock_mode"}}
+sys.path[:0] = [str(HERE), str(PLATFORMS)]
+
+from google.protobuf import text_format  # noqa: E402
+from p4rack_ptf import sandbox  # noqa: E402
+
+
+def arguments():
+    names = sorted(path.stem.replace("_", "-") for path in PLATFORMS.glob("*.py"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rack", nargs="?", type=pathlib.Path, default=HERE / "rack.toml", help="rack description")
+    parser.add_argument("--platform", required=True, choices=names, help="what to test")
+    parser.add_argument("--scheme", action="append", choices=SCHEMES, help="can be repeated [all]")
+    parser.add_argument("--test", action="append", default=[], metavar="FILE[.CLASS]", help="only these [all]")
+    parser.add_argument("--binary", default=os.environ.get("P4RACK_BIN", "p4rack"), help="the p4rack command")
+    parser.add_argument("--grpc-addr", default="127.0.0.1:9559", metavar="HOST:PORT", help="P4Runtime")
+    parser.add_argument("--device-id", type=int, help="[the description's]")
+    parser.add_argument("--cpu-port", type=int, help="check that the description says so too")
+    parser.add_argument("--election-id", type=int, default=1)
+    external = parser.add_argument_group("platform external")
+    external.add_argument("--artefacts", type=pathlib.Path, help="folder of `p4rack generate` instead of RACK")
+    external.add_argument("--p4info", type=pathlib.Path, help="install this P4Info instead of the generated one")
+    external.add_argument("--device-config", type=pathlib.Path, help="install this instead of the program's text")
+    external.add_argument("--port-map", nargs="+", default=[], metavar="PORT@IF", help="interfaces of the ports")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    binary = shutil.which(args.binary)
+    if not binary and not args.artefacts:
+        sys.exit(f"no command {args.binary}; give --binary or set P4RACK_BIN")
+    platform = importlib.import_module(args.platform.replace("-", "_"))
+    run = types.SimpleNamespace(**vars(args))
+    run.binary = binary
+    run.given, run.wanted_device = args.artefacts, args.device_id
+    run.test_ports = dict(port_at_interface(pair) for pair in args.port_map)
+    problem = platform.missing(run)
+    if platform.STARTS_A_SWITCH and not problem:
+        problem = sandbox.enter_namespace()
+    if problem:
+        print(f"skipped: {problem}")
+        return 0
+    total = {"passed": 0, "failed": 0, "skipped": 0}
+    started = time.monotonic()
+    schemes = args.scheme or SCHEMES
+    if args.artefacts:
+        constants = json.loads(next(args.artefacts.glob("*.json")).read_text())
+        schemes = [constants["scheme"]]
+    for scheme in schemes:
+        with tempfile.TemporaryDirectory(prefix="p4rack-ptf-") as folder:
+            run.folder = pathlib.Path(folder)
+            counted = run_scheme(run, platform, scheme)
+        for key in total:
+            total[key] += counted[key]
+    counts = ", ".join(f"{count} {what}" for what, count in total.items())
+    print(f"==== {args.platform}: {counts} in {time.monotonic() - started:.1f} s ====")
+    return 1 if total["failed"] or not total["passed"] else 0
+
+
+def port_at_interface(text):
+    port, at, interface = text.partition("@")
+    if not at or not port.isdigit():
+        sys.exit(f"--port-map: {text} is not PORT@INTERFACE")
+    return int(port), interface
+
+
+def run_scheme(run, platform, scheme):
+    """PTF's counts for one scheme."""
+    from p4rack_ptf.names import Artefacts
+    from p4rack_ptf.session import Session
+
+    print(f"── {run.platform}, {scheme}", flush=True)
+    generated = run.given or generate(run, platform, scheme)
+    run.artefacts = Artefacts(generated)
+    run.constants = run.artefacts.constants
+    run.device_id = run.constants["device_id"] if run.wanted_device is None else run.wanted_device
+    if run.cpu_port not in (None, run.constants["cpu_port"]):
+        sys.exit(f"--cpu-port {run.cpu_port}: the description says {run.constants['cpu_port']}; change one of them")
+    running = None
+    if platform.STARTS_A_SWITCH:
+        lay_cables(run)
+        running = platform.start(run)
+    try:
+        info = run.artefacts.info
+        if run.p4info:
+            info = text_format.Parse(run.p4info.read_text(), type(info)())
+        session = Session(run.grpc_addr, run.device_id, run.election_id)
+        session.install(info, platform.device_config(run))
+        session.close()
+        return run_ptf(run, scheme, generated)
+    finally:
+        if running:
+            running.stop()
+            remove_cables(run)
+
+
+def generate(run, platform, scheme):
+    """Generates the program with the target's unit of time. The folder."""
+    unit_ns = getattr(platform, "TIME_UNIT_NS", None)
+    rack, folder = run.rack, run.folder / "generated"
+    if unit_ns:
+        text = re.sub(r"(?m)^time_unit_ns.*$", "", run.rack.read_text())
+        rack = run.folder / "rack.toml"
+        rack.write_text(text.replace("[switch]", f"[switch]\ntime_unit_ns = {unit_ns}", 1))
+    command = [run.binary, "generate", rack, "--scheme", scheme, "-o", folder]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL)
+    if done.returncode:
+        sys.exit(1)
+    return folder
+
+
+def lay_cables(run):
+    """A veth pair for each port: one end the switch's, one the tests'."""
+    ports = [host["port"] for host in run.constants["hosts"]]
+    run.switch_ports = {port: f"s{port}" for port in ports}
+    run.test_ports = {port: f"t{port}" for port in ports}
+    for port in ports:
+        sandbox.cable(run.switch_ports[port], run.test_ports[port])
+
+
+def remove_cables(run):
+    for interface in run.switch_ports.values():
+        subprocess.run(["ip", "link", "del", interface], check=True)
+
+
+def run_ptf(run, scheme, generated):
+    """Runs PTF; its counts."""
+    others = set().union(*GROUPS.values()) - GROUPS[scheme]
+    specs = (run.test or ["all"]) + [f"^{group}" for group in sorted(others)]
+    params = {
+        "artefacts": str(generated.resolve()),
+        "grpc_addr": run.grpc_addr,
+        "device_id": run.device_id,
+        "election_id": run.election_id,
+    }
+    command = [sys.executable, pathlib.Path(sys.executable).with_name("ptf"), "--test-dir", HERE / "tests"]
+    command += ["--pypath", HERE, "--platform-dir", PLATFORMS, "--platform", run.platform.replace("-", "_")]
+    command += ["--test-params", ";".join(f"{key}={value!r}" for key, value in params.items())]
+    command += ["--log-file", run.folder / "ptf.log", "--socket-recv-size", "16384"]
+    for port, interface in run.test_ports.items():
+        command += ["--interface", f"0-{port}@{interface}"]
+    process = subprocess.Popen(
+        [*command, *specs], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=run.folder
+    )
+    ran, failed, skipped = 0, set(), 0
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        if match := re.match(r"Ran (\d+) tests? in", line):
+            ran = int(match[1])
+        elif match := re.match(r"(?:FAIL|ERROR): (\S+)", line):
+            failed.add(match[1])
+        elif ran and (match := re.match(r"(?:OK|FAILED) .*skipped=(\d+)", line)):
+            skipped = int(match[1])
+    if process.wait() and not failed:
+        failed.add(f"PTF itself, which ended with {process.returncode}")
+        ran += 1
+    for name in sorted(failed):
+        print(f"FAILED {scheme}: {name}")
+    return {"passed": ran - len(failed) - skipped, "failed": len(failed), "skipped": skipped}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

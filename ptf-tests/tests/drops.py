@@ -1,0 +1,107 @@
+"""Every reason to drop a frame, provoked on its own."""
+
+from p4.v1 import p4runtime_pb2
+from p4rack_ptf.base import STRANGER, RackTest
+from ptf.testutils import group
+
+
+class EveryReasonIsCountedAsItself(RackTest):
+    """A reason that the program has and this test does not provoke is a failure too."""
+
+    def runTest(self):
+        for reason in self.constants["drop_reasons"]:
+            provoke = getattr(self, reason, None)
+            assert provoke, f"no way is known to provoke a drop for {reason}"
+            provoke()
+            self.expect_drops(**{reason: 1})
+        self.expect_nothing()
+
+    def malformed(self):
+        # Kernels don't carry what is shorter than an Ethernet header: the controller does.
+        self.packet_out(self.frame(0, 1)[:13])
+
+    def spoofed(self):
+        self.send(0, self.frame(1, 2))
+
+    def unknown_destination(self):
+        self.send(0, self.frame(0, STRANGER))
+
+    def same_port(self):
+        self.send(0, self.frame(0, 0))
+
+    def best_effort_meter(self):
+        self.exhaust("best_effort", self.frame(0, 1), len(self.frame(0, 1)))
+
+    def control_meter(self):
+        self.exhaust("control", self.rsv(0, 1), 1)
+
+    def exhaust(self, meter, frame, cost):
+        """Lets exactly one frame of a port pass, then takes the limit away."""
+        update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY)
+        entry = update.entity.meter_entry
+        entry.meter_id = self.artefacts.id("meters", self.constants["meters"][meter])
+        entry.index.index = self.port(0)
+        entry.config.cir = entry.config.pir = 1
+        entry.config.cburst = entry.config.pburst = cost
+        self.write([update])
+        receiver = 1 if meter == "best_effort" else 0
+        self.send(0, frame)
+        assert self.receive(receiver) is not None, "the first frame is within the burst"
+        self.send(0, frame)
+        assert self.receive(receiver, timeout_s=0.2) is None
+        back = self.undo.pop()
+        self.session.write([back])
+        if self.pl2:
+            self.manage("PL2_MGMT_RESET", "in", self.port(0))
+
+    def bad_version(self):
+        self.send(0, self.rsv(0, 1, version=self.pl2["version"] + 1))
+
+    def bad_kind(self):
+        self.send(0, self.rsv(0, 1, kind=self.pl2["kinds"]["PL2_GRT"]))
+
+    def bad_demand(self):
+        self.send(0, self.rsv(0, 1, demand=self.pl2["k"] + 1))
+
+    def bad_release(self):
+        self.send(0, self.rsv(0, 1, release=self.pl2["k"] + 1))
+
+    def unsolicited_over_threshold(self):
+        self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
+        self.send(0, self.data(0, 1, unsolicited=True))
+
+    def management_from_host(self):
+        frame = self.management("PL2_MGMT_RESET", "in", self.port(0))
+        header = self.frame(0, 1)[:12]
+        self.send(0, header + frame[12:])
+
+    def bad_target(self):
+        self.packet_out(self.management("PL2_MGMT_READ", 2, self.port(0)))
+
+    def bad_index(self):
+        self.packet_out(self.management("PL2_MGMT_READ", "in", 0xFFFF))
+
+
+class NothingIsDroppedUncounted(RackTest):
+    """As many frames come out or are counted as went in."""
+
+    def runTest(self):
+        sent, passed = 60, 0
+        for number in range(sent):
+            source, destination = number % 3, [1, STRANGER, 0][number % 3]
+            self.send(source, self.frame(source, destination))
+        for host in (0, 1):
+            while self.receive(host, timeout_s=0.3) is not None:
+                passed += 1
+        assert passed == 40
+        self.expect_drops(unknown_destination=20)
+
+
+@group("pl2")
+class ReservationsCutShortAreMalformed(RackTest):
+    def runTest(self):
+        reservation = self.rsv(0, 1)
+        for length in (20, 33):
+            self.send(0, reservation[:length])
+            self.expect_drops(malformed=1)
+        self.expect_nothing()

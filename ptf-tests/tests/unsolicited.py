@@ -1,0 +1,60 @@
+"""Unsolicited frames: welcome until more than T is reserved at their destination."""
+
+from p4rack_ptf.base import RackTest
+from ptf.testutils import group
+
+
+class ThresholdTest(RackTest):
+    def set_reserved(self, host, slots):
+        self.manage("PL2_MGMT_WRITE", "out", self.port(host), int(slots * self.slot_units(host)))
+
+    def assert_passes(self, source, destination):
+        frame = self.data(source, destination, unsolicited=True)
+        self.send(source, frame)
+        self.expect(frame, destination)
+        self.expect_drops()
+
+    def assert_refused(self, source, destination):
+        self.send(source, self.data(source, destination, unsolicited=True))
+        self.expect_nothing()
+        self.expect_drops(unsolicited_over_threshold=1)
+
+
+@group("pl2")
+class UnsolicitedFramesPassWhileNothingIsReserved(ThresholdTest):
+    def runTest(self):
+        self.assert_passes(0, 1)
+
+
+@group("pl2")
+class UnsolicitedFramesPassUpToTheThreshold(ThresholdTest):
+    def runTest(self):
+        self.set_reserved(1, self.pl2["drop_threshold_slots"])
+        self.assert_passes(0, 1)
+
+
+@group("pl2")
+class BeyondTheThresholdTheyAreDropped(ThresholdTest):
+    def runTest(self):
+        self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
+        self.assert_refused(0, 1)
+        # Only that port's; and what was reserved itself passes.
+        self.assert_passes(0, 2)
+        frame = self.data(0, 1)
+        self.send(0, frame)
+        self.expect(frame, 1)
+
+
+@group("pl2")
+class ReservationsAloneReachTheThreshold(ThresholdTest):
+    def runTest(self):
+        # Twice as many as it takes, one after the other and from one port, so that the frame comes
+        # last and within less than their own length.
+        reservation = self.rsv(0, 1, self.pl2["k"])
+        for _ in range(2 * self.pl2["drop_threshold_slots"] // self.pl2["k"] + 2):
+            self.send(0, reservation)
+        self.send(0, self.data(0, 1, unsolicited=True))
+        while self.receive(0, timeout_s=0.3) is not None:
+            pass
+        self.expect_nothing()
+        self.expect_drops(unsolicited_over_threshold=1)

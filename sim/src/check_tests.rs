@@ -1,0 +1,68 @@
+//! Every check finds the fault that was planted for it, and nothing else does.
+
+use crate::check::Verdict;
+use crate::experiment::Experiment;
+use crate::outcome::{Outcome, run_with};
+use crate::world::Planted;
+
+pub(crate) fn experiment(kind: &str, scheme: &str, more: &str) -> Experiment {
+    let text = format!(
+        "name = \"test\"\nduration_us = 1000\nwarmup_us = 100\n[rack]\nhosts = 6\n[scheme]\nkind = \"{kind}\"\n{scheme}\n\
+         [[traffic]]\nname = \"incast\"\npattern = \"incast\"\nsenders = [\"h2\", \"h3\", \"h4\", \"h5\"]\n\
+         size = 6000\narrivals = \"saturate\"\nflows = 12\n{more}\n"
+    );
+    Experiment::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(kind: &str, planted: Option<Planted>) -> Outcome {
+    run_with(&experiment(kind, "in_flight = 3", ""), None, planted).unwrap().0
+}
+
+#[test]
+fn sound_runs_pass_every_check() {
+    for kind in ["ethernet", "pl2-clock", "pl2-counter"] {
+        let outcome = run(kind, None);
+        assert_eq!(outcome.problems, [] as [String; 0], "{kind} {:?}", outcome.checks);
+    }
+}
+
+fn verdict(kind: &str, planted: Planted) -> Verdict {
+    run(kind, Some(planted)).checks
+}
+
+#[test]
+fn a_frame_that_vanishes_is_missed() {
+    for kind in ["ethernet", "pl2-clock"] {
+        assert!(verdict(kind, Planted::Vanish).unaccounted_frames != 0, "{kind}");
+    }
+}
+
+#[test]
+fn frames_that_change_places_are_noticed() {
+    assert!(verdict("pl2-clock", Planted::Swap).out_of_order > 0);
+}
+
+#[test]
+fn grants_for_the_same_time_are_counted() {
+    let sound = run("pl2-clock", None).checks;
+    let planted = verdict("pl2-clock", Planted::GrantNow);
+    assert!(sound.grants > 1_000 && sound.overlapping_grants * 4 < sound.grants, "{sound:?}");
+    assert!(planted.overlapping_grants * 2 > planted.grants, "{planted:?}");
+}
+
+#[test]
+fn reservations_that_nobody_uses_are_a_leak() {
+    assert!(verdict("pl2-counter", Planted::Leak).leaked_amount > 0);
+}
+
+#[test]
+fn a_buffer_over_its_limit_is_reported() {
+    assert!(verdict("ethernet", Planted::Overfill).over_limit > 0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_an_address_does_not() {
+    let run = |planted| run("pl2-clock", planted).digest;
+    assert_eq!(run(None), run(None));
+    assert_ne!(run(None), run(Some(Planted::Address)));
+}

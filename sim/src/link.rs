@@ -1,0 +1,250 @@
+//! One direction of a link: serialisation, propagation with jitter, faults.
+
+use crate::frames::{FrameId, Frames};
+use crate::random::{Quantiles, Random};
+use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::overhead::wire_bytes;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What can go wrong on a link; all zero by default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// Probability that a frame is lost.
+    pub loss: f64,
+    /// Probability that one of a frame's bits turns over. The receiver's FCS check drops it.
+    pub corruption: f64,
+    /// Probability that a frame comes twice.
+    pub duplication: f64,
+    /// Probability that a frame is held up by `reorder_ns`, others passing it.
+    pub reordering: f64,
+    /// See `reordering`.
+    pub reorder_ns: u64,
+    /// When the link is down: from, to. Frames that start then are lost.
+    pub down: Vec<(Nanos, Nanos)>,
+}
+
+/// What happened to a link's frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct LinkStats {
+    /// Frames that entered.
+    pub sent: u64,
+    /// Frames that came out, copies included.
+    pub delivered: u64,
+    /// Lost at random.
+    pub lost: u64,
+    /// Lost because of a wrong FCS.
+    pub corrupted: u64,
+    /// Lost because the link was down.
+    pub down: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Held up.
+    pub reordered: u64,
+    /// Bytes on the wire, preamble and gap included.
+    pub wire_bytes: u64,
+}
+
+/// A frame on the link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlight {
+    /// When the receiver handles it.
+    pub due: Nanos,
+    /// When its last bit arrived.
+    pub arrived: Nanos,
+    pub frame: FrameId,
+}
+
+/// One direction.
+#[derive(Debug)]
+pub(crate) struct Link {
+    rate_bps: u64,
+    /// Wire time of each length, up to a full frame's.
+    wire_ns: Vec<u32>,
+    /// Before the frame reaches the wire (a NIC's DMA).
+    before: Option<Arc<Quantiles>>,
+    wire: Arc<Quantiles>,
+    /// After the last bit: pipeline or DMA of the receiver.
+    after: Option<Arc<Quantiles>>,
+    faults: Option<Faults>,
+    random: Random,
+    free_at: Nanos,
+    queue: VecDeque<InFlight>,
+    pub stats: LinkStats,
+}
+
+/// Delays of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Delays {
+    pub before: Option<Arc<Quantiles>>,
+    pub wire: Arc<Quantiles>,
+    pub after: Option<Arc<Quantiles>>,
+}
+
+const LENGTHS: usize = 2_048;
+
+impl Link {
+    pub fn new(rate_bps: u64, delays: Delays, faults: &Faults, random: Random) -> Link {
+        let wire_ns =
+            (0..LENGTHS).map(|len| Nanos::on_wire(wire_bytes(len as u64), rate_bps).0 as u32).collect();
+        Link {
+            rate_bps,
+            wire_ns,
+            before: delays.before,
+            wire: delays.wire,
+            after: delays.after,
+            faults: (*faults != Faults::default()).then(|| faults.clone()),
+            random,
+            free_at: Nanos::ZERO,
+            queue: VecDeque::with_capacity(256),
+            stats: LinkStats::default(),
+        }
+    }
+
+    fn wire_time(&self, len: usize) -> Nanos {
+        match self.wire_ns.get(len) {
+            Some(ns) => Nanos(u64::from(*ns)),
+            None => Nanos::on_wire(wire_bytes(len as u64), self.rate_bps),
+        }
+    }
+
+    /// Takes a frame that starts to leave now.
+    #[inline]
+    pub fn send(&mut self, frame: FrameId, now: Nanos, frames: &mut Frames) {
+        let len = frames.get(frame).len();
+        self.stats.sent += 1;
+        self.stats.wire_bytes += wire_bytes(len as u64);
+        let ready = match &self.before {
+            Some(before) => now + Nanos(before.sample(&mut self.random)),
+            None => now,
+        };
+        let start = ready.max(self.free_at);
+        self.free_at = start + self.wire_time(len);
+        let mut arrived = self.free_at + Nanos(self.wire.sample(&mut self.random));
+        if self.faults.is_some() && self.faulty(frame, start, &mut arrived, frames) {
+            return;
+        }
+        self.push(frame, arrived);
+    }
+
+    fn push(&mut self, frame: FrameId, arrived: Nanos) {
+        let after = self.after.as_ref().map_or(0, |after| after.sample(&mut self.random));
+        // A wire keeps the order: what was held up holds up what follows.
+        let due = arrived + Nanos(after);
+        let (arrived, due) = match self.queue.back() {
+            Some(last) => (arrived.max(last.arrived), due.max(last.due)),
+            None => (arrived, due),
+        };
+        self.queue.push_back(InFlight { due, arrived, frame });
+    }
+
+    #[cold]
+    fn faulty(&mut self, frame: FrameId, start: Nanos, arrived: &mut Nanos, frames: &mut Frames) -> bool {
+        let Some(faults) = self.faults.clone() else { return false };
+        let reason = if faults.down.iter().any(|(from, to)| (*from..*to).contains(&start)) {
+            Some(&mut self.stats.down)
+        } else if self.random.chance(faults.loss) {
+            Some(&mut self.stats.lost)
+        } else if self.random.chance(faults.corruption) {
+            Some(&mut self.stats.corrupted)
+        } else {
+            None
+        };
+        if let Some(count) = reason {
+            *count += 1;
+            frames.give_back(frame);
+            return true;
+        }
+        if self.random.chance(faults.duplication) {
+            self.stats.duplicated += 1;
+            let copy = frames.copy(frame);
+            self.push(copy, *arrived);
+        }
+        if self.random.chance(faults.reordering) {
+            self.stats.reordered += 1;
+            *arrived += Nanos(faults.reorder_ns);
+            let at = self.queue.partition_point(|other| other.arrived <= *arrived);
+            self.queue.insert(at, InFlight { due: *arrived, arrived: *arrived, frame });
+            return true;
+        }
+        false
+    }
+
+    /// When the next frame is handled.
+    #[inline]
+    pub fn due(&self) -> Option<Nanos> {
+        self.queue.front().map(|first| first.due)
+    }
+
+    /// Takes the frame that is due.
+    #[inline]
+    pub fn receive(&mut self, now: Nanos) -> Option<InFlight> {
+        let first = self.queue.front().copied().filter(|first| first.due <= now)?;
+        self.queue.pop_front();
+        self.stats.delivered += 1;
+        Some(first)
+    }
+
+    /// Frames on it.
+    pub fn in_flight(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u64 = 100_000_000_000;
+
+    fn link(faults: Faults) -> (Link, Frames) {
+        let points = [(0.0, 100.0), (0.9, 110.0), (1.0, 5_000.0)];
+        let wire = Quantiles::new(&points, crate::random::Between::Linear).unwrap();
+        let delays = Delays { before: None, wire: Arc::new(wire), after: None };
+        (Link::new(RATE, delays, &faults, Random::new(1)), Frames::default())
+    }
+
+    fn run(faults: Faults, count: u64) -> (Vec<u8>, LinkStats, Nanos) {
+        let (mut link, mut frames) = link(faults);
+        for n in 0..count {
+            let frame = frames.take();
+            frames.get_mut(frame).clear();
+            frames.get_mut(frame).resize(1514, n as u8);
+            link.send(frame, Nanos(n * 10), &mut frames);
+        }
+        let (mut order, mut last) = (Vec::new(), Nanos::ZERO);
+        while let Some(due) = link.due() {
+            assert!(due >= last, "time goes on");
+            last = due;
+            let Some(received) = link.receive(due) else { panic!("due and not there") };
+            order.push(frames.get(received.frame)[0]);
+            frames.give_back(received.frame);
+        }
+        assert_eq!(frames.used(), 0);
+        (order, link.stats, last)
+    }
+
+    #[test]
+    fn frames_keep_their_order_and_the_rate_under_jitter() {
+        let (order, stats, last) = run(Faults::default(), 200);
+        assert_eq!(order, (0..200).collect::<Vec<u8>>());
+        assert_eq!((stats.sent, stats.delivered), (200, 200));
+        // 1538 bytes at 100 Gb/s are 123.04 ns, on whole nanoseconds 124.
+        assert!(last >= Nanos(200 * 124 + 100) && last < Nanos(200 * 124 + 5_200), "{last}");
+    }
+
+    #[test]
+    fn each_fault_is_counted() {
+        let faults = Faults { loss: 0.1, corruption: 0.1, duplication: 0.1, ..Faults::default() };
+        let (order, stats, _) = run(faults, 2_000);
+        assert!(stats.lost > 100 && stats.corrupted > 100 && stats.duplicated > 100, "{stats:?}");
+        assert_eq!(stats.sent + stats.duplicated, stats.delivered + stats.lost + stats.corrupted);
+        assert_eq!(order.len() as u64, stats.delivered);
+        let faults = Faults { reordering: 0.1, reorder_ns: 3_000, ..Faults::default() };
+        let (order, stats, _) = run(faults, 200);
+        assert!(stats.reordered > 5 && !order.is_sorted(), "{stats:?}");
+        let faults = Faults { down: vec![(Nanos(0), Nanos(5_000))], ..Faults::default() };
+        let (order, stats, _) = run(faults, 100);
+        assert!(stats.down > 30 && order[0] == stats.down as u8, "{stats:?}");
+    }
+}

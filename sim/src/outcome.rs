@@ -1,0 +1,400 @@
+//! What a run showed.
+
+use crate::check::Verdict;
+use crate::experiment::{Arrivals, Experiment, PaperSpec};
+use crate::record::Recorder;
+use crate::traffic::Traffic;
+use crate::world::{Planted, SimError, World};
+use hdrhistogram::Histogram;
+use p4rack_codegen::Scheme;
+use p4rack_wire::Nanos;
+use p4rack_wire::pl2::Target;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Registers have to be free so long after the last frame.
+const SETTLE: Nanos = Nanos::from_millis(2);
+
+/// The results of one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The experiment's name.
+    pub name: String,
+    /// Its scheme.
+    pub scheme: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Simulated time that was measured, seconds.
+    pub measured_s: f64,
+    /// Payload that arrived in it, all hosts together.
+    pub goodput_gbps: f64,
+    /// The same at the host that received most.
+    pub goodput_max_host_gbps: f64,
+    /// What a host's link can carry of it towards the host and away from it: see docs/sim.md.
+    pub ceiling_receive_gbps: f64,
+    /// See `ceiling_receive_gbps`.
+    pub ceiling_send_gbps: f64,
+    /// By traffic.
+    pub traffic: Vec<TrafficOutcome>,
+    /// From an RSV's start on the wire to its grant's arrival.
+    pub rsv_grt_ns: Latency,
+    /// The switch.
+    pub switch: SwitchOutcome,
+    /// Frames that the hosts dropped, by reason; only reasons that occurred.
+    pub host_drops: BTreeMap<String, u64>,
+    /// What the hosts' machines counted, summed up; zeros left out.
+    pub host_counters: BTreeMap<String, u64>,
+    /// Frames lost on links.
+    pub link_losses: u64,
+    /// Frames lost anywhere.
+    pub frames_dropped: u64,
+    /// What the checks found.
+    pub checks: Verdict,
+    /// Is empty if all checks passed.
+    pub problems: Vec<String>,
+    /// Figures set beside a paper's.
+    pub paper: Vec<Compared>,
+    /// Checksum of all that happened: the same file and seed give the same.
+    pub digest: String,
+    /// Frames that passed the switch.
+    pub frame_hops: u64,
+}
+
+/// One traffic's results.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrafficOutcome {
+    /// Its name.
+    pub name: String,
+    /// Messages made since the warm-up.
+    pub made: u64,
+    /// Of these, arrived whole.
+    pub done: u64,
+    /// Messages that lost a frame.
+    pub lost: u64,
+    /// Messages not taken because too many waited.
+    pub refused: u64,
+    /// Payload that arrived.
+    pub goodput_gbps: f64,
+    /// What the latency is of: a message, a request with its answer, or a round.
+    pub of: &'static str,
+    /// Latency.
+    pub latency_ns: Latency,
+    /// By size, where sizes differ: up to so many bytes.
+    pub deciles: Vec<Decile>,
+}
+
+/// A tenth of the messages by size.
+#[derive(Clone, Debug, Serialize)]
+pub struct Decile {
+    /// The largest size in it; none for the last tenth.
+    pub up_to_bytes: Option<u64>,
+    /// Latency.
+    pub latency_ns: Latency,
+}
+
+/// Quantiles of a latency, nanoseconds; zeros where there is no sample.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Latency {
+    /// Samples.
+    pub count: u64,
+    /// Smallest.
+    pub min: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90 %.
+    pub p90: u64,
+    /// 99 %.
+    pub p99: u64,
+    /// 99.9 %.
+    pub p999: u64,
+    /// Largest.
+    pub max: u64,
+    /// Points of the cumulative distribution, for plots: value and share.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cdf: Vec<(u64, f64)>,
+}
+
+impl Latency {
+    fn of(histogram: &Histogram<u64>, plot: bool) -> Latency {
+        if histogram.is_empty() {
+            return Latency::default();
+        }
+        let q = |quantile| histogram.value_at_quantile(quantile);
+        const POINTS: [f64; 19] = [
+            0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999,
+            0.9999, 1.0,
+        ];
+        Latency {
+            count: histogram.len(),
+            min: histogram.min(),
+            mean: histogram.mean(),
+            p50: q(0.5),
+            p90: q(0.9),
+            p99: q(0.99),
+            p999: q(0.999),
+            max: histogram.max(),
+            cdf: if plot { POINTS.iter().map(|p| (q(*p), *p)).collect() } else { Vec::new() },
+        }
+    }
+}
+
+/// The switch's results.
+#[derive(Clone, Debug, Serialize)]
+pub struct SwitchOutcome {
+    /// Most bytes that one port's queues held since the warm-up.
+    pub queue_max_bytes: u64,
+    /// 99.9 % of the time the fullest port held no more than this.
+    pub queue_p999_bytes: u64,
+    /// Most bytes in the shared buffer.
+    pub buffer_max_bytes: u64,
+    /// Drops by reason, the whole run.
+    pub drops: BTreeMap<String, u64>,
+    /// Drops that the program counted, by its own reasons.
+    pub program_drops: BTreeMap<String, u64>,
+    /// The fullest port's depth over time: microseconds, most bytes in that interval.
+    pub queue_series: Vec<(f64, u64)>,
+}
+
+/// A figure of a paper and ours.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// Path of ours in the results.
+    pub figure: String,
+    /// What the paper says.
+    pub paper: f64,
+    /// What was measured; none if there is no such figure.
+    pub ours: Option<f64>,
+    /// Ours divided by the paper's.
+    pub ratio: Option<f64>,
+    /// The paper's words.
+    pub source: String,
+    /// Why they differ.
+    pub why: Option<String>,
+}
+
+/// Runs an experiment. `recorder` takes what it is told to.
+pub fn run(
+    experiment: &Experiment,
+    recorder: Option<Recorder>,
+) -> Result<(Outcome, Option<Recorder>), SimError> {
+    let (outcome, recorder, _) = run_with(experiment, recorder, None)?;
+    Ok((outcome, recorder))
+}
+
+pub(crate) fn run_with(
+    experiment: &Experiment,
+    recorder: Option<Recorder>,
+    planted: Option<Planted>,
+) -> Result<(Outcome, Option<Recorder>, World), SimError> {
+    let mut world = World::new(experiment.clone())?;
+    world.recorder = recorder.map(Box::new);
+    world.planted = planted;
+    world.run_until(world.sources_end);
+    let measured = world.tor.switch.stats(world.now);
+    let drain = world.sources_end + Nanos::from_micros(experiment.spec.drain_us);
+    world.run_until(drain);
+    let checks = judge(&mut world);
+    let recorder = world.recorder.take().map(|recorder| *recorder);
+    let outcome = outcome(&world, measured, checks);
+    Ok((outcome, recorder, world))
+}
+
+/// The checks at the end.
+fn judge(world: &mut World) -> Verdict {
+    let mut verdict = Verdict {
+        out_of_order: world.out_of_order,
+        overlapping_grants: world.grants.overlapping,
+        grants: world.grants.seen,
+        ..Verdict::default()
+    };
+    let stats = world.tor.switch.stats(world.now);
+    // Each link by itself.
+    for link in world.up.iter().chain(&world.down) {
+        let stats = link.stats;
+        let gone = stats.delivered + stats.lost + stats.corrupted + stats.down + link.in_flight() as u64;
+        verdict.unaccounted_frames += (stats.sent + stats.duplicated) as i64 - gone as i64;
+    }
+    // The switch: what came in left, was dropped or waits.
+    let sum = |f: fn(&p4rack_switch::PortStats) -> u64| stats.ports.iter().map(f).sum::<u64>();
+    let (rx, tx) =
+        (sum(|port| port.rx_frames) + world.before.rx, sum(|port| port.tx_frames) + world.before.tx);
+    let queued = sum(|port| port.queues.iter().map(|queue| queue.frames).sum());
+    let drops = stats.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
+    verdict.unaccounted_frames += rx as i64 - (tx + drops + queued) as i64;
+    // Between them.
+    let delivered_up: u64 = world.up.iter().map(|link| link.stats.delivered).sum();
+    let sent_down: u64 = world.down.iter().map(|link| link.stats.sent).sum();
+    verdict.unaccounted_frames +=
+        (delivered_up as i64 - rx as i64).abs() + (tx as i64 - sent_down as i64).abs();
+    // From end to end: what never arrived was dropped by somebody.
+    let backlog: usize = world.hosts.iter().map(|host| host.endpoint.backlog_frames()).sum();
+    let missing =
+        world.frames_given as i64 - world.frames_delivered as i64 - world.on_links() as i64 - queued as i64;
+    let lost = lost_frames(world) as i64;
+    if missing - backlog as i64 > lost {
+        verdict.unaccounted_frames += missing - backlog as i64 - lost;
+    } else if world.frames_delivered > world.frames_given {
+        verdict.unaccounted_frames += missing;
+    }
+    // Buffers.
+    let config = world.tor.switch.config();
+    verdict.over_limit += u64::from(stats.buffer_max_bytes > config.buffer_bytes);
+    if world.planted == Some(Planted::Overfill) {
+        verdict.over_limit += u64::from(stats.buffer_max_bytes > 0);
+    }
+    for host in &world.hosts {
+        let limit = host.endpoint.config().queue_limit_frames as u64;
+        verdict.over_limit += u64::from(host.endpoint.stats().queue_max_frames > limit);
+    }
+    let failures = lost > 0 || world.hosts.iter().any(|host| host.dies != Nanos::MAX);
+    if !failures {
+        verdict.stuck_messages = world.messages.open() as u64;
+    }
+    // Reservations: free once everything had time to pass.
+    if world.experiment.scheme != Scheme::L2 {
+        let settled = world.now + SETTLE;
+        world.run_until(settled);
+        for host in 0..world.hosts.len() {
+            for target in [Target::In, Target::Out] {
+                let left = world.tor.reserved(target, host as u16 + 1, world.now).unwrap_or(u32::MAX);
+                verdict.leaked_reservations += u64::from(left > 0);
+                verdict.leaked_amount += u64::from(left);
+            }
+        }
+    }
+    verdict
+}
+
+/// Frames dropped anywhere, whatever they were.
+fn lost_frames(world: &World) -> u64 {
+    let switch = world.tor.switch.stats(world.now);
+    let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
+    let links: u64 = world.up.iter().chain(&world.down).map(|link| losses(&link.stats)).sum();
+    let hosts: u64 = world.hosts.iter().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
+    switch + links + hosts + world.frames_to_dead
+}
+
+fn losses(stats: &crate::link::LinkStats) -> u64 {
+    stats.lost + stats.corrupted + stats.down
+}
+
+fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Outcome {
+    let experiment = &world.experiment;
+    let spec = &experiment.spec;
+    let seconds = (spec.duration_us - spec.warmup_us) as f64 / 1e6;
+    let gbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e9;
+    let fullest = measured.ports.iter().max_by_key(|port| port.queue_max_bytes);
+    let (mut host_drops, mut host_counters) = (BTreeMap::new(), BTreeMap::new());
+    for host in &world.hosts {
+        let stats = host.endpoint.stats();
+        for (name, count) in stats.drops().filter(|(_, count)| *count > 0) {
+            *host_drops.entry(name.to_owned()).or_insert(0) += count;
+        }
+        for (name, count) in stats.counters.iter().filter(|(_, count)| *count > 0) {
+            *host_counters.entry(name.to_owned()).or_insert(0) += count;
+        }
+    }
+    let end = world.tor.switch.stats(world.now);
+    let drops = end.drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect();
+    let first = &experiment.rack.hosts[0];
+    let mut outcome = Outcome {
+        name: spec.name.clone(),
+        scheme: experiment.scheme.name().to_owned(),
+        seed: spec.seed,
+        measured_s: seconds,
+        goodput_gbps: gbps(world.received.iter().sum()),
+        goodput_max_host_gbps: gbps(world.received.iter().copied().max().unwrap_or(0)),
+        ceiling_receive_gbps: experiment.rack.goodput_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
+        ceiling_send_gbps: experiment.rack.send_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
+        traffic: world.traffic.iter().map(|traffic| traffic_outcome(traffic, &gbps)).collect(),
+        rsv_grt_ns: Latency::of(&world.rsv_grt, true),
+        switch: SwitchOutcome {
+            queue_max_bytes: fullest.map_or(0, |port| port.queue_max_bytes),
+            queue_p999_bytes: fullest.map_or(0, |port| depth_quantile(port, 0.999)),
+            buffer_max_bytes: measured.buffer_max_bytes,
+            drops,
+            program_drops: world
+                .tor
+                .program_drops()
+                .into_iter()
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
+            queue_series: fullest.map_or(Vec::new(), series),
+        },
+        host_drops,
+        host_counters,
+        link_losses: world.up.iter().chain(&world.down).map(|link| losses(&link.stats)).sum(),
+        frames_dropped: lost_frames(world),
+        problems: checks.problems(),
+        checks,
+        paper: Vec::new(),
+        digest: format!("{:016x}", world.digest.0),
+        frame_hops: world.hops,
+    };
+    outcome.paper = compared(&outcome, &spec.paper);
+    outcome
+}
+
+fn traffic_outcome(traffic: &Traffic, gbps: &impl Fn(u64) -> f64) -> TrafficOutcome {
+    let stats = &traffic.stats;
+    let decile = |(n, histogram): (usize, &Histogram<u64>)| Decile {
+        up_to_bytes: traffic.limits().get(n).copied(),
+        latency_ns: Latency::of(histogram, false),
+    };
+    TrafficOutcome {
+        name: traffic.spec.name.clone(),
+        made: stats.made,
+        done: stats.done,
+        lost: stats.lost,
+        refused: stats.refused,
+        goodput_gbps: gbps(stats.bytes),
+        of: match traffic.spec.arrivals {
+            Arrivals::Saturate | Arrivals::Poisson => "message",
+            Arrivals::Rpc => "request and answer",
+            Arrivals::Rounds => "round",
+        },
+        latency_ns: Latency::of(&stats.latency, true),
+        deciles: stats.deciles.iter().enumerate().map(decile).collect(),
+    }
+}
+
+fn depth_quantile(port: &p4rack_switch::PortStats, share: f64) -> u64 {
+    let total: u64 = port.histogram.iter().map(|bin| bin.nanos).sum();
+    let mut seen = 0;
+    for bin in &port.histogram {
+        seen += bin.nanos;
+        if seen as f64 >= total as f64 * share {
+            return bin.depth_bytes.min(port.queue_max_bytes);
+        }
+    }
+    port.queue_max_bytes
+}
+
+/// At most a thousand points.
+fn series(port: &p4rack_switch::PortStats) -> Vec<(f64, u64)> {
+    let every = port.samples.len().div_ceil(1_000).max(1);
+    let point = |samples: &[p4rack_switch::DepthSample]| {
+        let most = samples.iter().map(|sample| sample.depth_bytes).max().unwrap_or(0);
+        (samples[0].time.0 as f64 / 1e3, most)
+    };
+    port.samples.chunks(every).map(point).collect()
+}
+
+fn compared(outcome: &Outcome, papers: &[PaperSpec]) -> Vec<Compared> {
+    let json = serde_json::to_value(outcome).unwrap_or_default();
+    let compare = |paper: &PaperSpec| {
+        let pointer = format!("/{}", paper.figure.replace('.', "/"));
+        let ours = json.pointer(&pointer).and_then(serde_json::Value::as_f64);
+        Compared {
+            figure: paper.figure.clone(),
+            paper: paper.says,
+            ours,
+            ratio: ours.filter(|_| paper.says != 0.0).map(|ours| ours / paper.says),
+            source: paper.source.clone(),
+            why: paper.why.clone(),
+        }
+    };
+    papers.iter().map(compare).collect()
+}

@@ -1,0 +1,201 @@
+//! Random numbers from a seed, and distributions given by quantiles.
+
+/// Steele, Lea and Flood's SplitMix64.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A stream of its own for each seed.
+    pub fn new(seed: u64) -> Random {
+        let mut random = Random(seed ^ 0x5851_f42d_4c95_7f2d);
+        random.next();
+        random
+    }
+
+    /// A stream for one purpose of a run.
+    pub fn stream(seed: u64, purpose: u64) -> Random {
+        Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// 64 bits.
+    #[inline]
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to 1, 1 excluded.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// From 0 to `limit`, `limit` excluded; 0 for a limit of 0.
+    #[inline]
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+    }
+
+    /// Exponential, of this mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.unit()).ln()
+    }
+
+    /// True with this probability.
+    #[inline]
+    pub fn chance(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.unit() < probability
+    }
+}
+
+/// How values between two quantiles lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// Evenly: delays.
+    Linear,
+    /// Their logarithms evenly: sizes over many orders of magnitude.
+    Logarithmic,
+}
+
+/// Cells of the look-up table.
+const CELLS: usize = 1024;
+
+/// A distribution given by quantiles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quantiles {
+    points: Vec<(f64, f64)>,
+    between: Between,
+    /// Value at the start of each cell and at the end of the last one but one: within a cell that
+    /// holds no quantile, values lie on a line. The last cell is looked up in `points`: tails matter.
+    table: Vec<u32>,
+}
+
+impl Quantiles {
+    /// From pairs of cumulative probability and value, which start at 0, end at 1 and ascend.
+    pub fn new(points: &[(f64, f64)], between: Between) -> Result<Quantiles, String> {
+        let (Some(first), Some(last)) = (points.first(), points.last()) else {
+            return Err("has no points; give pairs of probability and value".into());
+        };
+        if first.0 != 0.0 || last.0 != 1.0 {
+            return Err(format!("goes from probability {} to {}; it has to go from 0 to 1", first.0, last.0));
+        }
+        for pair in points.windows(2) {
+            if pair[1].0 <= pair[0].0 || pair[1].1 < pair[0].1 {
+                return Err(format!(
+                    "does not ascend from ({}, {}) to ({}, {})",
+                    pair[0].0, pair[0].1, pair[1].0, pair[1].1
+                ));
+            }
+        }
+        let least = if between == Between::Logarithmic { 1.0 } else { 0.0 };
+        if points.iter().any(|point| !(least..=4e9).contains(&point.1)) {
+            return Err(format!("has values outside {least} to 4e9"));
+        }
+        let mut quantiles = Quantiles { points: points.to_vec(), between, table: Vec::new() };
+        quantiles.table =
+            (0..CELLS).map(|cell| quantiles.at(cell as f64 / CELLS as f64).round() as u32).collect();
+        Ok(quantiles)
+    }
+
+    /// Always this value.
+    pub fn constant(value: u32) -> Quantiles {
+        let value = f64::from(value);
+        let points = vec![(0.0, value), (1.0, value)];
+        Quantiles { points, between: Between::Linear, table: vec![value as u32; CELLS] }
+    }
+
+    /// The value below which a share `p` of all lies.
+    pub fn at(&self, p: f64) -> f64 {
+        let p = p.clamp(0.0, 1.0);
+        let above = self.points.partition_point(|point| point.0 <= p).clamp(1, self.points.len() - 1);
+        let ((p0, v0), (p1, v1)) = (self.points[above - 1], self.points[above]);
+        let part = (p - p0) / (p1 - p0);
+        match self.between {
+            Between::Linear => v0 + part * (v1 - v0),
+            Between::Logarithmic => v0 * (v1 / v0).powf(part),
+        }
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        let segment = |pair: &[(f64, f64)]| {
+            let ((p0, v0), (p1, v1)) = (pair[0], pair[1]);
+            let mean = match self.between {
+                Between::Logarithmic if v1 > v0 => (v1 - v0) / (v1 / v0).ln(),
+                _ => (v0 + v1) / 2.0,
+            };
+            (p1 - p0) * mean
+        };
+        self.points.windows(2).map(segment).sum()
+    }
+
+    /// Mean of a function of the values.
+    pub fn mean_of(&self, f: impl Fn(u64) -> f64) -> f64 {
+        const STEPS: u32 = 4_096;
+        // The tail apart, where few values carry much.
+        let part = |from: f64, to: f64| {
+            let step = (to - from) / f64::from(STEPS);
+            let value = |i| f(self.at(from + (f64::from(i) + 0.5) * step).round() as u64);
+            (0..STEPS).map(value).sum::<f64>() * step
+        };
+        part(0.0, 0.99) + part(0.99, 0.9999) + part(0.9999, 1.0)
+    }
+
+    /// A value.
+    #[inline]
+    pub fn sample(&self, random: &mut Random) -> u64 {
+        let bits = random.next();
+        let cell = (bits >> 54) as usize;
+        if cell + 1 == CELLS || self.between == Between::Logarithmic {
+            let p = (bits >> 11) as f64 / (1u64 << 53) as f64;
+            return self.at(p).round() as u64;
+        }
+        let (low, high) = (u64::from(self.table[cell]), u64::from(self.table[cell + 1]));
+        low + ((high.saturating_sub(low) * ((bits >> 22) & 0xffff_ffff)) >> 32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_follow_the_quantiles() {
+        let points = [(0.0, 100.0), (0.5, 200.0), (0.999, 300.0), (1.0, 9_000.0)];
+        let quantiles = Quantiles::new(&points, Between::Linear).unwrap();
+        let mut random = Random::new(3);
+        let mut samples: Vec<u64> = (0..200_000).map(|_| quantiles.sample(&mut random)).collect();
+        samples.sort_unstable();
+        assert!(samples[100_000].abs_diff(200) <= 1, "{}", samples[100_000]);
+        assert!(samples[199_500].abs_diff(300) <= 2, "{}", samples[199_500]);
+        assert!(samples[199_999] > 7_000, "the tail is there");
+        let mean = samples.iter().sum::<u64>() as f64 / 200_000.0;
+        assert!((mean - quantiles.mean()).abs() < 1.0, "{mean} {}", quantiles.mean());
+    }
+
+    #[test]
+    fn what_is_no_distribution_is_refused() {
+        for points in [
+            &[][..],
+            &[(0.0, 1.0)],
+            &[(0.0, 1.0), (0.9, 2.0)],
+            &[(0.0, 1.0), (0.5, 3.0), (1.0, 2.0)],
+            &[(0.0, 1.0), (0.5, 1.0), (0.5, 2.0), (1.0, 2.0)],
+            &[(0.0, -1.0), (1.0, 2.0)],
+        ] {
+            assert!(Quantiles::new(points, Between::Linear).is_err(), "{points:?}");
+        }
+    }
+
+    #[test]
+    fn logarithmic_mean_is_the_samples_mean() {
+        let points = [(0.0, 1.0), (0.5, 100.0), (1.0, 1e6)];
+        let quantiles = Quantiles::new(&points, Between::Logarithmic).unwrap();
+        let sum = quantiles.mean_of(|size| size as f64);
+        assert!((sum / quantiles.mean() - 1.0).abs() < 0.01, "{sum} {}", quantiles.mean());
+    }
+}

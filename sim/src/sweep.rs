@@ -1,0 +1,232 @@
+//! Many runs: parameters times seeds. A sweep is a list of independent tasks, each with an id that
+//! depends on nothing but what it runs, so that any machine may run any of them in any order.
+
+use crate::experiment::{Experiment, ExperimentError, Spec};
+use crate::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use toml::{Table, Value};
+
+/// Most tasks of one sweep.
+const TASKS_MAX: usize = 100_000;
+
+/// The file's fields.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SweepSpec {
+    name: String,
+    /// Experiment that is varied: a path, from the sweep's own folder.
+    base: String,
+    #[serde(default = "one_seed")]
+    seeds: Vec<u64>,
+    /// Values by key; every combination is run.
+    #[serde(default)]
+    vary: BTreeMap<String, Vec<Value>>,
+    /// Named sets of values; each is combined with the above.
+    #[serde(default)]
+    case: Vec<CaseSpec>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseSpec {
+    name: String,
+    #[serde(default)]
+    set: BTreeMap<String, Value>,
+}
+
+fn one_seed() -> Vec<u64> {
+    vec![1]
+}
+
+/// One run of a sweep.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Names its result file; the same for the same settings.
+    pub id: String,
+    /// What distinguishes it: case, seed, varied keys.
+    pub settings: BTreeMap<String, String>,
+    /// What to run.
+    pub experiment: Experiment,
+}
+
+/// A task's result, as its file has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskResult<'a> {
+    /// The task.
+    pub id: &'a str,
+    /// The sweep's name.
+    pub sweep: &'a str,
+    /// What distinguishes it.
+    pub settings: &'a BTreeMap<String, String>,
+    /// What it showed.
+    pub outcome: &'a Outcome,
+}
+
+/// A sweep.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Its name.
+    pub name: String,
+    /// Its tasks.
+    pub tasks: Vec<Task>,
+}
+
+impl Sweep {
+    /// Reads a sweep; `read` gives the text of the base experiment's file.
+    pub fn parse(
+        text: &str,
+        file: &str,
+        read: impl FnOnce(&str) -> Result<(String, String), String>,
+    ) -> Result<Sweep, ExperimentError> {
+        let refuse = |message: String| ExperimentError(vec![message]);
+        let spec: SweepSpec = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            refuse(format!(
+                "{file}:{line}: {}; docs/sim.md shows a sweep",
+                error.message().replace('\n', ", ")
+            ))
+        })?;
+        let (base_text, base_file) =
+            read(&spec.base).map_err(|error| refuse(format!("{file}: base: {error}")))?;
+        // Checked as it stands first, so that its mistakes are told with their lines.
+        Experiment::parse(&base_text, &base_file)?;
+        let base: Table =
+            toml::from_str(&base_text).map_err(|error| refuse(format!("{base_file}: {error}")))?;
+        let cases = if spec.case.is_empty() { vec![CaseSpec::default()] } else { spec.case.clone() };
+        let combinations =
+            spec.vary.values().map(Vec::len).product::<usize>() * cases.len() * spec.seeds.len();
+        if combinations == 0 || combinations > TASKS_MAX {
+            return Err(refuse(format!(
+                "{file}: makes {combinations} tasks; it has to be 1 to {TASKS_MAX}: look at seeds, vary and case"
+            )));
+        }
+        let mut tasks = Vec::with_capacity(combinations);
+        for case in &cases {
+            for mut settings in product(&spec.vary) {
+                settings.extend(case.set.iter().map(|(key, value)| (key.clone(), value.clone())));
+                for seed in &spec.seeds {
+                    let task = task(&spec.name, &base, &base_file, case, &settings, *seed);
+                    tasks.push(task.map_err(|error| refuse(format!("{file}: {error}")))?);
+                }
+            }
+        }
+        Ok(Sweep { name: spec.name, tasks })
+    }
+}
+
+/// Every combination.
+fn product(vary: &BTreeMap<String, Vec<Value>>) -> Vec<BTreeMap<String, Value>> {
+    let mut all = vec![BTreeMap::new()];
+    for (key, values) in vary {
+        let with = |one: &BTreeMap<String, Value>, value: &Value| {
+            let mut one = one.clone();
+            one.insert(key.clone(), value.clone());
+            one
+        };
+        all = all.iter().flat_map(|one| values.iter().map(move |value| with(one, value))).collect();
+    }
+    all
+}
+
+fn task(
+    sweep: &str,
+    base: &Table,
+    base_file: &str,
+    case: &CaseSpec,
+    settings: &BTreeMap<String, Value>,
+    seed: u64,
+) -> Result<Task, String> {
+    let mut table = base.clone();
+    for (key, value) in settings {
+        set(&mut table, key, value.clone())?;
+    }
+    table.insert("seed".into(), Value::Integer(seed as i64));
+    let text = toml::to_string(&table).map_err(|error| error.to_string())?;
+    let mut names: BTreeMap<String, String> =
+        settings.iter().map(|(key, value)| (key.clone(), show(value))).collect();
+    names.insert("seed".into(), seed.to_string());
+    if !case.name.is_empty() {
+        names.insert("case".into(), case.name.clone());
+    }
+    let spec: Spec = toml::from_str(&text)
+        .map_err(|error| format!("{names:?} on {base_file}: {}", error.message().replace('\n', ", ")))?;
+    let experiment = Experiment::of(spec, &text, base_file).map_err(|error| format!("{names:?}: {error}"))?;
+    let id = format!("{sweep}-{:016x}", checksum(&text));
+    Ok(Task { id, settings: names, experiment })
+}
+
+fn show(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(show).collect::<Vec<_>>().join("+"),
+        other => other.to_string(),
+    }
+}
+
+/// Sets a dotted key; numbers index arrays of tables: `traffic.0.flows`.
+fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
+    let (head, rest) = key.split_once('.').unwrap_or((key, ""));
+    if rest.is_empty() {
+        table.insert(head.to_owned(), value);
+        return Ok(());
+    }
+    match table.entry(head).or_insert_with(|| Value::Table(Table::new())) {
+        Value::Table(inner) => set(inner, rest, value),
+        Value::Array(items) => {
+            let (index, rest) = rest.split_once('.').unwrap_or((rest, ""));
+            let count = items.len();
+            let item = index.parse::<usize>().ok().and_then(|index| items.get_mut(index));
+            match item {
+                Some(Value::Table(inner)) if !rest.is_empty() => set(inner, rest, value),
+                _ => Err(format!("`{key}`: {head} has {count} tables; write {head}.0.FIELD or higher")),
+            }
+        }
+        _ => Err(format!("`{key}`: {head} is a value, not a table")),
+    }
+}
+
+/// FNV-1a: the same everywhere and for ever.
+fn checksum(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "name = \"b\"\nduration_us = 100\n[rack]\nhosts = 4\n[scheme]\nkind = \"pl2-clock\"\n\
+                        [[traffic]]\nname = \"x\"\npattern = \"incast\"\nsize = 6000\narrivals = \"saturate\"\n";
+
+    fn parse(text: &str) -> Result<Sweep, ExperimentError> {
+        Sweep::parse(text, "s.toml", |_| Ok((BASE.into(), "b.toml".into())))
+    }
+
+    #[test]
+    fn every_combination_has_a_stable_id_of_its_own() {
+        let text = "name = \"s\"\nbase = \"b.toml\"\nseeds = [1, 2]\n[vary]\n\"scheme.in_flight\" = [1, 2, 3]\n\
+                    \"traffic.0.size\" = [100, \"W3\"]\n[[case]]\nname = \"a\"\n[[case]]\nname = \"b\"\nset = { \"scheme.k\" = 8 }\n";
+        let (first, second) = (parse(text).unwrap(), parse(text).unwrap());
+        assert_eq!(first.tasks.len(), 2 * 3 * 2 * 2);
+        let ids: std::collections::BTreeSet<_> = first.tasks.iter().map(|task| task.id.clone()).collect();
+        assert_eq!(ids.len(), first.tasks.len());
+        assert!(first.tasks.iter().zip(&second.tasks).all(|(a, b)| a.id == b.id));
+        assert!(first.tasks.iter().any(|task| task.experiment.spec.scheme.k == 8));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (more, named) in [
+            ("[vary]\n\"scheme.k\" = [0]", "k: is 0"),
+            ("[vary]\n\"scheme.kk\" = [1]", "unknown field"),
+            ("[vary]\n\"traffic.3.size\" = [1]", "has 1 tables"),
+            ("[vary]\n\"scheme.k\" = []", "0 tasks"),
+            ("nonsense = 1", "s.toml:3: unknown field"),
+        ] {
+            let error = parse(&format!("name = \"s\"\nbase = \"b.toml\"\n{more}\n")).unwrap_err().to_string();
+            assert!(error.contains(named), "{more}: {error}");
+        }
+    }
+}

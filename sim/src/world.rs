@@ -1,0 +1,658 @@
+//! The rack in virtual time: the loop that moves frames, and what it moves them between.
+//!
+//! ```text
+//!  threads ─ Host ─▶ up link ─▶ pipeline delay ─▶ Tor (generated P4, traffic manager) ─▶ down link ─▶ Host
+//! ```
+
+use crate::check::{Digest, Grants};
+use crate::experiment::{Arrivals, Experiment, Kind, Place};
+use crate::frames::Frames;
+use crate::host::{Fed, Host};
+use crate::link::{Delays, Link};
+use crate::message::{Flow, FlowId, Head, MessageId, Messages, host_of};
+use crate::random::{Between, Quantiles, Random};
+use crate::record::{Point, Recorder};
+use crate::schedule::Schedule;
+use crate::tor::{Tor, TorError};
+use crate::traffic::{Traffic, histogram};
+use hdrhistogram::Histogram;
+use p4rack_wire::Nanos;
+use p4rack_wire::pl2;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+/// When an RSV left that is answered now.
+fn take_rsv(left: &mut VecDeque<(u32, Nanos)>, id: u32) -> Option<Nanos> {
+    let at = left.iter().position(|(known, _)| *known == id)?;
+    left.remove(at).map(|(_, when)| when)
+}
+
+/// Why a simulation did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The switch.
+    #[error(transparent)]
+    Tor(#[from] TorError),
+    /// A parameter.
+    #[error("{0}")]
+    Parameter(String),
+}
+
+/// Component numbers in the schedule: the switch, the agenda, then three a host.
+const SWITCH: usize = 0;
+const AGENDA: usize = 1;
+const FIRST_HOST: usize = 2;
+const UP: usize = 0;
+const DOWN: usize = 1;
+const MACHINE: usize = 2;
+
+/// What happens seldom: once a message or less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A message has come to the machine.
+    Ready(FlowId, MessageId),
+    /// The next message of a pair.
+    Arrival { traffic: usize, pair: usize },
+    /// A traffic begins.
+    Start(usize),
+    /// A server answers; the request was made then.
+    Answer(FlowId, Nanos),
+    /// A client asks.
+    Ask(FlowId),
+    /// A round begins.
+    Round(usize),
+    /// Measuring begins.
+    Warm,
+    /// A host falls silent.
+    Die(usize),
+}
+
+/// A planted fault, for the checks' own tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planted {
+    /// A frame vanishes on a link without being counted.
+    Vanish,
+    /// Two frames change places before an application.
+    Swap,
+    /// A grant says 0 for both waits.
+    GrantNow,
+    /// Frames vanish before the switch, so their slots stay reserved.
+    Leak,
+    /// A frame's time depends on where its buffer lies.
+    Address,
+    /// The switch takes more than its buffer holds.
+    Overfill,
+}
+
+/// A rack under way.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub experiment: Experiment,
+    pub now: Nanos,
+    schedule: Schedule,
+    agenda: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    agenda_count: u64,
+    frames: Frames,
+    pub tor: Tor,
+    pub hosts: Vec<Host>,
+    pub up: Vec<Link>,
+    pub down: Vec<Link>,
+    pub flows: Vec<Flow>,
+    pub messages: Messages,
+    pub traffic: Vec<Traffic>,
+    dma: Option<Arc<Quantiles>>,
+    random: Random,
+    scratch: Vec<u8>,
+    pub grants: Grants,
+    pub digest: Digest,
+    pub recorder: Option<Box<Recorder>>,
+    pub measuring: bool,
+    /// Frames that passed the switch.
+    pub hops: u64,
+    pub frames_given: u64,
+    pub frames_delivered: u64,
+    pub frames_to_dead: u64,
+    pub out_of_order: u64,
+    /// Switch's counters up to the end of the warm-up.
+    pub before: Before,
+    /// RSVs that left, by host: number, when.
+    rsv_left: Vec<VecDeque<(u32, Nanos)>>,
+    pub rsv_grt: Histogram<u64>,
+    /// Bytes of application payload that arrived since the warm-up, by host.
+    pub received: Vec<u64>,
+    pub sources_end: Nanos,
+    pub planted: Option<Planted>,
+    held: Option<Vec<u8>>,
+}
+
+/// Sums of the switch's counters before its reset.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    pub rx: u64,
+    pub tx: u64,
+    pub drops: u64,
+}
+
+impl World {
+    pub fn new(experiment: Experiment) -> Result<World, SimError> {
+        let spec = &experiment.spec;
+        let hosts = spec.rack.hosts;
+        let sample = Nanos::from_micros(spec.sample_us);
+        let tor = Tor::new(&experiment.rack, experiment.scheme, |config| {
+            config.sample_interval = sample;
+            config.seed = spec.seed;
+        })?;
+        let quantiles = |points: &[(f64, f64)]| {
+            Quantiles::new(points, Between::Linear).map(Arc::new).map_err(SimError::Parameter)
+        };
+        let (wire, dma) = (quantiles(&spec.link.delay_ns)?, quantiles(&spec.nic.dma_ns)?);
+        let pipeline = quantiles(&spec.rack.pipeline_ns)?;
+        let bus = (spec.nic.place == Place::Host).then(|| dma.clone());
+        let link = |host: usize, direction: u64, before, after| {
+            let delays = Delays { before, wire: wire.clone(), after };
+            let random = Random::stream(spec.seed, 2 * host as u64 + direction);
+            Link::new(experiment.rack.hosts[host].rate_bps, delays, &experiment.faults(host), random)
+        };
+        let up = (0..hosts).map(|host| link(host, 0, bus.clone(), Some(pipeline.clone()))).collect();
+        let down = (0..hosts).map(|host| link(host, 1, None, bus.clone())).collect();
+        let (mut flows, mut traffic) = (Vec::new(), Vec::new());
+        for nth in 0..spec.traffic.len() {
+            let one = Traffic::new(&experiment, nth, flows.len() as FlowId).map_err(SimError::Parameter)?;
+            for flow in one.flows.clone() {
+                let (src, dst) = one.ends(flow);
+                flows.push(Flow::new(src, dst, nth));
+            }
+            traffic.push(one);
+        }
+        let endpoints: Result<Vec<Host>, String> =
+            (0..hosts).map(|host| Host::new(&experiment, host)).collect();
+        let rack = &experiment.rack;
+        let ether_type = rack.pl2.as_ref().map_or(p4rack_wire::EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
+        let grants = Grants::new(
+            ether_type,
+            spec.scheme.kind == Kind::Pl2Counter,
+            rack.switch.time_unit_ns,
+            rack.hosts.iter().map(|host| host.slot.0).collect(),
+        );
+        let sources_end = Nanos::from_micros(spec.duration_us);
+        let mut world = World {
+            now: Nanos::ZERO,
+            schedule: Schedule::new(FIRST_HOST + 3 * hosts),
+            agenda: BinaryHeap::new(),
+            agenda_count: 0,
+            frames: Frames::default(),
+            tor,
+            hosts: endpoints.map_err(SimError::Parameter)?,
+            up,
+            down,
+            flows,
+            messages: Messages::default(),
+            traffic,
+            dma: (spec.nic.place == Place::Nic).then_some(dma),
+            random: Random::stream(spec.seed, 0xd3a),
+            scratch: Vec::with_capacity(2_048),
+            grants,
+            digest: Digest::new(),
+            recorder: None,
+            measuring: false,
+            hops: 0,
+            frames_given: 0,
+            frames_delivered: 0,
+            frames_to_dead: 0,
+            out_of_order: 0,
+            before: Before::default(),
+            rsv_left: vec![VecDeque::new(); hosts],
+            rsv_grt: histogram(),
+            received: vec![0; hosts],
+            sources_end,
+            planted: None,
+            held: None,
+            experiment,
+        };
+        world.begin();
+        Ok(world)
+    }
+
+    fn begin(&mut self) {
+        self.at(Nanos::from_micros(self.experiment.spec.warmup_us), Event::Warm);
+        for nth in 0..self.traffic.len() {
+            self.at(self.traffic[nth].start, Event::Start(nth));
+        }
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].dies != Nanos::MAX {
+                self.at(self.hosts[host].dies, Event::Die(host));
+            }
+        }
+    }
+
+    /// Notes an event.
+    fn at(&mut self, time: Nanos, event: Event) {
+        self.agenda_count += 1;
+        self.agenda.push(Reverse((time, self.agenda_count, event)));
+        self.show_agenda();
+    }
+
+    fn show_agenda(&mut self) {
+        self.schedule.set(AGENDA, self.agenda.peek().map(|Reverse((time, _, _))| *time));
+    }
+
+    /// Runs until nothing happens any more before `end`. Whether something is left.
+    pub fn run_until(&mut self, end: Nanos) -> bool {
+        while let Some((component, due)) = self.schedule.next() {
+            if due > end {
+                self.now = end;
+                return true;
+            }
+            self.now = self.now.max(due);
+            match component {
+                SWITCH => self.drain_switch(),
+                AGENDA => self.happen(),
+                _ => {
+                    let (host, part) = ((component - FIRST_HOST) / 3, (component - FIRST_HOST) % 3);
+                    match part {
+                        UP => self.enter_switch(host),
+                        DOWN => self.enter_host(host),
+                        _ => self.wake(host),
+                    }
+                }
+            }
+        }
+        self.now = end;
+        false
+    }
+
+    #[inline]
+    fn set(&mut self, host: usize, part: usize, due: Option<Nanos>) {
+        self.schedule.set(FIRST_HOST + 3 * host + part, due);
+    }
+
+    /// A frame comes to the switch.
+    fn enter_switch(&mut self, host: usize) {
+        if let Some(received) = self.up[host].receive(self.now) {
+            let frame = self.frames.get(received.frame);
+            self.digest.frame(host, self.now, frame);
+            if let Some(seen) = self.grants.read(frame) {
+                self.grants.asked(&seen, self.now);
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.note(Point::SwitchIn(host), self.now, frame, &self.messages);
+            }
+            let swallowed =
+                self.planted == Some(Planted::Leak) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
+            if !swallowed {
+                self.tor.switch.handle_frame(host as u16 + 1, frame, self.now);
+            }
+            self.frames.give_back(received.frame);
+            self.drain_switch();
+        }
+        self.set(host, UP, self.up[host].due());
+    }
+
+    fn drain_switch(&mut self) {
+        loop {
+            let id = self.frames.take();
+            let frame = self.frames.get_mut(id);
+            let Some(port) = self.tor.switch.poll_transmit(self.now, frame) else {
+                self.frames.give_back(id);
+                break;
+            };
+            self.hops += 1;
+            let host = usize::from(port) - 1;
+            if let Some(mut seen) = self.grants.read(frame) {
+                if self.planted == Some(Planted::GrantNow) {
+                    frame[26..34].fill(0);
+                    (seen.control.send_wait, seen.control.recv_wait) = (0, 0);
+                }
+                self.grants.granted(&seen);
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.note(Point::SwitchOut(host), self.now, frame, &self.messages);
+            }
+            if self.planted == Some(Planted::Vanish) && self.hops == 1_000 {
+                self.frames.give_back(id);
+                continue;
+            }
+            self.down[host].send(id, self.now, &mut self.frames);
+            self.set(host, DOWN, self.down[host].due());
+        }
+        self.schedule.set(SWITCH, self.tor.switch.next_timeout());
+    }
+
+    /// A frame comes to a host.
+    fn enter_host(&mut self, host: usize) {
+        if let Some(received) = self.down[host].receive(self.now) {
+            let frame = self.frames.get(received.frame);
+            self.digest.frame(host | 0x4000, self.now, frame);
+            if self.now >= self.hosts[host].dies {
+                self.frames_to_dead += 1;
+            } else {
+                if let Some(seen) = self.grants.read(frame)
+                    && seen.kind == pl2::Kind::Grt as u8
+                    && let Some(when) = take_rsv(&mut self.rsv_left[host], seen.id)
+                    && self.measuring
+                {
+                    self.rsv_grt.saturating_record(received.arrived.saturating_sub(when).0);
+                }
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.note(Point::HostIn(host), self.now, frame, &self.messages);
+                }
+                self.hosts[host].endpoint.handle_link(frame, received.arrived, self.now);
+            }
+            self.frames.give_back(received.frame);
+            self.drain_host(host);
+        }
+        self.set(host, DOWN, self.down[host].due());
+    }
+
+    fn wake(&mut self, host: usize) {
+        self.hosts[host].endpoint.handle_timeout(self.now);
+        self.drain_host(host);
+    }
+
+    /// Takes out what a host's machine has ready, and gives it what it has room for.
+    fn drain_host(&mut self, host: usize) {
+        if self.now >= self.hosts[host].dies {
+            self.set(host, MACHINE, None);
+            return;
+        }
+        loop {
+            let id = self.frames.take();
+            let frame = self.frames.get_mut(id);
+            if !self.hosts[host].endpoint.poll_link(self.now, frame) {
+                self.frames.give_back(id);
+                break;
+            }
+            let destination = host_of(frame);
+            if let Some(seen) = self.grants.read(frame) {
+                let left = &mut self.rsv_left[host];
+                if left.len() == 256 {
+                    left.pop_front();
+                }
+                left.push_back((seen.id, self.now));
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.note(Point::HostOut(host), self.now, frame, &self.messages);
+            }
+            let mut leaves = self.now;
+            if self.planted == Some(Planted::Address) {
+                leaves += Nanos(frame.as_ptr() as u64 >> 5 & 63);
+            }
+            self.up[host].send(id, leaves, &mut self.frames);
+            self.set(host, UP, self.up[host].due());
+            if let Some(destination) = destination.filter(|d| self.hosts[host].has_for(*d)) {
+                self.feed(host, destination);
+            }
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        while self.hosts[host].endpoint.poll_app(&mut scratch) {
+            if self.planted == Some(Planted::Swap) && self.frames_delivered == 1_000 && self.held.is_none() {
+                self.held = Some(scratch.clone());
+                continue;
+            }
+            self.deliver(host, &scratch);
+            if self.frames_delivered > 1_500
+                && let Some(held) = self.held.take_if(|held| !held.is_empty())
+            {
+                self.deliver(host, &held);
+            }
+        }
+        self.scratch = scratch;
+        let due = self.hosts[host].endpoint.next_timeout();
+        self.set(host, MACHINE, due);
+    }
+
+    /// Gives a host's machine frames for a destination as long as it has room.
+    fn feed(&mut self, host: usize, destination: usize) {
+        loop {
+            let fed = self.hosts[host].feed(destination, &mut self.flows, &mut self.messages, self.now);
+            match fed {
+                Fed::Nothing => return,
+                Fed::Frame => self.frames_given += 1,
+                Fed::FlowEmpty(flow) => {
+                    self.frames_given += 1;
+                    let traffic = usize::from(self.flows[flow as usize].traffic);
+                    let one = &self.traffic[traffic];
+                    if one.spec.arrivals == Arrivals::Saturate && self.now < one.stop {
+                        self.submit(flow, self.now, true);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A thread has a message. `ahead`: it was prepared before, so it is at the machine already.
+    fn submit(&mut self, flow: FlowId, created: Nanos, ahead: bool) {
+        let traffic = usize::from(self.flows[flow as usize].traffic);
+        let one = &mut self.traffic[traffic];
+        if self.flows[flow as usize].queue.len() >= one.spec.queue_limit {
+            one.stats.refused += u64::from(self.measuring);
+            return;
+        }
+        let size = match (one.spec.arrivals, one.is_back(flow)) {
+            (Arrivals::Rpc, false) => one.spec.request_bytes,
+            _ => one.sizes.sample(&mut self.random).min(u64::from(u32::MAX)) as u32,
+        };
+        one.stats.made += u64::from(self.measuring);
+        let measured = u32::from(self.measuring);
+        let message = self.messages.add(flow, size, created, measured);
+        if let Some(recorder) = &mut self.recorder {
+            let Flow { src, dst, .. } = self.flows[flow as usize];
+            recorder.begins(self.messages.count - 1, src.into(), dst.into());
+        }
+        match (&self.dma, ahead) {
+            (Some(dma), false) => {
+                let at = self.now + Nanos(dma.sample(&mut self.random));
+                self.at(at, Event::Ready(flow, message));
+            }
+            _ => self.ready(flow, message),
+        }
+    }
+
+    fn ready(&mut self, id: FlowId, message: MessageId) {
+        let flow = &mut self.flows[id as usize];
+        let host = usize::from(flow.src);
+        flow.queue.push_back(message);
+        flow.open.push_back(message);
+        self.hosts[host].list(id, flow);
+    }
+
+    /// An application has a frame.
+    fn deliver(&mut self, host: usize, frame: &[u8]) {
+        let Some(head) = Head::parse(frame) else { return };
+        self.frames_delivered += 1;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(Point::App(host), self.now, frame, &self.messages);
+        }
+        let Some(flow) = self.flows.get_mut(head.flow as usize) else { return };
+        let ahead = head.sequence.wrapping_sub(flow.next_in);
+        if ahead > u32::MAX / 2 {
+            self.out_of_order += 1;
+            return;
+        }
+        flow.next_in = head.sequence.wrapping_add(1);
+        let traffic = usize::from(flow.traffic);
+        let one = &mut self.traffic[traffic];
+        let in_time = self.measuring && self.now < self.sources_end;
+        if in_time {
+            one.stats.bytes += u64::from(head.bytes);
+            self.received[host] += u64::from(head.bytes);
+        }
+        // Frames of a flow come in order, so whatever lies before this one's message is not coming.
+        if flow.open.front() != Some(&head.message) && !flow.open.contains(&head.message) {
+            return;
+        }
+        while let Some(&first) = flow.open.front().filter(|first| **first != head.message) {
+            flow.open.pop_front();
+            one.stats.lost += u64::from(self.measuring);
+            self.messages.remove(first);
+        }
+        let message = self.messages.get_mut(head.message);
+        message.received += u32::from(head.bytes);
+        if message.received < message.size {
+            return;
+        }
+        flow.open.pop_front();
+        let message = self.messages.remove(head.message);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.ends(message.number);
+        }
+        let bus = self.dma.as_ref().map_or(0, |dma| dma.sample(&mut self.random));
+        let done = self.now + Nanos(bus);
+        self.arrived(head.flow, traffic, message.size, message.created, message.tag == 1, done);
+    }
+
+    /// A message is whole and with its thread.
+    fn arrived(
+        &mut self,
+        flow: FlowId,
+        traffic: usize,
+        size: u32,
+        created: Nanos,
+        measured: bool,
+        done: Nanos,
+    ) {
+        let one = &mut self.traffic[traffic];
+        match one.spec.arrivals {
+            Arrivals::Saturate | Arrivals::Poisson if measured => one.record(size, done - created),
+            Arrivals::Saturate | Arrivals::Poisson => {}
+            Arrivals::Rpc if one.is_back(flow) => {
+                if measured {
+                    one.record(size, done - created);
+                }
+                let forward = flow - (one.flows.end - one.flows.start) / 2;
+                let next = done + Nanos(one.spec.think_ns);
+                if next < one.stop {
+                    self.at(next, Event::Ask(forward));
+                }
+            }
+            Arrivals::Rpc => {
+                let (back, at) = (one.back(flow), done + Nanos(one.spec.service_ns));
+                self.at(at, Event::Answer(back, created));
+            }
+            Arrivals::Rounds => {
+                one.round_open -= 1;
+                if one.round_open == 0 {
+                    let took = done - one.round_began;
+                    if measured {
+                        one.record(size, took);
+                    }
+                    self.at(done, Event::Round(traffic));
+                }
+            }
+        }
+    }
+
+    /// What the agenda says.
+    fn happen(&mut self) {
+        while let Some(Reverse((time, _, event))) = self.agenda.peek().copied() {
+            if time > self.now {
+                break;
+            }
+            self.agenda.pop();
+            match event {
+                Event::Ready(flow, message) => {
+                    self.ready(flow, message);
+                    self.go(flow);
+                }
+                Event::Arrival { traffic, pair } => self.poisson(traffic, pair),
+                Event::Start(traffic) => self.start(traffic),
+                Event::Answer(flow, created) => {
+                    self.submit(flow, created, false);
+                    self.go(flow);
+                }
+                Event::Ask(flow) => {
+                    self.submit(flow, self.now, false);
+                    self.go(flow);
+                }
+                Event::Round(traffic) => self.round(traffic),
+                Event::Warm => self.warm(),
+                Event::Die(host) => self.set(host, MACHINE, None),
+            }
+        }
+        self.show_agenda();
+    }
+
+    /// A flow's host looks whether it can send.
+    fn go(&mut self, flow: FlowId) {
+        let flow = &self.flows[flow as usize];
+        let (host, destination) = (usize::from(flow.src), usize::from(flow.dst));
+        self.feed(host, destination);
+        self.drain_host(host);
+    }
+
+    fn start(&mut self, traffic: usize) {
+        let one = &self.traffic[traffic];
+        let (flows, threads) = (one.flows.clone(), one.spec.flows as FlowId);
+        match one.spec.arrivals {
+            Arrivals::Poisson => {
+                for pair in 0..self.traffic[traffic].pairs.len() {
+                    self.plan_arrival(traffic, pair);
+                }
+            }
+            Arrivals::Saturate => {
+                for flow in flows {
+                    self.submit(flow, self.now, true);
+                    self.go(flow);
+                }
+            }
+            Arrivals::Rpc => {
+                let half = (flows.end - flows.start) / 2;
+                for flow in flows.start..flows.start + half {
+                    // Not all at the same instant.
+                    let spread = self.random.below(1_000 * u64::from(threads.max(1)));
+                    self.at(self.now + Nanos(spread), Event::Ask(flow));
+                }
+            }
+            Arrivals::Rounds => self.round(traffic),
+        }
+    }
+
+    fn plan_arrival(&mut self, traffic: usize, pair: usize) {
+        let gap = self.random.exponential(self.traffic[traffic].gap_ns);
+        let at = self.now.saturating_add(Nanos(gap.round() as u64));
+        if at < self.traffic[traffic].stop {
+            self.at(at, Event::Arrival { traffic, pair });
+        }
+    }
+
+    fn poisson(&mut self, traffic: usize, pair: usize) {
+        self.plan_arrival(traffic, pair);
+        let one = &self.traffic[traffic];
+        let threads = one.spec.flows as FlowId;
+        let first = one.flows.start + pair as FlowId * threads;
+        // The first idle thread takes it, or the one with the fewest waiting.
+        let waiting = |flow: &FlowId| self.flows[*flow as usize].queue.len();
+        let Some(flow) = (first..first + threads).min_by_key(waiting) else { return };
+        self.submit(flow, self.now, false);
+        self.go(flow);
+    }
+
+    fn round(&mut self, traffic: usize) {
+        let one = &mut self.traffic[traffic];
+        if self.now >= one.stop {
+            return;
+        }
+        let flows = one.flows.clone();
+        one.round_open = flows.len();
+        one.round_began = self.now;
+        for flow in flows {
+            self.submit(flow, self.now, false);
+            self.go(flow);
+        }
+    }
+
+    fn warm(&mut self) {
+        self.measuring = true;
+        let stats = self.tor.switch.stats(self.now);
+        self.before.rx += stats.ports.iter().map(|port| port.rx_frames).sum::<u64>();
+        self.before.tx += stats.ports.iter().map(|port| port.tx_frames).sum::<u64>();
+        self.before.drops += stats.drops.iter().map(|(_, count)| count).sum::<u64>();
+        self.tor.switch.reset_stats(self.now);
+    }
+
+    /// Frames on links, of both directions.
+    pub fn on_links(&self) -> usize {
+        self.up.iter().chain(&self.down).map(Link::in_flight).sum()
+    }
+}
