@@ -18,7 +18,7 @@ const RESUBMITTED: u32 = 6;
 /// What ingress decided.
 struct Verdict {
     exit: Exit,
-    requests: Requests,
+    requests: Option<Requests>,
     egress_spec: u64,
     group: u64,
     priority: u8,
@@ -36,15 +36,18 @@ impl Switch {
                 Exit::LoopLimit => return self.end(id, DropReason::LoopLimit, None),
                 Exit::AssertFailed => return self.end(id, DropReason::AssertFailed, None),
             }
-            if let Some(bytes) = verdict.requests.truncate {
+            let Some(requests) = &verdict.requests else {
+                return self.forward(id, &verdict, now);
+            };
+            if let Some(bytes) = requests.truncate {
                 let meta = &mut self.pool.get_mut(id).meta;
                 meta.truncate = meta.truncate.min(u32::try_from(bytes).unwrap_or(u32::MAX));
             }
-            let resubmit = verdict.requests.resubmit;
+            let resubmit = requests.resubmit;
             if let Some(list) = resubmit {
                 keep_list(&self.running, &self.frame, list, &mut self.for_pass);
             }
-            if let Some((session, list)) = verdict.requests.clone {
+            if let Some((session, list)) = requests.clone {
                 keep_list(&self.running, &self.frame, list, &mut self.for_clone);
                 let copy = self.pool.copy(id);
                 // The clone goes first, and its parser needs the variables.
@@ -87,12 +90,13 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
+            asked: false,
             requests: Requests::default(),
             color: 0,
         };
         let exit = run(pipeline, state, frame, &mut cx, Block::Ingress);
-        let (requests, cursor) = (cx.requests, cx.cursor);
-        packet.meta.cursor = cursor;
+        let requests = cx.asked.then_some(cx.requests);
+        packet.meta.cursor = cx.cursor;
         Some(Verdict {
             exit,
             requests,
@@ -162,6 +166,7 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: true,
+            asked: false,
             requests: Requests::default(),
             color: 0,
         };
@@ -305,20 +310,21 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
+            asked: false,
             requests: Requests::default(),
             color: 0,
         };
         let exit = run(pipeline, state, frame, &mut cx, Block::Egress);
-        let requests = cx.requests;
+        let requests = cx.asked.then_some(cx.requests);
         let dropped = frame[standard.egress_spec as usize] == u64::from(self.config.drop_port);
         if exit == Exit::Done
-            && let Some((session, list)) = requests.clone
+            && let Some((session, list)) = requests.and_then(|requests| requests.clone)
         {
             self.egress_clone(id, session, list, now);
         }
         match exit {
             Exit::Done if dropped => self.end(id, DropReason::EgressDrop, Some(at)),
-            Exit::Done => return self.deparse(id, at, requests, now, out),
+            Exit::Done => return self.deparse(id, at, requests.as_ref(), now, out),
             Exit::LoopLimit => self.end(id, DropReason::LoopLimit, Some(at)),
             Exit::AssertFailed => self.end(id, DropReason::AssertFailed, Some(at)),
         }
@@ -330,7 +336,7 @@ impl Switch {
         &mut self,
         id: PacketId,
         at: usize,
-        requests: Requests,
+        requests: Option<&Requests>,
         now: Nanos,
         out: &mut Vec<u8>,
     ) -> bool {
@@ -348,7 +354,8 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
-            requests,
+            asked: false,
+            requests: Requests::default(),
             color: 0,
         };
         match run(pipeline, state, frame, &mut cx, Block::Deparser) {
@@ -363,9 +370,12 @@ impl Switch {
             }
         }
         out.extend_from_slice(packet.payload());
-        let length = requests.truncate.unwrap_or(u64::MAX).min(packet.meta.truncate.into());
+        let mut length = u64::from(packet.meta.truncate);
+        if let Some(bytes) = requests.and_then(|requests| requests.truncate) {
+            length = length.min(bytes);
+        }
         out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
-        let Some(list) = requests.recirculate else {
+        let Some(list) = requests.and_then(|requests| requests.recirculate) else {
             return true;
         };
         self.passes.recirculations += 1;

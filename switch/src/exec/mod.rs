@@ -42,6 +42,18 @@ pub(crate) struct Requests {
     pub truncate: Option<u64>,
 }
 
+impl Requests {
+    fn add(&mut self, frame: &Frame, op: Op) {
+        match op {
+            Op::Clone { session, list, .. } => self.clone = Some((frame[session as usize], list)),
+            Op::Resubmit { list } => self.resubmit = Some(list),
+            Op::Recirculate { list } => self.recirculate = Some(list),
+            Op::Truncate { bytes } => self.truncate = Some(frame[bytes as usize]),
+            _ => {}
+        }
+    }
+}
+
 /// One block's view of the packet.
 pub(crate) struct Cx<'a> {
     /// The packet and [`bits::PADDING`] bytes.
@@ -58,6 +70,8 @@ pub(crate) struct Cx<'a> {
     pub drop_port: u16,
     /// Whether to end where the parser ends.
     pub parse_only: bool,
+    /// Whether anything was asked for: few packets do, and the rest need not look at all of it.
+    pub asked: bool,
     /// What was asked for.
     pub requests: Requests,
     /// Colour that the direct meter of the last applied table gave.
@@ -274,10 +288,10 @@ pub(crate) fn rare(
             externs::count(state, instance, frame[index as usize], cx.len as u64);
         }
         Op::DirectColor { dst } => frame[dst as usize] = cx.color,
-        Op::Clone { session, list, .. } => cx.requests.clone = Some((frame[session as usize], list)),
-        Op::Resubmit { list } => cx.requests.resubmit = Some(list),
-        Op::Recirculate { list } => cx.requests.recirculate = Some(list),
-        Op::Truncate { bytes } => cx.requests.truncate = Some(frame[bytes as usize]),
+        Op::Clone { .. } | Op::Resubmit { .. } | Op::Recirculate { .. } | Op::Truncate { .. } => {
+            cx.asked = true;
+            cx.requests.add(frame, op);
+        }
         Op::Trace { mark } => trace::record(code, state, frame, cx, mark),
         op => externs::run(code, state, frame, cx, op),
     }
