@@ -56,6 +56,8 @@ enum Command {
     Digest(cmd::entity::stream::DigestArgs),
     /// Packets to and from a switch's controller: list, send, watch
     Packet(cmd::entity::stream::PacketArgs),
+    /// Watch a switch: rates, queues, reservations, drops
+    Top(cmd::top::Args),
     /// Run the agent of one host
     Host(cmd::host::Args),
     /// Read and reset PL2's reservations in a running switch
@@ -111,6 +113,7 @@ fn run(command: Command) -> ExitCode {
         Command::Group(args) => cmd::entity::group::run(args),
         Command::Digest(args) => cmd::entity::stream::digest(args),
         Command::Packet(args) => cmd::entity::stream::packet(args),
+        Command::Top(args) => cmd::top::run(args),
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
         Command::Sim(args) => cmd::sim::run(args),

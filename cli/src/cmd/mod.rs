@@ -18,5 +18,6 @@ pub mod sim_report;
 pub mod sim_sweep;
 pub mod switch;
 pub mod target;
+pub mod top;
 pub mod up;
 pub mod watch;
