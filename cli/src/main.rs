@@ -64,6 +64,8 @@ enum Command {
     Pl2(cmd::pl2::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' own machines
     Sim(cmd::sim::Args),
+    /// Run the rack as a Mininet network
+    Mininet(cmd::mininet::Args),
     /// Measure on this machine
     Bench(cmd::bench::Args),
     /// Print a completion script for a shell
@@ -117,6 +119,7 @@ fn run(command: Command) -> ExitCode {
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
         Command::Sim(args) => cmd::sim::run(args),
+        Command::Mininet(args) => cmd::mininet::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "p4rack", &mut std::io::stdout());

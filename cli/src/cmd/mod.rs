@@ -7,6 +7,7 @@ pub mod entity;
 pub mod generate;
 pub mod generator;
 pub mod host;
+pub mod mininet;
 pub mod p4;
 pub mod p4_run;
 pub mod p4_samples;
