@@ -64,6 +64,8 @@ enum Command {
     Pl2(cmd::pl2::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' own machines
     Sim(cmd::sim::Args),
+    /// Tell what is installed, what is missing, how to get it
+    Doctor(cmd::doctor::Args),
     /// Run the rack as a Mininet network
     Mininet(cmd::mininet::Args),
     /// Measure on this machine
@@ -119,6 +121,7 @@ fn run(command: Command) -> ExitCode {
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
         Command::Sim(args) => cmd::sim::run(args),
+        Command::Doctor(args) => cmd::doctor::run(args),
         Command::Mininet(args) => cmd::mininet::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Completions { shell } => {

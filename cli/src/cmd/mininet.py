@@ -19,6 +19,8 @@ BINARY, RACK, SWITCH = CONFIG["binary"], CONFIG["rack"], CONFIG["switch"]
 READY_S = 20
 LEAD_S, TAIL_S = 1.0, 1.0
 SINK_PORT = 5001
+#: Reasons of the traffic manager.
+NO_ROOM = ("buffer_full", "best_effort_full", "queue_limit")
 #: What the hosts' links offer of what a receiver's link takes, unless the description says so.
 LOAD_PERCENT = 200
 
@@ -167,10 +169,11 @@ class EmbeddedSwitch(RackSwitch):
         return process
 
     def lost(self):
-        """Frames dropped inside the switch, by reason."""
+        """Frames that the switch had no room for, by reason. What the program drops is its decision:
+        unsolicited frames beyond T come again at their slot."""
         self.process.send_signal(signal.SIGUSR1)
         drops = json.loads(self.process.stdout.readline())["drops"]
-        return {reason: count for reason, count in drops.items() if count}
+        return {reason: count for reason, count in drops.items() if reason in NO_ROOM}
 
 
 class Bmv2Switch(RackSwitch):

@@ -1,5 +1,6 @@
 //! `p4rack mininet`.
 
+use super::doctor;
 use p4rack_codegen::{Rack, Scheme};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
@@ -58,6 +59,9 @@ fn prepare(args: &Args) -> Result<Value, String> {
         .status();
     if !imported.is_ok_and(|status| status.success()) {
         return Err(format!("error: {PYTHON} has no Mininet; get it by: {GET_MININET}"));
+    }
+    if kind == "bmv2" && doctor::on_path("simple_switch_grpc").is_none() {
+        return Err("error: needs simple_switch_grpc on PATH; `p4rack doctor` tells how to get it".into());
     }
     let absolute =
         |path: &Path| path.canonicalize().map_err(|error| format!("error: {}: {error}", path.display()));

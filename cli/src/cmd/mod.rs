@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod bench_p4runtime;
 pub mod deploy;
+pub mod doctor;
 pub mod entity;
 pub mod generate;
 pub mod generator;
