@@ -4,7 +4,8 @@
 
 use crate::p4::config::v1::{
     Action, ActionProfile, ControllerPacketMetadata, Counter, Digest, DirectCounter, DirectMeter, MatchField,
-    Meter, P4Info, Preamble, Register, Table, ValueSet, action, controller_packet_metadata::Metadata, match_field,
+    Meter, P4Info, Preamble, Register, Table, ValueSet, action, controller_packet_metadata::Metadata,
+    match_field,
 };
 use std::collections::HashMap;
 use thiserror::Error;

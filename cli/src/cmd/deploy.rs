@@ -25,9 +25,9 @@ pub struct Args {
     /// l2, pl2-counter or pl2-clock instead of what the description asks for
     #[arg(long)]
     pub scheme: Option<Scheme>,
-    /// Kind of switch: embedded, bmv2
-    #[arg(long, default_value = "embedded")]
-    pub to: Platform,
+    /// Kind of switch: embedded, bmv2 [default: the description's target]
+    #[arg(long)]
+    pub to: Option<Platform>,
     /// A compiler's output for the rack's program, for switches that don't take P4 text
     #[arg(long, value_name = "FILE")]
     pub device_config: Option<PathBuf>,
@@ -73,7 +73,8 @@ impl Args {
     /// What the switches should hold.
     pub fn desired(&self, rack: &Rack) -> Result<Desired, CtrlError> {
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
-        Desired::of_rack(rack, scheme, self.to, self.device_config.as_deref())
+        let platform = self.to.unwrap_or_else(|| rack.switch.target.into());
+        Desired::of_rack(rack, scheme, platform, self.device_config.as_deref())
     }
 
     /// How often a watched switch is looked at.

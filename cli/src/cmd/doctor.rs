@@ -49,12 +49,7 @@ const TOOLS: &[Tool] = &[
     tool("memcached", &["-V"], "memcached test", "sudo apt-get install memcached"),
     tool("etcd", &["--version"], "several controllers with shared state", "sudo apt-get install etcd-server"),
     tool("ip", &["-V"], "PTF suite, Mininet", "sudo apt-get install iproute2"),
-    tool(
-        "mn",
-        &["--version"],
-        "p4rack mininet",
-        "sudo apt-get install --no-install-recommends mininet",
-    ),
+    tool("mn", &["--version"], "p4rack mininet", "sudo apt-get install --no-install-recommends mininet"),
     tool("simple_switch_grpc", &["--version"], "deploy --to bmv2", BUILD_BMV2),
     tool("p4c-bm2-ss", &["--version"], "deploy --to bmv2", BUILD_P4C),
     tool("p4c", &["--version"], "other targets", BUILD_P4C),
@@ -63,7 +58,8 @@ const TOOLS: &[Tool] = &[
     tool("python3", &["--version"], "PTF suite, Python clients", "sudo apt-get install python3 python3-venv"),
 ];
 
-const BUILD_BMV2: &str = "building https://github.com/p4lang/behavioral-model with targets/simple_switch_grpc";
+const BUILD_BMV2: &str =
+    "building https://github.com/p4lang/behavioral-model with targets/simple_switch_grpc";
 const BUILD_P4C: &str = "building https://github.com/p4lang/p4c";
 const BUILD_SDE: &str = "building https://github.com/p4lang/open-p4studio";
 const PACKAGES: &str = "python3 -m venv .venv && .venv/bin/pip install -r ptf-tests/requirements.txt";
@@ -133,7 +129,8 @@ fn kernel() -> Vec<Finding> {
     };
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     add("Linux", "everything", true, Ok(release.trim().to_owned()), "");
-    let root = "running as root, or sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000";
+    let root =
+        "running as root, or sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000";
     let privilege = netns::acquire().map(|privilege| format!("{privilege:?}").to_lowercase());
     add("namespaces", "racks on one machine", true, privilege.map_err(|error| error.to_string()), root);
     add("TAP", "hosts' agents", true, in_namespace(tap), "sudo modprobe tun");
@@ -141,7 +138,13 @@ fn kernel() -> Vec<Finding> {
     add("AF_PACKET", "the switch's ports", true, in_namespace(packet_socket), "sudo modprobe af_packet");
     let xdp = if packet::xdp_is_there() { Ok("there".into()) } else { Err("not in this kernel".into()) };
     add("AF_XDP", "nothing yet; frames go by AF_PACKET", false, xdp, "a kernel with CONFIG_XDP_SOCKETS");
-    add("SCHED_FIFO", "keeping the schedule under load", false, real_time(), "running as root, or ulimit -r 50");
+    add(
+        "SCHED_FIFO",
+        "keeping the schedule under load",
+        false,
+        real_time(),
+        "running as root, or ulimit -r 50",
+    );
     findings
 }
 
