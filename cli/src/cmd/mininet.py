@@ -80,7 +80,7 @@ become_first()
 
 try:
     from mininet.cli import CLI
-    from mininet.log import info, output, setLogLevel
+    from mininet.log import info, lg, output, setLogLevel
     from mininet.net import Mininet
     from mininet.node import Host, Switch
 except ImportError:
@@ -236,10 +236,8 @@ def incast(net, switch):
     by_source = {source: sum(line["bytes"]) for source, line in received["by_source"].items()}
     offered = sum(sum(report["offered"]["bytes"]) for report in reports)
     output(f"incast: {len(senders)} senders to {receiver.name} under {CONFIG['scheme']}, {seconds} s\n")
-    output(f"  offered   {offered * 8 / seconds / 1e6:8.1f} Mb/s\n")
-    output(f"  received  {sum(by_source.values()) * 8 / seconds / 1e6:8.1f} Mb/s\n")
-    lost_text = "not known of this switch" if lost is None else lost or "nothing"
-    output(f"  lost in the switch: {lost_text}\n")
+    output(f"  offered {offered / 1e6:.1f} MB, arrived {sum(by_source.values()) / 1e6:.1f} MB\n")
+    output(f"  lost in the switch: {lost_text(lost)}\n")
     silent = [sender.name for sender in senders if not by_source.get(sender.IP())]
     if silent:
         output(f"✗ nothing arrived from {', '.join(silent)}\n")
@@ -247,6 +245,12 @@ def incast(net, switch):
     if promised and lost:
         output("✗ reservations promise that nothing is lost in the switch\n")
     return not silent and not (promised and lost)
+
+
+def lost_text(lost):
+    if lost is None:
+        return "not known of this switch"
+    return ", ".join(f"{count} frames for {reason}" for reason, count in lost.items()) or "nothing"
 
 
 def program_result(process, what):
@@ -268,6 +272,8 @@ def test(net, switch):
 
 def main():
     setLogLevel("info" if sys.stdin.isatty() or not CONFIG["test"] else "output")
+    # What hosts say is this command's result, not its log.
+    lg.handlers[0].setStream(sys.stdout)
     net = None
     try:
         net, switch = build()
