@@ -54,8 +54,12 @@ impl Drop for Running {
 }
 
 fn switch(addr: &str, more: &[&str]) -> Running {
+    switch_with("--no-p4", addr, more)
+}
+
+fn switch_with(program: &str, addr: &str, more: &[&str]) -> Running {
     let mut command = p4rack();
-    command.args(["switch", "run", "--no-p4", "--grpc-server-addr", addr]).args(more);
+    command.args(["switch", "run", program, "--grpc-server-addr", addr]).args(more);
     let mut switch = Running::start(&mut command);
     switch.until("ready");
     switch
@@ -107,7 +111,7 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
     ];
     fine(&addr, &[&["table", "insert"], &entry[..], &["--log-requests", &path]].concat());
     let logged = std::fs::read_to_string(log.path()).expect("readable");
-    assert!(logged.contains("# Write to") && logged.contains("updates {"), "{logged}");
+    assert!(logged.contains("# Write to") && logged.contains("type: INSERT"), "{logged}");
     let again = run(&addr, &[&["table", "insert"], &entry[..]].concat());
     assert_eq!(again.status.code(), Some(1));
     assert!(
@@ -137,6 +141,87 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
         "{}",
         stderr(&wrong)
     );
+}
+
+#[test]
+fn several_switches_are_deployed_at_once_and_one_that_is_away_does_not_hold_up_the_others() {
+    let (one, two, away) = (free_addr(), free_addr(), free_addr());
+    let _switches = [switch(&one, &[]), switch(&two, &[])];
+    let done = run(&one, &["deploy", &rack(), "--json", "--grpc-addr", &two, "--grpc-addr", &away]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(stderr(&done).contains(&format!("answers at {away}")), "{}", stderr(&done));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("JSON");
+    let failed = |switch: &serde_json::Value| switch.get("error").is_some();
+    let switches = report["switches"].as_array().expect("a list");
+    assert_eq!(switches.iter().filter(|switch| failed(switch)).count(), 1, "{report:#}");
+    for addr in [&one, &two] {
+        assert_eq!(run(addr, &["deploy", &rack(), "--dry-run"]).status.code(), Some(0));
+    }
+}
+
+#[test]
+fn every_kind_of_entity_is_written_and_shown() {
+    let addr = free_addr();
+    let program = repo("cli/tests/control.p4").display().to_string();
+    let _switch = switch_with(&program, &addr, &[]);
+    let shows = |words: &[&str], wanted: &[&str]| {
+        let text = fine(&addr, words);
+        wanted.iter().for_each(|part| assert!(text.contains(part), "{words:?}: no {part} in\n{text}"));
+    };
+    let keys =
+        ["acl", "hdr.ethernet.src=02:00:00:00:00:01&ff:ff:00:00:00:ff", "ipv4.dst=10.1.2.3/8", "port=80..90"];
+    let entry = |verb, more: &[&str]| {
+        fine(&addr, &[&["table", verb], &keys[..], &["--priority", "7"], more].concat());
+    };
+    entry("insert", &["--action", "counted", "port=3"]);
+    entry("modify", &["--action", "counted", "port=4"]);
+    let shown = ["10.0.0.0/8", "80..90", "02:00:00:00:00:01&ff:ff:00:00:00:ff", " 7 ", "port=4"];
+    shows(&["table", "read", "acl", "--counters"], &shown);
+    shows(&["counter", "read", "acl"], &["80..90", "packets"]);
+    entry("delete", &[]);
+    shows(&["table", "read", "acl"], &["nothing"]);
+
+    let member = |verb, id, port| {
+        let action = ["--action", "forward", port];
+        fine(&addr, &[&["group", verb, "--profile", "ecmp", "--member", id], &action[..]].concat());
+    };
+    member("insert", "1", "port=1");
+    member("insert", "2", "port=2");
+    member("write", "2", "port=3");
+    fine(&addr, &["group", "insert", "--profile", "ecmp", "--group", "5", "1:2", "2"]);
+    fine(&addr, &["table", "insert", "spread", "dst=0x11", "--group", "5"]);
+    shows(&["table", "read", "spread"], &["00:00:00:00:00:11", "group 5"]);
+    fine(&addr, &["group", "write", "--clone", "9", "1", "2:7", "--class", "3"]);
+    fine(&addr, &["group", "write", "--value-set", "AllParser.ip_types", "0x0800", "0x0801"]);
+    shows(&["group", "read"], &["1:2 2:1", "AllIngress.forward port=3", "1:1 2:7", "0x0800 0x0801"]);
+    fine(&addr, &["group", "delete", "--value-set", "AllParser.ip_types"]);
+    fine(&addr, &["table", "delete", "spread", "dst=0x11"]);
+    fine(&addr, &["group", "delete", "--profile", "ecmp", "--group", "5"]);
+    fine(&addr, &["group", "delete", "--profile", "ecmp", "--member", "2"]);
+
+    // Each has a role of its own: a primary of each gets what the switch sends.
+    let watcher = |words: &[&str], role: &str| {
+        let mut command = p4rack();
+        let more = ["--count", "1", "--json", "--grpc-addr", &addr, "--role", role];
+        Running::start(command.args(words).args(more))
+    };
+    let mut packets = watcher(&["packet", "watch"], "packets");
+    let mut digests = watcher(&["digest", "watch", "learn_t"], "digests");
+    let asked = || fine(&addr, &["digest", "read"]).contains("learn_t");
+    assert!(wait_until(LIMIT, asked), "the watcher asks for the digest");
+    let frame = "ff:ff:ff:ff:ff:ff 02:00:00:00:00:09 1234";
+    let send = || fine(&addr, &["packet", "send", frame, "token=77"]);
+    send();
+    assert!(digests.until("learn_t").contains("{77, 2199023255561}"));
+    // Its watcher may have come after the first packet.
+    let mut sent = 0;
+    let got = || {
+        sent += 1;
+        send();
+        sent > 1 && packets.0.try_wait().is_ok_and(|ended| ended.is_some())
+    };
+    assert!(wait_until(LIMIT, got), "a packet ends its watcher");
+    assert!(packets.until("payload").contains(r#""token":"77""#));
 }
 
 #[test]

@@ -78,3 +78,22 @@ fn exposition(host: &str, endpoint: &Endpoint) -> String {
     }
     text.into_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_fabric::pl2::{Config, Scheme};
+    use p4rack_wire::MacAddr;
+
+    #[test]
+    fn every_reason_of_a_drop_has_a_line_with_the_hosts_name() {
+        let config = Config::new(MacAddr([2, 0, 0, 0, 0, 1]), Scheme::Clock, 100_000_000);
+        let endpoint = Endpoint::new(config, 1, Nanos::ZERO);
+        let text = exposition("h1", &endpoint);
+        for (reason, _) in endpoint.stats().drops() {
+            let line = format!("p4rack_host_dropped_frames_total{{host=\"h1\",reason=\"{reason}\"}} 0\n");
+            assert!(text.contains(&line), "{line} in\n{text}");
+        }
+        assert!(text.contains("p4rack_host_backlog_frames{host=\"h1\"} 0\n"), "{text}");
+    }
+}

@@ -108,11 +108,23 @@ pub fn run(args: Args) -> ExitCode {
     let targets = args.targets(&rack);
     let several = targets.len() > 1;
     let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
-    for target in targets {
+    let one = |target: Target| {
         let prefix = if several { format!("{}: ", target.addr) } else { String::new() };
         let (report, differs, error) = one(&args, &desired, target, &prefix);
+        (report, differs, error.map(|error| format!("{prefix}{error}")))
+    };
+    // All at once: each switch takes its own time.
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = targets.into_iter().map(|target| scope.spawn(|| one(target))).collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
+    });
+    for outcome in outcomes {
+        let (report, differs, error) = match outcome {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
         if let Some(error) = error {
-            eprintln!("{prefix}{error}");
+            eprintln!("{error}");
             code = ExitCode::from(1);
         } else if differs && args.dry_run {
             code = ExitCode::from(1);
