@@ -193,7 +193,7 @@ fn every_kind_of_entity_is_written_and_shown() {
     shows(&["table", "read", "spread"], &["00:00:00:00:00:11", "group 5"]);
     fine(&addr, &["group", "write", "--clone", "9", "1", "2:7", "--class", "3"]);
     fine(&addr, &["group", "write", "--value-set", "AllParser.ip_types", "0x0800", "0x0801"]);
-    shows(&["group", "read"], &["1:2 2:1", "AllIngress.forward port=3", "1:1 2:7", "0x0800 0x0801"]);
+    shows(&["group", "read"], &["1:2 2:1", "AllIngress.forward port=3", "1:1 2:7", "2048 2049"]);
     fine(&addr, &["group", "delete", "--value-set", "AllParser.ip_types"]);
     fine(&addr, &["table", "delete", "spread", "dst=0x11"]);
     fine(&addr, &["group", "delete", "--profile", "ecmp", "--group", "5"]);
