@@ -120,13 +120,13 @@ def run_scheme(run, platform, scheme):
 
 
 def generate(run, platform, scheme):
-    """Generates the program with the target's unit of time. The folder."""
-    unit_ns = getattr(platform, "TIME_UNIT_NS", None)
+    """Generates the program for the platform's target. The folder."""
+    target = getattr(platform, "TARGET", None)
     rack, folder = run.rack, run.folder / "generated"
-    if unit_ns:
-        text = re.sub(r"(?m)^time_unit_ns.*$", "", run.rack.read_text())
+    if target:
+        text = re.sub(r"(?m)^(target|time_unit_ns)\b.*$", "", run.rack.read_text())
         rack = run.folder / "rack.toml"
-        rack.write_text(text.replace("[switch]", f"[switch]\ntime_unit_ns = {unit_ns}", 1))
+        rack.write_text(text.replace("[switch]", f'[switch]\ntarget = "{target}"', 1))
     command = [run.binary, "generate", rack, "--scheme", scheme, "-o", folder]
     done = subprocess.run(command, stdout=subprocess.DEVNULL)
     if done.returncode:

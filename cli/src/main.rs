@@ -56,12 +56,18 @@ enum Command {
     Digest(cmd::entity::stream::DigestArgs),
     /// Packets to and from a switch's controller: list, send, watch
     Packet(cmd::entity::stream::PacketArgs),
+    /// Watch a switch: rates, queues, reservations, drops
+    Top(cmd::top::Args),
     /// Run the agent of one host
     Host(cmd::host::Args),
     /// Read and reset PL2's reservations in a running switch
     Pl2(cmd::pl2::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' own machines
     Sim(cmd::sim::Args),
+    /// Tell what is installed, what is missing, how to get it
+    Doctor(cmd::doctor::Args),
+    /// Run the rack as a Mininet network
+    Mininet(cmd::mininet::Args),
     /// Measure on this machine
     Bench(cmd::bench::Args),
     /// Print a completion script for a shell
@@ -111,9 +117,12 @@ fn run(command: Command) -> ExitCode {
         Command::Group(args) => cmd::entity::group::run(args),
         Command::Digest(args) => cmd::entity::stream::digest(args),
         Command::Packet(args) => cmd::entity::stream::packet(args),
+        Command::Top(args) => cmd::top::run(args),
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
         Command::Sim(args) => cmd::sim::run(args),
+        Command::Doctor(args) => cmd::doctor::run(args),
+        Command::Mininet(args) => cmd::mininet::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "p4rack", &mut std::io::stdout());

@@ -13,10 +13,13 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_p4rt::schema::{Schema, name_of};
 use p4rack_p4rt::text::TextMessage;
+use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
 /// Updates in one Write.
 const BATCH: usize = 512;
+/// Writes of one phase that are on their way at once: its updates do not need one another.
+const OUTSTANDING: usize = 4;
 /// Largest message taken.
 const RECEIVE_LIMIT: usize = 128 << 20;
 
@@ -99,9 +102,10 @@ impl Client {
         Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))
     }
 
-    /// Writes in batches; every update is tried, and all that were refused are in the error.
+    /// Writes in batches, one after the other; every update is tried, and all that were refused are in the error.
     pub async fn write(&mut self, schema: &Schema, updates: &[Update]) -> Result<(), CtrlError> {
-        self.write_phases(schema, [updates].into_iter(), updates.len()).await
+        let failures = self.write_batches(schema, updates, 0, updates.len(), 1).await?;
+        if failures.is_empty() { Ok(()) } else { Err(CtrlError::Updates { failures }) }
     }
 
     /// Writes phase after phase; the first with a refused update is the last.
@@ -113,7 +117,7 @@ impl Client {
     ) -> Result<(), CtrlError> {
         let mut before = 0;
         for updates in phases {
-            let failures = self.write_phase(schema, updates, before, total).await?;
+            let failures = self.write_batches(schema, updates, before, total, OUTSTANDING).await?;
             if !failures.is_empty() {
                 return Err(CtrlError::Updates { failures });
             }
@@ -122,35 +126,48 @@ impl Client {
         Ok(())
     }
 
-    async fn write_phase(
+    /// Writes with so many batches on their way at once; the updates that were refused.
+    async fn write_batches(
         &mut self,
         schema: &Schema,
         updates: &[Update],
         before: usize,
         total: usize,
+        outstanding: usize,
     ) -> Result<Vec<UpdateFailure>, CtrlError> {
         let mut failures = Vec::new();
-        for (batch_number, batch) in updates.chunks(BATCH).enumerate() {
-            let request = WriteRequest {
-                device_id: self.target.device_id,
-                role: self.target.role.clone(),
-                election_id: Some(self.target.election()),
-                updates: batch.to_vec(),
-                ..Default::default()
-            };
-            self.log("Write", &request);
-            let Err(status) = self.grpc.write(request).await else { continue };
+        let mut batches = updates.chunks(BATCH).enumerate();
+        let mut under_way = JoinSet::new();
+        loop {
+            while under_way.len() < outstanding
+                && let Some((number, batch)) = batches.next()
+            {
+                let request = WriteRequest {
+                    device_id: self.target.device_id,
+                    role: self.target.role.clone(),
+                    election_id: Some(self.target.election()),
+                    updates: batch.to_vec(),
+                    ..Default::default()
+                };
+                self.log("Write", &request);
+                let mut grpc = self.grpc.clone();
+                under_way.spawn(async move { (number * BATCH, grpc.write(request).await) });
+            }
+            let Some(ended) = under_way.join_next().await else { break };
+            let (first, answer) = ended.map_err(|error| CtrlError::Ended(error.to_string()))?;
+            let Err(status) = answer else { continue };
             let Some(outcomes) = unpack(status.details()) else {
                 return Err(refused("writing entries")(status));
             };
-            let first = before + batch_number * BATCH + 1;
-            for (position, (update, outcome)) in batch.iter().zip(outcomes).enumerate() {
+            for (position, (update, outcome)) in updates[first..].iter().zip(outcomes).enumerate() {
                 if let Err(error) = outcome {
                     let what = update.entity.as_ref().map_or_else(String::new, |entity| name(schema, entity));
-                    failures.push(UpdateFailure { number: first + position, total, what, error });
+                    let number = before + first + position + 1;
+                    failures.push(UpdateFailure { number, total, what, error });
                 }
             }
         }
+        failures.sort_by_key(|failure| failure.number);
         Ok(failures)
     }
 

@@ -76,6 +76,7 @@ impl Desired {
         platform: Platform,
         compiled: Option<&Path>,
     ) -> Result<Desired, CtrlError> {
+        platform.check(rack, scheme)?;
         let artefacts = p4rack_codegen::generate(rack, scheme, Arch::V1model)?;
         let device_config = platform.device_config(&artefacts, compiled)?;
         Desired::of_artefacts(&artefacts, device_config)

@@ -33,6 +33,18 @@ pub enum CtrlError {
         /// `HI,LO`
         highest: String,
     },
+    /// Nobody is in charge, and this controller's id is too low to be.
+    #[error(
+        "device {device_id} at {addr} has no primary now, but had one with election id {highest}; give at least that as --election-id"
+    )]
+    NoPrimary {
+        /// Where.
+        addr: String,
+        /// Which device.
+        device_id: u64,
+        /// `HI,LO`
+        highest: String,
+    },
     /// The switch refused a call.
     #[error("{call}: {}: {}", .status.code(), .status.message())]
     Refused {

@@ -8,8 +8,10 @@
 //!  log         requests as text
 //!  counters    the program's counters by name
 //!  reconcile   what has to be changed: a pure function (normal: of what is compared, readback: with what)
+//!  bmv2        what BMv2 asks for beyond P4Runtime
 //!  platform    kinds of switches
 //!  deploy      rack description → program, changes, read back
+//!  runtime_json  entries of the P4 tutorials' files
 //!  watch       the same for ever
 //!  mgmt        PL2's reservations, by management frames
 //!  etcd        where controllers share a description
@@ -19,6 +21,7 @@
 //! ```
 
 pub mod bench;
+pub mod bmv2;
 pub mod client;
 mod counters;
 pub mod deploy;
@@ -32,6 +35,7 @@ mod normal;
 pub mod platform;
 mod readback;
 pub mod reconcile;
+pub mod runtime_json;
 pub mod session;
 pub mod target;
 pub mod telemetry;

@@ -1,7 +1,9 @@
 //! Kinds of switches, as far as a controller has to know them apart.
 
+use crate::bmv2;
 use crate::error::CtrlError;
-use p4rack_codegen::Artefacts;
+use p4rack_codegen::rack::Target;
+use p4rack_codegen::{Artefacts, Rack, Scheme};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -26,7 +28,31 @@ impl FromStr for Platform {
     }
 }
 
+impl From<Target> for Platform {
+    fn from(target: Target) -> Platform {
+        match target {
+            Target::Embedded => Platform::Embedded,
+            Target::Bmv2 => Platform::Bmv2,
+        }
+    }
+}
+
 impl Platform {
+    /// Refuses a description that such a switch could not keep.
+    pub fn check(self, rack: &Rack, scheme: Scheme) -> Result<(), CtrlError> {
+        match self {
+            Platform::Embedded if scheme == Scheme::Pl2Clock && rack.switch.time_unit_ns != 1 => {
+                Err(CtrlError::Program(format!(
+                    "rack {}: the embedded switch counts nanoseconds, the description's unit is {} ns: write \
+                     target = \"embedded\" and no time_unit_ns under [switch]",
+                    rack.name, rack.switch.time_unit_ns
+                )))
+            }
+            Platform::Embedded => Ok(()),
+            Platform::Bmv2 => bmv2::check(rack, scheme),
+        }
+    }
+
     /// What such a switch takes as `p4_device_config`; `compiled` is a compiler's output for the program.
     pub fn device_config(self, artefacts: &Artefacts, compiled: Option<&Path>) -> Result<Vec<u8>, CtrlError> {
         let read = |path: &Path| {
@@ -36,11 +62,7 @@ impl Platform {
         match (self, compiled) {
             (_, Some(path)) => read(path),
             (Platform::Embedded, None) => Ok(artefacts.p4.clone().into_bytes()),
-            (Platform::Bmv2, None) => Err(CtrlError::Program(
-                "BMv2 takes p4c's JSON: write the program with `p4rack generate`, compile it with \
-                 `p4c --target bmv2 --arch v1model`, and give the JSON with --device-config"
-                    .into(),
-            )),
+            (Platform::Bmv2, None) => bmv2::compile(artefacts),
         }
     }
 }

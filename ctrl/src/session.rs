@@ -148,16 +148,17 @@ impl Session {
     }
 
     fn need_primary(&self) -> Result<(), CtrlError> {
-        let highest = match self.standing {
-            Standing::Primary => return Ok(()),
-            Standing::Standby { highest } | Standing::Vacant { highest } => highest,
-        };
-        let target = self.target();
-        Err(CtrlError::NotPrimary {
-            addr: target.addr.clone(),
-            device_id: target.device_id,
-            highest: format!("{},{}", highest >> 64, highest as u64),
-        })
+        let (addr, device_id) = (self.target().addr.clone(), self.target().device_id);
+        let show = |highest: u128| format!("{},{}", highest >> 64, highest as u64);
+        match self.standing {
+            Standing::Primary => Ok(()),
+            Standing::Standby { highest } => {
+                Err(CtrlError::NotPrimary { addr, device_id, highest: show(highest) })
+            }
+            Standing::Vacant { highest } => {
+                Err(CtrlError::NoPrimary { addr, device_id, highest: show(highest) })
+            }
+        }
     }
 
     /// The next message from the switch; `None` when none came until then.

@@ -9,6 +9,7 @@
 //! One thread. All queues are the endpoint's, bounded there; the agent holds nothing but one batch.
 //! What the kernel drops because the agent was not quick enough is counted by the kernel and reported.
 
+use crate::metrics::Page;
 use crate::report;
 use p4rack_fabric::pl2::{self, Delay, Endpoint};
 use p4rack_netdev::sched::{self, Granted};
@@ -16,7 +17,7 @@ use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Links, PacketSocket, Poller, Tap, clock, file, link, packet};
 use p4rack_wire::{MacAddr, Nanos};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// Frames taken from the TAP before the link is looked at again.
@@ -45,6 +46,8 @@ pub struct AgentConfig {
     pub seed: u64,
     /// File that statistics are written to at the end and on SIGUSR1.
     pub stats_file: Option<PathBuf>,
+    /// Where metrics are served for Prometheus.
+    pub metrics_addr: Option<SocketAddr>,
 }
 
 /// Why an agent did not start, or ended.
@@ -62,6 +65,9 @@ pub enum AgentError {
     /// A system call failed that does not fail.
     #[error("waiting for packets: {0}")]
     Wait(io::Error),
+    /// The metrics can't be served.
+    #[error("serving metrics at {0}: {1}")]
+    Metrics(SocketAddr, io::Error),
     /// The statistics were not written.
     #[error("writing statistics to {0}: {1}")]
     Stats(PathBuf, io::Error),
@@ -92,6 +98,7 @@ pub struct Agent {
     pub(crate) started: Nanos,
     tap: Tap,
     signals: Signals,
+    metrics: Option<Page>,
     frame: Vec<u8>,
     tap_frame: Vec<u8>,
 }
@@ -110,6 +117,8 @@ impl Agent {
         let socket = PacketSocket::open(&config.interface, &packet::Options::default())?;
         let tap = create_tap(&config, &mut links, mtu)?;
         let started = clock::now();
+        let serve = |addr| Page::serve(addr).map_err(|error| AgentError::Metrics(addr, error));
+        let metrics = config.metrics_addr.map(serve).transpose()?;
         Ok(Agent {
             endpoint: Endpoint::new(config.endpoint.clone(), config.seed, started),
             link: socket,
@@ -120,6 +129,7 @@ impl Agent {
             started,
             tap,
             signals,
+            metrics,
             frame: Vec::with_capacity(packet::MAX_FRAME),
             tap_frame: vec![0; packet::MAX_FRAME],
             config,
@@ -143,8 +153,12 @@ impl Agent {
         let signals = poller.add(&self.signals).map_err(AgentError::Wait)?;
         loop {
             let until = self.endpoint.next_timeout();
-            poller.wait(until).map_err(AgentError::Wait)?;
+            let page = self.metrics.as_ref().map(Page::due);
+            poller.wait(until.into_iter().chain(page).min()).map_err(AgentError::Wait)?;
             let now = clock::now();
+            if let Some(page) = &mut self.metrics {
+                page.update(&self.config.name, &self.endpoint, now);
+            }
             self.counters.wakeups += 1;
             if let Some(until) = until.filter(|until| *until <= now) {
                 if !(poller.ready(link) || poller.ready(tap)) {

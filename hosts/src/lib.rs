@@ -1,6 +1,7 @@
 //! Drivers that give the protocols' state machines real packets.
 
 pub mod agent;
+mod metrics;
 mod report;
 
 pub use agent::{Agent, AgentConfig, AgentError};

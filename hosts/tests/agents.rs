@@ -31,6 +31,7 @@ fn config(host: u8, other: u8, stats_file: Option<PathBuf>) -> AgentConfig {
         endpoint: pl2::Config::new(mac(host), pl2::Scheme::Off, 100_000_000),
         seed: u64::from(host),
         stats_file,
+        metrics_addr: None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::results::{Machine, Results, Setting, VERSION};
 use crate::running::Running;
 use crate::sys;
 use crate::text;
-use p4rack_codegen::rack::Workload;
+use p4rack_codegen::rack::{Target, Workload};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_netdev::netns::{self, Privilege};
 use p4rack_wire::ethernet::overhead;
@@ -127,6 +127,13 @@ fn schemes(rack: &Rack, asked: &[Scheme]) -> Result<Vec<Scheme>, LabError> {
 
 /// Whether the rack has what the scheme needs.
 pub(crate) fn check_scheme(rack: &Rack, scheme: Scheme) -> Result<(), LabError> {
+    if rack.switch.target != Target::Embedded {
+        let target = rack.switch.target.name();
+        return Err(LabError::Unfit(format!(
+            "{}'s target is {target}, and racks are built with the embedded switch: try `p4rack mininet --switch {target}`",
+            rack.name
+        )));
+    }
     if scheme != Scheme::L2 && rack.pl2.is_none() {
         let message = format!("{scheme} needs PL2's parameters: add a [pl2] table with mode = \"clock\"");
         return Err(LabError::Unfit(message));

@@ -3,7 +3,7 @@
 - `missing(run)`: what it needs and does not find, or None;
 - `start(run)`: a `Running` switch, where `STARTS_A_SWITCH`;
 - `device_config(run)`: the bytes that P4Runtime installs;
-- `TIME_UNIT_NS`, where it is not the description's.
+- `TARGET`, where the description's target has to be another.
 """
 
 import signal

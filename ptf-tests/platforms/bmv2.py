@@ -9,8 +9,8 @@ from p4rack_ptf.platform import Running, by_interfaces, listening
 
 STARTS_A_SWITCH = True
 platform_config_update = by_interfaces
-#: BMv2 counts time in microseconds.
-TIME_UNIT_NS = 1000
+#: What the description says: unit of time and device id follow.
+TARGET = "bmv2"
 
 
 def missing(run):

@@ -11,8 +11,9 @@ use crate::core;
 use crate::driver::{self, Driver, DriverError, PortSpec};
 use crate::p4runtime::{self, Candidate, ServeError, ServerConfig};
 use crate::plane::Plane;
+use crate::{metrics, telemetry};
 use p4rack_netdev::signal::Signals;
-use p4rack_netdev::{clock, file};
+use p4rack_netdev::{clock, exporter, file};
 use p4rack_switch::{Config, PortConfig, Switch};
 use std::fs;
 use std::io;
@@ -48,6 +49,8 @@ pub struct DaemonConfig {
     pub captures: Option<PathBuf>,
     /// File that statistics are written to at the end and on SIGUSR1.
     pub stats_file: Option<PathBuf>,
+    /// Where metrics are served for Prometheus.
+    pub metrics_addr: Option<SocketAddr>,
 }
 
 /// Why the daemon did not start, or ended.
@@ -111,6 +114,16 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
             result
         })
         .map_err(system("starting the data plane's thread"))?;
+
+    if let Some(addr) = config.metrics_addr {
+        let (handle, threads) = (handle.clone(), runtime.handle().clone());
+        let render = move || match threads.block_on(telemetry::read(&handle, false)) {
+            Ok(stats) => metrics::exposition(&stats),
+            // Who asks after the end is told of nothing.
+            Err(_) => String::new(),
+        };
+        exporter::serve(addr, render).map_err(system("serving metrics"))?;
+    }
 
     // The server looks at its shutdown for the first time when it serves.
     let shutdown = async {

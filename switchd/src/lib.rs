@@ -5,6 +5,7 @@ pub mod core;
 pub mod daemon;
 pub mod driver;
 pub mod generator;
+pub mod metrics;
 pub mod p4runtime;
 pub mod plane;
 pub mod telemetry;

@@ -8,6 +8,7 @@ use p4rack_netdev::{Poller, clock};
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io;
 
 /// Priority among real-time threads: above the host agents', which wait for this thread's answers.
@@ -30,6 +31,8 @@ pub struct Report {
     pub timer_late_sum_ns: u64,
     /// The latest of them, ns.
     pub timer_late_max_ns: u64,
+    /// Frames dropped inside the switch, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
     /// Ports.
     pub ports: Vec<PortReport>,
 }
@@ -155,7 +158,9 @@ impl Plane {
 
     /// Counters so far.
     pub fn report(&mut self) -> Report {
+        let drops = self.switch.stats(clock::now()).drops;
         Report {
+            drops: drops.into_iter().map(|(reason, count)| (reason.name(), count)).collect(),
             scheduling: self.granted.unwrap_or(Granted { fifo_priority: None, memory_locked: false }),
             running_ns: clock::now().saturating_sub(self.started).0,
             cpu_ns: clock::thread_cpu().0,

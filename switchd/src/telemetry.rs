@@ -1,6 +1,6 @@
 //! The telemetry service: the switch's own counters, beside P4Runtime.
 
-use crate::core::Handle;
+use crate::core::{Gone, Handle};
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::Telemetry;
 use p4rack_p4rt::p4rack::telemetry::v1::{
     DepthSample, DepthTime, GetStatsRequest, GetStatsResponse, PortStats,
@@ -30,20 +30,24 @@ impl Telemetry for TelemetryService {
         request: Request<GetStatsRequest>,
     ) -> Result<Response<GetStatsResponse>, Status> {
         let reset = request.into_inner().reset;
-        let (stats, now) = self
-            .handle
-            .call(move |switch, now| {
-                let stats = switch.stats(now);
-                if reset {
-                    switch.reset_stats(now);
-                }
-                (stats, now)
-            })
-            .await?;
-        let mut response = message(&stats, now);
-        response.packet_ins_lost = self.handle.events_lost();
-        Ok(Response::new(response))
+        Ok(Response::new(read(&self.handle, reset).await?))
     }
+}
+
+/// The statistics of the switch behind a handle; with `reset`, new ones start.
+pub async fn read(handle: &Handle, reset: bool) -> Result<GetStatsResponse, Gone> {
+    let (stats, now) = handle
+        .call(move |switch, now| {
+            let stats = switch.stats(now);
+            if reset {
+                switch.reset_stats(now);
+            }
+            (stats, now)
+        })
+        .await?;
+    let mut response = message(&stats, now);
+    response.packet_ins_lost = handle.events_lost();
+    Ok(response)
 }
 
 /// Statistics as the service sends them.

@@ -12,6 +12,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("iperf3", "/usr/bin/iperf3", "the iperf3 test"),
     ("iputils-ping", "/usr/bin/ping", "the ping tests"),
     ("iproute2", "/usr/sbin/ip", "the PTF suite"),
+    ("etcd-server", "/usr/bin/etcd", "the etcd test"),
     ("mininet", "/usr/bin/mn", "the Mininet test"),
 ];
 

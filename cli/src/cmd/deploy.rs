@@ -25,9 +25,9 @@ pub struct Args {
     /// l2, pl2-counter or pl2-clock instead of what the description asks for
     #[arg(long)]
     pub scheme: Option<Scheme>,
-    /// Kind of switch: embedded, bmv2
-    #[arg(long, default_value = "embedded")]
-    pub to: Platform,
+    /// Kind of switch: embedded, bmv2 [default: the description's target]
+    #[arg(long)]
+    pub to: Option<Platform>,
     /// A compiler's output for the rack's program, for switches that don't take P4 text
     #[arg(long, value_name = "FILE")]
     pub device_config: Option<PathBuf>,
@@ -73,7 +73,8 @@ impl Args {
     /// What the switches should hold.
     pub fn desired(&self, rack: &Rack) -> Result<Desired, CtrlError> {
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
-        Desired::of_rack(rack, scheme, self.to, self.device_config.as_deref())
+        let platform = self.to.unwrap_or_else(|| rack.switch.target.into());
+        Desired::of_rack(rack, scheme, platform, self.device_config.as_deref())
     }
 
     /// How often a watched switch is looked at.
@@ -107,11 +108,23 @@ pub fn run(args: Args) -> ExitCode {
     let targets = args.targets(&rack);
     let several = targets.len() > 1;
     let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
-    for target in targets {
+    let one = |target: Target| {
         let prefix = if several { format!("{}: ", target.addr) } else { String::new() };
         let (report, differs, error) = one(&args, &desired, target, &prefix);
+        (report, differs, error.map(|error| format!("{prefix}{error}")))
+    };
+    // All at once: each switch takes its own time.
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = targets.into_iter().map(|target| scope.spawn(|| one(target))).collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
+    });
+    for outcome in outcomes {
+        let (report, differs, error) = match outcome {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
         if let Some(error) = error {
-            eprintln!("{prefix}{error}");
+            eprintln!("{error}");
             code = ExitCode::from(1);
         } else if differs && args.dry_run {
             code = ExitCode::from(1);

@@ -43,6 +43,9 @@ struct RunArgs {
     /// Write statistics as JSON to this file (`-`: standard output) at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
+    /// Serve metrics for Prometheus at this address, under /metrics
+    #[arg(long, value_name = "ADDR")]
+    metrics_addr: Option<std::net::SocketAddr>,
 }
 
 /// Runs it.
@@ -74,6 +77,7 @@ fn agent(args: RunArgs) -> Result<(), String> {
         endpoint: endpoint(&rack, host, scheme)?,
         seed: clock::wall_ns() ^ host.mac.0.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte)),
         stats_file: args.stats,
+        metrics_addr: args.metrics_addr,
     };
     let signals = Signals::take().map_err(|error| error.to_string())?;
     let ready = format!("ready {} {} on {} scheme {scheme}", config.name, config.tap, config.interface);

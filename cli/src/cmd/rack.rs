@@ -1,8 +1,13 @@
 //! `p4rack rack`.
 
 use p4rack_codegen::rack::Rack;
+use p4rack_codegen::rack::import::{self, import};
+use p4rack_ctrl::runtime_json;
+use p4rack_p4rt::p4::v1::{Uint128, WriteRequest};
+use p4rack_p4rt::schema::Schema;
+use p4rack_p4rt::text;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `p4rack rack`.
@@ -22,14 +27,58 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Make a description of a topology.json of the P4 tutorials
+    ///
+    /// What a rack does not have is left out and listed. The rack's program is its own: entries of the
+    /// tutorial's program are for `import-entries`.
+    Import(ImportArgs),
+    /// Make a text-format WriteRequest of a sN-runtime.json of the P4 tutorials
+    ImportEntries {
+        /// The entries, JSON
+        entries: PathBuf,
+        /// P4Info of the program they belong to, text format (`p4rack p4 info FILE.p4`)
+        #[arg(long, value_name = "FILE")]
+        p4info: PathBuf,
+        /// The request to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// P4Runtime device id in it
+        #[arg(long, default_value_t = 1)]
+        device_id: u64,
+    },
     /// Explain every field of a rack description
     Schema,
+}
+
+#[derive(clap::Args, Debug)]
+struct ImportArgs {
+    /// The topology, JSON
+    topology: PathBuf,
+    /// The description to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Name of the rack [default: that of the description's file]
+    #[arg(long)]
+    name: Option<String>,
+    /// The switch to take, where the topology has several
+    #[arg(long, value_name = "SWITCH")]
+    switch_name: Option<String>,
+    /// Length of the prefix of all hosts' addresses, to put them into one subnet
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=30))]
+    prefix: Option<u8>,
+    /// Rate of links that name none
+    #[arg(long, value_name = "RATE", default_value = "100 Mb/s")]
+    port_rate: String,
 }
 
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
         Command::Check { file, json } => check(&file, json),
+        Command::Import(args) => done(import_topology(&args)),
+        Command::ImportEntries { entries, p4info, output, device_id } => {
+            done(import_entries(&entries, &p4info, &output, device_id))
+        }
         Command::Schema => {
             print!("{}", p4rack_codegen::rack::SCHEMA);
             ExitCode::SUCCESS
@@ -37,7 +86,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-fn check(file: &std::path::Path, as_json: bool) -> ExitCode {
+fn check(file: &Path, as_json: bool) -> ExitCode {
     match Rack::load(file) {
         Ok(rack) if as_json => println!("{:#}", rack.to_json()),
         Ok(rack) => print!("{}", rack.summary()),
@@ -51,4 +100,54 @@ fn check(file: &std::path::Path, as_json: bool) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+fn done(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn import_entries(entries: &Path, p4info: &Path, output: &Path, device_id: u64) -> Result<(), String> {
+    let info = text::parse(&read(p4info)?).map_err(|error| format!("{}: {error}", p4info.display()))?;
+    let schema = Schema::new(info).map_err(|error| format!("{}: {error}", p4info.display()))?;
+    let updates = runtime_json::updates(&read(entries)?, &schema)
+        .map_err(|error| format!("{}: {error}", entries.display()))?;
+    let count = updates.len();
+    let election_id = Some(Uint128 { high: 0, low: 1 });
+    let request = WriteRequest { device_id, election_id, updates, ..Default::default() };
+    write(output, &text::print(&request))?;
+    println!("wrote {}: {count} updates", output.display());
+    Ok(())
+}
+
+fn import_topology(args: &ImportArgs) -> Result<(), String> {
+    let file = args.topology.display();
+    let text = read(&args.topology)?;
+    let stem = args.output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let options = import::Options {
+        name: args.name.clone().or(stem).unwrap_or_else(|| "rack".into()),
+        switch: args.switch_name.clone(),
+        prefix: args.prefix,
+        port_rate: args.port_rate.clone(),
+    };
+    let imported = import(&text, &options).map_err(|error| format!("{file}: {error}"))?;
+    write(&args.output, &imported.toml)?;
+    for what in imported.left_out {
+        eprintln!("left out: {what}");
+    }
+    println!("wrote {}; check it with `p4rack rack check {0}`", args.output.display());
+    Ok(())
 }

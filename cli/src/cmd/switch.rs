@@ -67,6 +67,9 @@ struct RunArgs {
     /// the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
+    /// Serve metrics for Prometheus at this address, under /metrics
+    #[arg(long, value_name = "ADDR")]
+    metrics_addr: Option<SocketAddr>,
 }
 
 fn port_rate(text: &str) -> Result<(u16, u64), String> {
@@ -95,6 +98,7 @@ pub fn run(args: Args) -> ExitCode {
         include_dirs: args.include,
         captures: args.pcap,
         stats_file: args.stats,
+        metrics_addr: args.metrics_addr,
     };
     let ready = |line: &str| {
         // Whoever waits for the line may have gone.

@@ -33,7 +33,7 @@ pub struct Identity {
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = "Switch")]
     role: String,
     /// Encrypt the connection
-    #[arg(long, help_heading = "Switch")]
+    #[arg(long, requires = "cacert", help_heading = "Switch")]
     ssl: bool,
     /// Authority that has signed the server's certificate, PEM
     #[arg(long, value_name = "FILE", requires = "ssl", help_heading = "Switch")]

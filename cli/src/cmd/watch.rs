@@ -63,21 +63,43 @@ fn make(args: &Args, text: &str) -> Result<(Rack, Desired), String> {
     Ok((rack, desired))
 }
 
-async fn keep(args: Args, rack: Rack, text: String, desired: Desired, board: Board) -> ExitCode {
+async fn keep(args: Args, rack: Rack, text: String, mut desired: Desired, board: Board) -> ExitCode {
     let args = Arc::new(args);
+    if let Some(addr) = &args.etcd {
+        // Before the switches are touched: what is shared counts, not this file.
+        let shared = agree(addr, &key(&rack.name), &text, args.publish).await;
+        desired = match make(&args, &shared) {
+            Ok((_, desired)) => desired,
+            Err(error) => {
+                eprintln!("the description in etcd at {addr}:\n{error}");
+                return ExitCode::from(1);
+            }
+        };
+    }
     let (sender, receiver) = channel::channel(Arc::new(desired));
     let mut tasks = tokio::task::JoinSet::new();
     for target in args.targets(&rack) {
         let (addr, device_id) = (target.addr.clone(), target.device_id);
         let (board, json) = (board.clone(), args.json);
+        let mut last = String::new();
         let tell = move |change: Change| {
+            // A failure that repeats itself is told once.
+            let failure = match &change {
+                Change::Failed(error) => error.to_string(),
+                Change::Step(Step::Verified { .. }) => String::new(),
+                _ => last.clone(),
+            };
+            let repeated = !failure.is_empty() && failure == last && matches!(change, Change::Failed(_));
+            last = failure;
             let (before, now) = note(&board, &addr, &change);
-            say(&addr, device_id, &change, now.comparisons, before.in_order, json);
+            if !repeated {
+                say(&addr, device_id, &change, now.comparisons, before.in_order, json);
+            }
         };
         tasks.spawn(watch(target, receiver.clone(), args.interval(), tell));
     }
     match args.etcd.clone() {
-        Some(addr) => tasks.spawn(follow_etcd(args.clone(), addr, rack.name, text, sender)),
+        Some(addr) => tasks.spawn(follow_etcd(args.clone(), addr, key(&rack.name), sender)),
         None => tasks.spawn(follow_file(args.clone(), sender)),
     };
     let mut end = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
@@ -127,29 +149,42 @@ async fn follow_file(args: Arc<Args>, sender: channel::Sender<Arc<Desired>>) {
     }
 }
 
-/// Puts the file there where nothing is, then takes what is there, for ever.
-async fn follow_etcd(
-    args: Arc<Args>,
-    addr: String,
-    rack: String,
-    text: String,
-    sender: channel::Sender<Arc<Desired>>,
-) {
-    let key = format!("/p4rack/racks/{rack}");
-    let mut publish = args.publish;
+/// Where a rack's description is in etcd.
+fn key(rack: &str) -> String {
+    format!("/p4rack/racks/{rack}")
+}
+
+/// Puts the file there where nothing is, or where it is to be published; what is there then. Asks until etcd
+/// answers.
+async fn agree(addr: &str, key: &str, text: &str, publish: bool) -> String {
+    loop {
+        let told = async {
+            let mut etcd = Etcd::connect(addr).await?;
+            if publish {
+                etcd.put(key, text).await?;
+            } else {
+                etcd.put_if_absent(key, text).await?;
+            }
+            etcd.get(key).await
+        };
+        match told.await {
+            Ok(Some(shared)) => return shared,
+            Ok(None) => {}
+            Err(error) => eprintln!("{error}; asking again, the switches are not touched before"),
+        }
+        tokio::time::sleep(ETCD_RETRY).await;
+    }
+}
+
+/// Takes what is in etcd, for ever.
+async fn follow_etcd(args: Arc<Args>, addr: String, key: String, sender: channel::Sender<Arc<Desired>>) {
     loop {
         let told = async {
             let mut etcd = Etcd::connect(&addr).await?;
-            if publish {
-                etcd.put(&key, &text).await?;
-                publish = false;
-            } else if etcd.get(&key).await?.is_none() {
-                etcd.put_if_absent(&key, &text).await?;
-            }
             etcd.follow(&key, |shared| take(&args, shared, &sender, &format!("etcd {addr} {key}"))).await
         };
         if let Err(error) = told.await {
-            eprintln!("etcd at {addr}: {error}; asking again, the switches are kept as they are");
+            eprintln!("{error}; asking again, the switches are kept as they are");
         }
         tokio::time::sleep(ETCD_RETRY).await;
     }

@@ -115,8 +115,9 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
 type Place = (std::ops::Range<usize>, String);
 
 fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Switch, Place)> {
-    section.parsed(sink, "target", "write \"embedded\"", |text| match text {
+    let target = section.parsed(sink, "target", "write \"embedded\" or \"bmv2\"", |text| match text {
         "embedded" => Ok(Target::Embedded),
+        "bmv2" => Ok(Target::Bmv2),
         _ => Err(format!("`{text}` is no target")),
     });
     let device_id = section.integer(sink, "device_id", (0, i64::MAX as u64));
@@ -146,16 +147,17 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Swi
     let time_unit = section.integer(sink, "time_unit_ns", (1, 1_000_000));
     section.finish(sink);
     let rate = rate?;
+    let target = target.map_or(Target::Embedded, |target| target.value);
     let switch = Switch {
-        target: Target::Embedded,
-        device_id: device_id.map_or(1, |id| id.value),
+        target,
+        device_id: device_id.map_or(target.device_id(), |id| id.value),
         port_rate_bps: rate.value,
         buffer_bytes: buffer.map_or(256 << 10, |size| size.value),
         cpu_port: cpu_port.map_or(510, |port| port.value as u16),
         drop_port: drop_port.map_or(511, |port| port.value as u16),
         grpc_addr: grpc_addr
             .map_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559), |addr| addr.value),
-        time_unit_ns: time_unit.map_or(1, |unit| unit.value),
+        time_unit_ns: time_unit.map_or(target.time_unit_ns(), |unit| unit.value),
     };
     Some((switch, (rate.span, rate.field)))
 }

@@ -6,6 +6,7 @@
 //! switch's time units. `docs/rack.md` documents the file.
 
 mod check;
+pub mod import;
 mod reader;
 mod summary;
 pub mod units;
@@ -68,6 +69,34 @@ pub struct Switch {
 pub enum Target {
     /// p4rack's own.
     Embedded,
+    /// BMv2's `simple_switch_grpc`.
+    Bmv2,
+}
+
+impl Target {
+    /// Its name in files and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Target::Embedded => "embedded",
+            Target::Bmv2 => "bmv2",
+        }
+    }
+
+    /// P4Runtime device id, unless the description says otherwise.
+    const fn device_id(self) -> u64 {
+        match self {
+            Target::Embedded => 1,
+            Target::Bmv2 => 0,
+        }
+    }
+
+    /// Length of a unit of its ingress timestamp, unless the description says otherwise.
+    const fn time_unit_ns(self) -> u64 {
+        match self {
+            Target::Embedded => 1,
+            Target::Bmv2 => 1_000,
+        }
+    }
 }
 
 /// A host and the switch port it hangs on.

@@ -12,7 +12,8 @@ pub(super) fn summary(rack: &Rack) -> String {
     let _ = writeln!(out, "rack {}: {}, scheme {}", rack.name, hosts(rack.hosts.len()), rack.scheme());
     let _ = writeln!(
         out,
-        "switch: embedded, device {}, buffer {}, CPU port {}, P4Runtime at {}",
+        "switch: {}, device {}, buffer {}, CPU port {}, P4Runtime at {}",
+        switch.target.name(),
         switch.device_id,
         show_size(switch.buffer_bytes),
         switch.cpu_port,

@@ -294,6 +294,7 @@ impl Endpoint {
             let Some(burst) = self.destinations[d].bursts.pop_front() else { return };
             for at in 0..burst.demand {
                 let Some(id) = self.destinations[d].queue.pop_front() else { break };
+                self.destinations[d].in_nic += usize::from(at == 0);
                 self.push_scheduled(d, id, false, leave_at, at == 0);
             }
             self.ask(d, now);
@@ -373,8 +374,12 @@ impl Endpoint {
         }
         if data.opens_burst {
             self.stats.lateness.record(now.saturating_sub(data.ready), now);
+            self.destinations[d].in_nic -= 1;
         }
         self.pool.give_back(data.frame);
+        if data.opens_burst {
+            self.ask(d, now);
+        }
     }
 
     /// The next frame for the application side, written over `out`. Call until it says false.

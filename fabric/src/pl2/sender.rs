@@ -57,6 +57,10 @@ pub(super) struct Destination {
     pub slot: Nanos,
     pub queue: VecDeque<FrameId>,
     pub bursts: VecDeque<Burst>,
+    /// Granted bursts handed to the NIC of which no frame has left. They count as in flight: were
+    /// the next reservation asked for at once, a host whose own port is the bottleneck would pile
+    /// up reservations faster than it can use them.
+    pub in_nic: usize,
     /// The last grant: how it compared with t and when it came (Algorithm 2's two variables).
     pub last: Option<(Ordering, Nanos)>,
     /// Slots to give back; negative after more was given back than was reserved.
@@ -74,6 +78,7 @@ impl Destination {
             slot,
             queue: VecDeque::new(),
             bursts: VecDeque::new(),
+            in_nic: 0,
             last: None,
             credit: 0,
             credit_due: None,
@@ -89,7 +94,7 @@ impl Destination {
 
     /// Frames that no burst covers yet, if another reservation may be asked for.
     pub fn to_ask(&self, in_flight: usize, k: u8) -> Option<u8> {
-        if self.bursts.len() >= in_flight {
+        if self.bursts.len() + self.in_nic >= in_flight {
             return None;
         }
         let covered: usize = self.bursts.iter().map(|burst| usize::from(burst.demand)).sum();
@@ -210,6 +215,9 @@ mod tests {
         assert_eq!(d.to_ask(2, 4), Some(2));
         ask(&mut d, 2, 2, false);
         assert_eq!(d.to_ask(3, 4), None, "nothing left");
+        d.bursts.clear();
+        d.in_nic = 1;
+        assert_eq!((d.to_ask(1, 4), d.to_ask(2, 4)), (None, Some(4)), "what waits in the NIC is in flight");
     }
 
     #[test]

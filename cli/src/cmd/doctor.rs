@@ -1,0 +1,270 @@
+//! `p4rack doctor`: what this machine has, what it lacks, how to get it.
+
+use p4rack_netdev::link::VethEnd;
+use p4rack_netdev::netns::{self, NetNs};
+use p4rack_netdev::{Links, PacketSocket, Tap, packet, sched};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a program may take to tell its version.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Arguments of `p4rack doctor`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One thing that is there or not.
+#[derive(Debug, Serialize)]
+struct Finding {
+    name: &'static str,
+    /// What it is for.
+    #[serde(rename = "for")]
+    purpose: &'static str,
+    /// Whether nothing works without it.
+    needed: bool,
+    ok: bool,
+    /// Version, or what was found.
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    get_it_by: Option<String>,
+}
+
+/// A program to ask for its version.
+struct Tool {
+    program: &'static str,
+    args: &'static [&'static str],
+    purpose: &'static str,
+    get_it_by: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    tool("ping", &["-V"], "ping tests", "sudo apt-get install iputils-ping"),
+    tool("iperf3", &["--version"], "throughput by hand, iperf3 test", "sudo apt-get install iperf3"),
+    tool("memcached", &["-V"], "memcached test", "sudo apt-get install memcached"),
+    tool("etcd", &["--version"], "several controllers with shared state", "sudo apt-get install etcd-server"),
+    tool("ip", &["-V"], "PTF suite, Mininet", "sudo apt-get install iproute2"),
+    tool("mn", &["--version"], "p4rack mininet", "sudo apt-get install --no-install-recommends mininet"),
+    tool("simple_switch_grpc", &["--version"], "deploy --to bmv2", BUILD_BMV2),
+    tool("p4c-bm2-ss", &["--version"], "deploy --to bmv2", BUILD_P4C),
+    tool("p4c", &["--version"], "other targets", BUILD_P4C),
+    tool("bf_switchd", &[], "Tofino's model", BUILD_SDE),
+    tool("tofino-model", &[], "Tofino's model", BUILD_SDE),
+    tool("python3", &["--version"], "PTF suite, Python clients", "sudo apt-get install python3 python3-venv"),
+];
+
+const BUILD_BMV2: &str =
+    "building https://github.com/p4lang/behavioral-model with targets/simple_switch_grpc";
+const BUILD_P4C: &str = "building https://github.com/p4lang/p4c";
+const BUILD_SDE: &str = "building https://github.com/p4lang/open-p4studio";
+const PACKAGES: &str = "python3 -m venv .venv && .venv/bin/pip install -r ptf-tests/requirements.txt";
+
+const fn tool(
+    program: &'static str,
+    args: &'static [&'static str],
+    purpose: &'static str,
+    get_it_by: &'static str,
+) -> Tool {
+    Tool { program, args, purpose, get_it_by }
+}
+
+/// Runs it: 0 if the embedded target has all it needs.
+pub fn run(args: Args) -> ExitCode {
+    let mut findings = kernel();
+    findings.extend(TOOLS.iter().map(look_for));
+    findings.push(python_packages());
+    let fine = findings.iter().all(|finding| finding.ok || !finding.needed);
+    if args.json {
+        println!("{:#}", serde_json::json!({ "embedded_target": fine, "findings": findings }));
+    } else {
+        print(&findings, fine);
+    }
+    if fine { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn print(findings: &[Finding], fine: bool) {
+    let width = |text: fn(&Finding) -> usize| findings.iter().map(text).max().unwrap_or(0);
+    let (names, found) = (width(|f| f.name.len()), width(|f| f.found.chars().count()));
+    for finding in findings {
+        let mark = match (finding.ok, finding.needed) {
+            (true, _) => '✓',
+            (false, true) => '✗',
+            (false, false) => '·',
+        };
+        println!("{mark} {:names$}  {:found$}  {}", finding.name, finding.found, finding.purpose);
+        if let Some(get) = &finding.get_it_by {
+            println!("  {:names$}  get it by: {get}", "");
+        }
+    }
+    println!();
+    let missing = findings.iter().filter(|finding| !finding.ok).count();
+    println!(
+        "{}; {missing} of {} missing",
+        if fine { "the embedded target has all it needs" } else { "the embedded target can't run here" },
+        findings.len()
+    );
+}
+
+/// What the embedded target asks of the kernel, tried in a namespace of its own.
+fn kernel() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut add = |name, purpose, needed, tried: Result<String, String>, get_it_by: &str| {
+        let (ok, found) = match tried {
+            Ok(found) => (true, found),
+            Err(why) => (false, why),
+        };
+        findings.push(Finding {
+            name,
+            purpose,
+            needed,
+            ok,
+            found,
+            get_it_by: (!ok).then(|| get_it_by.to_owned()),
+        });
+    };
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    add("Linux", "everything", true, Ok(release.trim().to_owned()), "");
+    let root =
+        "running as root, or sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000";
+    let privilege = netns::acquire().map(|privilege| format!("{privilege:?}").to_lowercase());
+    add("namespaces", "racks on one machine", true, privilege.map_err(|error| error.to_string()), root);
+    add("TAP", "hosts' agents", true, in_namespace(tap), "sudo modprobe tun");
+    add("veth", "links between namespaces", true, in_namespace(veth), "sudo modprobe veth");
+    add("AF_PACKET", "the switch's ports", true, in_namespace(packet_socket), "sudo modprobe af_packet");
+    let xdp = if packet::xdp_is_there() { Ok("there".into()) } else { Err("not in this kernel".into()) };
+    add("AF_XDP", "nothing yet; frames go by AF_PACKET", false, xdp, "a kernel with CONFIG_XDP_SOCKETS");
+    add(
+        "SCHED_FIFO",
+        "keeping the schedule under load",
+        false,
+        real_time(),
+        "running as root, or ulimit -r 50",
+    );
+    findings
+}
+
+fn in_namespace(work: fn() -> Result<(), p4rack_netdev::Error>) -> Result<String, String> {
+    let tried = NetNs::create().and_then(|ns| ns.run(work)).and_then(|done| done);
+    tried.map(|()| "works".to_owned()).map_err(|error| error.to_string())
+}
+
+fn tap() -> Result<(), p4rack_netdev::Error> {
+    Tap::create("doctor0").map(|_| ())
+}
+
+fn veth() -> Result<(), p4rack_netdev::Error> {
+    let ns = NetNs::current()?;
+    let end = |name| VethEnd { name, ns: &ns, mac: None };
+    Links::add_veth(end("doctor1"), end("doctor2"))
+}
+
+fn packet_socket() -> Result<(), p4rack_netdev::Error> {
+    Links::open()?.set_up("lo")?;
+    PacketSocket::open("lo", &packet::Options::default()).map(|_| ())
+}
+
+/// Tried in a thread: the priority would stay.
+fn real_time() -> Result<String, String> {
+    let granted = std::thread::spawn(|| sched::prompt(1)).join();
+    match granted {
+        Ok(granted) if granted.fifo_priority.is_some() => Ok("granted".to_owned()),
+        _ => Err("refused".to_owned()),
+    }
+}
+
+fn look_for(tool: &Tool) -> Finding {
+    let path = on_path(tool.program);
+    let found = match &path {
+        Some(_) if tool.args.is_empty() => "there".to_owned(),
+        Some(path) => version(path, tool.args).unwrap_or_else(|| "there".to_owned()),
+        None => "missing".to_owned(),
+    };
+    Finding {
+        name: tool.program,
+        purpose: tool.purpose,
+        needed: false,
+        ok: path.is_some(),
+        found,
+        get_it_by: path.is_none().then(|| tool.get_it_by.to_owned()),
+    }
+}
+
+/// PTF's and P4Runtime's packages, in the environment that the tests use or in the system's Python.
+fn python_packages() -> Finding {
+    let pythons = [PathBuf::from(".venv/bin/python"), PathBuf::from("python3")];
+    let imports = ["-c", "import ptf, scapy, p4.v1.p4runtime_pb2; print(ptf.__version__)"];
+    let found = pythons.iter().find_map(|python| version(python, &imports));
+    Finding {
+        name: "PTF packages",
+        purpose: "PTF suite",
+        needed: false,
+        ok: found.is_some(),
+        get_it_by: found.is_none().then(|| PACKAGES.to_owned()),
+        found: found.map_or_else(|| "missing".to_owned(), |version| format!("ptf {version}")),
+    }
+}
+
+/// The program's file.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = [Path::new("/usr/sbin"), Path::new("/sbin")].map(Path::to_path_buf);
+    std::env::split_paths(&folders).chain(sbin).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// The first number with dots that a program says about itself; `None` if it fails or takes too long.
+fn version(program: &Path, args: &[&str]) -> Option<String> {
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let asked = Instant::now();
+    while child.try_wait().ok()?.is_none() {
+        if asked.elapsed() > ANSWER {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().ok()?;
+    let said = [output.stdout, output.stderr].concat();
+    number(&String::from_utf8_lossy(&said)).filter(|_| output.status.success())
+}
+
+fn number(text: &str) -> Option<String> {
+    let words = text.split(|c: char| c.is_whitespace() || "(),:;".contains(c));
+    words
+        .map(|word| word.trim_start_matches(['v', 'V', '-']).trim_end_matches('.'))
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) || word.starts_with("iproute2-"))
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn versions_are_found_in_what_programs_say() {
+        let cases = [
+            ("iperf 3.12 (cJSON 1.7.15)\nLinux …", "3.12"),
+            ("memcached 1.6.18", "1.6.18"),
+            ("Python 3.11.7", "3.11.7"),
+            ("p4c-bm2-ss\nVersion 1.2.5.16 (SHA: f00 BUILD: Release)", "1.2.5.16"),
+            ("1.15.0-9674187", "1.15.0-9674187"),
+            ("etcd Version: 3.4.23\nGit SHA: …", "3.4.23"),
+            ("ip utility, iproute2-6.1.0, libbpf 1.1.0", "iproute2-6.1.0"),
+        ];
+        for (said, version) in cases {
+            assert_eq!(number(said).as_deref(), Some(version), "{said}");
+        }
+        assert_eq!(number("usage: bf_switchd"), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! `p4rack mininet`.
+
+use super::doctor;
+use p4rack_codegen::{Rack, Scheme};
+use serde_json::{Value, json};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// The network itself. Mininet belongs to the system's Python, so this is Python too.
+const SCRIPT: &str = include_str!("mininet.py");
+const PYTHON: &str = "/usr/bin/python3";
+const GET_MININET: &str = "sudo apt-get install --no-install-recommends mininet";
+
+/// Arguments of `p4rack mininet`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Rack description
+    rack: PathBuf,
+    /// Kind of switch [default: the description's target]
+    #[arg(long, value_parser = ["embedded", "bmv2"])]
+    switch: Option<String>,
+    /// l2, pl2-counter or pl2-clock [default: what the description asks for]
+    #[arg(long)]
+    scheme: Option<Scheme>,
+    /// Instead of Mininet's prompt: pings between all hosts, then an incast; exit code 1 if something
+    /// is wrong
+    #[arg(long)]
+    test: bool,
+    /// Length of the test's incast, seconds
+    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
+    duration: u32,
+}
+
+/// Runs it: this process becomes Mininet's.
+pub fn run(args: Args) -> ExitCode {
+    match prepare(&args) {
+        Ok(config) => {
+            let error = Command::new(PYTHON).arg("-c").arg(SCRIPT).arg(config.to_string()).exec();
+            eprintln!("error: {PYTHON} did not start: {error}; get it by: sudo apt-get install python3");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn prepare(args: &Args) -> Result<Value, String> {
+    let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
+    let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
+    let kind = args.switch.as_deref().unwrap_or(rack.switch.target.name());
+    needs(Path::new(PYTHON), "sudo apt-get install python3")?;
+    let imported = Command::new(PYTHON)
+        .args(["-c", "import mininet.net"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if !imported.is_ok_and(|status| status.success()) {
+        return Err(format!("error: {PYTHON} has no Mininet; get it by: {GET_MININET}"));
+    }
+    if kind == "bmv2" && doctor::on_path("simple_switch_grpc").is_none() {
+        return Err("error: needs simple_switch_grpc on PATH; `p4rack doctor` tells how to get it".into());
+    }
+    let absolute =
+        |path: &Path| path.canonicalize().map_err(|error| format!("error: {}: {error}", path.display()));
+    let binary = std::env::current_exe().map_err(|error| format!("error: where this program is: {error}"))?;
+    Ok(config(&rack, scheme, kind, args, (&binary, &absolute(&args.rack)?)))
+}
+
+fn needs(file: &Path, get_it_by: &str) -> Result<(), String> {
+    let missing = || format!("error: needs {}, get it by: {get_it_by}", file.display());
+    if file.exists() { Ok(()) } else { Err(missing()) }
+}
+
+/// What the script is told.
+fn config(rack: &Rack, scheme: Scheme, kind: &str, args: &Args, (binary, file): (&Path, &Path)) -> Value {
+    let hosts: Vec<Value> = rack
+        .hosts
+        .iter()
+        .map(|host| {
+            json!({
+                "name": host.name, "port": host.port, "mac": host.mac.to_string(), "ip": host.ip.to_string(),
+                "rate_bps": host.rate_bps,
+            })
+        })
+        .collect();
+    json!({
+        "binary": binary, "rack": file, "scheme": scheme, "kind": kind, "test": args.test,
+        "duration_s": args.duration, "hosts": hosts, "switch": rack.switch, "workload": workload(rack),
+    })
+}
+
+/// The description's workload, or everybody to the first host.
+fn workload(rack: &Rack) -> Value {
+    match &rack.workload {
+        Some(workload) => json!({
+            "receiver": workload.receiver, "senders": workload.senders, "load_percent": workload.load_percent,
+        }),
+        None => {
+            let mut names = rack.hosts.iter().map(|host| host.name.as_str());
+            json!({ "receiver": names.next(), "senders": names.collect::<Vec<_>>() })
+        }
+    }
+}

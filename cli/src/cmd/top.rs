@@ -1,0 +1,265 @@
+//! `p4rack top`: a switch's ports, queues, reservations and drops, live.
+
+use super::entity::Rows;
+use super::target;
+use p4rack_codegen::{Rack, drop_reasons};
+use p4rack_ctrl::entities::{CounterItem, Item, RegisterItem};
+use p4rack_ctrl::telemetry::Telemetry;
+use p4rack_ctrl::{Client, CtrlError};
+use p4rack_p4rt::p4rack::telemetry::v1::GetStatsResponse;
+use p4rack_p4rt::schema::Schema;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Nanoseconds of a 48-bit clock.
+const CLOCK_BITS: u32 = 48;
+/// A reservation further ahead is none: the port has been idle.
+const HORIZON_UNITS: u64 = p4rack_codegen::rack::HORIZON_UNITS;
+
+/// Arguments of `p4rack top`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The rack's description, for the hosts' names
+    rack: Option<PathBuf>,
+    /// How often it is drawn
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    every: f64,
+    /// Measure once, for that long, print one table and end; always so where the output is no terminal
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    target: target::Args,
+}
+
+/// What one look at a switch found.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    /// Ports, queues, drops.
+    pub stats: GetStatsResponse,
+    /// By port: reserved as a source, as a destination; as the program counts.
+    pub reserved: BTreeMap<u32, (String, String)>,
+    /// Frames that the program dropped, by cell of its counter.
+    pub program_drops: Vec<i64>,
+}
+
+/// Runs it.
+pub fn run(args: Args) -> ExitCode {
+    let rack = match args.rack.as_ref().map(Rack::load).transpose() {
+        Ok(rack) => rack,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(1);
+        }
+    };
+    match target::block_on(watch(&args, rack.as_ref())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => target::fail(&error, false),
+    }
+}
+
+async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
+    let target = args.target.for_switch(rack.map(|rack| &rack.switch));
+    let mut telemetry = Telemetry::connect(&target).await?;
+    let mut client = Client::connect(target.clone()).await?;
+    let title = format!("device {} at {}", target.device_id, target.addr);
+    let live = std::io::stdout().is_terminal() && !args.once;
+    let pause = Duration::from_secs_f64(args.every.clamp(0.05, 3600.0));
+    let mut before = look(&mut telemetry, &mut client).await?;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+        }
+        let now = look(&mut telemetry, &mut client).await?;
+        let text = render(&title, &before, &now, rack);
+        if !live {
+            print!("{text}");
+            return Ok(());
+        }
+        print!("\x1b[2J\x1b[H{text}\nCtrl-C ends\n");
+        let _ = std::io::stdout().flush();
+        before = now;
+    }
+}
+
+async fn look(telemetry: &mut Telemetry, client: &mut Client) -> Result<Look, CtrlError> {
+    let stats = telemetry.stats(false).await?;
+    // A switch without a program, or with one that has no reservations, still has ports.
+    let Ok(schema) = client.schema().await else { return Ok(Look { stats, ..Look::default() }) };
+    let [sources, destinations] = [
+        reservations(client, &schema, "RackIngress.in_reservation", stats.now_ns).await,
+        reservations(client, &schema, "RackIngress.out_reservation", stats.now_ns).await,
+    ];
+    let mut reserved: BTreeMap<u32, (String, String)> = BTreeMap::new();
+    for port in stats.ports.iter().map(|port| port.port) {
+        let of = |cells: &BTreeMap<u32, String>| cells.get(&port).cloned().unwrap_or("-".into());
+        reserved.insert(port, (of(&sources), of(&destinations)));
+    }
+    let program_drops = drops(client, &schema).await;
+    Ok(Look { stats, reserved, program_drops })
+}
+
+/// Cells of a register as text; none where the program has no such register or the switch can't read it.
+async fn reservations(
+    client: &mut Client,
+    schema: &Schema,
+    name: &str,
+    now_ns: u64,
+) -> BTreeMap<u32, String> {
+    let item = Item::Register(RegisterItem { register: name.into(), ..Default::default() });
+    let Ok(entity) = item.entity(schema) else { return BTreeMap::new() };
+    let Ok(found) = client.read(vec![entity]).await else { return BTreeMap::new() };
+    let items = found.iter().filter_map(|entity| Item::of(schema, entity).ok());
+    let clock = is_clock(schema, name);
+    let mut cells = BTreeMap::new();
+    for item in items {
+        if let Item::Register(RegisterItem { index: Some(index), value: Some(value), .. }) = item
+            && let (Ok(port), Ok(value)) = (u32::try_from(index), value.parse::<u64>())
+        {
+            cells.insert(port, if clock { ahead(value, now_ns) } else { format!("{value} slots") });
+        }
+    }
+    cells
+}
+
+/// Whether the register holds times, not slots.
+fn is_clock(schema: &Schema, name: &str) -> bool {
+    use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec::TypeSpec, p4_data_type_spec};
+    let spec = schema.register(name).ok().and_then(|register| register.type_spec.clone());
+    match spec.and_then(|spec| spec.type_spec) {
+        Some(p4_data_type_spec::TypeSpec::Bitstring(bits)) => {
+            matches!(bits.type_spec, Some(TypeSpec::Bit(bit)) if bit.bitwidth as u32 == CLOCK_BITS)
+        }
+        _ => false,
+    }
+}
+
+/// How far ahead a port is reserved: its register holds when it is free.
+fn ahead(free: u64, now_ns: u64) -> String {
+    let ahead = free.wrapping_sub(now_ns) % (1 << CLOCK_BITS);
+    if ahead == 0 || ahead >= HORIZON_UNITS {
+        "free".into()
+    } else {
+        format!("{:.1} µs", ahead as f64 / 1e3)
+    }
+}
+
+async fn drops(client: &mut Client, schema: &Schema) -> Vec<i64> {
+    let item = Item::Counter(CounterItem { counter: "RackIngress.drops".into(), ..Default::default() });
+    let Ok(entity) = item.entity(schema) else { return Vec::new() };
+    let Ok(found) = client.read(vec![entity]).await else { return Vec::new() };
+    let packets = |entity| match Item::of(schema, entity) {
+        Ok(Item::Counter(counter)) => counter.counts.map(|counts| counts.packets),
+        _ => None,
+    };
+    found.iter().filter_map(packets).collect()
+}
+
+/// The picture: rates are those between the two looks.
+pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> String {
+    let seconds = now.stats.now_ns.saturating_sub(before.stats.now_ns) as f64 / 1e9;
+    let rate = |now: u64, before: u64| {
+        // Statistics may have been started anew between the looks.
+        if seconds > 0.0 { now.saturating_sub(before) as f64 * 8.0 / seconds } else { 0.0 }
+    };
+    let mut ports = Rows::new(&[
+        "port",
+        "host",
+        "in Mb/s",
+        "out Mb/s",
+        "of Mb/s",
+        "queue",
+        "most",
+        "source",
+        "destination",
+        "drops",
+    ]);
+    for port in &now.stats.ports {
+        let old = before.stats.ports.iter().find(|old| old.port == port.port).cloned().unwrap_or_default();
+        let host = rack.and_then(|rack| rack.hosts.iter().find(|host| u32::from(host.port) == port.port));
+        let mbps = |bps: f64| format!("{:.2}", bps / 1e6);
+        let limit = if port.rate_bps == 0 { "any".into() } else { mbps(port.rate_bps as f64) };
+        let (source, destination) =
+            now.reserved.get(&port.port).cloned().unwrap_or_else(|| ("-".into(), "-".into()));
+        ports.push(vec![
+            port.port.to_string(),
+            host.map_or("-".into(), |host| host.name.clone()),
+            mbps(rate(port.rx_bytes, old.rx_bytes)),
+            mbps(rate(port.tx_bytes, old.tx_bytes)),
+            limit,
+            port.queue_bytes.to_string(),
+            port.queue_max_bytes.to_string(),
+            source,
+            destination,
+            port.drops.values().sum::<u64>().to_string(),
+        ]);
+    }
+    let mut dropped = Rows::new(&["dropped", "frames", "a second"]);
+    let per_s = |now: u64, old: u64| format!("{:.1}", rate(now, old) / 8.0);
+    for (reason, count) in now.stats.drops.iter().filter(|(_, count)| **count > 0) {
+        let old = before.stats.drops.get(reason).copied().unwrap_or(0);
+        dropped.push(vec![reason.clone(), count.to_string(), per_s(*count, old)]);
+    }
+    let names = rack.map(|rack| drop_reasons(rack.scheme())).unwrap_or_default();
+    for (cell, count) in now.program_drops.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let name = names.get(cell).map_or_else(|| format!("cell {cell}"), |reason| reason.name.to_owned());
+        let old = before.program_drops.get(cell).copied().unwrap_or(0);
+        let count = u64::try_from(*count).unwrap_or(0);
+        let rate = per_s(count, u64::try_from(old).unwrap_or(0));
+        dropped.push(vec![format!("program: {name}"), count.to_string(), rate]);
+    }
+    let buffer = format!("buffer {} B, at most {} B", now.stats.buffer_bytes, now.stats.buffer_max_bytes);
+    format!("{title}, over {seconds:.2} s, {buffer}\n\n{}\n{}", ports.text(), dropped.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_p4rt::p4rack::telemetry::v1::PortStats;
+
+    #[test]
+    fn a_picture_shows_rates_queues_reservations_and_drops() {
+        let port = |rx_bytes, tx_bytes| PortStats {
+            port: 1,
+            rate_bps: 100_000_000,
+            rx_bytes,
+            tx_bytes,
+            queue_bytes: 1500,
+            queue_max_bytes: 9000,
+            ..Default::default()
+        };
+        let look = |now_ns, rx, tx, dropped| Look {
+            stats: GetStatsResponse {
+                now_ns,
+                ports: vec![port(rx, tx)],
+                drops: [("queue_full".to_owned(), dropped)].into(),
+                ..Default::default()
+            },
+            reserved: [(1, ("free".to_owned(), "12.0 µs".to_owned()))].into(),
+            program_drops: vec![0, 4],
+        };
+        let text =
+            render("device 1 at x", &look(0, 0, 0, 0), &look(2_000_000_000, 250_000, 2_500_000, 6), None);
+        let expected = "\
+device 1 at x, over 2.00 s, buffer 0 B, at most 0 B
+
+port  host  in Mb/s  out Mb/s  of Mb/s  queue  most  source  destination  drops
+   1  -     1.00     10.00     100.00    1500  9000  free    12.0 µs          0
+
+dropped          frames  a second
+queue_full            6  3.0
+program: cell 1       4  0.0
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_reservation_in_the_past_is_none_across_the_wrap_too() {
+        assert_eq!(ahead(5_000, 1_000), "4.0 µs");
+        assert_eq!(ahead(1_000, 5_000), "free");
+        assert_eq!(ahead(500, (1 << 48) - 500), "1.0 µs");
+    }
+}

@@ -1,0 +1,351 @@
+//! The control plane's commands against a switch without ports, each a process of its own.
+
+mod common;
+
+use common::{have, p4rack, repo, stderr, stdout, wait_until};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything here may take.
+const LIMIT: Duration = Duration::from_secs(15);
+
+fn free_addr() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+/// A process that is ended when dropped.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts"))
+    }
+
+    /// Lines of its output until one holds `wanted`.
+    fn until(&mut self, wanted: &str) -> String {
+        let out = self.0.stdout.as_mut().expect("piped");
+        // Byte by byte, so that nothing of what follows is lost.
+        let (mut line, mut byte) = (String::new(), [0]);
+        loop {
+            assert_eq!(out.read(&mut byte).expect("readable"), 1, "it ended without saying `{wanted}`");
+            if byte[0] != b'\n' {
+                line.push(char::from(byte[0]));
+            } else if line.contains(wanted) {
+                return line;
+            } else {
+                line.clear();
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn switch(addr: &str, more: &[&str]) -> Running {
+    switch_with("--no-p4", addr, more)
+}
+
+fn switch_with(program: &str, addr: &str, more: &[&str]) -> Running {
+    let mut command = p4rack();
+    command.args(["switch", "run", program, "--grpc-server-addr", addr]).args(more);
+    let mut switch = Running::start(&mut command);
+    switch.until("ready");
+    switch
+}
+
+fn run(addr: &str, words: &[&str]) -> Output {
+    p4rack().args(words).args(["--grpc-addr", addr]).output().expect("p4rack starts")
+}
+
+fn fine(addr: &str, words: &[&str]) -> String {
+    let output = run(addr, words);
+    assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+fn rack() -> String {
+    repo("examples/pl2-incast.toml").display().to_string()
+}
+
+fn page(addr: &str) -> String {
+    let mut connection = TcpStream::connect(addr).expect("metrics are served");
+    connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
+    let mut page = String::new();
+    connection.read_to_string(&mut page).expect("text");
+    page
+}
+
+#[test]
+fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
+    let (addr, rack) = (free_addr(), rack());
+    let _switch = switch(&addr, &[]);
+    let dry = run(&addr, &["deploy", &rack, "--dry-run"]);
+    assert_eq!(dry.status.code(), Some(1));
+    assert!(stdout(&dry).contains("+ table RackIngress.l2_forward hdr.ethernet.dstAddr=02:00:00:00:00:01"));
+    assert!(fine(&addr, &["deploy", &rack]).contains("the switch holds"));
+    assert_eq!(run(&addr, &["deploy", &rack, "--dry-run"]).status.code(), Some(0));
+    assert!(fine(&addr, &["deploy", &rack]).contains("nothing to change"));
+
+    let log = tempfile::NamedTempFile::new().expect("a scratch file");
+    let path = log.path().display().to_string();
+    let entry = [
+        "l2_forward",
+        "dstAddr=02:00:00:00:00:77",
+        "--action",
+        "forward",
+        "port=3",
+        "slot=1",
+        "drop_threshold=4",
+    ];
+    fine(&addr, &[&["table", "insert"], &entry[..], &["--log-requests", &path]].concat());
+    let logged = std::fs::read_to_string(log.path()).expect("readable");
+    assert!(logged.contains("# Write to") && logged.contains("type: INSERT"), "{logged}");
+    let again = run(&addr, &[&["table", "insert"], &entry[..]].concat());
+    assert_eq!(again.status.code(), Some(1));
+    assert!(
+        stderr(&again).starts_with("entry 1 of 1: table RackIngress.l2_forward key"),
+        "{}",
+        stderr(&again)
+    );
+    let dry = run(&addr, &["deploy", &rack, "--dry-run", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&stdout(&dry)).expect("JSON");
+    assert_eq!(report["switches"][0]["changes"][0]["change"], "-", "{report:#}");
+    fine(&addr, &["table", "delete", "l2_forward", "dstAddr=02:00:00:00:00:77"]);
+
+    fine(&addr, &["register", "write", "in_reservation", "77", "--index", "2"]);
+    assert!(fine(&addr, &["register", "read", "in_reservation", "--index", "2"]).contains("77"));
+    fine(&addr, &["group", "write", "--multicast", "7", "1", "2:5"]);
+    assert!(fine(&addr, &["group", "read"]).contains("1:1 2:5"));
+    let words = ["meter", "write", "control_meter", "--index", "3", "--cir", "5", "--cburst", "6"];
+    fine(&addr, &words);
+    assert!(fine(&addr, &["meter", "read", "control_meter", "--index", "3"]).contains("5       6"));
+    assert!(fine(&addr, &["counter", "read", "drops"]).contains("RackIngress.drops"));
+    assert!(fine(&addr, &["packet", "list"]).contains("packet_out"));
+    let top = fine(&addr, &["top", &rack, "--once", "--every", "0.1"]);
+    assert!(top.contains("destination"), "{top}");
+    let wrong = run(&addr, &["table", "read", "l3_forward"]);
+    assert!(
+        stderr(&wrong).contains("did you mean") || stderr(&wrong).contains("there are"),
+        "{}",
+        stderr(&wrong)
+    );
+}
+
+#[test]
+fn several_switches_are_deployed_at_once_and_one_that_is_away_does_not_hold_up_the_others() {
+    let (one, two, away) = (free_addr(), free_addr(), free_addr());
+    let _switches = [switch(&one, &[]), switch(&two, &[])];
+    let done = run(&one, &["deploy", &rack(), "--json", "--grpc-addr", &two, "--grpc-addr", &away]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(stderr(&done).contains(&format!("answers at {away}")), "{}", stderr(&done));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("JSON");
+    let failed = |switch: &serde_json::Value| switch.get("error").is_some();
+    let switches = report["switches"].as_array().expect("a list");
+    assert_eq!(switches.iter().filter(|switch| failed(switch)).count(), 1, "{report:#}");
+    for addr in [&one, &two] {
+        assert_eq!(run(addr, &["deploy", &rack(), "--dry-run"]).status.code(), Some(0));
+    }
+}
+
+#[test]
+fn every_kind_of_entity_is_written_and_shown() {
+    let addr = free_addr();
+    let program = repo("cli/tests/control.p4").display().to_string();
+    let _switch = switch_with(&program, &addr, &[]);
+    let shows = |words: &[&str], wanted: &[&str]| {
+        let text = fine(&addr, words);
+        wanted.iter().for_each(|part| assert!(text.contains(part), "{words:?}: no {part} in\n{text}"));
+    };
+    let keys =
+        ["acl", "hdr.ethernet.src=02:00:00:00:00:01&ff:ff:00:00:00:ff", "ipv4.dst=10.1.2.3/8", "port=80..90"];
+    let entry = |verb, more: &[&str]| {
+        fine(&addr, &[&["table", verb], &keys[..], &["--priority", "7"], more].concat());
+    };
+    entry("insert", &["--action", "counted", "port=3"]);
+    entry("modify", &["--action", "counted", "port=4"]);
+    let shown = ["10.0.0.0/8", "80..90", "02:00:00:00:00:01&ff:ff:00:00:00:ff", " 7 ", "port=4"];
+    shows(&["table", "read", "acl", "--counters"], &shown);
+    shows(&["counter", "read", "acl"], &["80..90", "packets"]);
+    entry("delete", &[]);
+    shows(&["table", "read", "acl"], &["nothing"]);
+
+    let member = |verb, id, port| {
+        let action = ["--action", "forward", port];
+        fine(&addr, &[&["group", verb, "--profile", "ecmp", "--member", id], &action[..]].concat());
+    };
+    member("insert", "1", "port=1");
+    member("insert", "2", "port=2");
+    member("write", "2", "port=3");
+    fine(&addr, &["group", "insert", "--profile", "ecmp", "--group", "5", "1:2", "2"]);
+    fine(&addr, &["table", "insert", "spread", "dst=0x11", "--group", "5"]);
+    shows(&["table", "read", "spread"], &["00:00:00:00:00:11", "group 5"]);
+    fine(&addr, &["group", "write", "--clone", "9", "1", "2:7", "--class", "3"]);
+    fine(&addr, &["group", "write", "--value-set", "AllParser.ip_types", "0x0800", "0x0801"]);
+    shows(&["group", "read"], &["1:2 2:1", "AllIngress.forward port=3", "1:1 2:7", "2048 2049"]);
+    fine(&addr, &["group", "delete", "--value-set", "AllParser.ip_types"]);
+    fine(&addr, &["table", "delete", "spread", "dst=0x11"]);
+    fine(&addr, &["group", "delete", "--profile", "ecmp", "--group", "5"]);
+    fine(&addr, &["group", "delete", "--profile", "ecmp", "--member", "2"]);
+
+    // Each has a role of its own: a primary of each gets what the switch sends.
+    let watcher = |words: &[&str], role: &str| {
+        let mut command = p4rack();
+        let more = ["--count", "1", "--json", "--grpc-addr", &addr, "--role", role];
+        Running::start(command.args(words).args(more))
+    };
+    let mut packets = watcher(&["packet", "watch"], "packets");
+    let mut digests = watcher(&["digest", "watch", "learn_t"], "digests");
+    let asked = || fine(&addr, &["digest", "read"]).contains("learn_t");
+    assert!(wait_until(LIMIT, asked), "the watcher asks for the digest");
+    let frame = "ff:ff:ff:ff:ff:ff 02:00:00:00:00:09 1234";
+    let send = || fine(&addr, &["packet", "send", frame, "token=77"]);
+    send();
+    assert!(digests.until("learn_t").contains("{77, 2199023255561}"));
+    // Its watcher may have come after the first packet.
+    let mut sent = 0;
+    let got = || {
+        sent += 1;
+        send();
+        sent > 1 && packets.0.try_wait().is_ok_and(|ended| ended.is_some())
+    };
+    assert!(wait_until(LIMIT, got), "a packet ends its watcher");
+    assert!(packets.until("payload").contains(r#""token":"77""#));
+}
+
+#[test]
+fn completion_asks_the_switch_for_names() {
+    let addr = free_addr();
+    let _switch = switch(&addr, &[]);
+    fine(&addr, &["deploy", &rack()]);
+    let words = ["p4rack", "table", "read", "--grpc-addr", &addr, "l2"];
+    let mut command = p4rack();
+    command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "5").arg("--").args(words);
+    let output = command.output().expect("it completes");
+    assert_eq!(stdout(&output).trim(), "RackIngress.l2_forward", "{}", stderr(&output));
+}
+
+#[test]
+fn a_standby_process_takes_over_when_the_primary_is_killed() {
+    let (addr, metrics, rack) = (free_addr(), free_addr(), rack());
+    let switch_metrics = free_addr();
+    let _switch = switch(&addr, &["--metrics-addr", &switch_metrics]);
+    let controller = |id: &str, more: &[&str]| {
+        let mut command = p4rack();
+        let words = ["deploy", &rack, "--watch", "--every", "0.2", "--grpc-addr", &addr, "--election-id", id];
+        Running::start(command.args(words).args(more))
+    };
+    let mut primary = controller("0,2", &[]);
+    primary.until("the switch holds");
+    let mut standby = controller("0,1", &["--metrics-addr", &metrics, "--log-format", "json"]);
+    standby.until("standing by");
+    assert!(page(&metrics).contains("p4rack_controller_primary{switch="), "{}", page(&metrics));
+    primary.kill();
+    let died = Instant::now();
+    standby.until("in charge");
+    assert!(died.elapsed() < Duration::from_secs(1), "{:?}", died.elapsed());
+    standby.until("the switch holds");
+    let in_charge = || page(&metrics).contains(&format!("p4rack_controller_primary{{switch=\"{addr}\"}} 1"));
+    assert!(wait_until(LIMIT, in_charge), "{}", page(&metrics));
+    assert_eq!(run(&addr, &["deploy", &rack, "--dry-run"]).status.code(), Some(0));
+    assert!(page(&switch_metrics).contains("p4rack_switch_buffer_bytes 0"), "{}", page(&switch_metrics));
+}
+
+/// etcd in a scratch folder.
+fn etcd(client: &str, folder: &std::path::Path) -> Running {
+    let mut command = Command::new("etcd");
+    command.arg("--data-dir").arg(folder).args(["--log-level", "error", "--name", "test"]);
+    let peer = format!("http://{}", free_addr());
+    for (option, url) in [
+        ("--listen-client-urls", &format!("http://{client}")),
+        ("--advertise-client-urls", &format!("http://{client}")),
+        ("--listen-peer-urls", &peer),
+        ("--initial-advertise-peer-urls", &peer),
+    ] {
+        command.args([option, url]);
+    }
+    command.args(["--initial-cluster", &format!("test={peer}")]);
+    // Debian builds it for architectures that its authors don't test.
+    command.env("ETCD_UNSUPPORTED_ARCH", std::env::consts::ARCH).stdin(Stdio::null());
+    let etcd = Running::start(&mut command);
+    assert!(wait_until(LIMIT, || TcpStream::connect(client).is_ok()), "etcd listens");
+    etcd
+}
+
+#[test]
+fn controllers_share_a_description_in_etcd() {
+    if !have("etcd", "etcd-server") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (shared, addr) = (free_addr(), free_addr());
+    let _etcd = etcd(&shared, &folder.path().join("data"));
+    let _switch = switch(&addr, &[]);
+    let text = std::fs::read_to_string(rack()).expect("readable");
+    let first = folder.path().join("first.toml");
+    std::fs::write(&first, &text).expect("written");
+    let second = folder.path().join("second.toml");
+    std::fs::write(&second, text.replace("02:00:00:00:00:06", "02:00:00:00:00:66")).expect("written");
+    let controller = |file: &std::path::Path, id: &str, more: &[&str]| {
+        let mut command = p4rack();
+        command.arg("deploy").arg(file).args(["--watch", "--every", "0.2", "--etcd", &shared]);
+        Running::start(command.args(["--grpc-addr", &addr, "--election-id", id]).args(more))
+    };
+    let holds = |mac: &str| fine(&addr, &["table", "read", "l2_forward"]).contains(mac);
+    let mut one = controller(&first, "0,5", &[]);
+    one.until("the switch holds");
+    // The other one's file differs, but what is shared counts; until it is told to publish.
+    let mut other = controller(&second, "0,4", &[]);
+    other.until("standing by");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(holds("02:00:00:00:00:06"));
+    let _publisher = controller(&second, "0,3", &["--publish"]);
+    assert!(wait_until(LIMIT, || holds("02:00:00:00:00:66")), "the primary has taken the new description");
+    one.kill();
+    assert!(wait_until(LIMIT, || run(&addr, &["table", "list"]).status.success()));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(holds("02:00:00:00:00:66") && !holds("02:00:00:00:00:06"), "its successor wants the same");
+}
+
+#[test]
+fn the_benchmark_prints_its_figures() {
+    let words = [
+        "bench",
+        "p4runtime",
+        "--read-entries",
+        "2000",
+        "--many-entries",
+        "3000",
+        "--streams",
+        "20",
+        "--json",
+    ];
+    let output = p4rack().args(words).args(["--only", "reconcile"]).output().expect("p4rack starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let names: Vec<&str> =
+        figures.as_array().expect("a list").iter().filter_map(|f| f["name"].as_str()).collect();
+    assert_eq!(names, ["reconcile"], "{figures:#}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named_with_what_to_do() {
+    let output = run("127.0.0.1:1", &["table", "list"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("p4rack switch run"), "{}", stderr(&output));
+    let mut reader = BufReader::new(&output.stderr[..]);
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("a line");
+    assert!(line.starts_with("no P4Runtime server answers at 127.0.0.1:1"), "{line}");
+}

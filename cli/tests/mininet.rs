@@ -1,0 +1,101 @@
+//! `p4rack mininet` with Debian's Mininet.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{can_make_namespaces, one_at_a_time, p4rack, repo, skip, stderr, stdout};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn have_mininet() -> bool {
+    let there = Path::new("/usr/bin/mn").exists();
+    if !there {
+        skip("mininet", "sudo apt-get install --no-install-recommends mininet");
+    }
+    there && can_make_namespaces()
+}
+
+#[test]
+fn hosts_reach_each_other_and_an_incast_loses_nothing() {
+    if !have_mininet() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let rack = repo("examples/pl2-incast.toml");
+    let done = p4rack().arg("mininet").arg(rack).args(["--test", "--duration", "2"]).output().unwrap();
+    assert!(done.status.success(), "{}{}", stdout(&done), stderr(&done));
+    let text = stdout(&done);
+    assert!(text.contains("0% dropped (30/30 received)"), "{text}");
+    assert!(text.contains("incast: 4 senders to h1 under pl2-clock") && text.contains("passed"), "{text}");
+}
+
+#[test]
+fn plain_switching_loses_what_does_not_fit() {
+    if !have_mininet() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let rack = repo("examples/pl2-incast.toml");
+    let args = ["--test", "--duration", "1", "--scheme", "l2"];
+    let done = p4rack().arg("mininet").arg(rack).args(args).output().unwrap();
+    assert!(done.status.success(), "{}{}", stdout(&done), stderr(&done));
+    assert!(
+        stdout(&done).contains("best_effort_full") || stdout(&done).contains("buffer_full"),
+        "{}",
+        stdout(&done)
+    );
+}
+
+#[test]
+fn commands_run_on_hosts_and_nothing_is_left_after_a_kill() {
+    if !have_mininet() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    use std::io::{BufRead, BufReader, Write};
+    let mut child = p4rack()
+        .arg("mininet")
+        .arg(repo("examples/two-hosts.toml"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "h1 ping -c 1 -W 2 10.0.0.2").unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("1 packets transmitted, 1 received")));
+    let tag = format!("{}", repo("examples/two-hosts.toml").canonicalize().unwrap().display());
+    assert!(running(&tag) > 0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let start = Instant::now();
+    while running(&tag) > 0 {
+        assert!(start.elapsed() < Duration::from_secs(5), "processes of the network are left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Agents that run for this description.
+fn running(rack: &str) -> usize {
+    let listed = Command::new("ps").args(["-eo", "args"]).output().unwrap();
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    text.lines().filter(|line| line.contains("host run") && line.contains(rack)).count()
+}
+
+#[test]
+fn bmv2_is_asked_for_where_it_is_missing() {
+    if !have_mininet() || Command::new("simple_switch_grpc").arg("--version").output().is_ok() {
+        return;
+    }
+    let rack = repo("examples/two-hosts.toml");
+    let done = p4rack().arg("mininet").arg(rack).args(["--switch", "bmv2", "--test"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert!(
+        stderr(&done).contains("simple_switch_grpc") && stderr(&done).contains("p4rack doctor"),
+        "{}",
+        stderr(&done)
+    );
+}

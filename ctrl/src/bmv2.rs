@@ -1,0 +1,152 @@
+//! What BMv2's `simple_switch_grpc` asks of a controller beyond P4Runtime: a program compiled to its
+//! own JSON, and time in microseconds.
+//!
+//! It has no registers over P4Runtime, so PL2's are reached by management frames, as everywhere.
+
+use crate::error::CtrlError;
+use p4rack_codegen::rack::Target;
+use p4rack_codegen::{Artefacts, Rack, Scheme};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// p4c's compiler for BMv2's v1model switch.
+const COMPILER: &str = "p4c-bm2-ss";
+/// Length of a unit of BMv2's timestamps.
+const TIME_UNIT_NS: u64 = 1_000;
+
+/// Refuses a description whose clocks BMv2 would not keep.
+pub fn check(rack: &Rack, scheme: Scheme) -> Result<(), CtrlError> {
+    if scheme != Scheme::Pl2Clock || rack.switch.time_unit_ns == TIME_UNIT_NS {
+        return Ok(());
+    }
+    let unit_ns = rack.switch.time_unit_ns;
+    let add = match rack.switch.target {
+        Target::Bmv2 => "take time_unit_ns out of [switch]",
+        Target::Embedded => "write target = \"bmv2\" under [switch]",
+    };
+    Err(CtrlError::Program(format!(
+        "rack {}: BMv2 counts time in units of {TIME_UNIT_NS} ns, the description's are {unit_ns} ns, and hosts \
+         and switch must agree: {add}",
+        rack.name
+    )))
+}
+
+/// The program as BMv2 takes it.
+pub fn compile(artefacts: &Artefacts) -> Result<Vec<u8>, CtrlError> {
+    compile_with(artefacts, find(COMPILER, &std::env::var_os("PATH").unwrap_or_default()))
+}
+
+fn compile_with(artefacts: &Artefacts, compiler: Option<PathBuf>) -> Result<Vec<u8>, CtrlError> {
+    let compiler = compiler.ok_or_else(|| {
+        CtrlError::Program(format!(
+            "BMv2 takes p4c's JSON, and {COMPILER} is not on PATH: install p4c (`p4rack doctor` tells how), or \
+             compile the program of `p4rack generate` elsewhere and give the JSON with --device-config"
+        ))
+    })?;
+    let folder = Folder::create()?;
+    let (source, json) = (folder.0.join(format!("{}.p4", artefacts.name)), folder.0.join("program.json"));
+    let io = |what: &str, error: std::io::Error| CtrlError::Program(format!("{what}: {error}"));
+    std::fs::write(&source, &artefacts.p4).map_err(|error| io("writing the program", error))?;
+    let done = Command::new(&compiler)
+        .args(["--arch", "v1model", "-o"])
+        .args([&json, &source])
+        .output()
+        .map_err(|error| io(&format!("starting {}", compiler.display()), error))?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        return Err(CtrlError::Program(format!("{COMPILER} refused the program:\n{}", said.trim_end())));
+    }
+    std::fs::read(&json).map_err(|error| io(&format!("reading what {COMPILER} wrote"), error))
+}
+
+fn find(program: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// A folder that goes with this value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> Result<Folder, CtrlError> {
+        let name = format!("p4rack-bmv2-{}-{:?}", std::process::id(), std::thread::current().id());
+        let path = std::env::temp_dir().join(name.replace(['(', ')'], ""));
+        std::fs::create_dir_all(&path)
+            .map_err(|error| CtrlError::Program(format!("{}: {error}", path.display())))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+fn remove(folder: &Path) {
+    // What stays behind is in the system's folder for what may go.
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_codegen::{Arch, generate};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn rack(switch: &str) -> Rack {
+        let text = format!(
+            "name = \"r\"\n[switch]\nport_rate = \"100 Mb/s\"\n{switch}\n[[host]]\nname = \"a\"\nport = 1\n\
+             mac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\nport = 2\n\
+             mac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\n[pl2]\nmode = \"clock\"\n"
+        );
+        Rack::parse(&text, "r.toml").unwrap()
+    }
+
+    fn artefacts() -> Artefacts {
+        generate(&rack("target = \"bmv2\""), Scheme::Pl2Clock, Arch::V1model).unwrap()
+    }
+
+    /// A stand-in for the compiler: what is tested is how it is called and believed, not p4c.
+    fn script(name: &str, body: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("p4rack-fake-p4c-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_the_compiler_writes_is_installed() {
+        let compiler = script("copies", "test \"$1 $2\" = '--arch v1model' && cp \"$5\" \"$4\"");
+        let artefacts = artefacts();
+        let config = compile_with(&artefacts, Some(compiler)).unwrap();
+        assert_eq!(String::from_utf8(config).unwrap(), artefacts.p4);
+    }
+
+    #[test]
+    fn what_the_compiler_says_is_passed_on() {
+        let compiler = script("refuses", "echo 'r.p4(7): error: no' >&2; exit 1");
+        let error = compile_with(&artefacts(), Some(compiler)).unwrap_err().to_string();
+        assert!(error.contains("p4c-bm2-ss refused the program:\nr.p4(7): error: no"), "{error}");
+        let error = compile_with(&artefacts(), None).unwrap_err().to_string();
+        assert!(error.contains("not on PATH") && error.contains("p4rack doctor"), "{error}");
+        let error = compile_with(&artefacts(), Some(script("idle", "exit 0"))).unwrap_err().to_string();
+        assert!(error.contains("reading what p4c-bm2-ss wrote"), "{error}");
+    }
+
+    #[test]
+    fn clocks_must_be_bmv2s() {
+        check(&rack("target = \"bmv2\""), Scheme::Pl2Clock).unwrap();
+        check(&rack(""), Scheme::Pl2Counter).unwrap();
+        let error = check(&rack(""), Scheme::Pl2Clock).unwrap_err().to_string();
+        assert!(
+            error.contains("the description's are 1 ns") && error.contains("target = \"bmv2\""),
+            "{error}"
+        );
+        let rack = rack("target = \"bmv2\"\ntime_unit_ns = 10");
+        let error = check(&rack, Scheme::Pl2Clock).unwrap_err().to_string();
+        assert!(error.contains("take time_unit_ns out"), "{error}");
+        assert_eq!(rack.switch.device_id, 0);
+    }
+}

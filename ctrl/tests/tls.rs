@@ -1,0 +1,129 @@
+//! Encrypted connections, against a server that only knows its version.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+use p4rack_ctrl::target::Tls;
+use p4rack_ctrl::{Client, CtrlError, Target};
+use p4rack_p4rt::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+use p4rack_p4rt::p4::v1::*;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+use tonic::{Request, Response, Status, Streaming};
+
+struct OnlyVersion;
+
+type Answer<T> = Result<Response<T>, Status>;
+
+fn no<T>() -> Answer<T> {
+    Err(Status::unimplemented("only its version"))
+}
+
+#[tonic::async_trait]
+impl P4Runtime for OnlyVersion {
+    type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
+    type StreamChannelStream = ReceiverStream<Result<StreamMessageResponse, Status>>;
+
+    async fn capabilities(&self, _: Request<CapabilitiesRequest>) -> Answer<CapabilitiesResponse> {
+        Ok(Response::new(CapabilitiesResponse { p4runtime_api_version: "1.4.1".into() }))
+    }
+    async fn write(&self, _: Request<WriteRequest>) -> Answer<WriteResponse> {
+        no()
+    }
+    async fn read(&self, _: Request<ReadRequest>) -> Answer<Self::ReadStream> {
+        no()
+    }
+    async fn set_forwarding_pipeline_config(
+        &self,
+        _: Request<SetForwardingPipelineConfigRequest>,
+    ) -> Answer<SetForwardingPipelineConfigResponse> {
+        no()
+    }
+    async fn get_forwarding_pipeline_config(
+        &self,
+        _: Request<GetForwardingPipelineConfigRequest>,
+    ) -> Answer<GetForwardingPipelineConfigResponse> {
+        no()
+    }
+    async fn stream_channel(
+        &self,
+        _: Request<Streaming<StreamMessageRequest>>,
+    ) -> Answer<Self::StreamChannelStream> {
+        no()
+    }
+}
+
+fn openssl(words: &[&str]) {
+    let status = Command::new("openssl").args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(status.unwrap().success(), "openssl {words:?}");
+}
+
+/// A certificate and its key, signed by `ca` or by itself.
+fn certificate(folder: &Path, name: &str, ca: Option<&str>) {
+    let file = |end: &str| folder.join(end).display().to_string();
+    let (key, cert) = (file(&format!("{name}.key")), file(&format!("{name}.pem")));
+    let subject = format!("/CN={name}");
+    let mut words = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    words.extend(["-days", "2", "-subj", &subject, "-keyout", &key, "-out", &cert]);
+    let (ca_cert, ca_key) = match ca {
+        Some(ca) => (file(&format!("{ca}.pem")), file(&format!("{ca}.key"))),
+        None => Default::default(),
+    };
+    if ca.is_some() {
+        words.extend(["-CA", &ca_cert, "-CAkey", &ca_key]);
+        words.extend(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"]);
+    }
+    openssl(&words);
+}
+
+async fn start(folder: &Path, client_ca: Option<&str>) -> String {
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    let mut tls = ServerTlsConfig::new().identity(Identity::from_pem(read("server.pem"), read("server.key")));
+    if let Some(ca) = client_ca {
+        tls = tls.client_ca_root(Certificate::from_pem(read(ca)));
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = Server::builder().tls_config(tls).unwrap().add_service(P4RuntimeServer::new(OnlyVersion));
+    tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+    format!("localhost:{port}")
+}
+
+async fn version(addr: &str, tls: Option<Tls>) -> Result<String, CtrlError> {
+    let target = Target { tls, ..Target::new(addr, 1) };
+    Client::connect(target).await?.api_version().await
+}
+
+#[tokio::test]
+async fn the_server_must_be_known_and_so_must_the_controller_where_asked_for() {
+    if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: needs openssl, get it by: sudo apt-get install openssl");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    certificate(folder.path(), "ca", None);
+    certificate(folder.path(), "other-ca", None);
+    for name in ["server", "controller"] {
+        certificate(folder.path(), name, Some("ca"));
+    }
+    let file = |name: &str| -> PathBuf { folder.path().join(name) };
+    let known = |ca: &str| Tls { cacert: Some(file(ca)), ..Default::default() };
+
+    let addr = start(folder.path(), None).await;
+    assert_eq!(version(&addr, Some(known("ca.pem"))).await.unwrap(), "1.4.1");
+    let stranger = version(&addr, Some(known("other-ca.pem"))).await.unwrap_err().to_string();
+    assert!(stranger.contains("--cacert"), "{stranger}");
+    assert!(version(&addr, None).await.is_err(), "plain text");
+    let by_address = addr.replace("localhost", "127.0.0.1");
+    assert!(version(&by_address, Some(known("ca.pem"))).await.is_err(), "the certificate is for localhost");
+    let named = Tls { server_name: Some("localhost".into()), ..known("ca.pem") };
+    assert_eq!(version(&by_address, Some(named)).await.unwrap(), "1.4.1");
+
+    let mutual = start(folder.path(), Some("ca.pem")).await;
+    let identity = Some((file("controller.pem"), file("controller.key")));
+    let both = Tls { identity, ..known("ca.pem") };
+    assert_eq!(version(&mutual, Some(both)).await.unwrap(), "1.4.1");
+    assert!(version(&mutual, Some(known("ca.pem"))).await.is_err(), "who asks is not known");
+}
