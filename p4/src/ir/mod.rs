@@ -1,0 +1,167 @@
+//! Typed intermediate representation: a program after every name, type, generic and instantiation
+//! is resolved. Structs are flattened into scalar variables, sub-parsers, sub-controls, functions
+//! and direct action calls are inlined, so an executor needs neither a symbol table nor a stack.
+//!
+//! ```text
+//!  Program ── vars[]     scalars, each with a type; all storage of one packet's trip
+//!          ├─ headers[]  a valid bit and fields, both variables
+//!          ├─ stacks[]   headers[] and the variable nextIndex
+//!          ├─ blocks     parser, verify, ingress, egress, compute, deparser
+//!          └─ tables[], actions[], instances[], value_sets[]
+//! ```
+//!
+//! Copy-in/copy-out has been made explicit with temporaries; every expression in it is pure except
+//! [`Expr::Lookahead`], which can raise `PacketTooShort`. Uninitialised variables are zero.
+
+mod code;
+mod objects;
+
+pub use code::*;
+pub use objects::*;
+
+/// Index into [`Program::vars`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VarId(pub u32);
+/// Index into [`Program::headers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeaderId(pub u32);
+/// Index into [`Program::stacks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(pub u32);
+/// Index into [`Program::tables`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u32);
+/// Index into [`Program::actions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActionId(pub u32);
+/// Index into [`Program::instances`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstanceId(pub u32);
+/// Index into [`Parser::states`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StateId(pub u32);
+/// Index into [`Program::value_sets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueSetId(pub u32);
+
+/// Type of a scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ty {
+    /// 0 or 1.
+    Bool,
+    /// Unsigned, width in bits (0 to 2048). Enums and errors are `Bit` too.
+    Bit(u32),
+    /// Two's complement, width in bits.
+    Int(u32),
+    /// At most this many bits; the current length travels with the value.
+    Varbit(u32),
+}
+
+impl Ty {
+    /// Width in bits (a varbit's largest).
+    pub fn width(self) -> u32 {
+        match self {
+            Ty::Bool => 1,
+            Ty::Bit(w) | Ty::Int(w) | Ty::Varbit(w) => w,
+        }
+    }
+}
+
+/// A program for one architecture.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Name of the main file without folder and ending, or `@pkginfo(name=...)`.
+    pub name: String,
+    /// Annotations of `main` (pkg_info).
+    pub pkginfo: Vec<Annotation>,
+    /// Architecture, `v1model`.
+    pub arch: String,
+    /// All scalar storage.
+    pub vars: Vec<Var>,
+    /// All header instances.
+    pub headers: Vec<Header>,
+    /// All header stacks.
+    pub stacks: Vec<Stack>,
+    /// All tables.
+    pub tables: Vec<Table>,
+    /// All actions that a table lists (directly called ones are inlined, but kept for P4Info).
+    pub actions: Vec<Action>,
+    /// Counters, meters, registers, action profiles …
+    pub instances: Vec<Instance>,
+    /// Parser value sets.
+    pub value_sets: Vec<ValueSet>,
+    /// Types of digests and their fields, by first use.
+    pub digests: Vec<Digest>,
+    /// Headers annotated `@controller_header("packet_in"|"packet_out")`, as declared.
+    pub controller_headers: Vec<ControllerHeader>,
+    /// Errors by number: `NoError` is 0, core.p4's come first.
+    pub errors: Vec<String>,
+    /// `type T N` with `@p4runtime_translation`, by name.
+    pub new_types: Vec<NewType>,
+    /// Serializable enums that P4Info lists: name, width, members.
+    pub ser_enums: Vec<SerEnum>,
+    /// Other enums: name and members.
+    pub enums: Vec<(String, Vec<String>)>,
+    /// Structs and headers that digests send.
+    pub data_structs: Vec<DataStruct>,
+    /// Variables of `standard_metadata`, by field name (`ingress_port`, `egress_spec`, …).
+    pub standard_metadata: Vec<(String, VarId)>,
+    /// Field lists: variables to keep for clone/resubmit/recirculate with this index (`@field_list`).
+    pub field_lists: Vec<(u32, Vec<VarId>)>,
+    /// `parser`
+    pub parser: Parser,
+    /// `verify_checksum`
+    pub verify: Vec<Stmt>,
+    /// `ingress`
+    pub ingress: Vec<Stmt>,
+    /// `egress`
+    pub egress: Vec<Stmt>,
+    /// `compute_checksum`
+    pub compute: Vec<Stmt>,
+    /// `deparser`: only [`Stmt::Emit`] and control flow.
+    pub deparser: Vec<Stmt>,
+}
+
+/// A scalar variable.
+#[derive(Clone, Debug)]
+pub struct Var {
+    /// Full name, for traces: `hdr.ethernet.dstAddr`, `MyIngress.tmp`.
+    pub name: String,
+    /// Type.
+    pub ty: Ty,
+}
+
+/// A header instance.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Full name: `hdr.ethernet`, `hdr.vlan[1]`.
+    pub name: String,
+    /// Name of its type.
+    pub type_name: String,
+    /// The validity bit.
+    pub valid: VarId,
+    /// Fields in wire order.
+    pub fields: Vec<HeaderField>,
+    /// Other members of the same header union: extracting or validating one invalidates these.
+    pub union_siblings: Vec<HeaderId>,
+}
+
+/// A field of a header instance.
+#[derive(Clone, Debug)]
+pub struct HeaderField {
+    /// Short name.
+    pub name: String,
+    /// Its storage.
+    pub var: VarId,
+}
+
+/// A header stack.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// Full name.
+    pub name: String,
+    /// Elements, in order; all of one type.
+    pub elements: Vec<HeaderId>,
+    /// `nextIndex`, `bit<32>`.
+    pub next: VarId,
+}
