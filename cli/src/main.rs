@@ -85,7 +85,9 @@ fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_env("P4RACK_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let log =
+        tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).with_env_filter(filter);
     match log_format.as_str() {
         "json" => log.json().init(),
         _ => log.init(),

@@ -9,6 +9,8 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 
 /// Largest status taken: one error for each update of a Write travels in it.
 const STATUS_LIMIT: u32 = 16 << 20;
+/// Bytes that a switch may send before the client has taken what came before: some messages of a read.
+const WINDOW: u32 = 4 << 20;
 /// How long connecting may take.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 /// How often a silent switch is asked whether it lives, and how long it may take to say so.
@@ -65,6 +67,8 @@ impl Target {
             .http2_max_header_list_size(STATUS_LIMIT)
             .http2_keep_alive_interval(KEEPALIVE)
             .keep_alive_timeout(KEEPALIVE)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
             .tcp_nodelay(true);
         if let Some(tls) = &self.tls {
             endpoint = endpoint.tls_config(tls.config()?).map_err(|error| fail(innermost(&error)))?;

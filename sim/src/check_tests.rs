@@ -26,6 +26,37 @@ fn sound_runs_pass_every_check() {
     }
 }
 
+/// Each sender's wait is below t, whatever they send together: with clocks they are paced all the same.
+#[test]
+fn few_senders_below_t_do_not_fill_the_buffer() {
+    for in_flight in 1..=3 {
+        for senders in [&["h2"][..], &["h2", "h3"], &["h2", "h3", "h4"]] {
+            let mut experiment = experiment("pl2-clock", &format!("in_flight = {in_flight}"), "");
+            experiment.spec.traffic[0].senders =
+                Some(senders.iter().map(|name| (*name).to_owned()).collect());
+            let (outcome, ..) = run_with(&experiment, None, None).unwrap();
+            let queue = outcome.switch.queue_max_bytes;
+            assert_eq!((outcome.problems.len(), outcome.frames_dropped), (0, 0), "{in_flight} {senders:?}");
+            assert!(queue < 100_000, "{in_flight} {senders:?}: {queue} bytes");
+        }
+    }
+}
+
+/// A host whose own port is the bottleneck reserves no more than it can use.
+#[test]
+fn a_lone_sender_keeps_its_reservations_near() {
+    let mut experiment = experiment("pl2-clock", "in_flight = 3", "");
+    experiment.spec.traffic[0].senders = Some(vec!["h2".into()]);
+    experiment.spec.traffic[0].receivers = Some(vec!["h1".into(), "h3".into(), "h4".into(), "h5".into()]);
+    let (outcome, ..) = run_with(&experiment, None, None).unwrap();
+    assert_eq!(outcome.problems, [] as [String; 0]);
+    assert!(
+        outcome.goodput_gbps > 94.5 && outcome.traffic[0].latency_ns.max < 100_000,
+        "{}",
+        outcome.goodput_gbps
+    );
+}
+
 fn verdict(kind: &str, planted: Planted) -> Verdict {
     run(kind, Some(planted)).checks
 }

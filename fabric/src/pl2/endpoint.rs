@@ -218,6 +218,9 @@ impl Endpoint {
             Granted::Waits => self.stats.counters.grt_used += 1,
             Granted::Done(frames) => {
                 self.stats.counters.grt_used += 1;
+                let slot = self.config.slot.max(self.destinations[d].slot);
+                let slots = Nanos(slot.0.saturating_mul(u64::from(frames)));
+                self.destinations[d].reserved_until = leave_at.saturating_add(slots);
                 for _ in 0..frames {
                     if let Some(id) = self.destinations[d].queue.pop_front() {
                         self.pool.give_back(id);
@@ -256,7 +259,9 @@ impl Endpoint {
         while let Some(demand) = self.destinations[d].to_ask(self.config.in_flight, self.config.k) {
             let destination = &mut self.destinations[d];
             // Only with nothing before it, so that frames of one destination can't overtake.
-            let unsolicited = destination.bursts.is_empty() && goes_unsolicited(destination.last, now, fresh);
+            let unsolicited = destination.bursts.is_empty()
+                && destination.reserved_until <= now
+                && goes_unsolicited(destination.last, now, fresh);
             self.bursts_made += 1;
             let (number, state) = (self.bursts_made, State::Asked { tries: 0, deadline: None });
             destination.bursts.push_back(Burst { number, demand, unsolicited, state });

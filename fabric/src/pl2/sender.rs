@@ -61,6 +61,10 @@ pub(super) struct Destination {
     /// the next reservation asked for at once, a host whose own port is the bottleneck would pile
     /// up reservations faster than it can use them.
     pub in_nic: usize,
+    /// Until when the slots last reserved for a burst that went unsolicited last. Before that the
+    /// next one waits for its grant: else few senders, each of which sees a wait below t, would
+    /// together send more than the port carries.
+    pub reserved_until: Nanos,
     /// The last grant: how it compared with t and when it came (Algorithm 2's two variables).
     pub last: Option<(Ordering, Nanos)>,
     /// Slots to give back; negative after more was given back than was reserved.
@@ -79,6 +83,7 @@ impl Destination {
             queue: VecDeque::new(),
             bursts: VecDeque::new(),
             in_nic: 0,
+            reserved_until: Nanos::ZERO,
             last: None,
             credit: 0,
             credit_due: None,

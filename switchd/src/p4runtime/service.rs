@@ -27,13 +27,16 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
 /// Largest message taken.
 const RECEIVE_LIMIT: usize = 128 << 20;
 /// Entities in one message of a Read.
 const ENTITIES_A_MESSAGE: usize = 1024;
+/// Bytes that a client may send before the server has taken what came before: some batches of a write.
+const WINDOW: u32 = 4 << 20;
 /// How often a silent controller is asked whether it lives, and how long it may take to say so.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
@@ -128,14 +131,17 @@ pub async fn serve_on(
     let service = P4RuntimeServer::new(Service { device, stopping })
         .max_decoding_message_size(RECEIVE_LIMIT)
         .max_encoding_message_size(usize::MAX);
+    // Else the end of an answer waits for the client's delayed acknowledgement: 40 ms.
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
-        .tcp_nodelay(true)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
         .add_service(service)
         .add_service(GeneratorServer::new(GeneratorService::new(handle.clone())))
         .add_service(TelemetryServer::new(TelemetryService::new(handle)))
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+        .serve_with_incoming_shutdown(incoming, async {
             shutdown.await;
             // Streams would keep the server alive for ever.
             let _ = stop.send(true);
