@@ -137,10 +137,9 @@ impl Graph {
     fn count_falls(&mut self, code: &Code, reached: &BTreeSet<u32>) {
         for &at in reached {
             let (target, next) = targets(&code.ops[at as usize]);
-            if next && target.is_none() && applied(code, at).is_none() {
-                if let Some(count) = self.starts.get_mut(&(at + 1)) {
-                    *count += 1;
-                }
+            let falls = next && target.is_none() && applied(code, at).is_none();
+            if let Some(count) = self.starts.get_mut(&(at + 1)).filter(|_| falls) {
+                *count += 1;
             }
         }
     }
