@@ -136,8 +136,8 @@ fn keep(args: &RunArgs, recorder: &Recorder) -> Result<(), String> {
         write(&args.out_dir.join(format!("h{}.pcap", host + 1)), writer.bytes())?;
     }
     if let Some(id) = args.trace_message {
-        println!("message {id}, {}\n", recorder.timeline());
         write(&args.out_dir.join(format!("message-{id}.trace.json")), recorder.chrome().as_bytes())?;
+        println!("message {id}, {}\n", recorder.timeline());
     }
     if recorder.lost > 0 {
         eprintln!(

@@ -1,0 +1,78 @@
+//! `p4rack sim` from outside.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const EXPERIMENT: &str = "name = \"small\"\nduration_us = 100\n[rack]\nhosts = 4\n[scheme]\nkind = \"pl2-clock\"\n\
+    in_flight = 3\n[[traffic]]\nname = \"x\"\npattern = \"incast\"\nsize = 6000\narrivals = \"saturate\"\n";
+
+fn sim(args: &[&str], dir: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_p4rack")).arg("sim").args(args).current_dir(dir).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn an_experiment_runs_and_leaves_what_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.toml"), EXPERIMENT).unwrap();
+    let args = ["run", "a.toml", "--json=a.json", "--twice", "--pcap", "h1", "--trace-message", "3"];
+    let output = sim(&args, dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("RSV"), "the message's way");
+    let results = std::fs::read_to_string(dir.path().join("a.json")).unwrap();
+    let results: serde_json::Value = serde_json::from_str(&results).unwrap();
+    assert!(results["goodput_gbps"].as_f64().unwrap() > 80.0 && results["frames_dropped"] == 0);
+    assert!(std::fs::metadata(dir.path().join("h1.pcap")).unwrap().len() > 10_000);
+    let trace = std::fs::read_to_string(dir.path().join("message-3.trace.json")).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
+    assert!(trace["traceEvents"].as_array().unwrap().len() > 10);
+}
+
+#[test]
+fn mistakes_are_named_with_their_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    for (old, new, named) in [
+        ("hosts = 4", "hosts = 1", "a.toml:4: [rack] hosts"),
+        ("size = 6000", "size = 6000\ncolour = 1", "a.toml:12: unknown field `colour`"),
+        (
+            "\"saturate\"",
+            "\"poisson\"\nload = 3",
+            "a.toml:13: [traffic] load: 3 is more than the link carries",
+        ),
+        (
+            "size = 6000",
+            "size = [[0, 1], [0.9, 2]]",
+            "a.toml:11: [traffic] size: goes from probability 0 to 0.9",
+        ),
+    ] {
+        std::fs::write(dir.path().join("a.toml"), EXPERIMENT.replace(old, new)).unwrap();
+        let output = sim(&["run", "a.toml"], dir.path());
+        assert_eq!(output.status.code(), Some(2), "{new}");
+        assert!(text(&output.stderr).contains(named), "{new}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_sweep_goes_on_where_it_stopped_and_reports() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.toml"), EXPERIMENT).unwrap();
+    let sweep = "name = \"s\"\nbase = \"a.toml\"\nseeds = [1, 2]\n[vary]\n\"scheme.k\" = [4, 8]\n";
+    std::fs::write(dir.path().join("s.toml"), sweep).unwrap();
+    let first = sim(&["sweep", "s.toml", "--out-dir", "out", "--task", "2"], dir.path());
+    assert!(text(&first.stdout).contains("1 tasks run"), "{}", text(&first.stderr));
+    let half_written = std::fs::read_dir(dir.path().join("out")).unwrap().next().unwrap().unwrap().path();
+    let rest = sim(&["sweep", "s.toml", "--out-dir", "out"], dir.path());
+    assert!(text(&rest.stdout).contains("3 tasks run, 1 were done before"), "{}", text(&rest.stdout));
+    std::fs::write(&half_written, "{ \"id\": ").unwrap();
+    let again = sim(&["sweep", "s.toml", "--out-dir", "out"], dir.path());
+    assert!(text(&again.stdout).contains("1 tasks run, 3 were done before"), "{}", text(&again.stdout));
+    assert_eq!(sim(&["merge", "out"], dir.path()).status.code(), Some(0));
+    let csv = std::fs::read_to_string(dir.path().join("out/results.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    assert_eq!(sim(&["report", "out"], dir.path()).status.code(), Some(0));
+    let page = std::fs::read_to_string(dir.path().join("out/report.html")).unwrap();
+    assert!(page.contains("\"goodput_gbps\"") && !page.contains("/*RESULTS*/"));
+}
