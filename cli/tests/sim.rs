@@ -7,7 +7,12 @@ const EXPERIMENT: &str = "name = \"small\"\nduration_us = 100\n[rack]\nhosts = 4
     in_flight = 3\n[[traffic]]\nname = \"x\"\npattern = \"incast\"\nsize = 6000\narrivals = \"saturate\"\n";
 
 fn sim(args: &[&str], dir: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_p4rack")).arg("sim").args(args).current_dir(dir).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_p4rack"))
+        .arg("sim")
+        .args(args)
+        .current_dir(dir)
+        .output()
+        .expect("p4rack starts")
 }
 
 fn text(bytes: &[u8]) -> String {
