@@ -45,5 +45,6 @@ pub mod watch;
 pub use client::Client;
 pub use error::{CtrlError, UpdateFailure};
 pub use log::RequestLog;
+pub use normal::normal;
 pub use session::Session;
 pub use target::Target;

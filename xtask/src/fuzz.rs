@@ -14,7 +14,16 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Builds all targets, runs each for `secs` seconds.
 pub fn run(report: &mut Report, secs: u32) {
-    let args = ["build", "--release", "--target", TARGET, "--manifest-path", "fuzz/Cargo.toml"];
+    let args = [
+        "build",
+        "--release",
+        "--target",
+        TARGET,
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--target-dir",
+        "fuzz/target",
+    ];
     let flags = COVERAGE.split_whitespace().collect::<Vec<_>>().join(" ");
     if !report.step("fuzz targets build", cargo(&args).env("RUSTFLAGS", flags)) {
         return;

@@ -142,6 +142,8 @@ def test_digests_come_and_are_acknowledged(session):
             assert list(seen) == [{"src": 0x020000000063, "port": 1}]
             # Repeats are held back until it is acknowledged.
             session.ports[1].send(DIGEST)
+            # Time for the frame to get there before the acknowledgement does.
+            await asyncio.sleep(0.5)
             await sw.write([seen.ack()])
             session.ports[2].send(DIGEST)
             seen = await anext(digests)
