@@ -54,16 +54,27 @@ fn start() -> Run {
         .stderr(Stdio::null())
         .spawn()
         .expect("p4rack starts");
-    let ready = wait_until(Duration::from_secs(30), || processes(&mark).len() >= 7);
-    assert!(ready, "the hosts did not come up: {:?}", processes(&mark));
-    let inside = processes(&mark)
+    // A process shows its command line a moment before it enters its namespace: wait for both.
+    let ready = wait_until(Duration::from_secs(30), || {
+        processes(&mark).len() >= 7 && namespaces_of(&mark).len() >= 6
+    });
+    let inside = namespaces_of(&mark);
+    assert!(
+        ready,
+        "the hosts did not come up, each in a namespace of its own: {:?}, {inside:?}",
+        processes(&mark)
+    );
+    Run { child, mark, _folder: folder, inside }
+}
+
+/// The network namespaces, other than the test's own, that the run's processes are in.
+fn namespaces_of(mark: &str) -> BTreeSet<String> {
+    processes(mark)
         .iter()
         .filter_map(|pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok())
         .map(|link| link.to_string_lossy().into_owned())
         .filter(|link| Some(link.as_str()) != own_namespace().as_deref())
-        .collect::<BTreeSet<_>>();
-    assert!(inside.len() >= 6, "each host has a namespace of its own: {inside:?}");
-    Run { child, mark, _folder: folder, inside }
+        .collect()
 }
 
 fn own_namespace() -> Option<String> {
