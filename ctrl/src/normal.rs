@@ -9,12 +9,23 @@ use p4rack_p4rt::p4::v1::{
 };
 use prost::Message;
 
-/// What identifies an entity on a switch: the encoding of its kind and key in normal form.
+/// What identifies an entity on a switch: an encoding of its kind and key in normal form.
 pub type Key = Vec<u8>;
 
 /// The key of an entity that is in normal form.
 pub fn key(entity: &Entity) -> Key {
-    key_entity(entity).encode_to_vec()
+    let Some(entity::Entity::TableEntry(entry)) = &entity.entity else {
+        return key_entity(entity).encode_to_vec();
+    };
+    // There may be a million of them: without a copy. No encoded entity begins with 0.
+    let mut key = Vec::with_capacity(32);
+    key.extend([0, entry.is_default_action.into()]);
+    key.extend(entry.table_id.to_be_bytes());
+    key.extend(entry.priority.to_be_bytes());
+    for field in &entry.r#match {
+        field.encode_length_delimited(&mut key).expect("a vector has room");
+    }
+    key
 }
 
 /// An entity of which only kind and key are left: what reads and deletes name it by.

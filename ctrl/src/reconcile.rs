@@ -98,8 +98,11 @@ pub fn changes(desired: &[Entity], actual: Vec<Entity>) -> Changes {
         }
         let wanted = normal(entity.clone());
         match there.remove(&key(&wanted)) {
-            Some(found) if same(&wanted, found.clone()) => {}
-            Some(_) => changes.push(Type::Modify, wanted),
+            Some(found) => {
+                if !same(&wanted, found) {
+                    changes.push(Type::Modify, wanted);
+                }
+            }
             None if matches!(life, Life::Stays) => changes.push(Type::Modify, wanted),
             None => changes.push(Type::Insert, wanted),
         }

@@ -4,6 +4,7 @@
 //! project needs no `unsafe`. Blocking calls with plain file descriptors; no async runtime.
 
 pub mod capture;
+pub mod carrier;
 pub mod checksum;
 pub mod clock;
 mod error;

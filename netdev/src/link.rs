@@ -1,5 +1,6 @@
 //! Creating and configuring interfaces over rtnetlink, and the per-namespace settings under `/proc/sys/net`.
 
+use crate::carrier::carries;
 use crate::error::{Context, NEED_PRIVILEGE};
 use crate::netlink::{Netlink, Request, attributes};
 use crate::{Error, NetNs, sys};
@@ -27,6 +28,8 @@ pub struct LinkInfo {
     pub mac: MacAddr,
     /// Whether it is switched on.
     pub up: bool,
+    /// Whether it can carry frames: it and what is at its other end are switched on.
+    pub carries: bool,
     /// Frames that its transmit queue holds.
     pub tx_queue_frames: u32,
     /// Frames received.
@@ -283,9 +286,11 @@ impl Links {
 
 fn parse_link(answer: &[u8]) -> Option<LinkInfo> {
     let word = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?));
+    let flags = word(answer.get(8..)?)?;
     let mut info = LinkInfo {
         index: word(answer.get(4..)?)? as i32,
-        up: word(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
+        up: flags & libc::IFF_UP as u32 != 0,
+        carries: carries(flags),
         ..LinkInfo::default()
     };
     for (kind, value) in attributes(answer.get(16..)?) {

@@ -140,6 +140,15 @@ fn message(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
     Some((kind, sequence, body, bytes.get(length.next_multiple_of(4)..).unwrap_or(&[])))
 }
 
+/// The messages in `bytes`: type and body.
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (kind, _, body, rest) = message(bytes)?;
+        bytes = rest;
+        Some((kind, body))
+    })
+}
+
 /// The attributes in `bytes`: kind and value.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {

@@ -255,7 +255,7 @@ impl Runner<'_> {
             }
             Command::GroupAdd { profile, group, members } => {
                 let (profile, _) = self.profile(profile)?;
-                let members = members.iter().map(|&member| (member, 1)).collect();
+                let members = members.iter().map(|&member| (member, 1.into())).collect();
                 self.player.switch.group_set(profile, *group, members).map_err(text)?;
             }
             Command::ValueSetAdd(name, keys) => self.value_set_add(name, keys)?,

@@ -6,10 +6,7 @@
 use crate::compile::plans::Kind;
 use crate::compile::{InstanceShape, limbs_of};
 use crate::error::ControlError;
-use crate::meter::Meter;
-use crate::objects::{
-    CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, MeterConfig, Replica, TableEntry,
-};
+use crate::objects::{CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Replica, TableEntry};
 use crate::shape::{Style, TableShape};
 use crate::state::{InstanceState, number};
 use crate::switch::{Running, Switch};
@@ -32,24 +29,35 @@ impl Switch {
         self.check_indirect(self.table(table)?.0, entry.indirect.as_ref())?;
         let (shape, state) = self.table_mut(table)?;
         entry.is_const = false;
+        let timeout_ns = entry.idle_timeout_ns;
         let row = state.insert(shape, entry, false)?;
         if let Some(last_hit) = state.last_hit.get_mut(row as usize) {
             *last_hit = now.0;
+            self.start_aging(table, row, timeout_ns);
         }
         Ok(())
     }
 
-    /// Replaces action and arguments of an entry; its counter goes on.
+    /// Replaces action, arguments, metadata and idle timeout of an entry; its counter goes on.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), ControlError> {
         self.check_indirect(self.table(table)?.0, entry.indirect.as_ref())?;
         let (shape, state) = self.table_mut(table)?;
-        state.modify(shape, entry)
+        let timeout_ns = entry.idle_timeout_ns;
+        let row = state.modify(shape, entry)?;
+        if state.aged() {
+            self.start_aging(table, row, timeout_ns);
+        }
+        Ok(())
     }
 
     /// Removes an entry.
     pub fn delete(&mut self, table: TableId, keys: &[Matcher], priority: i32) -> Result<(), ControlError> {
         let (shape, state) = self.table_mut(table)?;
-        state.delete(shape, keys, priority)
+        let row = state.delete(shape, keys, priority)?;
+        if state.aged() {
+            self.start_aging(table, row, 0);
+        }
+        Ok(())
     }
 
     /// Changes what happens on a miss; `None` goes back to what the program says.
@@ -166,61 +174,6 @@ impl Switch {
         let at = direct(shape, state, entry)?;
         *state.counters.get_mut(at).ok_or_else(|| has_no(shape, "counter"))? = data;
         Ok(())
-    }
-
-    /// Configures a meter's cell; `None`: everything is green.
-    pub fn meter_config(
-        &mut self,
-        instance: InstanceId,
-        index: u64,
-        config: Option<MeterConfig>,
-    ) -> Result<(), ControlError> {
-        let now = self.now;
-        let (shape, state) = self.instance_mut(instance)?;
-        check_meter(&shape.name, config)?;
-        match state {
-            InstanceState::Meter { cells, .. } => {
-                let at = cell(shape, index, cells.len())?;
-                cells[at] = Meter::new(config, now.0);
-                Ok(())
-            }
-            _ => Err(is_no(shape, "meter")),
-        }
-    }
-
-    /// A meter's cell.
-    pub fn meter_read(&self, instance: InstanceId, index: u64) -> Result<Option<MeterConfig>, ControlError> {
-        let (shape, state) = self.instance(instance)?;
-        match state {
-            InstanceState::Meter { cells, .. } => Ok(cells[cell(shape, index, cells.len())?].config()),
-            _ => Err(is_no(shape, "meter")),
-        }
-    }
-
-    /// Configures the direct meter of an entry.
-    pub fn direct_meter_config(
-        &mut self,
-        table: TableId,
-        entry: EntryRef<'_>,
-        config: Option<MeterConfig>,
-    ) -> Result<(), ControlError> {
-        let now = self.now;
-        let (shape, state) = self.table_mut(table)?;
-        check_meter(&shape.name, config)?;
-        let at = direct(shape, state, entry)?;
-        *state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))? = Meter::new(config, now.0);
-        Ok(())
-    }
-
-    /// The direct meter of an entry.
-    pub fn direct_meter_read(
-        &self,
-        table: TableId,
-        entry: EntryRef<'_>,
-    ) -> Result<Option<MeterConfig>, ControlError> {
-        let (shape, state) = self.table(table)?;
-        let at = direct(shape, state, entry)?;
-        state.meters.get(at).map(Meter::config).ok_or_else(|| has_no(shape, "meter"))
     }
 
     /// Reads a register's cell; an `int` is given in two's complement.
@@ -377,13 +330,16 @@ impl Switch {
         self.running.as_mut().ok_or_else(no_program)
     }
 
-    fn table(&self, table: TableId) -> Result<(&TableShape, &TableState), ControlError> {
+    pub(crate) fn table(&self, table: TableId) -> Result<(&TableShape, &TableState), ControlError> {
         let Running { pipeline, state } = self.running()?;
         let found = pipeline.tables.get(table.0 as usize).zip(state.tables.get(table.0 as usize));
         found.ok_or_else(|| ControlError::NotFound(format!("table {}", table.0)))
     }
 
-    fn table_mut(&mut self, table: TableId) -> Result<(&TableShape, &mut TableState), ControlError> {
+    pub(crate) fn table_mut(
+        &mut self,
+        table: TableId,
+    ) -> Result<(&TableShape, &mut TableState), ControlError> {
         let Running { pipeline, state } = self.running_mut()?;
         let found = pipeline.tables.get(table.0 as usize).zip(state.tables.get_mut(table.0 as usize));
         found.ok_or_else(|| ControlError::NotFound(format!("table {}", table.0)))
@@ -418,12 +374,12 @@ pub(crate) fn is_no(shape: &InstanceShape, what: &str) -> ControlError {
     ControlError::Invalid(format!("{} is no {what}", shape.name))
 }
 
-fn has_no(shape: &TableShape, what: &str) -> ControlError {
+pub(crate) fn has_no(shape: &TableShape, what: &str) -> ControlError {
     ControlError::Invalid(format!("{} has no direct {what}", shape.name))
 }
 
 /// Checks an index.
-fn cell(shape: &InstanceShape, index: u64, size: usize) -> Result<usize, ControlError> {
+pub(crate) fn cell(shape: &InstanceShape, index: u64, size: usize) -> Result<usize, ControlError> {
     match usize::try_from(index) {
         Ok(at) if at < size => Ok(at),
         _ => Err(ControlError::OutOfRange { object: shape.name.clone(), index, size: size as u64 }),
@@ -431,20 +387,14 @@ fn cell(shape: &InstanceShape, index: u64, size: usize) -> Result<usize, Control
 }
 
 /// Place of an entry's direct objects.
-fn direct(shape: &TableShape, state: &TableState, entry: EntryRef<'_>) -> Result<usize, ControlError> {
+pub(crate) fn direct(
+    shape: &TableShape,
+    state: &TableState,
+    entry: EntryRef<'_>,
+) -> Result<usize, ControlError> {
     match entry {
         EntryRef::Default => Ok(0),
         EntryRef::Keys(keys, priority) => Ok(state.row(shape, keys, priority)? as usize + 1),
-    }
-}
-
-fn check_meter(name: &str, config: Option<MeterConfig>) -> Result<(), ControlError> {
-    match config {
-        Some(config) if config.pir < config.cir => Err(ControlError::Invalid(format!(
-            "{name}: the peak rate {} is less than the committed rate {}",
-            config.pir, config.cir
-        ))),
-        _ => Ok(()),
     }
 }
 

@@ -67,6 +67,9 @@ pub enum ControlError {
     /// A value that doesn't fit the program.
     #[error("{0}")]
     Invalid(String),
+    /// Something refers to the object.
+    #[error("{0}")]
+    InUse(String),
     /// The object is constant.
     #[error("{0} is constant in the program and can't be changed")]
     Constant(String),

@@ -11,6 +11,7 @@
 //! are parameters. After each [`Switch::handle_frame`], or when [`Switch::next_timeout`] has come,
 //! call [`Switch::poll_transmit`] and [`Switch::poll_cpu`] until they yield nothing more.
 
+mod aging;
 mod compile;
 mod config;
 mod control;
@@ -39,7 +40,7 @@ pub use config::{Config, PortConfig};
 pub use error::{CompileError, ControlError};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use objects::{
-    CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Replica,
+    CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Replica, Share,
     TableEntry,
 };
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};

@@ -1,6 +1,11 @@
 //! Two-rate three-colour meters (RFC 2698, colour-blind).
 
-use crate::objects::MeterConfig;
+use crate::control::{cell, direct, has_no, is_no};
+use crate::error::ControlError;
+use crate::objects::{CounterData, EntryRef, MeterConfig};
+use crate::state::InstanceState;
+use crate::switch::Switch;
+use p4rack_p4::ir::{InstanceId, TableId};
 
 /// Colours as the program sees them.
 const GREEN: u64 = 0;
@@ -17,27 +22,35 @@ pub(crate) struct Meter {
     committed: u128,
     peak: u128,
     last_ns: u64,
+    /// What was green, yellow and red.
+    pub counts: [CounterData; 3],
 }
 
 impl Meter {
-    /// A meter with full buckets; unconfigured, everything is green.
-    pub fn new(config: Option<MeterConfig>, now_ns: u64) -> Meter {
+    /// Fills the buckets; unconfigured, everything is green. What was counted stays.
+    pub fn configure(&mut self, config: Option<MeterConfig>, now_ns: u64) {
         let full = config.unwrap_or_default();
-        Meter {
-            config,
-            committed: u128::from(full.cburst) * SCALE,
-            peak: u128::from(full.pburst) * SCALE,
-            last_ns: now_ns,
-        }
+        self.config = config;
+        self.committed = u128::from(full.cburst) * SCALE;
+        self.peak = u128::from(full.pburst) * SCALE;
+        self.last_ns = now_ns;
     }
 
-    /// What it was made with.
+    /// How it was configured.
     pub fn config(&self) -> Option<MeterConfig> {
         self.config
     }
 
-    /// Colour of so many bytes (or one packet) now; takes their tokens.
-    pub fn execute(&mut self, amount: u64, now_ns: u64) -> u64 {
+    /// Colour of a packet of so many bytes, of which each or all together cost a token; counts it.
+    pub fn execute(&mut self, bytes: u64, by_bytes: bool, now_ns: u64) -> u64 {
+        let color = self.color(if by_bytes { bytes } else { 1 }, now_ns);
+        let count = &mut self.counts[color as usize];
+        count.packets += 1;
+        count.bytes += bytes;
+        color
+    }
+
+    fn color(&mut self, amount: u64, now_ns: u64) -> u64 {
         let Some(config) = self.config else {
             return GREEN;
         };
@@ -61,35 +74,172 @@ impl Meter {
     }
 }
 
+impl Switch {
+    /// Configures a meter's cell; `None`: everything is green.
+    pub fn meter_config(
+        &mut self,
+        instance: InstanceId,
+        index: u64,
+        config: Option<MeterConfig>,
+    ) -> Result<(), ControlError> {
+        let now = self.now;
+        let (shape, state) = self.instance_mut(instance)?;
+        check_meter(&shape.name, config)?;
+        match state {
+            InstanceState::Meter { cells, .. } => {
+                let at = cell(shape, index, cells.len())?;
+                cells[at].configure(config, now.0);
+                Ok(())
+            }
+            _ => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// A meter's cell.
+    pub fn meter_read(&self, instance: InstanceId, index: u64) -> Result<Option<MeterConfig>, ControlError> {
+        let (shape, state) = self.instance(instance)?;
+        match state {
+            InstanceState::Meter { cells, .. } => Ok(cells[cell(shape, index, cells.len())?].config()),
+            _ => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// What a meter's cell has seen: green, yellow, red.
+    pub fn meter_counts(&self, instance: InstanceId, index: u64) -> Result<[CounterData; 3], ControlError> {
+        let (shape, state) = self.instance(instance)?;
+        match state {
+            InstanceState::Meter { cells, .. } => Ok(cells[cell(shape, index, cells.len())?].counts),
+            _ => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// Sets what a meter's cell has seen.
+    pub fn meter_counts_write(
+        &mut self,
+        instance: InstanceId,
+        index: u64,
+        counts: [CounterData; 3],
+    ) -> Result<(), ControlError> {
+        let (shape, state) = self.instance_mut(instance)?;
+        match state {
+            InstanceState::Meter { cells, .. } => {
+                let at = cell(shape, index, cells.len())?;
+                cells[at].counts = counts;
+                Ok(())
+            }
+            _ => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// What the direct meter of an entry has seen: green, yellow, red.
+    pub fn direct_meter_counts(
+        &self,
+        table: TableId,
+        entry: EntryRef<'_>,
+    ) -> Result<[CounterData; 3], ControlError> {
+        let (shape, state) = self.table(table)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get(at).map(|meter| meter.counts).ok_or_else(|| has_no(shape, "meter"))
+    }
+
+    /// Sets what the direct meter of an entry has seen.
+    pub fn direct_meter_counts_write(
+        &mut self,
+        table: TableId,
+        entry: EntryRef<'_>,
+        counts: [CounterData; 3],
+    ) -> Result<(), ControlError> {
+        let (shape, state) = self.table_mut(table)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))?.counts = counts;
+        Ok(())
+    }
+
+    /// Configures the direct meter of an entry.
+    pub fn direct_meter_config(
+        &mut self,
+        table: TableId,
+        entry: EntryRef<'_>,
+        config: Option<MeterConfig>,
+    ) -> Result<(), ControlError> {
+        let now = self.now;
+        let (shape, state) = self.table_mut(table)?;
+        check_meter(&shape.name, config)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))?.configure(config, now.0);
+        Ok(())
+    }
+
+    /// The direct meter of an entry.
+    pub fn direct_meter_read(
+        &self,
+        table: TableId,
+        entry: EntryRef<'_>,
+    ) -> Result<Option<MeterConfig>, ControlError> {
+        let (shape, state) = self.table(table)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get(at).map(Meter::config).ok_or_else(|| has_no(shape, "meter"))
+    }
+}
+
+fn check_meter(name: &str, config: Option<MeterConfig>) -> Result<(), ControlError> {
+    match config {
+        Some(config) if config.pir < config.cir => Err(ControlError::Invalid(format!(
+            "{name}: the peak rate {} is less than the committed rate {}",
+            config.pir, config.cir
+        ))),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const CONFIG: MeterConfig = MeterConfig { cir: 1000, cburst: 1500, pir: 2000, pburst: 3000 };
 
+    fn meter() -> Meter {
+        let mut meter = Meter::default();
+        meter.configure(Some(CONFIG), 0);
+        meter
+    }
+
+    #[test]
+    fn packets_are_counted_by_colour() {
+        let mut meter = meter();
+        for bytes in [1500, 1500, 60, 60] {
+            meter.execute(bytes, true, 0);
+        }
+        let seen = meter.counts.map(|count| (count.packets, count.bytes));
+        assert_eq!(seen, [(1, 1500), (1, 1500), (2, 120)]);
+        meter.configure(None, 0);
+        assert_eq!(meter.execute(64, true, 0), GREEN);
+        assert_eq!(meter.counts[0], CounterData { packets: 2, bytes: 1564 });
+    }
+
     #[test]
     fn unconfigured_is_green() {
         let mut meter = Meter::default();
-        assert_eq!(meter.execute(u64::MAX, 0), GREEN);
+        assert_eq!(meter.execute(9000, true, 0), GREEN);
     }
 
     #[test]
     fn bursts_go_green_yellow_red() {
-        let mut meter = Meter::new(Some(CONFIG), 0);
-        assert_eq!(meter.execute(1500, 0), GREEN);
-        assert_eq!(meter.execute(1500, 0), YELLOW);
-        assert_eq!(meter.execute(1, 0), RED);
+        let mut meter = meter();
+        assert_eq!(meter.execute(1500, true, 0), GREEN);
+        assert_eq!(meter.execute(1500, true, 0), YELLOW);
+        assert_eq!(meter.execute(1, true, 0), RED);
         // 1 ms: one committed and two peak tokens.
-        assert_eq!(meter.execute(2, 1_000_000), YELLOW);
-        assert_eq!(meter.execute(1, 2_000_000), GREEN);
+        assert_eq!(meter.execute(2, true, 1_000_000), YELLOW);
+        assert_eq!(meter.execute(1, true, 2_000_000), GREEN);
     }
 
     #[test]
     fn a_long_run_gets_its_rates() {
-        let mut meter = Meter::new(Some(CONFIG), 0);
+        let mut meter = meter();
         let mut bytes = [0u64; 3];
         for step in 1..=100_000u64 {
-            bytes[meter.execute(10, step * 1_000_000) as usize] += 10;
+            bytes[meter.execute(10, true, step * 1_000_000) as usize] += 10;
         }
         // 100 s at 10 kB/s offered: 1 kB/s green, another 1 kB/s yellow, up to a burst.
         assert!(bytes[0].abs_diff(100_000) <= 1510, "green {}", bytes[0]);

@@ -52,7 +52,32 @@ pub enum Indirect {
     /// A group of the selector.
     Group(u32),
     /// Actions and weights of the entry's own, of which the selector picks one.
-    Set(Vec<(ActionCall, u32)>),
+    Set(Vec<(ActionCall, Share)>),
+}
+
+/// What share of the packets a member of a group gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// In relation to the others'.
+    pub weight: u32,
+    /// None while this port is down.
+    pub watch: Option<u16>,
+}
+
+impl From<u32> for Share {
+    fn from(weight: u32) -> Share {
+        Share { weight, watch: None }
+    }
+}
+
+impl std::fmt::Display for Indirect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Indirect::Member(member) => write!(f, "member {member}"),
+            Indirect::Group(group) => write!(f, "group {group}"),
+            Indirect::Set(set) => write!(f, "set of {} actions", set.len()),
+        }
+    }
 }
 
 /// What happens on a miss.

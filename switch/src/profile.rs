@@ -1,12 +1,12 @@
 //! Action profiles and selectors: actions that entries share, and groups of which a hash picks one.
 
 use crate::error::ControlError;
-use crate::objects::Indirect;
+use crate::objects::{Indirect, Share};
 use crate::shape::TableShape;
 use crate::state::InstanceState;
 use crate::switch::{Running, Switch};
 use p4rack_p4::ir::{ActionCall, InstanceId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most actions of a one-shot set.
 pub(crate) const MAX_SET: usize = 1024;
@@ -22,11 +22,28 @@ pub(crate) struct Member {
     pub args: Vec<u64>,
 }
 
-/// A group: each member as often as its weight says.
+/// A group: each member as often as its weight says, if its port is up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    weights: Vec<(u32, u32)>,
+    shares: Vec<(u32, Share)>,
     slots: Vec<u32>,
+}
+
+impl Group {
+    fn new(shares: Vec<(u32, Share)>, down: &BTreeSet<u16>) -> Group {
+        let mut group = Group { shares, slots: Vec::new() };
+        group.share(down);
+        group
+    }
+
+    fn share(&mut self, down: &BTreeSet<u16>) {
+        let live = self.shares.iter().filter(|(_, share)| is_live(share, down));
+        self.slots = live.flat_map(|(member, share)| (0..share.weight).map(|_| *member)).collect();
+    }
+}
+
+fn is_live(share: &Share, down: &BTreeSet<u16>) -> bool {
+    share.watch.is_none_or(|port| !down.contains(&port))
 }
 
 /// State of an action profile or selector.
@@ -66,12 +83,17 @@ impl Profile {
     }
 }
 
-/// The action of a one-shot set that the hash picks.
-pub(crate) fn pick(set: &[(ActionCall, u32)], hash: u64) -> Option<&ActionCall> {
-    let total = set.iter().map(|(_, weight)| u64::from(*weight)).sum::<u64>();
+/// The action of a one-shot set that the hash picks, of those whose ports are up.
+pub(crate) fn pick<'a>(
+    set: &'a [(ActionCall, Share)],
+    down: &BTreeSet<u16>,
+    hash: u64,
+) -> Option<&'a ActionCall> {
+    let live = || set.iter().filter(|(_, share)| is_live(share, down));
+    let total = live().map(|(_, share)| u64::from(share.weight)).sum::<u64>();
     let mut at = hash.checked_rem(total)?;
-    for (call, weight) in set {
-        match at.checked_sub(u64::from(*weight)) {
+    for (call, share) in live() {
+        match at.checked_sub(u64::from(share.weight)) {
             Some(rest) => at = rest,
             None => return Some(call),
         }
@@ -105,9 +127,9 @@ impl Switch {
         let what = format!("member {member} of {}", self.instance(profile)?.0.name);
         self.unused(profile, &Indirect::Member(member), &what)?;
         let state = self.profile_mut(profile)?;
-        let of = |group: &Group| group.weights.iter().any(|(found, _)| *found == member);
+        let of = |group: &Group| group.shares.iter().any(|(found, _)| *found == member);
         if let Some((group, _)) = state.groups.iter().find(|(_, group)| of(group)) {
-            return Err(ControlError::Invalid(format!("{what} is in group {group}: take it out first")));
+            return Err(ControlError::InUse(format!("{what} is in group {group}: take it out first")));
         }
         state.members.remove(&member).map(|_| ()).ok_or(ControlError::NotFound(what))
     }
@@ -123,11 +145,13 @@ impl Switch {
         &mut self,
         profile: InstanceId,
         group: u32,
-        weights: Vec<(u32, u32)>,
+        shares: Vec<(u32, Share)>,
     ) -> Result<(), ControlError> {
         let what = format!("group {group} of {}", self.instance(profile)?.0.name);
+        self.check_watched(&what, shares.iter().map(|(_, share)| share))?;
+        let down = self.down.clone();
         let state = self.profile_mut(profile)?;
-        let total: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        let total: u64 = shares.iter().map(|(_, share)| u64::from(share.weight)).sum();
         if total > state.max_weight {
             return Err(ControlError::ResourceExhausted { object: what, limit: state.max_weight });
         }
@@ -135,19 +159,35 @@ impl Switch {
             return Err(ControlError::ResourceExhausted { object: what, limit: MAX_GROUPS as u64 });
         }
         let mut seen = std::collections::BTreeSet::new();
-        for (member, weight) in &weights {
+        for (member, share) in &shares {
             if !state.members.contains_key(member) {
                 return Err(ControlError::NotFound(format!("{what}: member {member}")));
             }
-            if *weight == 0 || !seen.insert(*member) {
+            if share.weight == 0 || !seen.insert(*member) {
                 return Err(ControlError::Invalid(format!(
                     "{what}: member {member} is there twice or has weight 0"
                 )));
             }
         }
-        let slots = weights.iter().flat_map(|&(member, weight)| (0..weight).map(move |_| member)).collect();
-        state.groups.insert(group, Group { weights, slots });
+        state.groups.insert(group, Group::new(shares, &down));
         Ok(())
+    }
+
+    /// Says whether a port can send; those who watch it get nothing while it can't.
+    pub fn set_port_up(&mut self, port: u16, up: bool) {
+        let changed = if up { self.down.remove(&port) } else { self.down.insert(port) };
+        let Some(Running { state, .. }) = self.running.as_mut().filter(|_| changed) else { return };
+        state.down.clone_from(&self.down);
+        for instance in &mut state.instances {
+            if let InstanceState::Profile(profile) = instance {
+                profile.groups.values_mut().for_each(|group| group.share(&state.down));
+            }
+        }
+    }
+
+    /// Whether a port is thought able to send.
+    pub fn is_port_up(&self, port: u16) -> bool {
+        !self.down.contains(&port)
     }
 
     /// Removes a group that no entry uses.
@@ -158,10 +198,24 @@ impl Switch {
         state.groups.remove(&group).map(|_| ()).ok_or(ControlError::NotFound(what))
     }
 
-    /// All groups of an action selector, by number: members and weights.
-    pub fn groups(&self, profile: InstanceId) -> Result<BTreeMap<u32, Vec<(u32, u32)>>, ControlError> {
+    /// All groups of an action selector, by number: members and their shares.
+    pub fn groups(&self, profile: InstanceId) -> Result<BTreeMap<u32, Vec<(u32, Share)>>, ControlError> {
         let groups = &self.profile(profile)?.groups;
-        Ok(groups.iter().map(|(&number, group)| (number, group.weights.clone())).collect())
+        Ok(groups.iter().map(|(&number, group)| (number, group.shares.clone())).collect())
+    }
+
+    /// Refuses to watch ports that are not there.
+    fn check_watched<'a>(
+        &self,
+        what: &str,
+        mut shares: impl Iterator<Item = &'a Share>,
+    ) -> Result<(), ControlError> {
+        let missing =
+            shares.find_map(|share| share.watch.filter(|port| self.manager.find((*port).into()).is_none()));
+        match missing {
+            Some(port) => Err(ControlError::Invalid(format!("{what}: there is no port {port} to watch"))),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a reference to what a profile does not have.
@@ -171,8 +225,11 @@ impl Switch {
         indirect: Option<&Indirect>,
     ) -> Result<(), ControlError> {
         match (shape.implementation, indirect) {
+            (_, Some(Indirect::Set(set))) => {
+                self.check_watched(&shape.name, set.iter().map(|(_, share)| share))
+            }
             (Some(profile), Some(indirect)) if !self.profile(profile)?.has(indirect) => {
-                Err(ControlError::NotFound(format!("{}: {indirect:?}", shape.name)))
+                Err(ControlError::NotFound(format!("{}: {indirect}", shape.name)))
             }
             _ => Ok(()),
         }
@@ -185,7 +242,10 @@ impl Switch {
         for (shape, table) in users.filter(|(shape, _)| shape.implementation == Some(profile)) {
             let mut entries = table.rows_from(0).filter_map(|row| table.indirect(row));
             if entries.any(|found| found == indirect) {
-                return Err(ControlError::Invalid(format!("{what} is used by an entry of {}", shape.name)));
+                return Err(ControlError::InUse(format!(
+                    "{what} is used by an entry of {}: change that first",
+                    shape.name
+                )));
             }
         }
         Ok(())
@@ -216,9 +276,13 @@ mod tests {
 
     #[test]
     fn weights_share_the_hashes() {
-        let set = [(call(0), 1), (call(1), 3)];
-        let picked: Vec<u32> = (0..8).filter_map(|hash| pick(&set, hash)).map(|call| call.action).collect();
-        assert_eq!(picked, [0, 1, 1, 1, 0, 1, 1, 1]);
-        assert_eq!(pick(&[], 0), None);
+        let set = [(call(0), Share::from(1)), (call(1), Share { weight: 3, watch: Some(4) })];
+        let (up, down) = (BTreeSet::new(), BTreeSet::from([4]));
+        let picked = |down| {
+            (0..8).filter_map(|hash| pick(&set, down, hash)).map(|call| call.action).collect::<Vec<_>>()
+        };
+        assert_eq!(picked(&up), [0, 1, 1, 1, 0, 1, 1, 1]);
+        assert_eq!(picked(&down), [0; 8]);
+        assert_eq!(pick(&[], &up, 0), None);
     }
 }

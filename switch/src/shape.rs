@@ -110,6 +110,14 @@ impl TableShape {
         };
         let one = BigUint::from(1u8);
         for (key, matcher) in self.keys.iter().zip(keys) {
+            // Most keys: without arithmetic on numbers of any width.
+            if let (MatchKind::Exact, Matcher::Exact(value), 1) = (key.kind, matcher, key.limbs)
+                && value.bits() <= u64::from(key.width)
+            {
+                packed.value.push(value.iter_u64_digits().next().unwrap_or(0));
+                packed.mask.push(ones(key.width));
+                continue;
+            }
             let full = (&one << key.width) - &one;
             let fits = |value: &BigUint| {
                 if *value > full {
@@ -194,7 +202,10 @@ impl TableShape {
                     action.name
                 )));
             }
-            words.extend(limbs_of(value, (*width as usize).div_ceil(64).max(1)));
+            match (*width as usize).div_ceil(64) {
+                0 | 1 => words.push(value.iter_u64_digits().next().unwrap_or(0)),
+                limbs => words.extend(limbs_of(value, limbs)),
+            }
         }
         Ok(words)
     }
@@ -210,7 +221,7 @@ impl TableShape {
                 invalid("has an action profile; give the entry a member, a group or a set of actions")
             }
             (Some(_), Some(Indirect::Set(set))) => {
-                if set.is_empty() || set.len() > MAX_SET || set.iter().any(|(_, weight)| *weight == 0) {
+                if set.is_empty() || set.len() > MAX_SET || set.iter().any(|(_, share)| share.weight == 0) {
                     return invalid("a set of actions has 1 to 1024 actions with positive weights");
                 }
                 set.iter().try_for_each(|(call, _)| self.args(call, false).map(|_| ()))?;

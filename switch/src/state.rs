@@ -1,5 +1,6 @@
 //! What a running program changes: tables, extern objects, value sets, queues to the controller.
 
+use crate::aging::Aging;
 use crate::compile::ops::{Frame, Slot};
 use crate::compile::plans::{DigestPlan, Kind};
 use crate::compile::{Pipeline, limbs_of};
@@ -13,7 +14,7 @@ use crate::trace::Trace;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceKind, Matcher, Unit};
 use p4rack_wire::Nanos;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// State of an extern object.
@@ -140,6 +141,9 @@ impl DigestQueue {
 
 /// A number from its words.
 pub(crate) fn number(words: &[u64]) -> BigUint {
+    if let [word] = words {
+        return BigUint::from(*word);
+    }
     BigUint::from_slice(
         &words.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]).collect::<Vec<u32>>(),
     )
@@ -163,6 +167,9 @@ pub(crate) struct State {
     pub registers: Vec<u64>,
     pub value_sets: Vec<ValueSetState>,
     pub digests: DigestQueue,
+    pub aging: Aging,
+    /// Ports that are down, for those who watch them.
+    pub down: BTreeSet<u16>,
     pub log: Log,
     pub trace: Trace,
     pub rng: Rng,
@@ -203,6 +210,8 @@ impl State {
             instances,
             registers: vec![0; words],
             value_sets: vec![ValueSetState::default(); pipeline.value_sets.len()],
+            aging: Aging::default(),
+            down: BTreeSet::new(),
             digests: DigestQueue { limit: config.digest_queue, ..DigestQueue::default() },
             log: Log { limit: config.log_messages, ..Log::default() },
             trace: Trace::new(pipeline.traced),

@@ -1,23 +1,65 @@
 //! The switch: ports, queues and a program, seen from outside.
 
-use crate::compile::Pipeline;
 use crate::compile::ops::{FRAME_WORDS, Frame};
+use crate::compile::{InstanceShape, Pipeline};
 use crate::config::Config;
 use crate::error::ControlError;
 use crate::generator::Generators;
 use crate::objects::{CloneSession, Replica};
 use crate::pool::{Meta, NONE, PacketId, Pool};
-use crate::state::State;
+use crate::state::{InstanceState, RegisterState, State};
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
 use crate::trace::RawEvent;
+use p4rack_p4::ir::InstanceKind;
 use p4rack_wire::Nanos;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A program and its state.
 pub(crate) struct Running {
     pub pipeline: Pipeline,
     pub state: State,
+}
+
+impl Running {
+    /// Takes the cells over of what both programs have alike.
+    fn keep_cells(&mut self, mut before: Running) {
+        for (shape, state) in self.pipeline.instances.iter().zip(&mut self.state.instances) {
+            let same = |other: &InstanceShape| other.name == shape.name && alike(&other.kind, &shape.kind);
+            let Some(at) = before.pipeline.instances.iter().position(same) else { continue };
+            match (state, &mut before.state.instances[at]) {
+                (InstanceState::Counter(cells), InstanceState::Counter(old)) => std::mem::swap(cells, old),
+                (InstanceState::Meter { cells, .. }, InstanceState::Meter { cells: old, .. }) => {
+                    std::mem::swap(cells, old);
+                }
+                (InstanceState::Register(new), InstanceState::Register(old)) => {
+                    let words = |register: &RegisterState| {
+                        register.first..register.first + register.size * register.words
+                    };
+                    let from = before.state.registers.get(words(old));
+                    if let Some((to, from)) = self.state.registers.get_mut(words(new)).zip(from) {
+                        to.copy_from_slice(from);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether cells of one mean the same in the other.
+fn alike(one: &InstanceKind, other: &InstanceKind) -> bool {
+    use InstanceKind::{Counter, Meter, Register};
+    match (one, other) {
+        (Counter { size, unit, .. }, Counter { size: other_size, unit: other_unit, .. })
+        | (Meter { size, unit, .. }, Meter { size: other_size, unit: other_unit, .. }) => {
+            size == other_size && unit == other_unit
+        }
+        (Register { size, ty, .. }, Register { size: other_size, ty: other_ty, .. }) => {
+            size == other_size && ty.width() == other_ty.width()
+        }
+        _ => false,
+    }
 }
 
 /// Copies and passes made.
@@ -40,6 +82,8 @@ pub struct Switch {
     pub(crate) manager: TrafficManager,
     pub(crate) groups: BTreeMap<u32, Vec<Replica>>,
     pub(crate) sessions: BTreeMap<u32, CloneSession>,
+    /// Ports that are down.
+    pub(crate) down: BTreeSet<u16>,
     /// Frames for the controller, deparsed.
     pub(crate) cpu_queue: VecDeque<PacketId>,
     /// Where frames for the controller are deparsed.
@@ -74,6 +118,7 @@ impl Switch {
             pool: Pool::default(),
             groups: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            down: BTreeSet::new(),
             cpu_queue: VecDeque::with_capacity(config.cpu_queue_frames.min(64 * 1024)),
             cpu_out: Vec::new(),
             for_clone: Vec::new(),
@@ -99,19 +144,36 @@ impl Switch {
     /// Replaces the program. Tables, registers, groups … start as the program says; frames in queues are
     /// dropped; ports and their counters stay.
     pub fn load(&mut self, pipeline: Pipeline) {
+        let mut state = State::new(&pipeline, &self.config);
+        state.down.clone_from(&self.down);
+        self.groups.clear();
+        self.sessions.clear();
+        self.start(Running { pipeline, state });
+    }
+
+    /// Takes over program, tables, groups … of another switch. Counters, meters and registers that both programs
+    /// have alike go on where they are here; so do ports. Frames in queues are dropped.
+    pub fn adopt(&mut self, other: Switch) {
+        let Some(mut running) = other.running else { return };
+        running.state.down.clone_from(&self.down);
+        if let Some(before) = self.running.take() {
+            running.keep_cells(before);
+        }
+        (self.groups, self.sessions) = (other.groups, other.sessions);
+        self.start(running);
+    }
+
+    fn start(&mut self, running: Running) {
         for (at, count) in self.manager.flush(&mut self.pool, self.now).into_iter().enumerate() {
             self.drops[DropReason::ProgramReplaced as usize] += count;
             self.manager.port_mut(at).drops[DropReason::ProgramReplaced as usize] += count;
         }
         self.hot = NONE;
-        self.groups.clear();
-        self.sessions.clear();
         self.frame.fill(0);
-        for &(slot, value) in &pipeline.code.constants {
+        for &(slot, value) in &running.pipeline.code.constants {
             self.frame[slot as usize] = value;
         }
-        let state = State::new(&pipeline, &self.config);
-        self.running = Some(Running { pipeline, state });
+        self.running = Some(running);
     }
 
     /// Changes the rate of a port; 0 is no limit.
@@ -150,6 +212,9 @@ impl Switch {
         if self.generators.due().is_some_and(|due| due <= now) {
             self.generate(now);
         }
+        if self.alarm().is_some_and(|due| due <= now) {
+            self.age(now);
+        }
         loop {
             let at = self.manager.ready(now)?;
             let (id, left) = self.manager.dequeue(&mut self.pool, at, now)?;
@@ -178,11 +243,12 @@ impl Switch {
 
     /// When [`Switch::poll_transmit`] is to be called again; a time that has passed means now.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        let sends = self.manager.next_timeout();
-        match self.generators.due() {
-            Some(due) => Some(sends.map_or(due, |sends| sends.min(due))),
-            None => sends,
-        }
+        [self.manager.next_timeout(), self.generators.due(), self.alarm()].into_iter().flatten().min()
+    }
+
+    /// When an entry may be idle.
+    fn alarm(&self) -> Option<Nanos> {
+        self.running.as_ref()?.state.aging.next()
     }
 
     /// Counters of the switch, as of `now`.

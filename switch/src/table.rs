@@ -297,8 +297,11 @@ impl TableState {
 
     /// The row with exactly this key and rank.
     fn find(&self, shape: &TableShape, key: &PackedKey) -> Option<u32> {
-        let at = self.group(shape, key);
-        at.and_then(|at| self.find_in_group(at, key)).or_else(|| self.find_in_vectors(key))
+        let found = self.group(shape, key).and_then(|at| self.find_in_group(at, key));
+        match self.style {
+            Style::Ternary => found.or_else(|| self.find_in_vectors(key)),
+            _ => found,
+        }
     }
 
     fn find_in_group(&self, at: usize, key: &PackedKey) -> Option<u32> {
@@ -524,8 +527,8 @@ impl TableState {
         }
     }
 
-    /// Replaces action, arguments and metadata of an entry; its counter goes on.
-    pub fn modify(&mut self, shape: &TableShape, mut entry: TableEntry) -> Result<(), ControlError> {
+    /// Replaces all of an entry but its key and gives its row; its counter goes on.
+    pub fn modify(&mut self, shape: &TableShape, mut entry: TableEntry) -> Result<u32, ControlError> {
         let row = self.row(shape, &entry.keys, entry.priority)?;
         let mut args = shape.entry_args(&entry)?;
         if self.is_const(row) {
@@ -536,16 +539,16 @@ impl TableState {
         self.actions[row as usize] = entry.call.action;
         entry.is_const = false;
         self.set_extra(row, entry);
-        Ok(())
+        Ok(row)
     }
 
-    /// Removes an entry.
+    /// Removes an entry and gives what was its row.
     pub fn delete(
         &mut self,
         shape: &TableShape,
         keys: &[Matcher],
         priority: i32,
-    ) -> Result<(), ControlError> {
+    ) -> Result<u32, ControlError> {
         let key = shape.pack(keys, priority)?;
         let row = self.find(shape, &key).ok_or_else(|| ControlError::NotFound(shape.describe(keys)))?;
         if self.is_const(row) {
@@ -557,7 +560,7 @@ impl TableState {
         self.actions[row as usize] = self.free;
         self.free = row;
         self.used -= 1;
-        Ok(())
+        Ok(row)
     }
 
     /// Changes the default entry; `None` is the program's.

@@ -3,6 +3,7 @@
 //! ```text
 //!   servers (tokio)                             data-plane thread
 //!   Handle::call ──── jobs (bounded) ─────────▶ Jobs::run_pending, between packets
+//!   Handle::in_turns ─ long jobs (bounded) ───▶   one after the other, some turns each
 //!          ◀───────── each job's result ───────
 //!   Events::recv ◀─── events (bounded) ──────── EventSender::send, drops and counts when full
 //! ```
@@ -11,12 +12,14 @@
 
 use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;
-use p4rack_switch::{DigestMessage, Switch};
+use p4rack_p4::ir::TableId;
+use p4rack_switch::{DigestMessage, Switch, TableEntry};
 use p4rack_wire::Nanos;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
@@ -28,6 +31,7 @@ const EVENTS: usize = 1024;
 const TURN: Nanos = Nanos(20_000);
 
 type Job = Box<dyn FnOnce(&mut Switch, Nanos) + Send>;
+type LongJob = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<()> + Send>;
 
 /// The data-plane thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -44,27 +48,50 @@ pub enum Event {
     },
     /// The program sent a digest.
     Digest(DigestMessage),
+    /// Entries whose idle timeout has passed, and their tables.
+    Idle(Vec<(TableId, TableEntry)>),
 }
+
+/// Idle entries that one event carries.
+const IDLE_AN_EVENT: usize = 256;
 
 /// Makes both ends.
 pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
     let (job_sender, jobs) = mpsc::channel(JOBS);
+    let (long_sender, long) = mpsc::channel(JOBS);
     let (event_sender, events) = mpsc::channel(EVENTS);
     let waker = Waker::new()?;
     let lost = Arc::new(AtomicU64::new(0));
+    let bell = Arc::new(Bell { waker: waker.try_clone()?, rung: AtomicBool::new(false) });
     Ok((
-        Handle { jobs: job_sender, waker: Arc::new(waker.try_clone()?), events_lost: lost.clone() },
-        Jobs { jobs, waker },
+        Handle { jobs: job_sender, long: long_sender, bell: bell.clone(), events_lost: lost.clone() },
+        Jobs { jobs, long, unfinished: None, waker, bell },
         EventSender { events: event_sender, lost },
         Events { events },
     ))
+}
+
+/// Wakes the data plane, without a system call where it has been woken already.
+#[derive(Debug)]
+struct Bell {
+    waker: Waker,
+    rung: AtomicBool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        if !self.rung.swap(true, Ordering::SeqCst) {
+            self.waker.wake();
+        }
+    }
 }
 
 /// Reaches the switch from the servers.
 #[derive(Clone, Debug)]
 pub struct Handle {
     jobs: mpsc::Sender<Job>,
-    waker: Arc<Waker>,
+    long: mpsc::Sender<LongJob>,
+    bell: Arc<Bell>,
     events_lost: Arc<AtomicU64>,
 }
 
@@ -81,7 +108,31 @@ impl Handle {
             let _ = sender.send(work(switch, now));
         });
         self.jobs.send(job).await.map_err(|_| Gone)?;
-        self.waker.wake();
+        self.bell.ring();
+        receiver.await.map_err(|_| Gone)
+    }
+
+    /// Calls `work` in the data-plane thread, with packets in between, until it breaks with what is returned.
+    /// Such jobs run one after the other, each whole, in the order in which they are asked for.
+    pub async fn in_turns<R: Send + 'static>(
+        &self,
+        mut work: impl FnMut(&mut Switch, Nanos) -> ControlFlow<R> + Send + 'static,
+    ) -> Result<R, Gone> {
+        let (sender, receiver) = oneshot::channel();
+        let mut sender = Some(sender);
+        let job: LongJob = Box::new(move |switch, now| {
+            let result = match work(switch, now) {
+                ControlFlow::Continue(()) => return ControlFlow::Continue(()),
+                ControlFlow::Break(result) => result,
+            };
+            if let Some(sender) = sender.take() {
+                // Nobody waits any more: fine.
+                let _ = sender.send(result);
+            }
+            ControlFlow::Break(())
+        });
+        self.long.send(job).await.map_err(|_| Gone)?;
+        self.bell.ring();
         receiver.await.map_err(|_| Gone)
     }
 
@@ -102,28 +153,53 @@ impl Handle {
 }
 
 /// The data-plane thread's end: work to do on its switch.
-#[derive(Debug)]
 pub struct Jobs {
     jobs: mpsc::Receiver<Job>,
+    long: mpsc::Receiver<LongJob>,
+    unfinished: Option<LongJob>,
     waker: Waker,
+    bell: Arc<Bell>,
+}
+
+impl std::fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Jobs").field("unfinished", &self.unfinished.is_some()).finish_non_exhaustive()
+    }
 }
 
 impl Jobs {
     /// Runs what waits; call it when the descriptor is readable, or before sleeping. Returns how
-    /// many jobs ran. When there are too many for one turn, the descriptor stays readable.
+    /// many jobs ran, or turns of them. When there are too many for one turn, the descriptor stays readable.
     pub fn run_pending(&mut self, switch: &mut Switch, now: Nanos) -> usize {
         self.waker.clear();
+        self.bell.rung.store(false, Ordering::SeqCst);
         let end = clock::now() + TURN;
         let mut count = 0;
-        while let Ok(job) = self.jobs.try_recv() {
-            job(switch, now);
+        loop {
+            if let Ok(job) = self.jobs.try_recv() {
+                job(switch, now);
+            } else if let Some(mut job) = self.unfinished.take().or_else(|| self.long.try_recv().ok()) {
+                if job(switch, now).is_continue() {
+                    self.unfinished = Some(job);
+                }
+            } else {
+                return count;
+            }
             count += 1;
             if clock::now() >= end {
-                self.waker.wake();
-                break;
+                self.bell.ring();
+                return count;
             }
         }
-        count
+    }
+}
+
+impl Jobs {
+    /// Takes no more jobs and does those that wait, to their ends.
+    pub fn finish(&mut self, switch: &mut Switch, now: Nanos) {
+        self.jobs.close();
+        self.long.close();
+        while self.run_pending(switch, now) > 0 {}
     }
 }
 
@@ -142,6 +218,21 @@ pub struct EventSender {
 }
 
 impl EventSender {
+    /// Sends what the switch has for the controller; `frame` is where it puts frames.
+    pub fn tell(&self, switch: &mut Switch, frame: &mut Vec<u8>) {
+        while switch.poll_cpu(frame) {
+            // Dropped and counted below where the servers are behind.
+            self.send(Event::PacketIn { frame: std::mem::take(frame) });
+        }
+        while let Some(message) = switch.poll_digest() {
+            self.send(Event::Digest(message));
+        }
+        while let Some(first) = switch.poll_idle() {
+            let more = std::iter::from_fn(|| switch.poll_idle());
+            self.send(Event::Idle(std::iter::once(first).chain(more).take(IDLE_AN_EVENT).collect()));
+        }
+    }
+
     /// Sends without waiting; drops and counts the event when too many wait.
     pub fn send(&self, event: Event) -> bool {
         let sent = self.events.try_send(event).is_ok();
@@ -209,7 +300,7 @@ mod tests {
             };
             handle.jobs.try_send(Box::new(slow)).unwrap();
         }
-        handle.waker.wake();
+        handle.bell.ring();
         let mut poller = Poller::new();
         let number = poller.add(&jobs).unwrap();
         for _ in 0..3 {
@@ -220,6 +311,63 @@ mod tests {
         assert_eq!(jobs.run_pending(&mut switch, Nanos(0)), 0);
         poller.wait(Some(Nanos(0))).unwrap();
         assert!(!poller.ready(number));
+    }
+
+    #[test]
+    fn long_jobs_run_whole_one_after_the_other_and_short_ones_between_their_turns() {
+        let (handle, mut jobs, _sender, _events) = channel().unwrap();
+        let mut switch = Switch::new(Config::default());
+        let log = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let turns = |name: &'static str| {
+            let (log, mut left) = (log.clone(), 3);
+            move |_: &mut Switch, _: Nanos| {
+                log.lock().unwrap().push(name);
+                // Each turn takes as long as one may.
+                let end = clock::now() + TURN;
+                while clock::now() < end {}
+                left -= 1;
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            }
+        };
+        handle.long.try_send(Box::new(turns("first"))).unwrap();
+        handle.long.try_send(Box::new(turns("second"))).unwrap();
+        handle.bell.ring();
+        jobs.run_pending(&mut switch, Nanos(0));
+        let short = log.clone();
+        handle.jobs.try_send(Box::new(move |_, _| short.lock().unwrap().push("short"))).unwrap();
+        let mut poller = Poller::new();
+        let number = poller.add(&jobs).unwrap();
+        loop {
+            poller.wait(Some(Nanos(0))).unwrap();
+            if !poller.ready(number) {
+                break;
+            }
+            jobs.run_pending(&mut switch, Nanos(0));
+        }
+        let log = log.lock().unwrap().clone();
+        assert_eq!(log, ["first", "short", "first", "first", "second", "second", "second"]);
+    }
+
+    #[test]
+    fn at_the_end_what_has_begun_is_finished_and_nothing_begins() {
+        let (handle, mut jobs, _sender, _events) = channel().unwrap();
+        let mut switch = Switch::new(Config::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let mut left = 1000;
+        let long = handle.in_turns(move |_: &mut Switch, _| {
+            left -= 1;
+            if left == 0 { ControlFlow::Break("all of it") } else { ControlFlow::Continue(()) }
+        });
+        let ended = runtime.block_on(async {
+            let finish = async {
+                // After the job has been asked for.
+                tokio::task::yield_now().await;
+                jobs.finish(&mut switch, Nanos(0));
+            };
+            tokio::join!(long, finish).0
+        });
+        assert_eq!(ended, Ok("all of it"));
+        assert_eq!(runtime.block_on(handle.call(|_, _| ())), Err(Gone));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use crate::core;
 use crate::driver::{self, Driver, DriverError, PortSpec};
-use crate::p4runtime::{self, Candidate, ServeError, ServerConfig};
+use crate::p4runtime::{self, Candidate, ServeError, ServerConfig, ServerTls};
 use crate::plane::Plane;
 use crate::{metrics, telemetry};
 use p4rack_netdev::signal::Signals;
@@ -41,6 +41,8 @@ pub struct DaemonConfig {
     pub device_id: u64,
     /// Where P4Runtime listens.
     pub grpc_addr: SocketAddr,
+    /// Encryption of P4Runtime; `None` is plain text.
+    pub tls: Option<ServerTls>,
     /// Program to start with.
     pub program: Option<PathBuf>,
     /// Folders of `#include <…>`.
@@ -131,10 +133,10 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
         let _ = has_ended.await;
     };
     let server = ServerConfig {
-        addr: config.grpc_addr,
-        device_id: config.device_id,
         cpu_port: Some(config.cpu_port),
         program,
+        tls: config.tls.clone(),
+        ..ServerConfig::new(config.grpc_addr, config.device_id)
     };
     runtime.block_on(p4runtime::serve_on(listener, handle, events, server, shutdown))?;
     // Connections that are still open are not waited for.

@@ -1,5 +1,6 @@
 //! The switch's ports on network interfaces.
 
+use p4rack_netdev::carrier::CarrierNews;
 use p4rack_netdev::link::LinkInfo;
 use p4rack_netdev::{Capture, Error, Links, PacketSocket, clock, packet};
 use p4rack_wire::Nanos;
@@ -116,6 +117,8 @@ struct Captures {
 #[derive(Debug)]
 struct Port {
     number: u16,
+    /// The interface's index.
+    index: i32,
     socket: PacketSocket,
     captures: Option<Captures>,
     capture_errors: u64,
@@ -129,6 +132,7 @@ pub struct Driver {
     /// Position in `ports` by port number.
     position: Vec<Option<usize>>,
     captures_flushed: Nanos,
+    news: Option<CarrierNews>,
 }
 
 impl Driver {
@@ -138,7 +142,13 @@ impl Driver {
             ports: Vec::with_capacity(ports.len()),
             position: vec![None; usize::from(PORT_MAX) + 1],
             captures_flushed: clock::now(),
+            news: None,
         };
+        if !ports.is_empty() {
+            let news = CarrierNews::open();
+            // Only those who watch ports miss it.
+            driver.news = news.inspect_err(|error| tracing::warn!(%error, "ports count as up")).ok();
+        }
         for spec in ports {
             let port =
                 open(spec, captures).map_err(|source| DriverError::Device { port: spec.number, source })?;
@@ -161,6 +171,33 @@ impl Driver {
     /// Descriptor of the port at a position, to wait on.
     pub fn descriptor(&self, position: usize) -> BorrowedFd<'_> {
         self.ports[position].socket.as_fd()
+    }
+
+    /// Descriptor on which the kernel tells of interfaces.
+    pub fn news(&self) -> Option<BorrowedFd<'_>> {
+        self.news.as_ref().map(CarrierNews::as_fd)
+    }
+
+    /// Takes the news: calls `changed` with port number and whether it can send.
+    pub fn read_news(&self, mut changed: impl FnMut(u16, bool)) {
+        let Some(news) = &self.news else { return };
+        let read = news.read(|index, carries| {
+            for port in self.ports.iter().filter(|port| port.index == index) {
+                changed(port.number, carries);
+            }
+        });
+        if read.is_err() {
+            self.look(changed);
+        }
+    }
+
+    /// Calls `changed` for all ports.
+    pub fn look(&self, mut changed: impl FnMut(u16, bool)) {
+        let Ok(mut links) = Links::open() else { return };
+        for port in &self.ports {
+            let carries = links.get(port.socket.interface()).is_ok_and(|link| link.carries);
+            changed(port.number, carries);
+        }
     }
 
     /// Reads one batch from the port at a position; calls `frame` with port number and frame.
@@ -252,6 +289,7 @@ fn open(spec: &PortSpec, captures: Option<&Path>) -> Result<Port, Error> {
     };
     Ok(Port {
         number: spec.number,
+        index: Links::open()?.get(&spec.interface)?.index,
         socket: PacketSocket::open(&spec.interface, &packet::Options::default())?,
         captures,
         capture_errors: 0,

@@ -1,6 +1,6 @@
 //! The data-plane thread: packets, timers and jobs of the servers, one after the other.
 
-use crate::core::{Event, EventSender, Jobs};
+use crate::core::{EventSender, Jobs};
 use crate::driver::{Driver, PortReport};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
@@ -90,17 +90,24 @@ impl Plane {
         self.take_thread();
         let job_number = self.poller.add(&jobs)?;
         let signal_number = self.poller.add(signals)?;
+        let news_number = self.driver.news().map(|news| self.poller.add(news)).transpose()?;
+        self.driver.look(|port, up| self.switch.set_port_up(port, up));
         loop {
             self.turn(None)?;
             if self.poller.ready(job_number) {
                 jobs.run_pending(&mut self.switch, clock::now());
                 self.drain();
             }
-            self.tell(events);
+            events.tell(&mut self.switch, &mut self.frame);
+            if news_number.is_some_and(|number| self.poller.ready(number)) {
+                self.driver.read_news(|port, up| self.switch.set_port_up(port, up));
+            }
             if self.poller.ready(signal_number) {
                 match signals.next() {
                     Some(Signal::Report) => report(self.report()),
                     Some(Signal::End) => {
+                        // A Write that has begun is not left half done.
+                        jobs.finish(&mut self.switch, clock::now());
                         report(self.report());
                         return Ok(());
                     }
@@ -143,17 +150,6 @@ impl Plane {
             self.driver.send(port, &mut self.frame, now);
         }
         self.driver.flush(now);
-    }
-
-    /// Tells the servers what the program sent to the controller.
-    fn tell(&mut self, events: &EventSender) {
-        while self.switch.poll_cpu(&mut self.frame) {
-            // Dropped and counted by the sender where the servers are behind.
-            events.send(Event::PacketIn { frame: std::mem::take(&mut self.frame) });
-        }
-        while let Some(message) = self.switch.poll_digest() {
-            events.send(Event::Digest(message));
-        }
     }
 
     /// Counters so far.

@@ -32,6 +32,11 @@ enum Command {
     /// Starts an embedded switch without ports, or measures the one at --grpc-addr, whose state is cleared.
     #[command(name = "p4runtime")]
     P4runtime(Box<super::bench_p4runtime::Args>),
+    /// Random writes, reads, reconnects and packets for a long time: does memory grow, does anything fail?
+    ///
+    /// Starts an embedded switch without ports, or takes the one at --grpc-addr, whose state is cleared. Exit code 1
+    /// if memory grew or something failed that the load did not mean to.
+    Soak(Box<super::bench_soak::Args>),
     /// How late sleeping threads are woken: the shortest slot that this machine can keep
     Timers {
         /// Sleep this long each time
@@ -64,6 +69,7 @@ pub fn run(args: Args) -> ExitCode {
                 }
             }),
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
+        Command::Soak(args) => return super::bench_soak::run(*args),
         Command::Timers { interval_us, seconds, json } => {
             let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);
             timers::run(Nanos::from_micros(interval_us.clamp(1, 1_000_000)), span)

@@ -45,7 +45,14 @@ pub struct Args {
 }
 
 /// A switch of our own, ended when dropped.
-struct OwnSwitch(Child);
+pub(super) struct OwnSwitch(Child);
+
+impl OwnSwitch {
+    /// Its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
 
 impl Drop for OwnSwitch {
     fn drop(&mut self) {
@@ -96,7 +103,7 @@ fn measure(args: &Args) -> Result<Vec<Figure>, String> {
     let plan = Plan {
         target,
         config: config(args)?,
-        pid: args.pid.or(own.as_ref().map(|switch| switch.0.id())),
+        pid: args.pid.or(own.as_ref().map(OwnSwitch::pid)),
         read_entries: args.read_entries,
         many_entries: args.many_entries,
         streams: args.streams,
@@ -122,6 +129,11 @@ fn config(args: &Args) -> Result<ForwardingPipelineConfig, String> {
         let config = std::fs::read(device_config).map_err(|error| unreadable(device_config, error))?;
         return Ok(ForwardingPipelineConfig { p4info: Some(info), p4_device_config: config, cookie: None });
     }
+    program()
+}
+
+/// The benchmark's program for the embedded switch.
+pub(super) fn program() -> Result<ForwardingPipelineConfig, String> {
     let compiled = p4rack_p4::compile(bench::PROGRAM, "bench.p4", &p4rack_p4::Options::default())
         .map_err(|diagnostics| diagnostics.render(false))?;
     Ok(ForwardingPipelineConfig {
@@ -132,7 +144,7 @@ fn config(args: &Args) -> Result<ForwardingPipelineConfig, String> {
 }
 
 /// Starts a switch without ports on a free address.
-fn start() -> Result<(OwnSwitch, String), String> {
+pub(super) fn start() -> Result<(OwnSwitch, String), String> {
     let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let addr = free.map_err(|error| fail("looking for a free port", error))?.to_string();

@@ -3,6 +3,7 @@
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::PortSpec;
+use p4rack_switchd::p4runtime::ServerTls;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -42,6 +43,21 @@ struct RunArgs {
     /// Where P4Runtime listens
     #[arg(long, default_value = "127.0.0.1:9559")]
     grpc_server_addr: SocketAddr,
+    /// Encrypt P4Runtime; controllers then connect with --ssl
+    #[arg(long, requires = "grpc_server_cert", requires = "grpc_server_key")]
+    grpc_server_ssl: bool,
+    /// The switch's certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
+    grpc_server_cert: Option<PathBuf>,
+    /// Key of the switch's certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
+    grpc_server_key: Option<PathBuf>,
+    /// Authority that signs the controllers' certificates, PEM
+    #[arg(long, value_name = "FILE", requires = "grpc_server_with_client_auth")]
+    grpc_server_cacert: Option<PathBuf>,
+    /// Let only controllers in that have a certificate of --grpc-server-cacert
+    #[arg(long, requires = "grpc_server_ssl", requires = "grpc_server_cacert")]
+    grpc_server_with_client_auth: bool,
     /// Port of the controller's packets
     #[arg(long, default_value_t = 510)]
     cpu_port: u16,
@@ -85,6 +101,9 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     let Command::Run(args) = args.command;
+    let files = args.grpc_server_cert.zip(args.grpc_server_key);
+    let tls =
+        files.map(|(certificate, key)| ServerTls { certificate, key, client_ca: args.grpc_server_cacert });
     let config = DaemonConfig {
         ports: args.interfaces,
         rate_bps: args.rate.unwrap_or(0),
@@ -94,6 +113,7 @@ pub fn run(args: Args) -> ExitCode {
         drop_port: args.drop_port,
         device_id: args.device_id,
         grpc_addr: args.grpc_server_addr,
+        tls,
         program: args.program,
         include_dirs: args.include,
         captures: args.pcap,

@@ -42,7 +42,7 @@ impl Load {
     }
 
     /// Entry `number`; neighbours have keys that lie far apart.
-    fn update(&self, number: usize) -> Update {
+    pub fn update(&self, number: usize) -> Update {
         let mut update = (*self.pattern).clone();
         if let Some(Entity { entity: Some(entity::Entity::TableEntry(TableEntry { r#match, .. })) }) =
             &mut update.entity
@@ -53,6 +53,14 @@ impl Load {
             *key = field_match::Exact { value: value.to_be_bytes()[2..].to_vec() };
         }
         update
+    }
+
+    /// The table that they are of.
+    pub fn table_id(&self) -> u32 {
+        match self.pattern.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+            Some(entity::Entity::TableEntry(entry)) => entry.table_id,
+            _ => 0,
+        }
     }
 
     /// The first entries.
@@ -137,11 +145,7 @@ impl Load {
 
     /// All entries of the table.
     pub async fn read(&self, session: &mut Session, entries: usize) -> Result<Figure, CtrlError> {
-        let table_id = match self.pattern.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
-            Some(entity::Entity::TableEntry(entry)) => entry.table_id,
-            _ => 0,
-        };
-        let wildcard = TableEntry { table_id, ..Default::default() };
+        let wildcard = TableEntry { table_id: self.table_id(), ..Default::default() };
         let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard)) };
         let started = Instant::now();
         let found = session.read(vec![all]).await?.len();

@@ -2,6 +2,7 @@
 
 mod load;
 mod raw;
+pub mod soak;
 
 use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;

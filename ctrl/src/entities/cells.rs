@@ -6,8 +6,8 @@ use crate::error::CtrlError;
 use crate::values::{Format, parse};
 use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec, p4_data_type_spec};
 use p4rack_p4rt::p4::v1::{
-    CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Index, MeterConfig, MeterEntry, P4Data,
-    RegisterEntry, entity::Entity as Kind, p4_data,
+    CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Index, MeterConfig, MeterCounterData,
+    MeterEntry, P4Data, RegisterEntry, entity::Entity as Kind, p4_data,
 };
 use p4rack_p4rt::schema::{Schema, id_of, name_of};
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,33 @@ pub struct MeterItem {
     pub entry: Option<TableItem>,
     /// `None`: everything is green.
     pub rates: Option<Rates>,
+    /// What it has seen, by colour; in a request: that this is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub colors: Option<Colors>,
+}
+
+/// What a meter has seen of each colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Colors {
+    /// Within the committed rate.
+    pub green: Counts,
+    /// Within the peak rate.
+    pub yellow: Counts,
+    /// Beyond.
+    pub red: Counts,
+}
+
+impl Colors {
+    fn message(&self) -> MeterCounterData {
+        let [green, yellow, red] =
+            [&self.green, &self.yellow, &self.red].map(|counts| Some(CounterData::from(counts)));
+        MeterCounterData { green, yellow, red }
+    }
+
+    fn of(data: &MeterCounterData) -> Colors {
+        let counts = |data: &Option<CounterData>| data.as_ref().map(Counts::from).unwrap_or_default();
+        Colors { green: counts(&data.green), yellow: counts(&data.yellow), red: counts(&data.red) }
+    }
 }
 
 /// A register's cell.
@@ -115,17 +142,18 @@ impl CounterItem {
 impl MeterItem {
     pub(super) fn message(&self, schema: &Schema) -> Result<Kind, CtrlError> {
         let config = self.rates.as_ref().map(Rates::config);
+        let counter_data = self.colors.as_ref().map(Colors::message);
         Ok(match &self.entry {
             Some(entry) => Kind::DirectMeterEntry(DirectMeterEntry {
                 table_entry: Some(entry.message(schema)?),
                 config,
-                counter_data: None,
+                counter_data,
             }),
             None => Kind::MeterEntry(MeterEntry {
                 meter_id: id_of(schema.meter(&self.meter)?.preamble.as_ref()),
                 index: at(self.index),
                 config,
-                counter_data: None,
+                counter_data,
             }),
         })
     }
@@ -136,13 +164,15 @@ impl MeterItem {
             index: entry.index.map(|index| index.index),
             entry: None,
             rates: entry.config.as_ref().map(Rates::of),
+            colors: entry.counter_data.as_ref().map(Colors::of),
         })
     }
 
     pub(super) fn of_direct(schema: &Schema, direct: &DirectMeterEntry) -> Result<MeterItem, CtrlError> {
         let entry = TableItem::of(schema, &direct.table_entry.clone().unwrap_or_default())?;
         let rates = direct.config.as_ref().map(Rates::of);
-        Ok(MeterItem { meter: entry.table.clone(), index: None, entry: Some(entry), rates })
+        let colors = direct.counter_data.as_ref().map(Colors::of);
+        Ok(MeterItem { meter: entry.table.clone(), index: None, entry: Some(entry), rates, colors })
     }
 }
 

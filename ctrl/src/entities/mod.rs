@@ -12,7 +12,7 @@ mod others;
 mod profile;
 mod table;
 
-pub use cells::{CounterItem, MeterItem, Rates, RegisterItem, show_data};
+pub use cells::{Colors, CounterItem, MeterItem, Rates, RegisterItem, show_data};
 pub use others::{CloneItem, DigestItem, MulticastItem, ReplicaItem, ValueSetItem};
 pub use profile::{GroupItem, GroupMember, MemberItem};
 pub use table::{ActionItem, Counts, TableItem};

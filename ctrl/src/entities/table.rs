@@ -130,7 +130,8 @@ impl TableItem {
         })
     }
 
-    pub(super) fn of(schema: &Schema, entry: &TableEntry) -> Result<TableItem, CtrlError> {
+    /// As read from a switch.
+    pub fn of(schema: &Schema, entry: &TableEntry) -> Result<TableItem, CtrlError> {
         let table = schema.table_by_id(entry.table_id)?;
         let value = |field: &p4rack_p4rt::p4::config::v1::MatchField| {
             let key = entry.r#match.iter().find(|key| key.field_id == field.id);

@@ -57,7 +57,7 @@ pub async fn start_at(rack: &Rack, lose: usize, addr: &str) -> (Running, Target)
     let listener = bind(addr.parse().unwrap()).await.unwrap();
     let addr = listener.local_addr().unwrap();
     let device_id = rack.switch.device_id;
-    let server = ServerConfig { addr, device_id, cpu_port: Some(rack.switch.cpu_port), program: None };
+    let server = ServerConfig { cpu_port: Some(rack.switch.cpu_port), ..ServerConfig::new(addr, device_id) };
     let gone = handle.clone();
     tokio::spawn(serve_on(listener, handle, from_plane, server, async move { gone.gone().await }));
     let target = Target::new(addr.to_string(), device_id);

@@ -48,8 +48,8 @@ pub(super) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx
             let index = usize::try_from(frame[index as usize]).unwrap_or(usize::MAX);
             frame[dst as usize] = match &mut state.instances[instance as usize] {
                 InstanceState::Meter { bytes, cells } => {
-                    let amount = if *bytes { cx.len as u64 } else { 1 };
-                    cells.get_mut(index).map_or(0, |meter| meter.execute(amount, cx.now.0))
+                    let meter = cells.get_mut(index);
+                    meter.map_or(0, |meter| meter.execute(cx.len as u64, *bytes, cx.now.0))
                 }
                 _ => 0,
             };

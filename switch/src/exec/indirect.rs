@@ -29,8 +29,7 @@ pub(crate) fn apply(
         counter.bytes += cx.len as u64;
     }
     if table.metered() {
-        let amount = if table.meter_bytes { cx.len as u64 } else { 1 };
-        cx.color = table.meters[cell].execute(amount, cx.now.0);
+        cx.color = table.meters[cell].execute(cx.len as u64, table.meter_bytes, cx.now.0);
     }
     if let Some(row) = row
         && table.aged()
@@ -61,7 +60,7 @@ pub(crate) fn apply(
     };
     match table.indirect(row)? {
         Indirect::Set(set) => {
-            let ActionCall { action, args } = pick(set, hash())?;
+            let ActionCall { action, args } = pick(set, &state.down, hash())?;
             // Each argument has as many words as its parameter.
             let widths = &actions[*action as usize].words;
             let words = args.iter().zip(widths).flat_map(|(value, &count)| {

@@ -317,9 +317,8 @@ pub(crate) fn apply(
         cell.bytes += cx.len as u64;
     }
     if table.metered() {
-        let amount = if table.meter_bytes { cx.len as u64 } else { 1 };
         let cell = &mut table.meters[row.map_or(0, |row| row as usize + 1)];
-        cx.color = cell.execute(amount, cx.now.0);
+        cx.color = cell.execute(cx.len as u64, table.meter_bytes, cx.now.0);
     }
     if table.aged()
         && let Some(row) = row

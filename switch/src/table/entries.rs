@@ -32,6 +32,11 @@ impl TableState {
         self.extras.get(&row).is_some_and(|extra| extra.is_const)
     }
 
+    /// Idle timeout of a row, if it has one.
+    pub fn idle_timeout_ns(&self, row: u32) -> Option<u64> {
+        self.extras.get(&row).map(|extra| extra.idle_timeout_ns).filter(|&timeout| timeout != 0)
+    }
+
     /// What a row of a table with an action profile refers to.
     pub fn indirect(&self, row: u32) -> Option<&Indirect> {
         self.extras.get(&row)?.indirect.as_ref()

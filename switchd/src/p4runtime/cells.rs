@@ -39,6 +39,19 @@ pub fn counter_message(data: CounterData, kind: Option<&InstanceKind>) -> v1::Co
     }
 }
 
+/// A meter's counts by colour as sent by a controller; colours that are not set are 0.
+pub fn meter_counts(data: &v1::MeterCounterData) -> Refused<[CounterData; 3]> {
+    let count =
+        |data: &Option<v1::CounterData>| data.as_ref().map_or(Ok(CounterData::default()), counter_data);
+    Ok([count(&data.green)?, count(&data.yellow)?, count(&data.red)?])
+}
+
+/// A meter's counts by colour for a controller.
+pub fn meter_counts_message(counts: [CounterData; 3]) -> v1::MeterCounterData {
+    let [green, yellow, red] = counts.map(|data| Some(counter_message(data, None)));
+    v1::MeterCounterData { green, yellow, red }
+}
+
 /// A meter's configuration as sent by a controller.
 pub fn meter_config(config: &v1::MeterConfig) -> Refused<MeterConfig> {
     let field = |name: &str, value: i64| match u64::try_from(value) {
@@ -111,9 +124,9 @@ pub fn write_counter(program: &Arc<Program>, kind: update::Type, entry: &Counter
     let data = entry.data.as_ref().map(counter_data).transpose()?;
     Ok(Box::new(move |switch, _| match data {
         None => Ok(()),
-        Some(data) => cells
-            .into_iter()
-            .try_for_each(|index| control(&name, switch.counter_write(instance, index, data))),
+        Some(data) => {
+            cells.into_iter().try_for_each(|index| control(switch.counter_write(instance, index, data)))
+        }
     }))
 }
 
@@ -123,12 +136,20 @@ pub fn write_meter(program: &Arc<Program>, kind: update::Type, entry: &MeterEntr
     let (instance, info) = program.meter(entry.meter_id)?;
     let name = format!("meter {}", name_of(info.preamble.as_ref()));
     let cells = cells(&name, entry.index.as_ref(), size_of(program, instance))?;
-    if entry.counter_data.is_some() {
-        return refuse(Code::Unimplemented, "counts by meter colour are not offered");
-    }
+    let counts = entry.counter_data.as_ref().map(meter_counts).transpose()?;
     let config = entry.config.as_ref().map(meter_config).transpose()?;
+    // Counts alone leave the configuration as it is.
+    let configures = config.is_some() || counts.is_none();
     Ok(Box::new(move |switch, _| {
-        cells.into_iter().try_for_each(|index| control(&name, switch.meter_config(instance, index, config)))
+        cells.into_iter().try_for_each(|index| {
+            if configures {
+                control(switch.meter_config(instance, index, config))?;
+            }
+            match counts {
+                Some(counts) => control(switch.meter_counts_write(instance, index, counts)),
+                None => Ok(()),
+            }
+        })
     }))
 }
 
@@ -140,7 +161,7 @@ pub fn write_register(program: &Arc<Program>, kind: update::Type, entry: &Regist
     let cells = cells(&name, entry.index.as_ref(), size_of(program, instance))?;
     let value = register_value(program, &name, instance, info, entry.data.as_ref())?;
     Ok(Box::new(move |switch, _| {
-        cells.into_iter().try_for_each(|index| control(&name, switch.register_write(instance, index, &value)))
+        cells.into_iter().try_for_each(|index| control(switch.register_write(instance, index, &value)))
     }))
 }
 
@@ -237,7 +258,7 @@ pub fn read_counter(program: &Arc<Program>, request: &CounterEntry) -> Refused<V
         let kind = program.ir.instances[instance.0 as usize].kind.clone();
         queries.extend(turns(
             cells,
-            move |switch, index| control(&name, switch.counter_read(instance, index)),
+            move |switch, index| control(switch.counter_read(instance, index)),
             move |index, data| {
                 let data = Some(counter_message(data, Some(&kind)));
                 entity::Entity::CounterEntry(CounterEntry {
@@ -253,9 +274,7 @@ pub fn read_counter(program: &Arc<Program>, request: &CounterEntry) -> Refused<V
 
 /// Meters: one cell, one array, all arrays.
 pub fn read_meter(program: &Arc<Program>, request: &MeterEntry) -> Refused<Vec<Query>> {
-    if request.counter_data.is_some() {
-        return refuse(Code::Unimplemented, "counts by meter colour are not offered");
-    }
+    let counted = request.counter_data.is_some();
     let ids = selected(request.meter_id, program.info.meters.iter().map(|info| info.preamble.as_ref()));
     let mut queries = Vec::new();
     for id in ids {
@@ -264,13 +283,16 @@ pub fn read_meter(program: &Arc<Program>, request: &MeterEntry) -> Refused<Vec<Q
         let cells = cells(&name, request.index.as_ref(), size_of(program, instance))?;
         queries.extend(turns(
             cells,
-            move |switch, index| control(&name, switch.meter_read(instance, index)),
-            move |index, config| {
+            move |switch, index| {
+                let counts = counted.then(|| switch.meter_counts(instance, index)).transpose();
+                Ok((control(switch.meter_read(instance, index))?, control(counts)?))
+            },
+            move |index, (config, counts)| {
                 entity::Entity::MeterEntry(MeterEntry {
                     meter_id: id,
                     index: index_message(index),
                     config: config.map(meter_message),
-                    counter_data: None,
+                    counter_data: counts.map(meter_counts_message),
                 })
             },
         ));
@@ -289,7 +311,7 @@ pub fn read_register(program: &Arc<Program>, request: &RegisterEntry) -> Refused
         let carried = carried(info);
         queries.extend(turns(
             cells,
-            move |switch, index| control(&name, switch.register_read(instance, index)),
+            move |switch, index| control(switch.register_read(instance, index)),
             move |index, value: BigUint| {
                 entity::Entity::RegisterEntry(RegisterEntry {
                     register_id: id,
@@ -337,9 +359,12 @@ pub fn snapshot_meter(program: &Arc<Program>, entry: &MeterEntry) -> Refused<Sna
     let (instance, _) = program.meter(entry.meter_id)?;
     Ok(remember(
         cells("meter", entry.index.as_ref(), size_of(program, instance))?,
-        move |switch, index| switch.meter_read(instance, index).ok(),
-        move |switch, index, config| {
+        move |switch, index| {
+            switch.meter_read(instance, index).ok().zip(switch.meter_counts(instance, index).ok())
+        },
+        move |switch, index, (config, counts)| {
             let _ = switch.meter_config(instance, index, config);
+            let _ = switch.meter_counts_write(instance, index, counts);
         },
     ))
 }

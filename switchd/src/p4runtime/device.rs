@@ -2,29 +2,28 @@
 
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
 use super::pipeline::{Candidate, Program};
-use super::work::{self, Change, Query, Snapshot, Undo};
-use super::{Refused, digests, refuse};
+use super::{Refused, digests, preserve, refuse, tables, writing};
 use crate::core::{Gone, Handle};
+use p4rack_p4::ir::TableId;
 use p4rack_p4rt::errors::{UpdateError, pack};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{
     DigestListAck, Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, Role,
-    SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, Update, WriteRequest,
+    SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, WriteRequest,
     stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
-use p4rack_switch::{DigestMessage, Switch};
+use p4rack_switch::{DigestMessage, TableEntry};
 use p4rack_wire::Nanos;
 use prost::Message;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 use tokio::sync::{RwLock, mpsc};
 use tonic::Status;
 
-/// Updates applied between packets: more are done in several turns.
-const UPDATES_A_TURN: usize = 16;
 /// Controllers that may be connected in one role, and roles.
 const CONTROLLERS: usize = 64;
 /// Messages that may wait for one controller.
@@ -211,13 +210,34 @@ impl Device {
         let Some(program) = self.programs.read().await.running.clone() else { return false };
         let Some((metadata, payload)) = program.packet_in.split(frame) else { return false };
         let packet = v1::PacketIn { payload: payload.to_vec(), metadata };
+        self.tell_primaries(stream_message_response::Update::Packet(packet))
+    }
+
+    /// No packet has hit these entries for long: the primary of every role is told. Returns as above.
+    pub async fn idle(&self, entries: Vec<(TableId, TableEntry)>, at: SystemTime) -> bool {
+        let Some(program) = self.programs.read().await.running.clone() else { return false };
+        let since_epoch = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let table_entry: Vec<_> = entries
+            .iter()
+            .filter_map(|(table, entry)| tables::idle_message(&program, *table, entry))
+            .collect();
+        if table_entry.is_empty() {
+            return true;
+        }
+        let timestamp = i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX);
+        let notification = v1::IdleTimeoutNotification { table_entry, timestamp };
+        self.tell_primaries(stream_message_response::Update::IdleTimeoutNotification(notification))
+    }
+
+    /// Sends to the primary of every role; whether there was one and each has room in its queue.
+    fn tell_primaries(&self, update: stream_message_response::Update) -> bool {
         let clients = self.clients();
         let (mut delivered, mut lost) = (0, 0);
         for primary in clients.arbitration.primaries() {
-            let update = stream_message_response::Update::Packet(packet.clone());
+            let update = Some(update.clone());
             let sent = clients.outboxes.get(&primary).is_some_and(|outbox| {
                 outbox.capacity() > STREAM_RESERVE
-                    && outbox.try_send(Ok(StreamMessageResponse { update: Some(update) })).is_ok()
+                    && outbox.try_send(Ok(StreamMessageResponse { update })).is_ok()
             });
             *if sent { &mut delivered } else { &mut lost } += 1;
         }
@@ -238,15 +258,7 @@ impl Device {
         let mut digests = program.digests();
         while let Some((digest, number, list)) = digests.poll_list(now) {
             let list = digests::message(&program, digest, number, &list, now);
-            let clients = self.clients();
-            for primary in clients.arbitration.primaries() {
-                let update = stream_message_response::Update::Digest(list.clone());
-                if let Some(outbox) = clients.outboxes.get(&primary)
-                    && outbox.capacity() > STREAM_RESERVE
-                {
-                    let _ = outbox.try_send(Ok(StreamMessageResponse { update: Some(update) }));
-                }
-            }
+            self.tell_primaries(stream_message_response::Update::Digest(list));
         }
         digests.next_timeout()
     }
@@ -288,11 +300,6 @@ impl Device {
         let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
         match (action, request.config) {
             (Action::Unspecified, _) => Err(status(Code::InvalidArgument, "the action is not set")),
-            (Action::ReconcileAndCommit, _) => {
-                let message =
-                    "RECONCILE_AND_COMMIT is not offered; VERIFY_AND_COMMIT and write the entries again";
-                Err(status(Code::Unimplemented, message))
-            }
             (Action::Commit, Some(_)) => Err(status(
                 Code::InvalidArgument,
                 "COMMIT takes the config that was saved; leave config unset",
@@ -322,6 +329,16 @@ impl Device {
                         programs.saved = None;
                         self.commit(&mut programs, candidate).await?;
                     }
+                    Action::ReconcileAndCommit => {
+                        let Some(running) = programs.running.clone() else {
+                            programs.saved = None;
+                            return Ok(self.commit(&mut programs, candidate).await?);
+                        };
+                        let program = preserve::replace(&self.handle, &running, candidate).await?;
+                        let program = program.map_err(|error| status(error.code, error.message))?;
+                        programs.saved = None;
+                        programs.running = Some(program);
+                    }
                     _ => {}
                 }
                 Ok(())
@@ -339,114 +356,50 @@ impl Device {
     /// Applies updates in order.
     pub async fn write(&self, request: WriteRequest) -> Result<(), Status> {
         self.check_id(request.device_id)?;
-        let programs = self.programs.write().await;
+        // Nobody becomes primary and no program comes before the last change is made; the order among Writes and
+        // Reads is that of the data plane's long jobs.
+        let programs = self.programs.read().await;
         self.authorise(&request.role, request.election_id.as_ref())?;
         let program = programs.running.as_ref().ok_or_else(no_program)?;
         if programs.saved.is_some() {
             let message = "a config is saved and writes would be meant for it; COMMIT it first";
             return Err(status(Code::Unimplemented, message));
         }
+        let updates = &request.updates;
         let outcomes = match Atomicity::try_from(request.atomicity) {
-            Ok(Atomicity::ContinueOnError) => self.write_each(program, &request.updates).await?,
+            Ok(Atomicity::ContinueOnError) => self.handle.in_turns(writing::each(program, updates)).await?,
             Ok(Atomicity::RollbackOnError) => {
-                self.write_all(program, &request.updates, UPDATES_A_TURN).await?
+                self.handle.in_turns(writing::all(program, updates, writing::UPDATES_A_TURN)).await?
             }
             // No packet comes between the updates of one turn.
             Ok(Atomicity::DataplaneAtomic) => {
-                self.write_all(program, &request.updates, request.updates.len().max(1)).await?
+                self.handle.in_turns(writing::all(program, updates, usize::MAX)).await?
             }
             Err(_) => return Err(status(Code::InvalidArgument, "there is no such atomicity")),
         };
         overall(&outcomes)
     }
 
-    /// Applies updates one by one, whatever becomes of the others.
-    async fn write_each(&self, program: &Arc<Program>, updates: &[Update]) -> Result<Vec<Refused<()>>, Gone> {
-        let mut outcomes = Vec::with_capacity(updates.len());
-        for updates in updates.chunks(UPDATES_A_TURN) {
-            let changes: Vec<Refused<Change>> =
-                updates.iter().map(|update| work::change(program, update)).collect();
-            let apply = move |switch: &mut _, now| -> Vec<Refused<()>> {
-                changes.into_iter().map(|change| change?(switch, now)).collect()
-            };
-            outcomes.extend(self.handle.call(apply).await?);
-        }
-        Ok(outcomes)
-    }
-
-    /// Applies all updates or, when one is refused, none: those before it are taken back, the last first.
-    async fn write_all(
-        &self,
-        program: &Arc<Program>,
-        updates: &[Update],
-        updates_a_turn: usize,
-    ) -> Result<Vec<Refused<()>>, Gone> {
-        let mut done: Vec<Undo> = Vec::with_capacity(updates.len());
-        let mut refused = None;
-        for (turn, updates) in updates.chunks(updates_a_turn).enumerate() {
-            type Step = Refused<(Snapshot, Change)>;
-            let step = |update| Ok((work::snapshot(program, update)?, work::change(program, update)?));
-            let steps: Vec<Step> = updates.iter().map(step).collect();
-            let apply = move |switch: &mut Switch, now| {
-                for (position, step) in steps.into_iter().enumerate() {
-                    let applied = step.and_then(|(snapshot, change)| {
-                        let undo = snapshot(switch);
-                        change(switch, now).map(|()| undo)
-                    });
-                    match applied {
-                        Ok(undo) => done.push(undo),
-                        Err(error) => {
-                            done.into_iter().rev().for_each(|undo| undo(switch));
-                            return (Vec::new(), Some((position, error)));
-                        }
-                    }
-                }
-                (done, None)
-            };
-            let failed;
-            (done, failed) = self.handle.call(apply).await?;
-            if let Some((position, error)) = failed {
-                refused = Some((turn * updates_a_turn + position, error));
-                break;
-            }
-        }
-        let Some((position, error)) = refused else { return Ok(vec![Ok(()); updates.len()]) };
-        // All of them travel in the headers at the call's end: the one that matters gets the words.
-        let mut outcomes = vec![Err(UpdateError::new(Code::Aborted, "")); updates.len()];
-        outcomes[position] = Err(error);
-        Ok(outcomes)
-    }
-
-    /// Reads entities: what was found, and whether that is all that was asked for. A slow reader
-    /// must not keep others waiting, so everything is collected before anything is sent.
-    pub async fn read(&self, request: ReadRequest) -> Result<(Vec<Entity>, Result<(), Status>), Status> {
+    /// Refuses what can't be answered at all.
+    pub async fn check_read(&self, request: &ReadRequest) -> Result<(), Status> {
         self.check_id(request.device_id)?;
+        self.programs.read().await.running.as_ref().map(|_| ()).ok_or_else(no_program)
+    }
+
+    /// Reads entities: `found` is given what was, as the data plane finds it, and the end tells whether that is all
+    /// that was asked for. A slow reader must not keep others waiting, so nothing here waits for it.
+    pub async fn read(&self, request: ReadRequest, mut found: impl FnMut(Vec<Entity>)) -> Result<(), Status> {
         let programs = self.programs.read().await;
         let program = programs.running.as_ref().ok_or_else(no_program)?;
-        let (mut found, mut outcomes) = (Vec::new(), Vec::with_capacity(request.entities.len()));
-        for entity in &request.entities {
-            match work::query(program, entity) {
-                Ok(queries) => outcomes.push(self.run(queries, &mut found).await?),
-                Err(error) => outcomes.push(Err(error)),
+        let (sender, mut answers) = mpsc::unbounded_channel();
+        let collected = self.handle.in_turns(writing::reading(program, &request.entities, sender));
+        let convert = async {
+            while let Some(messages) = answers.recv().await {
+                found(messages());
             }
-        }
-        Ok((found, overall(&outcomes)))
-    }
-
-    async fn run(&self, queries: Vec<Query>, found: &mut Vec<Entity>) -> Result<Refused<()>, Gone> {
-        for query in queries {
-            let mut next = Some(query);
-            while let Some(query) = next {
-                match self.handle.call(move |switch, now| query(switch, now)).await? {
-                    Ok(answer) => {
-                        found.extend((answer.messages)());
-                        next = answer.next;
-                    }
-                    Err(error) => return Ok(Err(error)),
-                }
-            }
-        }
-        Ok(Ok(()))
+        };
+        let (outcomes, ()) = tokio::join!(collected, convert);
+        overall(&outcomes?)
     }
 }
 

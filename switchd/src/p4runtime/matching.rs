@@ -10,6 +10,7 @@ use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::{MatchField, action_ref::Scope};
 use p4rack_p4rt::p4::v1::{Action, FieldMatch, action::Param, field_match, field_match::FieldMatchType};
 use p4rack_p4rt::schema::name_of;
+use std::fmt::{Arguments, Display};
 
 /// `width` ones.
 fn ones(width: u32) -> BigUint {
@@ -17,7 +18,11 @@ fn ones(width: u32) -> BigUint {
 }
 
 /// A received byte string as a number of at most `width` bits.
-pub fn number(what: &str, value: &[u8], width: u32) -> Refused<BigUint> {
+pub fn number(what: impl Display, value: &[u8], width: u32) -> Refused<BigUint> {
+    if (1..=8).contains(&value.len()) && bytes::bit_length(value) <= u64::from(width) {
+        let number = value.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        return Ok(BigUint::from(number));
+    }
     match bytes::check(value, width) {
         Ok(value) => Ok(BigUint::from_bytes_be(&value)),
         Err(error) => refuse(Code::OutOfRange, format!("{what}: {error}")),
@@ -44,12 +49,12 @@ impl<'a> TableRef<'a> {
 
     /// The keys of an entry; every rule of the match format is checked.
     pub fn matchers(&self, matches: &[FieldMatch]) -> Refused<Vec<Matcher>> {
-        check_fields(&format!("table {}", self.name()), &self.info.match_fields, matches)?;
+        check_fields(format_args!("table {}", self.name()), &self.info.match_fields, matches)?;
         self.keys()
             .map(|(key, field)| {
-                let what = format!("table {} key `{}`", self.name(), field.name);
                 let given = matches.iter().find(|given| given.field_id == field.id);
-                matcher(&what, key.kind, key.ty.width(), field, given)
+                let what = format_args!("table {} key `{}`", self.name(), field.name);
+                matcher(what, key.kind, key.ty.width(), field, given)
             })
             .collect()
     }
@@ -103,9 +108,9 @@ impl<'a> TableRef<'a> {
         }
         let args = params.iter().zip(&ir.params).map(|(param, ir)| {
             let mut given = action.params.iter().filter(|given| given.param_id == param.id);
-            let what = format!("action {action_name} parameter `{}`", param.name);
+            let what = format_args!("action {action_name} parameter `{}`", param.name);
             match (given.next(), given.next()) {
-                (Some(given), None) => number(&what, &given.value, ir.ty.width()),
+                (Some(given), None) => number(what, &given.value, ir.ty.width()),
                 (None, _) => refuse(Code::InvalidArgument, format!("{what} is missing")),
                 _ => refuse(Code::InvalidArgument, format!("{what} is given twice")),
             }
@@ -134,7 +139,7 @@ impl<'a> TableRef<'a> {
 }
 
 /// Refuses fields that are not there and fields given twice.
-pub fn check_fields(object: &str, fields: &[MatchField], matches: &[FieldMatch]) -> Refused<()> {
+pub fn check_fields(object: impl Display, fields: &[MatchField], matches: &[FieldMatch]) -> Refused<()> {
     for (position, given) in matches.iter().enumerate() {
         if !fields.iter().any(|field| field.id == given.field_id) {
             let message = format!("{object} has no key with id {}", given.field_id);
@@ -150,7 +155,7 @@ pub fn check_fields(object: &str, fields: &[MatchField], matches: &[FieldMatch])
 
 /// What a field accepts; left out it accepts anything, unless it is matched exactly.
 pub fn matcher(
-    what: &str,
+    what: Arguments<'_>,
     kind: MatchKind,
     width: u32,
     field: &MatchField,
@@ -193,7 +198,7 @@ pub fn matcher(
         }
         (MatchKind::Ternary, Some(FieldMatchType::Ternary(given))) => {
             let value = number(what, &given.value, width)?;
-            let mask = number(&format!("{what} mask"), &given.mask, width)?;
+            let mask = number(format_args!("{what} mask"), &given.mask, width)?;
             if mask == BigUint::ZERO {
                 return Err(invalid("a mask of 0 is \"don't care\"; leave the key out"));
             }
@@ -203,8 +208,8 @@ pub fn matcher(
             Ok(Matcher::Mask { value, mask })
         }
         (MatchKind::Range, Some(FieldMatchType::Range(given))) => {
-            let lo = number(&format!("{what} low"), &given.low, width)?;
-            let hi = number(&format!("{what} high"), &given.high, width)?;
+            let lo = number(format_args!("{what} low"), &given.low, width)?;
+            let hi = number(format_args!("{what} high"), &given.high, width)?;
             if lo > hi {
                 return Err(invalid("the range ends before it begins"));
             }

@@ -3,9 +3,11 @@
 //! ```text
 //!  service ── device ─┬─ arbitration                 who may write
 //!                     ├─ pipeline (diff, compile)    what runs
+//!                     ├─ preserve                    a program takes over what another was told
 //!                     ├─ work ─ tables, cells,       requests to changes and queries,
-//!                     │         replication,         run in the data-plane thread
+//!                     │         replication,
 //!                     │         profiles, value_sets
+//!                     ├─ writing                     run in the data-plane thread
 //!                     ├─ packets                     packet-in, packet-out
 //!                     └─ digests                     lists, repeats, acknowledgements
 //! ```
@@ -18,16 +20,20 @@ mod matching;
 mod offline;
 mod packets;
 mod pipeline;
+mod preserve;
 mod profiles;
 mod replication;
 mod service;
 mod tables;
+mod tls;
 mod value_sets;
 mod work;
+mod writing;
 
 pub use offline::Offline;
 pub use pipeline::Candidate;
 pub use service::{ServeError, ServerConfig, bind, serve, serve_on};
+pub use tls::ServerTls;
 
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -39,8 +45,8 @@ fn refuse<T>(code: Code, message: impl Into<String>) -> Refused<T> {
     Err(UpdateError::new(code, message))
 }
 
-/// The switch's answer in P4Runtime's terms.
-fn control<T>(object: &str, result: Result<T, ControlError>) -> Refused<T> {
+/// The switch's answer in P4Runtime's terms; it names the object.
+fn control<T>(result: Result<T, ControlError>) -> Refused<T> {
     result.map_err(|error| {
         let code = match &error {
             ControlError::NotFound(_) => Code::NotFound,
@@ -49,7 +55,8 @@ fn control<T>(object: &str, result: Result<T, ControlError>) -> Refused<T> {
             ControlError::ResourceExhausted { .. } => Code::ResourceExhausted,
             ControlError::Invalid(_) => Code::InvalidArgument,
             ControlError::Constant(_) => Code::PermissionDenied,
+            ControlError::InUse(_) => Code::FailedPrecondition,
         };
-        UpdateError::new(code, format!("{object}: {error}"))
+        UpdateError::new(code, error.to_string())
     })
 }

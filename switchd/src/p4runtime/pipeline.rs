@@ -205,6 +205,11 @@ impl Program {
         self.actions.get(action.0 as usize).copied().unwrap_or(0)
     }
 
+    /// P4Info id of a table.
+    pub fn table_id(&self, table: TableId) -> Option<u32> {
+        self.tables.iter().find(|(_, (found, _))| *found == table).map(|(id, _)| *id)
+    }
+
     /// A table by id.
     pub fn table(&self, id: u32) -> Refused<TableRef<'_>> {
         let (table, position) = find(&self.tables, "table", id)?;

@@ -1,19 +1,24 @@
 //! Action profiles and selectors: members, groups, and what table entries say of them.
 
+use super::matching::number;
 use super::pipeline::{Program, TableRef};
 use super::work::{Answer, Change, Messages, Query, Snapshot};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{ActionCall, InstanceId};
+use p4rack_p4rt::bytes;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ActionProfile;
 use p4rack_p4rt::p4::v1::{
     ActionProfileAction, ActionProfileActionSet, ActionProfileGroup, ActionProfileMember, Entity,
-    TableAction, action_profile_group, entity, table_action, update,
+    TableAction, action_profile_group, action_profile_group::member::WatchKind, entity, table_action, update,
 };
 use p4rack_p4rt::schema::name_of;
-use p4rack_switch::{self as switch, Indirect, Switch};
+use p4rack_switch::{self as switch, Indirect, Share, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
+
+/// Width of a port number.
+const PORT_BITS: u32 = 9;
 
 /// What an entry does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,20 +70,35 @@ pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Re
     Ok(Doing::Indirect(indirect))
 }
 
-fn one_shot(table: &TableRef<'_>, action: &ActionProfileAction) -> Refused<(ActionCall, u32)> {
+fn one_shot(table: &TableRef<'_>, action: &ActionProfileAction) -> Refused<(ActionCall, Share)> {
     let name = format!("table {}", table.name());
-    if action.watch_kind.is_some() {
-        return no_watch(&name);
-    }
+    use p4rack_p4rt::p4::v1::action_profile_action::WatchKind;
+    let watch = match &action.watch_kind {
+        None => None,
+        #[allow(deprecated)]
+        Some(WatchKind::Watch(port)) => watched(&name, &port.to_be_bytes())?,
+        Some(WatchKind::WatchPort(port)) => watched(&name, port)?,
+    };
     let Some(call) = &action.action else {
         return refuse(Code::InvalidArgument, format!("{name}: an action of the set is not set"));
     };
-    Ok((table.call(call, false)?, weight(&name, action.weight)?))
+    Ok((table.call(call, false)?, Share { weight: weight(&name, action.weight)?, watch }))
 }
 
-fn no_watch<T>(name: &str) -> Refused<T> {
-    let message = format!("{name}: watch ports are not offered, this switch does not follow links' states");
-    refuse(Code::Unimplemented, message)
+/// A port to watch; an empty one is none. Whether it is there is for the switch to say.
+fn watched(name: &str, port: &[u8]) -> Refused<Option<u16>> {
+    if port.is_empty() {
+        return Ok(None);
+    }
+    match number(format_args!("{name} watch port"), port, PORT_BITS) {
+        Ok(port) => Ok(port.iter_u64_digits().next().map_or(Some(0), |port| u16::try_from(port).ok())),
+        Err(error) => refuse(Code::InvalidArgument, error.message),
+    }
+}
+
+/// A watched port as it is written out.
+fn port_bytes(port: u16) -> Vec<u8> {
+    bytes::canonical(&port.to_be_bytes())
 }
 
 fn weight(name: &str, weight: i32) -> Refused<u32> {
@@ -95,10 +115,11 @@ pub fn table_action(table: &TableRef<'_>, entry: &switch::TableEntry) -> Option<
         Some(Indirect::Member(member)) => table_action::Type::ActionProfileMemberId(*member),
         Some(Indirect::Group(group)) => table_action::Type::ActionProfileGroupId(*group),
         Some(Indirect::Set(set)) => {
-            let one = |(call, weight): &(ActionCall, u32)| ActionProfileAction {
+            use p4rack_p4rt::p4::v1::action_profile_action::WatchKind;
+            let one = |(call, share): &(ActionCall, Share)| ActionProfileAction {
                 action: table.action(call),
-                weight: *weight as i32,
-                watch_kind: None,
+                weight: share.weight as i32,
+                watch_kind: share.watch.map(|port| WatchKind::WatchPort(port_bytes(port))),
             };
             let action_profile_actions = set.iter().map(one).collect();
             table_action::Type::ActionProfileActionSet(ActionProfileActionSet { action_profile_actions })
@@ -156,7 +177,7 @@ pub fn write_member(
     if kind == update::Type::Delete {
         return Ok(Box::new(move |switch, _| {
             expect(kind, exists(switch, profile, number), &what)?;
-            control(&what, switch.member_remove(profile, number))
+            control(switch.member_remove(profile, number))
         }));
     }
     let Some(action) = &entry.action else {
@@ -165,7 +186,7 @@ pub fn write_member(
     let call = program.user(info)?.call(action, false)?;
     Ok(Box::new(move |switch, _| {
         expect(kind, exists(switch, profile, number), &what)?;
-        control(&what, switch.member_set(profile, number, call))
+        control(switch.member_set(profile, number, call))
     }))
 }
 
@@ -187,9 +208,9 @@ pub fn write_group(
     if kind == update::Type::Delete {
         let program = program.clone();
         return Ok(Box::new(move |switch, _| {
-            let exists = control(&what, switch.groups(profile))?.contains_key(&number);
+            let exists = control(switch.groups(profile))?.contains_key(&number);
             expect(kind, exists, &what)?;
-            control(&what, switch.group_remove(profile, number))?;
+            control(switch.group_remove(profile, number))?;
             program.group_limits().remove(&(profile, number));
             Ok(())
         }));
@@ -200,16 +221,19 @@ pub fn write_group(
     }
     let mut weights = Vec::with_capacity(entry.members.len());
     for member in &entry.members {
-        if member.watch_kind.is_some() {
-            return no_watch(&what);
-        }
-        weights.push((member.member_id, weight(&what, member.weight)?));
+        let watch = match &member.watch_kind {
+            None => None,
+            #[allow(deprecated)]
+            Some(WatchKind::Watch(port)) => watched(&what, &port.to_be_bytes())?,
+            Some(WatchKind::WatchPort(port)) => watched(&what, port)?,
+        };
+        weights.push((member.member_id, Share { weight: weight(&what, member.weight)?, watch }));
     }
-    let total: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
+    let total: u64 = weights.iter().map(|(_, share)| u64::from(share.weight)).sum();
     let max_size = entry.max_size;
     let program = program.clone();
     Ok(Box::new(move |switch, _| {
-        let exists = control(&what, switch.groups(profile))?.contains_key(&number);
+        let exists = control(switch.groups(profile))?.contains_key(&number);
         expect(kind, exists, &what)?;
         let mut limits = program.group_limits();
         let limit = limits.get(&(profile, number)).copied().unwrap_or(max_size);
@@ -220,7 +244,7 @@ pub fn write_group(
             let message = format!("{what}: the weights' sum is {total}, over max_size {max_size}");
             return refuse(Code::ResourceExhausted, message);
         }
-        control(&what, switch.group_set(profile, number, weights))?;
+        control(switch.group_set(profile, number, weights))?;
         limits.insert((profile, number), max_size);
         Ok(())
     }))
@@ -241,7 +265,7 @@ pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Re
     let query = |(id, profile): (u32, InstanceId)| {
         let program = program.clone();
         Box::new(move |switch: &Switch, _: Nanos| {
-            let mut members = control("action profile", switch.members(profile))?;
+            let mut members = control(switch.members(profile))?;
             members.retain(|(number, _)| wanted == 0 || *number == wanted);
             let messages: Messages = Box::new(move || {
                 let table = program.profile(id).and_then(|(_, info)| program.user(info));
@@ -266,16 +290,16 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Refu
     let query = |(id, profile): (u32, InstanceId)| {
         let program = program.clone();
         Box::new(move |switch: &Switch, _: Nanos| {
-            let mut groups = control("action selector", switch.groups(profile))?;
+            let mut groups = control(switch.groups(profile))?;
             groups.retain(|number, _| wanted == 0 || *number == wanted);
             let limits = program.group_limits().clone();
             let messages: Messages = Box::new(move || {
-                let member = |(member_id, weight): (u32, u32)| action_profile_group::Member {
+                let member = |(member_id, share): (u32, Share)| action_profile_group::Member {
                     member_id,
-                    weight: weight as i32,
-                    watch_kind: None,
+                    weight: share.weight as i32,
+                    watch_kind: share.watch.map(|port| WatchKind::WatchPort(port_bytes(port))),
                 };
-                let message = |(group_id, weights): (u32, Vec<(u32, u32)>)| ActionProfileGroup {
+                let message = |(group_id, weights): (u32, Vec<(u32, Share)>)| ActionProfileGroup {
                     action_profile_id: id,
                     group_id,
                     members: weights.into_iter().map(member).collect(),

@@ -97,10 +97,10 @@ fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupE
         let mut groups = program.groups();
         expect(kind, groups.multicast.contains_key(&id), WHAT, id)?;
         if kind == update::Type::Delete {
-            control(WHAT, switch.multicast_group_remove(id))?;
+            control(switch.multicast_group_remove(id))?;
             groups.multicast.remove(&id);
         } else {
-            control(WHAT, switch.multicast_group_set(id, replicas))?;
+            control(switch.multicast_group_set(id, replicas))?;
             groups.multicast.insert(id, entry);
         }
         Ok(())
@@ -117,7 +117,7 @@ fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionE
         return Ok(Box::new(move |switch, _| {
             let mut groups = program.groups();
             expect(kind, groups.clone.contains_key(&id), WHAT, id)?;
-            control(WHAT, switch.clone_session_remove(id))?;
+            control(switch.clone_session_remove(id))?;
             groups.clone.remove(&id);
             Ok(())
         }));
@@ -135,7 +135,7 @@ fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionE
     Ok(Box::new(move |switch, _| {
         let mut groups = program.groups();
         expect(kind, groups.clone.contains_key(&id), WHAT, id)?;
-        control(WHAT, switch.clone_session_set(id, config))?;
+        control(switch.clone_session_set(id, config))?;
         groups.clone.insert(id, entry);
         Ok(())
     }))

@@ -2,6 +2,7 @@
 
 use super::device::{Device, STREAM_MESSAGES, status};
 use super::pipeline::Candidate;
+use super::tls::ServerTls;
 use crate::core::{Event, Events, Gone, Handle};
 use crate::generator::GeneratorService;
 use crate::telemetry::TelemetryService;
@@ -22,23 +23,26 @@ use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
 use p4rack_wire::Nanos;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
 /// Largest message taken.
 const RECEIVE_LIMIT: usize = 128 << 20;
-/// Entities in one message of a Read.
-const ENTITIES_A_MESSAGE: usize = 1024;
+/// Entities in one message of a Read, about.
+const ENTITIES_A_MESSAGE: usize = 512;
 /// Bytes that a client may send before the server has taken what came before: some batches of a write.
 const WINDOW: u32 = 4 << 20;
-/// How often a silent controller is asked whether it lives, and how long it may take to say so.
+/// How often a silent controller is asked whether it lives, where nothing else is said.
 const KEEPALIVE: Duration = Duration::from_secs(5);
+/// How long calls in progress may take at the end.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A server for one switch.
 #[derive(Debug)]
@@ -51,6 +55,17 @@ pub struct ServerConfig {
     pub cpu_port: Option<u16>,
     /// Program to load before any controller comes.
     pub program: Option<Candidate>,
+    /// Encryption; `None` is plain text.
+    pub tls: Option<ServerTls>,
+    /// How often a silent controller is asked whether it lives, and how long it may take to say so.
+    pub keepalive: Duration,
+}
+
+impl ServerConfig {
+    /// Without CPU port, program and encryption.
+    pub fn new(addr: SocketAddr, device_id: u64) -> ServerConfig {
+        ServerConfig { addr, device_id, cpu_port: None, program: None, tls: None, keepalive: KEEPALIVE }
+    }
 }
 
 /// Why serving ended.
@@ -64,6 +79,17 @@ pub enum ServeError {
         /// The system's reason.
         error: std::io::Error,
     },
+    /// A file of the encryption is of no use.
+    #[error("{path}: {reason}")]
+    Certificate {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Certificate and key are no pair, or none that is understood.
+    #[error("certificate and key can't be used: {0}; the key must be the certificate's, both in PEM")]
+    Identity(String),
     /// The transport failed.
     #[error("the gRPC server failed: {0}")]
     Transport(#[from] tonic::transport::Error),
@@ -101,6 +127,7 @@ pub async fn serve_on(
         device.install(program).await?;
     }
     let (stop, stopping) = watch::channel(false);
+    let mut ending = stopping.clone();
     let (forwarded, counter) = (device.clone(), handle.clone());
     let forward = tokio::spawn(async move {
         let mut digests_at = None;
@@ -120,6 +147,11 @@ pub async fn serve_on(
                         tracing::debug!(bytes = frame.len(), "packet-in lost");
                     }
                 }
+                Some(Event::Idle(entries)) => {
+                    if !forwarded.idle(entries, SystemTime::now()).await {
+                        counter.count_lost();
+                    }
+                }
                 Some(Event::Digest(message)) => {
                     let now = clock::now();
                     forwarded.digest(message, now).await;
@@ -132,10 +164,19 @@ pub async fn serve_on(
         .max_decoding_message_size(RECEIVE_LIMIT)
         .max_encoding_message_size(usize::MAX);
     // Else the end of an answer waits for the client's delayed acknowledgement: 40 ms.
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    let served = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE))
+    let incoming =
+        TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(Some(config.keepalive));
+    let mut server = tonic::transport::Server::builder();
+    if let Some(tls) = &config.tls {
+        let refused = |error: tonic::transport::Error| {
+            let cause = std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string);
+            ServeError::Identity(cause)
+        };
+        server = server.tls_config(tls.config()?).map_err(refused)?;
+    }
+    let served = server
+        .http2_keepalive_interval(Some(config.keepalive))
+        .http2_keepalive_timeout(Some(config.keepalive))
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
         .add_service(service)
@@ -145,10 +186,19 @@ pub async fn serve_on(
             shutdown.await;
             // Streams would keep the server alive for ever.
             let _ = stop.send(true);
-        })
-        .await;
+        });
+    let patience = async {
+        if ending.wait_for(|stop| *stop).await.is_ok() {
+            tokio::time::sleep(GRACE).await;
+        }
+    };
+    let served = tokio::select! {
+        served = served => served.map_err(ServeError::Transport),
+        // Some client does not take its answer.
+        () = patience => Ok(()),
+    };
     forward.abort();
-    Ok(served?)
+    served
 }
 
 #[derive(Clone, Debug)]
@@ -167,29 +217,33 @@ impl P4Runtime for Service {
         written.map(|()| Response::new(WriteResponse {}))
     }
 
-    type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
+    type ReadStream = UnboundedReceiverStream<Result<ReadResponse, Status>>;
 
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
         let request = request.into_inner();
         tracing::debug!(entities = request.entities.len(), "Read");
-        let (mut found, end) =
-            self.device.read(request).await.inspect_err(|error| log("Read", Some(error)))?;
-        log("Read", end.as_ref().err());
-        let (sender, receiver) = mpsc::channel(4);
+        self.device.check_read(&request).await.inspect_err(|error| log("Read", Some(error)))?;
+        let (device, (sender, receiver)) = (self.device.clone(), mpsc::unbounded_channel());
         tokio::spawn(async move {
-            while !found.is_empty() {
-                let rest = found.split_off(found.len().min(ENTITIES_A_MESSAGE));
-                if sender.send(Ok(ReadResponse { entities: found })).await.is_err() {
-                    return;
+            // The reader may have left.
+            let send = |answer| drop(sender.send(answer));
+            let mut entities = Vec::new();
+            let end = device.read(request, |found| {
+                entities.extend(found);
+                if entities.len() >= ENTITIES_A_MESSAGE {
+                    send(Ok(ReadResponse { entities: std::mem::take(&mut entities) }));
                 }
-                found = rest;
+            });
+            let end = end.await;
+            log("Read", end.as_ref().err());
+            if !entities.is_empty() {
+                send(Ok(ReadResponse { entities }));
             }
             if let Err(error) = end {
-                // The reader may have left.
-                let _ = sender.send(Err(error)).await;
+                send(Err(error));
             }
         });
-        Ok(Response::new(ReceiverStream::new(receiver)))
+        Ok(Response::new(UnboundedReceiverStream::new(receiver)))
     }
 
     async fn set_forwarding_pipeline_config(
@@ -317,8 +371,36 @@ async fn until(moment: Option<Nanos>) {
     }
 }
 
+/// Refusals logged a second; more are only counted.
+const LOGGED_A_SECOND: u32 = 20;
+
+/// What has been logged in a second, and what has not.
+#[derive(Debug)]
+struct Logged {
+    second: u64,
+    count: u32,
+}
+
+static LOGGED: Mutex<Logged> = Mutex::new(Logged { second: 0, count: 0 });
+
 fn log(call: &str, error: Option<&Status>) {
-    if let Some(error) = error {
-        tracing::warn!("{call}: {:?}: {}", error.code(), error.message());
+    let Some(error) = error else { return };
+    let second = clock::now().0 / 1_000_000_000;
+    let left_out = {
+        // Two numbers: whatever a panic left of them does.
+        let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+        let left_out = if logged.second == second { 0 } else { logged.count.saturating_sub(LOGGED_A_SECOND) };
+        if logged.second != second {
+            *logged = Logged { second, count: 0 };
+        }
+        logged.count = logged.count.saturating_add(1);
+        if logged.count > LOGGED_A_SECOND {
+            return;
+        }
+        left_out
+    };
+    if left_out > 0 {
+        tracing::warn!(left_out, "more requests were refused than are logged");
     }
+    tracing::warn!("{call}: {:?}: {}", error.code(), error.message());
 }

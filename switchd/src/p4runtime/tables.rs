@@ -14,7 +14,9 @@ use p4rack_switch::{self as switch, EntryRef, MeterConfig, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
-use super::cells::{counter_data, counter_message, meter_config, meter_message};
+use super::cells::{
+    counter_data, counter_message, meter_config, meter_counts, meter_counts_message, meter_message,
+};
 
 /// Which entry of a table.
 #[derive(Clone, Debug)]
@@ -67,6 +69,8 @@ struct Direct {
     /// `Some(None)`: back to "everything is green".
     meter: Option<Option<MeterConfig>>,
     counter: Option<switch::CounterData>,
+    /// What its meter has seen, by colour.
+    colors: Option<[switch::CounterData; 3]>,
 }
 
 impl Direct {
@@ -82,23 +86,29 @@ impl Direct {
             return Ok(Direct {
                 meter: None,
                 counter: entry.counter_data.as_ref().map(counter_data).transpose()?,
+                colors: None,
             });
-        }
-        if entry.meter_counter_data.is_some() {
-            return refuse(Code::Unimplemented, "counts by meter colour are not offered");
         }
         Ok(Direct {
             meter: Some(entry.meter_config.as_ref().map(meter_config).transpose()?),
             counter: entry.counter_data.as_ref().map(counter_data).transpose()?,
+            colors: entry.meter_counter_data.as_ref().map(meter_counts).transpose()?,
         })
     }
 
-    fn apply(self, switch: &mut Switch, table: TableId, name: &str, which: &Which) -> Refused<()> {
+    fn is_empty(&self) -> bool {
+        self.meter.is_none() && self.counter.is_none() && self.colors.is_none()
+    }
+
+    fn apply(self, switch: &mut Switch, table: TableId, which: &Which) -> Refused<()> {
         if let Some(config) = self.meter {
-            control(name, switch.direct_meter_config(table, which.reference(), config))?;
+            control(switch.direct_meter_config(table, which.reference(), config))?;
         }
         if let Some(data) = self.counter {
-            control(name, switch.direct_counter_write(table, which.reference(), data))?;
+            control(switch.direct_counter_write(table, which.reference(), data))?;
+        }
+        if let Some(counts) = self.colors {
+            control(switch.direct_meter_counts_write(table, which.reference(), counts))?;
         }
         Ok(())
     }
@@ -107,33 +117,35 @@ impl Direct {
 /// Checks an update of a table entry; the change is then only for the switch to refuse.
 pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> Refused<Change> {
     let table = program.table(entry.table_id)?;
-    let (id, name) = (table.id, format!("table {}", table.name()));
+    let (id, name) = (table.id, table.name());
     if table.info.is_const_table && !entry.is_default_action {
         let action_kept = kind == update::Type::Modify && entry.action.is_none();
         if !action_kept {
-            return refuse(Code::PermissionDenied, format!("{name} is constant in the program"));
+            return refuse(Code::PermissionDenied, format!("table {name} is constant in the program"));
         }
         let (which, direct) = (which(&table, entry)?, Direct::of(&table, entry)?);
-        return Ok(Box::new(move |switch, _| direct.apply(switch, id, &name, &which)));
+        return Ok(Box::new(move |switch, _| direct.apply(switch, id, &which)));
     }
     let which = which(&table, entry)?;
     if kind == update::Type::Delete {
         return match which {
             Which::Default => refuse(
                 Code::InvalidArgument,
-                format!("{name}: the default entry can't be deleted; modify it without action to reset it"),
+                format!(
+                    "table {name}: the default entry can't be deleted; modify it without action to reset it"
+                ),
             ),
             Which::Keys(keys, priority) => {
-                Ok(Box::new(move |switch, _| control(&name, switch.delete(id, &keys, priority))))
+                Ok(Box::new(move |switch, _| control(switch.delete(id, &keys, priority))))
             }
         };
     }
     if entry.is_const {
-        return refuse(Code::InvalidArgument, format!("{name}: is_const can't be set in a write"));
+        return refuse(Code::InvalidArgument, format!("table {name}: is_const can't be set in a write"));
     }
     #[allow(deprecated)]
     if entry.controller_metadata != 0 {
-        let message = format!("{name}: controller_metadata is not kept; use metadata");
+        let message = format!("table {name}: controller_metadata is not kept; use metadata");
         return refuse(Code::Unimplemented, message);
     }
     let direct = Direct::of(&table, entry)?;
@@ -154,9 +166,9 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
                 Some(Doing::Indirect(indirect)) => {
                     (ActionCall { action: 0, args: Vec::new() }, Some(indirect))
                 }
-                None => return refuse(Code::InvalidArgument, format!("{name}: the action is not set")),
+                None => return refuse(Code::InvalidArgument, format!("table {name}: the action is not set")),
             };
-            let which = Which::Keys(keys.clone(), priority);
+            let which = (!direct.is_empty()).then(|| Which::Keys(keys.clone(), priority));
             let entry = switch::TableEntry {
                 keys,
                 priority,
@@ -171,8 +183,11 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
                     update::Type::Insert => switch.insert(id, entry),
                     _ => switch.modify(id, entry),
                 };
-                control(&name, result)?;
-                direct.apply(switch, id, &name, &which)
+                control(result)?;
+                match which {
+                    Some(which) => direct.apply(switch, id, &which),
+                    None => Ok(()),
+                }
             }))
         }
     }
@@ -184,28 +199,28 @@ fn write_default(
     call: Option<ActionCall>,
     direct: Direct,
 ) -> Refused<Change> {
-    let (id, name) = (table.id, format!("table {}", table.name()));
+    let (id, name) = (table.id, table.name());
     if kind != update::Type::Modify {
-        let message = format!("{name}: the default entry is always there; it can only be modified");
+        let message = format!("table {name}: the default entry is always there; it can only be modified");
         return refuse(Code::InvalidArgument, message);
     }
     if table.ir.default_is_const {
         return refuse(
             Code::PermissionDenied,
-            format!("{name}: the default action is constant in the program"),
+            format!("table {name}: the default action is constant in the program"),
         );
     }
     Ok(Box::new(move |switch, _| {
         let reset = call.is_none();
-        control(&name, switch.set_default(id, call))?;
+        control(switch.set_default(id, call))?;
         let direct = match direct {
             // A reset takes the direct counter along.
-            Direct { meter, counter: None } if reset && switch_has_counter(switch, id) => {
-                Direct { meter, counter: Some(switch::CounterData::default()) }
+            Direct { counter: None, .. } if reset && switch_has_counter(switch, id) => {
+                Direct { counter: Some(switch::CounterData::default()), ..direct }
             }
             direct => direct,
         };
-        direct.apply(switch, id, &name, &Which::Default)
+        direct.apply(switch, id, &Which::Default)
     }))
 }
 
@@ -220,10 +235,12 @@ fn idle_timeout(table: &TableRef<'_>, entry: &TableEntry) -> Refused<u64> {
     {
         return refuse(Code::InvalidArgument, format!("table {name}: no idle timeout is possible here"));
     }
-    match entry.idle_timeout_ns {
-        0 => Ok(0),
-        ..0 => refuse(Code::InvalidArgument, format!("table {name}: negative idle timeout")),
-        _ => refuse(Code::Unimplemented, format!("table {name}: idle timeout notifications are not offered")),
+    if entry.time_since_last_hit.is_some() {
+        return refuse(Code::InvalidArgument, format!("table {name}: time_since_last_hit can't be written"));
+    }
+    match u64::try_from(entry.idle_timeout_ns) {
+        Ok(timeout_ns) => Ok(timeout_ns),
+        Err(_) => refuse(Code::InvalidArgument, format!("table {name}: negative idle timeout")),
     }
 }
 
@@ -238,7 +255,7 @@ pub fn write_direct_counter(
         return refuse(Code::InvalidArgument, format!("table {} has no direct counter", table.name()));
     }
     let data = entry.data.as_ref().map(counter_data).transpose()?;
-    direct_change(table, which, Direct { meter: None, counter: data })
+    direct_change(table, which, Direct { meter: None, counter: data, colors: None })
 }
 
 /// Checks an update of a direct meter.
@@ -251,11 +268,11 @@ pub fn write_direct_meter(
     if table.ir.meter.is_none() {
         return refuse(Code::InvalidArgument, format!("table {} has no direct meter", table.name()));
     }
-    if entry.counter_data.is_some() {
-        return refuse(Code::Unimplemented, "counts by meter colour are not offered");
-    }
+    let colors = entry.counter_data.as_ref().map(meter_counts).transpose()?;
     let config = entry.config.as_ref().map(meter_config).transpose()?;
-    direct_change(table, which, Direct { meter: Some(config), counter: None })
+    // Counts alone leave the configuration as it is.
+    let meter = (config.is_some() || colors.is_none()).then_some(config);
+    direct_change(table, which, Direct { meter, counter: None, colors })
 }
 
 fn direct_target<'a>(
@@ -279,21 +296,21 @@ fn direct_target<'a>(
 }
 
 fn direct_change(table: TableRef<'_>, which: Which, direct: Direct) -> Refused<Change> {
-    let (id, name) = (table.id, format!("table {}", table.name()));
+    let id = table.id;
     Ok(Box::new(move |switch, _| {
         if let Which::Keys(keys, priority) = &which {
-            control(&name, switch.entry(id, keys, *priority))?;
+            control(switch.entry(id, keys, *priority))?;
         }
-        direct.apply(switch, id, &name, &which)
+        direct.apply(switch, id, &which)
     }))
 }
 
 /// What a read returns of each entry.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
-    Entry { counter: bool, meter: bool, last_hit: bool },
+    Entry { counter: bool, meter: bool, colors: bool, last_hit: bool },
     Counter,
-    Meter,
+    Meter { colors: bool },
 }
 
 /// Entries of one or all tables.
@@ -301,11 +318,9 @@ pub fn read(program: &Arc<Program>, request: &TableEntry) -> Refused<Vec<Query>>
     let shape = Shape::Entry {
         counter: request.counter_data.is_some(),
         meter: request.meter_config.is_some(),
+        colors: request.meter_counter_data.is_some(),
         last_hit: request.time_since_last_hit.is_some(),
     };
-    if request.meter_counter_data.is_some() {
-        return refuse(Code::Unimplemented, "counts by meter colour are not offered");
-    }
     queries(program, request, shape)
 }
 
@@ -316,7 +331,8 @@ pub fn read_direct_counter(program: &Arc<Program>, request: &DirectCounterEntry)
 
 /// Direct meters of one entry, one table or all tables.
 pub fn read_direct_meter(program: &Arc<Program>, request: &DirectMeterEntry) -> Refused<Vec<Query>> {
-    direct_queries(program, request.table_entry.as_ref(), Shape::Meter)
+    let colors = request.counter_data.is_some();
+    direct_queries(program, request.table_entry.as_ref(), Shape::Meter { colors })
 }
 
 fn direct_queries(program: &Arc<Program>, request: Option<&TableEntry>, shape: Shape) -> Refused<Vec<Query>> {
@@ -330,7 +346,7 @@ fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Refuse
     let fits = |table: &TableRef<'_>| match shape {
         Shape::Entry { .. } => true,
         Shape::Counter => table.ir.counter.is_some(),
-        Shape::Meter => table.ir.meter.is_some(),
+        Shape::Meter { .. } => table.ir.meter.is_some(),
     };
     if request.table_id == 0 {
         let all =
@@ -356,6 +372,7 @@ struct Found {
     is_default: bool,
     counter: Option<switch::CounterData>,
     meter: Option<MeterConfig>,
+    colors: Option<[switch::CounterData; 3]>,
     idle: Option<u64>,
 }
 
@@ -367,7 +384,6 @@ struct Wanted {
     program: Arc<Program>,
     id: TableId,
     info_id: u32,
-    name: String,
     is_default: bool,
     keys: Option<Vec<Matcher>>,
     needs_priority: bool,
@@ -377,6 +393,7 @@ struct Wanted {
     shape: Shape,
     counter: bool,
     meter: bool,
+    colors: bool,
     hit: bool,
 }
 
@@ -387,20 +404,20 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
         Some(given::Type::Action(action)) => Some(action.action_id),
         Some(_) => return refuse(Code::Unimplemented, "only actions can be filtered by"),
     };
-    let (counter, meter, hit) = match shape {
-        Shape::Entry { counter, meter, last_hit } => (
+    let (counter, meter, colors, hit) = match shape {
+        Shape::Entry { counter, meter, colors, last_hit } => (
             counter && table.ir.counter.is_some(),
             meter && table.ir.meter.is_some(),
+            colors && table.ir.meter.is_some(),
             last_hit && table.ir.idle_timeout,
         ),
-        Shape::Counter => (true, false, false),
-        Shape::Meter => (false, true, false),
+        Shape::Counter => (true, false, false, false),
+        Shape::Meter { colors } => (false, true, colors, false),
     };
     let wanted = Arc::new(Wanted {
         program: program.clone(),
         id: table.id,
         info_id: table.info.preamble.as_ref().map_or(request.table_id, |preamble| preamble.id),
-        name: format!("table {}", table.name()),
         is_default: request.is_default_action,
         keys,
         needs_priority: table.needs_priority(),
@@ -410,6 +427,7 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
         shape,
         counter,
         meter,
+        colors,
         hit,
     });
     Ok(Box::new(move |switch: &Switch, now: Nanos| wanted.read(switch, now, 0)))
@@ -419,11 +437,11 @@ impl Wanted {
     /// Reads up to [`ENTRIES_A_TURN`] entries from a position on.
     fn read(self: Arc<Self>, switch: &Switch, now: Nanos, from: u32) -> Refused<Answer> {
         let (entries, next) = match &self.keys {
-            _ if self.is_default => (default_entry(switch, self.id, &self.name)?, None),
+            _ if self.is_default => (default_entry(switch, self.id)?, None),
             Some(keys) if !self.needs_priority || self.priority != 0 => {
                 (switch.entry(self.id, keys, self.priority).ok().into_iter().collect(), None)
             }
-            _ => control(&self.name, switch.entries_from(self.id, from, ENTRIES_A_TURN))?,
+            _ => control(switch.entries_from(self.id, from, ENTRIES_A_TURN))?,
         };
         let found: Vec<Found> = entries
             .into_iter()
@@ -454,21 +472,23 @@ impl Wanted {
             if is_default { EntryRef::Default } else { EntryRef::Keys(&entry.keys, entry.priority) };
         let counter = self.counter.then(|| switch.direct_counter_read(id, reference).ok()).flatten();
         let meter = self.meter.then(|| switch.direct_meter_read(id, reference).ok()).flatten().flatten();
+        let colors = self.colors.then(|| switch.direct_meter_counts(id, reference).ok()).flatten();
         let hit = self.hit.then(|| switch.last_hit(id, &entry.keys, entry.priority).ok()).flatten();
         let idle = hit.map(|hit| now.saturating_sub(hit).0);
-        Found { entry, is_default, counter, meter, idle }
+        Found { entry, is_default, counter, meter, colors, idle }
     }
 }
 
-fn default_entry(switch: &Switch, table: TableId, name: &str) -> Refused<Vec<switch::TableEntry>> {
-    let default = control(name, switch.default_entry(table))?;
+fn default_entry(switch: &Switch, table: TableId) -> Refused<Vec<switch::TableEntry>> {
+    let default = control(switch.default_entry(table))?;
     // A table without any default action shows an entry without action: `u32::MAX` names none.
     let call = default.call.unwrap_or(ActionCall { action: u32::MAX, args: Vec::new() });
     Ok(vec![switch::TableEntry::new(Vec::new(), call)])
 }
 
 fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> Entity {
-    let Found { entry, is_default, counter, meter, idle } = found;
+    let Found { entry, is_default, counter, meter, colors, idle } = found;
+    let colors = colors.map(meter_counts_message);
     let counter = counter.map(|data| {
         let unit = table.ir.counter.map(|instance| &table.program.ir.instances[instance.0 as usize].kind);
         counter_message(data, unit)
@@ -487,6 +507,7 @@ fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> E
             is_const: entry.is_const,
             counter_data: counter,
             meter_config: meter.map(meter_message),
+            meter_counter_data: colors,
             idle_timeout_ns: entry.idle_timeout_ns as i64,
             time_since_last_hit: idle.map(|idle| table_entry::IdleTimeout { elapsed_ns: idle as i64 }),
             ..key
@@ -495,13 +516,26 @@ fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> E
             table_entry: Some(key),
             data: Some(counter.unwrap_or_default()),
         }),
-        Shape::Meter => entity::Entity::DirectMeterEntry(DirectMeterEntry {
+        Shape::Meter { .. } => entity::Entity::DirectMeterEntry(DirectMeterEntry {
             table_entry: Some(key),
             config: meter.map(meter_message),
-            counter_data: None,
+            counter_data: colors,
         }),
     };
     v1::Entity { entity: Some(entity) }
+}
+
+/// An entry as a notification names it.
+pub fn idle_message(program: &Program, table: TableId, entry: &switch::TableEntry) -> Option<TableEntry> {
+    let table_id = program.table_id(table)?;
+    Some(TableEntry {
+        table_id,
+        r#match: program.table(table_id).ok()?.field_matches(&entry.keys),
+        priority: entry.priority,
+        metadata: entry.metadata.clone(),
+        idle_timeout_ns: entry.idle_timeout_ns as i64,
+        ..Default::default()
+    })
 }
 
 impl Program {
@@ -521,6 +555,7 @@ pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Refused<S
     Ok(Box::new(move |switch| {
         let counter = switch.direct_counter_read(id, which.reference()).ok();
         let meter = switch.direct_meter_read(id, which.reference()).ok();
+        let colors = switch.direct_meter_counts(id, which.reference()).ok();
         let restore: Undo = match which.clone() {
             Which::Default => {
                 let before = switch.default_entry(id).ok();
@@ -548,6 +583,9 @@ pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Refused<S
             }
             if let Some(config) = meter {
                 let _ = switch.direct_meter_config(id, which.reference(), config);
+            }
+            if let Some(counts) = colors {
+                let _ = switch.direct_meter_counts_write(id, which.reference(), counts);
             }
         })
     }))

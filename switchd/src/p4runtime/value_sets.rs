@@ -32,12 +32,12 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &ValueSetEntry) 
         pairs
             .map(|((_, ty, kind), field)| {
                 let given = member.r#match.iter().find(|given| given.field_id == field.id);
-                matcher(&format!("{name} field `{}`", field.name), *kind, ty.width(), field, given)
+                matcher(format_args!("{name} field `{}`", field.name), *kind, ty.width(), field, given)
             })
             .collect()
     };
     let members = entry.members.iter().map(member).collect::<Refused<Vec<_>>>()?;
-    Ok(Box::new(move |switch, _| control(&name, switch.value_set_set(set, members))))
+    Ok(Box::new(move |switch, _| control(switch.value_set_set(set, members))))
 }
 
 /// Value sets: one, or (id 0) all.
@@ -50,7 +50,7 @@ pub fn read(program: &Arc<Program>, request: &ValueSetEntry) -> Refused<Vec<Quer
         let (set, _) = program.value_set(id)?;
         let program = program.clone();
         Ok(Box::new(move |switch: &Switch, _: Nanos| {
-            let members = control("value set", switch.value_set_get(set))?.to_vec();
+            let members = control(switch.value_set_get(set))?.to_vec();
             Ok(Answer::whole(Box::new(move || {
                 let Ok((set, info)) = program.value_set(id) else { return Vec::new() };
                 let members = members.iter().map(|member| message(ir(&program, set), info, member)).collect();

@@ -157,8 +157,6 @@ async fn actions_without_a_config_or_without_an_action_are_invalid_arguments() {
     }
     let refused = client.set(Action::Unspecified, Some(config())).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
-    let refused = client.set(Action::ReconcileAndCommit, Some(config())).await.unwrap_err();
-    assert_eq!(refused.code(), tonic::Code::Unimplemented);
 }
 
 #[tokio::test]

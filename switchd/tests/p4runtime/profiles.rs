@@ -132,7 +132,7 @@ async fn what_is_referred_to_cannot_be_removed() {
     client.entry(Type::Insert, hop(table_action::Type::ActionProfileGroupId(5))).await.unwrap();
     for entity in [member(1, 1), group_of(&[], 0)] {
         let error = client.write(Type::Delete, entity).await.unwrap_err();
-        assert_eq!(error.code, Code::InvalidArgument, "{error}");
+        assert_eq!(error.code, Code::FailedPrecondition, "{error}");
     }
     client.entry(Type::Delete, hop(table_action::Type::ActionProfileGroupId(5))).await.unwrap();
     client.write(Type::Delete, group_of(&[], 0)).await.unwrap();
@@ -189,4 +189,41 @@ async fn references_are_checked() {
     assert_eq!(error.code, Code::AlreadyExists, "{error}");
     let error = client.write(Type::Insert, group_of(&[(1, 9)], 8)).await.unwrap_err();
     assert_eq!(error.code, Code::ResourceExhausted, "{error}");
+}
+
+#[tokio::test]
+async fn a_member_whose_watch_port_is_down_is_not_selected() {
+    let (rig, mut client) = Rig::ready().await;
+    client.write(Type::Modify, tunnels(&[[0x65, 0x58]])).await.unwrap();
+    for (number, port) in [(1, 1), (2, 2)] {
+        client.write(Type::Insert, member(number, port)).await.unwrap();
+    }
+    let watching = |ports: [&[u8]; 2]| {
+        let entity::Entity::ActionProfileGroup(mut group) = group_of(&[(1, 1), (2, 1)], 8) else { panic!() };
+        for (member, port) in group.members.iter_mut().zip(ports) {
+            member.watch_kind = Some(action_profile_group::member::WatchKind::WatchPort(port.to_vec()));
+        }
+        entity::Entity::ActionProfileGroup(group)
+    };
+    let error = client.write(Type::Insert, watching([&[77], &[2]])).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidArgument, "{error}");
+    client.write(Type::Insert, watching([&[1], &[2]])).await.unwrap();
+    let read = client.read(entity::Entity::ActionProfileGroup(Default::default())).await.unwrap();
+    assert_eq!(read, [watching([&[1], &[2]])]);
+    client.entry(Type::Insert, hop(table_action::Type::ActionProfileGroupId(5))).await.unwrap();
+    for (down, up) in [(1, 2), (2, 1)] {
+        let before = rig.sent(0).await.len();
+        rig.handle.call(move |switch, _| switch.set_port_up(down, false)).await.unwrap();
+        for source in 0..20 {
+            rig.inject(4, &tunnelled(source)).await;
+        }
+        let sent = rig.sent(before + 20).await;
+        assert!(sent[before..].iter().all(|(port, _)| *port == up), "{down} is down: {sent:?}");
+        rig.handle.call(move |switch, _| switch.set_port_up(down, true)).await.unwrap();
+    }
+    for source in 0..40 {
+        rig.inject(4, &tunnelled(source)).await;
+    }
+    let sent = rig.sent(80).await;
+    assert!([1, 2].iter().all(|up| sent[40..].iter().any(|(port, _)| port == up)), "both are up again");
 }

@@ -157,6 +157,51 @@ async fn meters_are_configured_and_reset() {
 }
 
 #[tokio::test]
+async fn a_meters_counts_by_colour_are_told_if_asked_for() {
+    let (rig, mut client) = Rig::ready().await;
+    // One frame of 64 bytes is green, the next yellow, all others red.
+    let config = MeterConfig { cir: 0, cburst: 100, pir: 0, pburst: 150, eburst: 0 };
+    client.write(Modify, meter(Some(2), Some(config))).await.unwrap();
+    for _ in 0..4 {
+        rig.inject(3, &frame(1, 0x0800)).await;
+    }
+    let asked = |counts| match meter(Some(2), Some(config)) {
+        entity::Entity::MeterEntry(entry) => {
+            entity::Entity::MeterEntry(MeterEntry { counter_data: Some(counts), ..entry })
+        }
+        other => other,
+    };
+    let count = |packet_count: i64| Some(CounterData { packet_count, byte_count: 64 * packet_count });
+    let counts = MeterCounterData { green: count(1), yellow: count(1), red: count(2) };
+    assert_eq!(client.read(asked(MeterCounterData::default())).await.unwrap(), [asked(counts)]);
+    assert_eq!(client.read(meter(Some(2), None)).await.unwrap(), [meter(Some(2), Some(config))]);
+    let set = MeterCounterData { green: count(7), yellow: count(0), red: count(1) };
+    client.write(Modify, asked(set)).await.unwrap();
+    assert_eq!(client.read(asked(MeterCounterData::default())).await.unwrap(), [asked(set)]);
+
+    // The same of an entry's own meter.
+    let entry = crate::idle::source(99, 0);
+    client.entry(Insert, entry.clone()).await.unwrap();
+    rig.inject(3, &frame(1, 0x0800)).await;
+    let asked = TableEntry { meter_counter_data: Some(Default::default()), ..wildcard("sources") };
+    let found = client.table(asked).await;
+    let one = MeterCounterData { green: count(1), yellow: count(0), red: count(0) };
+    assert_eq!(found[0].meter_counter_data, Some(one));
+    let key = TableEntry { action: None, metadata: Vec::new(), ..entry };
+    let direct = |counts| {
+        let table_entry = Some(key.clone());
+        entity::Entity::DirectMeterEntry(DirectMeterEntry {
+            table_entry,
+            config: None,
+            counter_data: Some(counts),
+        })
+    };
+    assert_eq!(client.read(direct(MeterCounterData::default())).await.unwrap(), [direct(one)]);
+    client.write(Modify, direct(set)).await.unwrap();
+    assert_eq!(client.read(direct(MeterCounterData::default())).await.unwrap(), [direct(set)]);
+}
+
+#[tokio::test]
 async fn multicast_groups_copy_packets_and_read_back() {
     let (rig, mut client) = Rig::ready().await;
     client.write(Insert, group(3, &[1, 2, 4])).await.unwrap();

@@ -68,6 +68,7 @@ control Rig(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_
     meter(8, MeterType.bytes) rates;
     register<bit<12>>(16) cells;
     direct_counter(CounterType.packets) hits;
+    direct_meter<bit<2>>(MeterType.packets) paces;
 
     @max_group_size(16)
     action_selector(HashAlgorithm.crc32, 8, 14) spread;
@@ -78,6 +79,7 @@ control Rig(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_
     action to_controller() { sm.egress_spec = 510; hits.count(); }
     action pass() {}
     action only_default() {}
+    action pace() { paces.read(meta.color); }
     action via(bit<9> port) { sm.egress_spec = port; }
 
     table dmac {
@@ -110,6 +112,14 @@ control Rig(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_
             0x0806: pass();
         }
     }
+    // Hosts that are heard of.
+    table sources {
+        key = { hdr.ethernet.src: exact; }
+        actions = { pace; }
+        support_timeout = true;
+        meters = paces;
+        size = 64;
+    }
     // Where tunnelled frames go.
     table hops {
         key = {
@@ -133,6 +143,7 @@ control Rig(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_
             fixed.apply();
             routes.apply();
             dmac.apply();
+            sources.apply();
             if (meta.tunnel == 1) {
                 hops.apply();
             }

@@ -10,8 +10,8 @@ use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::{self, *};
 use p4rack_p4rt::schema::Schema;
 use p4rack_switch::{Config, PortConfig, Switch};
-use p4rack_switchd::core::{self, Event, Handle};
-use p4rack_switchd::p4runtime::{ServerConfig, bind, serve_on};
+use p4rack_switchd::core::{self, Handle};
+use p4rack_switchd::p4runtime::{ServerConfig, ServerTls, bind, serve_on};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,6 +36,14 @@ pub struct Rig {
 
 impl Rig {
     pub async fn start() -> Rig {
+        Rig::start_with(|_| {}).await
+    }
+
+    pub async fn encrypted(tls: ServerTls) -> Rig {
+        Rig::start_with(|config| config.tls = Some(tls)).await
+    }
+
+    pub async fn start_with(change: impl FnOnce(&mut ServerConfig)) -> Rig {
         let (handle, mut jobs, events, from_plane) = core::channel().unwrap();
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (stopped, out) = (stop.clone(), sent.clone());
@@ -53,18 +61,14 @@ impl Rig {
                 while let Some(port) = switch.poll_transmit(clock::now(), &mut frame) {
                     out.lock().unwrap().push((port, frame.clone()));
                 }
-                while switch.poll_cpu(&mut frame) {
-                    events.send(Event::PacketIn { frame: frame.clone() });
-                }
-                while let Some(message) = switch.poll_digest() {
-                    events.send(Event::Digest(message));
-                }
+                events.tell(&mut switch, &mut frame);
             }
         });
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (shutdown, stopping) = oneshot::channel();
-        let server_config = ServerConfig { addr, device_id: DEVICE, cpu_port: Some(CPU), program: None };
+        let mut server_config = ServerConfig { cpu_port: Some(CPU), ..ServerConfig::new(addr, DEVICE) };
+        change(&mut server_config);
         let server = tokio::spawn(serve_on(listener, handle.clone(), from_plane, server_config, async {
             let _ = stopping.await;
         }));

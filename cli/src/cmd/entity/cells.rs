@@ -5,7 +5,7 @@ use super::{Options, Rows, Verb, every, read, show, target, told};
 use crate::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
-use p4rack_ctrl::entities::{CounterItem, Counts, Item, MeterItem, Rates, RegisterItem, TableItem};
+use p4rack_ctrl::entities::{Colors, CounterItem, Counts, Item, MeterItem, Rates, RegisterItem, TableItem};
 use p4rack_p4rt::schema::{Schema, name_of};
 use serde_json::json;
 use std::process::ExitCode;
@@ -136,6 +136,9 @@ enum MeterCommand {
     Read {
         #[command(flatten)]
         meter: Meter,
+        /// What each has seen, by colour, as well
+        #[arg(long)]
+        colors: bool,
         #[command(flatten)]
         options: Options,
     },
@@ -181,9 +184,10 @@ struct Meter {
 }
 
 impl Meter {
-    fn item(&self, schema: &Schema, rates: Option<Rates>) -> Result<Item, CtrlError> {
+    fn item(&self, schema: &Schema, rates: Option<Rates>, colors: bool) -> Result<Item, CtrlError> {
         let entry = direct_entry(schema, &self.name, &self.keys, schema.meter(&self.name).is_ok())?;
-        Ok(Item::Meter(MeterItem { meter: self.name.clone(), index: self.index, entry, rates }))
+        let colors = colors.then(Colors::default);
+        Ok(Item::Meter(MeterItem { meter: self.name.clone(), index: self.index, entry, rates, colors }))
     }
 }
 
@@ -192,16 +196,16 @@ pub fn meter(args: MeterArgs) -> ExitCode {
     target::block_on(async {
         match args.command {
             MeterCommand::List(options) => list(&options, "meter").await,
-            MeterCommand::Read { meter, options } => {
-                let found = options.read(async |schema| Ok(vec![meter.item(schema, None)?])).await;
+            MeterCommand::Read { meter, colors, options } => {
+                let found = options.read(async |schema| Ok(vec![meter.item(schema, None, colors)?])).await;
                 show(found, &options, rows)
             }
             MeterCommand::Write { meter, cir, cburst, pir, pburst, options } => {
                 let rates = Rates { cir, cburst, pir: pir.unwrap_or(cir), pburst: pburst.unwrap_or(cburst) };
-                write(&options, |schema| meter.item(schema, Some(rates))).await
+                write(&options, |schema| meter.item(schema, Some(rates), false)).await
             }
             MeterCommand::Delete { meter, options } => {
-                write(&options, |schema| meter.item(schema, None)).await
+                write(&options, |schema| meter.item(schema, None, false)).await
             }
         }
     })
@@ -288,6 +292,9 @@ pub fn register(args: RegisterArgs) -> ExitCode {
 
 fn rows(items: &[Item]) -> Rows {
     let mut rows = match items.first() {
+        Some(Item::Meter(MeterItem { colors: Some(_), .. })) => {
+            Rows::new(&["meter", "cell", "cir", "cburst", "pir", "pburst", "green", "yellow", "red"])
+        }
         Some(Item::Meter(_)) => Rows::new(&["meter", "cell", "cir", "cburst", "pir", "pburst"]),
         Some(Item::Register(_)) => Rows::new(&["register", "cell", "value"]),
         _ => Rows::new(&["counter", "cell", "packets", "bytes"]),
@@ -311,7 +318,12 @@ fn rows(items: &[Item]) -> Rows {
                     Some(Rates { cir, cburst, pir, pburst }) => {
                         row.extend([cir, cburst, pir, pburst].map(|number| number.to_string()));
                     }
-                    None => row.push("green".into()),
+                    None => row.extend(["green", "", "", ""].map(str::to_owned)),
+                }
+                if let Some(Colors { green, yellow, red }) = meter.colors {
+                    row.extend(
+                        [green, yellow, red].map(|seen| format!("{} ({} B)", seen.packets, seen.bytes)),
+                    );
                 }
                 row
             }

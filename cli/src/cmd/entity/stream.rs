@@ -152,7 +152,7 @@ async fn watch_digest(digest: &Digest, count: Option<u64>, options: &Options) ->
 }
 
 /// The next event; `None` on Ctrl-C.
-async fn next(session: &mut Session) -> Result<Option<Event>, CtrlError> {
+pub(super) async fn next(session: &mut Session) -> Result<Option<Event>, CtrlError> {
     loop {
         tokio::select! {
             event = session.event(Instant::now() + Duration::from_secs(3600)) => match event? {

@@ -4,9 +4,10 @@ use super::{Options, Rows, Verb, every, read, show, target, told};
 use crate::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::entities::{ActionItem, Counts, Item, TableItem};
+use p4rack_ctrl::session::Event;
 use p4rack_ctrl::{CtrlError, Session};
 use p4rack_p4rt::p4::v1::WriteRequest;
-use p4rack_p4rt::schema::{Schema, match_type, name_of};
+use p4rack_p4rt::schema::{Schema, id_of, match_type, name_of};
 use p4rack_p4rt::text;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -46,6 +47,12 @@ enum Command {
         /// How often
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
         every: f64,
+        /// Instead, those that no packet has hit for their idle timeout, when the switch tells of them
+        #[arg(long, conflicts_with = "every")]
+        idle: bool,
+        /// End after so many of them
+        #[arg(long, requires = "idle")]
+        count: Option<u64>,
         #[command(flatten)]
         options: Options,
     },
@@ -138,7 +145,10 @@ pub fn run(args: Args) -> ExitCode {
                     options.read(async |schema| wanted(schema, table.as_deref(), default, counters)).await;
                 show(found, &options, rows)
             }
-            Command::Watch { table, every: seconds, options } => {
+            Command::Watch { table, idle: true, count, options, .. } => {
+                told(watch_idle(&table, count, &options).await.map(|()| Vec::new()), &options)
+            }
+            Command::Watch { table, every: seconds, options, .. } => {
                 let watched = async {
                     let (mut client, schema) = options.client().await?;
                     let wanted = wanted(&schema, Some(&table), false, true)?;
@@ -172,6 +182,30 @@ async fn apply(file: &PathBuf, options: &Options) -> Result<Vec<String>, CtrlErr
     let schema = session.schema().await?;
     session.write(&schema, &request.updates).await?;
     Ok(vec![format!("carried out {} updates", request.updates.len())])
+}
+
+/// Prints the entries that the switch tells of as idle, until Ctrl-C.
+async fn watch_idle(table: &str, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
+    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let schema = session.schema().await?;
+    let table_id = id_of(schema.table(table)?.preamble.as_ref());
+    let mut left = count.unwrap_or(u64::MAX);
+    while left > 0 {
+        let Some(event) = super::stream::next(&mut session).await? else { return Ok(()) };
+        let Event::Idle(idle) = event else { continue };
+        for entry in idle.table_entry.iter().filter(|entry| entry.table_id == table_id) {
+            if left > 0 {
+                let item = Item::TableEntry(TableItem::of(&schema, entry)?);
+                let timeout_ms = entry.idle_timeout_ns as f64 / 1e6;
+                match options.json {
+                    true => println!("{}", json!({ "idle": item, "timestamp_ns": idle.timestamp })),
+                    false => println!("{item} idle for {timeout_ms} ms"),
+                }
+                left -= 1;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The tables that a read asks for.

@@ -1,0 +1,87 @@
+//! `p4rack bench soak`.
+
+use super::bench_p4runtime::{program, start};
+use super::target;
+use p4rack_ctrl::bench::soak::{self, Sample, Soak};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Arguments of `p4rack bench soak`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    target: target::Args,
+    /// For how long
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Of the random numbers
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The server's process, whose memory is looked at [default: the switch that this starts]
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub fn run(args: Args) -> ExitCode {
+    match soaked(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn soaked(args: &Args) -> Result<bool, String> {
+    let mut target = args.target.for_switch(None);
+    let mut own = None;
+    if !args.target.names_a_server() {
+        let (switch, addr) = start()?;
+        target.addr = addr;
+        own = Some(switch);
+    }
+    let soak = Soak {
+        target,
+        config: program()?,
+        pid: args.pid.or(own.as_ref().map(|switch| switch.pid())),
+        span: Duration::from_secs_f64((args.minutes * 60.0).clamp(1.0, 1e6)),
+        seed: args.seed,
+    };
+    if !args.json {
+        println!("seed {}", args.seed);
+        println!(
+            "{:>9}{:>10}{:>12}{:>10}{:>13}{:>10}{:>10}{:>8}",
+            "seconds", "memory MB", "updates", "refused", "entries read", "sessions", "packets", "errors"
+        );
+    }
+    let done = |sample: &Sample| {
+        if !args.json {
+            let Sample { seconds, resident_mb, updates, refused, read, sessions, packets, errors } = sample;
+            println!(
+                "{seconds:>9.1}{resident_mb:>10.1}{updates:>12}{refused:>10}{read:>13}{sessions:>10}{packets:>10}{errors:>8}"
+            );
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| format!("starting threads: {error}"))?;
+    let samples = runtime.block_on(soak::run(&soak, done)).map_err(|error| error.to_string())?;
+    let (grew, before, after) = soak::growth(&samples);
+    let errors = samples.last().map_or(0, |sample| sample.errors);
+    if args.json {
+        let report = serde_json::json!({
+            "seed": args.seed, "samples": samples, "memory_mb": [before, after], "grew": grew, "errors": errors,
+        });
+        println!("{report:#}");
+    } else {
+        let verdict = if grew { "grew" } else { "did not grow" };
+        println!(
+            "memory {verdict}: {before:.1} MB in the second quarter, {after:.1} MB in the last; {errors} errors"
+        );
+    }
+    Ok(!grew && errors == 0)
+}

@@ -1,0 +1,64 @@
+//! Which interfaces can carry frames, told by the kernel when it changes.
+
+use crate::error::Context;
+use crate::netlink::messages;
+use crate::{Error, sys};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Longest run of messages read at once.
+const NEWS: usize = 32 << 10;
+/// Group of news about interfaces.
+const RTNLGRP_LINK: libc::c_int = 1;
+
+/// News about the interfaces of the network namespace in which this was opened.
+#[derive(Debug)]
+pub struct CarrierNews {
+    fd: OwnedFd,
+}
+
+impl CarrierNews {
+    /// Listens from now on.
+    pub fn open() -> Result<CarrierNews, Error> {
+        let what = || "listening for news about interfaces".to_owned();
+        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
+        let fd = sys::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE).context(what)?;
+        let joined =
+            sys::set_option(fd.as_fd(), libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &RTNLGRP_LINK);
+        joined.context(what)?;
+        Ok(CarrierNews { fd })
+    }
+
+    /// Takes what has come, without waiting: calls `changed` with an interface's index and whether it can carry
+    /// frames now. An error says that news were lost; look at the interfaces then.
+    pub fn read(&self, mut changed: impl FnMut(i32, bool)) -> io::Result<()> {
+        let mut buffer = vec![0; NEWS];
+        while let Some(length) = sys::read(self.fd.as_fd(), &mut buffer)? {
+            for (kind, body) in messages(&buffer[..length]) {
+                let (Some(index), Some(flags)) = (word(body, 4), word(body, 8)) else { continue };
+                match kind {
+                    libc::RTM_NEWLINK => changed(index as i32, carries(flags)),
+                    libc::RTM_DELLINK => changed(index as i32, false),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for CarrierNews {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Whether an interface with these flags can carry frames.
+pub(crate) fn carries(flags: u32) -> bool {
+    let needed = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
+    flags & needed == needed
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}

@@ -1,0 +1,156 @@
+//! RECONCILE_AND_COMMIT: a new program takes over what the running one was told.
+//!
+//! What controllers wrote is read and written again to a second switch that runs the new program. That one is taken
+//! over when all of it was accepted, between two packets; nothing has changed when something was not.
+
+use super::pipeline::{Candidate, Program};
+use super::{Refused, refuse, work, writing};
+use crate::core::{Gone, Handle};
+use p4rack_netdev::clock;
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
+use p4rack_p4rt::p4::v1::{
+    ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, DigestEntry, Entity,
+    MeterConfig, MeterCounterData, MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry, TableEntry,
+    Update, ValueSetEntry, entity, update,
+};
+use p4rack_switch::{Config, Switch};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// What is read, in the order in which it can be written: what is referred to comes first. Counters and registers
+/// are the data plane's own.
+fn wildcards(program: &Program) -> Vec<entity::Entity> {
+    use entity::Entity as Kind;
+    let replication =
+        |what| Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(what) });
+    let mut all = vec![
+        Kind::ActionProfileMember(ActionProfileMember::default()),
+        Kind::ActionProfileGroup(ActionProfileGroup::default()),
+        replication(Type::MulticastGroupEntry(MulticastGroupEntry::default())),
+        replication(Type::CloneSessionEntry(CloneSessionEntry::default())),
+        Kind::ValueSetEntry(ValueSetEntry::default()),
+        Kind::MeterEntry(MeterEntry::default()),
+        Kind::DigestEntry(DigestEntry::default()),
+    ];
+    for table in &program.info.tables {
+        let table_id = table.preamble.as_ref().map_or(0, |preamble| preamble.id);
+        for is_default_action in [false, true] {
+            all.push(Kind::TableEntry(TableEntry {
+                table_id,
+                is_default_action,
+                counter_data: Some(CounterData::default()),
+                meter_config: Some(MeterConfig::default()),
+                meter_counter_data: Some(MeterCounterData::default()),
+                ..Default::default()
+            }));
+        }
+    }
+    all
+}
+
+/// The update that brings back what was read, if the controller had written it; `own_default` tells of the tables
+/// whose default entry is the program's.
+fn update(entity: entity::Entity, own_default: &[u32]) -> Option<Update> {
+    use entity::Entity as Kind;
+    let kind = match &entity {
+        Kind::TableEntry(entry) if entry.is_const => return None,
+        Kind::TableEntry(entry) if entry.is_default_action => {
+            if own_default.contains(&entry.table_id) {
+                return None;
+            }
+            update::Type::Modify
+        }
+        Kind::MeterEntry(entry) if entry.config.is_none() => return None,
+        Kind::ValueSetEntry(entry) if entry.members.is_empty() => return None,
+        Kind::ValueSetEntry(_) | Kind::MeterEntry(_) => update::Type::Modify,
+        _ => update::Type::Insert,
+    };
+    Some(Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity) }) })
+}
+
+/// What the running program was told, as updates.
+async fn told(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Gone> {
+    let wanted: Vec<Entity> =
+        wildcards(program).into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
+    let (sender, mut answers) = mpsc::unbounded_channel();
+    let reading = handle.in_turns(writing::reading(program, &wanted, sender));
+    let mut found = Vec::new();
+    let convert = async {
+        while let Some(messages) = answers.recv().await {
+            found.extend(messages());
+        }
+    };
+    // A kind that the program has nothing of is refused; there is nothing to bring over then.
+    let (read, ()) = tokio::join!(reading, convert);
+    read?;
+    let asked = program.clone();
+    let own_default = handle.call(move |switch, _| {
+        let tables = asked.info.tables.iter().filter_map(|info| asked.table(info.preamble.as_ref()?.id).ok());
+        let own = tables.filter(|table| switch.default_entry(table.id).is_ok_and(|entry| entry.is_initial));
+        own.filter_map(|table| asked.table_id(table.id)).collect::<Vec<u32>>()
+    });
+    let own_default = own_default.await?;
+    let updates = found.into_iter().filter_map(|found| update(found.entity?, &own_default));
+    Ok(updates.collect())
+}
+
+/// A switch that runs the new program and knows all that the old one was told.
+fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Refused<(Switch, Arc<Program>)> {
+    let Candidate { program, pipeline } = candidate;
+    let now = clock::now();
+    let mut switch = Switch::new(config);
+    // Sets its time.
+    switch.poll_transmit(now, &mut Vec::new());
+    switch.load(pipeline);
+    let program = Arc::new(program);
+    for update in updates {
+        let made = work::change(&program, update).and_then(|change| change(&mut switch, now));
+        if let Err(error) = made {
+            let message = format!(
+                "{} can't be kept by the new program: {}; delete it, or use VERIFY_AND_COMMIT, which clears all",
+                describe(update),
+                error.message
+            );
+            return refuse(Code::InvalidArgument, message);
+        }
+    }
+    Ok((switch, program))
+}
+
+fn describe(update: &Update) -> String {
+    use entity::Entity as Kind;
+    match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+        Some(Kind::TableEntry(entry)) if entry.is_default_action => {
+            format!("the default entry of table 0x{:08x}", entry.table_id)
+        }
+        Some(Kind::TableEntry(entry)) => format!("an entry of table 0x{:08x}", entry.table_id),
+        Some(Kind::ActionProfileMember(member)) => format!("action profile member {}", member.member_id),
+        Some(Kind::ActionProfileGroup(group)) => format!("action profile group {}", group.group_id),
+        Some(Kind::MeterEntry(meter)) => format!("the configuration of meter 0x{:08x}", meter.meter_id),
+        Some(Kind::ValueSetEntry(set)) => format!("the members of value set 0x{:08x}", set.value_set_id),
+        Some(Kind::DigestEntry(digest)) => format!("the request for digest 0x{:08x}", digest.digest_id),
+        _ => "a replication entry".into(),
+    }
+}
+
+/// Replaces the running program; gives the new one.
+pub async fn replace(
+    handle: &Handle,
+    running: &Arc<Program>,
+    candidate: Candidate,
+) -> Result<Refused<Arc<Program>>, Gone> {
+    let updates = told(handle, running).await?;
+    let config = handle.call(|switch, _| switch.config().clone()).await?;
+    let built = tokio::task::spawn_blocking(move || rebuilt(candidate, &updates, config)).await;
+    let failed =
+        |_| UpdateError::new(Code::Internal, "the new program could not be prepared; please report it");
+    match built.map_err(failed).and_then(|built| built) {
+        Ok((switch, program)) => {
+            handle.call(move |running, _| running.adopt(switch)).await?;
+            Ok(Ok(program))
+        }
+        Err(error) => Ok(Err(error)),
+    }
+}

@@ -1,0 +1,109 @@
+//! Random writes, right and wrong, against a model of what the switch should hold.
+//!
+//! The model knows P4Runtime's rules for keys, references, sizes and atomicity, and nothing of how the switch keeps them.
+//! Each run prints its seed; `P4RACK_SEED` repeats one.
+
+use crate::model::{Attempt, Model, Random};
+use crate::rig::*;
+use p4rack_p4rt::errors::unpack;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::write_request::Atomicity;
+use p4rack_p4rt::p4::v1::*;
+
+/// Writes of a run.
+const WRITES: usize = 250;
+/// Updates of a write at most.
+const UPDATES: u64 = 6;
+
+/// What each update of a write came to.
+async fn write(client: &mut Client, atomicity: Atomicity, updates: Vec<Update>) -> Vec<Code> {
+    let count = updates.len();
+    let request = WriteRequest {
+        device_id: DEVICE,
+        election_id: election(client.election),
+        updates,
+        atomicity: atomicity as i32,
+        ..Default::default()
+    };
+    match client.rpc.write(request).await {
+        Ok(_) => vec![Code::Ok; count],
+        Err(status) => {
+            assert_eq!(status.code(), tonic::Code::Unknown, "{status:?}");
+            let outcomes = unpack(status.details()).expect("an error for each update");
+            outcomes.into_iter().map(|outcome| outcome.err().map_or(Code::Ok, |error| error.code)).collect()
+        }
+    }
+}
+
+/// Makes the attempts in the model; what the switch may answer, for each.
+fn expected(model: &mut Model, atomicity: Atomicity, attempts: &[Attempt]) -> Vec<Vec<Code>> {
+    let before = model.clone();
+    let mut answers: Vec<Vec<Code>> = Vec::new();
+    for attempt in attempts {
+        let answer = model.apply(attempt);
+        let refused = answer != [Code::Ok];
+        answers.push(answer);
+        if refused && atomicity != Atomicity::ContinueOnError {
+            *model = before;
+            let last = answers.len() - 1;
+            let aborted = vec![Code::Aborted];
+            let kept = |position| if position == last { answers[last].clone() } else { aborted.clone() };
+            return (0..attempts.len()).map(kept).collect();
+        }
+    }
+    answers
+}
+
+async fn compare(client: &mut Client, model: &Model, context: &str) {
+    for (wanted, held) in model.everything() {
+        let mut found = client.read(wanted.clone()).await.unwrap();
+        let mut held = held;
+        let order = |entity: &entity::Entity| format!("{entity:?}");
+        found.sort_by_key(order);
+        held.sort_by_key(order);
+        assert_eq!(found, held, "{context}: reading {wanted:?}");
+    }
+}
+
+async fn run(seed: u64) {
+    println!("seed {seed}");
+    let (_rig, mut client) = Rig::ready().await;
+    let (mut random, mut model) = (Random::new(seed), Model::default());
+    for number in 0..WRITES {
+        let atomicity = [Atomicity::ContinueOnError, Atomicity::RollbackOnError, Atomicity::DataplaneAtomic]
+            [random.below(3) as usize];
+        let attempts: Vec<Attempt> =
+            (0..=random.below(UPDATES)).map(|_| model.attempt(&mut random)).collect();
+        let context = format!("seed {seed}, write {number}, {}", atomicity.as_str_name());
+        let expected = expected(&mut model, atomicity, &attempts);
+        let updates = attempts.iter().map(|attempt| attempt.update.clone()).collect();
+        let answers = write(&mut client, atomicity, updates).await;
+        assert_eq!(answers.len(), expected.len(), "{context}");
+        for ((answer, allowed), attempt) in answers.iter().zip(&expected).zip(&attempts) {
+            assert!(allowed.contains(answer), "{context}: {answer:?}, not {allowed:?}: {:?}", attempt.update);
+        }
+        if number % 10 == 0 {
+            compare(&mut client, &model, &context).await;
+        }
+    }
+    compare(&mut client, &model, &format!("seed {seed}, at the end")).await;
+    // Else it tries too little of one kind.
+    assert!(
+        model.accepted > WRITES / 4 && model.refused > WRITES / 4,
+        "{} and {}",
+        model.accepted,
+        model.refused
+    );
+}
+
+#[tokio::test]
+async fn replies_and_state_are_the_models_whatever_is_written() {
+    match std::env::var("P4RACK_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => run(seed).await,
+        None => {
+            for seed in 1..=3 {
+                run(seed).await;
+            }
+        }
+    }
+}

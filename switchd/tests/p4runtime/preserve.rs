@@ -1,0 +1,118 @@
+//! RECONCILE_AND_COMMIT.
+
+use crate::idle::source;
+use crate::profiles::{group_of, hop, member, tunnels};
+use crate::resources::{counter, group, meter, register};
+use crate::rig::*;
+use p4rack_p4rt::entity::Entry;
+use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::p4::v1::update::Type::{Insert, Modify};
+use p4rack_p4rt::p4::v1::*;
+
+/// Another text of the same program with this replaced.
+fn changed(from: &str, to: &str) -> ForwardingPipelineConfig {
+    assert!(PROGRAM.contains(from), "{from}");
+    let text = PROGRAM.replace(from, to);
+    let compiled = p4rack_p4::compile(&text, "changed.p4", &p4rack_p4::Options::default());
+    let compiled = compiled.unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(false)));
+    ForwardingPipelineConfig { p4info: Some(compiled.p4info), p4_device_config: text.into(), cookie: None }
+}
+
+async fn furnish(rig: &Rig, client: &mut Client) {
+    client.insert(dmac(1, 3)).await.unwrap();
+    client
+        .insert(Entry::of("acl").ternary("hdr.ethernet.type", 0x86u8, 0xffu8).priority(7).action("drop"))
+        .await
+        .unwrap();
+    client.entry(Insert, TableEntry { metadata: b"m".to_vec(), ..source(9, 1 << 40) }).await.unwrap();
+    let info = schema().table("dmac").unwrap();
+    let to_cpu = schema().action("to_controller").unwrap();
+    let action_id = p4rack_p4rt::schema::id_of(to_cpu.preamble.as_ref());
+    let call = table_action::Type::Action(p4rack_p4rt::p4::v1::Action { action_id, params: Vec::new() });
+    let default = TableEntry {
+        table_id: p4rack_p4rt::schema::id_of(info.preamble.as_ref()),
+        is_default_action: true,
+        action: Some(TableAction { r#type: Some(call) }),
+        ..Default::default()
+    };
+    client.entry(Modify, default).await.unwrap();
+    client.write(Insert, member(1, 1)).await.unwrap();
+    client.write(Insert, group_of(&[(1, 2)], 8)).await.unwrap();
+    client.entry(Insert, hop(table_action::Type::ActionProfileGroupId(5))).await.unwrap();
+    client.write(Modify, tunnels(&[[0x65, 0x58]])).await.unwrap();
+    client.write(Insert, group(3, &[1, 2])).await.unwrap();
+    let config = MeterConfig { cir: 1000, cburst: 100, pir: 2000, pburst: 200, eburst: 0 };
+    client.write(Modify, meter(Some(2), Some(config))).await.unwrap();
+    client.write(Modify, register(Some(2), Some(&[7]))).await.unwrap();
+    rig.inject(2, &frame(1, 0x0800)).await;
+}
+
+/// All that the switch was told and has counted.
+async fn everything(client: &mut Client) -> Vec<entity::Entity> {
+    let mut found = Vec::new();
+    let all = TableEntry { counter_data: Some(Default::default()), ..wildcard("") };
+    let defaults = TableEntry { is_default_action: true, ..wildcard("") };
+    let pre = packet_replication_engine_entry::Type::MulticastGroupEntry(Default::default());
+    let pre = PacketReplicationEngineEntry { r#type: Some(pre) };
+    for wanted in [
+        entity::Entity::TableEntry(all),
+        entity::Entity::TableEntry(defaults),
+        entity::Entity::ActionProfileMember(Default::default()),
+        entity::Entity::ActionProfileGroup(Default::default()),
+        entity::Entity::ValueSetEntry(Default::default()),
+        entity::Entity::PacketReplicationEngineEntry(pre),
+        meter(None, None),
+        register(None, None),
+        counter(None, None),
+    ] {
+        found.extend(client.read(wanted).await.unwrap());
+    }
+    found
+}
+
+#[tokio::test]
+async fn reconcile_and_commit_keeps_what_still_fits() {
+    let (rig, mut client) = Rig::ready().await;
+    furnish(&rig, &mut client).await;
+    let before = everything(&mut client).await;
+    // Does something else with frames, and has room for more.
+    let config = changed("size = 4;", "size = 400;");
+    client.set(Action::ReconcileAndCommit, Some(config.clone())).await.unwrap();
+    let running = client.get(get_forwarding_pipeline_config_request::ResponseType::All).await.unwrap();
+    assert_eq!(running.p4_device_config, config.p4_device_config);
+    assert_eq!(everything(&mut client).await, before);
+    rig.inject(2, &frame(1, 0x0800)).await;
+    assert_eq!(rig.sent(2).await.len(), 2, "forwarded before and after");
+    for last in 10..20 {
+        client.insert(dmac(last, 1)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn reconcile_and_commit_is_refused_when_something_does_not_fit_and_nothing_changes() {
+    let (rig, mut client) = Rig::ready().await;
+    furnish(&rig, &mut client).await;
+    let before = everything(&mut client).await;
+    // The action of an entry takes something else.
+    let config = changed(
+        "action forward(bit<9> port) { sm.egress_spec = port;",
+        "action forward(bit<1> port) { sm.egress_spec = (bit<9>) port;",
+    );
+    let refused = client.set(Action::ReconcileAndCommit, Some(config)).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument, "{refused:?}");
+    assert!(refused.message().contains("forward"), "{refused:?}");
+    assert_eq!(everything(&mut client).await, before);
+    rig.inject(2, &frame(1, 0x0800)).await;
+    assert_eq!(rig.sent(2).await.len(), 2);
+}
+
+#[tokio::test]
+async fn reconcile_and_commit_needs_a_config_and_no_earlier_program() {
+    let rig = Rig::start().await;
+    let mut client = Client::connect(&rig).await;
+    client.become_primary(1).await;
+    let refused = client.set(Action::ReconcileAndCommit, None).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    client.set(Action::ReconcileAndCommit, Some(config())).await.unwrap();
+    client.insert(dmac(1, 3)).await.unwrap();
+}

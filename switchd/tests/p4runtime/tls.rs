@@ -1,0 +1,156 @@
+//! Encrypted connections: the server must be known and, where asked for, so must the controller.
+
+use crate::rig::*;
+use p4rack_p4rt::p4::v1::CapabilitiesRequest;
+use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
+use p4rack_switchd::core;
+use p4rack_switchd::p4runtime::{ServerConfig, ServerTls, bind, serve_on};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+/// Of an authority that can also sign what has expired.
+const AUTHORITY: &str = "
+[ca]
+default_ca = all
+[all]
+database = index.txt
+rand_serial = yes
+default_md = sha256
+policy = names
+new_certs_dir = .
+[names]
+commonName = supplied
+[leaf]
+subjectAltName = DNS:localhost
+basicConstraints = CA:FALSE
+";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    /// `None`, and a word why, where there is no openssl.
+    fn new() -> Option<Folder> {
+        if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
+            println!("skipped: needs openssl, get it by: sudo apt-get install openssl");
+            return None;
+        }
+        let folder = Folder(tempfile::tempdir().unwrap());
+        std::fs::write(folder.file("ca.cnf"), AUTHORITY).unwrap();
+        std::fs::write(folder.file("index.txt"), "").unwrap();
+        for name in ["ca", "other"] {
+            folder.key(name, &["-x509", "-days", "2", "-out", &format!("{name}.pem")]);
+        }
+        Some(folder)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    fn openssl(&self, words: &[&str]) {
+        let output = Command::new("openssl").args(words).current_dir(self.path()).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn key(&self, name: &str, more: &[&str]) {
+        let (subject, key) = (format!("/CN={name}"), format!("{name}.key"));
+        let mut words = vec!["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+        words.extend(["-subj", &subject, "-keyout", &key]);
+        words.extend(more);
+        self.openssl(&words);
+    }
+
+    /// A certificate and its key, signed by an authority, to the end of that year.
+    fn certificate(&self, name: &str, authority: &str, year: u32) {
+        self.key(name, &["-out", "request"]);
+        let (cert, key) = (format!("{authority}.pem"), format!("{authority}.key"));
+        let (out, end) = (format!("{name}.pem"), format!("{year}1231000000Z"));
+        let mut words = vec!["ca", "-batch", "-config", "ca.cnf", "-cert", &cert, "-keyfile", &key];
+        words.extend(["-in", "request", "-out", &out, "-notext", "-extensions", "leaf"]);
+        words.extend(["-startdate", "20200101000000Z", "-enddate", &end]);
+        self.openssl(&words);
+    }
+
+    fn server(&self, name: &str, client_ca: Option<&str>) -> ServerTls {
+        ServerTls {
+            certificate: self.file(&format!("{name}.pem")),
+            key: self.file(&format!("{name}.key")),
+            client_ca: client_ca.map(|name| self.file(&format!("{name}.pem"))),
+        }
+    }
+
+    /// Whether a controller that trusts an authority, and may show a certificate of its own, is answered.
+    async fn reaches(&self, rig: &Rig, trusts: &str, shows: Option<&str>) -> bool {
+        let read = |name: String| std::fs::read(self.file(&name)).unwrap();
+        let ca = Certificate::from_pem(read(format!("{trusts}.pem")));
+        let mut tls = ClientTlsConfig::new().ca_certificate(ca).domain_name("localhost");
+        if let Some(name) = shows {
+            tls = tls.identity(Identity::from_pem(read(format!("{name}.pem")), read(format!("{name}.key"))));
+        }
+        let endpoint =
+            Endpoint::from_shared(format!("https://{}", rig.addr)).unwrap().tls_config(tls).unwrap();
+        let Ok(channel) = endpoint.connect().await else { return false };
+        P4RuntimeClient::new(channel).capabilities(CapabilitiesRequest {}).await.is_ok()
+    }
+}
+
+#[tokio::test]
+async fn a_controller_talks_only_to_a_server_that_it_knows() {
+    let Some(folder) = Folder::new() else { return };
+    folder.certificate("server", "ca", 2099);
+    folder.certificate("expired", "ca", 2020);
+    let rig = Rig::encrypted(folder.server("server", None)).await;
+    assert!(folder.reaches(&rig, "ca", None).await);
+    assert!(!folder.reaches(&rig, "other", None).await, "of another authority");
+    let plain = Endpoint::from_shared(format!("http://{}", rig.addr)).unwrap().connect().await;
+    if let Ok(channel) = plain {
+        assert!(
+            P4RuntimeClient::new(channel).capabilities(CapabilitiesRequest {}).await.is_err(),
+            "in plain text"
+        );
+    }
+    let expired = Rig::encrypted(folder.server("expired", None)).await;
+    assert!(!folder.reaches(&expired, "ca", None).await, "its certificate has expired");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_certificates_lets_only_those_in_that_it_knows() {
+    let Some(folder) = Folder::new() else { return };
+    for name in ["server", "controller"] {
+        folder.certificate(name, "ca", 2099);
+    }
+    folder.certificate("expired", "ca", 2020);
+    folder.certificate("stranger", "other", 2099);
+    let rig = Rig::encrypted(folder.server("server", Some("ca"))).await;
+    assert!(!folder.reaches(&rig, "ca", None).await, "no certificate");
+    assert!(!folder.reaches(&rig, "ca", Some("stranger")).await, "a certificate of another authority");
+    assert!(!folder.reaches(&rig, "ca", Some("expired")).await, "a certificate that has expired");
+    // Those who were turned away keep nobody out.
+    assert!(folder.reaches(&rig, "ca", Some("controller")).await);
+}
+
+#[tokio::test]
+async fn files_that_are_no_certificate_are_refused_by_name_before_anything_is_served() {
+    let Some(folder) = Folder::new() else { return };
+    folder.certificate("server", "ca", 2099);
+    std::fs::write(folder.file("text.pem"), "not a certificate").unwrap();
+    let refused = async |tls: ServerTls| {
+        let (handle, _jobs, _sender, events) = core::channel().unwrap();
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let config = ServerConfig { tls: Some(tls), ..ServerConfig::new(addr, DEVICE) };
+        serve_on(listener, handle, events, config, async {}).await.unwrap_err().to_string()
+    };
+    let good = folder.server("server", None);
+    let missing = refused(ServerTls { key: folder.file("nowhere.key"), ..good.clone() }).await;
+    assert!(missing.contains("nowhere.key"), "{missing}");
+    let text = refused(ServerTls { certificate: folder.file("text.pem"), ..good.clone() }).await;
+    assert!(text.contains("text.pem") && text.contains("PEM"), "{text}");
+    let no_pair = refused(ServerTls { key: folder.file("ca.key"), ..good }).await;
+    assert!(no_pair.contains("the key must be the certificate's"), "{no_pair}");
+}

@@ -1,0 +1,214 @@
+//! Clients that do what they should not: the others must not notice.
+
+use crate::rig::*;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::update::Type::{Insert, Modify};
+use p4rack_p4rt::p4::v1::*;
+use prost::bytes::{Buf, BufMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tonic::Status;
+use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::transport::Endpoint;
+
+/// Bytes instead of messages.
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Vec<u8>;
+    type Decode = ();
+    type Encoder = Raw;
+    type Decoder = Raw;
+    fn encoder(&mut self) -> Raw {
+        Raw
+    }
+    fn decoder(&mut self) -> Raw {
+        Raw
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Vec<u8>;
+    type Error = Status;
+    fn encode(&mut self, item: Vec<u8>, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put_slice(&item);
+        Ok(())
+    }
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::default()
+    }
+}
+
+impl Decoder for Raw {
+    type Item = ();
+    type Error = Status;
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
+        buffer.advance(buffer.remaining());
+        Ok(Some(()))
+    }
+}
+
+/// Sends bytes where a `WriteRequest` is expected.
+async fn write_bytes(rig: &Rig, bytes: Vec<u8>) -> Status {
+    let channel = Endpoint::from_shared(format!("http://{}", rig.addr)).unwrap().connect().await.unwrap();
+    let mut grpc = tonic::client::Grpc::new(channel);
+    grpc.ready().await.unwrap();
+    let path = tonic::codegen::http::uri::PathAndQuery::from_static("/p4.v1.P4Runtime/Write");
+    grpc.unary(tonic::Request::new(bytes), path, Raw).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn malformed_protobuf_is_refused_and_nothing_else_happens() {
+    let (rig, mut client) = Rig::ready().await;
+    let status = write_bytes(&rig, vec![0xff; 100]).await;
+    assert_eq!(status.code(), tonic::Code::Internal, "{status:?}");
+    assert!(status.message().contains("Protobuf"), "{status:?}");
+    client.insert(dmac(1, 3)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_refused_and_nothing_else_happens() {
+    let (rig, mut client) = Rig::ready().await;
+    let status = write_bytes(&rig, vec![0; (128 << 20) + 1]).await;
+    assert_eq!(status.code(), tonic::Code::OutOfRange, "{status:?}");
+    assert!(status.message().contains("too large"), "{status:?}");
+    client.insert(dmac(1, 3)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_controller_that_does_not_read_loses_packets_and_nobody_else_waits() {
+    let (rig, mut sleeper) = Rig::ready().await;
+    sleeper.insert(dmac(1, CPU)).await.unwrap();
+    let mut other = Client::connect(&rig).await;
+    other.arbitrate(DEVICE, "", election(0)).await;
+    assert_eq!(other.next_arbitration().await.0, Code::AlreadyExists);
+    // More than the stream's window and queue hold together.
+    let large: Vec<u8> = frame(1, 0x0800).into_iter().chain(std::iter::repeat_n(0, 8000)).collect();
+    let started = Instant::now();
+    while rig.handle.events_lost() == 0 {
+        assert!(started.elapsed() < Duration::from_secs(20), "nothing is lost");
+        for _ in 0..200 {
+            rig.inject(1, &large).await;
+        }
+    }
+    // What is not a packet still finds room.
+    let began = Instant::now();
+    assert_eq!(other.table(wildcard("dmac")).await.len(), 1);
+    sleeper.insert(dmac(2, 1)).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    sleeper.arbitrate(DEVICE, "", election(9)).await;
+    let found = async {
+        loop {
+            if let stream_message_response::Update::Arbitration(update) = sleeper.next().await.unwrap() {
+                return update.election_id;
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(Duration::from_secs(10), found).await.unwrap(), election(9));
+}
+
+/// Passes bytes on between a client and the server until it is told to hold them back.
+async fn proxy(server: String) -> (String, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    let silent = Arc::new(AtomicBool::new(false));
+    let hold = silent.clone();
+    tokio::spawn(async move {
+        let (client, _) = listener.accept().await.unwrap();
+        let server = TcpStream::connect(server).await.unwrap();
+        let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+        for (mut from, mut to) in [(from_client, to_server), (from_server, to_client)] {
+            let hold = hold.clone();
+            tokio::spawn(async move {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = from.read(&mut bytes).await {
+                    while hold.load(Ordering::Relaxed) {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                    if to.write_all(&bytes[..count]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (addr, silent)
+}
+
+#[tokio::test]
+async fn a_primary_that_is_heard_of_no_more_is_gone_for_the_others() {
+    let mut rig = Rig::start_with(|config| config.keepalive = Duration::from_millis(300)).await;
+    let mut standby = Client::connect(&rig).await;
+    let (addr, silent) = proxy(rig.addr.clone()).await;
+    let direct = std::mem::replace(&mut rig.addr, addr);
+    let mut primary = Client::connect(&rig).await;
+    rig.addr = direct;
+    primary.become_primary(5).await;
+    standby.arbitrate(DEVICE, "", election(4)).await;
+    assert_eq!(standby.next_arbitration().await, (Code::AlreadyExists, election(5)));
+    silent.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    assert_eq!(standby.next_arbitration().await, (Code::NotFound, election(5)));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    silent.store(false, Ordering::Relaxed);
+}
+
+#[tokio::test]
+async fn many_connections_that_say_nothing_keep_nobody_out() {
+    let (rig, mut client) = Rig::ready().await;
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(TcpStream::connect(&rig.addr).await.unwrap());
+    }
+    for stream in silent.iter_mut().take(100) {
+        stream.write_all(b"PRI * HTTP/2.0").await.unwrap();
+    }
+    client.insert(dmac(1, 3)).await.unwrap();
+    let mut another = Client::connect(&rig).await;
+    assert_eq!(another.table(wildcard("dmac")).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_bad_writes_a_second_leave_the_others_unharmed() {
+    let (rig, mut client) = Rig::ready().await;
+    let (stop, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let stranger = Client::connect(&rig).await;
+    let mut tasks = Vec::new();
+    for _ in 0..32 {
+        let (mut rpc, stop, refused) = (stranger.rpc.clone(), stop.clone(), refused.clone());
+        tasks.push(tokio::spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                // Of somebody who is not primary.
+                let request =
+                    WriteRequest { device_id: DEVICE, election_id: election(77), ..Default::default() };
+                let status = rpc.write(request).await.unwrap_err();
+                assert_eq!(status.code(), tonic::Code::PermissionDenied, "{status:?}");
+                refused.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    let (began, mut worst) = (Instant::now(), Duration::ZERO);
+    client.insert(dmac(1, 3)).await.unwrap();
+    while began.elapsed() < Duration::from_secs(1) {
+        let asked = Instant::now();
+        client.entry(Modify, dmac(1, 2).build(schema()).unwrap()).await.unwrap();
+        assert_eq!(
+            client.entry(Insert, dmac(1, 2).build(schema()).unwrap()).await.unwrap_err().code,
+            Code::AlreadyExists
+        );
+        worst = worst.max(asked.elapsed());
+    }
+    stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    println!(
+        "{} bad writes refused in a second, two good ones took {worst:?} at most",
+        refused.load(Ordering::Relaxed)
+    );
+    assert!(refused.load(Ordering::Relaxed) > 500, "{refused:?}");
+    assert!(worst < Duration::from_millis(500), "{worst:?}");
+}
