@@ -48,8 +48,15 @@ fn a_small_response_among_bulk_is_at_least_five_times_faster_than_under_plain_l2
     }
 }
 
-/// With t at or above what all senders together can have reserved, every wait is below it. They are
-/// paced all the same: no burst goes unsolicited before its predecessor's slots have passed.
+/// With t at or above what all senders together can have reserved, nobody ever waits under the paper's
+/// Algorithm 2: its t = 15 is for a slot much shorter than RSV→GRT.
+#[test]
+fn a_t_above_all_reservations_switches_the_papers_schedule_off() {
+    let outcome = run(Scheme::Counter, |incast| (incast.t_slots, incast.pace_unsolicited) = (15, false));
+    assert!(outcome.unsolicited_share > 0.9 && outcome.buffer_drops > 0, "{outcome:?}");
+}
+
+/// The third condition keeps it on: no burst goes unsolicited before its predecessor's slots have passed.
 #[test]
 fn a_t_above_all_reservations_does_not_switch_the_schedule_off() {
     for scheme in [Scheme::Counter, Scheme::Clock] {

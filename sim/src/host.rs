@@ -1,9 +1,13 @@
 //! A host: its PL2 machine, and the threads that feed it.
 
 use crate::experiment::{Experiment, Kind, Place};
-use crate::message::{Flow, FlowId, Head, MTU, Messages, mac_of};
+use crate::message::{Flow, FlowId, Head, MTU, Machine, MessageId, Messages, mac_of};
+use crate::transport::rds;
+use crate::transport::tcp;
+use crate::transport::wire::{Frame, Kind as FrameKind};
 use p4rack_fabric::pl2::{Config, Endpoint, Peer, Scheme};
 use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::overhead::wire_bytes;
 use std::collections::VecDeque;
 
 /// Frames that the machine is given ahead of those it has reserved slots for, so that a reservation
@@ -22,6 +26,11 @@ pub(crate) struct Host {
     /// Frames after which the next thread has its turn.
     burst: u8,
     buffer: Box<[u8; 1_514]>,
+    /// RDS's receiving end, and when its timer is on the agenda.
+    pub rds: rds::Receiver,
+    pub rds_at: Nanos,
+    /// The switch said to send nothing.
+    pub paused: bool,
     /// When it falls silent.
     pub dies: Nanos,
 }
@@ -39,7 +48,7 @@ pub(crate) enum Fed {
     /// Nothing to give, or no room.
     Nothing,
     /// A frame.
-    Frame,
+    Frame(FlowId),
     /// The last frame of a flow's last message.
     FlowEmpty(FlowId),
 }
@@ -66,6 +75,9 @@ impl Host {
             window,
             burst: spec.k.max(1),
             buffer: Box::new([0; 1_514]),
+            rds: rds::Receiver::new(rds_config(experiment, index)),
+            rds_at: Nanos::MAX,
+            paused: false,
             dies: experiment.fails_at(index).unwrap_or(Nanos::MAX),
         })
     }
@@ -92,25 +104,43 @@ impl Host {
         now: Nanos,
     ) -> Fed {
         let outlet = &mut self.outlets[destination];
-        let Some(&id) = outlet.flows.front() else { return Fed::Nothing };
         if self.endpoint.backlog_to(mac_of(destination)) >= self.window {
             return Fed::Nothing;
         }
+        // A transport may have nothing to send although messages wait.
+        let id = loop {
+            let Some(&id) = outlet.flows.front() else { return Fed::Nothing };
+            let flow = &mut flows[id as usize];
+            if matches!(flow.transport, Machine::Raw) || flow.transport.can_send() {
+                break id;
+            }
+            flow.listed = false;
+            outlet.flows.pop_front();
+            outlet.turn = 0;
+        };
         let flow = &mut flows[id as usize];
-        let Some(&number) = flow.queue.front() else { return Fed::Nothing };
-        let message = messages.get_mut(number);
-        let bytes = message.unsent.min(MTU);
-        message.unsent -= bytes;
-        let whole = message.unsent == 0;
-        let head = Head { flow: id, message: number, sequence: flow.next_out, bytes: bytes as u16 };
-        flow.next_out = flow.next_out.wrapping_add(1);
-        self.endpoint.handle_app(head.emit(self.index, destination, &mut self.buffer), now);
+        let part = match flow.part(id, messages, now) {
+            Some(part) => part,
+            None => return Fed::Nothing,
+        };
+        let frame = match part.frame {
+            None => {
+                let Part { message, bytes, .. } = part;
+                let head = Head { flow: id, message, sequence: flow.next_out, bytes };
+                flow.next_out = flow.next_out.wrapping_add(1);
+                head.emit(self.index, destination, &mut self.buffer)
+            }
+            Some(frame) => frame.emit(self.index, destination, part.header_bytes, &mut self.buffer),
+        };
+        self.endpoint.handle_app(frame, now);
+        let whole = part.whole;
         outlet.turn += 1;
         if whole {
             flow.queue.pop_front();
         }
         let empty = whole && flow.queue.is_empty();
-        if empty {
+        let resting = !matches!(flow.transport, Machine::Raw) && !flow.transport.can_send();
+        if empty && (resting || matches!(flow.transport, Machine::Raw)) {
             flow.listed = false;
             outlet.flows.pop_front();
             outlet.turn = 0;
@@ -120,7 +150,98 @@ impl Host {
             outlet.turn = 0;
             outlet.flows.rotate_left(1);
         }
-        Fed::Frame
+        Fed::Frame(id)
+    }
+}
+
+/// What a flow sends next.
+struct Part {
+    message: MessageId,
+    bytes: u16,
+    /// A message was sent to its end.
+    whole: bool,
+    /// The transport's frame, if there is a transport.
+    frame: Option<Frame>,
+    header_bytes: usize,
+}
+
+impl Flow {
+    /// The next part of its messages.
+    fn part(&mut self, id: FlowId, messages: &mut Messages, now: Nanos) -> Option<Part> {
+        match &mut self.transport {
+            Machine::Raw => {
+                let message = *self.queue.front()?;
+                let one = messages.get_mut(message);
+                let bytes = one.unsent.min(MTU);
+                one.unsent -= bytes;
+                let whole = one.unsent == 0;
+                Some(Part { message, bytes: bytes as u16, whole, frame: None, header_bytes: 0 })
+            }
+            Machine::Tcp(ends) => {
+                let segment = ends.0.poll(now)?;
+                let markable = ends.0.control.markable();
+                Some(Part::tcp(id, &segment, markable))
+            }
+            Machine::Rds(sender) => {
+                let part = sender.poll(now)?;
+                let (message, bytes) = (part.message, part.bytes);
+                let key = u64::from(part.key) << 32 | u64::from(part.size);
+                let frame = Frame {
+                    message,
+                    bytes,
+                    count: usize::from(part.again),
+                    ..Frame::new(FrameKind::Data, id, part.offset, key)
+                };
+                let whole = !part.again && part.offset + u64::from(bytes) == u64::from(part.size);
+                Some(Part { message, bytes, whole, frame: Some(frame), header_bytes: 0 })
+            }
+        }
+    }
+}
+
+impl Part {
+    fn tcp(id: FlowId, segment: &tcp::Segment, markable: bool) -> Part {
+        let (message, bytes) = (segment.message, segment.bytes);
+        let frame = Frame {
+            message,
+            bytes,
+            markable,
+            ..Frame::new(FrameKind::Data, id, segment.start, u64::from(segment.last))
+        };
+        let whole = segment.last && !segment.again;
+        Part { message, bytes, whole, frame: Some(frame), header_bytes: tcp::HEADER_BYTES }
+    }
+}
+
+impl Host {
+    /// Hands the machine a frame of a transport's own: it waits behind what is there already.
+    pub fn tell(&mut self, destination: usize, frame: &Frame, header_bytes: usize, now: Nanos) {
+        let bytes = frame.emit(self.index, destination, header_bytes, &mut self.buffer);
+        self.endpoint.handle_app(bytes, now);
+    }
+
+    /// The same for a segment that goes beyond the window.
+    pub fn probe(
+        &mut self,
+        id: FlowId,
+        destination: usize,
+        segment: &tcp::Segment,
+        markable: bool,
+        now: Nanos,
+    ) {
+        if let Some(frame) = Part::tcp(id, segment, markable).frame {
+            self.tell(destination, &frame, tcp::HEADER_BYTES, now);
+        }
+    }
+}
+
+/// RDS's parameters at a host.
+pub(crate) fn rds_config(experiment: &Experiment, host: usize) -> rds::Config {
+    let spec = &experiment.spec.transport;
+    rds::Config {
+        blind_bytes: spec.rds_blind_bytes.into(),
+        timeout: Nanos::from_micros(spec.rds_timeout_us),
+        frame_time: Nanos::on_wire(wire_bytes(14 + u64::from(MTU)), experiment.rack.hosts[host].rate_bps),
     }
 }
 
@@ -138,6 +259,8 @@ fn config(experiment: &Experiment, index: usize) -> Config {
     config.peers = others.map(|other| Peer { mac: other.mac, slot: other.slot }).collect();
     config.k = spec.k;
     config.t_slots = spec.t;
+    config.notify_patience = spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us));
+    config.pace_unsolicited = spec.pace_unsolicited;
     config.shim = spec.shim;
     config.slot = host.slot;
     config.in_flight = spec.in_flight;

@@ -22,13 +22,18 @@ mod schedule;
 mod sizes;
 mod sweep;
 mod tor;
+mod trace;
 mod traffic;
+mod transport;
+#[cfg(test)]
+mod workload_tests;
 mod world;
+mod ycsb;
 
 pub use check::Verdict;
 pub use experiment::{
     Arrivals, Experiment, ExperimentError, FailSpec, Kind, LinkSpec, LoadIn, NicSpec, PaperSpec, Pattern,
-    Place, RackSpec, SchemeSpec, SizeSpec, Spec, TrafficSpec,
+    Place, RackSpec, SchemeSpec, SizeSpec, Spec, TrafficSpec, Ycsb,
 };
 pub use link::{Faults, LinkStats};
 pub use outcome::{Compared, Decile, Latency, Outcome, SwitchOutcome, TrafficOutcome, run};
@@ -37,4 +42,6 @@ pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use schedule::Schedule;
 pub use sweep::{Sweep, Task, TaskResult};
 pub use tor::TorError;
+pub use trace::{Entry, Trace};
+pub use transport::{Transport, TransportSpec};
 pub use world::SimError;

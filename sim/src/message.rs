@@ -7,6 +7,7 @@
 //! Ethernet (EtherType 0x88B6) | flow 4 | message 4 | sequence 4 | bytes 2 | rest
 //! ```
 
+use crate::transport::{rds, tcp};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
@@ -122,11 +123,46 @@ pub struct Flow {
     pub next_in: u32,
     /// Whether it stands in its outlet's queue.
     pub listed: bool,
+    /// What its transport keeps.
+    pub transport: Machine,
+    /// When the transport's timer is on the agenda.
+    pub timer_at: Nanos,
+}
+
+/// A flow's transport.
+#[derive(Clone, Debug)]
+pub enum Machine {
+    /// None.
+    Raw,
+    /// Both ends of a connection.
+    Tcp(Box<(tcp::Sender, tcp::Receiver)>),
+    /// The sending end; the receiving one is the host's.
+    Rds(Box<rds::Sender>),
+}
+
+impl Machine {
+    /// Whether it has a frame to send.
+    pub fn can_send(&self) -> bool {
+        match self {
+            Machine::Raw => false,
+            Machine::Tcp(ends) => ends.0.can_send(),
+            Machine::Rds(sender) => sender.can_send(),
+        }
+    }
+
+    /// When its timer is due.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        match self {
+            Machine::Raw => None,
+            Machine::Tcp(ends) => ends.0.next_timeout(),
+            Machine::Rds(sender) => sender.next_timeout(),
+        }
+    }
 }
 
 impl Flow {
     /// An idle flow.
-    pub fn new(src: usize, dst: usize, traffic: usize) -> Flow {
+    pub fn new(src: usize, dst: usize, traffic: usize, transport: Machine) -> Flow {
         Flow {
             src: src as u16,
             dst: dst as u16,
@@ -136,6 +172,8 @@ impl Flow {
             next_out: 0,
             next_in: 0,
             listed: false,
+            transport,
+            timer_at: Nanos::MAX,
         }
     }
 }

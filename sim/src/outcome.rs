@@ -44,6 +44,8 @@ pub struct Outcome {
     pub host_drops: BTreeMap<String, u64>,
     /// What the hosts' machines counted, summed up; zeros left out.
     pub host_counters: BTreeMap<String, u64>,
+    /// Reservations of silent senders that the controller took back: microseconds, sender, destination.
+    pub resets: Vec<(f64, String, String)>,
     /// Frames lost on links.
     pub link_losses: u64,
     /// Frames lost anywhere.
@@ -75,6 +77,10 @@ pub struct TrafficOutcome {
     pub refused: u64,
     /// Payload that arrived.
     pub goodput_gbps: f64,
+    /// Frames that the transport sent again, the whole run.
+    pub retransmissions: u64,
+    /// Its timeouts.
+    pub timeouts: u64,
     /// What the latency is of: a message, a request with its answer, or a round.
     pub of: &'static str,
     /// Latency.
@@ -149,6 +155,8 @@ pub struct SwitchOutcome {
     pub queue_p999_bytes: u64,
     /// Most bytes in the shared buffer.
     pub buffer_max_bytes: u64,
+    /// Pauses that it asked hosts for.
+    pub pauses: u64,
     /// Drops by reason, the whole run.
     pub drops: BTreeMap<String, u64>,
     /// Drops that the program counted, by its own reasons.
@@ -197,6 +205,7 @@ pub(crate) fn run_with(
     world.run_until(drain);
     let checks = judge(&mut world);
     let recorder = world.recorder.take().map(|recorder| *recorder);
+    world.sum_transports();
     let outcome = outcome(&world, measured, checks);
     Ok((outcome, recorder, world))
 }
@@ -222,20 +231,23 @@ fn judge(world: &mut World) -> Verdict {
         (sum(|port| port.rx_frames) + world.before.rx, sum(|port| port.tx_frames) + world.before.tx);
     let queued = sum(|port| port.queues.iter().map(|queue| queue.frames).sum());
     let drops = stats.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
-    verdict.unaccounted_frames += rx as i64 - (tx + drops + queued) as i64;
+    let clones = stats.clones + world.before.clones;
+    verdict.unaccounted_frames += (rx + clones) as i64 - (tx + drops + queued) as i64;
     // Between them.
     let delivered_up: u64 = world.up.iter().map(|link| link.stats.delivered).sum();
+    let managed = world.tor.managed;
     let sent_down: u64 = world.down.iter().map(|link| link.stats.sent).sum();
     verdict.unaccounted_frames +=
-        (delivered_up as i64 - rx as i64).abs() + (tx as i64 - sent_down as i64).abs();
+        (delivered_up + managed).abs_diff(rx) as i64 + tx.abs_diff(sent_down + managed) as i64;
     // From end to end: what never arrived was dropped by somebody.
     let backlog: usize = world.hosts.iter().map(|host| host.endpoint.backlog_frames()).sum();
     let missing =
         world.frames_given as i64 - world.frames_delivered as i64 - world.on_links() as i64 - queued as i64;
     let lost = lost_frames(world) as i64;
+    let duplicated: u64 = world.up.iter().chain(&world.down).map(|link| link.stats.duplicated).sum();
     if missing - backlog as i64 > lost {
         verdict.unaccounted_frames += missing - backlog as i64 - lost;
-    } else if world.frames_delivered > world.frames_given {
+    } else if world.frames_delivered > world.frames_given + duplicated {
         verdict.unaccounted_frames += missing;
     }
     // Buffers.
@@ -314,6 +326,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
             queue_max_bytes: fullest.map_or(0, |port| port.queue_max_bytes),
             queue_p999_bytes: fullest.map_or(0, |port| depth_quantile(port, 0.999)),
             buffer_max_bytes: measured.buffer_max_bytes,
+            pauses: world.pauses,
             drops,
             program_drops: world
                 .tor
@@ -325,6 +338,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         },
         host_drops,
         host_counters,
+        resets: world.resets.iter().take(1_000).map(reset).collect(),
         link_losses: world.up.iter().chain(&world.down).map(|link| losses(&link.stats)).sum(),
         frames_dropped: lost_frames(world),
         problems: checks.problems(),
@@ -333,8 +347,13 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         digest: format!("{:016x}", world.digest.0),
         frame_hops: world.hops,
     };
-    outcome.paper = compared(&outcome, &spec.paper);
+    let scheme = if experiment.scheme == Scheme::L2 { "ethernet" } else { experiment.scheme.name() };
+    outcome.paper = compared(&outcome, scheme, &spec.paper);
     outcome
+}
+
+fn reset((at, sender, destination): &(Nanos, usize, usize)) -> (f64, String, String) {
+    (at.0 as f64 / 1e3, format!("h{}", sender + 1), format!("h{}", destination + 1))
 }
 
 fn traffic_outcome(traffic: &Traffic, gbps: &impl Fn(u64) -> f64) -> TrafficOutcome {
@@ -350,8 +369,10 @@ fn traffic_outcome(traffic: &Traffic, gbps: &impl Fn(u64) -> f64) -> TrafficOutc
         lost: stats.lost,
         refused: stats.refused,
         goodput_gbps: gbps(stats.bytes),
+        retransmissions: stats.retransmissions,
+        timeouts: stats.timeouts,
         of: match traffic.spec.arrivals {
-            Arrivals::Saturate | Arrivals::Poisson => "message",
+            Arrivals::Saturate | Arrivals::Poisson | Arrivals::Trace => "message",
             Arrivals::Rpc => "request and answer",
             Arrivals::Rounds => "round",
         },
@@ -382,7 +403,7 @@ fn series(port: &p4rack_switch::PortStats) -> Vec<(f64, u64)> {
     port.samples.chunks(every).map(point).collect()
 }
 
-fn compared(outcome: &Outcome, papers: &[PaperSpec]) -> Vec<Compared> {
+fn compared(outcome: &Outcome, scheme: &str, papers: &[PaperSpec]) -> Vec<Compared> {
     let json = serde_json::to_value(outcome).unwrap_or_default();
     let compare = |paper: &PaperSpec| {
         let pointer = format!("/{}", paper.figure.replace('.', "/"));
@@ -396,5 +417,7 @@ fn compared(outcome: &Outcome, papers: &[PaperSpec]) -> Vec<Compared> {
             why: paper.why.clone(),
         }
     };
-    papers.iter().map(compare).collect()
+    let concerned =
+        |paper: &&PaperSpec| paper.scheme.as_ref().is_none_or(|name| scheme.starts_with(name.as_str()));
+    papers.iter().filter(concerned).map(compare).collect()
 }

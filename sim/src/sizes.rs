@@ -10,6 +10,54 @@ use crate::random::{Between, Quantiles};
 /// A workload: name, quantiles.
 type Workload = (&'static str, [(f64, f64); 12]);
 
+/// The five applications of EDM's §4.3 (Su et al., ASPLOS 2025), as its trace generator has them: tenths,
+/// between which values lie evenly.
+const EDM: [(&str, [f64; 11]); 5] = [
+    ("EDM-hadoop", edm([5_840.0, 5_840.0, 128_480.0, 243_820.0, 1_343_200.0])),
+    ("EDM-spark", edm([5_840.0, 5_840.0, 18_980.0, 321_200.0, 1_357_800.0])),
+    ("EDM-sparksql", edm([10_220.0, 10_220.0, 121_180.0, 204_400.0, 1_430_800.0])),
+    ("EDM-graphlab", edm([5_840.0, 5_840.0, 128_480.0, 243_820.0, 1_576_800.0])),
+    ("EDM-memcached", edm([5_840.0, 5_840.0, 93_440.0, 432_160.0, 1_775_360.0])),
+];
+
+/// Half of the messages of each are four packets of 1460 bytes.
+const fn edm(upper: [f64; 5]) -> [f64; 11] {
+    let [p60, p70, p80, p90, p100] = upper;
+    let four = 5_840.0;
+    [four, four, four, four, four, four, p60, p70, p80, p90, p100]
+}
+
+/// Name of VGG16's gradients.
+pub const VGG16: &str = "VGG16";
+
+/// Parameters of VGG16's layers (Simonyan and Zisserman, ICLR 2015, configuration D), weights and biases, from the
+/// last to the first as back-propagation has them. 528 MB as 32-bit numbers.
+const VGG16_PARAMETERS: [u32; 16] = [
+    4_097_000,
+    16_781_312,
+    102_764_544,
+    2_359_808,
+    2_359_808,
+    2_359_808,
+    2_359_808,
+    2_359_808,
+    1_180_160,
+    590_080,
+    590_080,
+    295_168,
+    147_584,
+    73_856,
+    36_928,
+    1_792,
+];
+
+/// Bytes of each layer's gradient that one of `servers` parameter servers gets, at this share of the true size.
+pub fn vgg16(servers: usize, scale: f64) -> Vec<u32> {
+    let part =
+        |parameters: &u32| (f64::from(*parameters) * 4.0 * scale / servers.max(1) as f64).ceil() as u32;
+    VGG16_PARAMETERS.iter().map(part).collect()
+}
+
 const WORKLOADS: [Workload; 5] = [
     (
         "W1",
@@ -100,10 +148,17 @@ const WORKLOADS: [Workload; 5] = [
 
 /// The distribution of this name.
 pub fn named(name: &str) -> Result<Quantiles, String> {
-    match WORKLOADS.iter().find(|(known, _)| *known == name) {
-        Some((_, points)) => Quantiles::new(points, Between::Logarithmic),
-        None => Err(format!("`{name}` is no distribution; there are W1 to W5, or write a number of bytes")),
+    if let Some((_, points)) = WORKLOADS.iter().find(|(known, _)| *known == name) {
+        return Quantiles::new(points, Between::Logarithmic);
     }
+    if let Some((_, tenths)) = EDM.iter().find(|(known, _)| *known == name) {
+        let points: Vec<(f64, f64)> = tenths.iter().enumerate().map(|(n, v)| (n as f64 / 10.0, *v)).collect();
+        return Quantiles::new(&points, Between::Linear);
+    }
+    Err(format!(
+        "`{name}` is no distribution; there are W1 to W5, EDM-hadoop, EDM-spark, EDM-sparksql, EDM-graphlab, \
+         EDM-memcached and, in rounds, VGG16; or write a number of bytes"
+    ))
 }
 
 #[cfg(test)]
@@ -124,5 +179,26 @@ mod tests {
             assert!((ours / mean - 1.0).abs() < within, "{name}: {ours}");
         }
         assert!(named("W6").is_err());
+        for (name, tenths) in EDM {
+            let ours = named(name).unwrap();
+            assert!((0..=10).all(|n| ours.at(n as f64 / 10.0) == tenths[n]), "{name}");
+        }
+        let bytes: u64 = vgg16(2, 1.0).iter().map(|part| u64::from(*part)).sum();
+        assert_eq!(2 * bytes, 4 * 138_357_544);
+    }
+
+    /// The full data, where it is at hand.
+    #[test]
+    fn quantiles_are_the_sources() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/edm-cdf");
+        for (name, tenths) in EDM {
+            let path = folder.join(format!("{}.csv", name.trim_start_matches("EDM-")));
+            let Ok(text) = std::fs::read_to_string(&path) else {
+                eprintln!("skipped: needs {}", path.display());
+                return;
+            };
+            let sizes = text.lines().skip(1).filter_map(|line| line.split(',').nth(2)?.parse::<f64>().ok());
+            assert_eq!(sizes.collect::<Vec<f64>>(), tenths, "{name}");
+        }
     }
 }

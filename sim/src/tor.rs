@@ -6,11 +6,12 @@ use p4rack_codegen::{Arch, drop_reasons, generate};
 use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, TableId};
 use p4rack_p4::{Compiled, Options, compile};
 use p4rack_p4rt::p4::v1::{
-    Entity, MeterEntry, MulticastGroupEntry, TableEntry, WriteRequest, entity::Entity as Kind, field_match,
-    packet_replication_engine_entry::Type, replica::PortKind, table_action,
+    CloneSessionEntry, Entity, MeterEntry, MulticastGroupEntry, TableEntry, WriteRequest,
+    entity::Entity as Kind, field_match, packet_replication_engine_entry::Type, replica::PortKind,
+    table_action,
 };
 use p4rack_p4rt::text;
-use p4rack_switch::{Config, MeterConfig, Pipeline, PortConfig, Replica, Switch};
+use p4rack_switch::{CloneSession, Config, MeterConfig, Pipeline, PortConfig, Replica, Switch};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{self, Management, Target};
 use p4rack_wire::{MacAddr, Nanos};
@@ -34,6 +35,8 @@ pub struct Tor {
     cpu_port: u16,
     ether_type: p4rack_wire::EtherType,
     compiled: Compiled,
+    /// Management frames that went through it.
+    pub managed: u64,
 }
 
 impl std::fmt::Debug for Tor {
@@ -69,7 +72,8 @@ impl Tor {
         switch.load(pipeline);
         let pl2 = rack.pl2.as_ref();
         let ether_type = pl2.map_or(p4rack_wire::EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
-        let mut tor = Tor { switch, scheme, cpu_port: rack.switch.cpu_port, ether_type, compiled };
+        let mut tor =
+            Tor { switch, scheme, cpu_port: rack.switch.cpu_port, ether_type, compiled, managed: 0 };
         let request: WriteRequest =
             text::parse(&artefacts.entries).map_err(|error| TorError::Program(error.to_string()))?;
         for update in &request.updates {
@@ -85,7 +89,7 @@ impl Tor {
             Kind::MeterEntry(meter) => self.write_meter(meter),
             Kind::PacketReplicationEngineEntry(entry) => match entry.r#type.as_ref()? {
                 Type::MulticastGroupEntry(group) => self.write_group(group),
-                Type::CloneSessionEntry(_) => None,
+                Type::CloneSessionEntry(session) => self.write_session(session),
             },
             _ => None,
         }
@@ -124,15 +128,18 @@ impl Tor {
     }
 
     fn write_group(&mut self, group: &MulticastGroupEntry) -> Option<()> {
-        #[allow(deprecated)] // what the generated entries use
-        let replica = |replica: &p4rack_p4rt::p4::v1::Replica| match replica.port_kind {
-            Some(PortKind::EgressPort(port)) => {
-                Some(Replica { port: port as u16, instance: replica.instance as u16 })
-            }
-            _ => None,
-        };
         let replicas = group.replicas.iter().map(replica).collect::<Option<Vec<_>>>()?;
         self.switch.multicast_group_set(group.multicast_group_id, replicas).ok()
+    }
+
+    fn write_session(&mut self, session: &CloneSessionEntry) -> Option<()> {
+        let replicas = session.replicas.iter().map(replica).collect::<Option<Vec<_>>>()?;
+        let config = CloneSession {
+            replicas,
+            class_of_service: session.class_of_service as u8,
+            packet_length_bytes: session.packet_length_bytes as u16,
+        };
+        self.switch.clone_session_set(session.session_id, config).ok()
     }
 
     /// Drops that the program counted, by reason; only those that occurred.
@@ -153,14 +160,24 @@ impl Tor {
 
     /// What a port has reserved, read by a management frame as the controller does.
     pub fn reserved(&mut self, target: Target, port: u16, now: Nanos) -> Option<u32> {
+        self.manage(pl2::Kind::MgmtRead, target, port, 0, now)
+    }
+
+    /// Takes back what a source that died had reserved towards a destination.
+    pub fn forget(&mut self, source: u16, destination: u16, now: Nanos) -> Option<u32> {
+        self.manage(pl2::Kind::MgmtForget, Target::In, source, destination.into(), now)
+    }
+
+    fn manage(&mut self, kind: pl2::Kind, target: Target, index: u16, value: u32, now: Nanos) -> Option<u32> {
         let request = Management {
             version: pl2::VERSION,
-            kind: pl2::Kind::MgmtRead as u8,
+            kind: kind as u8,
             target: target as u8,
-            index: port,
+            index,
             token: 1,
-            value: 0,
+            value,
         };
+        self.managed += 1;
         let mut frame = vec![0; 2 + 60];
         let (src, dst) = (MacAddr([2, 0, 0, 0xff, 0, 1]), MacAddr([2, 0, 0, 0xff, 0, 2]));
         Ethernet { dst, src, ether_type: self.ether_type }.emit(&mut frame[2..]);
@@ -172,6 +189,16 @@ impl Tor {
         }
         let answer = Management::parse(reply.get(2 + Ethernet::BYTES..)?).ok()?;
         (answer.kind == pl2::Kind::MgmtReply as u8).then_some(answer.value)
+    }
+}
+
+fn replica(replica: &p4rack_p4rt::p4::v1::Replica) -> Option<Replica> {
+    #[allow(deprecated)] // what the generated entries use
+    match replica.port_kind {
+        Some(PortKind::EgressPort(port)) => {
+            Some(Replica { port: port as u16, instance: replica.instance as u16 })
+        }
+        _ => None,
     }
 }
 

@@ -1,8 +1,11 @@
 //! Workloads: who sends what when, and what became of it.
 
-use crate::experiment::{Arrivals, Experiment, LoadIn, Pattern, TrafficSpec};
+use crate::experiment::{Arrivals, Experiment, LoadIn, Pattern, TrafficSpec, Ycsb};
 use crate::message::{FlowId, MTU};
 use crate::random::{Quantiles, Random};
+use crate::sizes;
+use crate::trace::Entry;
+use crate::ycsb::{self, Zipf};
 use hdrhistogram::Histogram;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
@@ -26,9 +29,28 @@ pub(crate) struct Traffic {
     /// With `rounds`: messages of this round under way, and when it began.
     pub round_open: usize,
     pub round_began: Nanos,
+    /// With `VGG16`: bytes of each message of a round.
+    pub layers: Vec<u32>,
+    /// With `trace`: what is still to come, the last first.
+    pub trace: Vec<Entry>,
+    /// With `ycsb`: what each requests' flow is at, and how keys are chosen.
+    operations: Vec<Operation>,
+    zipf: Option<Zipf>,
     /// Sizes that part the deciles.
     limits: Vec<u64>,
     pub stats: TrafficStats,
+}
+
+/// What a thread of YCSB's is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Operation {
+    /// Reads a record: a short request, an answer of the record's size.
+    #[default]
+    Read,
+    /// Writes a record.
+    Update,
+    /// Reads, and will write what it read.
+    Modify,
 }
 
 /// What became of a traffic's messages, from the end of the warm-up on.
@@ -44,6 +66,9 @@ pub(crate) struct TrafficStats {
     pub refused: u64,
     /// Bytes that arrived within the measured time.
     pub bytes: u64,
+    /// Frames that the transport sent again, and its timeouts.
+    pub retransmissions: u64,
+    pub timeouts: u64,
     /// Latency; with `rpc` of request and answer together, with `rounds` of a round.
     pub latency: Histogram<u64>,
     /// By size, where sizes differ.
@@ -60,8 +85,27 @@ impl Traffic {
     pub fn new(experiment: &Experiment, nth: usize, first: FlowId) -> Result<Traffic, String> {
         let spec = experiment.spec.traffic[nth].clone();
         let mut random = Random::stream(experiment.spec.seed, 0x7261_0000 + nth as u64);
-        let pairs = pairs(experiment, &spec, &mut random)?;
-        let sizes = spec.size.quantiles()?;
+        let trace = match spec.arrivals {
+            Arrivals::Trace => {
+                let read = experiment.traces.get(nth).and_then(Option::as_ref);
+                Some(read.ok_or_else(|| format!("traffic `{}`: its trace was not read", spec.name))?)
+            }
+            _ => None,
+        };
+        let pairs = match trace {
+            Some(trace) => trace.pairs.clone(),
+            None => pairs(experiment, &spec, &mut random)?,
+        };
+        let layers = if spec.size.is_layers() {
+            let receivers: std::collections::BTreeSet<usize> = pairs.iter().map(|(_, to)| *to).collect();
+            sizes::vgg16(receivers.len(), spec.scale)
+        } else {
+            Vec::new()
+        };
+        let sizes = match layers.first() {
+            Some(first) => Quantiles::constant(*first),
+            None => spec.size.quantiles()?,
+        };
         let directions = if spec.arrivals == Arrivals::Rpc { 2 } else { 1 };
         let count = (pairs.len() * spec.flows * directions) as FlowId;
         let gap_ns = match spec.arrivals {
@@ -80,6 +124,8 @@ impl Traffic {
             lost: 0,
             refused: 0,
             bytes: 0,
+            retransmissions: 0,
+            timeouts: 0,
             latency: histogram(),
             deciles: if varied { (0..DECILES).map(|_| histogram()).collect() } else { Vec::new() },
         };
@@ -87,6 +133,13 @@ impl Traffic {
             start: Nanos::from_micros(spec.start_us),
             stop: spec.stop_us.map_or(end, |stop| Nanos::from_micros(stop).min(end)),
             flows: first..first + count,
+            operations: match spec.ycsb {
+                Some(_) => vec![Operation::Read; pairs.len() * spec.flows],
+                None => Vec::new(),
+            },
+            zipf: spec.ycsb.map(|_| Zipf::new(spec.keys, spec.zipf)),
+            trace: trace.map_or(Vec::new(), |trace| trace.entries.iter().rev().copied().collect()),
+            layers,
             spec,
             sizes,
             pairs,
@@ -115,6 +168,49 @@ impl Traffic {
     pub fn is_back(&self, flow: FlowId) -> bool {
         self.spec.arrivals == Arrivals::Rpc
             && flow - self.flows.start >= (self.flows.end - self.flows.start) / 2
+    }
+
+    /// Size of a message of `flow`.
+    pub fn size(&self, flow: FlowId, random: &mut Random) -> u32 {
+        let short = self.spec.arrivals == Arrivals::Rpc && {
+            // Requests are short, but for those that write: then the answers are.
+            let forward = if self.is_back(flow) { self.forward(flow) } else { flow };
+            let operation = self.operations.get((forward - self.flows.start) as usize);
+            let writes = operation == Some(&Operation::Update);
+            writes == self.is_back(flow)
+        };
+        if short {
+            return self.spec.request_bytes;
+        }
+        self.sizes.sample(random).min(u64::from(u32::MAX)) as u32
+    }
+
+    /// The requests' flow of an answers' flow.
+    pub fn forward(&self, flow: FlowId) -> FlowId {
+        flow - (self.flows.end - self.flows.start) / 2
+    }
+
+    /// The flow on which the thread of this requests' flow asks next, and what it will do there: under
+    /// YCSB the key says which server.
+    pub fn next_ask(&mut self, flow: FlowId, random: &mut Random) -> FlowId {
+        let (Some(zipf), Some(mix)) = (&self.zipf, self.spec.ycsb) else { return flow };
+        let nth = (flow - self.flows.start) as usize;
+        let (pair, thread) = (nth / self.spec.flows, nth % self.spec.flows);
+        if self.operations[nth] == Operation::Modify {
+            self.operations[nth] = Operation::Update;
+            return flow;
+        }
+        let key = zipf.sample(random);
+        let sender = self.pairs[pair].0;
+        let first = self.pairs.partition_point(|(from, _)| *from < sender);
+        let servers = self.pairs[first..].iter().take_while(|(from, _)| *from == sender).count();
+        let next = (first + ycsb::place(key, servers.max(1))) * self.spec.flows + thread;
+        self.operations[next] = match (random.chance(mix.writes()), mix) {
+            (false, _) => Operation::Read,
+            (true, Ycsb::F) => Operation::Modify,
+            (true, _) => Operation::Update,
+        };
+        self.flows.start + next as FlowId
     }
 
     /// Notes a latency.
@@ -162,11 +258,14 @@ fn pairs(
             let receivers = receivers.unwrap_or(but(&senders));
             (senders, receivers)
         }
-        Pattern::AllToAll | Pattern::Permutation => (senders.unwrap_or(all()), receivers.unwrap_or(all())),
+        Pattern::AllToAll | Pattern::Permutation | Pattern::Trace => {
+            (senders.unwrap_or(all()), receivers.unwrap_or(all()))
+        }
     };
     let pairs: Vec<(usize, usize)> = if spec.pattern == Pattern::Permutation {
         permutation(&senders, &receivers, random)
     } else {
+        // By sender.
         senders
             .iter()
             .flat_map(|from| receivers.iter().map(move |to| (*from, *to)))
@@ -214,19 +313,20 @@ fn gap_ns(
         .ok_or_else(|| format!("traffic `{}`: load_link carries none of it; name another host", spec.name))?;
     let host = &experiment.rack.hosts[link];
     let tags = experiment.rack.wire_bytes(experiment.scheme) - overhead::wire_bytes(14 + u64::from(MTU));
+    let (payload, headers) = spec.transport.framing();
     let mean_ns = sizes.mean_of(|size| match spec.load_in {
-        LoadIn::Bytes => wire_bytes(size.max(1), tags) as f64 * 8e9 / host.rate_bps as f64,
-        LoadIn::Slots => size.max(1).div_ceil(u64::from(MTU)) as f64 * host.slot.0 as f64,
+        LoadIn::Bytes => wire_bytes(size.max(1), payload, tags + headers) as f64 * 8e9 / host.rate_bps as f64,
+        LoadIn::Slots => size.max(1).div_ceil(payload) as f64 * host.slot.0 as f64,
     });
     Ok(mean_ns * uses(link) as f64 / load)
 }
 
 /// Bytes on the wire of a message, every frame's overhead included.
-fn wire_bytes(size: u64, tags: u64) -> u64 {
-    let full = size / u64::from(MTU);
-    let rest = size % u64::from(MTU);
-    let last = if rest == 0 { 0 } else { overhead::wire_bytes(14 + tags + rest.max(46)) };
-    full * overhead::wire_bytes(14 + tags + u64::from(MTU)) + last
+fn wire_bytes(size: u64, payload: u64, headers: u64) -> u64 {
+    let full = size / payload;
+    let rest = size % payload;
+    let last = if rest == 0 { 0 } else { overhead::wire_bytes((14 + headers + rest).max(60)) };
+    full * overhead::wire_bytes(14 + headers + payload) + last
 }
 
 #[cfg(test)]
@@ -247,9 +347,10 @@ mod tests {
 
     #[test]
     fn wire_bytes_of_messages() {
-        assert_eq!(wire_bytes(1, 0), 84);
-        assert_eq!(wire_bytes(1_500, 4), 1_542);
-        assert_eq!(wire_bytes(6_000, 12), 4 * 1_550);
-        assert_eq!(wire_bytes(1_501, 0), 1_538 + 84);
+        assert_eq!(wire_bytes(1, 1_500, 0), 84);
+        assert_eq!(wire_bytes(1_500, 1_500, 4), 1_542);
+        assert_eq!(wire_bytes(6_000, 1_500, 12), 4 * 1_550);
+        assert_eq!(wire_bytes(1_501, 1_500, 0), 1_538 + 84);
+        assert_eq!(wire_bytes(1_448, 1_448, 52), 1_538);
     }
 }

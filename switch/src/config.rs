@@ -31,6 +31,9 @@ pub struct Config {
     pub reserved_bytes: u64,
     /// The lowest priority that may use the reserved part.
     pub scheduled_priority: u8,
+    /// Dynamic thresholds (Choudhury and Hahne, 1998): a queue may hold this share, in percent, of what is
+    /// free of the shared buffer. `None`: the buffer alone limits.
+    pub dynamic_percent: Option<u32>,
     /// Port of packet-in and packet-out.
     pub cpu_port: Option<u16>,
     /// Most frames that wait for [`crate::Switch::poll_cpu`].
@@ -64,6 +67,7 @@ impl Default for Config {
             buffer_bytes: 256 * 1024,
             reserved_bytes: 0,
             scheduled_priority: 4,
+            dynamic_percent: None,
             cpu_port: Some(510),
             cpu_queue_frames: 1024,
             drop_port: 511,

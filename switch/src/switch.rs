@@ -251,6 +251,16 @@ impl Switch {
         self.running.as_ref()?.state.aging.next()
     }
 
+    /// Bytes that wait at a port now, with FCS; 0 if there is no such port.
+    pub fn queued_bytes(&self, port: u16) -> u64 {
+        self.manager.find(port.into()).map_or(0, |at| self.manager.queued_bytes(at))
+    }
+
+    /// Bytes in the shared buffer now.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.manager.buffer().0
+    }
+
     /// Counters of the switch, as of `now`.
     pub fn stats(&self, now: Nanos) -> Stats {
         let (buffer_bytes, buffer_max_bytes) = self.manager.buffer();

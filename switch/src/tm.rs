@@ -64,6 +64,7 @@ pub(crate) struct TrafficManager {
     buffer_bytes: u64,
     reserved_bytes: u64,
     scheduled_priority: u8,
+    dynamic_percent: Option<u32>,
     catch_up: Nanos,
     used: u64,
     used_best_effort: u64,
@@ -79,6 +80,7 @@ impl TrafficManager {
             buffer_bytes: config.buffer_bytes,
             reserved_bytes: config.reserved_bytes.min(config.buffer_bytes),
             scheduled_priority: config.scheduled_priority,
+            dynamic_percent: config.dynamic_percent,
             catch_up: config.catch_up,
             used: 0,
             used_best_effort: 0,
@@ -170,6 +172,10 @@ impl TrafficManager {
         if port.config.queue_limit_bytes.is_some_and(|limit| over(queue.stats.bytes, limit)) {
             return Err(DropReason::QueueLimit);
         }
+        let share = |percent: u32| self.buffer_bytes.saturating_sub(self.used) * u64::from(percent) / 100;
+        if self.dynamic_percent.is_some_and(|percent| over(queue.stats.bytes, share(percent))) {
+            return Err(DropReason::QueueLimit);
+        }
         if over(self.used, self.buffer_bytes) {
             return Err(DropReason::BufferFull);
         }
@@ -256,6 +262,11 @@ impl TrafficManager {
             port.free_at = start.saturating_add(Nanos(time / rate));
         }
         self.due[at] = port.due();
+    }
+
+    /// Bytes that wait at a port.
+    pub fn queued_bytes(&self, at: usize) -> u64 {
+        self.ports[at].depth.bytes
     }
 
     /// Bytes in the buffer now and at most.

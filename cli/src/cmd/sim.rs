@@ -107,7 +107,20 @@ fn load(path: &Path) -> Result<Experiment, String> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         format!("{name}: can't be read: {error}; give the path of an experiment, e.g. examples/paper/pl2/fig9-incast.toml")
     })?;
-    Experiment::parse(&text, &name).map_err(|error| error.to_string())
+    let experiment = Experiment::parse(&text, &name).map_err(|error| error.to_string())?;
+    with_traces(experiment, path)
+}
+
+/// Reads the traces that an experiment names, beside its file.
+pub fn with_traces(experiment: Experiment, beside: &Path) -> Result<Experiment, String> {
+    let folder = beside.parent().unwrap_or(Path::new(""));
+    let read = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read_to_string(&path).map_err(|error| {
+            format!("{}: can't be read: {error}; the trace lies beside the experiment", path.display())
+        })
+    };
+    experiment.read_traces(read).map_err(|error| error.to_string())
 }
 
 fn recorder(args: &RunArgs, experiment: &Experiment) -> Result<Option<Recorder>, String> {
@@ -204,6 +217,9 @@ fn text(outcome: &Outcome) -> String {
         switch.queue_max_bytes as f64 / 1e3,
         switch.queue_p999_bytes as f64 / 1e3
     );
+    if switch.pauses > 0 {
+        text += &format!("  pauses       {}\n", switch.pauses);
+    }
     for (reason, count) in &switch.drops {
         text += &format!("  dropped      {count} {reason}\n");
     }
@@ -226,6 +242,10 @@ fn text(outcome: &Outcome) -> String {
             traffic.goodput_gbps,
             quantiles(&traffic.latency_ns)
         );
+        if traffic.retransmissions > 0 {
+            text +=
+                &format!("  {} frames sent again, {} timeouts\n", traffic.retransmissions, traffic.timeouts);
+        }
         if traffic.refused > 0 {
             text += &format!("  {} messages not taken: too many waited\n", traffic.refused);
         }

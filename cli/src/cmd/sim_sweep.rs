@@ -1,6 +1,6 @@
 //! `p4rack sim sweep`, `merge`: many runs, over all cores or over many machines.
 
-use super::sim::write;
+use super::sim::{with_traces, write};
 use indicatif::{ProgressBar, ProgressStyle};
 use p4rack_sim::{Sweep, Task, TaskResult};
 use std::path::{Path, PathBuf};
@@ -102,7 +102,13 @@ fn load(path: &Path) -> Result<Sweep, String> {
             std::fs::read_to_string(&path).map_err(|error| format!("{name}: can't be read: {error}"))?;
         Ok((text, name))
     };
-    Sweep::parse(&text, &name, read).map_err(|error| error.to_string())
+    let mut sweep = Sweep::parse(&text, &name, read).map_err(|error| error.to_string())?;
+    for task in &mut sweep.tasks {
+        if task.experiment.spec.traffic.iter().any(|traffic| traffic.trace.is_some()) {
+            task.experiment = with_traces(task.experiment.clone(), path)?;
+        }
+    }
+    Ok(sweep)
 }
 
 fn chosen<'a>(args: &SweepArgs, sweep: &'a Sweep) -> Result<Vec<&'a Task>, String> {
@@ -146,10 +152,16 @@ pub fn read_json(path: &Path) -> Result<serde_json::Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// All results of a folder: of sweeps and of single runs, in the order of their names.
+/// All results of a folder and the folders in it: of sweeps and of single runs, in the order of their names.
 pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
-    let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let list = |dir: &Path| {
+        let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        Ok::<Vec<PathBuf>, String>(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+    };
+    let mut paths = list(dir)?;
+    for folder in paths.clone().iter().filter(|path| path.is_dir()) {
+        paths.extend(list(folder)?);
+    }
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     let mut all = Vec::new();
@@ -173,18 +185,21 @@ pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
 }
 
 /// Columns of the CSV: name, path in a result.
-const COLUMNS: [(&str, &str); 14] = [
+const COLUMNS: [(&str, &str); 17] = [
     ("id", "/id"),
     ("name", "/outcome/name"),
     ("scheme", "/outcome/scheme"),
     ("seed", "/outcome/seed"),
     ("goodput_gbps", "/outcome/goodput_gbps"),
     ("messages", "/outcome/traffic/0/done"),
+    ("mean_ns", "/outcome/traffic/0/latency_ns/mean"),
     ("p50_ns", "/outcome/traffic/0/latency_ns/p50"),
     ("p99_ns", "/outcome/traffic/0/latency_ns/p99"),
     ("p999_ns", "/outcome/traffic/0/latency_ns/p999"),
+    ("retransmissions", "/outcome/traffic/0/retransmissions"),
     ("frames_dropped", "/outcome/frames_dropped"),
     ("queue_max_bytes", "/outcome/switch/queue_max_bytes"),
+    ("queue_p999_bytes", "/outcome/switch/queue_p999_bytes"),
     ("overlapping_grants", "/outcome/checks/overlapping_grants"),
     ("leaked_amount", "/outcome/checks/leaked_amount"),
     ("problems", "/outcome/problems"),

@@ -211,6 +211,12 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
     if mode.is_none() && !section.has("mode") {
         section.missing(sink, "mode", "\"clock\"");
     }
+    let clocks = section.parsed(sink, "clocks", "write \"pair\", \"chain\" or \"dst\"", |text| match text {
+        "pair" => Ok(Clocks::Pair),
+        "chain" => Ok(Clocks::Chain),
+        "dst" => Ok(Clocks::Dst),
+        _ => Err(format!("`{text}` is no way to keep clocks")),
+    });
     let k = section.integer(sink, "k", (1, 255));
     let t_slots = section.integer(sink, "t", (0, 1 << 16));
     let threshold = section.integer(sink, "drop_threshold", (1, 1 << 20));
@@ -234,6 +240,7 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
     let in_flight = section.integer(sink, "reservations_in_flight", (1, 64));
     let headroom = section.number(sink, "slot_headroom_percent", (0.0, 100.0));
     let fresh = section.integer(sink, "fresh_us", (0, 10_000_000));
+    let notify = section.boolean(sink, "notify_receiver");
     let control = section.integer(sink, "control_per_slot", (0, 1000));
     let best_effort = section.integer(sink, "best_effort_percent", (1, 100));
     section.finish(sink);
@@ -241,6 +248,7 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
     let value = |at: Option<At<u64>>, default: u64| at.map_or(default, |at| at.value);
     Some(Pl2 {
         mode: mode.value,
+        clocks: clocks.map_or(Clocks::default(), |clocks| clocks.value),
         k: value(k, 4) as u8,
         t_slots: t as u32,
         drop_threshold_slots: drop_threshold as u32,
@@ -250,6 +258,7 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
         reservations_in_flight: value(in_flight, 1) as u32,
         slot_headroom_percent: headroom.map_or(3.0, |headroom| headroom.value),
         fresh: fresh.map(|fresh| Nanos::from_micros(fresh.value)),
+        notify_receiver: notify.is_some_and(|notify| notify.value),
         control_per_slot: value(control, 4) as u32,
         best_effort_percent: value(best_effort, 5) as u32,
     })

@@ -126,6 +126,8 @@ pub struct Host {
 pub struct Pl2 {
     /// How the switch keeps reservations.
     pub mode: Mode,
+    /// Which clocks a reservation moves, in clock mode.
+    pub clocks: Clocks,
     /// Most slots in one reservation (the paper's K).
     pub k: u8,
     /// Bursts to a destination whose wait was under this many slots go unsolicited (t).
@@ -146,6 +148,9 @@ pub struct Pl2 {
     /// How long a grant tells something about its destination; `None`: twice RSV→GRT as measured.
     #[serde(rename = "fresh_ns", serialize_with = "as_opt_nanos")]
     pub fresh: Option<Nanos>,
+    /// Whether a grant also goes to the destination, which then knows what is coming and notices a sender
+    /// that fell silent.
+    pub notify_receiver: bool,
     /// Control frames a second that the switch takes from a port, in units of the port's slots.
     pub control_per_slot: u32,
     /// Part of a port's rate that best effort frames may take; 100: not metered.
@@ -160,6 +165,30 @@ pub enum Mode {
     Counter,
     /// Each port has a time at which it is next free.
     Clock,
+}
+
+/// Which clocks a reservation moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clocks {
+    /// The source's and the destination's, each by itself; the sender goes by the later reply.
+    #[default]
+    Pair,
+    /// The destination's goes on from the source's reply.
+    Chain,
+    /// The destination's only; a source keeps its own frames in order.
+    Dst,
+}
+
+impl Clocks {
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Clocks::Pair => "pair",
+            Clocks::Chain => "chain",
+            Clocks::Dst => "dst",
+        }
+    }
 }
 
 /// What runs on the switch and in the agents.

@@ -1,12 +1,13 @@
 //! What fills the program's tables, meters and groups.
 
-use super::MULTICAST_GROUP;
+use super::{MULTICAST_GROUP, PRIORITY_CONTROL};
 use crate::rack::units::show_rate;
 use crate::rack::{Host, Pl2, Rack, Scheme};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::{
-    Entity, Index, MeterConfig, MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry, Replica,
-    Uint128, Update, WriteRequest, entity, packet_replication_engine_entry, replica, update,
+    CloneSessionEntry, Entity, Index, MeterConfig, MeterEntry, MulticastGroupEntry,
+    PacketReplicationEngineEntry, Replica, Uint128, Update, WriteRequest, entity,
+    packet_replication_engine_entry, replica, update,
 };
 use p4rack_p4rt::schema::{Schema, id_of};
 use p4rack_p4rt::text;
@@ -44,6 +45,10 @@ fn updates(rack: &Rack, scheme: Scheme, schema: &Schema) -> Result<Vec<(String, 
     if let Some(pl2) = rack.pl2.as_ref().filter(|_| scheme != Scheme::L2) {
         for host in &rack.hosts {
             updates.extend(meters(rack, host, pl2, schema)?);
+            if pl2.notify_receiver {
+                let session = insert(entity::Entity::PacketReplicationEngineEntry(notify_session(host)));
+                updates.push((format!("{}: copies of grants to send to it", host.name), session));
+            }
         }
     }
     Ok(updates)
@@ -86,6 +91,20 @@ fn all_hosts(rack: &Rack) -> PacketReplicationEngineEntry {
         ..Default::default()
     };
     let r#type = Some(packet_replication_engine_entry::Type::MulticastGroupEntry(group));
+    PacketReplicationEngineEntry { r#type }
+}
+
+/// Copies for a host travel as its grants do.
+fn notify_session(host: &Host) -> PacketReplicationEngineEntry {
+    #[allow(deprecated)]
+    let replica = Replica { port_kind: Some(replica::PortKind::EgressPort(host.port.into())), instance: 1 };
+    let session = CloneSessionEntry {
+        session_id: host.port.into(),
+        replicas: vec![replica],
+        class_of_service: PRIORITY_CONTROL.into(),
+        ..Default::default()
+    };
+    let r#type = Some(packet_replication_engine_entry::Type::CloneSessionEntry(session));
     PacketReplicationEngineEntry { r#type }
 }
 

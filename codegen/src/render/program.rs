@@ -4,7 +4,7 @@ use super::{
     Arch, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED, pl2_of,
 };
 use crate::drops::drop_reasons;
-use crate::rack::{Rack, Scheme};
+use crate::rack::{Clocks, Rack, Scheme};
 use handlebars::Handlebars;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{Control, Kind, Management, Target, VERSION};
@@ -73,6 +73,7 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
         "priority_best_effort": PRIORITY_BEST_EFFORT,
         "drop_constants": drop_constants(scheme),
         "pl2": false,
+        "notify": false,
         "counter": scheme == Scheme::Pl2Counter,
         "clock": scheme == Scheme::Pl2Clock,
     });
@@ -85,6 +86,9 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
             ("kind_constants", json!(kind_constants())),
             ("target_in", json!(Target::In as u8)),
             ("target_out", json!(Target::Out as u8)),
+            ("chain", json!(pl2.clocks == Clocks::Chain)),
+            ("dst", json!(pl2.clocks == Clocks::Dst)),
+            ("notify", json!(pl2.notify_receiver)),
             ("k", json!(pl2.k)),
             ("vid", json!(pl2.vid)),
             ("drop_threshold", json!(pl2.drop_threshold_slots)),

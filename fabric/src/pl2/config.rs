@@ -53,6 +53,13 @@ pub struct Config {
     pub in_flight: usize,
     /// How long a grant's wait counts as recent (§4.4, condition ii). `None`: twice the RSV→GRT delay.
     pub fresh: Option<Nanos>,
+    /// A burst goes unsolicited only once the slots of the one before have passed: a third condition beside
+    /// §4.4's two. Without it few senders, each of which sees a wait below t, together send more than the
+    /// port carries. `false`: the paper's Algorithm 2 as it stands.
+    pub pace_unsolicited: bool,
+    /// How late a sender may be of whom a copied grant told us before it counts as silent. `None`: copies are
+    /// only counted.
+    pub notify_patience: Option<Nanos>,
     /// Frames waiting for a destination; further ones are dropped.
     pub queue_limit_frames: usize,
     /// Frames waiting for all destinations together.
@@ -116,6 +123,8 @@ impl Config {
             peers: Vec::new(),
             in_flight: 1,
             fresh: None,
+            pace_unsolicited: true,
+            notify_patience: None,
             queue_limit_frames: 256,
             total_limit_frames: 2048,
             best_effort_limit_frames: 256,

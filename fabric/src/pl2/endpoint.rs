@@ -3,6 +3,7 @@
 
 use super::algorithm::{Chosen, goes_unsolicited, waiting_time};
 use super::dedup::{self, Window};
+use super::expected::Expected;
 use super::frame::{self, Incoming, Rsv};
 use super::nic::{Data, Item, Nic};
 use super::pool::{FrameId, Pool};
@@ -30,9 +31,12 @@ pub struct Endpoint {
     pool: Pool,
     nic: Nic,
     reservations: Reservations,
+    expected: Expected,
     app_queue: VecDeque<FrameId>,
     /// Destinations with new frames for which no reservation was asked yet.
     to_ask: Vec<usize>,
+    /// Destinations at which something may be due, in order: what is asked often looks at these alone.
+    active: Vec<usize>,
     /// Frames of the application taken and not yet gone.
     waiting: usize,
     /// Of these, best effort to nobody known.
@@ -68,8 +72,10 @@ impl Endpoint {
             pool: Pool::default(),
             nic: Nic::new(config.rate_bps, config.catch_up),
             reservations: Reservations::new(config.scheme == Scheme::Counter, first_id, open_max),
+            expected: Expected::new(config.peers.len(), config.notify_patience),
             app_queue: VecDeque::new(),
             to_ask: Vec::new(),
+            active: Vec::new(),
             waiting: 0,
             waiting_unknown: 0,
             bursts_made: 0,
@@ -133,8 +139,14 @@ impl Endpoint {
             Ok(Incoming::Data { source, ether_type, sequence, rest }) => {
                 self.take_data(frame, source, ether_type, sequence, rest)
             }
-            Ok(Incoming::Notify) => {
+            Ok(Incoming::Notify(source, grant)) => {
                 self.stats.counters.notify_in += 1;
+                if let Some(sender) = self.find(source) {
+                    let wait = Chosen::of(&grant, &self.config, self.config.slot).wait;
+                    let slots = Nanos(self.config.slot.0.saturating_mul(u64::from(grant.demand)));
+                    let due = now.saturating_add(wait.min(self.config.wait_max)).saturating_add(slots);
+                    self.expected.notified(sender, grant.demand, due);
+                }
                 Ok(())
             }
             Ok(Incoming::Plain) => {
@@ -167,6 +179,11 @@ impl Endpoint {
                 }
                 dedup::Verdict::Duplicate => return Err(Reason::Duplicate),
             }
+        }
+        if self.config.notify_patience.is_some()
+            && let Some(sender) = self.find(source)
+        {
+            self.expected.came(sender, self.now);
         }
         self.stats.counters.data_in += 1;
         self.deliver(&[&frame[..12], &ether_type.0.to_be_bytes(), rest])
@@ -241,7 +258,10 @@ impl Endpoint {
     /// Does what is due: repeats RSVs, gives back slots, hands bursts to the NIC.
     pub fn handle_timeout(&mut self, now: Nanos) {
         let now = self.advance(now);
-        for d in 0..self.destinations.len() {
+        let destinations = &self.destinations;
+        self.active.retain(|d| destinations[*d].is_active());
+        for at in 0..self.active.len() {
+            let d = self.active[at];
             while let Some((number, demand)) = self.destinations[d].take_overdue(now) {
                 self.stats.counters.rsv_repeated += 1;
                 self.reserve(d, Some(number), demand, now);
@@ -260,11 +280,12 @@ impl Endpoint {
             let destination = &mut self.destinations[d];
             // Only with nothing before it, so that frames of one destination can't overtake.
             let unsolicited = destination.bursts.is_empty()
-                && destination.reserved_until <= now
+                && (destination.reserved_until <= now || !self.config.pace_unsolicited)
                 && goes_unsolicited(destination.last, now, fresh);
             self.bursts_made += 1;
             let (number, state) = (self.bursts_made, State::Asked { tries: 0, deadline: None });
             destination.bursts.push_back(Burst { number, demand, unsolicited, state });
+            self.activate(d);
             self.reserve(d, Some(number), demand, now);
             if !unsolicited {
                 continue;
@@ -290,8 +311,8 @@ impl Endpoint {
     /// send as `pendingDataDelay`.
     fn hand_off(&mut self, now: Nanos) {
         loop {
-            let granted = self.destinations.iter().enumerate();
-            let first = granted.filter_map(|(d, destination)| Some((destination.leave_at()?, d))).min();
+            let granted = self.active.iter();
+            let first = granted.filter_map(|d| Some((self.destinations[*d].leave_at()?, *d))).min();
             let Some((leave_at, d)) = first else { return };
             if waiting_time(leave_at.saturating_sub(now), Nanos::ZERO, self.nic.pending(now)) > Nanos::ZERO {
                 return;
@@ -402,7 +423,16 @@ impl Endpoint {
         if !self.to_ask.is_empty() {
             return Some(self.now);
         }
-        self.destinations.iter().filter_map(Destination::next_timeout).chain(self.nic.next_at()).min()
+        let due = self.active.iter().filter_map(|d| self.destinations[*d].next_timeout());
+        due.chain(self.nic.next_at()).chain(self.expected.next_timeout()).min()
+    }
+
+    /// A sender that was granted slots to send to us and fell silent: what it reserved is for the
+    /// controller to take back. Call until `None`.
+    pub fn poll_silent(&mut self, now: Nanos) -> Option<MacAddr> {
+        let sender = self.expected.take_silent(now)?;
+        self.stats.counters.senders_silent += 1;
+        Some(self.destinations[sender].mac)
     }
 
     /// What was counted so far.
@@ -444,6 +474,13 @@ impl Endpoint {
     fn credit(&mut self, d: usize, slots: i64, now: Nanos) {
         if self.config.scheme == Scheme::Counter {
             self.destinations[d].credit(slots, now.saturating_add(self.config.release_after));
+            self.activate(d);
+        }
+    }
+
+    fn activate(&mut self, d: usize) {
+        if let Err(at) = self.active.binary_search(&d) {
+            self.active.insert(at, d);
         }
     }
 

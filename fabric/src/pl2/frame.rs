@@ -13,7 +13,7 @@ pub(super) enum Incoming<'a> {
     /// A grant, from the destination that it is for.
     Grant(MacAddr, Control),
     /// A copy of somebody's grant to send to us.
-    Notify,
+    Notify(MacAddr, Control),
     /// Data in our VLAN: the application's frame is addresses, EtherType and rest.
     Data { source: MacAddr, ether_type: EtherType, sequence: Option<u32>, rest: &'a [u8] },
     /// Anything else: for the application side as it is.
@@ -60,7 +60,9 @@ pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<
             let control = Control::parse(rest).map_err(|_| Reason::LinkTooShort)?;
             Ok(Incoming::Grant(ethernet.src, control))
         }
-        Kind::Notify => Control::parse(rest).map(|_| Incoming::Notify).map_err(|_| Reason::LinkTooShort),
+        Kind::Notify => Control::parse(rest)
+            .map(|control| Incoming::Notify(ethernet.src, control))
+            .map_err(|_| Reason::LinkTooShort),
         Kind::Data if config.shim => {
             let shim = Shim::parse(rest).map_err(|_| Reason::LinkTooShort)?;
             Ok(Incoming::Data {

@@ -5,6 +5,7 @@ mod config;
 mod dedup;
 mod delay;
 mod endpoint;
+mod expected;
 mod frame;
 mod nic;
 mod pool;

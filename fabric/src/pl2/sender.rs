@@ -183,6 +183,11 @@ impl Destination {
         self.credit_due.is_some_and(|due| due <= now)
     }
 
+    /// Whether something may become due here.
+    pub fn is_active(&self) -> bool {
+        !self.bursts.is_empty() || self.credit_due.is_some()
+    }
+
     /// The next time at which something is due here.
     pub fn next_timeout(&self) -> Option<Nanos> {
         let overdue = self.bursts.iter().filter_map(|burst| match burst.state {

@@ -56,6 +56,8 @@ counters! {
         grt_bare,
         /// Copies of grants for us as destination.
         notify_in,
+        /// Senders that were granted slots to send to us and fell silent.
+        senders_silent,
         /// Slots given back (counter mode).
         released_slots,
         /// Unanswered RSVs of which it was found out whether they had reserved slots (counter mode).

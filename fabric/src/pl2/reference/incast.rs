@@ -18,6 +18,8 @@ pub struct Incast {
     pub k: u8,
     /// t; T is 8 t, at least 32 slots.
     pub t_slots: u32,
+    /// See [`Config::pace_unsolicited`].
+    pub pace_unsolicited: bool,
     /// Reservations in flight a destination.
     pub in_flight: usize,
     /// By how much a slot is longer than a full frame's wire time.
@@ -67,6 +69,7 @@ impl Incast {
             rate_bps: 100_000_000,
             k: 4,
             t_slots: 0,
+            pace_unsolicited: true,
             in_flight: 1,
             headroom_percent: 0,
             jitter: Jitter { up: half, down: half, wake: (Nanos::ZERO, Nanos::from_micros(100)) },
@@ -86,6 +89,7 @@ impl Incast {
         let peers: Vec<Peer> = (0..hosts).map(|host| Peer { mac: mac(host), slot }).collect();
         let config = |host: usize| Config {
             t_slots: self.t_slots,
+            pace_unsolicited: self.pace_unsolicited,
             k: self.k,
             in_flight: self.in_flight,
             slot,

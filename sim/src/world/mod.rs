@@ -4,12 +4,17 @@
 //!  threads ─ Host ─▶ up link ─▶ pipeline delay ─▶ Tor (generated P4, traffic manager) ─▶ down link ─▶ Host
 //! ```
 
+mod messages;
+mod pfc;
+mod sources;
+mod transports;
+
 use crate::check::{Digest, Grants};
 use crate::experiment::{Arrivals, Experiment, Kind, Place};
 use crate::frames::Frames;
 use crate::host::{Fed, Host};
 use crate::link::{Delays, Link};
-use crate::message::{Flow, FlowId, Head, MessageId, Messages, host_of};
+use crate::message::{Flow, FlowId, MessageId, Messages, host_of};
 use crate::random::{Between, Quantiles, Random};
 use crate::record::{Point, Recorder};
 use crate::schedule::Schedule;
@@ -62,6 +67,16 @@ pub(crate) enum Event {
     Ask(FlowId),
     /// A round begins.
     Round(usize),
+    /// A trace's next message.
+    Replay(usize),
+    /// A transport's timer.
+    Timer(FlowId),
+    /// The timer of a host's receiving end.
+    Receiver(usize),
+    /// The controller takes back what the first had reserved towards the second.
+    Forget(usize, usize),
+    /// The switch's pause has come to a host, or its end.
+    Pause(usize, bool),
     /// Measuring begins.
     Warm,
     /// A host falls silent.
@@ -124,6 +139,17 @@ pub(crate) struct World {
     pub sources_end: Nanos,
     pub planted: Option<Planted>,
     held: Option<Vec<u8>>,
+    /// Frames of transports' own.
+    told: u64,
+    /// Whether frames may have to be marked.
+    marks: bool,
+    /// What the switch holds of each host's frames, for pauses.
+    held_by: Vec<pfc::Held>,
+    pause_delay: Nanos,
+    /// Reservations taken back: when, whose, towards whom.
+    pub resets: Vec<(Nanos, usize, usize)>,
+    /// Pauses that the switch asked for.
+    pub pauses: u64,
 }
 
 /// Sums of the switch's counters before its reset.
@@ -132,6 +158,7 @@ pub(crate) struct Before {
     pub rx: u64,
     pub tx: u64,
     pub drops: u64,
+    pub clones: u64,
 }
 
 impl World {
@@ -142,6 +169,7 @@ impl World {
         let tor = Tor::new(&experiment.rack, experiment.scheme, |config| {
             config.sample_interval = sample;
             config.seed = spec.seed;
+            config.dynamic_percent = spec.rack.dynamic_percent;
         })?;
         let quantiles = |points: &[(f64, f64)]| {
             Quantiles::new(points, Between::Linear).map(Arc::new).map_err(SimError::Parameter)
@@ -161,7 +189,7 @@ impl World {
             let one = Traffic::new(&experiment, nth, flows.len() as FlowId).map_err(SimError::Parameter)?;
             for flow in one.flows.clone() {
                 let (src, dst) = one.ends(flow);
-                flows.push(Flow::new(src, dst, nth));
+                flows.push(Flow::new(src, dst, nth, transports::machine(&experiment, nth, src)));
             }
             traffic.push(one);
         }
@@ -208,6 +236,12 @@ impl World {
             sources_end,
             planted: None,
             held: None,
+            told: 0,
+            marks: World::marks(&experiment),
+            held_by: vec![pfc::Held::default(); hosts],
+            pause_delay: World::pause_delay(&experiment.spec.link.delay_ns),
+            pauses: 0,
+            resets: Vec::new(),
             experiment,
         };
         world.begin();
@@ -281,7 +315,11 @@ impl World {
             let swallowed =
                 self.planted == Some(Planted::Leak) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
             if !swallowed {
+                self.mark(received.frame);
+                let frame = self.frames.get(received.frame);
+                let before = self.tor.switch.buffered_bytes();
                 self.tor.switch.handle_frame(host as u16 + 1, frame, self.now);
+                self.pfc_entered(host, before);
             }
             self.frames.give_back(received.frame);
             self.drain_switch();
@@ -304,7 +342,9 @@ impl World {
                     frame[26..34].fill(0);
                     (seen.control.send_wait, seen.control.recv_wait) = (0, 0);
                 }
-                self.grants.granted(&seen);
+                if seen.kind == pl2::Kind::Grt as u8 {
+                    self.grants.granted(&seen);
+                }
             }
             if let Some(recorder) = &mut self.recorder {
                 recorder.note(Point::SwitchOut(host), self.now, frame, &self.messages);
@@ -312,6 +352,12 @@ impl World {
             if self.planted == Some(Planted::Vanish) && self.hops == 1_000 {
                 self.frames.give_back(id);
                 continue;
+            }
+            if self.experiment.spec.rack.pfc_bytes.is_some() {
+                let frame = self.frames.get(id);
+                let (mut source, len) = ([0; 6], frame.len());
+                source.copy_from_slice(&frame[6..12]);
+                self.pfc_left(&source, len);
             }
             self.down[host].send(id, self.now, &mut self.frames);
             self.set(host, DOWN, self.down[host].due());
@@ -359,7 +405,7 @@ impl World {
         loop {
             let id = self.frames.take();
             let frame = self.frames.get_mut(id);
-            if !self.hosts[host].endpoint.poll_link(self.now, frame) {
+            if self.hosts[host].paused || !self.hosts[host].endpoint.poll_link(self.now, frame) {
                 self.frames.give_back(id);
                 break;
             }
@@ -385,6 +431,7 @@ impl World {
             }
         }
         let mut scratch = std::mem::take(&mut self.scratch);
+        let before = self.told;
         while self.hosts[host].endpoint.poll_app(&mut scratch) {
             if self.planted == Some(Planted::Swap) && self.frames_delivered == 1_000 && self.held.is_none() {
                 self.held = Some(scratch.clone());
@@ -398,7 +445,17 @@ impl World {
             }
         }
         self.scratch = scratch;
-        let due = self.hosts[host].endpoint.next_timeout();
+        // Answers of transports leave at once.
+        if self.told != before {
+            return self.drain_host(host);
+        }
+        while let Some(sender) = self.hosts[host].endpoint.poll_silent(self.now) {
+            let delay = Nanos::from_micros(self.experiment.spec.scheme.controller_us);
+            if let Some(sender) = host_of(&sender.0) {
+                self.at(self.now + delay, Event::Forget(sender, host));
+            }
+        }
+        let due = self.hosts[host].endpoint.next_timeout().filter(|_| !self.hosts[host].paused);
         self.set(host, MACHINE, due);
     }
 
@@ -406,9 +463,12 @@ impl World {
     fn feed(&mut self, host: usize, destination: usize) {
         loop {
             let fed = self.hosts[host].feed(destination, &mut self.flows, &mut self.messages, self.now);
+            if let Fed::Frame(flow) | Fed::FlowEmpty(flow) = fed {
+                self.plan_timer(flow);
+            }
             match fed {
                 Fed::Nothing => return,
-                Fed::Frame => self.frames_given += 1,
+                Fed::Frame(_) => self.frames_given += 1,
                 Fed::FlowEmpty(flow) => {
                     self.frames_given += 1;
                     let traffic = usize::from(self.flows[flow as usize].traffic);
@@ -421,232 +481,12 @@ impl World {
         }
     }
 
-    /// A thread has a message. `ahead`: it was prepared before, so it is at the machine already.
-    fn submit(&mut self, flow: FlowId, created: Nanos, ahead: bool) {
-        let traffic = usize::from(self.flows[flow as usize].traffic);
-        let one = &mut self.traffic[traffic];
-        if self.flows[flow as usize].queue.len() >= one.spec.queue_limit {
-            one.stats.refused += u64::from(self.measuring);
-            return;
-        }
-        let size = match (one.spec.arrivals, one.is_back(flow)) {
-            (Arrivals::Rpc, false) => one.spec.request_bytes,
-            _ => one.sizes.sample(&mut self.random).min(u64::from(u32::MAX)) as u32,
-        };
-        one.stats.made += u64::from(self.measuring);
-        let measured = u32::from(self.measuring);
-        let message = self.messages.add(flow, size, created, measured);
-        if let Some(recorder) = &mut self.recorder {
-            let Flow { src, dst, .. } = self.flows[flow as usize];
-            recorder.begins(self.messages.count - 1, src.into(), dst.into());
-        }
-        match (&self.dma, ahead) {
-            (Some(dma), false) => {
-                let at = self.now + Nanos(dma.sample(&mut self.random));
-                self.at(at, Event::Ready(flow, message));
-            }
-            _ => self.ready(flow, message),
-        }
-    }
-
-    fn ready(&mut self, id: FlowId, message: MessageId) {
-        let flow = &mut self.flows[id as usize];
-        let host = usize::from(flow.src);
-        flow.queue.push_back(message);
-        flow.open.push_back(message);
-        self.hosts[host].list(id, flow);
-    }
-
-    /// An application has a frame.
-    fn deliver(&mut self, host: usize, frame: &[u8]) {
-        let Some(head) = Head::parse(frame) else { return };
-        self.frames_delivered += 1;
-        if let Some(recorder) = &mut self.recorder {
-            recorder.note(Point::App(host), self.now, frame, &self.messages);
-        }
-        let Some(flow) = self.flows.get_mut(head.flow as usize) else { return };
-        let ahead = head.sequence.wrapping_sub(flow.next_in);
-        if ahead > u32::MAX / 2 {
-            self.out_of_order += 1;
-            return;
-        }
-        flow.next_in = head.sequence.wrapping_add(1);
-        let traffic = usize::from(flow.traffic);
-        let one = &mut self.traffic[traffic];
-        let in_time = self.measuring && self.now < self.sources_end;
-        if in_time {
-            one.stats.bytes += u64::from(head.bytes);
-            self.received[host] += u64::from(head.bytes);
-        }
-        // Frames of a flow come in order, so whatever lies before this one's message is not coming.
-        if flow.open.front() != Some(&head.message) && !flow.open.contains(&head.message) {
-            return;
-        }
-        while let Some(&first) = flow.open.front().filter(|first| **first != head.message) {
-            flow.open.pop_front();
-            one.stats.lost += u64::from(self.measuring);
-            self.messages.remove(first);
-        }
-        let message = self.messages.get_mut(head.message);
-        message.received += u32::from(head.bytes);
-        if message.received < message.size {
-            return;
-        }
-        flow.open.pop_front();
-        let message = self.messages.remove(head.message);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.ends(message.number);
-        }
-        let bus = self.dma.as_ref().map_or(0, |dma| dma.sample(&mut self.random));
-        let done = self.now + Nanos(bus);
-        self.arrived(head.flow, traffic, message.size, message.created, message.tag == 1, done);
-    }
-
-    /// A message is whole and with its thread.
-    fn arrived(
-        &mut self,
-        flow: FlowId,
-        traffic: usize,
-        size: u32,
-        created: Nanos,
-        measured: bool,
-        done: Nanos,
-    ) {
-        let one = &mut self.traffic[traffic];
-        match one.spec.arrivals {
-            Arrivals::Saturate | Arrivals::Poisson if measured => one.record(size, done - created),
-            Arrivals::Saturate | Arrivals::Poisson => {}
-            Arrivals::Rpc if one.is_back(flow) => {
-                if measured {
-                    one.record(size, done - created);
-                }
-                let forward = flow - (one.flows.end - one.flows.start) / 2;
-                let next = done + Nanos(one.spec.think_ns);
-                if next < one.stop {
-                    self.at(next, Event::Ask(forward));
-                }
-            }
-            Arrivals::Rpc => {
-                let (back, at) = (one.back(flow), done + Nanos(one.spec.service_ns));
-                self.at(at, Event::Answer(back, created));
-            }
-            Arrivals::Rounds => {
-                one.round_open -= 1;
-                if one.round_open == 0 {
-                    let took = done - one.round_began;
-                    if measured {
-                        one.record(size, took);
-                    }
-                    self.at(done, Event::Round(traffic));
-                }
-            }
-        }
-    }
-
-    /// What the agenda says.
-    fn happen(&mut self) {
-        while let Some(Reverse((time, _, event))) = self.agenda.peek().copied() {
-            if time > self.now {
-                break;
-            }
-            self.agenda.pop();
-            match event {
-                Event::Ready(flow, message) => {
-                    self.ready(flow, message);
-                    self.go(flow);
-                }
-                Event::Arrival { traffic, pair } => self.poisson(traffic, pair),
-                Event::Start(traffic) => self.start(traffic),
-                Event::Answer(flow, created) => {
-                    self.submit(flow, created, false);
-                    self.go(flow);
-                }
-                Event::Ask(flow) => {
-                    self.submit(flow, self.now, false);
-                    self.go(flow);
-                }
-                Event::Round(traffic) => self.round(traffic),
-                Event::Warm => self.warm(),
-                Event::Die(host) => self.set(host, MACHINE, None),
-            }
-        }
-        self.show_agenda();
-    }
-
-    /// A flow's host looks whether it can send.
-    fn go(&mut self, flow: FlowId) {
-        let flow = &self.flows[flow as usize];
-        let (host, destination) = (usize::from(flow.src), usize::from(flow.dst));
-        self.feed(host, destination);
-        self.drain_host(host);
-    }
-
-    fn start(&mut self, traffic: usize) {
-        let one = &self.traffic[traffic];
-        let (flows, threads) = (one.flows.clone(), one.spec.flows as FlowId);
-        match one.spec.arrivals {
-            Arrivals::Poisson => {
-                for pair in 0..self.traffic[traffic].pairs.len() {
-                    self.plan_arrival(traffic, pair);
-                }
-            }
-            Arrivals::Saturate => {
-                for flow in flows {
-                    self.submit(flow, self.now, true);
-                    self.go(flow);
-                }
-            }
-            Arrivals::Rpc => {
-                let half = (flows.end - flows.start) / 2;
-                for flow in flows.start..flows.start + half {
-                    // Not all at the same instant.
-                    let spread = self.random.below(1_000 * u64::from(threads.max(1)));
-                    self.at(self.now + Nanos(spread), Event::Ask(flow));
-                }
-            }
-            Arrivals::Rounds => self.round(traffic),
-        }
-    }
-
-    fn plan_arrival(&mut self, traffic: usize, pair: usize) {
-        let gap = self.random.exponential(self.traffic[traffic].gap_ns);
-        let at = self.now.saturating_add(Nanos(gap.round() as u64));
-        if at < self.traffic[traffic].stop {
-            self.at(at, Event::Arrival { traffic, pair });
-        }
-    }
-
-    fn poisson(&mut self, traffic: usize, pair: usize) {
-        self.plan_arrival(traffic, pair);
-        let one = &self.traffic[traffic];
-        let threads = one.spec.flows as FlowId;
-        let first = one.flows.start + pair as FlowId * threads;
-        // The first idle thread takes it, or the one with the fewest waiting.
-        let waiting = |flow: &FlowId| self.flows[*flow as usize].queue.len();
-        let Some(flow) = (first..first + threads).min_by_key(waiting) else { return };
-        self.submit(flow, self.now, false);
-        self.go(flow);
-    }
-
-    fn round(&mut self, traffic: usize) {
-        let one = &mut self.traffic[traffic];
-        if self.now >= one.stop {
-            return;
-        }
-        let flows = one.flows.clone();
-        one.round_open = flows.len();
-        one.round_began = self.now;
-        for flow in flows {
-            self.submit(flow, self.now, false);
-            self.go(flow);
-        }
-    }
-
     fn warm(&mut self) {
         self.measuring = true;
         let stats = self.tor.switch.stats(self.now);
         self.before.rx += stats.ports.iter().map(|port| port.rx_frames).sum::<u64>();
         self.before.tx += stats.ports.iter().map(|port| port.tx_frames).sum::<u64>();
+        self.before.clones += stats.clones;
         self.before.drops += stats.drops.iter().map(|(_, count)| count).sum::<u64>();
         self.tor.switch.reset_stats(self.now);
     }

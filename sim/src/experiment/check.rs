@@ -1,0 +1,301 @@
+//! What an experiment may not say.
+
+use super::{Arrivals, Kind, Pattern, Spec, TrafficSpec, host_index};
+use crate::random::{Between, Quantiles};
+use crate::transport::Transport;
+use p4rack_codegen::rack::units::{parse_rate, parse_size};
+
+/// Where mistakes are collected.
+pub(super) struct Check<'a> {
+    pub text: &'a str,
+    pub file: &'a str,
+    pub problems: Vec<String>,
+}
+
+impl Check<'_> {
+    /// Notes a mistake in the `nth` table headed `table`.
+    fn problem(&mut self, table: &str, nth: usize, key: &str, message: impl std::fmt::Display) {
+        let line = self.line_of(table, nth, key);
+        let place = if table.is_empty() { String::new() } else { format!("[{table}] ") };
+        self.problems.push(format!("{}:{line}: {place}{key}: {message}", self.file));
+    }
+
+    /// The key's line, or the table's where the key isn't given, or 1.
+    fn line_of(&self, table: &str, nth: usize, key: &str) -> usize {
+        let is_head = |line: &str| {
+            let name = line.trim().trim_start_matches('[').split(']').next().unwrap_or_default();
+            line.trim_start().starts_with('[') && name.trim() == table
+        };
+        let mut lines = self.text.lines().enumerate();
+        let mut found = 1;
+        if !table.is_empty() {
+            match lines.by_ref().filter(|(_, line)| is_head(line)).nth(nth) {
+                Some((at, _)) => found = at + 1,
+                None => return 1,
+            }
+        }
+        let in_table = lines.take_while(|(_, line)| !line.trim_start().starts_with('['));
+        let is_key = |line: &str| line.split('=').next().is_some_and(|name| name.trim() == key);
+        in_table.filter(|(_, line)| is_key(line)).map(|(at, _)| at + 1).next().unwrap_or(found)
+    }
+
+    pub fn spec(&mut self, spec: &Spec) {
+        if spec.duration_us == 0 || spec.duration_us > 60_000_000 {
+            self.problem(
+                "",
+                0,
+                "duration_us",
+                format!("{} is out of range; write 1 to 60000000", spec.duration_us),
+            );
+        }
+        if spec.warmup_us >= spec.duration_us {
+            self.problem("", 0, "warmup_us", "leaves nothing to measure; make it less than duration_us");
+        }
+        if spec.sample_us == 0 {
+            self.problem("", 0, "sample_us", "is 0; write 1 or more");
+        }
+        if spec.drain_us > 60_000_000 {
+            self.problem("", 0, "drain_us", "is over a minute; write 60000000 or less");
+        }
+        self.rack(spec);
+        let scheme = &spec.scheme;
+        if scheme.k == 0 {
+            self.problem("scheme", 0, "k", "is 0; a burst has at least one frame");
+        }
+        if !(1..=64).contains(&scheme.in_flight) {
+            self.problem(
+                "scheme",
+                0,
+                "in_flight",
+                format!("{} is out of range; write 1 to 64", scheme.in_flight),
+            );
+        }
+        if !(0.0..=100.0).contains(&scheme.slot_headroom_percent) {
+            self.problem("scheme", 0, "slot_headroom_percent", "is out of range; write 0 to 100");
+        }
+        if !scheme.shim && scheme.t > 0 && scheme.kind != Kind::Ethernet {
+            self.problem(
+                "scheme",
+                0,
+                "shim",
+                "without it duplicates of unsolicited frames can't be removed; set shim = true or t = 0",
+            );
+        }
+        self.distribution("nic", "dma_ns", &spec.nic.dma_ns);
+        self.distribution("link", "delay_ns", &spec.link.delay_ns);
+        let link = &spec.link;
+        for (key, value) in [
+            ("loss", link.loss),
+            ("corruption", link.corruption),
+            ("duplication", link.duplication),
+            ("reordering", link.reordering),
+        ] {
+            if !(0.0..=1.0).contains(&value) {
+                self.problem("link", 0, key, format!("{value} is no probability; write 0 to 1"));
+            }
+        }
+        for name in &link.hosts {
+            self.known_host(spec, "link", 0, "hosts", name);
+        }
+        for (from, to) in &link.down_us {
+            if from >= to {
+                self.problem("link", 0, "down_us", format!("[{from}, {to}] ends before it begins"));
+            }
+        }
+        for (nth, fail) in spec.fail.iter().enumerate() {
+            self.known_host(spec, "fail", nth, "host", &fail.host);
+        }
+        if spec.traffic.is_empty() {
+            self.problem("", 0, "traffic", "is empty; add a [[traffic]] table");
+        }
+        for (nth, traffic) in spec.traffic.iter().enumerate() {
+            self.traffic(spec, nth, traffic);
+        }
+    }
+
+    fn rack(&mut self, spec: &Spec) {
+        let rack = &spec.rack;
+        if !(2..=256).contains(&rack.hosts) {
+            self.problem("rack", 0, "hosts", format!("{} is out of range; write 2 to 256", rack.hosts));
+        }
+        if let Err(error) = parse_rate(&rack.rate) {
+            self.problem("rack", 0, "rate", format!("{error}; write \"100 Gb/s\""));
+        }
+        if let Err(error) = parse_size(&rack.buffer) {
+            self.problem("rack", 0, "buffer", format!("{error}; write \"2 MiB\""));
+        }
+        for (name, rate) in &rack.rates {
+            self.known_host(spec, "rack", 0, "rates", name);
+            if let Err(error) = parse_rate(rate) {
+                self.problem("rack", 0, "rates", format!("{name}: {error}; write \"25 Gb/s\""));
+            }
+        }
+        if spec.scheme.kind == Kind::Pl2Counter
+            && rack.rates.values().any(|rate| parse_rate(rate) != parse_rate(&rack.rate))
+        {
+            self.problem(
+                "rack",
+                0,
+                "rates",
+                "pl2-counter counts one slot for all ports; use kind = \"pl2-clock\"",
+            );
+        }
+        if rack.dynamic_percent.is_some_and(|percent| !(1..=10_000).contains(&percent)) {
+            self.problem("rack", 0, "dynamic_percent", "is out of range; write 1 to 10000");
+        }
+        if rack.pfc_bytes.is_some() && spec.scheme.kind != Kind::Ethernet {
+            self.problem("rack", 0, "pfc_bytes", "is for kind = \"ethernet\"; PL2 has no pauses");
+        }
+        if rack.pfc_bytes.is_some_and(|bytes| bytes < 3_200) {
+            self.problem("rack", 0, "pfc_bytes", "is under two frames; write 3200 or more");
+        }
+        self.distribution("rack", "pipeline_ns", &rack.pipeline_ns);
+    }
+
+    fn distribution(&mut self, table: &str, key: &str, points: &[(f64, f64)]) {
+        if let Err(error) = Quantiles::new(points, Between::Linear) {
+            self.problem(table, 0, key, format!("{error}; write e.g. [[0, 320], [0.5, 349], [1, 6820]]"));
+        }
+    }
+
+    fn known_host(&mut self, spec: &Spec, table: &str, nth: usize, key: &str, name: &str) {
+        if host_index(name, spec.rack.hosts).is_none() {
+            let last = spec.rack.hosts;
+            self.problem(table, nth, key, format!("`{name}` is no host; there are h1 to h{last}"));
+        }
+    }
+
+    fn traffic(&mut self, spec: &Spec, nth: usize, traffic: &TrafficSpec) {
+        for (key, names) in [("senders", &traffic.senders), ("receivers", &traffic.receivers)] {
+            for name in names.iter().flatten() {
+                self.known_host(spec, "traffic", nth, key, name);
+            }
+        }
+        self.sizes(nth, traffic);
+        self.transport(spec, nth, traffic);
+        if !(1..=1_000).contains(&traffic.flows) {
+            self.problem(
+                "traffic",
+                nth,
+                "flows",
+                format!("{} is out of range; write 1 to 1000", traffic.flows),
+            );
+        }
+        if traffic.queue_limit == 0 {
+            self.problem("traffic", nth, "queue_limit", "is 0; write 1 or more");
+        }
+        if let Some(name) = &traffic.load_link {
+            self.known_host(spec, "traffic", nth, "load_link", name);
+        }
+        if traffic.stop_us.is_some_and(|stop| stop <= traffic.start_us) {
+            self.problem("traffic", nth, "stop_us", "is before it starts");
+        }
+        match (traffic.arrivals, traffic.load) {
+            (Arrivals::Poisson, None) => {
+                self.problem(
+                    "traffic",
+                    nth,
+                    "load",
+                    "is missing; poisson arrivals need a share of a link, e.g. load = 0.8",
+                );
+            }
+            (Arrivals::Poisson, Some(load)) if !(load > 0.0 && load <= 100.0) => {
+                self.problem("traffic", nth, "load", format!("{load} is out of range; 0.8 is 80 %"));
+            }
+            (Arrivals::Poisson, Some(load))
+                if load > 1.0
+                    && self.line_of("traffic", nth, "queue_limit") == self.line_of("traffic", nth, "") =>
+            {
+                self.problem("traffic", nth, "load", format!(
+                    "{load} is more than the link carries: say with queue_limit how many messages may wait in a flow before further ones are dropped"
+                ));
+            }
+            (Arrivals::Saturate | Arrivals::Rpc | Arrivals::Rounds | Arrivals::Trace, Some(_)) => {
+                self.problem("traffic", nth, "load", "is for poisson arrivals only; take it out");
+            }
+            _ => {}
+        }
+    }
+
+    fn sizes(&mut self, nth: usize, traffic: &TrafficSpec) {
+        let is_trace = traffic.arrivals == Arrivals::Trace;
+        if traffic.size.is_layers() {
+            if traffic.arrivals != Arrivals::Rounds {
+                self.problem("traffic", nth, "size", "VGG16 is sent in rounds; set arrivals = \"rounds\"");
+            }
+            if !(traffic.scale > 0.0 && traffic.scale <= 10.0) {
+                self.problem(
+                    "traffic",
+                    nth,
+                    "scale",
+                    format!("{} is out of range; 1 is the whole network", traffic.scale),
+                );
+            }
+        } else if let Err(error) = traffic.size.quantiles() {
+            self.problem("traffic", nth, "size", error);
+        }
+        if is_trace != (traffic.pattern == Pattern::Trace) {
+            self.problem(
+                "traffic",
+                nth,
+                "pattern",
+                "a trace says who sends and when; set pattern and arrivals to \"trace\"",
+            );
+        }
+        if is_trace != traffic.trace.is_some() {
+            self.problem(
+                "traffic",
+                nth,
+                "trace",
+                "names the CSV file of arrivals = \"trace\"; give both or none",
+            );
+        }
+        if traffic.ycsb.is_some() {
+            if traffic.arrivals != Arrivals::Rpc {
+                self.problem("traffic", nth, "ycsb", "is a mix of requests; set arrivals = \"rpc\"");
+            }
+            if !(1..=10_000_000).contains(&traffic.keys) {
+                self.problem(
+                    "traffic",
+                    nth,
+                    "keys",
+                    format!("{} is out of range; write 1 to 10000000", traffic.keys),
+                );
+            }
+            if !(0.0..1.0).contains(&traffic.zipf) {
+                self.problem(
+                    "traffic",
+                    nth,
+                    "zipf",
+                    format!("{} is out of range; write 0 (all alike) to 0.999", traffic.zipf),
+                );
+            }
+        }
+    }
+
+    fn transport(&mut self, spec: &Spec, nth: usize, traffic: &TrafficSpec) {
+        let marks = traffic.transport == Transport::Dctcp;
+        if marks && spec.scheme.kind != Kind::Ethernet {
+            self.problem(
+                "traffic",
+                nth,
+                "transport",
+                "the switch marks under kind = \"ethernet\" only; use tcp or cubic over PL2",
+            );
+        }
+        let parameters = &spec.transport;
+        if traffic.transport.is_tcp() && parameters.window_bytes < 3_000 {
+            self.problem("transport", 0, "window_bytes", "is under two frames; write 3000 or more");
+        }
+        if traffic.transport == Transport::Rds
+            && (parameters.rds_blind_bytes < 1_500 || parameters.rds_timeout_us == 0)
+        {
+            self.problem(
+                "transport",
+                0,
+                "rds_blind_bytes",
+                "is under a frame, or rds_timeout_us is 0; PL2's are 62464 and 1000",
+            );
+        }
+    }
+}

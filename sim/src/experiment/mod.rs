@@ -1,0 +1,420 @@
+//! The experiment file: what is simulated, as TOML. `docs/sim.md` documents it.
+
+mod check;
+mod traffic;
+
+pub use traffic::{Arrivals, LoadIn, Pattern, SizeSpec, TrafficSpec, Ycsb};
+
+use crate::link::Faults;
+use crate::trace::Trace;
+use crate::transport::TransportSpec;
+use check::Check;
+use p4rack_codegen::rack::{Clocks, Rack, RackError, Scheme};
+use p4rack_wire::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A checked experiment.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// As written.
+    pub spec: Spec,
+    /// The rack that it describes.
+    pub rack: Rack,
+    /// What runs on switch and hosts.
+    pub scheme: Scheme,
+    /// Traces, by traffic.
+    pub traces: Vec<Option<Trace>>,
+}
+
+/// The file's fields.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Name, for results.
+    pub name: String,
+    /// Seed of everything random.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// How long sources run, from time 0.
+    pub duration_us: u64,
+    /// From here on it is measured.
+    #[serde(default)]
+    pub warmup_us: u64,
+    /// What is under way when the sources stop gets so long to arrive.
+    #[serde(default = "drain")]
+    pub drain_us: u64,
+    /// Interval of queue samples.
+    #[serde(default = "ten")]
+    pub sample_us: u64,
+    /// Hosts, rates, buffer.
+    pub rack: RackSpec,
+    /// Scheme and its parameters.
+    pub scheme: SchemeSpec,
+    /// Hosts' network cards.
+    #[serde(default)]
+    pub nic: NicSpec,
+    /// Links.
+    #[serde(default)]
+    pub link: LinkSpec,
+    /// Parameters of the transports.
+    #[serde(default)]
+    pub transport: TransportSpec,
+    /// What is sent.
+    pub traffic: Vec<TrafficSpec>,
+    /// Hosts that fall silent.
+    #[serde(default)]
+    pub fail: Vec<FailSpec>,
+    /// Figures that a paper states, to be set beside the measured ones.
+    #[serde(default)]
+    pub paper: Vec<PaperSpec>,
+}
+
+/// `[rack]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RackSpec {
+    /// How many hosts; they are named h1, h2, …
+    pub hosts: usize,
+    /// Rate of all links.
+    #[serde(default = "hundred_gig")]
+    pub rate: String,
+    /// Rates of single hosts' links, by name.
+    #[serde(default)]
+    pub rates: BTreeMap<String, String>,
+    /// The switch's shared buffer.
+    #[serde(default = "two_mib")]
+    pub buffer: String,
+    /// Dynamic thresholds: share in percent of the free buffer that a queue may hold.
+    pub dynamic_percent: Option<u32>,
+    /// Priority flow control: a host is paused while more than this of its frames waits in the switch, until half.
+    pub pfc_bytes: Option<u64>,
+    /// Delay of the switch's pipeline: quantiles, pairs of probability and nanoseconds.
+    #[serde(default = "switch_delay")]
+    pub pipeline_ns: Vec<(f64, f64)>,
+}
+
+/// `[scheme]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchemeSpec {
+    /// What it is.
+    pub kind: Kind,
+    /// K: most slots a reservation.
+    #[serde(default = "k")]
+    pub k: u8,
+    /// t: below it bursts go unsolicited; 0 never.
+    #[serde(default = "t")]
+    pub t: u32,
+    /// T: unsolicited frames are dropped over it; 8 t if not given.
+    pub drop_threshold: Option<u32>,
+    /// In clock mode: which clocks a reservation moves.
+    #[serde(default)]
+    pub clocks: Clocks,
+    /// Whether grants are copied to their destinations, which report senders that fall silent.
+    #[serde(default)]
+    pub notify_receiver: bool,
+    /// With `notify_receiver`: how late a sender may be.
+    #[serde(default = "silent_after")]
+    pub silent_after_us: u64,
+    /// With `notify_receiver`: what the controller takes until a silent sender's reservations are taken back.
+    #[serde(default = "controller")]
+    pub controller_us: u64,
+    /// Whether unsolicited bursts wait until the slots of the one before have passed; false: as in the paper.
+    #[serde(default = "yes")]
+    pub pace_unsolicited: bool,
+    /// Reservations in flight a destination.
+    #[serde(default = "one_usize")]
+    pub in_flight: usize,
+    /// How much longer than a full frame a slot is.
+    #[serde(default)]
+    pub slot_headroom_percent: f64,
+    /// Sequence numbers, by which receivers remove duplicates.
+    #[serde(default = "yes")]
+    pub shim: bool,
+    /// How long a grant says something about its destination.
+    pub fresh_ns: Option<u64>,
+    /// An RSV without grant is repeated after this.
+    #[serde(default = "grt_timeout")]
+    pub grt_timeout_us: u64,
+}
+
+/// Schemes.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Plain switching with tail drop, hosts send as fast as they can.
+    Ethernet,
+    /// PL2, Algorithm 1.
+    Pl2Counter,
+    /// PL2 with clocks.
+    Pl2Clock,
+}
+
+/// `[nic]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NicSpec {
+    /// Where the protocol's machine runs.
+    pub place: Place,
+    /// Delay between host memory and wire, each way: quantiles.
+    pub dma_ns: Vec<(f64, f64)>,
+}
+
+impl Default for NicSpec {
+    fn default() -> NicSpec {
+        NicSpec { place: Place::Nic, dma_ns: DMA_NS.to_vec() }
+    }
+}
+
+/// Where the protocol's machine runs.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// In the network card: only data crosses the bus.
+    Nic,
+    /// In the host: each RSV and GRT crosses the bus as well.
+    Host,
+}
+
+/// `[link]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkSpec {
+    /// Delay from one end to the other beyond serialisation: quantiles.
+    pub delay_ns: Vec<(f64, f64)>,
+    /// Probability that a frame is lost.
+    pub loss: f64,
+    /// Probability that a frame arrives with a wrong FCS.
+    pub corruption: f64,
+    /// Probability that a frame comes twice.
+    pub duplication: f64,
+    /// Probability that a frame is held up by `reorder_ns`.
+    pub reordering: f64,
+    /// See `reordering`.
+    pub reorder_ns: u64,
+    /// Hosts whose links these faults concern; all if empty.
+    pub hosts: Vec<String>,
+    /// When those links are down: from, to, in microseconds.
+    pub down_us: Vec<(u64, u64)>,
+}
+
+impl Default for LinkSpec {
+    fn default() -> LinkSpec {
+        LinkSpec {
+            delay_ns: WIRE_NS.to_vec(),
+            loss: 0.0,
+            corruption: 0.0,
+            duplication: 0.0,
+            reordering: 0.0,
+            reorder_ns: 2_000,
+            hosts: Vec::new(),
+            down_us: Vec::new(),
+        }
+    }
+}
+
+/// `[[fail]]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailSpec {
+    /// Name of the host.
+    pub host: String,
+    /// When it falls silent.
+    pub at_us: u64,
+}
+
+/// `[[paper]]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperSpec {
+    /// Which of our figures: a path into the results, e.g. `goodput_gbps`.
+    pub figure: String,
+    /// What the paper says.
+    pub says: f64,
+    /// Where, in its words.
+    pub source: String,
+    /// Why ours differs, if it does.
+    pub why: Option<String>,
+    /// Schemes that it speaks of: those whose name starts so; all if not given.
+    pub scheme: Option<String>,
+}
+
+/// Switch's delay: minimum, median and 99.99 % are the PL2 paper's (§5), the rest keeps the standard
+/// deviation of 3 ns that it states.
+const PIPELINE_NS: [(f64, f64); 6] =
+    [(0.0, 346.0), (0.5, 347.0), (0.99, 349.0), (0.999, 353.0), (0.9999, 508.0), (1.0, 600.0)];
+/// One way on a link, without serialisation: with the switch's delay, RSV→GRT is 1 µs at the least,
+/// 1.06 µs in the median and 14 µs at the most, as the paper's §5 has it; FEC varies by 1–2 µs (§2).
+const WIRE_NS: [(f64, f64); 6] =
+    [(0.0, 320.0), (0.5, 349.0), (0.99, 400.0), (0.999, 900.0), (0.9999, 1_500.0), (1.0, 6_820.0)];
+/// Host memory to wire, one way: half of what software timestamps have over hardware's in §5
+/// (1.98 / 2.05 / 22.25 against 1 / 1.06 / 14 µs).
+const DMA_NS: [(f64, f64); 5] =
+    [(0.0, 490.0), (0.5, 495.0), (0.99, 600.0), (0.9999, 1_500.0), (1.0, 4_125.0)];
+
+fn one() -> u64 {
+    1
+}
+fn ten() -> u64 {
+    10
+}
+fn drain() -> u64 {
+    20_000
+}
+fn one_usize() -> usize {
+    1
+}
+fn k() -> u8 {
+    4
+}
+fn t() -> u32 {
+    15
+}
+fn yes() -> bool {
+    true
+}
+fn grt_timeout() -> u64 {
+    50
+}
+fn silent_after() -> u64 {
+    200
+}
+fn controller() -> u64 {
+    100
+}
+fn hundred_gig() -> String {
+    "100 Gb/s".into()
+}
+fn two_mib() -> String {
+    "2 MiB".into()
+}
+fn switch_delay() -> Vec<(f64, f64)> {
+    PIPELINE_NS.to_vec()
+}
+
+/// Why an experiment can't run: one line a mistake, each with file, line, field and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct ExperimentError(pub Vec<String>);
+
+impl Experiment {
+    /// Reads and checks an experiment; `file` names it in errors.
+    pub fn parse(text: &str, file: &str) -> Result<Experiment, ExperimentError> {
+        let spec: Spec = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let message = error.message().replace('\n', ", ");
+            ExperimentError(vec![format!("{file}:{line}: {message}; docs/sim.md lists the fields")])
+        })?;
+        Experiment::of(spec, text, file)
+    }
+
+    /// Checks one that was read or made.
+    pub fn of(spec: Spec, text: &str, file: &str) -> Result<Experiment, ExperimentError> {
+        let mut check = Check { text, file, problems: Vec::new() };
+        check.spec(&spec);
+        if !check.problems.is_empty() {
+            return Err(ExperimentError(check.problems));
+        }
+        let scheme = match spec.scheme.kind {
+            Kind::Ethernet => Scheme::L2,
+            Kind::Pl2Counter => Scheme::Pl2Counter,
+            Kind::Pl2Clock => Scheme::Pl2Clock,
+        };
+        let rack = rack(&spec).map_err(|error| {
+            ExperimentError(
+                error
+                    .errors
+                    .iter()
+                    .map(|e| format!("{file}: [rack] {} {}; {}", e.field, e.message, e.help))
+                    .collect(),
+            )
+        })?;
+        let traces = vec![None; spec.traffic.len()];
+        Ok(Experiment { spec, rack, scheme, traces })
+    }
+
+    /// Reads the traces that the experiment names; `read` gives a file's text.
+    pub fn read_traces(
+        mut self,
+        read: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<Experiment, ExperimentError> {
+        let hosts = self.spec.rack.hosts;
+        for (nth, traffic) in self.spec.traffic.iter().enumerate() {
+            let Some(path) = &traffic.trace else { continue };
+            let trace = read(path).and_then(|text| Trace::parse(&text, path, |name| host_index(name, hosts)));
+            self.traces[nth] = Some(trace.map_err(|error| ExperimentError(vec![error]))?);
+        }
+        Ok(self)
+    }
+
+    /// Index of a host's name.
+    pub fn host(&self, name: &str) -> Option<usize> {
+        host_index(name, self.spec.rack.hosts)
+    }
+
+    /// Faults of a host's link.
+    pub(crate) fn faults(&self, host: usize) -> Faults {
+        let link = &self.spec.link;
+        let concerned = link.hosts.is_empty() || link.hosts.iter().any(|name| self.host(name) == Some(host));
+        if !concerned {
+            return Faults::default();
+        }
+        let down = |(from, to): &(u64, u64)| (Nanos::from_micros(*from), Nanos::from_micros(*to));
+        let mut faults = Faults {
+            loss: link.loss,
+            corruption: link.corruption,
+            duplication: link.duplication,
+            reordering: link.reordering,
+            reorder_ns: link.reorder_ns,
+            down: link.down_us.iter().map(down).collect(),
+        };
+        if faults.reordering == 0.0 {
+            faults.reorder_ns = 0;
+        }
+        faults
+    }
+
+    /// When a host falls silent.
+    pub(crate) fn fails_at(&self, host: usize) -> Option<Nanos> {
+        let of_host = self.spec.fail.iter().filter(|fail| self.host(&fail.host) == Some(host));
+        of_host.map(|fail| Nanos::from_micros(fail.at_us)).min()
+    }
+}
+
+fn host_index(name: &str, hosts: usize) -> Option<usize> {
+    let number: usize = name.strip_prefix('h')?.parse().ok()?;
+    (1..=hosts).contains(&number).then(|| number - 1)
+}
+
+/// The description that the rack's program is generated from.
+fn rack(spec: &Spec) -> Result<Rack, RackError> {
+    let (rack, scheme) = (&spec.rack, &spec.scheme);
+    let mode = if scheme.kind == Kind::Pl2Counter { "counter" } else { "clock" };
+    let threshold = scheme.drop_threshold.unwrap_or(8 * scheme.t).max(1);
+    let mut text = format!(
+        "name = \"sim\"\n[switch]\nport_rate = \"{}\"\nbuffer = \"{}\"\n[pl2]\nmode = \"{mode}\"\nclocks = \"{}\"\nnotify_receiver = {}\nk = {}\nt = {}\n\
+         drop_threshold = {threshold}\nshim = {}\nreservations_in_flight = {}\nslot_headroom_percent = {:?}\n\
+         control_per_slot = 0\n",
+        rack.rate,
+        rack.buffer,
+        scheme.clocks.name(),
+        scheme.notify_receiver,
+        scheme.k,
+        scheme.t,
+        scheme.shim,
+        scheme.in_flight,
+        scheme.slot_headroom_percent
+    );
+    for host in 0..rack.hosts {
+        let (n, mac) = (host + 1, crate::message::mac_of(host));
+        let rate = rack.rates.get(&format!("h{n}")).unwrap_or(&rack.rate);
+        text += &format!(
+            "[[host]]\nname = \"h{n}\"\nport = {n}\nmac = \"{mac}\"\nip = \"10.0.{}.{}/16\"\nrate = \"{rate}\"\n",
+            n >> 8,
+            n & 255
+        );
+    }
+    Rack::parse(&text, "")
+}

@@ -1,0 +1,229 @@
+//! Congestion windows.
+
+use super::MSS;
+use crate::transport::Transport;
+use p4rack_wire::Nanos;
+
+/// Initial window, segments.
+const INITIAL: f64 = 10.0;
+/// Cubic's C and β.
+const C: f64 = 0.4;
+const BETA: f64 = 0.7;
+/// DCTCP's g.
+const G: f64 = 1.0 / 16.0;
+
+/// A congestion window and what changes it. Counts in segments.
+#[derive(Clone, Debug)]
+pub struct Control {
+    kind: Kind,
+    pub cwnd: f64,
+    ssthresh: f64,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Off,
+    Cubic(Cubic),
+    Dctcp(Dctcp),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cubic {
+    w_max: f64,
+    /// When this epoch began, what the window was then, and when it will be `w_max` again.
+    epoch: Option<(Nanos, f64)>,
+    k: f64,
+    w_est: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Dctcp {
+    alpha: f64,
+    acked: u64,
+    marked: u64,
+    /// End of the observation window and of the last reduction, stream offsets.
+    observe_to: u64,
+    reduced_to: u64,
+}
+
+impl Control {
+    /// What `transport` does. `window_bytes` is the receiver's, which alone limits where there is no control.
+    pub fn new(transport: Transport, window_bytes: u32) -> Control {
+        let kind = match transport {
+            Transport::Cubic => Kind::Cubic(Cubic::default()),
+            Transport::Dctcp => {
+                Kind::Dctcp(Dctcp { alpha: 1.0, acked: 0, marked: 0, observe_to: 0, reduced_to: 0 })
+            }
+            Transport::Raw | Transport::Tcp | Transport::Rds => Kind::Off,
+        };
+        let cwnd = if matches!(kind, Kind::Off) { f64::from(window_bytes) / f64::from(MSS) } else { INITIAL };
+        Control { kind, cwnd, ssthresh: f64::INFINITY }
+    }
+
+    /// Whether frames say that they may be marked.
+    pub fn markable(&self) -> bool {
+        matches!(self.kind, Kind::Dctcp(_))
+    }
+
+    /// Bytes that may be under way.
+    pub fn window(&self) -> u64 {
+        (self.cwnd.max(1.0) * f64::from(MSS)) as u64
+    }
+
+    /// Bytes were acknowledged. `limited`: the window was what held the sender back; `una` and `nxt`
+    /// are the stream's first unacknowledged and first unsent byte.
+    pub fn on_ack(&mut self, ack: &Acked) {
+        let segments = ack.bytes as f64 / f64::from(MSS);
+        if let Kind::Dctcp(dctcp) = &mut self.kind {
+            dctcp.acked += ack.bytes;
+            dctcp.marked += if ack.marked { ack.bytes } else { 0 };
+            if ack.una >= dctcp.observe_to {
+                let share = dctcp.marked as f64 / dctcp.acked.max(1) as f64;
+                dctcp.alpha = (1.0 - G) * dctcp.alpha + G * share;
+                (dctcp.acked, dctcp.marked, dctcp.observe_to) = (0, 0, ack.nxt);
+            }
+            if ack.marked && ack.una > dctcp.reduced_to && !ack.recovering {
+                dctcp.reduced_to = ack.nxt;
+                self.cwnd = (self.cwnd * (1.0 - dctcp.alpha / 2.0)).max(2.0);
+                self.ssthresh = self.cwnd;
+                return;
+            }
+        }
+        if matches!(self.kind, Kind::Off) || ack.recovering || !ack.limited {
+            return;
+        }
+        if self.cwnd < self.ssthresh {
+            self.cwnd = (self.cwnd + segments).min(self.ssthresh);
+            return;
+        }
+        match &mut self.kind {
+            Kind::Cubic(cubic) => self.cwnd = cubic.grow(self.cwnd, segments, ack),
+            _ => self.cwnd += segments / self.cwnd,
+        }
+    }
+
+    /// Losses were found, once a window.
+    pub fn on_loss(&mut self) {
+        match &mut self.kind {
+            Kind::Off => return,
+            Kind::Cubic(cubic) => {
+                // Fast convergence: who gives way leaves room for others.
+                cubic.w_max =
+                    if self.cwnd < cubic.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
+                cubic.epoch = None;
+                self.ssthresh = (self.cwnd * BETA).max(2.0);
+            }
+            Kind::Dctcp(_) => self.ssthresh = (self.cwnd / 2.0).max(2.0),
+        }
+        self.cwnd = self.ssthresh;
+    }
+
+    /// Nothing was heard for too long.
+    pub fn on_timeout(&mut self) {
+        self.on_loss();
+        if !matches!(self.kind, Kind::Off) {
+            self.cwnd = 1.0;
+        }
+    }
+}
+
+/// What an acknowledgement says to the window.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    pub bytes: u64,
+    pub marked: bool,
+    pub una: u64,
+    pub nxt: u64,
+    pub recovering: bool,
+    pub limited: bool,
+    pub srtt: Nanos,
+    pub now: Nanos,
+}
+
+impl Cubic {
+    fn grow(&mut self, cwnd: f64, segments: f64, ack: &Acked) -> f64 {
+        let (began, _) = *self.epoch.get_or_insert_with(|| {
+            self.w_max = self.w_max.max(cwnd);
+            self.k = ((self.w_max - cwnd) / C).cbrt();
+            self.w_est = cwnd;
+            (ack.now, cwnd)
+        });
+        let t = (ack.now.saturating_sub(began) + ack.srtt).as_secs_f64() - self.k;
+        let target = (C * t * t * t + self.w_max).clamp(cwnd, 1.5 * cwnd);
+        // RFC 9438, 4.3: as much as Reno would get, with Cubic's own reduction.
+        self.w_est += 3.0 * (1.0 - BETA) / (1.0 + BETA) * segments / cwnd;
+        (cwnd + (target - cwnd) / cwnd * segments).max(self.w_est)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(now_us: u64, bytes: u64, una: u64, marked: bool) -> Acked {
+        Acked {
+            bytes,
+            marked,
+            una,
+            nxt: una + 100_000,
+            recovering: false,
+            limited: true,
+            srtt: Nanos::from_micros(100),
+            now: Nanos::from_micros(now_us),
+        }
+    }
+
+    #[test]
+    fn slow_start_doubles_and_a_loss_takes_cubic_to_seven_tenths() {
+        let mut control = Control::new(Transport::Cubic, 1 << 20);
+        for n in 0..10 {
+            control.on_ack(&ack(n, u64::from(MSS), 0, false));
+        }
+        assert_eq!(control.cwnd, 20.0);
+        control.cwnd = 100.0;
+        control.on_loss();
+        assert_eq!(control.cwnd, 70.0);
+    }
+
+    /// RFC 9438: the old window is reached again after cbrt(w_max (1 − β) / C) seconds.
+    #[test]
+    fn cubic_returns_to_its_old_window_after_k() {
+        let mut control = Control::new(Transport::Cubic, 1 << 30);
+        control.cwnd = 1_000.0;
+        control.on_loss();
+        let k = (1_000.0 * 0.3 / C).cbrt();
+        let step_us = 100_000;
+        let mut reached = None;
+        for n in 0..2_000 {
+            // A window's worth of acknowledgements each 100 ms, too seldom for the Reno-friendly region.
+            let bytes = (control.cwnd * f64::from(MSS)) as u64;
+            let mut one = ack(n * step_us, bytes, 0, false);
+            one.srtt = Nanos::from_micros(step_us);
+            control.on_ack(&one);
+            if control.cwnd >= 990.0 && reached.is_none() {
+                reached = Some(n as f64 * step_us as f64 / 1e6);
+            }
+        }
+        let reached = reached.unwrap();
+        // 1 % below the plateau is reached about 2.9 s before it: cbrt(10 / 0.4).
+        assert!((reached - (k - 2.92)).abs() < 0.5, "{reached} against {k}");
+    }
+
+    #[test]
+    fn dctcp_reduces_by_the_share_that_is_marked() {
+        let mut control = Control::new(Transport::Dctcp, 1 << 20);
+        (control.cwnd, control.ssthresh) = (100.0, 1.0);
+        let mut una = 0;
+        for _ in 0..200 {
+            una += 100_000;
+            control.on_ack(&ack(0, 100_000, una, false));
+        }
+        let before = control.cwnd;
+        una += 100_001;
+        control.on_ack(&ack(0, 100_001, una, true));
+        let Kind::Dctcp(dctcp) = &control.kind else { panic!() };
+        assert!(dctcp.alpha < 0.07, "{}", dctcp.alpha);
+        assert!(control.cwnd > before * 0.96 && control.cwnd < before, "{} {before}", control.cwnd);
+        assert!(control.markable());
+    }
+}

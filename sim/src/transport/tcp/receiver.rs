@@ -1,0 +1,128 @@
+//! The receiving end.
+
+use crate::transport::wire::{RANGES, Range};
+
+/// Ranges kept at once; what comes beyond is as if lost.
+const KEPT_MAX: usize = 4_096;
+
+/// What is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// Expected next.
+    pub next: u64,
+    /// Whether frames were marked.
+    pub marked: bool,
+    /// SACK's ranges, the latest first.
+    pub ranges: [Range; RANGES],
+    /// How many there are.
+    pub count: usize,
+}
+
+/// A connection's receiving end.
+#[derive(Clone, Debug, Default)]
+pub struct Receiver {
+    next: u64,
+    /// What came after a gap, in order.
+    ahead: Vec<Range>,
+    /// Where the latest of it lies.
+    latest: u64,
+    unacknowledged: u8,
+    marked: bool,
+}
+
+impl Receiver {
+    /// Takes a segment: what is to be acknowledged before it counts, how many bytes are new and in
+    /// order, and what is to be acknowledged after.
+    pub fn handle(
+        &mut self,
+        start: u64,
+        bytes: u64,
+        push: bool,
+        marked: bool,
+    ) -> (Option<Ack>, u64, Option<Ack>) {
+        // RFC 8257, 3.2: a change of the mark ends what one acknowledgement speaks for.
+        let mut first = None;
+        if marked != self.marked {
+            if self.unacknowledged > 0 {
+                first = Some(self.ack());
+            }
+            self.marked = marked;
+        }
+        let before = self.next;
+        let end = start + bytes;
+        let in_order = start <= self.next && end > self.next;
+        if in_order {
+            self.next = end;
+            while let Some(&(from, to)) = self.ahead.first() {
+                if from > self.next {
+                    break;
+                }
+                self.next = self.next.max(to);
+                self.ahead.remove(0);
+            }
+        } else if start > self.next && self.ahead.len() < KEPT_MAX {
+            self.insert(start, end);
+            self.latest = start;
+        }
+        self.unacknowledged += 1;
+        let at_once = !in_order || !self.ahead.is_empty() || push;
+        let second = (at_once || self.unacknowledged >= 2).then(|| self.ack());
+        (first, self.next - before, second)
+    }
+
+    fn insert(&mut self, from: u64, to: u64) {
+        let first = self.ahead.partition_point(|range| range.1 < from);
+        let last = self.ahead.partition_point(|range| range.0 <= to);
+        let (mut from, mut to) = (from, to);
+        for range in &self.ahead[first..last] {
+            (from, to) = (from.min(range.0), to.max(range.1));
+        }
+        self.ahead.splice(first..last, [(from, to)]);
+    }
+
+    fn ack(&mut self) -> Ack {
+        self.unacknowledged = 0;
+        let mut ack = Ack { next: self.next, marked: self.marked, ..Ack::default() };
+        let latest = self.ahead.partition_point(|range| range.1 <= self.latest);
+        let others = (0..self.ahead.len()).rev().filter(|at| *at != latest);
+        for at in std::iter::once(latest).chain(others) {
+            if let (Some(range), Some(place)) = (self.ahead.get(at), ack.ranges.get_mut(ack.count)) {
+                *place = *range;
+                ack.count += 1;
+            }
+        }
+        ack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_segment_gaps_and_ends_of_messages_are_acknowledged() {
+        let mut receiver = Receiver::default();
+        assert_eq!(receiver.handle(0, 10, false, false), (None, 10, None));
+        let (_, new, ack) = receiver.handle(10, 10, false, false);
+        assert_eq!((new, ack.unwrap().next), (10, 20));
+        assert_eq!(receiver.handle(20, 10, true, false).2.unwrap().next, 30);
+        let (_, new, ack) = receiver.handle(40, 10, false, false);
+        assert_eq!((new, ack.unwrap().ranges[0], ack.unwrap().count), (0, (40, 50), 1));
+        let (_, _, ack) = receiver.handle(60, 10, false, false);
+        assert_eq!((ack.unwrap().ranges[..2].to_vec(), ack.unwrap().count), (vec![(60, 70), (40, 50)], 2));
+        let (_, new, ack) = receiver.handle(30, 10, false, false);
+        assert_eq!((new, ack.unwrap().next, ack.unwrap().count), (20, 50, 1));
+        assert_eq!(receiver.handle(50, 10, false, false).1, 20);
+        assert_eq!(receiver.handle(50, 10, false, false).1, 0, "a copy");
+    }
+
+    #[test]
+    fn a_change_of_the_mark_is_acknowledged_first() {
+        let mut receiver = Receiver::default();
+        receiver.handle(0, 10, false, false);
+        let (first, _, second) = receiver.handle(10, 10, false, true);
+        assert_eq!((first.unwrap().next, first.unwrap().marked, second), (10, false, None));
+        let (_, _, ack) = receiver.handle(20, 10, false, true);
+        assert!(ack.unwrap().marked);
+    }
+}

@@ -1,0 +1,214 @@
+//! Transports and workloads on the simulated rack.
+
+use crate::experiment::Experiment;
+use crate::outcome::{Outcome, run};
+
+fn parse(text: &str) -> Experiment {
+    Experiment::parse(text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn go(experiment: &Experiment) -> Outcome {
+    let outcome = run(experiment, None).unwrap().0;
+    assert_eq!(outcome.problems, [] as [String; 0], "{:?}", outcome.checks);
+    outcome
+}
+
+/// An experiment of six hosts on `kind`; the rest is the first traffic's, and what follows it.
+fn six(kind: &str, duration_us: u64, traffic: &str) -> Experiment {
+    parse(&format!(
+        "name = \"test\"\nduration_us = {duration_us}\nwarmup_us = {}\ndrain_us = 50000\n[transport]\nrto_min_us = 5000\n\
+         [rack]\nhosts = 6\n[scheme]\nkind = \"{kind}\"\nin_flight = 3\n[[traffic]]\nname = \"one\"\n{traffic}\n",
+        duration_us / 2
+    ))
+}
+
+fn incast(kind: &str, transport: &str, senders: &str, more: &str) -> Outcome {
+    go(&six(
+        kind,
+        3_000,
+        &format!(
+            "pattern = \"incast\"\nsenders = {senders}\nsize = 60000\narrivals = \"saturate\"\nflows = 4\ntransport = \"{transport}\"\n{more}"
+        ),
+    ))
+}
+
+#[test]
+fn alone_each_transport_reaches_the_line_rate() {
+    for (kind, transport, least) in [
+        ("ethernet", "raw", 96.7),
+        ("ethernet", "rds", 96.0),
+        // 1448 of 1538 bytes, and what the start took.
+        ("ethernet", "cubic", 93.0),
+        ("ethernet", "dctcp", 93.0),
+        ("pl2-clock", "tcp", 85.0),
+    ] {
+        let outcome = incast(kind, transport, "[\"h2\"]", "");
+        assert!(outcome.goodput_gbps > least, "{transport} over {kind}: {}", outcome.goodput_gbps);
+        assert_eq!(outcome.frames_dropped, 0, "{transport} over {kind}");
+    }
+}
+
+#[test]
+fn an_incast_costs_frames_without_control_of_the_network_and_none_with_pl2_or_marks() {
+    let four = "[\"h2\", \"h3\", \"h4\", \"h5\"]";
+    let cubic = incast("ethernet", "cubic", four, "");
+    assert!(cubic.frames_dropped > 0 && cubic.traffic[0].retransmissions > 0, "{cubic:?}");
+    let rds = incast("ethernet", "rds", four, "");
+    assert!(rds.frames_dropped > 0 && rds.traffic[0].retransmissions > 0);
+    let dctcp = incast("ethernet", "dctcp", four, "");
+    assert!(dctcp.switch.queue_p999_bytes < cubic.switch.queue_p999_bytes, "marks keep the queue short");
+    let over_pl2 = incast("pl2-clock", "tcp", four, "");
+    assert_eq!((over_pl2.frames_dropped, over_pl2.traffic[0].retransmissions), (0, 0));
+    assert!(over_pl2.goodput_gbps > 85.0, "{}", over_pl2.goodput_gbps);
+}
+
+/// Every message arrives, whatever the links do, though frames are lost.
+#[test]
+fn transports_deliver_every_message_over_bad_links() {
+    for transport in ["cubic", "dctcp", "rds", "tcp"] {
+        let traffic = format!(
+            "pattern = \"all-to-all\"\nsize = [[0, 100], [1, 100000]]\narrivals = \"poisson\"\nload = 0.2\nflows = 2\n\
+             transport = \"{transport}\"\n[link]\nloss = 0.005\nduplication = 0.01\nreordering = 0.01"
+        );
+        let outcome = go(&six("ethernet", 2_000, &traffic));
+        assert!(outcome.link_losses > 20, "{transport}");
+        let one = &outcome.traffic[0];
+        assert_eq!((one.lost, one.done), (0, one.made), "{transport}: {one:?}");
+    }
+}
+
+#[test]
+fn vgg16_goes_layer_by_layer_in_rounds() {
+    let traffic = "pattern = \"shuffle\"\nsenders = [\"h1\", \"h2\", \"h3\", \"h4\"]\nreceivers = [\"h5\", \"h6\"]\n\
+                   size = \"VGG16\"\nscale = 0.001\narrivals = \"rounds\"";
+    let outcome = go(&six("pl2-clock", 2_000, traffic));
+    let one = &outcome.traffic[0];
+    // A server gets 4 × 277 kB a round: 88 µs at 100 Gb/s.
+    assert!(one.done > 8 && one.of == "round", "{one:?}");
+    assert!((88_000..140_000).contains(&one.latency_ns.p50), "{}", one.latency_ns.p50);
+}
+
+#[test]
+fn ycsb_writes_as_often_as_its_mix_says_and_prefers_some_servers() {
+    let traffic = |mix: &str| {
+        format!(
+            "pattern = \"outcast\"\nsenders = [\"h1\"]\nreceivers = [\"h2\", \"h3\", \"h4\"]\nsize = 1024\n\
+             arrivals = \"rpc\"\nycsb = \"{mix}\"\nkeys = 1000\nflows = 8"
+        )
+    };
+    let (reads, both) =
+        (go(&six("pl2-clock", 2_000, &traffic("C"))), go(&six("pl2-clock", 2_000, &traffic("A"))));
+    assert!(reads.traffic[0].done > 500 && both.traffic[0].done > 500);
+    // In C requests are short and answers long; in A half of either is.
+    let share = |outcome: &Outcome| outcome.goodput_max_host_gbps / outcome.goodput_gbps;
+    assert!(share(&reads) > 0.9 && share(&both) < 0.7, "{} {}", share(&reads), share(&both));
+    go(&six("pl2-clock", 1_000, &traffic("F")));
+}
+
+#[test]
+fn a_trace_is_replayed() {
+    let traffic = "pattern = \"trace\"\narrivals = \"trace\"\ntrace = \"t.csv\"";
+    let experiment = six("pl2-clock", 1_000, traffic);
+    assert!(run(&experiment, None).is_err(), "it has to be read first");
+    let read =
+        |_: &str| Ok("time_ns,from,to,bytes\n600000,h1,h2,6000\n600000,h3,h2,100\n2000000,h1,h2,1\n".into());
+    let outcome = go(&experiment.clone().read_traces(read).unwrap());
+    assert_eq!(outcome.traffic[0].done, 2, "the third comes after the end");
+    let bad = experiment.read_traces(|_| Ok("time_ns,from,to,bytes\n5,h1,h9,6000\n".into()));
+    assert!(bad.unwrap_err().to_string().contains("t.csv:2: to `h9`"));
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    for (kind, traffic, named) in [
+        (
+            "pl2-clock",
+            "pattern = \"incast\"\narrivals = \"saturate\"\ntransport = \"dctcp\"",
+            "transport: the switch marks",
+        ),
+        (
+            "ethernet",
+            "pattern = \"incast\"\narrivals = \"saturate\"\nsize = \"VGG16\"",
+            "size: VGG16 is sent in rounds",
+        ),
+        ("ethernet", "pattern = \"incast\"\narrivals = \"trace\"\ntrace = \"x\"", "pattern: a trace says"),
+        (
+            "ethernet",
+            "pattern = \"incast\"\narrivals = \"saturate\"\nycsb = \"A\"",
+            "ycsb: is a mix of requests",
+        ),
+        ("ethernet", "pattern = \"outcast\"\narrivals = \"rpc\"\nycsb = \"A\"\nzipf = 1.5", "zipf: 1.5"),
+    ] {
+        let text = format!(
+            "name = \"x\"\nduration_us = 10\n[rack]\nhosts = 3\n[scheme]\nkind = \"{kind}\"\n[[traffic]]\nname = \"x\"\n{traffic}\n"
+        );
+        let error = Experiment::parse(&text, "x.toml").unwrap_err().to_string();
+        assert!(error.starts_with("x.toml:") && error.contains(named), "{error} lacks {named}");
+    }
+}
+
+#[test]
+fn pauses_prevent_losses_and_thresholds_keep_room_for_others() {
+    let four = "[\"h2\", \"h3\", \"h4\", \"h5\"]";
+    let mut experiment = six(
+        "ethernet",
+        1_000,
+        &format!("pattern = \"incast\"\nsenders = {four}\nsize = 6000\narrivals = \"saturate\"\nflows = 4"),
+    );
+    let plain = go(&experiment);
+    assert!(plain.frames_dropped > 1_000);
+    experiment.spec.rack.pfc_bytes = Some(100_000);
+    let paused = go(&experiment);
+    assert_eq!(paused.frames_dropped, 0);
+    assert!(paused.switch.pauses > 10 && paused.goodput_gbps > 96.0, "{}", paused.goodput_gbps);
+    assert!(paused.switch.buffer_max_bytes < 600_000, "{}", paused.switch.buffer_max_bytes);
+    experiment.spec.rack.pfc_bytes = None;
+    experiment.spec.rack.dynamic_percent = Some(100);
+    let shared = go(&experiment);
+    // One queue takes α / (1 + α) of the buffer, half of it.
+    let half = (2 << 20) / 2;
+    assert!(shared.switch.queue_max_bytes.abs_diff(half) < 4_000, "{}", shared.switch.queue_max_bytes);
+}
+
+/// A destination learns of grants, notices the dead sender, and the controller takes back what it left.
+#[test]
+fn a_dead_senders_slots_are_taken_back_when_its_receivers_miss_it() {
+    let four = "[\"h2\", \"h3\", \"h4\", \"h5\"]";
+    let run = |notify: bool| {
+        let mut experiment = six(
+            "pl2-counter",
+            4_000,
+            &format!(
+                "pattern = \"incast\"\nsenders = {four}\nsize = 6000\narrivals = \"saturate\"\nflows = 4\n[[fail]]\nhost = \"h5\"\nat_us = 1000"
+            ),
+        );
+        experiment.spec.scheme.notify_receiver = notify;
+        let text = toml::to_string(&experiment.spec).unwrap();
+        run(&parse(&text), None).unwrap().0
+    };
+    let (without, with) = (run(false), run(true));
+    assert!(without.checks.leaked_amount > 0 && without.resets.is_empty());
+    assert_eq!((with.checks.leaked_amount, &with.problems[..]), (0, &[][..]), "{:?}", with.checks);
+    let dead: Vec<_> = with.resets.iter().filter(|reset| reset.1 == "h5").collect();
+    assert_eq!(dead.len(), 1, "{:?}", with.resets);
+    assert!((1_200.0..1_600.0).contains(&dead[0].0), "{dead:?}");
+    assert!(with.goodput_gbps > without.goodput_gbps + 5.0, "{} {}", with.goodput_gbps, without.goodput_gbps);
+}
+
+/// No two grants of `chain` promise a destination's port the same time; `pair` may, as the paper says.
+#[test]
+fn chained_clocks_grant_no_time_twice() {
+    let shuffle = "pattern = \"all-to-all\"\nsize = 6000\narrivals = \"poisson\"\nload = 0.6\nflows = 2";
+    let run = |clocks: &str| {
+        let mut experiment = six("pl2-clock", 1_000, shuffle);
+        experiment = {
+            let text = toml::to_string(&experiment.spec).unwrap();
+            parse(&text.replace("clocks = \"pair\"", &format!("clocks = \"{clocks}\"")))
+        };
+        go(&experiment)
+    };
+    let (pair, chain, dst) = (run("pair"), run("chain"), run("dst"));
+    assert!(pair.checks.overlapping_grants > 0 && pair.checks.grants > 1_000, "{:?}", pair.checks);
+    assert_eq!(chain.checks.overlapping_grants, 0, "{:?}", chain.checks);
+    assert_eq!(dst.checks.overlapping_grants, 0, "{:?}", dst.checks);
+}

@@ -1,0 +1,155 @@
+//! When threads have messages.
+
+use super::{Event, MACHINE, World};
+use crate::experiment::Arrivals;
+use crate::message::FlowId;
+use p4rack_wire::Nanos;
+use std::cmp::Reverse;
+
+impl World {
+    /// What the agenda says.
+    pub(super) fn happen(&mut self) {
+        while let Some(Reverse((time, _, event))) = self.agenda.peek().copied() {
+            if time > self.now {
+                break;
+            }
+            self.agenda.pop();
+            match event {
+                Event::Ready(flow, message) => {
+                    self.ready(flow, message);
+                    self.go(flow);
+                }
+                Event::Arrival { traffic, pair } => self.poisson(traffic, pair),
+                Event::Start(traffic) => self.start(traffic),
+                Event::Answer(flow, created) => {
+                    self.submit(flow, created, false);
+                    self.go(flow);
+                }
+                Event::Ask(flow) => {
+                    self.submit(flow, self.now, false);
+                    self.go(flow);
+                }
+                Event::Round(traffic) => self.round(traffic),
+                Event::Replay(traffic) => self.replay(traffic),
+                Event::Forget(sender, destination) => {
+                    self.tor.forget(sender as u16 + 1, destination as u16 + 1, self.now);
+                    self.resets.push((self.now, sender, destination));
+                }
+                Event::Pause(host, paused) => self.pause(host, paused),
+                Event::Timer(flow) => self.timer(flow),
+                Event::Receiver(host) => self.receiver_timer(host),
+                Event::Warm => self.warm(),
+                Event::Die(host) => self.set(host, MACHINE, None),
+            }
+        }
+        self.show_agenda();
+    }
+
+    /// A flow's host looks whether it can send.
+    pub(super) fn go(&mut self, flow: FlowId) {
+        let flow = &self.flows[flow as usize];
+        let (host, destination) = (usize::from(flow.src), usize::from(flow.dst));
+        self.feed(host, destination);
+        self.drain_host(host);
+    }
+
+    fn start(&mut self, traffic: usize) {
+        let one = &self.traffic[traffic];
+        let (flows, threads) = (one.flows.clone(), one.spec.flows as FlowId);
+        match one.spec.arrivals {
+            Arrivals::Poisson => {
+                for pair in 0..self.traffic[traffic].pairs.len() {
+                    self.plan_arrival(traffic, pair);
+                }
+            }
+            Arrivals::Saturate => {
+                for flow in flows {
+                    self.submit(flow, self.now, true);
+                    self.go(flow);
+                }
+            }
+            Arrivals::Rpc => {
+                let half = (flows.end - flows.start) / 2;
+                for flow in flows.start..flows.start + half {
+                    // Not all at the same instant.
+                    let spread = self.random.below(1_000 * u64::from(threads.max(1)));
+                    // Under YCSB a client's thread asks one server at a time, so one flow a thread begins.
+                    let one = &mut self.traffic[traffic];
+                    if one.spec.ycsb.is_some() {
+                        let pair = (flow - flows.start) as usize / one.spec.flows;
+                        let first = one.pairs.iter().position(|(from, _)| *from == one.pairs[pair].0);
+                        if first != Some(pair) {
+                            continue;
+                        }
+                    }
+                    let flow = one.next_ask(flow, &mut self.random);
+                    self.at(self.now + Nanos(spread), Event::Ask(flow));
+                }
+            }
+            Arrivals::Rounds => self.round(traffic),
+            Arrivals::Trace => self.replay(traffic),
+        }
+    }
+
+    fn plan_arrival(&mut self, traffic: usize, pair: usize) {
+        let gap = self.random.exponential(self.traffic[traffic].gap_ns);
+        let at = self.now.saturating_add(Nanos(gap.round() as u64));
+        if at < self.traffic[traffic].stop {
+            self.at(at, Event::Arrival { traffic, pair });
+        }
+    }
+
+    fn poisson(&mut self, traffic: usize, pair: usize) {
+        self.plan_arrival(traffic, pair);
+        if let Some(flow) = self.idle(traffic, pair) {
+            self.submit(flow, self.now, false);
+            self.go(flow);
+        }
+    }
+
+    /// The first idle thread of a pair, or the one with the fewest messages waiting.
+    fn idle(&self, traffic: usize, pair: usize) -> Option<FlowId> {
+        let one = &self.traffic[traffic];
+        let threads = one.spec.flows as FlowId;
+        let first = one.flows.start + pair as FlowId * threads;
+        (first..first + threads).min_by_key(|flow| self.flows[*flow as usize].queue.len())
+    }
+
+    /// Messages of a trace whose time has come.
+    fn replay(&mut self, traffic: usize) {
+        let start = self.traffic[traffic].start;
+        while let Some(entry) = self.traffic[traffic].trace.last().copied() {
+            let at = start + entry.time;
+            if at >= self.traffic[traffic].stop {
+                return;
+            }
+            if at > self.now {
+                self.at(at, Event::Replay(traffic));
+                return;
+            }
+            self.traffic[traffic].trace.pop();
+            if let Some(flow) = self.idle(traffic, entry.pair) {
+                self.submit_sized(flow, self.now, false, Some(entry.bytes));
+                self.go(flow);
+            }
+        }
+    }
+
+    fn round(&mut self, traffic: usize) {
+        let one = &mut self.traffic[traffic];
+        if self.now >= one.stop {
+            return;
+        }
+        let flows = one.flows.clone();
+        let layers = one.layers.clone();
+        one.round_open = flows.len() * layers.len().max(1);
+        one.round_began = self.now;
+        for flow in flows {
+            match layers.is_empty() {
+                true => self.submit(flow, self.now, false),
+                false => layers.iter().for_each(|size| self.submit_sized(flow, self.now, false, Some(*size))),
+            }
+            self.go(flow);
+        }
+    }
+}
