@@ -45,9 +45,12 @@ impl Depth {
     }
 
     /// The depth changes now.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, bytes: u64, now: Nanos) {
-        self.advance(now);
+        // A frame often leaves at the time it came.
+        if now > self.since {
+            self.advance(now);
+        }
         self.bytes = bytes;
         self.max_bytes = self.max_bytes.max(bytes);
         self.peak = self.peak.max(bytes);
@@ -58,7 +61,7 @@ impl Depth {
         let bin = self.bin();
         self.bins[bin] += now.saturating_sub(self.since).0;
         self.since = self.since.max(now);
-        if now.0 - self.start.min(now.0) >= self.interval {
+        if now.0.saturating_sub(self.start) >= self.interval {
             self.close(now);
         }
     }
@@ -67,8 +70,8 @@ impl Depth {
         (((self.bytes + (1 << self.bin_shift) - 1) >> self.bin_shift) as usize).min(self.bins.len() - 1)
     }
 
-    #[inline(never)]
     /// Closes the open interval and those passed since, of which the last one stands for all.
+    #[inline(never)]
     fn close(&mut self, now: Nanos) {
         let start = now.0 - now.0 % self.interval;
         self.sample(self.start, self.peak);

@@ -64,16 +64,19 @@ pub(crate) struct Packet {
 
 impl Packet {
     /// Length of the frame.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// The frame and its padding.
+    #[inline]
     pub fn padded(&self) -> &[u8] {
         &self.bytes[..self.len + PADDING]
     }
 
     /// The frame from the payload on.
+    #[inline]
     pub fn payload(&self) -> &[u8] {
         self.bytes.get(self.meta.cursor..self.len()).unwrap_or(&[])
     }
@@ -84,13 +87,15 @@ impl Packet {
     }
 
     /// Replaces the frame.
+    #[inline(always)]
     pub fn set_frame(&mut self, frame: &[u8]) {
         self.len = frame.len();
         if self.bytes.len() < self.len + PADDING {
             self.bytes.resize(self.len + PADDING, 0);
         }
-        self.bytes[..self.len].copy_from_slice(frame);
-        self.bytes[self.len..self.len + PADDING].fill(0);
+        let (to, rest) = self.bytes.split_at_mut(self.len);
+        to.copy_from_slice(frame);
+        rest[..PADDING].copy_from_slice(&[0; PADDING]);
     }
 }
 
@@ -103,6 +108,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A packet with this frame.
+    #[inline(always)]
     pub fn alloc(&mut self, frame: &[u8], meta: Meta) -> PacketId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.packets.push(Packet::default());
@@ -124,6 +130,7 @@ impl Pool {
     }
 
     /// Gives a packet back.
+    #[inline]
     pub fn release(&mut self, id: PacketId) {
         self.free.push(id);
     }
@@ -134,10 +141,12 @@ impl Pool {
         self.packets.len() - self.free.len()
     }
 
+    #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
         &self.packets[id as usize]
     }
 
+    #[inline]
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
         &mut self.packets[id as usize]
     }

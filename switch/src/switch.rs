@@ -4,6 +4,7 @@ use crate::compile::ops::{FRAME_WORDS, Frame};
 use crate::compile::{InstanceShape, Pipeline};
 use crate::config::Config;
 use crate::error::ControlError;
+use crate::exec::Requests;
 use crate::generator::Generators;
 use crate::objects::{CloneSession, Replica};
 use crate::pool::{Meta, NONE, PacketId, Pool};
@@ -88,6 +89,8 @@ pub struct Switch {
     pub(crate) cpu_queue: VecDeque<PacketId>,
     /// Where frames for the controller are deparsed.
     pub(crate) cpu_out: Vec<u8>,
+    /// What the program asked for in the block that runs.
+    pub(crate) requests: Requests,
     /// Metadata that a clone takes along.
     pub(crate) for_clone: Vec<u64>,
     /// Metadata that a resubmitted or recirculated packet takes along.
@@ -121,6 +124,7 @@ impl Switch {
             down: BTreeSet::new(),
             cpu_queue: VecDeque::with_capacity(config.cpu_queue_frames.min(64 * 1024)),
             cpu_out: Vec::new(),
+            requests: Requests::default(),
             for_clone: Vec::new(),
             for_pass: Vec::new(),
             drops: [0; DropReason::ALL.len()],
@@ -201,7 +205,7 @@ impl Switch {
         }
         let id = self.pool.alloc(frame, Meta { ingress_port: port, ..Meta::default() });
         self.ingress(id, None, now);
-        if self.manager.cpu_waits() {
+        if self.manager.cpu_waits {
             self.serve_cpu(now);
         }
     }
@@ -219,7 +223,7 @@ impl Switch {
             let at = self.manager.ready(now)?;
             let (id, left) = self.manager.dequeue(&mut self.pool, at, now)?;
             let sent = self.egress(id, at, left, now, out);
-            if self.manager.cpu_waits() {
+            if self.manager.cpu_waits {
                 self.serve_cpu(now);
             }
             if sent {
@@ -305,6 +309,7 @@ impl Switch {
     }
 
     /// Runs egress for all that was sent to the CPU port, so that [`Switch::poll_cpu`] needs no time.
+    #[inline(never)]
     fn serve_cpu(&mut self, now: Nanos) {
         let Some(at) = self.manager.cpu() else {
             return;

@@ -2,11 +2,12 @@
 //!
 //! A key is a run of words, one field after the other, low word first. Entries are grouped by mask (an
 //! exact table is one group, an LPM table has one a prefix length); a group is a hash table from
-//! masked key to row. In a ternary table only masks that many entries share have a group, and up to
-//! [`MAX_GROUPS`] of them; all other rows are found by [`vectors`]. Rows are kept in flat arrays, so that a look-up touches few cache lines and
-//! allocates nothing; an entry as the control plane sees it is made from them when it asks.
+//! masked key to row, behind a [`filter`]. In a ternary table only masks that several entries share have a group, and up
+//! to [`MAX_GROUPS`] of them; all other rows are found by [`vectors`]. Rows are kept in flat arrays, so that a look-up
+//! touches few cache lines and allocates nothing; an entry as the control plane sees it is made from them when it asks.
 
 mod entries;
+mod filter;
 mod index;
 mod vectors;
 
@@ -15,15 +16,19 @@ use crate::meter::Meter;
 use crate::objects::{CounterData, TableEntry};
 use crate::shape::{KeyShape, PackedKey, Style, TableShape};
 use entries::Extra;
+use filter::Filter;
 use hashbrown::HashMap;
 use index::Index;
 use p4rack_p4::ir::{ActionCall, MatchKind, Matcher};
+use p4rack_wire::Nanos;
 use vectors::Vectors;
 
-/// Most groups of a ternary table: each costs every look-up a probe. Tests have few masks.
-const MAX_GROUPS: usize = if cfg!(test) { 3 } else { 32 };
+/// Most groups of a ternary table: each costs every look-up a question. Tests have few masks.
+const MAX_GROUPS: usize = if cfg!(test) { 3 } else { ASKED };
 /// Rows of one mask without a group: further ones have one. Tests have few rows.
-const FEW: u32 = if cfg!(test) { 2 } else { 512 };
+const FEW: u32 = if cfg!(test) { 2 } else { 16 };
+/// Groups whose filters are asked together.
+const ASKED: usize = 64;
 /// Counters of the rows without a group.
 const COUNTS: usize = 1024;
 /// Rows for which room is set aside at once if the program declares so many; it is touched when it is needed.
@@ -40,6 +45,41 @@ struct Group {
     /// No row has a larger one.
     rank: i32,
     rows: Index,
+    /// Not of an exact table, which has no other group to look into.
+    filter: Option<Filter>,
+}
+
+impl Group {
+    /// Adds a row.
+    fn insert(&mut self, masked: u64, row: u32) {
+        self.rows.insert(masked, row);
+        if let Some(filter) = &mut self.filter {
+            filter.insert(masked, self.rows.hashes());
+        }
+    }
+
+    /// Removes a row; says whether it was there.
+    fn remove(&mut self, masked: u64, row: u32) -> bool {
+        let found = self.rows.remove(masked, row);
+        if let Some(filter) = self.filter.as_mut().filter(|_| found) {
+            filter.remove(masked);
+        }
+        found
+    }
+
+    /// Hash of what the mask leaves of a key.
+    #[inline(always)]
+    fn masked(&self, key: &[u64]) -> u64 {
+        if let ([word], [mask]) = (key, &self.mask[..]) {
+            return mix(SEED, word & mask);
+        }
+        hash(key.iter().zip(&self.mask).map(|(word, mask)| word & mask))
+    }
+
+    #[inline(always)]
+    fn may_have(&self, key: &[u64]) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_have(self.masked(key)))
+    }
 }
 
 /// A range field's place.
@@ -182,19 +222,37 @@ impl TableState {
     }
 
     /// The row that matches.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, key: &[u64]) -> Option<u32> {
-        match self.style {
-            Style::Exact => {
-                let group = self.groups.first()?;
-                if let [word] = *key {
-                    return group.rows.get(mix(SEED, word), |row| self.keys[row as usize] == word);
-                }
-                group.rows.get(hash(key.iter().copied()), |row| self.key(row) == key)
-            }
-            Style::Lpm => self.groups.iter().find_map(|group| self.probe(group, key)),
-            Style::Ternary => self.lookup_ternary(key),
+        if self.style != Style::Exact {
+            return self.lookup_masked(key);
         }
+        let group = self.groups.first()?;
+        if let [word] = *key {
+            return group.rows.get(mix(SEED, word), |row| self.keys[row as usize] == word);
+        }
+        group.rows.get(hash(key.iter().copied()), |row| self.key(row) == key)
+    }
+
+    #[inline(never)]
+    fn lookup_masked(&self, key: &[u64]) -> Option<u32> {
+        match self.style {
+            Style::Lpm => self.hopeful(key).find_map(|group| self.probe(group, key)),
+            _ => self.lookup_ternary(key),
+        }
+    }
+
+    /// The groups that may have a key, in order.
+    #[inline(always)]
+    fn hopeful<'a>(&'a self, key: &'a [u64]) -> impl Iterator<Item = &'a Group> {
+        self.groups.chunks(ASKED).flat_map(move |groups| {
+            // No branch depends on an answer before all have been asked.
+            let answers =
+                groups.iter().rev().fold(0, |bits, group| bits << 1 | u64::from(group.may_have(key)));
+            let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|rest| *rest != 0);
+            std::iter::successors(Some(answers).filter(|bits| *bits != 0), rest)
+                .map(|bits| &groups[bits.trailing_zeros() as usize])
+        })
     }
 
     /// The row of a group that matches.
@@ -204,13 +262,12 @@ impl TableState {
             let masked = word & mask;
             return group.rows.get(mix(SEED, masked), |row| self.keys[row as usize] == masked);
         }
-        let masked = hash(key.iter().zip(&group.mask).map(|(word, mask)| word & mask));
-        group.rows.get(masked, |row| self.equal(row, key, &group.mask))
+        group.rows.get(group.masked(key), |row| self.equal(row, key, &group.mask))
     }
 
     fn lookup_ternary(&self, key: &[u64]) -> Option<u32> {
         let mut best: Option<((i32, u64), u32)> = None;
-        for group in &self.groups {
+        for group in self.hopeful(key) {
             if best.is_some_and(|((rank, _), _)| rank > group.rank) {
                 break;
             }
@@ -269,22 +326,27 @@ impl TableState {
         (self.actions[row], &self.args[row * self.arg_words..][..self.arg_words])
     }
 
-    /// Whether rows have counters.
+    /// Whether a look-up leaves a trace: in counters, meters or the time of the last hit.
     #[inline]
-    pub fn counted(&self) -> bool {
-        self.counted
+    pub fn observed(&self) -> bool {
+        self.counted || self.metered || self.aged
     }
 
-    /// Whether rows have meters.
-    #[inline]
-    pub fn metered(&self) -> bool {
-        self.metered
-    }
-
-    /// Whether hits are dated.
-    #[inline]
-    pub fn aged(&self) -> bool {
-        self.aged
+    /// Notes a hit of a row, or a miss, by a packet of so many bytes; gives the meter's colour.
+    #[inline(never)]
+    pub fn observe(&mut self, row: Option<u32>, bytes: u64, now: Nanos) -> Option<u64> {
+        let cell = row.map_or(0, |row| row as usize + 1);
+        if self.counted {
+            let counter = &mut self.counters[cell];
+            counter.packets += 1;
+            counter.bytes += bytes;
+        }
+        if let Some(row) = row
+            && self.aged
+        {
+            self.last_hit[row as usize] = now.0;
+        }
+        self.metered.then(|| self.meters[cell].execute(bytes, self.meter_bytes, now.0))
     }
 
     /// Position of the group that has, or would have, a key.
@@ -436,7 +498,8 @@ impl TableState {
                 let at = self.groups.partition_point(|group| group.rank >= key.rank);
                 let rows =
                     Index::with_room(if self.style == Style::Exact { shape.size.min(ROOM) } else { 0 });
-                self.groups.insert(at, Group { mask: key.mask.clone(), rank: key.rank, rows });
+                let filter = (self.style != Style::Exact).then(Filter::new);
+                self.groups.insert(at, Group { mask: key.mask.clone(), rank: key.rank, rows, filter });
                 at
             }
         };
@@ -445,11 +508,11 @@ impl TableState {
         let same = |row: u32| keys[row as usize * words..][..words] == key.value[..];
         let group = &mut self.groups[at];
         match group.rows.get(masked, same) {
-            None => group.rows.insert(masked, row),
+            None => group.insert(masked, row),
             // The largest rank stands first; ranks of one masked key differ.
             Some(first) if self.ranks[first as usize] < key.rank => {
-                group.rows.remove(masked, first);
-                group.rows.insert(masked, row);
+                group.remove(masked, first);
+                group.insert(masked, row);
                 self.chain[row as usize] = first;
             }
             Some(mut before) => {
@@ -504,10 +567,10 @@ impl TableState {
     fn unlink_from_group(&mut self, at: usize, row: u32, key: &PackedKey) {
         let masked = hash(key.value.iter().copied());
         let group = &mut self.groups[at];
-        if group.rows.remove(masked, row) {
+        if group.remove(masked, row) {
             let next = self.chain.get(row as usize).copied().unwrap_or(END);
             if next != END {
-                group.rows.insert(masked, next);
+                group.insert(masked, next);
             } else if self.style != Style::Exact && group.rows.is_empty() {
                 self.groups.remove(at);
             }

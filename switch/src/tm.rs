@@ -12,6 +12,8 @@ use p4rack_wire::Nanos;
 
 /// Port numbers that `standard_metadata` can hold.
 const PORT_NUMBERS: usize = 512;
+/// Words of a bit for each port.
+const WORDS: usize = PORT_NUMBERS / 64;
 /// Shortest Ethernet frame without FCS.
 const SHORTEST: u64 = 60;
 /// Frame check sequence.
@@ -22,6 +24,14 @@ const GAP: u64 = 20;
 /// Bytes (with FCS) that a frame holds of the buffer.
 fn stored(len: usize) -> u64 {
     (len as u64).max(SHORTEST) + FCS
+}
+
+/// Wire time of a byte at a rate, in 2⁻⁶⁴ ns. Rounded up: an end that falls on a whole nanosecond stays there.
+fn byte_time(rate_bps: u64) -> u128 {
+    match rate_bps {
+        0 => 0,
+        rate => (8_000_000_000u128 << 64).div_ceil(rate.into()),
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +53,9 @@ pub(crate) struct Port {
     free_at: Nanos,
     /// Since when something waits.
     waiting_since: Nanos,
-    /// Bits times 10⁹ that did not make a whole nanosecond.
+    /// Wire time of a byte in 2⁻⁶⁴ ns, rounded up; 0 is no limit.
+    byte_time: u128,
+    /// What did not make a whole nanosecond, in 2⁻⁶⁴ ns.
     fraction: u64,
     depth: Depth,
     pub rx_frames: u64,
@@ -57,8 +69,10 @@ pub(crate) struct Port {
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficManager {
     ports: Vec<Port>,
-    /// When each port may send next; [`Nanos::MAX`] where nothing waits. Apart, for short scans.
-    due: Vec<Nanos>,
+    /// Bit by position: something waits there for a wire.
+    waiting: [u64; WORDS],
+    /// Whether something waits for the controller.
+    pub cpu_waits: bool,
     /// Position in `ports` by number.
     by_number: Vec<u16>,
     buffer_bytes: u64,
@@ -75,7 +89,8 @@ impl TrafficManager {
     pub fn new(config: &Config) -> TrafficManager {
         let mut manager = TrafficManager {
             ports: Vec::new(),
-            due: Vec::new(),
+            waiting: [0; WORDS],
+            cpu_waits: false,
             by_number: vec![u16::MAX; PORT_NUMBERS],
             buffer_bytes: config.buffer_bytes,
             reserved_bytes: config.reserved_bytes.min(config.buffer_bytes),
@@ -102,8 +117,8 @@ impl TrafficManager {
             return;
         }
         self.by_number[number] = self.ports.len() as u16;
-        self.due.push(Nanos::MAX);
         self.ports.push(Port {
+            byte_time: byte_time(port.rate_bps),
             config: port,
             is_cpu,
             queues: [Queue { head: NONE, tail: NONE, stats: QueueStats::default() }; 8],
@@ -132,18 +147,14 @@ impl TrafficManager {
         self.ports.last().filter(|port| port.is_cpu).map(|_| self.ports.len() - 1)
     }
 
-    /// Whether frames wait for the controller.
-    #[inline]
-    pub fn cpu_waits(&self) -> bool {
-        self.ports.last().is_some_and(|port| port.is_cpu && port.occupied != 0)
-    }
-
     /// A port's counters.
+    #[inline]
     pub fn port_mut(&mut self, at: usize) -> &mut Port {
         &mut self.ports[at]
     }
 
     /// Number of a port.
+    #[inline]
     pub fn number(&self, at: usize) -> u16 {
         self.ports[at].config.port
     }
@@ -151,10 +162,12 @@ impl TrafficManager {
     /// Changes a rate; the frame on the wire keeps its own.
     pub fn set_rate(&mut self, at: usize, rate_bps: u64) {
         self.ports[at].config.rate_bps = rate_bps;
+        self.ports[at].byte_time = byte_time(rate_bps);
         self.ports[at].fraction = 0;
     }
 
     /// Puts a packet into a queue of the port, or says why not. Its meta says which.
+    #[inline(always)]
     pub fn enqueue(
         &mut self,
         pool: &mut Pool,
@@ -193,6 +206,11 @@ impl TrafficManager {
         packet.next = NONE;
         if port.occupied == 0 {
             port.waiting_since = now;
+            // What is for the controller never waits for a time.
+            match port.is_cpu {
+                true => self.cpu_waits = true,
+                false => self.waiting[at / 64] |= 1 << (at % 64),
+            }
         }
         match queue.tail {
             NONE => queue.head = id,
@@ -204,22 +222,37 @@ impl TrafficManager {
         queue.stats.max_bytes = queue.stats.max_bytes.max(queue.stats.bytes);
         port.occupied |= 1 << priority;
         port.depth.set(port.depth.bytes + bytes, now);
-        self.due[at] = port.due();
         Ok(())
     }
 
     /// A port (other than the CPU's) that may send now.
     #[inline]
     pub fn ready(&self, now: Nanos) -> Option<usize> {
-        self.due.iter().position(|&due| due <= now && due != Nanos::MAX)
+        self.waiting().find(|&at| self.ports[at].free_at <= now)
     }
 
     /// When the first port that has something may send.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        self.due.iter().copied().filter(|&due| due != Nanos::MAX).min()
+        self.waiting().map(|at| self.ports[at].free_at).min()
+    }
+
+    /// Ports at which something waits for a wire.
+    #[inline(always)]
+    fn waiting(&self) -> impl Iterator<Item = usize> {
+        let (mut word, mut bits) = (0, self.waiting[0]);
+        std::iter::from_fn(move || {
+            while bits == 0 {
+                word += 1;
+                bits = *self.waiting.get(word)?;
+            }
+            let at = word * 64 + bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            Some(at)
+        })
     }
 
     /// Takes the packet that is next at a port; also gives the frames left in its queue.
+    #[inline(always)]
     pub fn dequeue(&mut self, pool: &mut Pool, at: usize, now: Nanos) -> Option<(PacketId, u64)> {
         let port = &mut self.ports[at];
         let priority = port.occupied.checked_ilog2()? as u8;
@@ -231,6 +264,12 @@ impl TrafficManager {
         if queue.head == NONE {
             queue.tail = NONE;
             port.occupied &= !(1 << priority);
+            if port.occupied == 0 {
+                match port.is_cpu {
+                    true => self.cpu_waits = false,
+                    false => self.waiting[at / 64] &= !(1 << (at % 64)),
+                }
+            }
         }
         queue.stats.frames -= 1;
         queue.stats.bytes -= bytes;
@@ -240,11 +279,11 @@ impl TrafficManager {
         }
         let left = queue.stats.frames;
         port.depth.set(port.depth.bytes - bytes, now);
-        self.due[at] = port.due();
         Some((id, left))
     }
 
     /// A frame of this length leaves the port now: it is busy for its wire time.
+    #[inline]
     pub fn sent(&mut self, at: usize, len: usize, now: Nanos) {
         let port = &mut self.ports[at];
         port.tx_frames += 1;
@@ -254,14 +293,9 @@ impl TrafficManager {
         if start != port.free_at {
             port.fraction = 0;
         }
-        let rate = port.config.rate_bps;
-        port.free_at = start;
-        if rate != 0 {
-            let time = (stored(len) + GAP) * 8 * 1_000_000_000 + port.fraction;
-            port.fraction = time % rate;
-            port.free_at = start.saturating_add(Nanos(time / rate));
-        }
-        self.due[at] = port.due();
+        let time = port.byte_time * u128::from(stored(len) + GAP) + u128::from(port.fraction);
+        port.fraction = time as u64;
+        port.free_at = start.saturating_add(Nanos((time >> 64) as u64));
     }
 
     /// Bytes that wait at a port.
@@ -306,11 +340,6 @@ impl TrafficManager {
 }
 
 impl Port {
-    /// When it may send next. What is for the controller never waits for a time.
-    fn due(&self) -> Nanos {
-        if self.occupied == 0 || self.is_cpu { Nanos::MAX } else { self.free_at }
-    }
-
     fn stats(&self, now: Nanos) -> PortStats {
         PortStats {
             port: self.config.port,

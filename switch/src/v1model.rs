@@ -15,36 +15,37 @@ const RECIRCULATED: u32 = 4;
 const REPLICATED: u32 = 5;
 const RESUBMITTED: u32 = 6;
 
-/// What ingress decided.
+/// Where ingress sends a packet.
+#[derive(Clone, Copy)]
 struct Verdict {
-    exit: Exit,
-    requests: Option<Requests>,
     egress_spec: u64,
     group: u64,
     priority: u8,
 }
 
 impl Switch {
-    /// Ingress of a packet, again for each resubmit. `list`: metadata that waits in `for_pass`.
-    pub(crate) fn ingress(&mut self, id: PacketId, mut list: Option<u16>, now: Nanos) {
-        loop {
-            let Some(verdict) = self.run_ingress(id, list, now) else {
-                return self.end(id, DropReason::NoProgram, None);
-            };
-            match verdict.exit {
-                Exit::Done => {}
-                Exit::LoopLimit => return self.end(id, DropReason::LoopLimit, None),
-                Exit::AssertFailed => return self.end(id, DropReason::AssertFailed, None),
+    /// Ingress of a packet. `list`: metadata that waits in `for_pass`.
+    #[inline(always)]
+    pub(crate) fn ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) {
+        if let Some(verdict) = self.judge(id, list, now) {
+            match self.requests.any {
+                true => self.serve(id, verdict, now),
+                false => self.forward(id, verdict, now),
             }
-            let Some(requests) = &verdict.requests else {
-                return self.forward(id, &verdict, now);
-            };
+        }
+    }
+
+    /// Does what ingress asked for, and ingress again for each resubmit.
+    #[cold]
+    #[inline(never)]
+    fn serve(&mut self, id: PacketId, mut verdict: Verdict, now: Nanos) {
+        while self.requests.any {
+            let requests = std::mem::take(&mut self.requests);
             if let Some(bytes) = requests.truncate {
                 let meta = &mut self.pool.get_mut(id).meta;
                 meta.truncate = meta.truncate.min(u32::try_from(bytes).unwrap_or(u32::MAX));
             }
-            let resubmit = requests.resubmit;
-            if let Some(list) = resubmit {
+            if let Some(list) = requests.resubmit {
                 keep_list(&self.running, &self.frame, list, &mut self.for_pass);
             }
             if let Some((session, list)) = requests.clone {
@@ -55,25 +56,45 @@ impl Switch {
                 self.ingress_clone(copy, session, list, now);
                 self.recall(id);
             }
-            if resubmit.is_none() {
-                return self.forward(id, &verdict, now);
+            if requests.resubmit.is_none() {
+                break;
             }
             self.passes.resubmits += 1;
             if !self.next_pass(id, RESUBMITTED) {
                 return;
             }
-            list = resubmit;
+            verdict = match self.judge(id, requests.resubmit, now) {
+                Some(verdict) => verdict,
+                None => return,
+            };
         }
+        self.forward(id, verdict, now);
     }
 
-    fn run_ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
+    /// Runs ingress and says what it decided; `None` if the packet has ended.
+    #[inline(always)]
+    fn judge(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
+        let reason = match self.run_ingress(id, list, now) {
+            Some(Exit::Done) => return Some(self.verdict()),
+            Some(Exit::LoopLimit) => DropReason::LoopLimit,
+            Some(Exit::AssertFailed) => DropReason::AssertFailed,
+            None => DropReason::NoProgram,
+        };
+        self.requests = Requests::default();
+        self.end(id, reason, None);
+        None
+    }
+
+    /// Parser and ingress; `None` without a program.
+    #[inline(always)]
+    fn run_ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Exit> {
         self.cool();
         let Running { pipeline, state } = self.running.as_mut()?;
         let code = &pipeline.code;
         let frame = &mut *self.frame;
         let packet = self.pool.get_mut(id);
         let standard = &code.standard;
-        frame[..code.cleared as usize].fill(0);
+        clear(code, frame);
         if let Some(list) = list {
             restore_list(code, frame, list, &self.for_pass);
         }
@@ -90,24 +111,29 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
-            asked: false,
-            requests: Requests::default(),
+            requests: &mut self.requests,
             color: 0,
         };
         let exit = run(pipeline, state, frame, &mut cx, Block::Ingress);
-        let requests = cx.asked.then_some(cx.requests);
         packet.meta.cursor = cx.cursor;
-        Some(Verdict {
-            exit,
-            requests,
-            egress_spec: frame[standard.egress_spec as usize],
-            group: frame[standard.mcast_grp as usize],
-            priority: (frame[standard.priority as usize] & 7) as u8,
-        })
+        Some(exit)
+    }
+
+    /// What ingress left in `standard_metadata`.
+    #[inline]
+    fn verdict(&self) -> Verdict {
+        let standard =
+            self.running.as_ref().map(|running| running.pipeline.code.standard).unwrap_or_default();
+        Verdict {
+            egress_spec: self.frame[standard.egress_spec as usize],
+            group: self.frame[standard.mcast_grp as usize],
+            priority: (self.frame[standard.priority as usize] & 7) as u8,
+        }
     }
 
     /// Sends a packet on to its port or group.
-    fn forward(&mut self, id: PacketId, verdict: &Verdict, now: Nanos) {
+    #[inline(always)]
+    fn forward(&mut self, id: PacketId, verdict: Verdict, now: Nanos) {
         self.pool.get_mut(id).meta.priority = verdict.priority;
         if verdict.group != 0 {
             self.multicast(id, verdict.group, now);
@@ -122,6 +148,7 @@ impl Switch {
         }
     }
 
+    #[inline(never)]
     fn multicast(&mut self, id: PacketId, group: u64, now: Nanos) {
         let group = u32::try_from(group).ok().and_then(|group| self.groups.get_key_value(&group));
         let Some((&group, replicas)) = group.filter(|(_, replicas)| !replicas.is_empty()) else {
@@ -151,7 +178,7 @@ impl Switch {
         };
         let code = &pipeline.code;
         let frame = &mut *self.frame;
-        frame[..code.cleared as usize].fill(0);
+        clear(code, frame);
         restore_list(code, frame, list, &self.for_clone);
         let packet = self.pool.get_mut(copy);
         packet.meta.truncate = u32::MAX;
@@ -166,8 +193,7 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: true,
-            asked: false,
-            requests: Requests::default(),
+            requests: &mut self.requests,
             color: 0,
         };
         run(pipeline, state, frame, &mut cx, Block::Ingress);
@@ -206,6 +232,7 @@ impl Switch {
     }
 
     /// Stores the variables that egress needs with the packet.
+    #[inline(never)]
     fn keep(&mut self, id: PacketId) {
         if let Some(running) = &self.running {
             let kept = &mut self.pool.get_mut(id).kept;
@@ -233,6 +260,7 @@ impl Switch {
     }
 
     /// Puts a packet into a queue; false if it ended.
+    #[inline(always)]
     fn enqueue(&mut self, id: PacketId, port: u64, now: Nanos) -> bool {
         let Some(at) = self.manager.find(port) else {
             self.end(id, DropReason::NoSuchPort, None);
@@ -246,6 +274,8 @@ impl Switch {
     }
 
     /// A packet ends here.
+    #[cold]
+    #[inline(never)]
     fn end(&mut self, id: PacketId, reason: DropReason, at: Option<usize>) {
         self.drop_frame(reason, at);
         self.pool.release(id);
@@ -289,18 +319,20 @@ impl Switch {
             restore(code, frame, &packet.kept);
         }
         let (standard, meta, unit) = (&code.standard, &packet.meta, self.config.time_unit_ns);
-        frame[standard.ingress_port as usize] = meta.ingress_port.into();
         frame[standard.egress_spec as usize] = 0;
-        frame[standard.egress_port as usize] = meta.egress_port.into();
-        frame[standard.instance_type as usize] = meta.instance_type.into();
-        frame[standard.packet_length as usize] = packet.len() as u64;
-        frame[standard.enq_timestamp as usize] = units(meta.enqueued, unit, 32);
-        frame[standard.enq_qdepth as usize] = u64::from(meta.enqueued_depth) & 0x7_ffff;
-        frame[standard.deq_timedelta as usize] = units(now.saturating_sub(meta.enqueued), unit, 32);
-        frame[standard.deq_qdepth as usize] = left & 0x7_ffff;
-        frame[standard.ingress_global_timestamp as usize] = units(meta.arrived, unit, 48);
-        frame[standard.egress_global_timestamp as usize] = units(now, unit, 48);
-        frame[standard.egress_rid as usize] = meta.rid.into();
+        if standard.in_egress {
+            frame[standard.ingress_port as usize] = meta.ingress_port.into();
+            frame[standard.egress_port as usize] = meta.egress_port.into();
+            frame[standard.instance_type as usize] = meta.instance_type.into();
+            frame[standard.packet_length as usize] = packet.len() as u64;
+            frame[standard.enq_timestamp as usize] = units(meta.enqueued, unit, 32);
+            frame[standard.enq_qdepth as usize] = u64::from(meta.enqueued_depth) & 0x7_ffff;
+            frame[standard.deq_timedelta as usize] = units(now.saturating_sub(meta.enqueued), unit, 32);
+            frame[standard.deq_qdepth as usize] = left & 0x7_ffff;
+            frame[standard.ingress_global_timestamp as usize] = units(meta.arrived, unit, 48);
+            frame[standard.egress_global_timestamp as usize] = units(now, unit, 48);
+            frame[standard.egress_rid as usize] = meta.rid.into();
+        }
         out.clear();
         let mut cx = Cx {
             bytes: packet.padded(),
@@ -310,41 +342,41 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
-            asked: false,
-            requests: Requests::default(),
+            requests: &mut self.requests,
             color: 0,
         };
-        let exit = run(pipeline, state, frame, &mut cx, Block::Egress);
-        let requests = cx.asked.then_some(cx.requests);
+        let mut exit = run(pipeline, state, frame, &mut cx, Block::Egress);
         let dropped = frame[standard.egress_spec as usize] == u64::from(self.config.drop_port);
-        if exit == Exit::Done
-            && let Some((session, list)) = requests.and_then(|requests| requests.clone)
-        {
-            self.egress_clone(id, session, list, now);
+        let mut requests = None;
+        if cx.requests.any {
+            let asked = std::mem::take(cx.requests);
+            requests = Some(asked);
+            if let (Exit::Done, Some((session, list))) = (exit, asked.clone) {
+                self.egress_clone(id, session, list, now);
+            }
+        }
+        if exit == Exit::Done && !dropped {
+            exit = self.deparse(id, now, out);
+            if self.requests.any {
+                // It is too late for that.
+                self.requests = Requests::default();
+            }
         }
         match exit {
             Exit::Done if dropped => self.end(id, DropReason::EgressDrop, Some(at)),
-            Exit::Done => return self.deparse(id, at, requests.as_ref(), now, out),
+            Exit::Done => return requests.is_none_or(|requests| self.finish(id, at, &requests, now, out)),
             Exit::LoopLimit => self.end(id, DropReason::LoopLimit, Some(at)),
             Exit::AssertFailed => self.end(id, DropReason::AssertFailed, Some(at)),
         }
         false
     }
 
-    /// Checksums and deparser; true: `out` is to be sent.
-    fn deparse(
-        &mut self,
-        id: PacketId,
-        at: usize,
-        requests: Option<&Requests>,
-        now: Nanos,
-        out: &mut Vec<u8>,
-    ) -> bool {
+    /// Checksums and deparser: what is to be sent, if nothing else becomes of it.
+    #[inline(always)]
+    fn deparse(&mut self, id: PacketId, now: Nanos, out: &mut Vec<u8>) -> Exit {
         let Some(Running { pipeline, state }) = self.running.as_mut() else {
-            self.end(id, DropReason::NoProgram, Some(at));
-            return false;
+            return Exit::Done;
         };
-        let frame = &mut *self.frame;
         let packet = self.pool.get(id);
         let mut cx = Cx {
             bytes: packet.padded(),
@@ -354,28 +386,32 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
-            asked: false,
-            requests: Requests::default(),
+            requests: &mut self.requests,
             color: 0,
         };
-        match run(pipeline, state, frame, &mut cx, Block::Deparser) {
-            Exit::Done => {}
-            Exit::LoopLimit => {
-                self.end(id, DropReason::LoopLimit, Some(at));
-                return false;
-            }
-            Exit::AssertFailed => {
-                self.end(id, DropReason::AssertFailed, Some(at));
-                return false;
-            }
-        }
+        let exit = run(pipeline, state, &mut self.frame, &mut cx, Block::Deparser);
         out.extend_from_slice(packet.payload());
-        let mut length = u64::from(packet.meta.truncate);
-        if let Some(bytes) = requests.and_then(|requests| requests.truncate) {
-            length = length.min(bytes);
+        if packet.meta.truncate != u32::MAX {
+            out.truncate(packet.meta.truncate as usize);
         }
-        out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
-        let Some(list) = requests.and_then(|requests| requests.recirculate) else {
+        exit
+    }
+
+    /// What egress asked for beside clones; true: `out` is to be sent.
+    #[cold]
+    #[inline(never)]
+    fn finish(
+        &mut self,
+        id: PacketId,
+        at: usize,
+        requests: &Requests,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if let Some(bytes) = requests.truncate {
+            out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+        let Some(list) = requests.recirculate else {
             return true;
         };
         self.passes.recirculations += 1;
@@ -425,10 +461,18 @@ fn units(time: Nanos, unit_ns: u64, width: u32) -> u64 {
     value & ((1 << width) - 1)
 }
 
+/// Clears what a program may read before it is written.
+#[inline]
+fn clear(code: &Code, frame: &mut Frame) {
+    for &(slot, count) in &code.cleared {
+        frame[slot as usize..][..count as usize].fill(0);
+    }
+}
+
 /// Clears the variables, then restores those that were kept.
 #[inline]
 fn restore(code: &Code, frame: &mut Frame, kept: &[u64]) {
-    frame[..code.cleared as usize].fill(0);
+    clear(code, frame);
     let mut from = 0;
     for &(slot, count) in &code.kept {
         let words = &kept[from..from + count as usize];

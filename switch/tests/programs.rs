@@ -25,6 +25,45 @@ fn an_l2_switch_forwards_and_drops() {
     assert_eq!((stats.ports[0].rx_frames, stats.ports[2].tx_frames), (4, 1));
 }
 
+/// Reading an invalid header or a variable that was not set gives what the specification leaves open: here 0, and
+/// never what another packet left.
+#[test]
+fn nothing_of_a_packet_is_seen_by_the_next() {
+    let mut bench = Parts {
+        types: "header tag_t { bit<16> id; }",
+        headers: "tag_t tag;",
+        meta: "bit<16> note;",
+        parser: "
+            state parse { transition select(hdr.eth.kind) { 7: tagged; default: accept; } }
+            state tagged { pkt.extract(hdr.tag); meta.note = hdr.tag.id; transition accept; }",
+        ingress: "
+            if (hdr.tag.isValid()) { sm.priority = 3; sm.egress_spec = 3; }
+            else { sm.egress_spec = 2; hdr.eth.src = 16w0 ++ hdr.tag.id ++ meta.note; }",
+        egress: "
+            if (!hdr.tag.isValid()) {
+                hdr.eth.dst = 8w0 ++ hdr.tag.id ++ meta.note ++ 5w0 ++ sm.priority;
+                hdr.eth.kind = (bit<16>) sm.egress_port;
+            }",
+        deparser: "pkt.emit(hdr.tag);",
+        ..Parts::default()
+    }
+    .run();
+    for _ in 0..2 {
+        assert_eq!(bench.pass(1, &eth(1, 7, &[0xab; 50])).0, 3);
+        let (port, frame) = bench.pass(1, &eth(1, 8, &[0xcd; 50]));
+        assert_eq!((port, &frame[..14]), (2, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2][..]));
+        assert_eq!(frame[14..], [0xcd; 50]);
+    }
+    // Queued together, each keeps its own.
+    bench.switch.handle_frame(1, &eth(1, 7, &[0xab; 50]), bench.now);
+    bench.switch.handle_frame(1, &eth(1, 8, &[0xcd; 50]), bench.now);
+    let mut sent = bench.collect();
+    sent.sort_unstable();
+    assert_eq!(sent.iter().map(|(port, _)| *port).collect::<Vec<u16>>(), [2, 3]);
+    assert_eq!(sent[0].1[..14], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+    assert_eq!(sent[1].1[14..], [0xab; 50]);
+}
+
 #[test]
 fn registers_and_counters_keep_state() {
     let mut bench = Parts {

@@ -17,6 +17,11 @@ const MAX_VARBIT: u32 = 16 * 1024;
 pub(crate) const INGRESS: u8 = 1;
 /// The half after the queue.
 pub(crate) const EGRESS: u8 = 2;
+/// The program's text mentions it, in either half.
+const MENTIONED: u8 = 4;
+
+/// Words that nobody reads are cleared too where two runs become one by it.
+const SHORT_GAP: usize = 16;
 
 /// A place in the code that is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +33,7 @@ pub(crate) struct Builder<'p> {
     pub code: Code,
     /// First word of each variable.
     slots: Vec<Slot>,
-    /// [`INGRESS`] and [`EGRESS`] bits of each variable.
+    /// [`INGRESS`], [`EGRESS`] and [`MENTIONED`] bits of each variable.
     touched: Vec<u8>,
     /// Bits that a mention sets now.
     pub half: u8,
@@ -108,7 +113,7 @@ impl<'p> Builder<'p> {
         }
         builder.describe_headers()?;
         builder.place_standard(&mut next)?;
-        builder.code.cleared = Builder::slot_of(next)?;
+        builder.code.variables = Builder::slot_of(next)?;
         builder.temporaries_from = next;
         builder.temporary = next;
         builder.temporaries_to = next;
@@ -277,7 +282,7 @@ impl<'p> Builder<'p> {
         let index = var.0 as usize;
         match self.slots.get(index) {
             Some(&slot) => {
-                self.touched[index] |= self.half;
+                self.touched[index] |= self.half | MENTIONED;
                 Ok(slot)
             }
             None => Err(self.malformed(format!("variable {} is not declared", var.0))),
@@ -440,18 +445,42 @@ impl<'p> Builder<'p> {
             self.code.lists.push(spans);
         }
         self.keep();
+        self.clear();
         Ok(self.code)
     }
 
+    fn clear(&mut self) {
+        let standard = self.code.standard;
+        let mut read = vec![false; self.code.variables as usize];
+        // The switch itself looks at these.
+        for slot in [standard.egress_spec, standard.mcast_grp, standard.priority, standard.parser_error] {
+            read[slot as usize] = true;
+        }
+        for (index, _) in self.touched.iter().enumerate().filter(|(_, touched)| **touched & MENTIONED != 0) {
+            let slot = self.slots[index] as usize;
+            read[slot..slot + kind(self.program.vars[index].ty).words()].fill(true);
+        }
+        for (slot, _) in read.iter().enumerate().filter(|(_, read)| **read) {
+            match self.code.cleared.last_mut() {
+                Some((first, count)) if slot - (*first + *count) as usize <= SHORT_GAP => {
+                    *count = slot as u16 - *first + 1;
+                }
+                _ => self.code.cleared.push((slot as Slot, 1)),
+            }
+        }
+        let touched = |var: &VarId| self.touched.get(var.0 as usize).is_some_and(|by| by & EGRESS != 0);
+        self.code.standard.in_egress = self.program.standard_metadata.iter().any(|(_, var)| touched(var));
+    }
+
     fn keep(&mut self) {
-        let mut kept = vec![false; self.code.cleared as usize];
+        let mut kept = vec![false; self.code.variables as usize];
         for (index, &touched) in self.touched.iter().enumerate() {
-            if touched == INGRESS | EGRESS {
+            if touched & (INGRESS | EGRESS) == INGRESS | EGRESS {
                 let slot = self.slots[index] as usize;
                 kept[slot..slot + kind(self.program.vars[index].ty).words()].fill(true);
             }
         }
-        let mut is_header = vec![false; self.code.cleared as usize];
+        let mut is_header = vec![false; self.code.variables as usize];
         for header in &self.code.headers {
             is_header[header.valid as usize..][..header.words as usize].fill(true);
         }

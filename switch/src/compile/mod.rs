@@ -124,6 +124,8 @@ impl Pipeline {
         builder.mark(Mark::Egress);
         builder.block(&program.egress)?;
         builder.emit(Op::End);
+        builder.code.entry.egress_is_empty =
+            matches!(builder.code.ops[builder.code.entry.egress as usize], Op::End);
         builder.code.entry.deparser = builder.here();
         builder.block(&program.compute)?;
         builder.block(&program.deparser)?;

@@ -219,6 +219,8 @@ pub(crate) struct Entry {
     /// End of the parser, where errors lead.
     pub parsed: u32,
     pub egress: u32,
+    /// Whether nothing is there to do.
+    pub egress_is_empty: bool,
     /// Checksum computation and deparser, one after the other.
     pub deparser: u32,
 }
@@ -253,6 +255,8 @@ pub(crate) struct Standard {
     pub checksum_error: Slot,
     pub parser_error: Slot,
     pub priority: Slot,
+    /// Whether egress, the deparser or a field list may read any of it.
+    pub in_egress: bool,
 }
 
 /// Words of the frame: first and count.
@@ -264,8 +268,10 @@ pub(crate) struct Code {
     pub ops: Vec<Op>,
     pub entry: Entry,
     pub standard: Standard,
-    /// Words to clear for each packet, from 0.
-    pub cleared: u16,
+    /// Words of variables, from 0.
+    pub variables: u16,
+    /// Words to clear for each packet: what the program or the switch may read before it is written.
+    pub cleared: Vec<Span>,
     /// Constants and where they stand.
     pub constants: Vec<(Slot, u64)>,
     /// Words that egress needs of what ingress left.

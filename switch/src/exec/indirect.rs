@@ -22,19 +22,8 @@ pub(crate) fn apply(
     let plan = &code.applies[indirect.apply as usize];
     let table = &mut state.tables[plan.table as usize];
     let row = table.lookup(&frame[plan.key as usize..][..plan.words as usize]);
-    let cell = row.map_or(0, |row| row as usize + 1);
-    if table.counted() {
-        let counter = &mut table.counters[cell];
-        counter.packets += 1;
-        counter.bytes += cx.len as u64;
-    }
-    if table.metered() {
-        cx.color = table.meters[cell].execute(cx.len as u64, table.meter_bytes, cx.now.0);
-    }
-    if let Some(row) = row
-        && table.aged()
-    {
-        table.last_hit[row as usize] = cx.now.0;
+    if table.observed() {
+        cx.color = table.observe(row, cx.len as u64, cx.now).unwrap_or(cx.color);
     }
     if plan.hit != 0 {
         frame[plan.hit as usize] = u64::from(row.is_some());

@@ -32,6 +32,8 @@ pub(crate) enum Exit {
 /// What a program asked the switch to do with the packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Requests {
+    /// Whether anything: few packets do, and the rest need not look at all of it.
+    pub any: bool,
     /// Session and field list.
     pub clone: Option<(u64, u16)>,
     /// Field list.
@@ -44,6 +46,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     fn add(&mut self, frame: &Frame, op: Op) {
+        self.any = true;
         match op {
             Op::Clone { session, list, .. } => self.clone = Some((frame[session as usize], list)),
             Op::Resubmit { list } => self.resubmit = Some(list),
@@ -70,10 +73,8 @@ pub(crate) struct Cx<'a> {
     pub drop_port: u16,
     /// Whether to end where the parser ends.
     pub parse_only: bool,
-    /// Whether anything was asked for: few packets do, and the rest need not look at all of it.
-    pub asked: bool,
     /// What was asked for.
-    pub requests: Requests,
+    pub requests: &'a mut Requests,
     /// Colour that the direct meter of the last applied table gave.
     pub color: u64,
 }
@@ -90,7 +91,7 @@ pub(crate) enum Block {
 }
 
 /// Runs a block, as machine code where there is some.
-#[inline]
+#[inline(always)]
 pub(crate) fn run(
     pipeline: &Pipeline,
     state: &mut State,
@@ -99,16 +100,15 @@ pub(crate) fn run(
     block: Block,
 ) -> Exit {
     let code = &pipeline.code;
-    let entry = code.entry.of(block);
     // Many programs leave egress empty.
-    if matches!(code.ops[entry as usize], Op::End) {
+    if block == Block::Egress && code.entry.egress_is_empty {
         return Exit::Done;
     }
     #[cfg(feature = "native")]
     if let Some(native) = &pipeline.native {
         return native.run(code, state, frame, cx, block);
     }
-    execute(code, state, frame, cx, entry)
+    execute(code, state, frame, cx, code.entry.of(block))
 }
 
 fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: u32) -> Exit {
@@ -221,7 +221,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
             Op::PacketLength { dst } => f!(dst) = cx.len as u64,
             Op::Emit { header } => bits::emit(frame, &code.headers[header as usize], cx.out),
             Op::Apply { plan } => {
-                if let Some(action) = apply(code, state, frame, cx, plan) {
+                if let Some(action) = apply_apart(code, state, frame, cx, plan) {
                     let plan = &code.applies[plan as usize];
                     (back, exit) = (pc, plan.exit);
                     pc = code.actions[plan.table as usize][action as usize].pc as usize;
@@ -289,7 +289,6 @@ pub(crate) fn rare(
         }
         Op::DirectColor { dst } => frame[dst as usize] = cx.color,
         Op::Clone { .. } | Op::Resubmit { .. } | Op::Recirculate { .. } | Op::Truncate { .. } => {
-            cx.asked = true;
             cx.requests.add(frame, op);
         }
         Op::Trace { mark } => trace::record(code, state, frame, cx, mark),
@@ -299,7 +298,7 @@ pub(crate) fn rare(
 }
 
 /// Applies a table and loads the arguments of the action found; gives its place in the table's list.
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn apply(
     code: &Code,
     state: &mut State,
@@ -311,19 +310,8 @@ pub(crate) fn apply(
     let key = &frame[plan.key as usize..][..plan.words as usize];
     let table = &mut state.tables[plan.table as usize];
     let row = table.lookup(key);
-    if table.counted() {
-        let cell = &mut table.counters[row.map_or(0, |row| row as usize + 1)];
-        cell.packets += 1;
-        cell.bytes += cx.len as u64;
-    }
-    if table.metered() {
-        let cell = &mut table.meters[row.map_or(0, |row| row as usize + 1)];
-        cx.color = cell.execute(cx.len as u64, table.meter_bytes, cx.now.0);
-    }
-    if table.aged()
-        && let Some(row) = row
-    {
-        table.last_hit[row as usize] = cx.now.0;
+    if table.observed() {
+        cx.color = table.observe(row, cx.len as u64, cx.now).unwrap_or(cx.color);
     }
     if plan.hit != 0 {
         frame[plan.hit as usize] = u64::from(row.is_some());
@@ -339,6 +327,12 @@ pub(crate) fn apply(
         frame[dst as usize] = word;
     }
     Some(action)
+}
+
+/// [`apply`], kept out of the loop.
+#[inline(never)]
+fn apply_apart(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, plan: u32) -> Option<u32> {
+    apply(code, state, frame, cx, plan)
 }
 
 /// Reads bits ahead of the cursor; an error is the number to raise.

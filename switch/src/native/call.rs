@@ -68,21 +68,28 @@ pub(super) unsafe extern "C" fn rare(cx: *mut Cx<'_>, runtime: *mut Runtime, at:
     }
 }
 
-/// Applies the table of the operation at a position. 0, or 1 and the action's place in the table's list.
+/// Applies a table by the number of its plan. 0, or 1 and the action's place in the table's list.
 ///
 /// # Safety
 /// As [`rare`].
-pub(super) unsafe extern "C" fn apply(cx: *mut Cx<'_>, runtime: *mut Runtime, at: u32) -> u64 {
+pub(super) unsafe extern "C" fn apply(cx: *mut Cx<'_>, runtime: *mut Runtime, plan: u32) -> u64 {
     // SAFETY: as in `rare`.
     let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
     // SAFETY: likewise.
     let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.frame) };
-    let action = match code.ops[at as usize] {
-        Op::Apply { plan } => exec::apply(code, state, frame, cx, plan),
-        Op::ApplyIndirect { plan } => exec::indirect::apply(code, state, frame, cx, plan),
-        _ => None,
-    };
-    action.map_or(0, |action| u64::from(action) + 1)
+    exec::apply(code, state, frame, cx, plan).map_or(0, |action| u64::from(action) + 1)
+}
+
+/// Likewise, of a table with an action profile.
+///
+/// # Safety
+/// As [`rare`].
+pub(super) unsafe extern "C" fn apply_indirect(cx: *mut Cx<'_>, runtime: *mut Runtime, plan: u32) -> u64 {
+    // SAFETY: as in `rare`.
+    let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
+    // SAFETY: likewise.
+    let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.frame) };
+    exec::indirect::apply(code, state, frame, cx, plan).map_or(0, |action| u64::from(action) + 1)
 }
 
 /// Whether the value set of the operation at a position has the key as a member.

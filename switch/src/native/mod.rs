@@ -109,7 +109,7 @@ impl Native {
     }
 
     /// Runs a block of the program that this was made from.
-    #[inline]
+    #[inline(always)]
     pub fn run(
         &self,
         code: &Code,

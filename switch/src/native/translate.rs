@@ -206,17 +206,18 @@ impl Translator<'_, '_> {
         cursor
     }
 
-    pub fn call(&mut self, function: usize) -> Value {
+    /// Calls a function of [`call`] about the operation at hand, or about a plan of its.
+    pub fn call(&mut self, function: usize, about: u32) -> Value {
         let callee = self.number(function as u64);
-        let at = self.b.ins().iconst(types::I32, i64::from(self.at));
-        let args = [self.cx, self.runtime, at];
+        let about = self.b.ins().iconst(types::I32, i64::from(about));
+        let args = [self.cx, self.runtime, about];
         let call = self.b.ins().call_indirect(self.signature, callee, &args);
         self.b.inst_results(call)[0]
     }
 
     /// Has the interpreter do the operation.
     pub fn rare(&mut self) -> Value {
-        self.call(call::rare as *const () as usize)
+        self.call(call::rare as *const () as usize, self.at)
     }
 
     /// Has the interpreter do the operation, which may write anywhere and raise an error.
@@ -292,7 +293,7 @@ impl Translator<'_, '_> {
             Op::JumpLt { a, b, to } => return self.jump_compared(IntCC::UnsignedLessThan, a, b, to),
             Op::JumpLe { a, b, to } => return self.jump_compared(IntCC::UnsignedLessThanOrEqual, a, b, to),
             Op::JumpUnlessMember { to, .. } => {
-                let member = self.call(call::is_member as *const () as usize);
+                let member = self.call(call::is_member as *const () as usize, self.at);
                 let (then, next) = (self.block(to), self.block(self.at + 1));
                 self.b.ins().brif(member, next, &[], then, &[]);
                 return false;
@@ -528,7 +529,11 @@ impl Translator<'_, '_> {
         let site = self.graph.sites.iter().position(|at| *at == self.at).unwrap_or(0);
         let site = self.b.ins().iconst(types::I32, site as i64);
         self.b.def_var(self.site, site);
-        let found = self.call(call::apply as *const () as usize);
+        let found = match self.code.ops[self.at as usize] {
+            Op::ApplyIndirect { plan } => self.call(call::apply_indirect as *const () as usize, plan),
+            Op::Apply { plan } => self.call(call::apply as *const () as usize, plan),
+            _ => return,
+        };
         let actions = &self.code.actions[plan.table as usize];
         for slot in actions.iter().flat_map(|action| &action.args).chain([&plan.hit, &plan.action_run]) {
             self.forget(*slot, 1);

@@ -121,6 +121,12 @@ impl Index {
         }
     }
 
+    /// The half of each row's hash that is kept, in its place.
+    pub fn hashes(&self) -> impl Iterator<Item = u64> {
+        let slots = self.segments.iter().flat_map(|segment| segment.slots.iter());
+        slots.filter(|slot| **slot != 0).map(|slot| slot & !u64::from(u32::MAX))
+    }
+
     /// Adds a row.
     pub fn insert(&mut self, hash: u64, row: u32) {
         let tag = tag_of(hash);
