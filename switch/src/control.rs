@@ -44,7 +44,7 @@ impl Switch {
         let (shape, state) = self.table_mut(table)?;
         let timeout_ns = entry.idle_timeout_ns;
         let row = state.modify(shape, entry)?;
-        if state.aged() {
+        if state.aged {
             self.start_aging(table, row, timeout_ns);
         }
         Ok(())
@@ -54,7 +54,7 @@ impl Switch {
     pub fn delete(&mut self, table: TableId, keys: &[Matcher], priority: i32) -> Result<(), ControlError> {
         let (shape, state) = self.table_mut(table)?;
         let row = state.delete(shape, keys, priority)?;
-        if state.aged() {
+        if state.aged {
             self.start_aging(table, row, 0);
         }
         Ok(())

@@ -134,7 +134,8 @@ pub(crate) struct TableState {
     pub default_is_initial: bool,
     counted: bool,
     metered: bool,
-    aged: bool,
+    /// Whether hits are dated.
+    pub aged: bool,
     /// Whether meters count bytes, not packets.
     pub meter_bytes: bool,
     /// By row; the default entry's comes first, so row `r` is at `r + 1`.
