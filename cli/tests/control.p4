@@ -68,6 +68,13 @@ control AllIngress(inout headers_t hdr, inout meta_t meta, inout standard_metada
         implementation = ecmp;
         size = 64;
     }
+    meter(4, MeterType.bytes) rates;
+    table sources {
+        key = { hdr.ethernet.src: exact; }
+        actions = { forward; }
+        support_timeout = true;
+        size = 64;
+    }
     apply {
         if (hdr.packet_out.isValid()) {
             digest<learn_t>(1, { hdr.packet_out.token, hdr.ethernet.src });
@@ -78,6 +85,9 @@ control AllIngress(inout headers_t hdr, inout meta_t meta, inout standard_metada
         } else {
             spread.apply();
             acl.apply();
+            sources.apply();
+            bit<2> color;
+            rates.execute_meter(32w1, color);
         }
     }
 }

@@ -225,6 +225,51 @@ fn every_kind_of_entity_is_written_and_shown() {
 }
 
 #[test]
+fn idle_entries_are_watched_and_meters_shown_by_colour() {
+    let addr = free_addr();
+    let program = repo("cli/tests/control.p4").display().to_string();
+    let _switch = switch_with(&program, &addr, &[]);
+    let words = ["table", "insert", "sources", "src=02:00:00:00:00:07", "--action", "forward", "port=3"];
+    fine(&addr, &[&words[..], &["--idle-timeout-ms", "50"]].concat());
+    let told = fine(&addr, &["table", "watch", "sources", "--idle", "--count", "2", "--election-id", "0,9"]);
+    let line = |line: &str| line.contains("02:00:00:00:00:07") && line.ends_with("idle for 50 ms");
+    assert!(told.lines().filter(|told| line(told)).count() == 2, "{told}");
+
+    fine(&addr, &["meter", "write", "rates", "--index", "2", "--cir", "1000", "--cburst", "1500"]);
+    let shown = fine(&addr, &["meter", "read", "rates", "--index", "2", "--colors"]);
+    let holds =
+        |text: &str| ["green", "yellow", "red", "1500", "0 (0 B)"].iter().all(|part| text.contains(part));
+    assert!(holds(&shown), "{shown}");
+}
+
+#[test]
+fn a_switch_with_a_certificate_is_reached_by_those_who_know_it() {
+    if !have("openssl", "openssl") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (cert, key) = (file("switch.pem"), file("switch.key"));
+    let mut words = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    words.extend(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]);
+    words.extend(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", &key, "-out", &cert]);
+    let made = Command::new("openssl").args(words).stderr(Stdio::null()).status().expect("openssl starts");
+    assert!(made.success());
+    let addr = free_addr();
+    let tls = ["--grpc-server-ssl", "--grpc-server-cert", &cert, "--grpc-server-key", &key];
+    let mut switch = switch(&addr, &tls);
+    let by_name = addr.replace("127.0.0.1", "localhost");
+    let encrypted = run(&by_name, &["deploy", &rack(), "--ssl", "--cacert", &cert]);
+    assert!(encrypted.status.success(), "{}", stderr(&encrypted));
+    assert_eq!(run(&by_name, &["table", "list"]).status.code(), Some(1), "in plain text");
+    switch.kill();
+    let output =
+        p4rack().args(["switch", "run", "--no-p4", "--grpc-server-ssl"]).output().expect("p4rack starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--grpc-server-cert"), "{}", stderr(&output));
+}
+
+#[test]
 fn completion_asks_the_switch_for_names() {
     let addr = free_addr();
     let _switch = switch(&addr, &[]);

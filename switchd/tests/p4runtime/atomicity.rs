@@ -161,3 +161,50 @@ async fn a_batch_longer_than_a_turn_is_taken_back_too() {
         assert_eq!(client.table(wildcard("routes")).await, []);
     }
 }
+
+/// Two entries always forward to one port, which each write changes for both: how many pairs of frames, one for each
+/// entry, were sent to different ports.
+async fn torn(atomicity: Atomicity) -> usize {
+    let (rig, mut client) = Rig::ready().await;
+    for last in [1, 2] {
+        client.insert(dmac(last, 1)).await.unwrap();
+    }
+    let writes = async {
+        for turn in 0..12u16 {
+            let port = 1 + turn % 2;
+            let mut updates = vec![entry(Modify, built(1, port))];
+            updates.extend((0..3000).map(|_| update(Modify, register(Some(5), Some(&[1])))));
+            updates.push(entry(Modify, built(2, port)));
+            write(&mut client, atomicity, updates).await.unwrap();
+        }
+    };
+    let (mut pairs, mut torn) = (0, 0);
+    let frames = async {
+        loop {
+            let pair = |switch: &mut p4rack_switch::Switch, now| {
+                [frame(1, 0x0800), frame(2, 0x0800)]
+                    .iter()
+                    .for_each(|frame| switch.handle_frame(3, frame, now));
+                let mut sent = Vec::new();
+                std::iter::from_fn(|| switch.poll_transmit(now, &mut sent)).collect::<Vec<u16>>()
+            };
+            let ports = rig.handle.call(pair).await.unwrap();
+            assert_eq!(ports.len(), 2);
+            pairs += 1;
+            torn += usize::from(ports[0] != ports[1]);
+        }
+    };
+    tokio::select! {
+        () = writes => {}
+        () = frames => {}
+    }
+    assert!(pairs > 10, "{pairs}");
+    torn
+}
+
+#[tokio::test]
+async fn no_packet_sees_half_of_a_data_plane_atomic_write() {
+    assert_eq!(torn(Atomicity::DataplaneAtomic).await, 0);
+    // The other kinds let packets pass between updates: the check can fail.
+    assert!(torn(Atomicity::RollbackOnError).await > 0);
+}
