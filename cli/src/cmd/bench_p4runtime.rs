@@ -151,6 +151,8 @@ pub(super) fn start() -> Result<(OwnSwitch, String), String> {
     let program = std::env::current_exe().map_err(|error| fail("finding this program", error))?;
     let mut child = Command::new(program)
         .args(["switch", "run", "--no-p4", "--grpc-server-addr", &addr])
+        // What a measurement provokes would hide its figures.
+        .env("P4RACK_LOG", std::env::var("P4RACK_LOG").unwrap_or_else(|_| "error".into()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
