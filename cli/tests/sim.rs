@@ -81,3 +81,29 @@ fn a_sweep_goes_on_where_it_stopped_and_reports() {
     let page = std::fs::read_to_string(dir.path().join("out/report.html")).unwrap();
     assert!(page.contains("\"goodput_gbps\"") && !page.contains("/*RESULTS*/"));
 }
+
+/// A disk that fills up leaves no half of a result behind, and says so.
+#[test]
+fn a_full_disk_leaves_nothing_half_written() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.toml"), EXPERIMENT).unwrap();
+    std::fs::write(dir.path().join("s.toml"), "name = \"s\"\nbase = \"a.toml\"\nseeds = [1, 2, 3]\n")
+        .unwrap();
+    std::fs::create_dir(dir.path().join("out")).unwrap();
+    let script = "mount -t tmpfs -o size=4k none out || exit 77; \"$P4RACK\" sim sweep s.toml --out-dir out; \
+                  code=$?; ls -A out; exit $code";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script])
+        .env("P4RACK", env!("CARGO_BIN_EXE_p4rack"))
+        .current_dir(dir.path())
+        .output()
+        .expect("unshare starts");
+    if output.status.code() == Some(77) || text(&output.stderr).contains("Operation not permitted") {
+        eprintln!("skipped: needs root for a file system of its own");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(said.contains("No space left") && said.contains("run the same command again"), "{said}");
+    assert_eq!(text(&output.stdout), "", "nothing is left that could be taken for a result");
+}

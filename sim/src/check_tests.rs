@@ -92,6 +92,11 @@ fn a_buffer_over_its_limit_is_reported() {
 }
 
 #[test]
+fn messages_that_never_arrive_are_stuck() {
+    assert!(verdict("pl2-clock", Planted::Sleep).stuck_messages > 0);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run_and_an_address_does_not() {
     let run = |planted| run("pl2-clock", planted).digest;
     assert_eq!(run(None), run(None));

@@ -98,6 +98,8 @@ pub(crate) enum Planted {
     Address,
     /// The switch takes more than its buffer holds.
     Overfill,
+    /// A host's machine is never asked again.
+    Sleep,
 }
 
 /// A rack under way.
@@ -398,7 +400,8 @@ impl World {
 
     /// Takes out what a host's machine has ready, and gives it what it has room for.
     fn drain_host(&mut self, host: usize) {
-        if self.now >= self.hosts[host].dies {
+        let asleep = self.planted == Some(Planted::Sleep) && host == 1 && self.hops > 1_000;
+        if asleep || self.now >= self.hosts[host].dies {
             self.set(host, MACHINE, None);
             return;
         }
