@@ -1,5 +1,7 @@
 """p4runtime-shell, unchanged, against the switch."""
 
+import subprocess
+
 import grpc
 import p4runtime_sh.shell as sh
 import pytest
@@ -155,6 +157,40 @@ def test_members_and_groups_of_an_action_profile(shell):
     group.delete()
     for number in (1, 2):
         sh.ActionProfileMember("Rig.spread")(member_id=number).delete()
+
+
+def test_a_member_whose_port_is_down_is_not_chosen(shell):
+    tunnels = p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY)
+    tunnels.entity.value_set_entry.value_set_id = sh.context.p4info.value_sets[0].preamble.id
+    match = tunnels.entity.value_set_entry.members.add().match.add()
+    match.field_id, match.exact.value = 1, b"\x65\x58"
+    sh.client.write_update(tunnels)
+    group = sh.ActionProfileGroup("Rig.spread")(group_id=9)
+    for number in (1, 2):
+        member = sh.ActionProfileMember("Rig.spread")(member_id=number, action="Rig.via")
+        member.action["port"] = str(number)
+        member.insert()
+        group.add(number, 1, watch_port=bytes([number]))
+    group.insert()
+    entry = sh.TableEntry("Rig.hops")(group_id=9)
+    entry.match["meta.tunnel"] = "1"
+    entry.insert()
+
+    def ports():
+        """Where frames of 20 hosts go."""
+        came = set()
+        for host in range(20):
+            shell.ports[1].send(FRAME[:11] + bytes([host]) + b"\x65\x58" + FRAME[14:])
+        for number, port in shell.ports.items():
+            while port.receive(0.05):
+                came.add(number)
+        return came
+
+    assert eventually(lambda: ports() == {1, 2})
+    subprocess.run(["ip", "link", "set", shell.ports[2].interface, "down"], check=True)
+    assert eventually(lambda: ports() == {1})
+    subprocess.run(["ip", "link", "set", shell.ports[2].interface, "up"], check=True)
+    assert eventually(lambda: ports() == {1, 2})
 
 
 def test_digests_come_to_the_shell(shell):
