@@ -8,6 +8,7 @@ mod setup;
 use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::LazyLock;
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -24,10 +25,19 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// `cargo` in the workspace.
+/// `cargo` in the workspace. Where nothing is built yet, what speeds later builds up only costs time: a first run may
+/// well be the only one.
 fn cargo(args: &[&str]) -> Command {
+    static FIRST_RUN: LazyLock<bool> = LazyLock::new(|| {
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        !target.join("verify").exists()
+    });
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     command.current_dir(root()).args(args);
+    if *FIRST_RUN {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
 }
 
