@@ -212,3 +212,25 @@ fn chained_clocks_grant_no_time_twice() {
     assert_eq!(chain.checks.overlapping_grants, 0, "{:?}", chain.checks);
     assert_eq!(dst.checks.overlapping_grants, 0, "{:?}", dst.checks);
 }
+
+/// What is shipped is sound.
+#[test]
+fn the_examples_are_experiments_and_sweeps() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/pl2");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let text = read(&name).unwrap();
+        count += match name.ends_with("-sweep.toml") {
+            true => {
+                let base = |base: &str| Ok((read(base)?, base.to_owned()));
+                crate::Sweep::parse(&text, &name, base).unwrap_or_else(|error| panic!("{error}")).tasks.len()
+            }
+            false => {
+                usize::from(Experiment::parse(&text, &name).is_ok_and(|one| !one.spec.traffic.is_empty()))
+            }
+        };
+    }
+    assert!(count > 300, "{count}");
+}
