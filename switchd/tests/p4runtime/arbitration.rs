@@ -1,6 +1,8 @@
 use crate::rig::*;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::{WriteRequest, stream_message_request, stream_message_response};
+use p4rack_p4rt::p4::v1::{
+    MasterArbitrationUpdate, Role, WriteRequest, stream_message_request, stream_message_response,
+};
 
 #[tokio::test]
 async fn the_primarys_disconnect_promotes_nobody_and_the_others_are_told_not_found() {
@@ -99,4 +101,21 @@ async fn a_graceful_shutdown_ends_streams_and_the_server() {
     drop(client);
     let server = rig.server.take().unwrap();
     tokio::time::timeout(std::time::Duration::from_secs(5), server).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_role_config_that_nobody_agreed_on_is_an_invalid_argument() {
+    let rig = Rig::start().await;
+    let mut client = Client::connect(&rig).await;
+    let role = Role { name: "acl".into(), config: Some(Default::default()), ..Default::default() };
+    let update = MasterArbitrationUpdate {
+        device_id: DEVICE,
+        role: Some(role),
+        election_id: election(1),
+        status: None,
+    };
+    client.send(stream_message_request::Update::Arbitration(update)).await;
+    let end = client.next().await.unwrap_err();
+    assert_eq!(end.code(), tonic::Code::InvalidArgument, "{end:?}");
+    assert!(end.message().contains("role.config"), "{end:?}");
 }

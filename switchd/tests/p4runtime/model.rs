@@ -8,7 +8,7 @@ use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Pre;
 use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::*;
 use p4rack_p4rt::schema::id_of;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers that a seed gives.
 pub struct Random(u64);
@@ -46,6 +46,8 @@ pub struct Model {
     registers: BTreeMap<i64, u8>,
     pub accepted: usize,
     pub refused: usize,
+    /// Reasons, by number, for which something was refused that is no fault of the update alone.
+    pub reasons: BTreeSet<i32>,
 }
 
 fn exact(name: &str, value: Vec<u8>) -> FieldMatch {
@@ -117,7 +119,7 @@ impl Model {
             ..Default::default()
         };
         let keys = kind == Type::Delete;
-        let fault = match random.below(14) {
+        let fault = match random.below(30) {
             0 => {
                 entry.r#match.clear();
                 Some(Code::InvalidArgument)
@@ -338,6 +340,7 @@ impl Model {
             faults.push(Code::NotFound);
         }
         if !faults.is_empty() {
+            self.reasons.extend(faults.iter().map(|code| *code as i32));
             return faults;
         }
         match kind {

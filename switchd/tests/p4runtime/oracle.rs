@@ -9,6 +9,7 @@ use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::*;
+use std::collections::BTreeSet;
 
 /// Writes of a run.
 const WRITES: usize = 250;
@@ -44,7 +45,9 @@ fn expected(model: &mut Model, atomicity: Atomicity, attempts: &[Attempt]) -> Ve
         let refused = answer != [Code::Ok];
         answers.push(answer);
         if refused && atomicity != Atomicity::ContinueOnError {
+            let reasons = std::mem::take(&mut model.reasons);
             *model = before;
+            model.reasons = reasons;
             let last = answers.len() - 1;
             let aborted = vec![Code::Aborted];
             let kept = |position| if position == last { answers[last].clone() } else { aborted.clone() };
@@ -65,7 +68,7 @@ async fn compare(client: &mut Client, model: &Model, context: &str) {
     }
 }
 
-async fn run(seed: u64) {
+async fn run(seed: u64) -> BTreeSet<i32> {
     println!("seed {seed}");
     let (_rig, mut client) = Rig::ready().await;
     let (mut random, mut model) = (Random::new(seed), Model::default());
@@ -94,15 +97,22 @@ async fn run(seed: u64) {
         model.accepted,
         model.refused
     );
+    model.reasons
 }
 
 #[tokio::test]
 async fn replies_and_state_are_the_models_whatever_is_written() {
     match std::env::var("P4RACK_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        Some(seed) => run(seed).await,
+        Some(seed) => drop(run(seed).await),
         None => {
+            let mut reasons = BTreeSet::new();
             for seed in 1..=3 {
-                run(seed).await;
+                reasons.extend(run(seed).await);
+            }
+            for code in
+                [Code::NotFound, Code::AlreadyExists, Code::ResourceExhausted, Code::FailedPrecondition]
+            {
+                assert!(reasons.contains(&(code as i32)), "nothing was refused with {code:?}");
             }
         }
     }
