@@ -235,7 +235,8 @@ fn idle_entries_are_watched_and_meters_shown_by_colour() {
     let line = |line: &str| line.contains("02:00:00:00:00:07") && line.ends_with("idle for 50 ms");
     assert!(told.lines().filter(|told| line(told)).count() == 2, "{told}");
 
-    fine(&addr, &["meter", "write", "rates", "--index", "2", "--cir", "1000", "--cburst", "1500"]);
+    let rates = ["meter", "write", "rates", "--index", "2", "--cir", "1000", "--cburst", "1500"];
+    fine(&addr, &[&rates[..], &["--election-id", "0,9"]].concat());
     let shown = fine(&addr, &["meter", "read", "rates", "--index", "2", "--colors"]);
     let holds =
         |text: &str| ["green", "yellow", "red", "1500", "0 (0 B)"].iter().all(|part| text.contains(part));
