@@ -1,6 +1,6 @@
 //! Last touches: what nothing applies is left out, actions get their order.
 
-use super::Lower;
+use super::{Lower, unread};
 use crate::ast::Span;
 use crate::diag::Diagnostic;
 use crate::ir::{self, ActionId, InstanceKind, Stmt, TableId};
@@ -81,6 +81,7 @@ impl Lower<'_> {
                 *table = table.and_then(|t| table_at[t.0 as usize]);
             }
         }
+        unread::hide(&mut prog, self.shared_vars);
         prog
     }
 }

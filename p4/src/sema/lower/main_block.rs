@@ -50,6 +50,7 @@ impl Lower<'_> {
         }
         let [parser, ..] = &blocks[..] else { return false };
         let places = self.storage(&parser.1);
+        self.shared_vars = self.prog.vars.len();
         for (stage, (frame, block, inst)) in STAGES.into_iter().zip(blocks.clone()) {
             self.bind_ctor(frame, &block, &inst.args);
             let wanted: &[usize] = match stage {

@@ -12,6 +12,7 @@ mod parser;
 mod stmt;
 mod storage;
 mod table;
+mod unread;
 
 use super::tree::{Annos, Checked, LocalId, TExpr};
 use super::types::{BlockTy, Subst, Type};
@@ -121,6 +122,8 @@ struct Lower<'a> {
     budget: u64,
     /// The statement being lowered.
     at: Span,
+    /// How many variables are headers' and metadata, which come first.
+    shared_vars: usize,
     /// Lists made for calls that name data rather than a field list.
     anonymous_lists: u32,
 }
@@ -180,6 +183,7 @@ impl<'a> Lower<'a> {
             temps: 0,
             budget: MAX_ELABORATED,
             at: Span::default(),
+            shared_vars: 0,
             anonymous_lists: 0,
         }
     }

@@ -1,0 +1,197 @@
+//! Registers that are read for nothing.
+//!
+//! A read whose result nobody looks at does nothing, and a register with no other use is nothing to the control plane:
+//! P4Info leaves it out, as p4c's does.
+
+use crate::ir::{Expr, ExternCall, HeaderRef, InstanceId, InstanceKind, LValue, Next, Program, Stmt, VarId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a program's text mentions.
+#[derive(Default)]
+struct Uses {
+    /// Variables whose value is looked at.
+    read: BTreeSet<VarId>,
+    /// Where reads of each register go; `None` for another use.
+    registers: BTreeMap<InstanceId, BTreeSet<Option<VarId>>>,
+}
+
+/// Hides them. Variables below `shared` are looked at outside of the blocks too.
+pub(super) fn hide(prog: &mut Program, shared: usize) {
+    let mut uses = Uses::default();
+    for header in &prog.headers {
+        uses.read.insert(header.valid);
+        uses.read.extend(header.fields.iter().map(|field| field.var));
+    }
+    uses.read.extend(prog.stacks.iter().map(|stack| stack.next));
+    for state in &prog.parser.states {
+        uses.stmts(&state.stmts);
+        if let Next::Select { keys, .. } = &state.next {
+            keys.iter().for_each(|(key, _)| uses.expr(key));
+        }
+    }
+    for stmts in [&prog.verify, &prog.ingress, &prog.egress, &prog.compute, &prog.deparser] {
+        uses.stmts(stmts);
+    }
+    for action in &prog.actions {
+        uses.stmts(&action.body);
+    }
+    for key in prog.tables.iter().flat_map(|table| &table.keys) {
+        uses.expr(&key.expr);
+    }
+    for (index, instance) in prog.instances.iter_mut().enumerate() {
+        let Some(targets) = uses.registers.get(&InstanceId(index as u32)) else { continue };
+        let is_unread = |target: &Option<VarId>| {
+            target.is_some_and(|var| var.0 as usize >= shared && !uses.read.contains(&var))
+        };
+        if matches!(instance.kind, InstanceKind::Register { .. }) && targets.iter().all(is_unread) {
+            instance.named.hidden = true;
+        }
+    }
+}
+
+impl Uses {
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        stmts.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Assign { target, value, .. } => {
+                self.target(target);
+                self.expr(value);
+            }
+            Stmt::CopyHeader { dst, src } => {
+                self.header(dst);
+                self.header(src);
+            }
+            Stmt::SetValid { header, .. } | Stmt::Emit(header) => self.header(header),
+            Stmt::If { cond, then, otherwise } => {
+                self.expr(cond);
+                self.stmts(then);
+                self.stmts(otherwise);
+            }
+            Stmt::Switch { expr, cases, default, .. } => {
+                self.expr(expr);
+                cases.iter().for_each(|(_, body)| self.stmts(body));
+                self.stmts(default);
+            }
+            Stmt::Scope(stmts) => self.stmts(stmts),
+            Stmt::Loop { cond, body, update } => {
+                self.expr(cond);
+                self.stmts(body);
+                self.stmts(update);
+            }
+            Stmt::Extract { header, varbit_bits } => {
+                self.header(header);
+                varbit_bits.iter().for_each(|bits| self.expr(bits));
+            }
+            Stmt::Advance(bits) => self.expr(bits),
+            Stmt::Verify { cond, error } => {
+                self.expr(cond);
+                self.expr(error);
+            }
+            Stmt::Extern(call) => self.call(call),
+            Stmt::StackShift { .. }
+            | Stmt::Break
+            | Stmt::Continue
+            | Stmt::Return
+            | Stmt::Exit
+            | Stmt::Apply { .. } => {}
+        }
+    }
+
+    fn call(&mut self, call: &ExternCall) {
+        let mut values: Vec<&Expr> = Vec::new();
+        let mut targets: Vec<&LValue> = Vec::new();
+        match call {
+            ExternCall::RegisterRead { instance, index, dst } => {
+                let var = if let LValue::Var(var) = dst { Some(*var) } else { None };
+                self.registers.entry(*instance).or_default().insert(var);
+                values.push(index);
+                targets.push(dst);
+            }
+            ExternCall::RegisterWrite { instance, index, value } => {
+                self.registers.entry(*instance).or_default().insert(None);
+                values.extend([index, value]);
+            }
+            ExternCall::CounterCount { index, .. } => values.push(index),
+            ExternCall::DirectMeterRead { dst, .. } => targets.push(dst),
+            ExternCall::MeterExecute { index, dst, .. } => {
+                values.push(index);
+                targets.push(dst);
+            }
+            ExternCall::Hash { dst, base, data, max, .. } => {
+                values.extend([base, max]);
+                values.extend(data.iter().map(|(value, _)| value));
+                targets.push(dst);
+            }
+            ExternCall::Random { dst, lo, hi, .. } => {
+                values.extend([lo, hi]);
+                targets.push(dst);
+            }
+            ExternCall::Digest { receiver, data, .. } => {
+                values.push(receiver);
+                values.extend(data.iter().map(|(value, _)| value));
+            }
+            ExternCall::Clone { session, .. } => values.push(session),
+            ExternCall::Truncate { bytes } => values.push(bytes),
+            ExternCall::VerifyChecksum { cond, data, checksum, .. } => {
+                values.extend([cond, checksum]);
+                values.extend(data.iter().map(|(value, _)| value));
+            }
+            ExternCall::UpdateChecksum { cond, data, dst, .. } => {
+                values.push(cond);
+                values.extend(data.iter().map(|(value, _)| value));
+                targets.push(dst);
+            }
+            ExternCall::LogMsg { args, .. } => values.extend(args.iter().map(|(value, _)| value)),
+            ExternCall::Assert { cond, .. } => values.push(cond),
+            ExternCall::Foreign { args, results, .. } => {
+                values.extend(args.iter().map(|(value, _)| value));
+                targets.extend(results.iter().map(|(target, _)| target));
+            }
+            ExternCall::DirectCount { .. }
+            | ExternCall::MarkToDrop
+            | ExternCall::Resubmit { .. }
+            | ExternCall::Recirculate { .. } => {}
+        }
+        values.into_iter().for_each(|value| self.expr(value));
+        targets.into_iter().for_each(|target| self.target(target));
+    }
+
+    /// What a store looks at. The rest of a word of which a slice is written stays: that counts as a look.
+    fn target(&mut self, target: &LValue) {
+        match target {
+            LValue::Var(_) => {}
+            LValue::Field { header, .. } => self.header(header),
+            LValue::Slice { base, .. } => match &**base {
+                LValue::Var(var) => drop(self.read.insert(*var)),
+                base => self.target(base),
+            },
+        }
+    }
+
+    fn header(&mut self, header: &HeaderRef) {
+        if let HeaderRef::Index(_, index) = header {
+            self.expr(index);
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Var(var) => drop(self.read.insert(*var)),
+            Expr::Field { header, .. } | Expr::Valid(header) => self.header(header),
+            Expr::Unary { expr, .. } | Expr::Cast { expr, .. } | Expr::Slice { expr, .. } => self.expr(expr),
+            Expr::Binary { left, right, .. } | Expr::Concat { left, right, .. } => {
+                self.expr(left);
+                self.expr(right);
+            }
+            Expr::Ternary { cond, then, otherwise, .. } => {
+                self.expr(cond);
+                self.expr(then);
+                self.expr(otherwise);
+            }
+            Expr::Const { .. } | Expr::Lookahead { .. } | Expr::PacketLength => {}
+        }
+    }
+}
