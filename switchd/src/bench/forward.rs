@@ -266,8 +266,11 @@ mod tests {
             return;
         }
         let result = run(LENGTHS[0], 0.2, 1).unwrap();
-        assert!(result.switch.frames_per_s > 1000.0, "{result:?}");
-        assert!(result.empty_loop.frames_per_s > 1000.0, "{result:?}");
-        assert!(result.switch.cpu_ns_per_frame > result.empty_loop.cpu_ns_per_frame * 0.5, "{result:?}");
+        for rate in [&result.switch, &result.empty_loop] {
+            assert!(rate.frames_per_s > 0.0 && rate.offered_per_s > 0.0, "{result:?}");
+            assert!(rate.cpu_ns_per_frame.is_finite() && rate.cpu_ns_per_frame > 0.0, "{result:?}");
+        }
+        let ratio = result.switch.frames_per_s / result.empty_loop.frames_per_s.max(1.0);
+        assert!((result.ratio - ratio).abs() < 0.01, "{result:?}");
     }
 }
