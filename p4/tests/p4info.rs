@@ -165,3 +165,16 @@ fn profiles_counters_and_meters_point_at_their_tables() {
     assert_eq!(profile.preamble.as_ref().map(|p| p.name.as_str()), Some("inline"));
     assert_eq!(info.tables[1].implementation_id, id(&profile.preamble));
 }
+
+#[test]
+fn a_register_that_is_read_for_nothing_is_not_shown() {
+    let shown = |globals: &str, locals: &str, apply: &str| info(globals, locals, apply).registers.len();
+    let local = "register<bit<8>>(4) r;";
+    assert_eq!(shown("", local, "bit<8> x; r.read(x, 0);"), 0);
+    assert_eq!(shown("", local, "bit<8> x; r.read(x, 0); meta.a = x;"), 1);
+    assert_eq!(shown("", local, "bit<8> x; r.read(x, 0); r.write(0, 1);"), 1);
+    assert_eq!(shown("", local, "bit<8> x = 0; r.read(x, 0); if (x == 1) { mark_to_drop(sm); }"), 1);
+    // Never mentioned, or the whole program's: shown.
+    assert_eq!(shown("", local, ""), 1);
+    assert_eq!(shown(local, "", "bit<8> x; r.read(x, 0);"), 1);
+}

@@ -64,6 +64,18 @@ fn nothing_of_a_packet_is_seen_by_the_next() {
     assert_eq!(sent[1].1[14..], [0xab; 50]);
 }
 
+/// Constants stand at the end of the frame, the first one right at it.
+#[test]
+fn a_wide_constant_may_be_the_first() {
+    let mut bench = Parts {
+        ingress_locals: "bit<128> wide = 128w0x1_0000_0000_0000_0002;",
+        ingress: "hdr.eth.src = wide[95:48]; sm.egress_spec = 2;",
+        ..Parts::default()
+    }
+    .run();
+    assert_eq!(bench.pass(1, &eth(1, 7, &[0; 46])).1[6..12], [0, 0, 0, 1, 0, 0]);
+}
+
 #[test]
 fn registers_and_counters_keep_state() {
     let mut bench = Parts {

@@ -258,7 +258,8 @@ impl Translator<'_, '_> {
                 self.set(dst, value);
             }
             Op::MovN { dst, a, n } if n <= SHORT => {
-                let values: Vec<Value> = (a..a + n).map(|slot| self.get(slot)).collect();
+                // Constants stand at the very end of the frame.
+                let values: Vec<Value> = (0..n).map(|word| self.get(a + word)).collect();
                 (dst..).zip(values).for_each(|(slot, value)| self.set(slot, value));
             }
             Op::MovN { dst, n, .. } => {

@@ -81,7 +81,7 @@ impl Lower<'_> {
                 *table = table.and_then(|t| table_at[t.0 as usize]);
             }
         }
-        unread::hide(&mut prog, self.shared_vars);
+        unread::hide(&mut prog, self.shared_vars, self.shared_instances);
         prog
     }
 }

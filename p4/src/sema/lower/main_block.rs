@@ -41,6 +41,7 @@ impl Lower<'_> {
                 self.instance(inst, &[]);
             }
         }
+        self.shared_instances = self.prog.instances.len();
         let mut blocks = Vec::new();
         for arg in main.args.iter().flatten() {
             match self.stage_block(arg) {

@@ -124,6 +124,8 @@ struct Lower<'a> {
     at: Span,
     /// How many variables are headers' and metadata, which come first.
     shared_vars: usize,
+    /// How many extern objects are the whole program's, which come first.
+    shared_instances: usize,
     /// Lists made for calls that name data rather than a field list.
     anonymous_lists: u32,
 }
@@ -184,6 +186,7 @@ impl<'a> Lower<'a> {
             budget: MAX_ELABORATED,
             at: Span::default(),
             shared_vars: 0,
+            shared_instances: 0,
             anonymous_lists: 0,
         }
     }

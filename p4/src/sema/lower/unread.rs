@@ -1,7 +1,7 @@
 //! Registers that are read for nothing.
 //!
-//! A read whose result nobody looks at does nothing, and a register with no other use is nothing to the control plane:
-//! P4Info leaves it out, as p4c's does.
+//! A read whose result nobody looks at does nothing, and a control's register with no other use is nothing to the
+//! control plane: P4Info leaves it out, as p4c's does. One that belongs to the whole program stays, as there.
 
 use crate::ir::{Expr, ExternCall, HeaderRef, InstanceId, InstanceKind, LValue, Next, Program, Stmt, VarId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +15,9 @@ struct Uses {
     registers: BTreeMap<InstanceId, BTreeSet<Option<VarId>>>,
 }
 
-/// Hides them. Variables below `shared` are looked at outside of the blocks too.
-pub(super) fn hide(prog: &mut Program, shared: usize) {
+/// Hides them. Variables below `shared` are looked at outside of the blocks too; objects below `global` are the whole
+/// program's.
+pub(super) fn hide(prog: &mut Program, shared: usize, global: usize) {
     let mut uses = Uses::default();
     for header in &prog.headers {
         uses.read.insert(header.valid);
@@ -38,7 +39,7 @@ pub(super) fn hide(prog: &mut Program, shared: usize) {
     for key in prog.tables.iter().flat_map(|table| &table.keys) {
         uses.expr(&key.expr);
     }
-    for (index, instance) in prog.instances.iter_mut().enumerate() {
+    for (index, instance) in prog.instances.iter_mut().enumerate().skip(global) {
         let Some(targets) = uses.registers.get(&InstanceId(index as u32)) else { continue };
         let is_unread = |target: &Option<VarId>| {
             target.is_some_and(|var| var.0 as usize >= shared && !uses.read.contains(&var))
