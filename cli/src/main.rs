@@ -80,6 +80,9 @@ enum Command {
     Workload(cmd::up::WorkloadArgs),
 }
 
+/// Exit code of a process that SIGPIPE ended, as shells give it.
+const READER_GONE: i32 = 141;
+
 fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
     let Cli { log_format, command } = Cli::parse();
@@ -93,11 +96,24 @@ fn main() -> ExitCode {
         _ => log.init(),
     }
     if !matches!(command, Command::Up(_) | Command::Switch(_) | Command::Host(_) | Command::Workload(_)) {
-        p4rack_netdev::signal::end_when_the_reader_is_gone();
+        end_when_the_reader_is_gone();
     }
     // A fault of this program has an exit code of its own; the panic's own message has been printed.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(command)));
     done.unwrap_or_else(|_| ExitCode::from(3))
+}
+
+/// Lets the process end quietly when whoever reads its output has gone (`p4rack … | head`), as other tools do. Not by
+/// the signal that ends those: it would also come when a server hangs up, and nobody would be told.
+fn end_when_the_reader_is_gone() {
+    let shown = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        // What prints has no other way to say it.
+        if info.payload().downcast_ref::<String>().is_some_and(|what| what.contains("Broken pipe")) {
+            std::process::exit(READER_GONE);
+        }
+        shown(info);
+    }));
 }
 
 fn run(command: Command) -> ExitCode {

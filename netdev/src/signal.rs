@@ -15,13 +15,6 @@ pub enum Signal {
     Report,
 }
 
-/// Lets the process end quietly when whoever reads its output has gone (`p4rack … | head`), as other
-/// tools do; Rust's default is an error that each write would have to heed. Not for daemons.
-pub fn end_when_the_reader_is_gone() {
-    // SAFETY: the default action of SIGPIPE runs no code of this process.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-}
-
 /// SIGTERM, SIGINT and SIGUSR1, taken away from their default actions.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);

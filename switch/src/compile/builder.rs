@@ -469,7 +469,9 @@ impl<'p> Builder<'p> {
             }
         }
         let touched = |var: &VarId| self.touched.get(var.0 as usize).is_some_and(|by| by & EGRESS != 0);
-        self.code.standard.in_egress = self.program.standard_metadata.iter().any(|(_, var)| touched(var));
+        // A trace tells where and how each packet leaves.
+        self.code.standard.in_egress =
+            self.traced || self.program.standard_metadata.iter().any(|(_, var)| touched(var));
     }
 
     fn keep(&mut self) {
