@@ -13,7 +13,26 @@ use std::hint::black_box;
 const PL2: &str = include_str!("../../codegen/tests/golden/pl2-clock/pl2-incast.p4");
 
 /// Times one frame through the switch, which must come out at `to`.
-fn measure(c: &mut Criterion, name: &str, mut switch: Switch, frame: &[u8], to: u16) {
+fn measure(c: &mut Criterion, name: &str, switch: Switch, frame: &[u8], to: u16) {
+    time(c, name, switch, frame, to, |switch, frame, now, out| switch.forward_frame(1, frame, now, out));
+}
+
+/// Likewise by way of a queue.
+fn measure_queued(c: &mut Criterion, name: &str, switch: Switch, frame: &[u8], to: u16) {
+    time(c, name, switch, frame, to, |switch, frame, now, out| {
+        switch.handle_frame(1, frame, now);
+        switch.poll_transmit(now, out)
+    });
+}
+
+fn time(
+    c: &mut Criterion,
+    name: &str,
+    mut switch: Switch,
+    frame: &[u8],
+    to: u16,
+    mut pass: impl FnMut(&mut Switch, &[u8], Nanos, &mut Vec<u8>) -> Option<u16>,
+) {
     let mut group = c.benchmark_group(name);
     group.throughput(Throughput::Elements(1));
     let mut out = Vec::new();
@@ -21,9 +40,7 @@ fn measure(c: &mut Criterion, name: &str, mut switch: Switch, frame: &[u8], to: 
     group.bench_function(BenchmarkId::from_parameter(format!("{} bytes", frame.len())), |bencher| {
         bencher.iter(|| {
             now += 1_000;
-            switch.handle_frame(1, black_box(frame), Nanos(now));
-            let port = switch.poll_transmit(Nanos(now), &mut out);
-            assert_eq!(port, Some(to));
+            assert_eq!(pass(&mut switch, black_box(frame), Nanos(now), &mut out), Some(to));
         });
     });
     group.finish();
@@ -33,6 +50,7 @@ fn l2(c: &mut Criterion) {
     for len in [64, 1514] {
         let frame = common::eth(mac(2), 0x88b5, &vec![7; len - 14]);
         measure(c, "l2_forward", common::l2_switch().switch, &frame, 2);
+        measure_queued(c, "l2_forward_queued", common::l2_switch().switch, &frame, 2);
     }
 }
 

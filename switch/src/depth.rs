@@ -56,6 +56,17 @@ impl Depth {
         self.peak = self.peak.max(bytes);
     }
 
+    /// An empty port holds so many bytes for no time.
+    #[inline(always)]
+    pub fn touch(&mut self, bytes: u64, now: Nanos) {
+        // Time without bytes can be counted later, but maxima belong to their interval.
+        if now.0.saturating_sub(self.start) >= self.interval {
+            self.advance(now);
+        }
+        self.max_bytes = self.max_bytes.max(bytes);
+        self.peak = self.peak.max(bytes);
+    }
+
     #[inline]
     fn advance(&mut self, now: Nanos) {
         let bin = self.bin();

@@ -12,6 +12,7 @@
 //! call [`Switch::poll_transmit`] and [`Switch::poll_cpu`] until they yield nothing more.
 
 mod aging;
+mod arrival;
 mod compile;
 mod config;
 mod control;

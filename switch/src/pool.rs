@@ -108,17 +108,32 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A packet with this frame.
-    #[inline(always)]
     pub fn alloc(&mut self, frame: &[u8], meta: Meta) -> PacketId {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.packets.push(Packet::default());
-            self.packets.len() as PacketId - 1
-        });
+        let id = self.take();
         let packet = &mut self.packets[id as usize];
         packet.set_frame(frame);
         packet.meta = meta;
         packet.next = NONE;
         id
+    }
+
+    /// Makes a packet of a frame that stands elsewhere, which gets another's buffer for it.
+    #[inline]
+    pub fn adopt(&mut self, frame: &mut Packet, meta: Meta) -> PacketId {
+        let id = self.take();
+        let packet = &mut self.packets[id as usize];
+        std::mem::swap(&mut packet.bytes, &mut frame.bytes);
+        packet.len = frame.len;
+        packet.meta = meta;
+        packet.next = NONE;
+        id
+    }
+
+    fn take(&mut self) -> PacketId {
+        self.free.pop().unwrap_or_else(|| {
+            self.packets.push(Packet::default());
+            self.packets.len() as PacketId - 1
+        })
     }
 
     /// A copy of a packet: frame and what is known of it, not the variables.

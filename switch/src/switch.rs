@@ -7,7 +7,7 @@ use crate::error::ControlError;
 use crate::exec::Requests;
 use crate::generator::Generators;
 use crate::objects::{CloneSession, Replica};
-use crate::pool::{Meta, NONE, PacketId, Pool};
+use crate::pool::{NONE, Packet, PacketId, Pool};
 use crate::state::{InstanceState, RegisterState, State};
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
@@ -77,6 +77,8 @@ pub struct Switch {
     pub(crate) config: Config,
     pub(crate) running: Option<Running>,
     pub(crate) frame: Box<Frame>,
+    /// The frame that has just come.
+    pub(crate) arrival: Packet,
     /// The queued packet whose variables are in `frame` and not yet kept with it; or [`NONE`].
     pub(crate) hot: PacketId,
     pub(crate) pool: Pool,
@@ -117,6 +119,7 @@ impl Switch {
             manager: TrafficManager::new(&config),
             running: None,
             frame: frame.try_into().expect("allocated with that size"),
+            arrival: Packet::default(),
             hot: NONE,
             pool: Pool::default(),
             groups: BTreeMap::new(),
@@ -186,28 +189,6 @@ impl Switch {
             self.manager.find(port.into()).ok_or_else(|| ControlError::NotFound(format!("port {port}")))?;
         self.manager.set_rate(at, rate_bps);
         Ok(())
-    }
-
-    /// Takes a frame (without FCS) in. From the CPU port it is a packet-out.
-    pub fn handle_frame(&mut self, port: u16, frame: &[u8], now: Nanos) {
-        self.now = self.now.max(now);
-        let Some(at) = self.manager.find(port.into()) else {
-            return self.drop_frame(DropReason::UnknownIngressPort, None);
-        };
-        let counters = self.manager.port_mut(at);
-        counters.rx_frames += 1;
-        counters.rx_bytes += frame.len() as u64;
-        if frame.len() > self.config.max_frame_bytes {
-            return self.drop_frame(DropReason::FrameTooLong, None);
-        }
-        if self.running.is_none() {
-            return self.drop_frame(DropReason::NoProgram, None);
-        }
-        let id = self.pool.alloc(frame, Meta { ingress_port: port, ..Meta::default() });
-        self.ingress(id, None, now);
-        if self.manager.cpu_waits {
-            self.serve_cpu(now);
-        }
     }
 
     /// The next frame to put on a wire now; call until `None`.
@@ -295,6 +276,8 @@ impl Switch {
     }
 
     /// Counts a frame that ends here, for the port it was meant for if that is known.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn drop_frame(&mut self, reason: DropReason, at: Option<usize>) {
         self.drops[reason as usize] += 1;
         if let Some(at) = at {
@@ -310,7 +293,7 @@ impl Switch {
 
     /// Runs egress for all that was sent to the CPU port, so that [`Switch::poll_cpu`] needs no time.
     #[inline(never)]
-    fn serve_cpu(&mut self, now: Nanos) {
+    pub(crate) fn serve_cpu(&mut self, now: Nanos) {
         let Some(at) = self.manager.cpu() else {
             return;
         };

@@ -228,11 +228,30 @@ impl TableState {
         if self.style != Style::Exact {
             return self.lookup_masked(key);
         }
-        let group = self.groups.first()?;
-        if let [word] = *key {
-            return group.rows.get(mix(SEED, word), |row| self.keys[row as usize] == word);
+        match *key {
+            [word] => self.lookup_word(word),
+            _ => self.lookup_words(key),
         }
-        group.rows.get(hash(key.iter().copied()), |row| self.key(row) == key)
+    }
+
+    /// The row of an exact table that matches.
+    #[inline(always)]
+    pub fn lookup_words(&self, key: &[u64]) -> Option<u32> {
+        // Keys are short: comparing them word by word beats a call.
+        let same = |row| self.key(row).iter().zip(key).all(|(stored, word)| stored == word);
+        self.groups.first()?.rows.get(hash(key.iter().copied()), same)
+    }
+
+    /// The row of an exact table that matches a key of one word.
+    #[inline(always)]
+    pub fn lookup_word(&self, word: u64) -> Option<u32> {
+        self.groups.first()?.rows.get(mix(SEED, word), |row| self.keys[row as usize] == word)
+    }
+
+    /// Words of the key, if [`TableState::lookup_words`] is all that there is to a look-up.
+    #[cfg(feature = "native")]
+    pub fn plain_words(&self) -> Option<usize> {
+        (self.style == Style::Exact && !self.observed()).then_some(self.words)
     }
 
     #[inline(never)]
@@ -318,6 +337,12 @@ impl TableState {
 
     fn bounds(&self, row: u32) -> &[u64] {
         &self.ranges[row as usize * self.range_words..][..self.range_words]
+    }
+
+    /// Words of a key.
+    #[cfg(feature = "native")]
+    pub fn words(&self) -> usize {
+        self.words
     }
 
     /// Action and arguments of a row.

@@ -166,20 +166,11 @@ impl TrafficManager {
         self.ports[at].fraction = 0;
     }
 
-    /// Puts a packet into a queue of the port, or says why not. Its meta says which.
+    /// Whether a queue of the port takes so many bytes more.
     #[inline(always)]
-    pub fn enqueue(
-        &mut self,
-        pool: &mut Pool,
-        id: PacketId,
-        at: usize,
-        now: Nanos,
-    ) -> Result<(), DropReason> {
-        let packet = pool.get_mut(id);
-        let bytes = stored(packet.len().min(packet.meta.truncate as usize));
-        let priority = packet.meta.priority & 7;
-        let port = &mut self.ports[at];
-        let queue = &mut port.queues[priority as usize];
+    fn admit(&self, at: usize, priority: u8, bytes: u64) -> Result<(), DropReason> {
+        let port = &self.ports[at];
+        let queue = &port.queues[priority as usize & 7];
         let best_effort = priority < self.scheduled_priority;
         let over = |used: u64, limit: u64| used + bytes > limit;
         if port.config.queue_limit_bytes.is_some_and(|limit| over(queue.stats.bytes, limit)) {
@@ -195,6 +186,44 @@ impl TrafficManager {
         if best_effort && over(self.used_best_effort, self.buffer_bytes - self.reserved_bytes) {
             return Err(DropReason::BestEffortFull);
         }
+        Ok(())
+    }
+
+    /// A frame passes the empty queues of an idle port, as if it had been put in and taken out at once. False: it has to
+    /// wait, or has no room.
+    #[inline(always)]
+    pub fn pass(&mut self, at: usize, priority: u8, len: usize, now: Nanos) -> bool {
+        let bytes = stored(len);
+        let port = &self.ports[at];
+        let idle = port.occupied == 0 && port.free_at <= now && !port.is_cpu;
+        if !idle || self.admit(at, priority, bytes).is_err() {
+            return false;
+        }
+        self.max_used = self.max_used.max(self.used + bytes);
+        let port = &mut self.ports[at];
+        port.waiting_since = now;
+        let queue = &mut port.queues[priority as usize & 7];
+        queue.stats.max_bytes = queue.stats.max_bytes.max(bytes);
+        port.depth.touch(bytes, now);
+        true
+    }
+
+    /// Puts a packet into a queue of the port, or says why not. Its meta says which.
+    #[inline(always)]
+    pub fn enqueue(
+        &mut self,
+        pool: &mut Pool,
+        id: PacketId,
+        at: usize,
+        now: Nanos,
+    ) -> Result<(), DropReason> {
+        let packet = pool.get_mut(id);
+        let bytes = stored(packet.len().min(packet.meta.truncate as usize));
+        let priority = packet.meta.priority & 7;
+        self.admit(at, priority, bytes)?;
+        let port = &mut self.ports[at];
+        let queue = &mut port.queues[priority as usize];
+        let best_effort = priority < self.scheduled_priority;
         self.used += bytes;
         self.max_used = self.max_used.max(self.used);
         self.used_best_effort += if best_effort { bytes } else { 0 };

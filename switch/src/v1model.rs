@@ -1,9 +1,9 @@
 //! The two halves of v1model's pipeline and what lies between them, with BMv2's meaning.
 
 use crate::compile::ops::Frame;
-use crate::compile::plans::{Code, NO_LIST};
+use crate::compile::plans::{Code, NO_LIST, RUN};
 use crate::exec::{Block, Cx, Exit, Requests, run};
-use crate::pool::{NONE, PacketId};
+use crate::pool::{Meta, NONE, PacketId};
 use crate::stats::DropReason;
 use crate::switch::{Running, Switch};
 use p4rack_wire::Nanos;
@@ -15,24 +15,61 @@ const RECIRCULATED: u32 = 4;
 const REPLICATED: u32 = 5;
 const RESUBMITTED: u32 = 6;
 
-/// Where ingress sends a packet.
+/// What ingress decided about a packet.
 #[derive(Clone, Copy)]
-struct Verdict {
-    egress_spec: u64,
-    group: u64,
-    priority: u8,
+pub(crate) struct Verdict {
+    pub exit: Exit,
+    pub egress_spec: u64,
+    pub group: u64,
+    pub priority: u8,
+}
+
+impl Verdict {
+    /// From what is in the frame after ingress.
+    #[inline(always)]
+    pub fn new(code: &Code, frame: &Frame, exit: Exit) -> Verdict {
+        let standard = &code.standard;
+        Verdict {
+            exit,
+            egress_spec: frame[standard.egress_spec as usize],
+            group: frame[standard.mcast_grp as usize],
+            priority: (frame[standard.priority as usize] & 7) as u8,
+        }
+    }
 }
 
 impl Switch {
     /// Ingress of a packet. `list`: metadata that waits in `for_pass`.
     #[inline(always)]
     pub(crate) fn ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) {
-        if let Some(verdict) = self.judge(id, list, now) {
-            match self.requests.any {
-                true => self.serve(id, verdict, now),
-                false => self.forward(id, verdict, now),
-            }
+        match self.run_ingress(id, list, now) {
+            Some(verdict) => self.proceed(id, verdict, now),
+            None => self.end(id, DropReason::NoProgram, None),
         }
+    }
+
+    /// Does what ingress decided.
+    #[inline(always)]
+    pub(crate) fn proceed(&mut self, id: PacketId, verdict: Verdict, now: Nanos) {
+        if verdict.exit != Exit::Done {
+            self.give_up(id, verdict.exit, None);
+        } else if self.requests.any {
+            self.serve(id, verdict, now);
+        } else {
+            self.forward(id, verdict, now);
+        }
+    }
+
+    /// A block did not come to its end.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn give_up(&mut self, id: PacketId, exit: Exit, at: Option<usize>) {
+        self.requests = Requests::default();
+        let reason = match exit {
+            Exit::LoopLimit => DropReason::LoopLimit,
+            Exit::AssertFailed | Exit::Done => DropReason::AssertFailed,
+        };
+        self.end(id, reason, at);
     }
 
     /// Does what ingress asked for, and ingress again for each resubmit.
@@ -63,46 +100,29 @@ impl Switch {
             if !self.next_pass(id, RESUBMITTED) {
                 return;
             }
-            verdict = match self.judge(id, requests.resubmit, now) {
-                Some(verdict) => verdict,
-                None => return,
+            verdict = match self.run_ingress(id, requests.resubmit, now) {
+                Some(verdict) if verdict.exit == Exit::Done => verdict,
+                Some(verdict) => return self.give_up(id, verdict.exit, None),
+                None => return self.end(id, DropReason::NoProgram, None),
             };
         }
         self.forward(id, verdict, now);
     }
 
-    /// Runs ingress and says what it decided; `None` if the packet has ended.
-    #[inline(always)]
-    fn judge(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
-        let reason = match self.run_ingress(id, list, now) {
-            Some(Exit::Done) => return Some(self.verdict()),
-            Some(Exit::LoopLimit) => DropReason::LoopLimit,
-            Some(Exit::AssertFailed) => DropReason::AssertFailed,
-            None => DropReason::NoProgram,
-        };
-        self.requests = Requests::default();
-        self.end(id, reason, None);
-        None
-    }
-
     /// Parser and ingress; `None` without a program.
     #[inline(always)]
-    fn run_ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Exit> {
+    fn run_ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
         self.cool();
         let Running { pipeline, state } = self.running.as_mut()?;
         let code = &pipeline.code;
         let frame = &mut *self.frame;
         let packet = self.pool.get_mut(id);
-        let standard = &code.standard;
         clear(code, frame);
         if let Some(list) = list {
             restore_list(code, frame, list, &self.for_pass);
         }
         packet.meta.arrived = now;
-        frame[standard.ingress_port as usize] = packet.meta.ingress_port.into();
-        frame[standard.packet_length as usize] = packet.len() as u64;
-        frame[standard.instance_type as usize] = packet.meta.instance_type.into();
-        frame[standard.ingress_global_timestamp as usize] = units(now, self.config.time_unit_ns, 48);
+        tell_ingress(code, frame, &packet.meta, packet.len(), self.config.time_unit_ns);
         let mut cx = Cx {
             bytes: packet.padded(),
             len: packet.len(),
@@ -111,24 +131,13 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
+            cleared: true,
             requests: &mut self.requests,
             color: 0,
         };
         let exit = run(pipeline, state, frame, &mut cx, Block::Ingress);
         packet.meta.cursor = cx.cursor;
-        Some(exit)
-    }
-
-    /// What ingress left in `standard_metadata`.
-    #[inline]
-    fn verdict(&self) -> Verdict {
-        let standard =
-            self.running.as_ref().map(|running| running.pipeline.code.standard).unwrap_or_default();
-        Verdict {
-            egress_spec: self.frame[standard.egress_spec as usize],
-            group: self.frame[standard.mcast_grp as usize],
-            priority: (self.frame[standard.priority as usize] & 7) as u8,
-        }
+        Some(Verdict::new(code, frame, exit))
     }
 
     /// Sends a packet on to its port or group.
@@ -193,6 +202,7 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: true,
+            cleared: true,
             requests: &mut self.requests,
             color: 0,
         };
@@ -252,7 +262,7 @@ impl Switch {
 
     /// The frame is about to be used for another packet.
     #[inline]
-    fn cool(&mut self) {
+    pub(crate) fn cool(&mut self) {
         if self.hot != NONE {
             let id = std::mem::replace(&mut self.hot, NONE);
             self.keep(id);
@@ -303,11 +313,21 @@ impl Switch {
         now: Nanos,
         out: &mut Vec<u8>,
     ) -> bool {
-        let hot = self.hot == id;
-        if hot {
+        if self.hot == id {
             self.hot = NONE;
+        } else {
+            self.cool();
+            let frame = &mut *self.frame;
+            if let Some(running) = &self.running {
+                restore(&running.pipeline.code, frame, &self.pool.get(id).kept);
+            }
         }
-        self.cool();
+        self.leave(id, at, left, now, out)
+    }
+
+    /// Likewise, of a packet whose variables are in the frame.
+    #[inline(always)]
+    fn leave(&mut self, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>) -> bool {
         let Some(Running { pipeline, state }) = self.running.as_mut() else {
             self.end(id, DropReason::NoProgram, Some(at));
             return false;
@@ -315,41 +335,39 @@ impl Switch {
         let code = &pipeline.code;
         let frame = &mut *self.frame;
         let packet = self.pool.get_mut(id);
-        if !hot {
-            restore(code, frame, &packet.kept);
-        }
-        let (standard, meta, unit) = (&code.standard, &packet.meta, self.config.time_unit_ns);
-        frame[standard.egress_spec as usize] = 0;
-        if standard.in_egress {
-            frame[standard.ingress_port as usize] = meta.ingress_port.into();
-            frame[standard.egress_port as usize] = meta.egress_port.into();
-            frame[standard.instance_type as usize] = meta.instance_type.into();
-            frame[standard.packet_length as usize] = packet.len() as u64;
-            frame[standard.enq_timestamp as usize] = units(meta.enqueued, unit, 32);
-            frame[standard.enq_qdepth as usize] = u64::from(meta.enqueued_depth) & 0x7_ffff;
-            frame[standard.deq_timedelta as usize] = units(now.saturating_sub(meta.enqueued), unit, 32);
-            frame[standard.deq_qdepth as usize] = left & 0x7_ffff;
-            frame[standard.ingress_global_timestamp as usize] = units(meta.arrived, unit, 48);
-            frame[standard.egress_global_timestamp as usize] = units(now, unit, 48);
-            frame[standard.egress_rid as usize] = meta.rid.into();
-        }
+        tell_egress(code, frame, &packet.meta, packet.len(), left, now, self.config.time_unit_ns);
         out.clear();
         let mut cx = Cx {
             bytes: packet.padded(),
             len: packet.len(),
-            cursor: meta.cursor,
+            cursor: packet.meta.cursor,
             out,
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
+            cleared: true,
             requests: &mut self.requests,
             color: 0,
         };
-        let mut exit = run(pipeline, state, frame, &mut cx, Block::Egress);
-        let dropped = frame[standard.egress_spec as usize] == u64::from(self.config.drop_port);
+        let exit = run(pipeline, state, frame, &mut cx, Block::Egress);
+        let dropped = frame[code.standard.egress_spec as usize] == u64::from(self.config.drop_port);
+        self.after_egress(id, at, exit, dropped, now, out)
+    }
+
+    /// Does what egress decided and asked for.
+    #[inline(always)]
+    pub(crate) fn after_egress(
+        &mut self,
+        id: PacketId,
+        at: usize,
+        mut exit: Exit,
+        dropped: bool,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> bool {
         let mut requests = None;
-        if cx.requests.any {
-            let asked = std::mem::take(cx.requests);
+        if self.requests.any {
+            let asked = std::mem::take(&mut self.requests);
             requests = Some(asked);
             if let (Exit::Done, Some((session, list))) = (exit, asked.clone) {
                 self.egress_clone(id, session, list, now);
@@ -365,8 +383,7 @@ impl Switch {
         match exit {
             Exit::Done if dropped => self.end(id, DropReason::EgressDrop, Some(at)),
             Exit::Done => return requests.is_none_or(|requests| self.finish(id, at, &requests, now, out)),
-            Exit::LoopLimit => self.end(id, DropReason::LoopLimit, Some(at)),
-            Exit::AssertFailed => self.end(id, DropReason::AssertFailed, Some(at)),
+            exit => self.give_up(id, exit, Some(at)),
         }
         false
     }
@@ -386,6 +403,7 @@ impl Switch {
             now,
             drop_port: self.config.drop_port,
             parse_only: false,
+            cleared: true,
             requests: &mut self.requests,
             color: 0,
         };
@@ -454,6 +472,44 @@ impl Switch {
     }
 }
 
+/// `standard_metadata` for ingress.
+#[inline(always)]
+pub(crate) fn tell_ingress(code: &Code, frame: &mut Frame, meta: &Meta, len: usize, unit_ns: u64) {
+    let standard = &code.standard;
+    frame[standard.ingress_port as usize] = meta.ingress_port.into();
+    frame[standard.packet_length as usize] = len as u64;
+    frame[standard.instance_type as usize] = meta.instance_type.into();
+    frame[standard.ingress_global_timestamp as usize] = units(meta.arrived, unit_ns, 48);
+}
+
+/// `standard_metadata` for egress; `left` wait in the packet's queue.
+#[inline(always)]
+pub(crate) fn tell_egress(
+    code: &Code,
+    frame: &mut Frame,
+    meta: &Meta,
+    len: usize,
+    left: u64,
+    now: Nanos,
+    unit_ns: u64,
+) {
+    let standard = &code.standard;
+    frame[standard.egress_spec as usize] = 0;
+    if standard.in_egress {
+        frame[standard.ingress_port as usize] = meta.ingress_port.into();
+        frame[standard.egress_port as usize] = meta.egress_port.into();
+        frame[standard.instance_type as usize] = meta.instance_type.into();
+        frame[standard.packet_length as usize] = len as u64;
+        frame[standard.enq_timestamp as usize] = units(meta.enqueued, unit_ns, 32);
+        frame[standard.enq_qdepth as usize] = u64::from(meta.enqueued_depth) & 0x7_ffff;
+        frame[standard.deq_timedelta as usize] = units(now.saturating_sub(meta.enqueued), unit_ns, 32);
+        frame[standard.deq_qdepth as usize] = left & 0x7_ffff;
+        frame[standard.ingress_global_timestamp as usize] = units(meta.arrived, unit_ns, 48);
+        frame[standard.egress_global_timestamp as usize] = units(now, unit_ns, 48);
+        frame[standard.egress_rid as usize] = meta.rid.into();
+    }
+}
+
 /// Time in units of a program, cut to a field's width.
 #[inline]
 fn units(time: Nanos, unit_ns: u64, width: u32) -> u64 {
@@ -462,10 +518,12 @@ fn units(time: Nanos, unit_ns: u64, width: u32) -> u64 {
 }
 
 /// Clears what a program may read before it is written.
-#[inline]
-fn clear(code: &Code, frame: &mut Frame) {
-    for &(slot, count) in &code.cleared {
-        frame[slot as usize..][..count as usize].fill(0);
+#[inline(always)]
+pub(crate) fn clear(code: &Code, frame: &mut Frame) {
+    for &slot in &code.cleared {
+        if let Some(run) = frame[slot as usize..].first_chunk_mut::<RUN>() {
+            *run = [0; RUN];
+        }
     }
 }
 

@@ -20,9 +20,6 @@ pub(crate) const EGRESS: u8 = 2;
 /// The program's text mentions it, in either half.
 const MENTIONED: u8 = 4;
 
-/// Words that nobody reads are cleared too where two runs become one by it.
-const SHORT_GAP: usize = 16;
-
 /// A place in the code that is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(pub u32);
@@ -401,7 +398,7 @@ impl<'p> Builder<'p> {
 
     /// Puts positions where labels were and works out what travels through the queue.
     pub fn finish(mut self) -> Result<Code, CompileError> {
-        if self.temporaries_to >= self.constants_from {
+        if self.temporaries_to.next_multiple_of(RUN) > self.constants_from {
             return Err(CompileError::TooBig {
                 object: self.program.name.clone(),
                 needed: (self.temporaries_to + FRAME_WORDS - self.constants_from) as u64,
@@ -460,12 +457,19 @@ impl<'p> Builder<'p> {
             let slot = self.slots[index] as usize;
             read[slot..slot + kind(self.program.vars[index].ty).words()].fill(true);
         }
+        let written = [
+            standard.ingress_port,
+            standard.packet_length,
+            standard.instance_type,
+            standard.ingress_global_timestamp,
+        ];
         for (slot, _) in read.iter().enumerate().filter(|(_, read)| **read) {
-            match self.code.cleared.last_mut() {
-                Some((first, count)) if slot - (*first + *count) as usize <= SHORT_GAP => {
-                    *count = slot as u16 - *first + 1;
-                }
-                _ => self.code.cleared.push((slot as Slot, 1)),
+            if !written.contains(&(slot as Slot)) {
+                self.code.cleared_words.push(slot as Slot);
+            }
+            let run = (slot - slot % RUN) as Slot;
+            if self.code.cleared.last() != Some(&run) {
+                self.code.cleared.push(run);
             }
         }
         let touched = |var: &VarId| self.touched.get(var.0 as usize).is_some_and(|by| by & EGRESS != 0);

@@ -92,6 +92,16 @@ impl Pipeline {
         Pipeline::translate(program, true)
     }
 
+    /// Whether ingress itself clears the variables of a packet that takes nothing along.
+    #[inline(always)]
+    pub(crate) fn clears(&self) -> bool {
+        #[cfg(feature = "native")]
+        if let Some(native) = &self.native {
+            return native.clears;
+        }
+        false
+    }
+
     /// Where each extern object that is a register has its cells.
     pub(crate) fn registers(&self) -> Vec<Option<RegisterState>> {
         let mut first = 0;

@@ -259,6 +259,9 @@ pub(crate) struct Standard {
     pub in_egress: bool,
 }
 
+/// Words that are cleared at once. A run has no constants.
+pub(crate) const RUN: usize = 8;
+
 /// Words of the frame: first and count.
 pub(crate) type Span = (Slot, u16);
 
@@ -271,7 +274,10 @@ pub(crate) struct Code {
     /// Words of variables, from 0.
     pub variables: u16,
     /// Words to clear for each packet: what the program or the switch may read before it is written.
-    pub cleared: Vec<Span>,
+    /// Runs of [`RUN`] of them, by their first.
+    pub cleared: Vec<Slot>,
+    /// Just these words, without those that the switch writes for each packet.
+    pub cleared_words: Vec<Slot>,
     /// Constants and where they stand.
     pub constants: Vec<(Slot, u64)>,
     /// Words that egress needs of what ingress left.

@@ -40,19 +40,23 @@ pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
     }
 }
 
+/// Has a meter judge the packet; 0 beyond the end.
+pub(crate) fn meter(state: &mut State, cx: &Cx<'_>, instance: u16, index: u64) -> u64 {
+    match &mut state.instances[instance as usize] {
+        InstanceState::Meter { bytes, cells } => {
+            let meter = usize::try_from(index).ok().and_then(|index| cells.get_mut(index));
+            meter.map_or(0, |meter| meter.execute(cx.len as u64, *bytes, cx.now.0))
+        }
+        _ => 0,
+    }
+}
+
 /// All that is not worth a place in the loop.
 #[inline(never)]
 pub(super) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) {
     match op {
         Op::Meter { instance, index, dst } => {
-            let index = usize::try_from(frame[index as usize]).unwrap_or(usize::MAX);
-            frame[dst as usize] = match &mut state.instances[instance as usize] {
-                InstanceState::Meter { bytes, cells } => {
-                    let meter = cells.get_mut(index);
-                    meter.map_or(0, |meter| meter.execute(cx.len as u64, *bytes, cx.now.0))
-                }
-                _ => 0,
-            };
+            frame[dst as usize] = meter(state, cx, instance, frame[index as usize]);
         }
         Op::Hash { plan } => {
             let plan = &code.hashes[plan as usize];

@@ -8,10 +8,14 @@ pub(crate) mod indirect;
 mod trace;
 mod wide;
 
+#[cfg(feature = "native")]
+pub(crate) use externs::meter;
+
 use crate::compile::Pipeline;
 use crate::compile::ops::*;
 use crate::compile::plans::*;
 use crate::state::State;
+use crate::table::TableState;
 use bits::ones;
 use p4rack_wire::Nanos;
 
@@ -73,6 +77,8 @@ pub(crate) struct Cx<'a> {
     pub drop_port: u16,
     /// Whether to end where the parser ends.
     pub parse_only: bool,
+    /// Whether variables have been cleared, and set where the packet takes some along.
+    pub cleared: bool,
     /// What was asked for.
     pub requests: &'a mut Requests,
     /// Colour that the direct meter of the last applied table gave.
@@ -221,7 +227,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
             Op::PacketLength { dst } => f!(dst) = cx.len as u64,
             Op::Emit { header } => bits::emit(frame, &code.headers[header as usize], cx.out),
             Op::Apply { plan } => {
-                if let Some(action) = apply_apart(code, state, frame, cx, plan) {
+                if let Some(action) = apply(code, state, frame, cx, plan) {
                     let plan = &code.applies[plan as usize];
                     (back, exit) = (pc, plan.exit);
                     pc = code.actions[plan.table as usize][action as usize].pc as usize;
@@ -297,22 +303,28 @@ pub(crate) fn rare(
     Ok(())
 }
 
-/// Applies a table and loads the arguments of the action found; gives its place in the table's list.
+/// Looks the key in the frame up; gives the table and the row.
 #[inline(always)]
-pub(crate) fn apply(
-    code: &Code,
-    state: &mut State,
-    frame: &mut Frame,
+pub(crate) fn look_up<'a>(
+    plan: &ApplyPlan,
+    state: &'a mut State,
+    frame: &Frame,
     cx: &mut Cx<'_>,
-    plan: u32,
-) -> Option<u32> {
-    let plan = &code.applies[plan as usize];
+) -> (&'a TableState, Option<u32>) {
     let key = &frame[plan.key as usize..][..plan.words as usize];
     let table = &mut state.tables[plan.table as usize];
     let row = table.lookup(key);
     if table.observed() {
         cx.color = table.observe(row, cx.len as u64, cx.now).unwrap_or(cx.color);
     }
+    (table, row)
+}
+
+/// Applies a table and loads the arguments of the action found; gives its place in the table's list.
+#[inline(never)]
+fn apply(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, plan: u32) -> Option<u32> {
+    let plan = &code.applies[plan as usize];
+    let (table, row) = look_up(plan, state, frame, cx);
     if plan.hit != 0 {
         frame[plan.hit as usize] = u64::from(row.is_some());
     }
@@ -327,12 +339,6 @@ pub(crate) fn apply(
         frame[dst as usize] = word;
     }
     Some(action)
-}
-
-/// [`apply`], kept out of the loop.
-#[inline(never)]
-fn apply_apart(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, plan: u32) -> Option<u32> {
-    apply(code, state, frame, cx, plan)
 }
 
 /// Reads bits ahead of the cursor; an error is the number to raise.

@@ -4,6 +4,7 @@ use crate::compile::ops::{Frame, Op};
 use crate::compile::plans::Code;
 use crate::exec::{self, Cx};
 use crate::state::State;
+use crate::table::TableState;
 
 /// What native code reaches beside frame and packet.
 #[repr(C)]
@@ -68,19 +69,85 @@ pub(super) unsafe extern "C" fn rare(cx: *mut Cx<'_>, runtime: *mut Runtime, at:
     }
 }
 
-/// Applies a table by the number of its plan. 0, or 1 and the action's place in the table's list.
+/// What a look-up came to.
+#[repr(C)]
+pub(super) struct Found {
+    /// 0, or 1 and the action's place in the table's list; and [`HIT`] if an entry matched.
+    pub action: u64,
+    /// The words of its arguments, as many as it takes; good until the table changes.
+    pub args: *const u64,
+}
+
+/// Of [`Found::action`].
+pub(super) const HIT: u64 = 1 << 32;
+
+impl Found {
+    #[inline(always)]
+    fn new(table: &TableState, row: Option<u32>) -> Found {
+        match (row, &table.default) {
+            (Some(row), _) => {
+                let (action, args) = table.action(row);
+                Found { action: HIT | (u64::from(action) + 1), args: args.as_ptr() }
+            }
+            (None, Some(row)) => Found { action: u64::from(row.call.action) + 1, args: row.args.as_ptr() },
+            (None, None) => Found { action: 0, args: std::ptr::null() },
+        }
+    }
+}
+
+/// Looks a key up by the number of its plan.
 ///
 /// # Safety
 /// As [`rare`].
-pub(super) unsafe extern "C" fn apply(cx: *mut Cx<'_>, runtime: *mut Runtime, plan: u32) -> u64 {
+pub(super) unsafe extern "C" fn look_up(cx: *mut Cx<'_>, runtime: *mut Runtime, plan: u32) -> Found {
     // SAFETY: as in `rare`.
     let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
     // SAFETY: likewise.
-    let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.frame) };
-    exec::apply(code, state, frame, cx, plan).map_or(0, |action| u64::from(action) + 1)
+    let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &*runtime.frame) };
+    let (table, row) = exec::look_up(&code.applies[plan as usize], state, frame, cx);
+    Found::new(table, row)
 }
 
-/// Likewise, of a table with an action profile.
+/// Looks a key of one word up in a table whose look-ups leave no trace, by the table's number.
+///
+/// # Safety
+/// As [`rare`].
+pub(super) unsafe extern "C" fn look_up_word(key: u64, runtime: *mut Runtime, table: u32) -> Found {
+    // SAFETY: as in `rare`.
+    let state = unsafe { &*(*runtime).state };
+    let table = &state.tables[table as usize];
+    Found::new(table, table.lookup_word(key))
+}
+
+/// Looks a key of any length up in such a table; the key stands in the frame.
+///
+/// # Safety
+/// As [`rare`]; `key` has as many words as the table's keys.
+pub(super) unsafe extern "C" fn look_up_words(key: *const u64, runtime: *mut Runtime, table: u32) -> Found {
+    // SAFETY: as in `rare`.
+    let state = unsafe { &*(*runtime).state };
+    let table = &state.tables[table as usize];
+    // SAFETY: as the caller says; nothing writes to the frame meanwhile.
+    let key = unsafe { std::slice::from_raw_parts(key, table.words()) };
+    Found::new(table, table.lookup_words(key))
+}
+
+/// Has a meter judge the packet; gives the colour.
+///
+/// # Safety
+/// As [`rare`].
+pub(super) unsafe extern "C" fn meter(
+    cx: *mut Cx<'_>,
+    runtime: *mut Runtime,
+    instance: u32,
+    index: u64,
+) -> u64 {
+    // SAFETY: as in `rare`.
+    let (cx, state) = unsafe { (&*cx, &mut *(*runtime).state) };
+    exec::meter(state, cx, instance as u16, index)
+}
+
+/// Applies a table with an action profile by the number of its plan. 0, or 1 and the action's place in the list.
 ///
 /// # Safety
 /// As [`rare`].

@@ -13,6 +13,7 @@
 // Code that was made at run time can only be entered by a cast, and reads and writes through raw pointers.
 #![allow(unsafe_code)]
 
+mod apply;
 mod call;
 mod graph;
 mod packet;
@@ -44,9 +45,19 @@ pub(super) const ASSERT_FAILED: i64 = 2;
 
 const BLOCKS: [Block; 3] = [Block::Ingress, Block::Egress, Block::Deparser];
 
+/// Most words that machine code clears one by one.
+const MAX_CLEARED: usize = 64;
+
+/// Whether machine code itself clears what it needs for a packet that takes nothing along.
+fn clears(code: &Code) -> bool {
+    code.cleared_words.len() <= MAX_CLEARED
+}
+
 /// Machine code of one program.
 pub(crate) struct Native {
     functions: [Function; 3],
+    /// Whether ingress itself clears variables unless [`Cx::cleared`].
+    pub clears: bool,
     /// Owns the memory; `None` only while it is dropped.
     module: Option<JITModule>,
 }
@@ -105,7 +116,8 @@ impl Native {
             // SAFETY: `translate` made a function of this type, for the C ABI of this machine.
             unsafe { std::mem::transmute::<*const u8, Function>(code) }
         };
-        Some(Native { functions: [function(0), function(1), function(2)], module: Some(module) })
+        let functions = [function(0), function(1), function(2)];
+        Some(Native { functions, clears: clears(&pipeline.code), module: Some(module) })
     }
 
     /// Runs a block of the program that this was made from.

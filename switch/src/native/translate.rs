@@ -1,7 +1,7 @@
 //! From operations to cranelift's code.
 
 use super::call::{self, Runtime};
-use super::graph::{Graph, applied};
+use super::graph::Graph;
 use super::{ASSERT_FAILED, DONE, LOOP_LIMIT};
 use crate::compile::Pipeline;
 use crate::compile::ops::{Op, Slot};
@@ -14,7 +14,7 @@ use cranelift_codegen::ir::{
     self, AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types,
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 
@@ -31,7 +31,8 @@ pub(super) struct Known {
 pub(super) struct Translator<'a, 'b> {
     pub b: FunctionBuilder<'b>,
     pub code: &'a Code,
-    graph: &'a Graph,
+    pub pipeline: &'a Pipeline,
+    pub graph: &'a Graph,
     registers: Vec<Option<RegisterState>>,
     constants: HashMap<Slot, u64>,
     blocks: BTreeMap<u32, ir::Block>,
@@ -40,8 +41,12 @@ pub(super) struct Translator<'a, 'b> {
     pub cx: Value,
     pub runtime: Value,
     signature: SigRef,
+    /// Of what looks keys up.
+    pub finder: SigRef,
+    /// Of what runs meters.
+    metering: SigRef,
     /// Which site applied the table whose action runs.
-    site: Variable,
+    pub site: Variable,
     fuel: Variable,
     /// Blocks to translate, with what is known at their start.
     pending: Vec<(u32, Known)>,
@@ -62,7 +67,12 @@ pub(super) fn translate(
     called.params.extend([types::I64, types::I64, types::I32].map(AbiParam::new));
     called.returns.push(AbiParam::new(types::I64));
     let mut b = FunctionBuilder::new(func, scratch);
-    let signature = b.import_signature(called);
+    let mut finds = called.clone();
+    finds.returns.push(AbiParam::new(types::I64));
+    let mut meters = called.clone();
+    meters.params.push(AbiParam::new(types::I64));
+    let (signature, finder) = (b.import_signature(called), b.import_signature(finds));
+    let metering = b.import_signature(meters);
     let first = b.create_block();
     b.append_block_params_for_function_params(first);
     b.switch_to_block(first);
@@ -79,6 +89,7 @@ pub(super) fn translate(
     let mut translator = Translator {
         b,
         code: &pipeline.code,
+        pipeline,
         graph,
         registers: pipeline.registers(),
         constants: pipeline.code.constants.iter().copied().collect(),
@@ -88,12 +99,17 @@ pub(super) fn translate(
         cx,
         runtime,
         signature,
+        finder,
+        metering,
         site,
         fuel,
         pending: Vec::new(),
         visited: BTreeSet::new(),
         at: graph.entry,
     };
+    if graph.entry == pipeline.code.entry.parser && super::clears(&pipeline.code) {
+        translator.clear();
+    }
     translator.jump(graph.entry);
     translator.run();
     translator.b.seal_all_blocks();
@@ -124,6 +140,20 @@ impl Translator<'_, '_> {
         }
     }
 
+    /// Clears what may be read before it is written, if that is still to be done.
+    fn clear(&mut self) {
+        let cleared = self.load_cx(types::I8, offset_of!(Cx<'static>, cleared));
+        let (clear, next) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(cleared, next, &[], clear, &[]);
+        self.b.switch_to_block(clear);
+        let zero = self.number(0);
+        for &slot in &self.code.cleared_words {
+            self.b.ins().store(plain(), zero, self.frame, i32::from(slot) * 8);
+        }
+        self.b.ins().jump(next, &[]);
+        self.b.switch_to_block(next);
+    }
+
     /// The block of a position, which is translated later; with what is known here if this is the only way there.
     pub fn block(&mut self, to: u32) -> ir::Block {
         let known = if self.graph.starts[&to] == 1 { self.known.clone() } else { Known::default() };
@@ -133,7 +163,7 @@ impl Translator<'_, '_> {
         self.blocks[&to]
     }
 
-    fn jump(&mut self, to: u32) {
+    pub fn jump(&mut self, to: u32) {
         let block = self.block(to);
         self.b.ins().jump(block, &[]);
     }
@@ -161,13 +191,18 @@ impl Translator<'_, '_> {
         value
     }
 
+    /// Where a word of the frame is.
+    pub fn address(&mut self, slot: Slot) -> Value {
+        self.b.ins().iadd_imm_u(self.frame, i64::from(slot) * 8)
+    }
+
     pub fn set(&mut self, slot: Slot, value: Value) {
         self.b.ins().store(plain(), value, self.frame, i32::from(slot) * 8);
         self.known.words.insert(slot, value);
     }
 
     /// These words may have changed.
-    fn forget(&mut self, slot: Slot, count: usize) {
+    pub fn forget(&mut self, slot: Slot, count: usize) {
         for at in slot as usize..slot as usize + count {
             self.known.words.remove(&(at as Slot));
         }
@@ -245,7 +280,7 @@ impl Translator<'_, '_> {
         self.jump(self.code.entry.parsed);
     }
 
-    fn leave(&mut self, exit: i64) {
+    pub fn leave(&mut self, exit: i64) {
         let exit = self.b.ins().iconst(types::I32, exit);
         self.b.ins().return_(&[exit]);
     }
@@ -365,7 +400,8 @@ impl Translator<'_, '_> {
             | Op::Trace { .. } => {
                 self.rare();
             }
-            Op::DirectColor { dst } | Op::Meter { dst, .. } | Op::Random { dst, .. } => {
+            Op::Meter { instance, index, dst } => self.meter(instance, index, dst),
+            Op::DirectColor { dst } | Op::Random { dst, .. } => {
                 self.rare();
                 self.forget(dst, 1);
             }
@@ -524,47 +560,13 @@ impl Translator<'_, '_> {
         self.leave_if(out, LOOP_LIMIT);
     }
 
-    /// Looks a key up and goes to the action.
-    fn apply(&mut self) {
-        let Some(plan) = applied(self.code, self.at) else { return };
-        let site = self.graph.sites.iter().position(|at| *at == self.at).unwrap_or(0);
-        let site = self.b.ins().iconst(types::I32, site as i64);
-        self.b.def_var(self.site, site);
-        let found = match self.code.ops[self.at as usize] {
-            Op::ApplyIndirect { plan } => self.call(call::apply_indirect as *const () as usize, plan),
-            Op::Apply { plan } => self.call(call::apply as *const () as usize, plan),
-            _ => return,
-        };
-        let actions = &self.code.actions[plan.table as usize];
-        for slot in actions.iter().flat_map(|action| &action.args).chain([&plan.hit, &plan.action_run]) {
-            self.forget(*slot, 1);
-        }
-        let mut switch = Switch::new();
-        for (number, action) in (1..).zip(actions) {
-            let block = self.block(action.pc);
-            switch.set_entry(number, block);
-        }
-        let next = self.block(self.at + 1);
-        switch.emit(&mut self.b, found, next);
-    }
-
-    /// From an action to where its table was applied, or to the end of the block around.
-    fn back(&mut self) {
-        let exit = matches!(self.code.ops[self.at as usize], Op::Exit);
-        let Some(callers) = self.graph.callers.get(&self.at) else { return self.leave(DONE) };
-        let target = |site: usize| {
-            let at = self.graph.sites[site];
-            if exit { applied(self.code, at).map_or(at + 1, |plan| plan.exit) } else { at + 1 }
-        };
-        let targets: Vec<(usize, u32)> = callers.iter().map(|&site| (site, target(site))).collect();
-        let Some((&(_, last), others)) = targets.split_last() else { return self.leave(DONE) };
-        let mut switch = Switch::new();
-        for &(site, to) in others {
-            let block = self.block(to);
-            switch.set_entry(site as u128, block);
-        }
-        let (site, last) = (self.b.use_var(self.site), self.block(last));
-        switch.emit(&mut self.b, site, last);
+    fn meter(&mut self, instance: u16, index: Slot, dst: Slot) {
+        let callee = self.number(call::meter as *const () as usize as u64);
+        let (instance, index) = (self.b.ins().iconst(types::I32, i64::from(instance)), self.get(index));
+        let args = [self.cx, self.runtime, instance, index];
+        let call = self.b.ins().call_indirect(self.metering, callee, &args);
+        let color = self.b.inst_results(call)[0];
+        self.set(dst, color);
     }
 
     fn register(&self, instance: u16) -> Option<RegisterState> {

@@ -1,0 +1,103 @@
+//! Tables and their actions.
+
+use super::DONE;
+use super::call;
+use super::graph::applied;
+use super::translate::{Translator, plain};
+use crate::compile::ops::Op;
+use crate::compile::plans::ApplyPlan;
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_frontend::Switch;
+
+impl Translator<'_, '_> {
+    /// Looks a key up and goes to the action.
+    pub fn apply(&mut self) {
+        let Some(plan) = applied(self.code, self.at) else { return };
+        let site = self.graph.sites.iter().position(|at| *at == self.at).unwrap_or(0);
+        let site = self.b.ins().iconst(types::I32, site as i64);
+        self.b.def_var(self.site, site);
+        match self.code.ops[self.at as usize] {
+            Op::ApplyIndirect { plan: number } => self.apply_indirect(plan, number),
+            Op::Apply { plan: number } => self.apply_direct(plan, number),
+            _ => {}
+        }
+    }
+
+    /// Has the interpreter look the key up and load the arguments.
+    fn apply_indirect(&mut self, plan: &ApplyPlan, number: u32) {
+        let found = self.call(call::apply_indirect as *const () as usize, number);
+        let actions = &self.code.actions[plan.table as usize];
+        for slot in actions.iter().flat_map(|action| &action.args).chain([&plan.hit, &plan.action_run]) {
+            self.forget(*slot, 1);
+        }
+        let mut switch = Switch::new();
+        for (number, action) in (1..).zip(actions) {
+            let block = self.block(action.pc);
+            switch.set_entry(number, block);
+        }
+        let next = self.block(self.at + 1);
+        switch.emit(&mut self.b, found, next);
+    }
+
+    /// Has the key looked up; loads the arguments here, a block for each action.
+    fn apply_direct(&mut self, plan: &ApplyPlan, number: u32) {
+        let (function, first, about) = match self.pipeline.initial[plan.table as usize].plain_words() {
+            Some(1) => (call::look_up_word as *const () as usize, self.get(plan.key), plan.table),
+            Some(_) => (call::look_up_words as *const () as usize, self.address(plan.key), plan.table),
+            None => (call::look_up as *const () as usize, self.cx, number),
+        };
+        let callee = self.number(function as u64);
+        let about = self.b.ins().iconst(types::I32, i64::from(about));
+        let call = self.b.ins().call_indirect(self.finder, callee, &[first, self.runtime, about]);
+        let (found, args) = match *self.b.inst_results(call) {
+            [found, args] => (found, args),
+            _ => return,
+        };
+        if plan.hit != 0 {
+            let hit = self.b.ins().ushr_imm_u(found, i64::from(call::HIT.trailing_zeros()));
+            self.set(plan.hit, hit);
+        }
+        let found = self.b.ins().ireduce(types::I32, found);
+        let mut switch = Switch::new();
+        let actions = &self.code.actions[plan.table as usize];
+        let landings: Vec<ir::Block> = actions.iter().map(|_| self.b.create_block()).collect();
+        for (number, landing) in (1..).zip(&landings) {
+            switch.set_entry(number, *landing);
+        }
+        let next = self.block(self.at + 1);
+        switch.emit(&mut self.b, found, next);
+        let known = self.known.clone();
+        for ((number, action), landing) in (0..).zip(actions).zip(landings) {
+            self.b.switch_to_block(landing);
+            self.known = known.clone();
+            if plan.action_run != 0 {
+                let number = self.number(number);
+                self.set(plan.action_run, number);
+            }
+            for (word, &slot) in (0..).zip(&action.args) {
+                let value = self.b.ins().load(types::I64, plain(), args, word * 8);
+                self.set(slot, value);
+            }
+            self.jump(action.pc);
+        }
+    }
+
+    /// From an action to where its table was applied, or to the end of the block around.
+    pub fn back(&mut self) {
+        let exit = matches!(self.code.ops[self.at as usize], Op::Exit);
+        let Some(callers) = self.graph.callers.get(&self.at) else { return self.leave(DONE) };
+        let target = |site: usize| {
+            let at = self.graph.sites[site];
+            if exit { applied(self.code, at).map_or(at + 1, |plan| plan.exit) } else { at + 1 }
+        };
+        let targets: Vec<(usize, u32)> = callers.iter().map(|&site| (site, target(site))).collect();
+        let Some((&(_, last), others)) = targets.split_last() else { return self.leave(DONE) };
+        let mut switch = Switch::new();
+        for &(site, to) in others {
+            let block = self.block(to);
+            switch.set_entry(site as u128, block);
+        }
+        let (site, last) = (self.b.use_var(self.site), self.block(last));
+        switch.emit(&mut self.b, site, last);
+    }
+}
