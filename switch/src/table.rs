@@ -229,26 +229,19 @@ impl TableState {
             return self.lookup_masked(key);
         }
         match *key {
-            [word] => self.lookup_word(word),
-            _ => self.lookup_words(key),
+            [word] => self.lookup_exact(&[word]),
+            _ => self.groups.first()?.rows.get(hash(key.iter().copied()), |row| self.key(row) == key),
         }
     }
 
-    /// The row of an exact table that matches.
+    /// The row of an exact table with keys of `N` words that matches.
     #[inline(always)]
-    pub fn lookup_words(&self, key: &[u64]) -> Option<u32> {
-        // Keys are short: comparing them word by word beats a call.
-        let same = |row| self.key(row).iter().zip(key).all(|(stored, word)| stored == word);
+    pub fn lookup_exact<const N: usize>(&self, key: &[u64; N]) -> Option<u32> {
+        let same = |row| self.keys.get(row as usize * N..).and_then(<[u64]>::first_chunk) == Some(key);
         self.groups.first()?.rows.get(hash(key.iter().copied()), same)
     }
 
-    /// The row of an exact table that matches a key of one word.
-    #[inline(always)]
-    pub fn lookup_word(&self, word: u64) -> Option<u32> {
-        self.groups.first()?.rows.get(mix(SEED, word), |row| self.keys[row as usize] == word)
-    }
-
-    /// Words of the key, if [`TableState::lookup_words`] is all that there is to a look-up.
+    /// Words of the key, if [`TableState::lookup_exact`] is all that there is to a look-up.
     #[cfg(feature = "native")]
     pub fn plain_words(&self) -> Option<usize> {
         (self.style == Style::Exact && !self.observed()).then_some(self.words)
@@ -337,12 +330,6 @@ impl TableState {
 
     fn bounds(&self, row: u32) -> &[u64] {
         &self.ranges[row as usize * self.range_words..][..self.range_words]
-    }
-
-    /// Words of a key.
-    #[cfg(feature = "native")]
-    pub fn words(&self) -> usize {
-        self.words
     }
 
     /// Action and arguments of a row.

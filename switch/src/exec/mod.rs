@@ -24,6 +24,7 @@ pub(crate) const FUEL: u32 = 10_000;
 
 /// How a block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(crate) enum Exit {
     /// As it should; a parser also after an error.
     Done,

@@ -1,11 +1,11 @@
 //! Tables and their actions.
 
-use super::DONE;
 use super::call;
 use super::graph::applied;
 use super::translate::{Translator, plain};
 use crate::compile::ops::Op;
 use crate::compile::plans::ApplyPlan;
+use crate::exec::Exit;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::Switch;
 
@@ -41,9 +41,14 @@ impl Translator<'_, '_> {
 
     /// Has the key looked up; loads the arguments here, a block for each action.
     fn apply_direct(&mut self, plan: &ApplyPlan, number: u32) {
-        let (function, first, about) = match self.pipeline.initial[plan.table as usize].plain_words() {
-            Some(1) => (call::look_up_word as *const () as usize, self.get(plan.key), plan.table),
-            Some(_) => (call::look_up_words as *const () as usize, self.address(plan.key), plan.table),
+        let exact = match self.pipeline.initial[plan.table as usize].plain_words() {
+            Some(1) => Some(call::look_up_exact::<1> as *const ()),
+            Some(2) => Some(call::look_up_exact::<2> as *const ()),
+            Some(3) => Some(call::look_up_exact::<3> as *const ()),
+            _ => None,
+        };
+        let (function, first, about) = match exact {
+            Some(function) => (function as usize, self.address(plan.key), plan.table),
             None => (call::look_up as *const () as usize, self.cx, number),
         };
         let callee = self.number(function as u64);
@@ -85,13 +90,13 @@ impl Translator<'_, '_> {
     /// From an action to where its table was applied, or to the end of the block around.
     pub fn back(&mut self) {
         let exit = matches!(self.code.ops[self.at as usize], Op::Exit);
-        let Some(callers) = self.graph.callers.get(&self.at) else { return self.leave(DONE) };
+        let Some(callers) = self.graph.callers.get(&self.at) else { return self.leave(Exit::Done) };
         let target = |site: usize| {
             let at = self.graph.sites[site];
             if exit { applied(self.code, at).map_or(at + 1, |plan| plan.exit) } else { at + 1 }
         };
         let targets: Vec<(usize, u32)> = callers.iter().map(|&site| (site, target(site))).collect();
-        let Some((&(_, last), others)) = targets.split_last() else { return self.leave(DONE) };
+        let Some((&(_, last), others)) = targets.split_last() else { return self.leave(Exit::Done) };
         let mut switch = Switch::new();
         for &(site, to) in others {
             let block = self.block(to);

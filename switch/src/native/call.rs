@@ -108,28 +108,19 @@ pub(super) unsafe extern "C" fn look_up(cx: *mut Cx<'_>, runtime: *mut Runtime, 
     Found::new(table, row)
 }
 
-/// Looks a key of one word up in a table whose look-ups leave no trace, by the table's number.
+/// Looks a key of `N` words in the frame up in an exact table whose look-ups leave no trace, by the table's number.
 ///
 /// # Safety
-/// As [`rare`].
-pub(super) unsafe extern "C" fn look_up_word(key: u64, runtime: *mut Runtime, table: u32) -> Found {
-    // SAFETY: as in `rare`.
-    let state = unsafe { &*(*runtime).state };
+/// As [`rare`]; the table's keys have `N` words.
+pub(super) unsafe extern "C" fn look_up_exact<const N: usize>(
+    key: *const [u64; N],
+    runtime: *mut Runtime,
+    table: u32,
+) -> Found {
+    // SAFETY: as in `rare`; nothing writes to the frame meanwhile.
+    let (state, key) = unsafe { (&*(*runtime).state, &*key) };
     let table = &state.tables[table as usize];
-    Found::new(table, table.lookup_word(key))
-}
-
-/// Looks a key of any length up in such a table; the key stands in the frame.
-///
-/// # Safety
-/// As [`rare`]; `key` has as many words as the table's keys.
-pub(super) unsafe extern "C" fn look_up_words(key: *const u64, runtime: *mut Runtime, table: u32) -> Found {
-    // SAFETY: as in `rare`.
-    let state = unsafe { &*(*runtime).state };
-    let table = &state.tables[table as usize];
-    // SAFETY: as the caller says; nothing writes to the frame meanwhile.
-    let key = unsafe { std::slice::from_raw_parts(key, table.words()) };
-    Found::new(table, table.lookup_words(key))
+    Found::new(table, table.lookup_exact(key))
 }
 
 /// Has a meter judge the packet; gives the colour.

@@ -36,12 +36,7 @@ use graph::Graph;
 const MAX_OPS: usize = 20_000;
 
 /// A block: words of the frame, the interpreter's view of the packet, and what calls need. Gives how it ended.
-type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> u32;
-
-/// Ends of a block.
-pub(super) const DONE: i64 = 0;
-pub(super) const LOOP_LIMIT: i64 = 1;
-pub(super) const ASSERT_FAILED: i64 = 2;
+type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> Exit;
 
 const BLOCKS: [Block; 3] = [Block::Ingress, Block::Egress, Block::Deparser];
 
@@ -135,13 +130,10 @@ impl Native {
         // SAFETY: the code reads and writes the frame at 16-bit indices, which it has words for; the packet below
         // `cx.len` and 8 bytes of its padding; registers below the size that the program declares, with which
         // `state` was made; and output below the room that `runtime` tells. Calls use `runtime`'s pointers, to
-        // which no reference is alive meanwhile: `frame`, `cx` and `state` are not used here before it returns.
+        // which no reference is alive meanwhile: `frame`, `cx` and `state` are not used here before it returns. It returns
+        // nothing but the numbers of ends.
         let exit = unsafe { self.functions[block as usize](words, cx, &mut runtime) };
         runtime.finish(cx);
-        match i64::from(exit) {
-            LOOP_LIMIT => Exit::LoopLimit,
-            ASSERT_FAILED => Exit::AssertFailed,
-            _ => Exit::Done,
-        }
+        exit
     }
 }

@@ -1,19 +1,14 @@
 //! Reading fields of a packet and writing headers.
 
 use super::call::Runtime;
-use super::translate::{Translator, plain};
+use super::translate::{Translator, anywhere, plain};
 use crate::compile::ops::Slot;
 use crate::compile::plans::{FieldPlan, HeaderPlan};
 use crate::exec::Cx;
 use crate::exec::bits::{ASIDE, ones};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use std::mem::offset_of;
-
-/// Memory that is there, at any address.
-fn anywhere() -> MemFlagsData {
-    MemFlagsData::new().with_notrap()
-}
 
 impl Translator<'_, '_> {
     /// Address of the first byte that is not parsed.

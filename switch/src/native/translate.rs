@@ -2,12 +2,11 @@
 
 use super::call::{self, Runtime};
 use super::graph::Graph;
-use super::{ASSERT_FAILED, DONE, LOOP_LIMIT};
 use crate::compile::Pipeline;
 use crate::compile::ops::{Op, Slot};
 use crate::compile::plans::Code;
 use crate::exec::bits::ones;
-use crate::exec::{Cx, FUEL};
+use crate::exec::{Cx, Exit, FUEL};
 use crate::state::RegisterState;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -116,6 +115,11 @@ pub(super) fn translate(
     translator.b.finalize(config);
 }
 
+/// Memory that is there, at any address.
+pub(super) fn anywhere() -> MemFlagsData {
+    MemFlagsData::new().with_notrap()
+}
+
 /// Memory that is there and aligned.
 pub(super) fn plain() -> MemFlagsData {
     MemFlagsData::trusted()
@@ -147,8 +151,20 @@ impl Translator<'_, '_> {
         self.b.ins().brif(cleared, next, &[], clear, &[]);
         self.b.switch_to_block(clear);
         let zero = self.number(0);
-        for &slot in &self.code.cleared_words {
-            self.b.ins().store(plain(), zero, self.frame, i32::from(slot) * 8);
+        let zeros = self.b.ins().splat(types::I64X2, zero);
+        let mut words = &self.code.cleared_words[..];
+        while let [slot, rest @ ..] = words {
+            let at = i32::from(*slot) * 8;
+            words = match rest {
+                [next, rest @ ..] if *next == slot + 1 => {
+                    self.b.ins().store(anywhere(), zeros, self.frame, at);
+                    rest
+                }
+                _ => {
+                    self.b.ins().store(plain(), zero, self.frame, at);
+                    rest
+                }
+            };
         }
         self.b.ins().jump(next, &[]);
         self.b.switch_to_block(next);
@@ -280,8 +296,8 @@ impl Translator<'_, '_> {
         self.jump(self.code.entry.parsed);
     }
 
-    pub fn leave(&mut self, exit: i64) {
-        let exit = self.b.ins().iconst(types::I32, exit);
+    pub fn leave(&mut self, exit: Exit) {
+        let exit = self.b.ins().iconst(types::I32, exit as i64);
         self.b.ins().return_(&[exit]);
     }
 
@@ -337,14 +353,14 @@ impl Translator<'_, '_> {
             Op::Fuel => self.burn(),
             Op::Parsed => {
                 let only = self.load_cx(types::I8, offset_of!(Cx<'static>, parse_only));
-                self.leave_if(only, DONE);
+                self.leave_if(only, Exit::Done);
             }
             Op::End => {
-                self.leave(DONE);
+                self.leave(Exit::Done);
                 return false;
             }
             Op::AssertFailed => {
-                self.leave(ASSERT_FAILED);
+                self.leave(Exit::AssertFailed);
                 return false;
             }
             Op::Ret | Op::Exit => {
@@ -542,7 +558,7 @@ impl Translator<'_, '_> {
         false
     }
 
-    fn leave_if(&mut self, condition: Value, exit: i64) {
+    fn leave_if(&mut self, condition: Value, exit: Exit) {
         let (leave, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(leave);
         self.b.ins().brif(condition, leave, &[], next, &[]);
@@ -557,7 +573,7 @@ impl Translator<'_, '_> {
         let left = self.b.ins().iadd_imm_s(fuel, -1);
         self.b.def_var(self.fuel, left);
         let out = self.b.ins().icmp_imm_u(IntCC::Equal, left, 0);
-        self.leave_if(out, LOOP_LIMIT);
+        self.leave_if(out, Exit::LoopLimit);
     }
 
     fn meter(&mut self, instance: u16, index: Slot, dst: Slot) {
