@@ -81,3 +81,24 @@ pub fn offloads_on(interface: &str) -> Result<Vec<&'static str>, Error> {
         .map(|(name, ..)| name);
     Ok(single.chain(FLAGS.into_iter().filter(|(_, bit)| flags & bit != 0).map(|(name, _)| name)).collect())
 }
+
+/// The kernel's `struct ethtool_channels`: command, four maxima, then receive, send, other, combined.
+#[repr(C)]
+struct Channels {
+    command: u32,
+    numbers: [u32; 8],
+}
+
+/// How many queues an interface receives on; 1 where the driver does not say.
+pub fn receive_queues(interface: &str) -> u32 {
+    const GET_CHANNELS: u32 = 0x3c;
+    let mut channels = Channels { command: GET_CHANNELS, numbers: [0; 8] };
+    let asked = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).and_then(|socket| {
+        let mut request = sys::ifreq(interface)?;
+        request.ifr_ifru.ifru_data = (&mut channels as *mut Channels).cast();
+        // `channels`, which the request leads to, lives until the end of this function.
+        sys::ioctl_ifreq(socket.as_fd(), libc::SIOCETHTOOL as libc::Ioctl, &mut request)
+    });
+    let [.., receive, _, _, combined] = channels.numbers;
+    if asked.is_ok() { (receive + combined).max(1) } else { 1 }
+}

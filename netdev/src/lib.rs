@@ -12,6 +12,7 @@ pub mod ethtool;
 pub mod exporter;
 pub mod file;
 pub mod link;
+mod mapping;
 mod netlink;
 pub mod netns;
 pub mod packet;
@@ -20,6 +21,7 @@ pub mod signal;
 mod sys;
 pub mod tap;
 pub mod wait;
+mod xdp;
 
 pub use capture::Capture;
 pub use error::Error;

@@ -37,6 +37,16 @@ unsafe impl Plain for libc::packet_mreq {}
 unsafe impl Plain for libc::tpacket_stats {}
 // SAFETY: as above.
 unsafe impl Plain for libc::sockaddr_ll {}
+// SAFETY: as above.
+unsafe impl Plain for libc::tpacket_req {}
+// SAFETY: as above.
+unsafe impl Plain for libc::sockaddr_xdp {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_umem_reg {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_statistics {}
 
 /// Sets a socket option.
 pub(crate) fn set_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Result<()> {
@@ -66,12 +76,39 @@ pub(crate) fn get_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32) ->
     Ok(unsafe { value.assume_init() })
 }
 
-/// Binds a packet socket to an interface.
-pub(crate) fn bind_packet(fd: BorrowedFd<'_>, address: &libc::sockaddr_ll) -> io::Result<()> {
-    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+/// Binds a socket to an address of its family.
+pub(crate) fn bind<T: Plain>(fd: BorrowedFd<'_>, address: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: pointer and length describe `address`, which outlives the call; the kernel only reads.
-    check(unsafe { libc::bind(fd.as_raw_fd(), (address as *const libc::sockaddr_ll).cast(), length) })
-        .map(drop)
+    check(unsafe { libc::bind(fd.as_raw_fd(), (address as *const T).cast(), length) }).map(drop)
+}
+
+/// Asks for large buffers on a socket, both ways.
+pub(crate) fn set_buffers(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    let bytes = bytes.min(libc::c_int::MAX as usize / 2) as libc::c_int;
+    for (force, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+        // Only root of the first user namespace may exceed the limit; everybody else gets the limit.
+        if set_option(fd, libc::SOL_SOCKET, force, &bytes).is_err() {
+            set_option(fd, libc::SOL_SOCKET, plain, &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// The error that waits on a socket, which is then told.
+pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<()> {
+    match get_option::<libc::c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR)? {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+/// Lets a socket send what waits in its ring.
+pub(crate) fn send_nothing(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no bytes and no address are passed.
+    let sent =
+        unsafe { libc::sendto(fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Runs an ioctl whose argument is an `ifreq`.

@@ -39,103 +39,6 @@ fn open(ns: &NetNs, name: &str) -> PacketSocket {
     ns.run(|| PacketSocket::open(name, &Options::default())).unwrap().unwrap()
 }
 
-/// Frames that arrive until there are `count` or a second has passed.
-fn collect(socket: &mut PacketSocket, count: usize) -> Vec<(Vec<u8>, Nanos)> {
-    let mut frames = Vec::new();
-    let mut poller = Poller::new();
-    poller.add(&*socket).unwrap();
-    let end = clock::now() + Nanos::from_secs(1);
-    while frames.len() < count && clock::now() < end {
-        poller.wait(Some(end)).unwrap();
-        socket.receive(|frame, at| frames.push((frame.to_vec(), at))).unwrap();
-    }
-    frames
-}
-
-fn frame(tag: Option<u16>, ether_type: u16, filler: u8, length: usize) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-    if let Some(tci) = tag {
-        frame.extend([0x81, 0]);
-        frame.extend(tci.to_be_bytes());
-    }
-    frame.extend(ether_type.to_be_bytes());
-    frame.resize(length, filler);
-    frame
-}
-
-#[test]
-fn frames_arrive_byte_for_byte_with_all_bits_of_the_tag() {
-    let Some((a, b)) = pair() else { return };
-    let (mut left, mut right) = (open(&a, "left"), open(&b, "right"));
-    // PCP 7, DEI set, VID 5; then priority only; then the longest frame of the racks; then no tag.
-    let sent = [
-        frame(Some(0xf005), 0x88b5, 1, 64),
-        frame(Some(0xa000), 0x0800, 2, 60),
-        frame(Some(0x1fff), 0x88b5, 3, 1526),
-        frame(None, 0x88b5, 4, 60),
-    ];
-    for frame in &sent {
-        left.send(&mut frame.clone());
-    }
-    left.flush();
-    let got: Vec<_> = collect(&mut right, sent.len()).into_iter().map(|(frame, _)| frame).collect();
-    assert_eq!(got, sent);
-    assert_eq!(left.stats().sent, 4);
-    assert_eq!(right.stats().received, 4);
-    // A socket does not hear itself.
-    assert_eq!(left.receive(|_, _| panic!("heard itself")).unwrap(), 0);
-}
-
-#[test]
-fn time_stamps_are_the_kernels_and_go_forward() {
-    let Some((a, b)) = pair() else { return };
-    let (mut left, mut right) = (open(&a, "left"), open(&b, "right"));
-    let before = clock::now();
-    for i in 0..100 {
-        left.send(&mut frame(None, 0x88b5, i, 60));
-    }
-    left.flush();
-    let sent = clock::now();
-    // Read much later: the stamps must be of the arrival, not of the reading.
-    std::thread::sleep(Duration::from_millis(30));
-    let frames = collect(&mut right, 100);
-    assert_eq!(frames.len(), 100);
-    let slack = Nanos::from_millis(10);
-    assert!(frames.windows(2).all(|w| w[0].1.0 <= w[1].1.0 + 20_000), "stamps go back");
-    assert!(frames[0].1 + Nanos::from_micros(100) >= before, "{} < {before}", frames[0].1);
-    assert!(frames[99].1 < sent + slack, "stamped when read");
-}
-
-#[test]
-fn kernel_drops_are_counted() {
-    let Some((a, b)) = pair() else { return };
-    let mut left = open(&a, "left");
-    let small = Options { receive_buffer_bytes: 4096, ..Options::default() };
-    let mut right = b.run(|| PacketSocket::open("right", &small)).unwrap().unwrap();
-    for _ in 0..200 {
-        left.send(&mut frame(None, 0x88b5, 0, 1000));
-    }
-    left.flush();
-    std::thread::sleep(Duration::from_millis(50));
-    let got = collect(&mut right, 200).len() as u64;
-    assert!(got < 200);
-    assert_eq!(right.stats().kernel_drops, 200 - got);
-    assert_eq!(right.stats().kernel_drops, 200 - got, "a second look adds nothing");
-}
-
-#[test]
-fn frames_beyond_the_mtu_are_refused_and_counted_and_the_others_pass() {
-    let Some((a, b)) = pair() else { return };
-    let (mut left, mut right) = (open(&a, "left"), open(&b, "right"));
-    for length in [60, 1700, 61] {
-        left.send(&mut frame(None, 0x88b5, 0, length));
-    }
-    left.flush();
-    let got: Vec<_> = collect(&mut right, 2).iter().map(|(frame, _)| frame.len()).collect();
-    assert_eq!(got, [60, 61]);
-    assert_eq!((left.stats().sent, left.stats().send_refused), (2, 1));
-}
-
 #[test]
 fn an_interface_can_be_taken_once() {
     let Some((a, _b)) = pair() else { return };
@@ -175,35 +78,6 @@ fn an_interface_that_the_system_uses_is_not_taken() {
         assert!(refused.contains("10.3.2.1") && refused.contains("address flush"), "{refused}");
     })
     .unwrap();
-}
-
-#[test]
-fn a_checksum_left_to_the_hardware_is_finished() {
-    let Some((a, b)) = pair() else { return };
-    // The sending kernel believes that its veth computes checksums.
-    Links::add_veth(VethEnd { name: "l2", ns: &a, mac: None }, VethEnd { name: "r2", ns: &b, mac: None })
-        .unwrap();
-    let to = Ipv4Addr::new(10, 1, 0, 2);
-    a.run(|| {
-        let mut links = Links::open().unwrap();
-        links.set_up("l2").unwrap();
-        links.add_address("l2", Ipv4Addr::new(10, 1, 0, 1), 24).unwrap();
-        links.add_neighbour("l2", to, MacAddr([2, 0, 0, 0, 0, 9])).unwrap();
-    })
-    .unwrap();
-    b.run(|| Links::open().unwrap().set_up("r2").unwrap()).unwrap();
-    let mut right = open(&b, "r2");
-    a.run(|| UdpSocket::bind("10.1.0.1:7").unwrap().send_to(b"abcd", (to, 9)).unwrap()).unwrap();
-    let mut udp = Vec::new();
-    while udp.is_empty() {
-        let frames = collect(&mut right, 1);
-        assert!(!frames.is_empty(), "no UDP frame came");
-        udp.extend(frames.into_iter().map(|(f, _)| f).filter(|f| f[12..14] == [8, 0] && f[23] == 17));
-    }
-    let mut again = udp[0].clone();
-    assert!(p4rack_netdev::checksum::finish(&mut again));
-    assert_eq!(again, udp[0]);
-    assert!(right.stats().checksums_finished >= 1);
 }
 
 #[test]

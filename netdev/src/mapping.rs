@@ -1,0 +1,123 @@
+//! Memory shared with the kernel.
+//!
+//! A ring of the kernel is such memory: words that say which parts are whose, and the parts. Words are atomic,
+//! so that reading and writing them needs no `unsafe`; who takes a part promises that the words say it is his.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Pages mapped into this process, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the pages belong to the process, not to a thread, and stay until the value is dropped; access
+// goes through atomics, or through `part`, whose callers answer for it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps what `fd` offers at an offset.
+    pub(crate) fn of(fd: BorrowedFd<'_>, offset: libc::off_t, length: usize) -> io::Result<Mapping> {
+        Mapping::map(length, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
+    }
+
+    /// Fresh pages, all zero.
+    pub(crate) fn fresh(length: usize) -> io::Result<Mapping> {
+        // Shared: a child process must not get copies of pages that the kernel has been told.
+        Mapping::map(length, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
+    }
+
+    fn map(length: usize, flags: libc::c_int, fd: libc::c_int, offset: libc::off_t) -> io::Result<Mapping> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is there.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { start, length })
+    }
+
+    /// How long it is.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Where it begins, for the kernel.
+    pub(crate) fn address(&self) -> u64 {
+        self.start.as_ptr() as u64
+    }
+
+    /// The 32-bit word at an offset, which must be a multiple of four within the mapping.
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(4) && at + 4 <= self.length, "word {at} of {}", self.length);
+        // SAFETY: in bounds and aligned (pages are); the memory lives as long as the borrow of `self`; every
+        // bit pattern is a value; this process only reads and writes it atomically, and so does the kernel.
+        unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
+    }
+
+    /// The 64-bit word at an offset, which must be a multiple of eight within the mapping.
+    #[inline]
+    pub(crate) fn double(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8) && at + 8 <= self.length, "double word {at} of {}", self.length);
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
+    }
+
+    /// The bytes from `at` on; `None` outside of the mapping.
+    ///
+    /// # Safety
+    /// Until the result is dropped the kernel must not touch these bytes (the words of the ring gave them
+    /// to this process), and nobody else in the process may: no other `part`, `word` or `double` of them.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // The parts of a mapping are borrowed singly; the caller keeps them apart.
+    pub(crate) unsafe fn part(&self, at: usize, length: usize) -> Option<&mut [u8]> {
+        if at.checked_add(length)? > self.length {
+            return None;
+        }
+        // SAFETY: in bounds, initialised by the kernel, alive as long as the borrow of `self`, and nobody
+        // else's by the caller's promise.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), length) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: `map` made this mapping, no borrow of it is left, and nobody unmaps it twice. A kernel that
+        // still writes (a socket that outlives its ring's mapping) does so to the pages it holds itself.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn words_and_parts_are_the_same_memory_and_keep_within_bounds() {
+        let mapping = Mapping::fresh(4096).unwrap();
+        mapping.word(8).store(0x01020304, Ordering::Relaxed);
+        // SAFETY: nobody else has this mapping.
+        let part = unsafe { mapping.part(8, 4) }.unwrap();
+        assert_eq!(part, 0x01020304u32.to_ne_bytes());
+        // SAFETY: as above.
+        assert!(
+            unsafe { mapping.part(4095, 2) }.is_none() && unsafe { mapping.part(1, usize::MAX) }.is_none()
+        );
+        assert_eq!(mapping.double(8).load(Ordering::Relaxed) as u32, 0x01020304);
+    }
+
+    #[test]
+    #[should_panic(expected = "word 4096")]
+    fn a_word_outside_is_refused() {
+        Mapping::fresh(4096).unwrap().word(4096);
+    }
+}
