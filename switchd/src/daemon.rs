@@ -8,7 +8,7 @@
 //! ```
 
 use crate::core;
-use crate::driver::{self, Driver, DriverError, PortSpec};
+use crate::driver::{self, Driver, DriverError, IoChoice, PortSpec};
 use crate::p4runtime::{self, Candidate, ServeError, ServerConfig, ServerTls};
 use crate::plane::Plane;
 use crate::{metrics, telemetry};
@@ -27,6 +27,8 @@ use tokio::sync::oneshot;
 pub struct DaemonConfig {
     /// Ports and their interfaces.
     pub ports: Vec<PortSpec>,
+    /// Their kind of I/O.
+    pub io: IoChoice,
     /// Rate of ports that `port_rates_bps` does not name; 0 is no limit.
     pub rate_bps: u64,
     /// Rates of single ports.
@@ -96,7 +98,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
         .build()
         .map_err(system("starting the servers' threads"))?;
     let listener = runtime.block_on(p4runtime::bind(config.grpc_addr))?;
-    let driver = Driver::open(&config.ports, config.captures.as_deref())?;
+    let driver = Driver::open(&config.ports, config.io, config.captures.as_deref())?;
     let plane = Plane::new(switch, driver).map_err(system("waiting for ports"))?;
     let (handle, jobs, event_sender, events) = core::channel().map_err(system("making an eventfd"))?;
     let stats_file = config.stats_file.clone();

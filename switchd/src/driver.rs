@@ -2,7 +2,8 @@
 
 use p4rack_netdev::carrier::CarrierNews;
 use p4rack_netdev::link::LinkInfo;
-use p4rack_netdev::{Capture, Error, Links, PacketSocket, clock, packet};
+use p4rack_netdev::packet::{self, Io, Receiver, Sender};
+use p4rack_netdev::{Capture, Error, Links, PacketSocket, clock};
 use p4rack_wire::Nanos;
 use serde::Serialize;
 use std::fmt;
@@ -45,6 +46,38 @@ impl FromStr for PortSpec {
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.number, self.interface)
+    }
+}
+
+/// Which kind of I/O ports are to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IoChoice {
+    /// The best of those that work on every interface; the next one where the kernel refuses it.
+    #[default]
+    Auto,
+    /// This one, or none.
+    Only(Io),
+}
+
+impl IoChoice {
+    /// What to try, the best first.
+    fn kinds(self) -> &'static [Io] {
+        match self {
+            IoChoice::Auto => &[Io::Ring, Io::Packet],
+            IoChoice::Only(Io::Packet) => &[Io::Packet],
+            IoChoice::Only(Io::Ring) => &[Io::Ring],
+            IoChoice::Only(Io::Xdp) => &[Io::Xdp],
+        }
+    }
+}
+
+impl FromStr for IoChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<IoChoice, String> {
+        match text {
+            "auto" => Ok(IoChoice::Auto),
+            _ => text.parse().map(IoChoice::Only).map_err(|error: String| format!("{error}, nor auto")),
+        }
     }
 }
 
@@ -96,6 +129,8 @@ pub struct PortReport {
     pub port: u16,
     /// Interface.
     pub interface: String,
+    /// Kind of I/O.
+    pub io: Io,
     /// Counters of its socket.
     pub socket: packet::Stats,
     /// What the kernel says about the interface. Its `rx_dropped` counts tagged frames that only this
@@ -107,40 +142,86 @@ pub struct PortReport {
     pub capture_errors: u64,
 }
 
-/// Captures of what comes in and what goes out.
+/// A file of one direction's frames.
 #[derive(Debug)]
-struct Captures {
-    input: Capture,
-    output: Capture,
+struct Captured {
+    file: Capture,
+    errors: u64,
+}
+
+impl Captured {
+    #[inline]
+    fn write(captured: &mut Option<Captured>, frame: &[u8], at: Nanos) {
+        if let Some(captured) = captured {
+            captured.errors += u64::from(captured.file.write(frame, at).is_err());
+        }
+    }
+
+    fn flush(captured: &mut Option<Captured>) {
+        if let Some(captured) = captured {
+            captured.errors += u64::from(captured.file.flush().is_err());
+        }
+    }
+
+    fn errors(captured: &Option<Captured>) -> u64 {
+        captured.as_ref().map_or(0, |captured| captured.errors)
+    }
 }
 
 #[derive(Debug)]
-struct Port {
+struct Input {
     number: u16,
     /// The interface's index.
     index: i32,
-    socket: PacketSocket,
-    captures: Option<Captures>,
-    capture_errors: u64,
+    receiver: Receiver,
+    captured: Option<Captured>,
     read_errors: u64,
+}
+
+#[derive(Debug)]
+struct Output {
+    sender: Sender,
+    captured: Option<Captured>,
+}
+
+/// The ports' sending halves.
+#[derive(Debug)]
+pub struct Outputs {
+    outputs: Vec<Output>,
+    /// Position in `outputs` by port number.
+    position: Vec<Option<usize>>,
+}
+
+impl Outputs {
+    /// Puts a frame into the port's next batch; `frame` is left empty.
+    #[inline]
+    pub fn send(&mut self, number: u16, frame: &mut Vec<u8>, now: Nanos) {
+        let position = self.position.get(usize::from(number)).copied().flatten();
+        // The switch only sends to ports it was configured with, the same as these.
+        let Some(output) = position.and_then(|position| self.outputs.get_mut(position)) else { return };
+        Captured::write(&mut output.captured, frame, now);
+        output.sender.send(frame);
+    }
 }
 
 /// Open ports.
 #[derive(Debug)]
 pub struct Driver {
-    ports: Vec<Port>,
-    /// Position in `ports` by port number.
-    position: Vec<Option<usize>>,
+    inputs: Vec<Input>,
+    outputs: Outputs,
     captures_flushed: Nanos,
     news: Option<CarrierNews>,
 }
 
 impl Driver {
     /// Opens all ports, in the calling thread's network namespace; captures go to the folder `captures`.
-    pub fn open(ports: &[PortSpec], captures: Option<&Path>) -> Result<Driver, DriverError> {
+    pub fn open(ports: &[PortSpec], io: IoChoice, captures: Option<&Path>) -> Result<Driver, DriverError> {
         let mut driver = Driver {
-            ports: Vec::with_capacity(ports.len()),
-            position: vec![None; usize::from(PORT_MAX) + 1],
+            inputs: Vec::with_capacity(ports.len()),
+            outputs: Outputs {
+                outputs: Vec::with_capacity(ports.len()),
+                position: vec![None; usize::from(PORT_MAX) + 1],
+            },
             captures_flushed: clock::now(),
             news: None,
         };
@@ -150,27 +231,28 @@ impl Driver {
             driver.news = news.inspect_err(|error| tracing::warn!(%error, "ports count as up")).ok();
         }
         for spec in ports {
-            let port =
-                open(spec, captures).map_err(|source| DriverError::Device { port: spec.number, source })?;
-            driver.position[usize::from(spec.number)] = Some(driver.ports.len());
-            driver.ports.push(port);
+            let (input, output) = open(spec, io, captures)
+                .map_err(|source| DriverError::Device { port: spec.number, source })?;
+            driver.outputs.position[usize::from(spec.number)] = Some(driver.inputs.len());
+            driver.inputs.push(input);
+            driver.outputs.outputs.push(output);
         }
         Ok(driver)
     }
 
     /// How many ports there are; their positions are below.
     pub fn len(&self) -> usize {
-        self.ports.len()
+        self.inputs.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.ports.is_empty()
+        self.inputs.is_empty()
     }
 
     /// Descriptor of the port at a position, to wait on.
     pub fn descriptor(&self, position: usize) -> BorrowedFd<'_> {
-        self.ports[position].socket.as_fd()
+        self.inputs[position].receiver.as_fd()
     }
 
     /// Descriptor on which the kernel tells of interfaces.
@@ -182,7 +264,7 @@ impl Driver {
     pub fn read_news(&self, mut changed: impl FnMut(u16, bool)) {
         let Some(news) = &self.news else { return };
         let read = news.read(|index, carries| {
-            for port in self.ports.iter().filter(|port| port.index == index) {
+            for port in self.inputs.iter().filter(|port| port.index == index) {
                 changed(port.number, carries);
             }
         });
@@ -194,44 +276,34 @@ impl Driver {
     /// Calls `changed` for all ports.
     pub fn look(&self, mut changed: impl FnMut(u16, bool)) {
         let Ok(mut links) = Links::open() else { return };
-        for port in &self.ports {
-            let carries = links.get(port.socket.interface()).is_ok_and(|link| link.carries);
+        for port in &self.inputs {
+            let carries = links.get(port.receiver.interface()).is_ok_and(|link| link.carries);
             changed(port.number, carries);
         }
     }
 
-    /// Reads one batch from the port at a position; calls `frame` with port number and frame.
-    /// An interface that is down has nothing.
-    pub fn receive(&mut self, position: usize, mut frame: impl FnMut(u16, &[u8])) {
-        let port = &mut self.ports[position];
-        let number = port.number;
-        let (captures, errors) = (&mut port.captures, &mut port.capture_errors);
-        let result = port.socket.receive(|bytes, at| {
-            if let Some(captures) = captures {
-                *errors += u64::from(captures.input.write(bytes, at).is_err());
-            }
-            frame(number, bytes);
+    /// Reads one batch from the port at a position; calls `frame` with port number, frame and the ports to
+    /// send it to. An interface that is down has nothing.
+    pub fn receive(&mut self, position: usize, mut frame: impl FnMut(u16, &[u8], &mut Outputs)) {
+        let Input { number, receiver, captured, .. } = &mut self.inputs[position];
+        let result = receiver.receive(|bytes, at| {
+            Captured::write(captured, bytes, at);
+            frame(*number, bytes, &mut self.outputs);
         });
         if let Err(error) = result {
-            report_down(port, &error);
+            report_down(&mut self.inputs[position], &error);
         }
     }
 
     /// Puts a frame into the port's next batch; `frame` is left empty.
     pub fn send(&mut self, number: u16, frame: &mut Vec<u8>, now: Nanos) {
-        let position = self.position.get(usize::from(number)).copied().flatten();
-        // The switch only sends to ports it was configured with, the same as these.
-        let Some(port) = position.and_then(|position| self.ports.get_mut(position)) else { return };
-        if let Some(captures) = &mut port.captures {
-            port.capture_errors += u64::from(captures.output.write(frame, now).is_err());
-        }
-        port.socket.send(frame);
+        self.outputs.send(number, frame, now);
     }
 
     /// Gives all batches to the kernel; brings captures to the disk now and then.
     pub fn flush(&mut self, now: Nanos) {
-        for port in &mut self.ports {
-            port.socket.flush();
+        for output in &mut self.outputs.outputs {
+            output.sender.flush();
         }
         if now.saturating_sub(self.captures_flushed) >= CAPTURE_FLUSH {
             self.captures_flushed = now;
@@ -240,32 +312,29 @@ impl Driver {
     }
 
     fn flush_captures(&mut self) {
-        for port in &mut self.ports {
-            if let Some(captures) = &mut port.captures {
-                let flushed = captures.input.flush().and(captures.output.flush());
-                port.capture_errors += u64::from(flushed.is_err());
-            }
-        }
+        self.inputs.iter_mut().for_each(|input| Captured::flush(&mut input.captured));
+        self.outputs.outputs.iter_mut().for_each(|output| Captured::flush(&mut output.captured));
     }
 
     /// When the captures want to be flushed although no packet comes.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        let captures = self.ports.iter().any(|port| port.captures.is_some());
+        let captures = self.inputs.iter().any(|input| input.captured.is_some());
         captures.then(|| self.captures_flushed + CAPTURE_FLUSH)
     }
 
     /// What happened so far.
     pub fn report(&mut self) -> Vec<PortReport> {
         let mut links = Links::open().ok();
-        let report = |port: &mut Port| PortReport {
-            port: port.number,
-            interface: port.socket.interface().to_owned(),
-            socket: port.socket.stats(),
-            kernel: links.as_mut().and_then(|links| links.get(port.socket.interface()).ok()),
-            receive_buffer_bytes: port.socket.receive_buffer_bytes(),
-            capture_errors: port.capture_errors,
+        let report = |(input, output): (&mut Input, &Output)| PortReport {
+            port: input.number,
+            interface: input.receiver.interface().to_owned(),
+            io: input.receiver.io(),
+            socket: input.receiver.stats() + output.sender.stats(),
+            kernel: links.as_mut().and_then(|links| links.get(input.receiver.interface()).ok()),
+            receive_buffer_bytes: input.receiver.receive_buffer_bytes(),
+            capture_errors: Captured::errors(&input.captured) + Captured::errors(&output.captured),
         };
-        self.ports.iter_mut().map(report).collect()
+        self.inputs.iter_mut().zip(&self.outputs.outputs).map(report).collect()
     }
 }
 
@@ -275,33 +344,44 @@ impl Drop for Driver {
     }
 }
 
-fn open(spec: &PortSpec, captures: Option<&Path>) -> Result<Port, Error> {
+fn open(spec: &PortSpec, io: IoChoice, captures: Option<&Path>) -> Result<(Input, Output), Error> {
     let stayed = Links::open()?.make_pipe(&spec.interface, LINK_MTU)?;
     if !stayed.is_empty() {
         tracing::warn!(interface = spec.interface, ?stayed, "offloads that could not be switched off");
     }
-    let capture = |folder: &Path, direction: &str| {
-        Capture::create(&folder.join(format!("{}_{direction}.pcap", spec.interface)))
+    let capture = |direction: &str| {
+        let file = |folder: &Path| folder.join(format!("{}_{direction}.pcap", spec.interface));
+        let created = captures.map(|folder| Capture::create(&file(folder))).transpose()?;
+        Ok::<_, Error>(created.map(|file| Captured { file, errors: 0 }))
     };
-    let captures = match captures {
-        Some(folder) => Some(Captures { input: capture(folder, "in")?, output: capture(folder, "out")? }),
-        None => None,
-    };
-    Ok(Port {
-        number: spec.number,
-        index: Links::open()?.get(&spec.interface)?.index,
-        socket: PacketSocket::open(&spec.interface, &packet::Options::default())?,
-        captures,
-        capture_errors: 0,
-        read_errors: 0,
-    })
+    let (input, output) = (capture("in")?, capture("out")?);
+    let index = Links::open()?.get(&spec.interface)?.index;
+    let (receiver, sender) = open_socket(&spec.interface, io)?.split();
+    Ok((
+        Input { number: spec.number, index, receiver, captured: input, read_errors: 0 },
+        Output { sender, captured: output },
+    ))
 }
 
-fn report_down(port: &mut Port, error: &io::Error) {
+/// Opens the first kind that the kernel does not refuse.
+fn open_socket(interface: &str, io: IoChoice) -> Result<PacketSocket, Error> {
+    let mut kinds = io.kinds().iter();
+    loop {
+        let io = kinds.next().copied().unwrap_or_default();
+        match PacketSocket::open(interface, &packet::Options { io, ..packet::Options::default() }) {
+            Err(error) if !kinds.as_slice().is_empty() => {
+                tracing::warn!(interface, %io, %error, "this kind of I/O is refused: the next one is tried");
+            }
+            result => return result,
+        }
+    }
+}
+
+fn report_down(port: &mut Input, error: &io::Error) {
     port.read_errors += 1;
     // Once: the kernel repeats it for as long as the interface is down.
     if port.read_errors == 1 {
-        tracing::warn!(port = port.number, interface = port.socket.interface(), %error, "port is down");
+        tracing::warn!(port = port.number, interface = port.receiver.interface(), %error, "port is down");
     }
 }
 

@@ -128,8 +128,14 @@ impl Plane {
         for position in 0..self.driver.len() {
             if self.poller.ready(position) {
                 packets = true;
-                let switch = &mut self.switch;
-                self.driver.receive(position, |port, frame| switch.handle_frame(port, frame, clock::now()));
+                let Plane { switch, driver, frame: out, .. } = self;
+                driver.receive(position, |port, frame, outputs| {
+                    let now = clock::now();
+                    // Most ports are idle most of the time, and the frame goes straight through.
+                    if let Some(to) = switch.forward_frame(port, frame, now, out) {
+                        outputs.send(to, out, now);
+                    }
+                });
                 // Between two ports' batches, so that no queue waits for eight batches to be read.
                 self.drain();
             }

@@ -1,6 +1,7 @@
 //! `p4rack bench`.
 
 use p4rack_netdev::netns;
+use p4rack_netdev::packet::{self, Io};
 use p4rack_switchd::bench::forward::{self, Forward, Rate};
 use p4rack_switchd::bench::timers::{self, Lateness};
 use p4rack_wire::Nanos;
@@ -16,7 +17,12 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     /// Frames of 64 and of 1500 bytes a second through the embedded switch, beside an empty loop over the same sockets
+    ///
+    /// For each kind of I/O that `p4rack switch run --io` knows and the kernel gives.
     Forward {
+        /// Only this kind of I/O: packet, ring or xdp
+        #[arg(long, value_name = "KIND")]
+        io: Option<Io>,
         /// Length of one measurement
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
@@ -54,20 +60,7 @@ enum Command {
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     let printed = match args.command {
-        Command::Forward { seconds, rounds, json } => netns::acquire()
-            .map_err(|error| error.to_string())
-            .and_then(|_| {
-                let run = |bytes| forward::run(bytes, seconds, rounds).map_err(|error| error.to_string());
-                forward::LENGTHS.into_iter().map(run).collect::<Result<Vec<Forward>, String>>()
-            })
-            .map(|results| match json {
-                true => as_json(&serde_json::json!({ "af_packet": results, "af_xdp": forward::af_xdp() })),
-                false => {
-                    let mut text: Vec<String> = results.iter().map(forward_text).collect();
-                    text.push(format!("AF_XDP {}", forward::af_xdp()));
-                    text.join("\n\n")
-                }
-            }),
+        Command::Forward { io, seconds, rounds, json } => forward_all(io, seconds, rounds, json),
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
         Command::Soak(args) => return super::bench_soak::run(*args),
         Command::Timers { interval_us, seconds, json } => {
@@ -93,6 +86,24 @@ fn as_json(result: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(result).expect("structs of numbers and names are JSON")
 }
 
+fn forward_all(only: Option<Io>, seconds: f64, rounds: usize, json: bool) -> Result<String, String> {
+    netns::acquire().map_err(|error| error.to_string())?;
+    let (mut results, mut skipped) = (Vec::new(), Vec::new());
+    for io in Io::ALL.into_iter().filter(|io| only.is_none_or(|only| only == *io)) {
+        if let Err(error) = packet::probe(io) {
+            skipped.push(format!("{io} skipped: needs what the kernel refuses: {error}"));
+            continue;
+        }
+        for bytes in forward::LENGTHS {
+            results.push(forward::run(io, bytes, seconds, rounds).map_err(|error| error.to_string())?);
+        }
+    }
+    if json {
+        return Ok(as_json(&serde_json::json!({ "forward": results, "skipped": skipped })));
+    }
+    Ok(results.iter().map(forward_text).chain(skipped).collect::<Vec<String>>().join("\n\n"))
+}
+
 fn forward_text(result: &Forward) -> String {
     let line = |name: &str, rate: &Rate| {
         let Rate { frames_per_s, cpu_ns_per_frame, offered_per_s } = rate;
@@ -100,14 +111,15 @@ fn forward_text(result: &Forward) -> String {
         format!("{name:<12}{frames_per_s:>12.0}{offered_per_s:>14.0}{cpu_ns_per_frame:>16.0}{limit}\n")
     };
     format!(
-        "{:<12}{:>12}{:>14}{:>16}\n{}{}ratio {:.2} ({}-byte frames, {} s a round, median round)",
-        "",
+        "{:<12}{:>12}{:>14}{:>16}\n{}{}ratio {:.2}, by CPU time {:.2} ({}-byte frames, {} s a round, median round)",
+        result.io,
         "frames/s",
         "offered/s",
         "CPU ns/frame",
         line("switch", &result.switch),
         line("empty loop", &result.empty_loop),
         result.ratio,
+        result.cpu_ratio,
         result.frame_bytes,
         result.seconds,
     )

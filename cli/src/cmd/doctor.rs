@@ -2,7 +2,8 @@
 
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::netns::{self, NetNs};
-use p4rack_netdev::{Links, PacketSocket, Tap, packet, sched};
+use p4rack_netdev::packet::{self, Io};
+use p4rack_netdev::{Links, Tap, sched};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -135,9 +136,17 @@ fn kernel() -> Vec<Finding> {
     add("namespaces", "racks on one machine", true, privilege.map_err(|error| error.to_string()), root);
     add("TAP", "hosts' agents", true, in_namespace(tap), "sudo modprobe tun");
     add("veth", "links between namespaces", true, in_namespace(veth), "sudo modprobe veth");
-    add("AF_PACKET", "the switch's ports", true, in_namespace(packet_socket), "sudo modprobe af_packet");
-    let xdp = if packet::xdp_is_there() { Ok("there".into()) } else { Err("not in this kernel".into()) };
-    add("AF_XDP", "nothing yet; frames go by AF_PACKET", false, xdp, "a kernel with CONFIG_XDP_SOCKETS");
+    let io = |io| packet::probe(io).map(|()| "works".to_owned()).map_err(|error| error.to_string());
+    add("AF_PACKET", "the switch's ports, --io packet", true, io(Io::Packet), "sudo modprobe af_packet");
+    add(
+        "AF_PACKET rings",
+        "the switch's ports, --io ring",
+        false,
+        io(Io::Ring),
+        "a kernel with CONFIG_PACKET",
+    );
+    let xdp = "root outside of user namespaces, and a kernel with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL";
+    add("AF_XDP", "the switch's ports, --io xdp", false, io(Io::Xdp), xdp);
     add(
         "SCHED_FIFO",
         "keeping the schedule under load",
@@ -161,11 +170,6 @@ fn veth() -> Result<(), p4rack_netdev::Error> {
     let ns = NetNs::current()?;
     let end = |name| VethEnd { name, ns: &ns, mac: None };
     Links::add_veth(end("doctor1"), end("doctor2"))
-}
-
-fn packet_socket() -> Result<(), p4rack_netdev::Error> {
-    Links::open()?.set_up("lo")?;
-    PacketSocket::open("lo", &packet::Options::default()).map(|_| ())
 }
 
 /// Tried in a thread: the priority would stay.

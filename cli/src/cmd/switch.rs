@@ -2,7 +2,7 @@
 
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_switchd::daemon::{self, DaemonConfig};
-use p4rack_switchd::driver::PortSpec;
+use p4rack_switchd::driver::{IoChoice, PortSpec};
 use p4rack_switchd::p4runtime::ServerTls;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -37,6 +37,12 @@ struct RunArgs {
     /// any, only the controller can send packets
     #[arg(short, long = "interface", value_name = "PORT@INTERFACE")]
     interfaces: Vec<PortSpec>,
+    /// How frames come and go: packet (AF_PACKET, a system call a batch), ring (AF_PACKET, memory shared with
+    /// the kernel; like packet it works on every interface), xdp (AF_XDP: needs root outside of user namespaces, one
+    /// receive queue, an MTU up to 3818, and senders that leave 802.1Q tags in their frames) or auto (ring, and
+    /// packet where that is refused)
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    io: IoChoice,
     /// P4Runtime device id
     #[arg(long, default_value_t = 1)]
     device_id: u64,
@@ -106,6 +112,7 @@ pub fn run(args: Args) -> ExitCode {
         files.map(|(certificate, key)| ServerTls { certificate, key, client_ca: args.grpc_server_cacert });
     let config = DaemonConfig {
         ports: args.interfaces,
+        io: args.io,
         rate_bps: args.rate.unwrap_or(0),
         port_rates_bps: args.port_rate,
         buffer_bytes: args.buffer,

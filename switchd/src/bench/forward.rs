@@ -7,10 +7,11 @@
 //!
 //! Sender and forwarder each have a thread; the far end costs nothing but the kernel's counter.
 
-use crate::driver::{Driver, DriverError, PortSpec};
+use crate::driver::{Driver, DriverError, IoChoice, PortSpec};
 use crate::plane::Plane;
 use p4rack_netdev::link::VethEnd;
-use p4rack_netdev::{Error, Links, NetNs, PacketSocket, Poller, clock, packet, sched};
+use p4rack_netdev::packet::{self, Io, Options};
+use p4rack_netdev::{Error, Links, NetNs, PacketSocket, Poller, clock, sched};
 use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -96,6 +97,8 @@ impl Rate {
 /// Both, and how they compare.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forward {
+    /// Kind of I/O of both.
+    pub io: Io,
     /// Length of the frames, with FCS.
     pub frame_bytes: usize,
     /// Seconds measured each time.
@@ -104,24 +107,18 @@ pub struct Forward {
     pub switch: Rate,
     /// Through the empty loop: the round with the median rate.
     pub empty_loop: Rate,
-    /// Switch to loop.
+    /// Switch to loop: frames a second.
     pub ratio: f64,
+    /// Loop to switch: processor time a frame. It compares them even where the sender was the limit.
+    pub cpu_ratio: f64,
 }
 
 /// Shortest and longest frame measured, with FCS.
 pub const LENGTHS: [usize; 2] = [overhead::MIN_FRAME as usize + FCS, 1500];
 const FCS: usize = overhead::FCS as usize;
 
-/// Whether frames could go through AF_XDP here, or what it takes.
-pub fn af_xdp() -> &'static str {
-    match packet::xdp_is_there() {
-        true => "skipped: the kernel offers AF_XDP, but these ports are AF_PACKET sockets",
-        false => "skipped: needs AF_XDP, get it by a kernel with CONFIG_XDP_SOCKETS and CAP_NET_RAW",
-    }
-}
-
-/// Measures both in turn with frames of some length, `rounds` times, each for `seconds`.
-pub fn run(frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
+/// Measures both in turn over a kind of I/O with frames of some length, `rounds` times, each for `seconds`.
+pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
     let span = Nanos((seconds.clamp(0.05, 60.0) * 1e9) as u64);
     let pipeline = || {
         let compiled = p4rack_p4::compile(PROGRAM, "bench.p4", &p4rack_p4::Options::default())
@@ -131,12 +128,13 @@ pub fn run(frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Forward, B
     let (mut switch, mut empty) = (Vec::new(), Vec::new());
     for _ in 0..rounds.clamp(1, 100) {
         let pipeline = pipeline()?;
-        switch.push(measure(frame_bytes, span, |stop| through_switch(pipeline, stop))?);
-        empty.push(measure(frame_bytes, span, through_loop)?);
+        switch.push(measure(frame_bytes, span, |stop| through_switch(io, pipeline, stop))?);
+        empty.push(measure(frame_bytes, span, |stop| through_loop(io, stop))?);
     }
     let (switch, empty_loop) = (median(switch), median(empty));
     let ratio = switch.frames_per_s / empty_loop.frames_per_s.max(1.0);
-    Ok(Forward { frame_bytes, seconds: span.as_secs_f64(), switch, empty_loop, ratio })
+    let cpu_ratio = empty_loop.cpu_ns_per_frame / switch.cpu_ns_per_frame.max(1.0);
+    Ok(Forward { io, frame_bytes, seconds: span.as_secs_f64(), switch, empty_loop, ratio, cpu_ratio })
 }
 
 fn median(mut rates: Vec<Rate>) -> Rate {
@@ -161,7 +159,7 @@ fn measure(
         ns.run(|| Links::open()?.make_pipe(name, 1530))??;
     }
     let mut links = Links::open_in(&outside)?;
-    let mut sender = outside.run(|| PacketSocket::open("send", &packet::Options::default()))??;
+    let mut sender = outside.run(|| PacketSocket::open("send", &Options::default()))??;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let forwarder = scope.spawn(|| middle.run(|| timed(|| forward(&stop)))?);
@@ -216,7 +214,7 @@ fn flood(sender: &mut PacketSocket, frame_bytes: usize, stop: &AtomicBool) -> u6
     sender.stats().sent
 }
 
-fn through_switch(pipeline: Pipeline, stop: &AtomicBool) -> Result<(), BenchError> {
+fn through_switch(io: Io, pipeline: Pipeline, stop: &AtomicBool) -> Result<(), BenchError> {
     let ports = [1, 2].map(|number| PortSpec { number, interface: format!("p{number}") });
     let config = Config {
         ports: ports.iter().map(|port| PortConfig::new(port.number, 0)).collect(),
@@ -224,7 +222,7 @@ fn through_switch(pipeline: Pipeline, stop: &AtomicBool) -> Result<(), BenchErro
     };
     let mut switch = Switch::new(config);
     switch.load(pipeline);
-    let mut plane = Plane::new(switch, Driver::open(&ports, None)?)?;
+    let mut plane = Plane::new(switch, Driver::open(&ports, IoChoice::Only(io), None)?)?;
     plane.take_thread();
     while !stop.load(Ordering::Relaxed) {
         plane.turn(Some(clock::now() + LOOK))?;
@@ -232,8 +230,8 @@ fn through_switch(pipeline: Pipeline, stop: &AtomicBool) -> Result<(), BenchErro
     Ok(())
 }
 
-fn through_loop(stop: &AtomicBool) -> Result<(), BenchError> {
-    let options = packet::Options::default();
+fn through_loop(io: Io, stop: &AtomicBool) -> Result<(), BenchError> {
+    let options = Options { io, ..Options::default() };
     let (mut from, mut to) = (PacketSocket::open("p1", &options)?, PacketSocket::open("p2", &options)?);
     let mut poller = Poller::new();
     poller.add(&from)?;
@@ -265,12 +263,14 @@ mod tests {
             );
             return;
         }
-        let result = run(LENGTHS[0], 0.2, 1).unwrap();
-        for rate in [&result.switch, &result.empty_loop] {
-            assert!(rate.frames_per_s > 0.0 && rate.offered_per_s > 0.0, "{result:?}");
-            assert!(rate.cpu_ns_per_frame.is_finite() && rate.cpu_ns_per_frame > 0.0, "{result:?}");
+        for io in Io::ALL.into_iter().filter(|io| packet::probe(*io).is_ok()) {
+            let result = run(io, LENGTHS[0], 0.1, 1).unwrap();
+            for rate in [&result.switch, &result.empty_loop] {
+                assert!(rate.frames_per_s > 0.0 && rate.offered_per_s > 0.0, "{result:?}");
+                assert!(rate.cpu_ns_per_frame.is_finite() && rate.cpu_ns_per_frame > 0.0, "{result:?}");
+            }
+            let ratio = result.switch.frames_per_s / result.empty_loop.frames_per_s.max(1.0);
+            assert!((result.ratio - ratio).abs() < 0.01, "{result:?}");
         }
-        let ratio = result.switch.frames_per_s / result.empty_loop.frames_per_s.max(1.0);
-        assert!((result.ratio - ratio).abs() < 0.01, "{result:?}");
     }
 }
