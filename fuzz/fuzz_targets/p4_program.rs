@@ -29,7 +29,11 @@ fuzz_target!(|data: &[u8]| {
         let (frame, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         left = rest;
         now = now + Nanos(1_000);
-        switch.handle_frame(1, frame, now);
+        if frame.len() % 2 == 0 {
+            switch.handle_frame(1, frame, now);
+        } else {
+            switch.forward_frame(1, frame, now, &mut out);
+        }
         // A recirculating program sends for ever: what it may do for one frame is bounded elsewhere.
         for _ in 0..64 {
             if switch.poll_transmit(now, &mut out).is_none() {

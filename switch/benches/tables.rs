@@ -33,8 +33,7 @@ fn measure(c: &mut Criterion, name: &str, mut bench: Bench, keys: impl Fn(u64) -
         bencher.iter(|| {
             now += 1_000;
             at = (at + 1) % frames.len();
-            bench.switch.handle_frame(1, black_box(&frames[at]), Nanos(now));
-            bench.switch.poll_transmit(Nanos(now), &mut out)
+            bench.switch.forward_frame(1, black_box(&frames[at]), Nanos(now), &mut out)
         });
     });
 }
