@@ -44,7 +44,7 @@ impl Switch {
         }
         match self.process::<true>(port, now, out) {
             Some(Reached::Wire(at)) => {
-                self.manager.sent(at, out.len(), now);
+                self.manager.sent_at_once(at, out.len(), now);
                 Some(self.manager.number(at))
             }
             reached => self.go_on(port, reached, now, out),
@@ -161,7 +161,7 @@ impl Switch {
         };
         if let Some(at) = sent {
             self.pool.release(id);
-            self.manager.sent(at, out.len(), now);
+            self.manager.sent_at_once(at, out.len(), now);
         }
         if self.manager.cpu_waits {
             self.serve_cpu(now);

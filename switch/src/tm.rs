@@ -21,6 +21,17 @@ const FCS: u64 = 4;
 /// Preamble, start delimiter and gap.
 const GAP: u64 = 20;
 
+/// Bytes that a frame rarely exceeds.
+const EASY: u64 = 10_240;
+
+/// [`TrafficManager::easy_below`] of a switch.
+fn easy_below(config: &Config) -> u64 {
+    let unreserved = config.buffer_bytes.saturating_sub(config.reserved_bytes).saturating_sub(EASY);
+    let shared =
+        |percent: u32| config.buffer_bytes.saturating_sub((EASY + 1) * 100 / u64::from(percent.max(1)) + 1);
+    unreserved.min(config.dynamic_percent.map_or(u64::MAX, shared))
+}
+
 /// Bytes (with FCS) that a frame holds of the buffer.
 fn stored(len: usize) -> u64 {
     (len as u64).max(SHORTEST) + FCS
@@ -80,6 +91,8 @@ pub(crate) struct TrafficManager {
     scheduled_priority: u8,
     dynamic_percent: Option<u32>,
     catch_up: Nanos,
+    /// While less is used, an empty queue without a limit has room for [`EASY`] bytes, whatever its priority.
+    easy_below: u64,
     used: u64,
     used_best_effort: u64,
     max_used: u64,
@@ -97,6 +110,7 @@ impl TrafficManager {
             scheduled_priority: config.scheduled_priority,
             dynamic_percent: config.dynamic_percent,
             catch_up: config.catch_up,
+            easy_below: easy_below(config),
             used: 0,
             used_best_effort: 0,
             max_used: 0,
@@ -196,12 +210,12 @@ impl TrafficManager {
         let bytes = stored(len);
         let port = &self.ports[at];
         let idle = port.occupied == 0 && port.free_at <= now && !port.is_cpu;
-        if !idle || self.admit(at, priority, bytes).is_err() {
+        let easy = self.used < self.easy_below && bytes <= EASY && port.config.queue_limit_bytes.is_none();
+        if !idle || !(easy || self.admit(at, priority, bytes).is_ok()) {
             return false;
         }
         self.max_used = self.max_used.max(self.used + bytes);
         let port = &mut self.ports[at];
-        port.waiting_since = now;
         let queue = &mut port.queues[priority as usize & 7];
         queue.stats.max_bytes = queue.stats.max_bytes.max(bytes);
         port.depth.touch(bytes, now);
@@ -315,16 +329,14 @@ impl TrafficManager {
     #[inline]
     pub fn sent(&mut self, at: usize, len: usize, now: Nanos) {
         let port = &mut self.ports[at];
-        port.tx_frames += 1;
-        port.tx_bytes += len as u64;
         let earliest = now.saturating_sub(self.catch_up);
-        let start = port.free_at.max(port.waiting_since).max(earliest);
-        if start != port.free_at {
-            port.fraction = 0;
-        }
-        let time = port.byte_time * u128::from(stored(len) + GAP) + u128::from(port.fraction);
-        port.fraction = time as u64;
-        port.free_at = start.saturating_add(Nanos((time >> 64) as u64));
+        port.send(len, port.free_at.max(port.waiting_since).max(earliest));
+    }
+
+    /// Likewise of a frame that passed.
+    #[inline(always)]
+    pub fn sent_at_once(&mut self, at: usize, len: usize, now: Nanos) {
+        self.ports[at].send(len, now);
     }
 
     /// Bytes that wait at a port.
@@ -369,6 +381,19 @@ impl TrafficManager {
 }
 
 impl Port {
+    /// Busy with a frame of this length from `start` on.
+    #[inline(always)]
+    fn send(&mut self, len: usize, start: Nanos) {
+        self.tx_frames += 1;
+        self.tx_bytes += len as u64;
+        if start != self.free_at {
+            self.fraction = 0;
+        }
+        let time = self.byte_time * u128::from(stored(len) + GAP) + u128::from(self.fraction);
+        self.fraction = time as u64;
+        self.free_at = start.saturating_add(Nanos((time >> 64) as u64));
+    }
+
     fn stats(&self, now: Nanos) -> PortStats {
         PortStats {
             port: self.config.port,
