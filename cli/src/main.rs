@@ -8,6 +8,9 @@ mod complete;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Racks with memory apart from compute: generates the switch's P4, installs it, runs the hosts.
 ///
 /// Start with `p4rack up examples/pl2-incast.toml`: it builds the described rack on this machine

@@ -3,6 +3,7 @@
 //! ```text
 //!  p4, google, p4rack   messages (and, with feature `services`, gRPC stubs) made from proto/
 //!  bytes                canonical byte strings
+//!  raw                  serialised messages, read in place or sent as they are
 //!  schema               P4Info by name and id
 //!  entity               table entries by name
 //!  text                 text format
@@ -33,6 +34,10 @@ mod generated {
             }
         }
     }
+    /// Package `stratum`: the content of a role's config.
+    pub mod stratum {
+        include!(concat!(env!("OUT_DIR"), "/stratum.rs"));
+    }
     /// Package `p4rack`.
     pub mod p4rack {
         /// Package `p4rack.generator`.
@@ -52,7 +57,7 @@ mod generated {
     }
 }
 
-pub use generated::{google, p4, p4rack};
+pub use generated::{google, p4, p4rack, stratum};
 
 /// All of `proto/` as a serialized `FileDescriptorSet`, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
@@ -64,5 +69,6 @@ pub mod bytes;
 pub mod diff;
 pub mod entity;
 pub mod errors;
+pub mod raw;
 pub mod schema;
 pub mod text;

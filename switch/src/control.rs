@@ -10,7 +10,7 @@ use crate::objects::{CloneSession, CounterData, DefaultEntry, DigestMessage, Ent
 use crate::shape::{Style, TableShape};
 use crate::state::{InstanceState, number};
 use crate::switch::{Running, Switch};
-use crate::table::TableState;
+use crate::table::{PlainEntry, PlainUpdate, TableState};
 use crate::trace::TraceEvent;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Matcher, TableId, ValueSetId};
@@ -58,6 +58,24 @@ impl Switch {
             self.start_aging(table, row, 0);
         }
         Ok(())
+    }
+
+    /// Does what an update in a table's own words says; `false` changes nothing, and the same asked the general way
+    /// tells the reason.
+    pub fn write_plain(&mut self, table: TableId, update: &PlainUpdate<'_>) -> bool {
+        self.table_mut(table).is_ok_and(|(shape, state)| state.write_plain(shape, update))
+    }
+
+    /// As [`Switch::entries_from`], in the table's own words: calls `each` with every entry and gives the position after
+    /// them; `None` if one of them has more to it than words, or `each` says `false`.
+    pub fn read_plain(
+        &self,
+        table: TableId,
+        from: u32,
+        most: usize,
+        each: impl FnMut(PlainEntry<'_>) -> bool,
+    ) -> Option<Option<u32>> {
+        self.table(table).ok()?.1.read_plain(from, most, each)
     }
 
     /// Changes what happens on a miss; `None` goes back to what the program says.

@@ -46,4 +46,5 @@ pub use objects::{
 };
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::Switch;
+pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
 pub use trace::TraceEvent;

@@ -9,7 +9,10 @@
 mod entries;
 mod filter;
 mod index;
+mod plain;
 mod vectors;
+
+pub use plain::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
 
 use crate::error::ControlError;
 use crate::meter::Meter;
@@ -442,6 +445,15 @@ impl TableState {
             return Err(ControlError::ResourceExhausted { object: shape.name.clone(), limit: shape.size });
         }
         args.resize(self.arg_words, 0);
+        let row = self.place(&key.value, entry.call.action, &args);
+        self.place_mask(row, &key);
+        self.set_extra(row, entry);
+        self.link(shape, row, &key);
+        Ok(row)
+    }
+
+    /// Takes a row for a key and what it does.
+    fn place(&mut self, value: &[u64], action: u32, args: &[u64]) -> u32 {
         let row = match self.free {
             END => self.grow(),
             row => row,
@@ -451,10 +463,23 @@ impl TableState {
             self.free = self.actions[at];
         }
         self.used += 1;
-        self.keys[at * self.words..][..self.words].copy_from_slice(&key.value);
-        self.args[at * self.arg_words..][..self.arg_words].copy_from_slice(&args);
-        self.actions[at] = entry.call.action;
+        self.keys[at * self.words..][..self.words].copy_from_slice(value);
+        self.args[at * self.arg_words..][..self.arg_words].copy_from_slice(args);
+        self.actions[at] = action;
         self.ages[at] = self.inserted;
+        self.inserted += 1;
+        if self.counted {
+            self.counters[at + 1] = CounterData::default();
+        }
+        if self.metered {
+            self.meters[at + 1] = Meter::default();
+        }
+        row
+    }
+
+    /// Gives a row what keys have that are not only matched exactly.
+    fn place_mask(&mut self, row: u32, key: &PackedKey) {
+        let at = row as usize;
         if self.style != Style::Exact {
             self.ranks[at] = key.rank;
         }
@@ -463,16 +488,6 @@ impl TableState {
             self.ranges[at * self.range_words..][..self.range_words].copy_from_slice(&key.ranges);
             self.chain[at] = END;
         }
-        self.inserted += 1;
-        if self.counted {
-            self.counters[at + 1] = CounterData::default();
-        }
-        if self.metered {
-            self.meters[at + 1] = Meter::default();
-        }
-        self.set_extra(row, entry);
-        self.link(shape, row, &key);
-        Ok(row)
     }
 
     fn grow(&mut self) -> u32 {
@@ -631,12 +646,17 @@ impl TableState {
             return Err(ControlError::Constant(shape.describe(keys)));
         }
         self.unlink(shape, row, &key);
+        self.release(row);
+        Ok(row)
+    }
+
+    /// Gives a row back that no key leads to any more.
+    fn release(&mut self, row: u32) {
         self.ages[row as usize] = NEVER;
         self.extras.remove(&row);
         self.actions[row as usize] = self.free;
         self.free = row;
         self.used -= 1;
-        Ok(row)
     }
 
     /// Changes the default entry; `None` is the program's.

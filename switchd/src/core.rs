@@ -8,7 +8,8 @@
 //!   Events::recv ◀─── events (bounded) ──────── EventSender::send, drops and counts when full
 //! ```
 //!
-//! Neither side ever waits for the other inside the data plane.
+//! Neither side ever waits for the other inside the data plane. While it sleeps, and only where no packet has come for
+//! a while, a server may do a job of a few updates itself: `Handle::here`, without waking anybody.
 
 use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;
@@ -18,8 +19,8 @@ use p4rack_wire::Nanos;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
@@ -31,7 +32,26 @@ const EVENTS: usize = 1024;
 const TURN: Nanos = Nanos(20_000);
 
 type Job = Box<dyn FnOnce(&mut Switch, Nanos) + Send>;
-type LongJob = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<()> + Send>;
+type LongWork = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<()> + Send>;
+
+/// A long job, counted until it is dropped.
+struct LongJob {
+    work: LongWork,
+    count: Arc<AtomicU64>,
+}
+
+impl LongJob {
+    fn new(work: LongWork, count: &Arc<AtomicU64>) -> LongJob {
+        count.fetch_add(1, Ordering::SeqCst);
+        LongJob { work, count: count.clone() }
+    }
+}
+
+impl Drop for LongJob {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// The data-plane thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -55,6 +75,46 @@ pub enum Event {
 /// Idle entries that one event carries.
 const IDLE_AN_EVENT: usize = 256;
 
+/// So long after a packet the switch is the data plane's alone.
+const QUIET: Nanos = Nanos::from_millis(10);
+/// No moment.
+const NEVER: u64 = u64::MAX;
+
+/// The switch, shared by the data plane and the servers' shortest jobs.
+#[derive(Debug)]
+pub struct Shared {
+    switch: Mutex<Switch>,
+    /// When the data plane wakes by itself.
+    wakes_at: AtomicU64,
+    /// When there was a packet.
+    packet_at: AtomicU64,
+}
+
+impl Shared {
+    /// For whoever runs the data plane.
+    pub fn new(switch: Switch) -> Arc<Shared> {
+        let (wakes_at, packet_at) = (AtomicU64::new(NEVER), AtomicU64::new(0));
+        Arc::new(Shared { switch: Mutex::new(switch), wakes_at, packet_at })
+    }
+
+    /// The switch, for the data plane.
+    pub fn lock(&self) -> MutexGuard<'_, Switch> {
+        // A panic within the switch ends the process; within a server's job it left an update half made at worst.
+        self.switch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The data plane goes to sleep until then; the switch is not locked from now on.
+    pub fn sleep(&self, switch: MutexGuard<'_, Switch>, until: Option<Nanos>) {
+        self.wakes_at.store(until.map_or(NEVER, |until| until.0), Ordering::Relaxed);
+        drop(switch);
+    }
+
+    /// A packet came.
+    pub fn note_packet(&self, now: Nanos) {
+        self.packet_at.store(now.0, Ordering::Relaxed);
+    }
+}
+
 /// Makes both ends.
 pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
     let (job_sender, jobs) = mpsc::channel(JOBS);
@@ -62,9 +122,17 @@ pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
     let (event_sender, events) = mpsc::channel(EVENTS);
     let waker = Waker::new()?;
     let lost = Arc::new(AtomicU64::new(0));
+    let longs = Arc::new(AtomicU64::new(0));
     let bell = Arc::new(Bell { waker: waker.try_clone()?, rung: AtomicBool::new(false) });
     Ok((
-        Handle { jobs: job_sender, long: long_sender, bell: bell.clone(), events_lost: lost.clone() },
+        Handle {
+            jobs: job_sender,
+            long: long_sender,
+            longs,
+            shared: None,
+            bell: bell.clone(),
+            events_lost: lost.clone(),
+        },
         Jobs { jobs, long, unfinished: None, waker, bell },
         EventSender { events: event_sender, lost },
         Events { events },
@@ -91,11 +159,40 @@ impl Bell {
 pub struct Handle {
     jobs: mpsc::Sender<Job>,
     long: mpsc::Sender<LongJob>,
+    /// Long jobs that are asked for and have not ended.
+    longs: Arc<AtomicU64>,
+    shared: Option<Arc<Shared>>,
     bell: Arc<Bell>,
     events_lost: Arc<AtomicU64>,
 }
 
 impl Handle {
+    /// One that may do short jobs itself.
+    pub fn sharing(self, shared: Arc<Shared>) -> Handle {
+        Handle { shared: Some(shared), ..self }
+    }
+
+    /// Does a short job at once, in the calling thread; `None`, and nothing done, where the data plane is at work, or
+    /// packets come, or long jobs are under way.
+    pub fn here<R>(&self, work: &mut impl FnMut(&mut Switch, Nanos) -> R) -> Option<R> {
+        let shared = self.shared.as_ref()?;
+        let now = clock::now();
+        if now.0.saturating_sub(shared.packet_at.load(Ordering::Relaxed)) < QUIET.0 || self.jobs.is_closed() {
+            return None;
+        }
+        let mut switch = shared.switch.try_lock().ok()?;
+        // Whoever asks for one does so before it begins, for which the switch is needed.
+        if self.longs.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        let result = work(&mut switch, now);
+        let due = switch.next_timeout().map_or(NEVER, |due| due.0);
+        if due < shared.wakes_at.load(Ordering::Relaxed) {
+            self.bell.ring();
+        }
+        Some(result)
+    }
+
     /// Runs `work` in the data-plane thread, between packets, and returns what it returns. It runs
     /// whole even if the caller stops waiting; keep it short, packets wait meanwhile.
     pub async fn call<R: Send + 'static>(
@@ -120,7 +217,7 @@ impl Handle {
     ) -> Result<R, Gone> {
         let (sender, receiver) = oneshot::channel();
         let mut sender = Some(sender);
-        let job: LongJob = Box::new(move |switch, now| {
+        let job: LongWork = Box::new(move |switch, now| {
             let result = match work(switch, now) {
                 ControlFlow::Continue(()) => return ControlFlow::Continue(()),
                 ControlFlow::Break(result) => result,
@@ -131,7 +228,7 @@ impl Handle {
             }
             ControlFlow::Break(())
         });
-        self.long.send(job).await.map_err(|_| Gone)?;
+        self.long.send(LongJob::new(job, &self.longs)).await.map_err(|_| Gone)?;
         self.bell.ring();
         receiver.await.map_err(|_| Gone)
     }
@@ -179,7 +276,7 @@ impl Jobs {
             if let Ok(job) = self.jobs.try_recv() {
                 job(switch, now);
             } else if let Some(mut job) = self.unfinished.take().or_else(|| self.long.try_recv().ok()) {
-                if job(switch, now).is_continue() {
+                if (job.work)(switch, now).is_continue() {
                     self.unfinished = Some(job);
                 }
             } else {
@@ -329,8 +426,8 @@ mod tests {
                 if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             }
         };
-        handle.long.try_send(Box::new(turns("first"))).unwrap();
-        handle.long.try_send(Box::new(turns("second"))).unwrap();
+        handle.long.try_send(LongJob::new(Box::new(turns("first")), &handle.longs)).unwrap();
+        handle.long.try_send(LongJob::new(Box::new(turns("second")), &handle.longs)).unwrap();
         handle.bell.ring();
         jobs.run_pending(&mut switch, Nanos(0));
         let short = log.clone();

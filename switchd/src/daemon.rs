@@ -93,7 +93,8 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
 
     let system = |what| move |error| DaemonError::System(what, error);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        // One thread hands no call to another; several only where there is room for them beside the data plane.
+        .worker_threads(std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).clamp(1, 4)))
         .enable_all()
         .build()
         .map_err(system("starting the servers' threads"))?;
@@ -101,6 +102,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
     let driver = Driver::open(&config.ports, config.io, config.captures.as_deref())?;
     let plane = Plane::new(switch, driver).map_err(system("waiting for ports"))?;
     let (handle, jobs, event_sender, events) = core::channel().map_err(system("making an eventfd"))?;
+    let handle = handle.sharing(plane.shared());
     let stats_file = config.stats_file.clone();
     let (ended, has_ended) = oneshot::channel::<()>();
     let data_plane = std::thread::Builder::new()

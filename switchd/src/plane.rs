@@ -1,6 +1,6 @@
 //! The data-plane thread: packets, timers and jobs of the servers, one after the other.
 
-use crate::core::{EventSender, Jobs};
+use crate::core::{EventSender, Jobs, Shared};
 use crate::driver::{Driver, PortReport};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
@@ -10,6 +10,7 @@ use p4rack_wire::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 /// Priority among real-time threads: above the host agents', which wait for this thread's answers.
 const FIFO_PRIORITY: i32 = 30;
@@ -40,7 +41,7 @@ pub struct Report {
 /// A switch with its ports.
 #[derive(Debug)]
 pub struct Plane {
-    switch: Switch,
+    shared: Arc<Shared>,
     driver: Driver,
     /// The driver's ports first, in its order.
     poller: Poller,
@@ -61,7 +62,7 @@ impl Plane {
             poller.add(driver.descriptor(position))?;
         }
         Ok(Plane {
-            switch,
+            shared: Shared::new(switch),
             driver,
             poller,
             frame: Vec::with_capacity(2048),
@@ -72,6 +73,11 @@ impl Plane {
             timer_late: Nanos::ZERO,
             timer_late_max: Nanos::ZERO,
         })
+    }
+
+    /// The switch, for the servers' end.
+    pub fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
     }
 
     /// Asks for prompt scheduling of the calling thread, which runs this data plane from now on.
@@ -91,24 +97,26 @@ impl Plane {
         let job_number = self.poller.add(&jobs)?;
         let signal_number = self.poller.add(signals)?;
         let news_number = self.driver.news().map(|news| self.poller.add(news)).transpose()?;
-        self.driver.look(|port, up| self.switch.set_port_up(port, up));
+        let shared = self.shared.clone();
+        self.driver.look(|port, up| shared.lock().set_port_up(port, up));
         loop {
             self.turn(None)?;
+            let mut switch = shared.lock();
             if self.poller.ready(job_number) {
-                jobs.run_pending(&mut self.switch, clock::now());
-                self.drain();
+                jobs.run_pending(&mut switch, clock::now());
+                self.drain(&mut switch);
             }
-            events.tell(&mut self.switch, &mut self.frame);
+            events.tell(&mut switch, &mut self.frame);
             if news_number.is_some_and(|number| self.poller.ready(number)) {
-                self.driver.read_news(|port, up| self.switch.set_port_up(port, up));
+                self.driver.read_news(|port, up| switch.set_port_up(port, up));
             }
             if self.poller.ready(signal_number) {
                 match signals.next() {
-                    Some(Signal::Report) => report(self.report()),
+                    Some(Signal::Report) => report(self.report(&mut switch)),
                     Some(Signal::End) => {
                         // A Write that has begun is not left half done.
-                        jobs.finish(&mut self.switch, clock::now());
-                        report(self.report());
+                        jobs.finish(&mut switch, clock::now());
+                        report(self.report(&mut switch));
                         return Ok(());
                     }
                     None => {}
@@ -120,15 +128,20 @@ impl Plane {
     /// Sleeps until there is something to do, or until `at_latest`; takes one batch from each port that
     /// has one and puts on the wires what is due.
     pub fn turn(&mut self, at_latest: Option<Nanos>) -> io::Result<()> {
-        let due = earlier(self.switch.next_timeout(), self.driver.next_timeout());
+        let shared = self.shared.clone();
+        let switch = shared.lock();
+        let due = earlier(switch.next_timeout(), self.driver.next_timeout());
+        shared.sleep(switch, due);
         self.poller.wait(earlier(due, at_latest))?;
+        let mut switch = shared.lock();
         let now = clock::now();
         self.wakeups += 1;
         let mut packets = false;
         for position in 0..self.driver.len() {
             if self.poller.ready(position) {
                 packets = true;
-                let Plane { switch, driver, frame: out, .. } = self;
+                let Plane { driver, frame: out, .. } = self;
+                let switch = &mut *switch;
                 driver.receive(position, |port, frame, outputs| {
                     let now = clock::now();
                     // Most ports are idle most of the time, and the frame goes straight through.
@@ -137,30 +150,33 @@ impl Plane {
                     }
                 });
                 // Between two ports' batches, so that no queue waits for eight batches to be read.
-                self.drain();
+                self.drain(switch);
             }
+        }
+        if packets {
+            shared.note_packet(now);
         }
         if let Some(due) = due.filter(|due| *due <= now && !packets) {
             self.timer_wakeups += 1;
             self.timer_late += now - due;
             self.timer_late_max = self.timer_late_max.max(now - due);
         }
-        self.drain();
+        self.drain(&mut switch);
         Ok(())
     }
 
     /// Puts on the wires what is due.
-    fn drain(&mut self) {
+    fn drain(&mut self, switch: &mut Switch) {
         let now = clock::now();
-        while let Some(port) = self.switch.poll_transmit(now, &mut self.frame) {
+        while let Some(port) = switch.poll_transmit(now, &mut self.frame) {
             self.driver.send(port, &mut self.frame, now);
         }
         self.driver.flush(now);
     }
 
     /// Counters so far.
-    pub fn report(&mut self) -> Report {
-        let drops = self.switch.stats(clock::now()).drops;
+    fn report(&mut self, switch: &mut Switch) -> Report {
+        let drops = switch.stats(clock::now()).drops;
         Report {
             drops: drops.into_iter().map(|(reason, count)| (reason.name(), count)).collect(),
             scheduling: self.granted.unwrap_or(Granted { fifo_priority: None, memory_locked: false }),

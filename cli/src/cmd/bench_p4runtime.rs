@@ -36,7 +36,7 @@ pub struct Args {
     /// Streams that are opened
     #[arg(long, default_value_t = 1_000)]
     streams: usize,
-    /// Only measurements whose name contains this: push, unary, batch, read, reconcile, memory, streams
+    /// Only measurements whose name contains this: push, unary, bad, batch, read, reconcile, memory, streams
     #[arg(long)]
     only: Option<String>,
     /// Print JSON
@@ -116,7 +116,8 @@ fn measure(args: &Args) -> Result<Vec<Figure>, String> {
             println!("{name:<36}{value:>12.decimals$} {unit:<10}  ({detail})");
         }
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    // One thread: none has to wake another.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("starting threads: {error}"))?;
     runtime.block_on(async { bench::run(&plan, done).await }).map_err(|error| error.to_string())
 }

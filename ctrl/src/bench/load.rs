@@ -1,22 +1,29 @@
 //! Entries, and the ways to write them.
 
-use super::{Figure, raw};
+use super::Figure;
+use crate::client::Client;
 use crate::error::{CtrlError, refused};
 use crate::session::Session;
 use crate::target::Target;
 use p4rack_p4rt::entity::{EntityError, Entry, Value};
 use p4rack_p4rt::p4::v1::{
-    Entity, FieldMatch, TableEntry, Update, WriteRequest, entity, field_match, field_match::FieldMatchType,
+    Entity, FieldMatch, TableEntry, Uint128, Update, WriteRequest, entity, field_match,
+    field_match::FieldMatchType,
 };
+use p4rack_p4rt::raw;
 use p4rack_p4rt::schema::Schema;
 use prost::Message;
+use prost::bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
+use tonic::Code;
 
 /// Updates of a batch.
 const BATCH: usize = 1000;
+/// Single entries that are on their way at once, where it is not one.
+pub(super) const OUTSTANDING: usize = 64;
 /// Batches that are on their way at once.
 const BATCHES_OUTSTANDING: usize = 4;
 
@@ -98,10 +105,53 @@ impl Load {
         Ok(rate(name, next.load(Ordering::Relaxed), started.elapsed().as_secs_f64()))
     }
 
+    /// Bad writes of a stranger, as many as are refused, while the primary's go on one after the other.
+    pub async fn refused(&self, session: &Session, span: Duration) -> Result<Figure, CtrlError> {
+        let stranger = Client::connect(session.target().clone()).await?;
+        let count = Arc::new(AtomicUsize::new(0));
+        let started = Instant::now();
+        let mut tasks = JoinSet::new();
+        for task in 0..OUTSTANDING {
+            let (mut client, channel) = (stranger.grpc.clone(), stranger.channel.clone());
+            let (load, count) = (self.clone(), count.clone());
+            tasks.spawn(async move {
+                while started.elapsed() < span {
+                    // Of somebody who is not primary, or no message at all.
+                    let (answer, meant) = if task % 2 == 0 {
+                        let election_id = Some(Uint128 { high: u64::MAX, low: 0 });
+                        let request = WriteRequest { election_id, ..load.batch(0, 1) };
+                        (client.write(request).await.map(|_| ()), Code::PermissionDenied)
+                    } else {
+                        (raw::write(&channel, Bytes::from_static(&[0xff; 40])).await, Code::Internal)
+                    };
+                    match answer {
+                        Err(status) if status.code() == meant => drop(count.fetch_add(1, Ordering::Relaxed)),
+                        Err(status) => return Err(refused("writing what must be refused")(status)),
+                        Ok(()) => return Err(CtrlError::Program("a bad write was accepted".into())),
+                    }
+                }
+                Ok(())
+            });
+        }
+        let (mut good, mut slowest, mut client) = (0, Duration::ZERO, session.grpc.clone());
+        while started.elapsed() < span {
+            let asked = Instant::now();
+            client.write(self.batch(good, 1)).await.map_err(refused("writing an entry"))?;
+            (good, slowest) = (good + 1, slowest.max(asked.elapsed()));
+        }
+        all(tasks).await?;
+        let detail = format!(
+            "{good} good ones of the primary meanwhile, none refused, the slowest took {:.1} ms",
+            slowest.as_secs_f64() * 1e3
+        );
+        let value = count.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64();
+        Ok(Figure { name: "bad writes refused", value, unit: "writes/s", detail })
+    }
+
     /// Batches whose bytes are there before the clock starts.
     pub async fn serialised(&self, session: &Session, entries: usize) -> Result<Figure, CtrlError> {
-        let requests: Vec<Vec<u8>> =
-            (0..entries / BATCH).map(|batch| self.batch(batch * BATCH, BATCH).encode_to_vec()).collect();
+        let serialise = |batch| self.batch(batch * BATCH, BATCH).encode_to_vec().into();
+        let requests: Vec<Bytes> = (0..entries / BATCH).map(serialise).collect();
         let requests = Arc::new(std::sync::Mutex::new(requests));
         let started = Instant::now();
         let mut tasks = JoinSet::new();
@@ -110,7 +160,7 @@ impl Load {
             tasks.spawn(async move {
                 let next = || requests.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
                 while let Some(request) = next() {
-                    raw::write(channel.clone(), request).await?;
+                    raw::write(&channel, request).await.map_err(refused("writing serialised entries"))?;
                 }
                 Ok(())
             });

@@ -1,14 +1,13 @@
 //! How fast a switch's P4Runtime server is, seen by a client.
 
 mod load;
-mod raw;
 pub mod soak;
 
 use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;
 use crate::session::Session;
 use crate::target::Target;
-use load::Load;
+use load::{Load, OUTSTANDING};
 use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, PacketMetadata, PacketOut};
 use p4rack_p4rt::schema::Schema;
 use std::time::{Duration, Instant};
@@ -79,7 +78,11 @@ pub async fn run(plan: &Plan, mut done: impl FnMut(&Figure)) -> Result<Vec<Figur
         session.set_pipeline(plan.config.clone()).await?;
         add(load.unary(&session, 1, SPAN).await?);
         session.set_pipeline(plan.config.clone()).await?;
-        add(load.unary(&session, 64, SPAN).await?);
+        add(load.unary(&session, OUTSTANDING, SPAN).await?);
+    }
+    if wanted("bad") {
+        session.set_pipeline(plan.config.clone()).await?;
+        add(load.refused(&session, SPAN).await?);
     }
     if wanted("batch") {
         session.set_pipeline(plan.config.clone()).await?;

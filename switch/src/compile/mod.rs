@@ -13,11 +13,11 @@ use crate::error::CompileError;
 use crate::native::Native;
 use crate::shape::TableShape;
 use crate::state::RegisterState;
-use crate::table::TableState;
+use crate::table::{TableLayout, TableState};
 use crate::trace::Mark;
 use builder::{Builder, EGRESS, INGRESS};
 use ops::Op;
-use p4rack_p4::ir::{InstanceKind, Program};
+use p4rack_p4::ir::{InstanceKind, Program, TableId};
 use plans::{ActionPlan, Code, ErrorNumbers};
 #[cfg(feature = "native")]
 use std::sync::Arc;
@@ -45,6 +45,13 @@ pub struct Pipeline {
     /// The blocks as machine code; where there is none they are interpreted.
     #[cfg(feature = "native")]
     pub(crate) native: Option<Arc<Native>>,
+}
+
+impl Pipeline {
+    /// How a table stores entries that are nothing but key, action and arguments; `None` where they have more to them.
+    pub fn layout(&self, table: TableId) -> Option<TableLayout> {
+        self.tables.get(table.0 as usize)?.layout()
+    }
 }
 
 /// An extern object.

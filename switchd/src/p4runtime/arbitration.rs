@@ -10,8 +10,10 @@
 //!     └────── another's id is higher ┘            NOT_FOUND for all backups ◀──┘
 //! ```
 
+use super::roles::Access;
 use p4rack_p4rt::google::rpc::Code;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A stream.
 pub type ClientId = u64;
@@ -40,6 +42,8 @@ pub struct Notice {
 
 #[derive(Debug, Default)]
 struct Role {
+    /// What its last primary asked for; `None` is everything.
+    access: Option<Arc<Access>>,
     highest: Option<u128>,
     primary: Option<ClientId>,
     clients: BTreeMap<ClientId, Option<u128>>,
@@ -120,6 +124,32 @@ impl Arbitration {
         Ok(if wins || was_primary { role.notices(role_name) } else { vec![role.notice(role_name, client)] })
     }
 
+    /// Whether a role can have what it asks for beside the roles that have controllers.
+    pub fn check_access(&self, role_name: &str, access: &Access) -> Result<(), Refusal> {
+        let others = self.roles.iter().filter(|(name, role)| *name != role_name && !role.clients.is_empty());
+        for (name, role) in others {
+            if let Some(id) = role.access.as_ref().and_then(|other| access.conflict(other)) {
+                let message = format!(
+                    "role `{name}` has the object with id {id} (0x{id:08x}), and one of both for itself"
+                );
+                return Err(Refusal { code: Code::InvalidArgument, message });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a primary asks for on behalf of its role; nobody else is heard.
+    pub fn set_access(&mut self, client: ClientId, access: Option<Arc<Access>>) {
+        if let Some(role) = self.roles.values_mut().find(|role| role.primary == Some(client)) {
+            role.access = access;
+        }
+    }
+
+    /// What a role may do; `None` is everything.
+    pub fn access(&self, role_name: &str) -> Option<&Arc<Access>> {
+        self.roles.get(role_name)?.access.as_ref()
+    }
+
     /// A stream has ended. The primary's end promotes nobody.
     pub fn leave(&mut self, client: ClientId) -> Vec<Notice> {
         for (name, role) in &mut self.roles {
@@ -134,8 +164,8 @@ impl Arbitration {
         Vec::new()
     }
 
-    /// Whether the sender of a Write may write.
-    pub fn authorise(&self, role_name: &str, election: Option<u128>) -> Result<(), Refusal> {
+    /// Whether the sender of a Write may write, and what its role may do: `None` is everything.
+    pub fn authorise(&self, role_name: &str, election: Option<u128>) -> Result<Option<Arc<Access>>, Refusal> {
         let refuse = |code, message: &str| Err(Refusal { code, message: message.into() });
         let Some(role) = self.roles.get(role_name) else {
             return match role_name {
@@ -148,18 +178,19 @@ impl Arbitration {
             Some(_) if election.is_none() || election != role.highest => {
                 refuse(Code::PermissionDenied, "only the primary may write: this is not its election id")
             }
-            Some(_) => Ok(()),
+            Some(_) => Ok(role.access.clone()),
         }
     }
 
-    /// Whether this client is primary of its role.
-    pub fn is_primary(&self, client: ClientId) -> bool {
-        self.roles.values().any(|role| role.primary == Some(client))
+    /// What the role of this client may do if it is its primary.
+    pub fn primary_access(&self, client: ClientId) -> Option<Option<&Access>> {
+        let role = self.roles.values().find(|role| role.primary == Some(client))?;
+        Some(role.access.as_deref())
     }
 
-    /// The primaries of all roles.
-    pub fn primaries(&self) -> impl Iterator<Item = ClientId> {
-        self.roles.values().filter_map(|role| role.primary)
+    /// The primaries of all roles, and what they may do.
+    pub fn primaries(&self) -> impl Iterator<Item = (ClientId, Option<&Access>)> {
+        self.roles.values().filter_map(|role| Some((role.primary?, role.access.as_deref())))
     }
 
     fn role_of(&self, client: ClientId) -> Option<&str> {
@@ -187,7 +218,7 @@ mod tests {
         assert_eq!(codes(arbitration.update(2, "", Some(9)).unwrap()), [(2, Code::NotFound)]);
         assert_eq!(arbitration.authorise("", Some(9)).unwrap_err().code, Code::PermissionDenied);
         assert_eq!(codes(arbitration.update(2, "", Some(10)).unwrap()), [(2, Code::Ok)]);
-        assert_eq!(arbitration.authorise("", Some(10)), Ok(()));
+        assert_eq!(arbitration.authorise("", Some(10)), Ok(None));
     }
 
     #[test]
@@ -198,7 +229,7 @@ mod tests {
         let notices = arbitration.update(2, "", Some(0)).unwrap();
         assert_eq!(codes(notices), [(1, Code::AlreadyExists), (2, Code::Ok)]);
         assert_eq!(arbitration.authorise("", None).unwrap_err().code, Code::PermissionDenied);
-        assert_eq!(arbitration.authorise("", Some(0)), Ok(()));
+        assert_eq!(arbitration.authorise("", Some(0)), Ok(None));
     }
 
     #[test]
@@ -240,9 +271,9 @@ mod tests {
         arbitration.update(1, "", Some(5)).unwrap();
         assert_eq!(codes(arbitration.update(2, "acl", Some(1)).unwrap()), [(2, Code::Ok)]);
         assert_eq!(arbitration.update(2, "", Some(9)).unwrap_err().code, Code::FailedPrecondition);
-        assert_eq!(arbitration.authorise("acl", Some(1)), Ok(()));
+        assert_eq!(arbitration.authorise("acl", Some(1)), Ok(None));
         assert_eq!(arbitration.authorise("nat", Some(1)).unwrap_err().code, Code::NotFound);
-        assert_eq!(arbitration.primaries().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(arbitration.primaries().map(|(client, _)| client).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]

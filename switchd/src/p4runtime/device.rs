@@ -2,6 +2,8 @@
 
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
 use super::pipeline::{Candidate, Program};
+use super::plain::{Plans, Request};
+use super::roles::Access;
 use super::{Refused, digests, preserve, refuse, tables, writing};
 use crate::core::{Gone, Handle};
 use p4rack_p4::ir::TableId;
@@ -10,15 +12,16 @@ use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{
-    DigestListAck, Entity, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, Role,
-    SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, WriteRequest,
-    stream_message_response,
+    DigestListAck, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, ReadResponse,
+    Role, SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
 use p4rack_switch::{DigestMessage, TableEntry};
 use p4rack_wire::Nanos;
 use prost::Message;
+use prost::bytes::Bytes;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::{RwLock, mpsc};
@@ -124,7 +127,7 @@ impl Device {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn authorise(&self, role: &str, id: Option<&Uint128>) -> Result<(), Status> {
+    fn authorise(&self, role: &str, id: Option<&Uint128>) -> Result<Option<Arc<Access>>, Status> {
         Ok(self.clients().arbitration.authorise(role, election(id))?)
     }
 
@@ -161,18 +164,19 @@ impl Device {
             result => result?,
         }
         let role = request.role.as_ref();
-        if role.is_some_and(|role| role.config.is_some()) {
-            let message = "role configurations are not offered; leave role.config unset for full access";
-            return Err(status(Code::InvalidArgument, message));
-        }
         #[allow(deprecated)]
         if role.is_some_and(|role| role.id != 0 && role.name.is_empty()) {
             return Err(status(Code::InvalidArgument, "role.id has been replaced; name the role"));
         }
+        let access = Access::of(role)?;
         let _programs = self.programs.write().await;
         let mut clients = self.clients();
         let name = role.map_or("", |role| &role.name);
+        if let Some(access) = &access {
+            clients.arbitration.check_access(name, access)?;
+        }
         let notices = clients.arbitration.update(client, name, election(request.election_id.as_ref()))?;
+        clients.arbitration.set_access(client, access.map(Arc::new));
         self.tell(&clients, notices);
         Ok(())
     }
@@ -184,7 +188,8 @@ impl Device {
                 Code::AlreadyExists => "there is another primary",
                 _ => "there is no primary",
             };
-            let role = Role { name: notice.role.clone(), ..Default::default() };
+            let config = clients.arbitration.access(&notice.role).map(|access| access.given.clone());
+            let role = Role { name: notice.role.clone(), config, ..Default::default() };
             let update = MasterArbitrationUpdate {
                 device_id: self.id,
                 role: (!notice.role.is_empty()).then_some(role),
@@ -210,7 +215,10 @@ impl Device {
         let Some(program) = self.programs.read().await.running.clone() else { return false };
         let Some((metadata, payload)) = program.packet_in.split(frame) else { return false };
         let packet = v1::PacketIn { payload: payload.to_vec(), metadata };
-        self.tell_primaries(stream_message_response::Update::Packet(packet))
+        self.tell_primaries(|access| {
+            let takes = access.is_none_or(|access| access.takes(&packet.metadata));
+            takes.then(|| stream_message_response::Update::Packet(packet.clone()))
+        })
     }
 
     /// No packet has hit these entries for long: the primary of every role is told. Returns as above.
@@ -225,16 +233,25 @@ impl Device {
             return true;
         }
         let timestamp = i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX);
-        let notification = v1::IdleTimeoutNotification { table_entry, timestamp };
-        self.tell_primaries(stream_message_response::Update::IdleTimeoutNotification(notification))
+        self.tell_primaries(|access| {
+            let wanted =
+                |entry: &&v1::TableEntry| access.is_none_or(|access| access.includes(entry.table_id));
+            let table_entry: Vec<_> = table_entry.iter().filter(wanted).cloned().collect();
+            let notification = v1::IdleTimeoutNotification { table_entry, timestamp };
+            let any = !notification.table_entry.is_empty();
+            any.then_some(stream_message_response::Update::IdleTimeoutNotification(notification))
+        })
     }
 
-    /// Sends to the primary of every role; whether there was one and each has room in its queue.
-    fn tell_primaries(&self, update: stream_message_response::Update) -> bool {
+    /// Sends to the primary of every role what there is for it; whether there was one and each has room in its queue.
+    fn tell_primaries(
+        &self,
+        update: impl Fn(Option<&Access>) -> Option<stream_message_response::Update>,
+    ) -> bool {
         let clients = self.clients();
         let (mut delivered, mut lost) = (0, 0);
-        for primary in clients.arbitration.primaries() {
-            let update = Some(update.clone());
+        for (primary, access) in clients.arbitration.primaries() {
+            let Some(update) = update(access).map(Some) else { continue };
             let sent = clients.outboxes.get(&primary).is_some_and(|outbox| {
                 outbox.capacity() > STREAM_RESERVE
                     && outbox.try_send(Ok(StreamMessageResponse { update })).is_ok()
@@ -258,15 +275,22 @@ impl Device {
         let mut digests = program.digests();
         while let Some((digest, number, list)) = digests.poll_list(now) {
             let list = digests::message(&program, digest, number, &list, now);
-            self.tell_primaries(stream_message_response::Update::Digest(list));
+            self.tell_primaries(|access| {
+                let includes = access.is_none_or(|access| access.includes(list.digest_id));
+                includes.then(|| stream_message_response::Update::Digest(list.clone()))
+            });
         }
         digests.next_timeout()
     }
 
     /// A controller has received a list of digests.
     pub async fn digest_ack(&self, client: ClientId, ack: &DigestListAck) -> Refused<()> {
-        if !self.clients().arbitration.is_primary(client) {
-            return refuse(Code::PermissionDenied, "only the primary may acknowledge digests");
+        match self.clients().arbitration.primary_access(client) {
+            None => return refuse(Code::PermissionDenied, "only the primary may acknowledge digests"),
+            Some(Some(access)) if !access.includes(ack.digest_id) => {
+                return refuse(Code::PermissionDenied, "the role's config does not name this digest");
+            }
+            Some(_) => {}
         }
         let Some(program) = self.programs.read().await.running.clone() else {
             return refuse(Code::FailedPrecondition, "no program is installed");
@@ -277,7 +301,7 @@ impl Device {
 
     /// Sends a packet-out to the CPU port.
     pub async fn packet_out(&self, client: ClientId, packet: &PacketOut) -> Refused<()> {
-        if !self.clients().arbitration.is_primary(client) {
+        if self.clients().arbitration.primary_access(client).is_none() {
             return refuse(Code::PermissionDenied, "only the primary may send packets");
         }
         let Some(cpu_port) = self.cpu_port else {
@@ -296,7 +320,10 @@ impl Device {
     /// Installs, or checks, a program.
     pub async fn set_config(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
         self.check_id(request.device_id)?;
-        self.authorise(&request.role, request.election_id.as_ref())?;
+        if self.authorise(&request.role, request.election_id.as_ref())?.is_some_and(|access| !access.installs)
+        {
+            return Err(status(Code::PermissionDenied, "the role's config does not let it push a pipeline"));
+        }
         let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
         match (action, request.config) {
             (Action::Unspecified, _) => Err(status(Code::InvalidArgument, "the action is not set")),
@@ -354,26 +381,43 @@ impl Device {
     // ---- Entities
 
     /// Applies updates in order.
-    pub async fn write(&self, request: WriteRequest) -> Result<(), Status> {
-        self.check_id(request.device_id)?;
+    pub async fn write(&self, request: Bytes) -> Result<(), Status> {
         // Nobody becomes primary and no program comes before the last change is made; the order among Writes and
         // Reads is that of the data plane's long jobs.
         let programs = self.programs.read().await;
-        self.authorise(&request.role, request.election_id.as_ref())?;
+        let none = Plans::default();
+        let plans = programs.running.as_ref().map_or(&none, |program| &program.plans);
+        let mut request =
+            Request::decode(request, plans).map_err(|error| Status::internal(error.to_string()))?;
+        let head = &request.head;
+        self.check_id(head.device_id)?;
+        let atomicity = Atomicity::try_from(head.atomicity);
+        let access = self.authorise(&head.role, head.election_id.as_ref())?;
+        let access = access.as_deref();
         let program = programs.running.as_ref().ok_or_else(no_program)?;
         if programs.saved.is_some() {
             let message = "a config is saved and writes would be meant for it; COMMIT it first";
             return Err(status(Code::Unimplemented, message));
         }
-        let updates = &request.updates;
-        let outcomes = match Atomicity::try_from(request.atomicity) {
-            Ok(Atomicity::ContinueOnError) => self.handle.in_turns(writing::each(program, updates)).await?,
+        let outcomes = match atomicity {
+            Ok(Atomicity::ContinueOnError) => {
+                if let Some(access) = access {
+                    access.check_request(&mut request, plans);
+                }
+                let in_one_turn = request.steps.len() <= writing::UPDATES_A_TURN;
+                let mut job = writing::each(program, request);
+                match in_one_turn.then(|| self.handle.here(&mut job)).flatten() {
+                    Some(ControlFlow::Break(outcomes)) => outcomes,
+                    _ => self.handle.in_turns(job).await?,
+                }
+            }
             Ok(Atomicity::RollbackOnError) => {
-                self.handle.in_turns(writing::all(program, updates, writing::UPDATES_A_TURN)).await?
+                let job = writing::all(program, &request.updates(), access, writing::UPDATES_A_TURN);
+                self.handle.in_turns(job).await?
             }
             // No packet comes between the updates of one turn.
             Ok(Atomicity::DataplaneAtomic) => {
-                self.handle.in_turns(writing::all(program, updates, usize::MAX)).await?
+                self.handle.in_turns(writing::all(program, &request.updates(), access, usize::MAX)).await?
             }
             Err(_) => return Err(status(Code::InvalidArgument, "there is no such atomicity")),
         };
@@ -386,16 +430,25 @@ impl Device {
         self.programs.read().await.running.as_ref().map(|_| ()).ok_or_else(no_program)
     }
 
-    /// Reads entities: `found` is given what was, as the data plane finds it, and the end tells whether that is all
-    /// that was asked for. A slow reader must not keep others waiting, so nothing here waits for it.
-    pub async fn read(&self, request: ReadRequest, mut found: impl FnMut(Vec<Entity>)) -> Result<(), Status> {
+    /// Reads entities: `found` is given fields of a `ReadResponse` as the data plane finds them, and the end tells
+    /// whether that is all that was asked for. A slow reader must not keep others waiting, so nothing here waits for it.
+    pub async fn read(&self, request: ReadRequest, mut found: impl FnMut(Vec<u8>)) -> Result<(), Status> {
         let programs = self.programs.read().await;
         let program = programs.running.as_ref().ok_or_else(no_program)?;
+        let access = self.clients().arbitration.access(&request.role).cloned();
+        let access = access.as_deref();
         let (sender, mut answers) = mpsc::unbounded_channel();
-        let collected = self.handle.in_turns(writing::reading(program, &request.entities, sender));
+        let collected = self.handle.in_turns(writing::reading(program, &request.entities, access, sender));
         let convert = async {
             while let Some(messages) = answers.recv().await {
-                found(messages());
+                found(match access {
+                    None => messages.encoded(),
+                    Some(access) => {
+                        let mut entities = messages.messages();
+                        entities.retain(|found| access.check_entity(found.entity.as_ref()).is_ok());
+                        ReadResponse { entities }.encode_to_vec()
+                    }
+                });
             }
         };
         let (outcomes, ()) = tokio::join!(collected, convert);

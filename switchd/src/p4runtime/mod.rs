@@ -2,11 +2,13 @@
 //!
 //! ```text
 //!  service ── device ─┬─ arbitration                 who may write
+//!                     ├─ roles                       what a role is for
 //!                     ├─ pipeline (diff, compile)    what runs
 //!                     ├─ preserve                    a program takes over what another was told
 //!                     ├─ work ─ tables, cells,       requests to changes and queries,
 //!                     │         replication,
 //!                     │         profiles, value_sets
+//!                     ├─ plain                       the same for table entries by the million
 //!                     ├─ writing                     run in the data-plane thread
 //!                     ├─ packets                     packet-in, packet-out
 //!                     └─ digests                     lists, repeats, acknowledgements
@@ -16,13 +18,17 @@ mod arbitration;
 mod cells;
 mod device;
 mod digests;
+mod front;
 mod matching;
 mod offline;
 mod packets;
+mod patience;
 mod pipeline;
+mod plain;
 mod preserve;
 mod profiles;
 mod replication;
+mod roles;
 mod service;
 mod tables;
 mod tls;

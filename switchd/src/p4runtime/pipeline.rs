@@ -2,6 +2,7 @@
 
 use super::digests::Digests;
 use super::packets::ControllerHeader;
+use super::plain::Plans;
 use super::replication::Groups;
 use super::{Refused, refuse};
 use p4rack_p4::ir::{self, InstanceId, TableId, ValueSetId};
@@ -51,6 +52,8 @@ pub struct Program {
     /// Digests that the controller wants.
     digests: Mutex<Digests>,
     digest_ids: Vec<u32>,
+    /// Tables whose entries are written without messages.
+    pub plans: Plans,
     actions: Vec<u32>,
     tables: HashMap<u32, (TableId, usize)>,
     counters: HashMap<u32, (InstanceId, usize)>,
@@ -76,7 +79,9 @@ impl Candidate {
             p4_device_config: text.into(),
             cookie: None,
         };
-        Ok(Candidate { program: Program::new(config, compiled), pipeline })
+        let mut program = Program::new(config, compiled);
+        program.plans = Plans::new(&program, &pipeline);
+        Ok(Candidate { program, pipeline })
     }
 
     /// Compiles what came over the network: it may include what is built in, but no file of this
@@ -160,6 +165,7 @@ impl Program {
             groups: Mutex::default(),
             digests: Mutex::default(),
             digest_ids: ids.digests,
+            plans: Plans::default(),
             group_limits: Mutex::default(),
             tables: positions!(tables, tables, TableId),
             counters: positions!(counters, instances, InstanceId),

@@ -75,11 +75,11 @@ async fn told(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Go
     let wanted: Vec<Entity> =
         wildcards(program).into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
     let (sender, mut answers) = mpsc::unbounded_channel();
-    let reading = handle.in_turns(writing::reading(program, &wanted, sender));
+    let reading = handle.in_turns(writing::reading(program, &wanted, None, sender));
     let mut found = Vec::new();
     let convert = async {
         while let Some(messages) = answers.recv().await {
-            found.extend(messages());
+            found.extend(messages.messages());
         }
     };
     // A kind that the program has nothing of is refused; there is nothing to bring over then.

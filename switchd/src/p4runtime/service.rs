@@ -1,6 +1,8 @@
 //! The gRPC side: services, streams, shutdown.
 
 use super::device::{Device, STREAM_MESSAGES, status};
+use super::front::Front;
+use super::patience::Patient;
 use super::pipeline::Candidate;
 use super::tls::ServerTls;
 use crate::core::{Event, Events, Gone, Handle};
@@ -11,7 +13,7 @@ use p4rack_p4rt::API_VERSION;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
-use p4rack_p4rt::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+use p4rack_p4rt::p4::v1::p4_runtime_server::P4Runtime;
 use p4rack_p4rt::p4::v1::{
     CapabilitiesRequest, CapabilitiesResponse, DigestListAckError, ForwardingPipelineConfig,
     GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, PacketOutError, ReadRequest,
@@ -22,25 +24,29 @@ use p4rack_p4rt::p4::v1::{
 use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
 use p4rack_wire::Nanos;
+use prost::Message;
+use prost::bytes::Bytes;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
+use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Largest message taken.
-const RECEIVE_LIMIT: usize = 128 << 20;
-/// Entities in one message of a Read, about.
-const ENTITIES_A_MESSAGE: usize = 512;
+/// Bytes in one message of a Read, about.
+const BYTES_A_MESSAGE: usize = 32 << 10;
 /// Bytes that a client may send before the server has taken what came before: some batches of a write.
 const WINDOW: u32 = 4 << 20;
 /// How often a silent controller is asked whether it lives, where nothing else is said.
 const KEEPALIVE: Duration = Duration::from_secs(5);
+/// A connection from which nothing came for so many times as long is closed: a handshake's end is waited for as long.
+const SILENT: u32 = 4;
 /// How long calls in progress may take at the end.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -160,12 +166,11 @@ pub async fn serve_on(
             }
         }
     });
-    let service = P4RuntimeServer::new(Service { device, stopping })
-        .max_decoding_message_size(RECEIVE_LIMIT)
-        .max_encoding_message_size(usize::MAX);
     // Else the end of an answer waits for the client's delayed acknowledgement: 40 ms.
     let incoming =
         TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(Some(config.keepalive));
+    let patience = SILENT * config.keepalive;
+    let incoming = incoming.map(move |stream| stream.map(|stream| Patient::new(stream, patience)));
     let mut server = tonic::transport::Server::builder();
     if let Some(tls) = &config.tls {
         let refused = |error: tonic::transport::Error| {
@@ -179,7 +184,7 @@ pub async fn serve_on(
         .http2_keepalive_timeout(Some(config.keepalive))
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
-        .add_service(service)
+        .add_service(Front::new(Service { device, stopping }))
         .add_service(GeneratorServer::new(GeneratorService::new(handle.clone())))
         .add_service(TelemetryServer::new(TelemetryService::new(handle)))
         .serve_with_incoming_shutdown(incoming, async {
@@ -187,7 +192,7 @@ pub async fn serve_on(
             // Streams would keep the server alive for ever.
             let _ = stop.send(true);
         });
-    let patience = async {
+    let last_calls = async {
         if ending.wait_for(|stop| *stop).await.is_ok() {
             tokio::time::sleep(GRACE).await;
         }
@@ -195,55 +200,73 @@ pub async fn serve_on(
     let served = tokio::select! {
         served = served => served.map_err(ServeError::Transport),
         // Some client does not take its answer.
-        () = patience => Ok(()),
+        () = last_calls => Ok(()),
     };
     forward.abort();
     served
 }
 
+/// What a Read is answered with.
+pub type Answers<T> = UnboundedReceiverStream<Result<T, Status>>;
+
+/// The calls' handlers.
 #[derive(Clone, Debug)]
-struct Service {
+pub struct Service {
     device: Arc<Device>,
     stopping: watch::Receiver<bool>,
 }
 
-#[tonic::async_trait]
-impl P4Runtime for Service {
-    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
-        let request = request.into_inner();
-        tracing::debug!(updates = request.updates.len(), "Write");
-        let written = self.device.write(request).await;
-        log("Write", written.as_ref().err());
-        written.map(|()| Response::new(WriteResponse {}))
-    }
-
-    type ReadStream = UnboundedReceiverStream<Result<ReadResponse, Status>>;
-
-    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
-        let request = request.into_inner();
+impl Service {
+    /// Reads; the messages come serialised.
+    pub async fn read_bytes(&self, request: ReadRequest) -> Result<Answers<Bytes>, Status> {
         tracing::debug!(entities = request.entities.len(), "Read");
         self.device.check_read(&request).await.inspect_err(|error| log("Read", Some(error)))?;
         let (device, (sender, receiver)) = (self.device.clone(), mpsc::unbounded_channel());
         tokio::spawn(async move {
             // The reader may have left.
             let send = |answer| drop(sender.send(answer));
-            let mut entities = Vec::new();
+            let mut fields = Vec::new();
             let end = device.read(request, |found| {
-                entities.extend(found);
-                if entities.len() >= ENTITIES_A_MESSAGE {
-                    send(Ok(ReadResponse { entities: std::mem::take(&mut entities) }));
+                fields.extend(found);
+                if fields.len() >= BYTES_A_MESSAGE {
+                    send(Ok(std::mem::take(&mut fields).into()));
                 }
             });
             let end = end.await;
             log("Read", end.as_ref().err());
-            if !entities.is_empty() {
-                send(Ok(ReadResponse { entities }));
+            if !fields.is_empty() {
+                send(Ok(fields.into()));
             }
             if let Err(error) = end {
                 send(Err(error));
             }
         });
-        Ok(Response::new(UnboundedReceiverStream::new(receiver)))
+        Ok(UnboundedReceiverStream::new(receiver))
+    }
+
+    /// A Write as it came.
+    pub async fn write_bytes(&self, request: Bytes) -> Result<(), Status> {
+        let written = self.device.write(request).await;
+        log("Write", written.as_ref().err());
+        written
+    }
+}
+
+#[tonic::async_trait]
+impl P4Runtime for Service {
+    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
+        let request = request.into_inner().encode_to_vec().into();
+        self.write_bytes(request).await.map(|()| Response::new(WriteResponse {}))
+    }
+
+    type ReadStream = Pin<Box<dyn Stream<Item = Result<ReadResponse, Status>> + Send>>;
+
+    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        let answers = self.read_bytes(request.into_inner()).await?;
+        let message = |bytes: Result<Bytes, Status>| {
+            ReadResponse::decode(bytes?).map_err(|error| Status::internal(error.to_string()))
+        };
+        Ok(Response::new(Box::pin(answers.map(message))))
     }
 
     async fn set_forwarding_pipeline_config(

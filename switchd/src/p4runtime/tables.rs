@@ -2,7 +2,7 @@
 
 use super::pipeline::{Program, TableRef};
 use super::profiles::{Doing, doing, table_action};
-use super::work::{Answer, Change, Query, Snapshot, Undo};
+use super::work::{Answer, Change, Found as Read, Query, Snapshot, Undo};
 use super::{Refused, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
 use p4rack_p4rt::google::rpc::Code;
@@ -378,6 +378,8 @@ struct Found {
 
 /// Entries read before packets get a turn.
 const ENTRIES_A_TURN: usize = 32;
+/// The same of those that are read as words.
+const PLAIN_A_TURN: usize = 256;
 
 /// What a read of a table asks for.
 struct Wanted {
@@ -395,6 +397,8 @@ struct Wanted {
     meter: bool,
     colors: bool,
     hit: bool,
+    /// Whether all entries are asked for, and nothing that has no place in a plain one.
+    is_plain: bool,
 }
 
 fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, shape: Shape) -> Refused<Query> {
@@ -414,6 +418,12 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
         Shape::Counter => (true, false, false, false),
         Shape::Meter { colors } => (false, true, colors, false),
     };
+    let is_plain = matches!(shape, Shape::Entry { .. })
+        && !(counter || meter || colors || hit || request.is_default_action)
+        && keys.is_none()
+        && action.is_none()
+        && request.priority == 0
+        && request.metadata.is_empty();
     let wanted = Arc::new(Wanted {
         program: program.clone(),
         id: table.id,
@@ -429,6 +439,7 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
         meter,
         colors,
         hit,
+        is_plain,
     });
     Ok(Box::new(move |switch: &Switch, now: Nanos| wanted.read(switch, now, 0)))
 }
@@ -436,6 +447,12 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
 impl Wanted {
     /// Reads up to [`ENTRIES_A_TURN`] entries from a position on.
     fn read(self: Arc<Self>, switch: &Switch, now: Nanos, from: u32) -> Refused<Answer> {
+        if let Some((entries, next)) =
+            self.is_plain.then(|| self.program.plans.read(self.info_id, switch, from, PLAIN_A_TURN)).flatten()
+        {
+            let found = Read::Plain(self.program.clone(), entries);
+            return Ok(Answer { found, next: self.rest(next) });
+        }
         let (entries, next) = match &self.keys {
             _ if self.is_default => (default_entry(switch, self.id)?, None),
             Some(keys) if !self.needs_priority || self.priority != 0 => {
@@ -448,15 +465,18 @@ impl Wanted {
             .filter(|entry| self.accepts(entry))
             .map(|entry| self.found(switch, now, entry))
             .collect();
-        let rest = self.clone();
-        let next = next.map(|from| -> Query {
-            Box::new(move |switch: &Switch, now: Nanos| rest.read(switch, now, from))
-        });
+        let next = self.rest(next);
         let messages = Box::new(move || {
             let Ok(table) = self.program.table(self.info_id) else { return Vec::new() };
             found.into_iter().map(|found| message(&table, self.info_id, found, self.shape)).collect()
         });
-        Ok(Answer { messages, next })
+        Ok(Answer { found: Read::Entities(messages), next })
+    }
+
+    /// Reads what comes after.
+    fn rest(self: &Arc<Self>, next: Option<u32>) -> Option<Query> {
+        let (rest, from) = (self.clone(), next?);
+        Some(Box::new(move |switch: &Switch, now: Nanos| rest.read(switch, now, from)))
     }
 
     fn accepts(&self, entry: &switch::TableEntry) -> bool {

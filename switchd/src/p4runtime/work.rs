@@ -1,12 +1,14 @@
 //! Requests made ready for the data-plane thread: all that can be checked outside of it is.
 
 use super::pipeline::Program;
+use super::plain::Entries;
 use super::{Refused, cells, digests, profiles, refuse, replication, tables, value_sets};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::{DigestEntry, Entity, Update, entity::Entity as Kind, update};
+use p4rack_p4rt::p4::v1::{DigestEntry, Entity, ReadResponse, Update, entity::Entity as Kind, update};
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
+use prost::Message;
 use std::sync::Arc;
 
 /// A checked update. It changes everything it says or nothing.
@@ -15,13 +17,44 @@ pub type Change = Box<dyn FnOnce(&mut Switch, Nanos) -> Result<(), UpdateError> 
 /// Turns what was read into messages, outside of the data-plane thread.
 pub type Messages = Box<dyn FnOnce() -> Vec<Entity> + Send>;
 
+/// What was read.
+pub enum Found {
+    /// Of any kind.
+    Entities(Messages),
+    /// Plain entries of a table.
+    Plain(Arc<Program>, Entries),
+}
+
+impl Found {
+    /// As messages.
+    pub fn messages(self) -> Vec<Entity> {
+        match self {
+            Found::Entities(messages) => messages(),
+            plain => ReadResponse::decode(&plain.encoded()[..])
+                .map_or_else(|_| Vec::new(), |answer| answer.entities),
+        }
+    }
+
+    /// As the fields of a `ReadResponse`.
+    pub fn encoded(self) -> Vec<u8> {
+        match self {
+            Found::Entities(messages) => ReadResponse { entities: messages() }.encode_to_vec(),
+            Found::Plain(program, entries) => {
+                let mut bytes = Vec::new();
+                program.plans.encode(&entries, &mut bytes);
+                bytes
+            }
+        }
+    }
+}
+
 /// A checked read, or a part of one that is long: packets get a turn after each.
 pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Answer, UpdateError> + Send>;
 
 /// What a read found.
 pub struct Answer {
-    /// As messages.
-    pub messages: Messages,
+    /// This.
+    pub found: Found,
     /// Finds the rest.
     pub next: Option<Query>,
 }
@@ -29,7 +62,7 @@ pub struct Answer {
 impl Answer {
     /// All that there is.
     pub fn whole(messages: Messages) -> Answer {
-        Answer { messages, next: None }
+        Answer { found: Found::Entities(messages), next: None }
     }
 }
 

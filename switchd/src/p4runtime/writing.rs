@@ -2,7 +2,9 @@
 
 use super::Refused;
 use super::pipeline::Program;
-use super::work::{self, Change, Messages, Query, Snapshot, Undo};
+use super::plain::{Request, Step};
+use super::roles::Access;
+use super::work::{self, Change, Found, Query, Snapshot, Undo};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{Entity, Update};
@@ -22,18 +24,36 @@ type Outcomes = Vec<Refused<()>>;
 /// Applies updates one by one, whatever becomes of the others.
 pub fn each(
     program: &Arc<Program>,
-    updates: &[Update],
+    request: Request,
 ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send + 'static {
-    let changes: Vec<Refused<Change>> = updates.iter().map(|update| work::change(program, update)).collect();
-    let mut changes = changes.into_iter();
-    let mut outcomes = Vec::with_capacity(updates.len());
+    let prepare = |step: &Step| match step {
+        Step::Message(update) => Some(work::change(program, update)),
+        Step::Plain(_) | Step::Refused(_) => None,
+    };
+    let changes: Vec<Refused<Change>> = request.steps.iter().filter_map(prepare).collect();
+    let (mut changes, mut at) = (changes.into_iter(), 0);
+    let mut outcomes = Vec::with_capacity(request.steps.len());
+    let program = program.clone();
     move |switch, now| {
-        for change in changes.by_ref().take(UPDATES_A_TURN) {
-            outcomes.push(change.and_then(|change| change(switch, now)));
+        for step in request.steps[at..].iter().take(UPDATES_A_TURN) {
+            at += 1;
+            let (quick, outcome) = match step {
+                Step::Plain(plain) => request.apply(plain, &program, switch, now),
+                Step::Refused(error) => (true, Err(error.clone())),
+                // As many as there are messages.
+                Step::Message(_) => (
+                    true,
+                    changes.next().map_or(Ok(()), |change| change.and_then(|change| change(switch, now))),
+                ),
+            };
+            outcomes.push(outcome);
+            if !quick {
+                break;
+            }
         }
-        match changes.len() {
-            0 => ControlFlow::Break(std::mem::take(&mut outcomes)),
-            _ => ControlFlow::Continue(()),
+        match at == request.steps.len() {
+            true => ControlFlow::Break(std::mem::take(&mut outcomes)),
+            false => ControlFlow::Continue(()),
         }
     }
 }
@@ -42,10 +62,12 @@ pub fn each(
 pub fn all(
     program: &Arc<Program>,
     updates: &[Update],
+    access: Option<&Access>,
     updates_a_turn: usize,
 ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send + 'static {
     type Step = Refused<(Snapshot, Change)>;
     let step = |update| {
+        access.map_or(Ok(()), |access| access.check_update(update))?;
         let change = work::change(program, update)?;
         Ok((work::snapshot(program, update)?, change))
     };
@@ -81,12 +103,14 @@ pub fn all(
 pub fn reading(
     program: &Arc<Program>,
     entities: &[Entity],
-    found: UnboundedSender<Messages>,
+    access: Option<&Access>,
+    found: UnboundedSender<Found>,
 ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send + 'static {
     let mut outcomes = Vec::with_capacity(entities.len());
     let mut queries: VecDeque<(usize, Query)> = VecDeque::new();
     for (position, entity) in entities.iter().enumerate() {
-        match work::query(program, entity) {
+        let allowed = access.map_or(Ok(()), |access| access.check_entity(entity.entity.as_ref()));
+        match allowed.and_then(|()| work::query(program, entity)) {
             Ok(parts) => {
                 queries.extend(parts.into_iter().map(|query| (position, query)));
                 outcomes.push(Ok(()));
@@ -99,7 +123,7 @@ pub fn reading(
             match query(switch, now) {
                 Ok(answer) => {
                     // The reader may have left.
-                    let _ = found.send(answer.messages);
+                    let _ = found.send(answer.found);
                     if let Some(next) = answer.next {
                         queries.push_front((position, next));
                     }

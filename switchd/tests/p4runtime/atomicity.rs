@@ -205,6 +205,11 @@ async fn torn(atomicity: Atomicity) -> usize {
 #[tokio::test]
 async fn no_packet_sees_half_of_a_data_plane_atomic_write() {
     assert_eq!(torn(Atomicity::DataplaneAtomic).await, 0);
-    // The other kinds let packets pass between updates: the check can fail.
-    assert!(torn(Atomicity::RollbackOnError).await > 0);
+    // The other kinds let packets pass between updates: the check can fail. On a busy machine none may come by.
+    for _ in 0..20 {
+        if torn(Atomicity::RollbackOnError).await > 0 {
+            return;
+        }
+    }
+    panic!("no packet was seen between updates");
 }

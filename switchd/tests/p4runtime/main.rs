@@ -15,5 +15,6 @@ mod preserve;
 mod profiles;
 mod resources;
 mod rig;
+mod roles;
 mod tls;
 mod unfriendly;

@@ -10,7 +10,7 @@ use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::{self, *};
 use p4rack_p4rt::schema::Schema;
 use p4rack_switch::{Config, PortConfig, Switch};
-use p4rack_switchd::core::{self, Handle};
+use p4rack_switchd::core::{self, Handle, Shared};
 use p4rack_switchd::p4runtime::{ServerConfig, ServerTls, bind, serve_on};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,14 +49,16 @@ impl Rig {
         let (stopped, out) = (stop.clone(), sent.clone());
         let ports = (1..=4).map(|port| PortConfig::new(port, 0)).collect();
         let config = Config { ports, cpu_port: Some(CPU), ..Config::default() };
+        let shared = Shared::new(Switch::new(config));
+        let handle = handle.sharing(shared.clone());
         let thread = std::thread::spawn(move || {
-            let mut switch = Switch::new(config);
             let mut poller = Poller::new();
             poller.add(&jobs).unwrap();
             let mut frame = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
                 let soon = clock::now() + p4rack_wire::Nanos::from_millis(5);
                 poller.wait(Some(soon)).unwrap();
+                let mut switch = shared.lock();
                 jobs.run_pending(&mut switch, clock::now());
                 while let Some(port) = switch.poll_transmit(clock::now(), &mut frame) {
                     out.lock().unwrap().push((port, frame.clone()));

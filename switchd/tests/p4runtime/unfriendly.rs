@@ -4,60 +4,19 @@ use crate::rig::*;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::update::Type::{Insert, Modify};
 use p4rack_p4rt::p4::v1::*;
-use prost::bytes::{Buf, BufMut};
+use p4rack_p4rt::raw;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tonic::Status;
-use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Endpoint;
-
-/// Bytes instead of messages.
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Vec<u8>;
-    type Decode = ();
-    type Encoder = Raw;
-    type Decoder = Raw;
-    fn encoder(&mut self) -> Raw {
-        Raw
-    }
-    fn decoder(&mut self) -> Raw {
-        Raw
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Vec<u8>;
-    type Error = Status;
-    fn encode(&mut self, item: Vec<u8>, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put_slice(&item);
-        Ok(())
-    }
-    fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::default()
-    }
-}
-
-impl Decoder for Raw {
-    type Item = ();
-    type Error = Status;
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
-        buffer.advance(buffer.remaining());
-        Ok(Some(()))
-    }
-}
 
 /// Sends bytes where a `WriteRequest` is expected.
 async fn write_bytes(rig: &Rig, bytes: Vec<u8>) -> Status {
     let channel = Endpoint::from_shared(format!("http://{}", rig.addr)).unwrap().connect().await.unwrap();
-    let mut grpc = tonic::client::Grpc::new(channel);
-    grpc.ready().await.unwrap();
-    let path = tonic::codegen::http::uri::PathAndQuery::from_static("/p4.v1.P4Runtime/Write");
-    grpc.unary(tonic::Request::new(bytes), path, Raw).await.unwrap_err()
+    raw::write(&channel, bytes.into()).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -169,6 +128,22 @@ async fn many_connections_that_say_nothing_keep_nobody_out() {
     client.insert(dmac(1, 3)).await.unwrap();
     let mut another = Client::connect(&rig).await;
     assert_eq!(another.table(wildcard("dmac")).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_silent_is_closed_in_a_handshake_too() {
+    let rig = Rig::start_with(|config| config.keepalive = Duration::from_millis(100)).await;
+    let mut living = Client::connect(&rig).await;
+    for first in [&b""[..], b"PRI * HTTP/2.0\r\n"] {
+        let began = Instant::now();
+        let mut stream = TcpStream::connect(&rig.addr).await.unwrap();
+        stream.write_all(first).await.unwrap();
+        let closed = async { while let Ok(1..) = stream.read(&mut [0; 100]).await {} };
+        tokio::time::timeout(Duration::from_secs(5), closed).await.unwrap();
+        assert!(began.elapsed() >= Duration::from_millis(400), "{:?}", began.elapsed());
+    }
+    // One that answers the keep-alive stays.
+    living.become_primary(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

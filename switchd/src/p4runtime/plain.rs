@@ -1,0 +1,431 @@
+//! Writes of plain table entries, read from the request's bytes in place.
+//!
+//! Nearly all that is written in numbers are entries of a key and an action. Their bytes go straight to the words that
+//! the table stores. All else, and all that could be refused, takes the general way: this one never refuses, it
+//! only says that something is not plain.
+//!
+//! ```text
+//!  bytes ─▶ Request::decode ─┬─ Step::Plain    words of key, mask, arguments ─▶ Switch::write_plain
+//!                            │                     refused? ─▶ decoded again, work::change says why
+//!                            └─ Step::Message  an Update ─▶ work::change
+//! ```
+
+mod read;
+
+pub use read::Entries;
+
+use super::Refused;
+use super::pipeline::Program;
+use super::work;
+use p4rack_p4::ir::{MatchKind, TableId};
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::p4::config::v1::action_ref::Scope;
+use p4rack_p4rt::p4::v1::{Update, WriteRequest, update};
+use p4rack_p4rt::raw::{Field, Fields};
+use p4rack_p4rt::schema::id_of;
+use p4rack_switch::{FieldLayout, Pipeline, PlainUpdate, PlainVerb, Switch, TableLayout};
+use p4rack_wire::Nanos;
+use prost::bytes::Bytes;
+use prost::{DecodeError, Message};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Fields of a key, and parameters of an action, that are told apart by the bits of a word.
+const MOST_FIELDS: usize = 64;
+
+/// An action that entries can have.
+#[derive(Debug)]
+struct Action {
+    id: u32,
+    /// In the table's list.
+    position: u32,
+    /// Ids and places.
+    params: Vec<(u32, FieldLayout)>,
+}
+
+/// A table whose entries can be plain.
+#[derive(Debug)]
+struct Plan {
+    info_id: u32,
+    table: TableId,
+    layout: TableLayout,
+    /// Ids of the key's fields.
+    fields: Vec<u32>,
+    actions: Vec<Action>,
+}
+
+impl Plan {
+    /// Words of an entry: value, mask, arguments.
+    fn words(&self) -> usize {
+        self.args_at() + self.layout.arg_words
+    }
+
+    fn args_at(&self) -> usize {
+        if self.layout.is_exact { self.layout.key_words } else { 2 * self.layout.key_words }
+    }
+}
+
+/// The tables of a program whose entries can be plain.
+#[derive(Debug, Default)]
+pub struct Plans {
+    /// By id.
+    tables: Vec<Plan>,
+}
+
+impl Plans {
+    /// Looks through a program.
+    pub fn new(program: &Program, pipeline: &Pipeline) -> Plans {
+        let ids = program.info.tables.iter().map(|table| id_of(table.preamble.as_ref()));
+        let mut tables: Vec<Plan> = ids.filter_map(|id| plan(program, pipeline, id)).collect();
+        tables.sort_by_key(|plan| plan.info_id);
+        Plans { tables }
+    }
+
+    /// P4Info id of a plain update's table.
+    pub fn table_id(&self, plain: &Plain) -> u32 {
+        self.tables.get(plain.plan).map_or(0, |plan| plan.info_id)
+    }
+
+    fn find(&self, info_id: u64) -> Option<usize> {
+        self.tables.binary_search_by_key(&info_id, |plan| u64::from(plan.info_id)).ok()
+    }
+}
+
+fn plan(program: &Program, pipeline: &Pipeline, info_id: u32) -> Option<Plan> {
+    let table = program.table(info_id).ok()?;
+    let layout = pipeline.layout(table.id)?;
+    let fields = &table.info.match_fields;
+    let translated =
+        fields.iter().zip(&layout.keys).any(|(field, (_, key))| field.bitwidth as u32 != key.width);
+    let is_plain = !table.info.is_const_table
+        && fields.len() == layout.keys.len()
+        && fields.len() <= MOST_FIELDS
+        && !translated
+        && table.needs_priority() == layout.needs_priority;
+    if !is_plain {
+        return None;
+    }
+    let mut actions: Vec<Action> = Vec::new();
+    for (position, (listed, params)) in table.ir.actions.iter().zip(&layout.actions).enumerate() {
+        let id = program.action_id(listed.action);
+        let reference = table.info.action_refs.iter().find(|reference| reference.id == id);
+        let info = program.info.actions.iter().find(|info| id_of(info.preamble.as_ref()) == id);
+        let (Some(params), Some(reference), Some(info)) = (params, reference, info) else { continue };
+        if reference.scope() == Scope::DefaultOnly {
+            continue;
+        }
+        let fits = params.len() == info.params.len()
+            && params.len() <= MOST_FIELDS
+            && params.iter().zip(&info.params).all(|(place, param)| place.width == param.bitwidth as u32)
+            && params.iter().all(|place| place.width > 0);
+        // The first of two with the same id is meant.
+        if fits && actions.iter().all(|action| action.id != id) {
+            let params = info.params.iter().map(|param| param.id).zip(params.iter().copied()).collect();
+            actions.push(Action { id, position: position as u32, params });
+        }
+    }
+    let fields = fields.iter().map(|field| field.id).collect();
+    Some(Plan { info_id, table: table.id, layout, fields, actions })
+}
+
+/// A plain update.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    verb: PlainVerb,
+    /// Position of the table's plan.
+    plan: usize,
+    rank: i32,
+    action: u32,
+    /// Where its words begin.
+    words: usize,
+    /// Where it stands in the request.
+    bytes: Range<usize>,
+}
+
+/// An update as it was found.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Of a plain entry.
+    Plain(Plain),
+    /// Any other.
+    Message(Box<Update>),
+    /// Not to be made at all.
+    Refused(UpdateError),
+}
+
+/// A Write.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// All but the updates.
+    pub head: WriteRequest,
+    /// The updates.
+    pub steps: Vec<Step>,
+    words: Vec<u64>,
+    bytes: Bytes,
+}
+
+impl Request {
+    /// Reads a request; the error is the general decoder's.
+    pub fn decode(bytes: Bytes, plans: &Plans) -> Result<Request, DecodeError> {
+        if let Some(request) = plans.request(&bytes) {
+            return Ok(request);
+        }
+        let mut head = WriteRequest::decode(bytes.clone())?;
+        let updates = std::mem::take(&mut head.updates);
+        let steps = updates.into_iter().map(|update| Step::Message(Box::new(update))).collect();
+        Ok(Request { head, steps, words: Vec::new(), bytes })
+    }
+
+    /// All updates as messages.
+    pub fn updates(&self) -> Vec<Update> {
+        // It has been decoded before, in parts.
+        WriteRequest::decode(self.bytes.clone()).map_or_else(|_| Vec::new(), |request| request.updates)
+    }
+
+    /// A plain update as a message.
+    pub fn message(&self, plain: &Plain) -> Update {
+        let bytes = self.bytes.get(plain.bytes.clone()).unwrap_or(&[]);
+        Update::decode(bytes).unwrap_or_default()
+    }
+
+    /// Makes a plain update; whether that was all, or the general way was needed, comes with what became of it.
+    pub fn apply(
+        &self,
+        plain: &Plain,
+        program: &Arc<Program>,
+        switch: &mut Switch,
+        now: Nanos,
+    ) -> (bool, Refused<()>) {
+        if self.apply_plain(plain, &program.plans, switch) {
+            return (true, Ok(()));
+        }
+        let change = work::change(program, &self.message(plain));
+        (false, change.and_then(|change| change(switch, now)))
+    }
+
+    fn apply_plain(&self, plain: &Plain, plans: &Plans, switch: &mut Switch) -> bool {
+        let Some(plan) = plans.tables.get(plain.plan) else { return false };
+        let Some(words) = self.words.get(plain.words..plain.words + plan.words()) else { return false };
+        let (key, args) = words.split_at(plan.args_at());
+        let (value, mask) = key.split_at(plan.layout.key_words);
+        let Plain { verb, rank, action, .. } = *plain;
+        switch.write_plain(plan.table, &PlainUpdate { verb, value, mask, rank, action, args })
+    }
+}
+
+impl Plans {
+    /// `None`: something needs the general decoder, or is malformed.
+    fn request(&self, bytes: &Bytes) -> Option<Request> {
+        const UPDATES: u32 = 4;
+        let mut head = Vec::new();
+        let (mut steps, mut words) = (Vec::new(), Vec::new());
+        let mut fields = Fields::of(bytes);
+        loop {
+            let from = bytes.len() - fields.rest().len();
+            match fields.next()? {
+                Field::End => break,
+                Field::Bytes(UPDATES, update) => {
+                    let end = bytes.len() - fields.rest().len();
+                    let at = words.len();
+                    steps.push(match self.update(update, &mut words) {
+                        Some(plain) => Step::Plain(Plain { bytes: end - update.len()..end, ..plain }),
+                        None => {
+                            words.truncate(at);
+                            Step::Message(Box::new(Update::decode(update).ok()?))
+                        }
+                    });
+                }
+                _ => head.extend_from_slice(&bytes[from..bytes.len() - fields.rest().len()]),
+            }
+        }
+        let head = WriteRequest::decode(&head[..]).ok()?;
+        Some(Request { head, steps, words, bytes: bytes.clone() })
+    }
+
+    /// An update whose every field is as it should be; its words are appended.
+    fn update(&self, bytes: &[u8], words: &mut Vec<u64>) -> Option<Plain> {
+        const TABLE_ENTRY: u32 = 2;
+        let (mut kind, mut entity) = (0, None);
+        let mut fields = Fields::of(bytes);
+        loop {
+            match fields.next()? {
+                Field::End => break,
+                Field::Number(1, number) => kind = number,
+                Field::Bytes(2, bytes) if entity.is_none() => entity = Some(bytes),
+                _ => return None,
+            }
+        }
+        let verb = match update::Type::try_from(i32::try_from(kind).ok()?).ok()? {
+            update::Type::Insert => PlainVerb::Insert,
+            update::Type::Modify => PlainVerb::Modify,
+            update::Type::Delete => PlainVerb::Delete,
+            update::Type::Unspecified => return None,
+        };
+        self.entry(verb, only(entity?, TABLE_ENTRY)?, words)
+    }
+
+    fn entry(&self, verb: PlainVerb, bytes: &[u8], words: &mut Vec<u64>) -> Option<Plain> {
+        const ACTION: u32 = 1;
+        let mut fields = Fields::of(bytes);
+        // Those that have the table elsewhere are not worth a search.
+        let Field::Number(1, id) = fields.next()? else { return None };
+        let number = self.find(id)?;
+        let plan = &self.tables[number];
+        let from = words.len();
+        words.resize(from + plan.words(), 0);
+        let (key, args) = words[from..].split_at_mut(plan.args_at());
+        let (value, mask) = key.split_at_mut(plan.layout.key_words);
+        let (mut seen, mut rank, mut action, mut priority) = (0, 0, None, 0);
+        loop {
+            match fields.next()? {
+                Field::End => break,
+                Field::Bytes(2, bytes) => plan.field(bytes, value, mask, &mut rank, &mut seen)?,
+                Field::Bytes(3, bytes) if action.is_none() => {
+                    action = Some(plan.action(only(bytes, ACTION)?, args)?);
+                }
+                Field::Number(4, number) => priority = i32::try_from(number).ok()?,
+                _ => return None,
+            }
+        }
+        let given = |position: usize| seen & 1 << position != 0;
+        let mut keys = plan.layout.keys.iter().enumerate();
+        if keys.any(|(position, (kind, _))| *kind == MatchKind::Exact && !given(position)) {
+            return None;
+        }
+        match (plan.layout.needs_priority, priority) {
+            (true, 1..) => rank = priority,
+            (false, 0) => {}
+            _ => return None,
+        }
+        let action = match (verb, action) {
+            (_, Some(action)) => action,
+            (PlainVerb::Delete, None) => 0,
+            (_, None) => return None,
+        };
+        Some(Plain { verb, plan: number, rank, action, words: from, bytes: 0..0 })
+    }
+}
+
+impl Plan {
+    /// A field of the key.
+    #[inline]
+    fn field(
+        &self,
+        bytes: &[u8],
+        value: &mut [u64],
+        mask: &mut [u64],
+        rank: &mut i32,
+        seen: &mut u64,
+    ) -> Option<()> {
+        const EXACT: u32 = 2;
+        const TERNARY: u32 = 3;
+        const LPM: u32 = 4;
+        const OPTIONAL: u32 = 7;
+        let (mut id, mut given) = (0, None);
+        let mut fields = Fields::of(bytes);
+        loop {
+            match fields.next()? {
+                Field::End => break,
+                Field::Number(1, number) => id = number,
+                Field::Bytes(kind, bytes) if given.is_none() => given = Some((kind, bytes)),
+                _ => return None,
+            }
+        }
+        let position = self.fields.iter().position(|field| u64::from(*field) == id)?;
+        if *seen & 1 << position != 0 {
+            return None;
+        }
+        *seen |= 1 << position;
+        let (kind, place) = self.layout.keys[position];
+        let (form, bytes) = given?;
+        match (kind, form) {
+            (MatchKind::Exact, EXACT) | (MatchKind::Optional, OPTIONAL) => {
+                place.put_prefix(mask, place.width);
+                place.put(value, only(bytes, 1)?).then_some(())
+            }
+            (MatchKind::Lpm, LPM) => {
+                let (number, length) = pair(bytes)?;
+                let Second::Number(length) = length else { return None };
+                let length =
+                    u32::try_from(length).ok().filter(|length| (1..=place.width).contains(length))?;
+                place.put_prefix(mask, length);
+                *rank = length as i32;
+                (place.put(value, number) && is_within(place, value, mask)).then_some(())
+            }
+            (MatchKind::Ternary, TERNARY) => {
+                let (number, bits) = pair(bytes)?;
+                let Second::Bytes(bits) = bits else { return None };
+                let all_there = place.put(value, number) && place.put(mask, bits);
+                let cares = place.of(mask).iter().any(|word| *word != 0);
+                (all_there && cares && is_within(place, value, mask)).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// An action and its arguments; gives its position.
+    #[inline]
+    fn action(&self, bytes: &[u8], args: &mut [u64]) -> Option<u32> {
+        let mut fields = Fields::of(bytes);
+        let Field::Number(1, id) = fields.next()? else { return None };
+        let action = self.actions.iter().find(|action| u64::from(action.id) == id)?;
+        let (mut seen, mut count) = (0u64, 0);
+        loop {
+            match fields.next()? {
+                Field::End => break,
+                Field::Bytes(4, bytes) => {
+                    let mut fields = Fields::of(bytes);
+                    let (Field::Number(2, id), Field::Bytes(3, value), Field::End) =
+                        (fields.next()?, fields.next()?, fields.next()?)
+                    else {
+                        return None;
+                    };
+                    let position = action.params.iter().position(|(param, _)| u64::from(*param) == id)?;
+                    if seen & 1 << position != 0 || !action.params[position].1.put(args, value) {
+                        return None;
+                    }
+                    seen |= 1 << position;
+                    count += 1;
+                }
+                _ => return None,
+            }
+        }
+        (count == action.params.len()).then_some(action.position)
+    }
+}
+
+/// The second field of a match.
+enum Second<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// The value of a match, and its mask or prefix.
+fn pair(bytes: &[u8]) -> Option<(&[u8], Second<'_>)> {
+    let mut fields = Fields::of(bytes);
+    let Field::Bytes(1, value) = fields.next()? else { return None };
+    let second = match fields.next()? {
+        Field::Number(2, number) => Second::Number(number),
+        Field::Bytes(2, bytes) => Second::Bytes(bytes),
+        _ => return None,
+    };
+    matches!(fields.next()?, Field::End).then_some((value, second))
+}
+
+/// The bytes of a message's only field.
+#[inline]
+fn only(bytes: &[u8], number: u32) -> Option<&[u8]> {
+    let mut fields = Fields::of(bytes);
+    match (fields.next()?, fields.next()?) {
+        (Field::Bytes(found, bytes), Field::End) if found == number => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Whether no bit is set outside of the mask.
+fn is_within(place: FieldLayout, value: &[u64], mask: &[u64]) -> bool {
+    place.of(value).iter().zip(place.of(mask)).all(|(value, mask)| value & !mask == 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! What a role may do, where its controllers say so: `Role.config` holds a `stratum.P4RoleConfig`.
+//!
+//! A role without config may do everything. With one, it writes and reads what the config names, exclusively or
+//! not, and what has no id: multicast groups and clone sessions. Two roles that have controllers can't both name what
+//! one of them wants for itself.
+
+use super::Refused;
+use super::arbitration::Refusal;
+use super::plain::{Plans, Request, Step};
+use p4rack_p4rt::bytes;
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::{PacketMetadata, Role, Update, entity::Entity as Kind};
+use p4rack_p4rt::stratum::P4RoleConfig;
+use prost::Message;
+use prost_types::Any;
+use std::collections::BTreeSet;
+
+/// What the type in an [`Any`] ends with.
+const TYPE: &str = "/stratum.P4RoleConfig";
+
+/// What a role may do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// As it was given.
+    pub given: Any,
+    exclusive: BTreeSet<u32>,
+    shared: BTreeSet<u32>,
+    packet_ins: bool,
+    /// Metadata and its value in the shortest form.
+    filter: Option<(u32, Vec<u8>)>,
+    /// Whether it may install programs.
+    pub installs: bool,
+}
+
+impl Access {
+    /// What a controller asks for; `None` is everything.
+    pub fn of(role: Option<&Role>) -> Result<Option<Access>, Refusal> {
+        let invalid = |message: String| Refusal { code: Code::InvalidArgument, message };
+        let Some((role, given)) = role.and_then(|role| Some((role, role.config.as_ref()?))) else {
+            return Ok(None);
+        };
+        if role.name.is_empty() {
+            return Err(invalid(
+                "the default role may do everything: name the role, or leave role.config unset".into(),
+            ));
+        }
+        if !given.type_url.ends_with(TYPE) {
+            let message =
+                format!("role.config is of type `{}`; a stratum.P4RoleConfig is expected", given.type_url);
+            return Err(invalid(message));
+        }
+        let config = P4RoleConfig::decode(&given.value[..])
+            .map_err(|error| invalid(format!("role.config is no stratum.P4RoleConfig: {error}")))?;
+        let filter = match config.packet_in_filter {
+            Some(_) if !config.receives_packet_ins => {
+                let message = "role.config has a packet_in_filter, but receives_packet_ins is not set";
+                return Err(invalid(message.into()));
+            }
+            Some(filter) if filter.value.is_empty() => {
+                return Err(invalid("role.config: the packet_in_filter has no value".into()));
+            }
+            filter => filter.map(|filter| (filter.metadata_id, bytes::canonical(&filter.value))),
+        };
+        Ok(Some(Access {
+            given: given.clone(),
+            exclusive: config.exclusive_p4_ids.into_iter().collect(),
+            shared: config.shared_p4_ids.into_iter().collect(),
+            packet_ins: config.receives_packet_ins,
+            filter,
+            installs: config.can_push_pipeline,
+        }))
+    }
+
+    /// An id that both name and one of them wants for itself.
+    pub fn conflict(&self, other: &Access) -> Option<u32> {
+        let wanted = |one: &Access, other: &Access| {
+            one.exclusive.iter().find(|id| other.exclusive.contains(id) || other.shared.contains(id)).copied()
+        };
+        wanted(self, other).or_else(|| wanted(other, self))
+    }
+
+    /// Whether the role is for an object; 0 is none in particular.
+    pub fn includes(&self, id: u32) -> bool {
+        id == 0 || self.exclusive.contains(&id) || self.shared.contains(&id)
+    }
+
+    /// Whether the role gets a packet with this metadata.
+    pub fn takes(&self, metadata: &[PacketMetadata]) -> bool {
+        let passes = |(id, value): &(u32, Vec<u8>)| {
+            metadata.iter().any(|given| given.metadata_id == *id && given.value == *value)
+        };
+        self.packet_ins && self.filter.as_ref().is_none_or(passes)
+    }
+
+    fn check(&self, id: u32) -> Refused<()> {
+        if self.includes(id) {
+            return Ok(());
+        }
+        let message = format!("the role's config does not name the object with id {id} (0x{id:08x})");
+        Err(UpdateError::new(Code::PermissionDenied, message))
+    }
+
+    /// Refuses an entity that is not the role's.
+    pub fn check_entity(&self, entity: Option<&Kind>) -> Refused<()> {
+        self.check(entity.map_or(0, id))
+    }
+
+    /// Refuses an update of what is not the role's.
+    pub fn check_update(&self, update: &Update) -> Refused<()> {
+        self.check_entity(update.entity.as_ref().and_then(|entity| entity.entity.as_ref()))
+    }
+
+    /// Refuses the updates of a request of what is not the role's.
+    pub fn check_request(&self, request: &mut Request, plans: &Plans) {
+        for at in 0..request.steps.len() {
+            let checked = match &request.steps[at] {
+                Step::Plain(plain) => self.check(plans.table_id(plain)),
+                Step::Message(update) => self.check_update(update),
+                Step::Refused(_) => Ok(()),
+            };
+            if let Err(error) = checked {
+                request.steps[at] = Step::Refused(error);
+            }
+        }
+    }
+}
+
+/// P4Info id of what an entity belongs to; 0 if it has none or it is not set.
+fn id(entity: &Kind) -> u32 {
+    match entity {
+        Kind::ExternEntry(entry) => entry.extern_id,
+        Kind::TableEntry(entry) => entry.table_id,
+        Kind::ActionProfileMember(member) => member.action_profile_id,
+        Kind::ActionProfileGroup(group) => group.action_profile_id,
+        Kind::MeterEntry(entry) => entry.meter_id,
+        Kind::DirectMeterEntry(entry) => entry.table_entry.as_ref().map_or(0, |entry| entry.table_id),
+        Kind::CounterEntry(entry) => entry.counter_id,
+        Kind::DirectCounterEntry(entry) => entry.table_entry.as_ref().map_or(0, |entry| entry.table_id),
+        Kind::PacketReplicationEngineEntry(_) => 0,
+        Kind::ValueSetEntry(entry) => entry.value_set_id,
+        Kind::RegisterEntry(entry) => entry.register_id,
+        Kind::DigestEntry(entry) => entry.digest_id,
+    }
+}
