@@ -6,6 +6,7 @@ import finsy as fy
 import pytest
 from conftest import ADDR, PROGRAM
 from finsy.p4entity import P4ValueSetMember
+from finsy.proto import stratum
 
 FRAME = bytes.fromhex("020000000001" "020000000063" "0800") + b"\xee" * 50
 DIGEST = bytes.fromhex("020000000001" "020000000063" "1234") + b"\xee" * 50
@@ -203,6 +204,24 @@ def test_the_second_controller_is_a_backup_and_takes_over(session, p4info):
                     await asyncio.sleep(0.01)
                 await first.insert([forward(1, "02:00:00:00:00:02")])
         assert refused.value.code == fy.GRPCStatusCode.PERMISSION_DENIED
+
+    session(work)
+
+
+def test_a_role_with_a_config_writes_and_reads_what_it_names(session, p4info):
+    async def work(default):
+        await default.insert([fy.P4MulticastGroupEntry(1, replicas=[1])])
+        config = stratum.P4RoleConfig(exclusive_p4_ids=[default.p4info.tables["dmac"].id])
+        options = fy.SwitchOptions(p4info=p4info, device_id=1, role_name="l2", role_config=config)
+        async with fy.Switch("l2", ADDR, options) as member:
+            assert member.is_primary
+            await member.insert([forward(2)])
+            assert len(await everything(member.read(fy.P4TableEntry()))) == 1
+            with pytest.raises(fy.P4ClientError) as refused:
+                await member.write([+fy.P4TableEntry(
+                    "acl", match=fy.Match(type=(0x0800, 0xFF00)), action=fy.Action("drop"), priority=7
+                )])
+            assert "PERMISSION_DENIED" in str(refused.value)
 
     session(work)
 
