@@ -19,6 +19,7 @@ use p4rack_wire::{MacAddr, Nanos};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::mpsc::Sender;
 
 /// Frames taken from the TAP before the link is looked at again.
 const TAP_BATCH: usize = 32;
@@ -48,6 +49,9 @@ pub struct AgentConfig {
     pub stats_file: Option<PathBuf>,
     /// Where metrics are served for Prometheus.
     pub metrics_addr: Option<SocketAddr>,
+    /// Who is told of senders that were granted slots to send here and fell silent. Whoever does not listen is told
+    /// no more.
+    pub silent: Option<Sender<MacAddr>>,
 }
 
 /// Why an agent did not start, or ended.
@@ -220,6 +224,12 @@ impl Agent {
         while self.endpoint.poll_app(&mut self.frame) {
             if self.tap.send(&self.frame).is_err() {
                 self.counters.tap_refused += 1;
+            }
+        }
+        while let Some(sender) = self.endpoint.poll_silent(clock::now()) {
+            tracing::warn!(%sender, "fell silent with slots granted");
+            if self.config.silent.as_ref().is_some_and(|silent| silent.send(sender).is_err()) {
+                self.config.silent = None;
             }
         }
     }

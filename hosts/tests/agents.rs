@@ -6,8 +6,10 @@ use p4rack_fabric::pl2;
 use p4rack_hosts::{Agent, AgentConfig, AgentError};
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::signal::Signals;
-use p4rack_netdev::{Links, NetNs};
-use p4rack_wire::MacAddr;
+use p4rack_netdev::{Links, NetNs, PacketSocket, packet};
+use p4rack_wire::ethernet::{Ethernet, Vlan};
+use p4rack_wire::pl2::{Control, Kind, PCP_CONTROL, VERSION};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
@@ -32,6 +34,7 @@ fn config(host: u8, other: u8, stats_file: Option<PathBuf>) -> AgentConfig {
         seed: u64::from(host),
         stats_file,
         metrics_addr: None,
+        silent: None,
     }
 }
 
@@ -120,4 +123,54 @@ fn what_cannot_work_is_refused_by_name() {
     let mut bad = config(1, 2, None);
     bad.endpoint.vid = 5000;
     assert!(refused(bad).contains("vid"));
+}
+
+/// A copied grant announces four frames that never come.
+#[test]
+fn a_sender_that_falls_silent_is_told() {
+    let (Ok(a), Ok(b)) = (NetNs::create(), NetNs::create()) else {
+        // Past the harness, which hides what a passing test prints.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
+        );
+        return;
+    };
+    Links::add_veth(VethEnd { name: "eth0", ns: &a, mac: None }, VethEnd { name: "eth0", ns: &b, mac: None })
+        .unwrap();
+    let (told, silent) = std::sync::mpsc::channel();
+    let mut config = config(1, 2, None);
+    config.endpoint = pl2::Config::new(mac(1), pl2::Scheme::Clock, 100_000_000);
+    config.endpoint.peers = vec![pl2::Peer { mac: mac(2), slot: config.endpoint.slot }];
+    config.endpoint.notify_patience = Some(Nanos::from_millis(5));
+    config.silent = Some(told);
+    let agent = a.run(|| Agent::start(config, Signals::take().unwrap())).unwrap().unwrap();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| agent.run());
+        let socket = b.run(|| {
+            Links::open().unwrap().set_up("eth0").unwrap();
+            PacketSocket::open("eth0", &packet::Options::default()).unwrap()
+        });
+        let mut socket = socket.unwrap();
+        let mut copy = vec![0; 60];
+        Ethernet { dst: mac(1), src: mac(2), ether_type: EtherType::VLAN }.emit(&mut copy);
+        let vlan = Vlan { pcp: PCP_CONTROL, dei: false, vid: 2, ether_type: EtherType::PL2_DEFAULT };
+        vlan.emit(&mut copy[Ethernet::BYTES..]);
+        let control = Control {
+            version: VERSION,
+            kind: Kind::Notify as u8,
+            demand: 4,
+            release: 0,
+            reserved: 0,
+            id: 1,
+            send_wait: 0,
+            recv_wait: 0,
+        };
+        control.emit(&mut copy[Ethernet::BYTES + Vlan::BYTES..]);
+        socket.send(&mut copy);
+        socket.flush();
+        assert_eq!(silent.recv_timeout(Duration::from_secs(5)), Ok(mac(2)));
+        Links::open_in(&a).unwrap().delete("eth0").unwrap();
+        assert!(matches!(running.join().unwrap(), Err(AgentError::LinkGone(_))));
+    });
 }

@@ -36,6 +36,11 @@ pub fn switch_interface(port: u16) -> String {
 impl Network {
     /// Creates everything, all links up.
     pub fn create(rack: &Rack) -> Result<Network, LabError> {
+        if rack.has_shared_ports() {
+            let message =
+                "hosts that share a port can only be simulated (p4rack sim): give each its own port here";
+            return Err(LabError::Unfit(message.to_owned()));
+        }
         let switch = namespace()?;
         let (mut tcp, mut tcp_by_route) = (String::new(), false);
         let mut hosts = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::message::host_of;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
-use p4rack_wire::pl2::{Control, Kind, PCP_CONTROL};
+use p4rack_wire::pl2::{Control, Kind, NOT_NOW, PCP_CONTROL};
 use p4rack_wire::{EtherType, Nanos};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -59,6 +59,8 @@ pub(crate) struct Grants {
     /// Time of a unit in a grant: of the destination's slots or of a time unit.
     unit_ns: Vec<u64>,
     slot_ns: Vec<u64>,
+    /// Each host's port.
+    port: Vec<u16>,
     /// RSVs that entered the switch, by source: number, when.
     asked: Vec<VecDeque<(u32, Nanos)>>,
     /// Time taken at each destination's port: from, to.
@@ -79,14 +81,16 @@ pub(crate) struct Seen {
 
 impl Grants {
     /// `counting`: grants count slots; otherwise time units of `time_unit_ns`.
-    pub fn new(ether_type: EtherType, counting: bool, time_unit_ns: u64, slot_ns: Vec<u64>) -> Grants {
-        let hosts = slot_ns.len();
+    pub fn new(ether_type: EtherType, counting: bool, time_unit_ns: u64, hosts: Vec<(u64, u16)>) -> Grants {
+        let (slot_ns, port): (Vec<u64>, Vec<u16>) = hosts.into_iter().unzip();
+        let (hosts, ports) = (port.len(), port.iter().max().map_or(0, |last| usize::from(*last) + 1));
         Grants {
             ether_type,
             unit_ns: slot_ns.iter().map(|slot| if counting { *slot } else { time_unit_ns }).collect(),
             slot_ns,
+            port,
             asked: vec![VecDeque::new(); hosts],
-            taken: vec![VecDeque::new(); hosts],
+            taken: vec![VecDeque::new(); ports],
             seen: 0,
             overlapping: 0,
         }
@@ -125,13 +129,15 @@ impl Grants {
         if seen.control.demand == 0 {
             return;
         }
-        let (Some(asked), Some(taken)) =
-            (self.asked.get_mut(seen.source), self.taken.get_mut(seen.destination))
-        else {
+        let port = self.port.get(seen.destination).map_or(usize::MAX, |port| usize::from(*port));
+        let (Some(asked), Some(taken)) = (self.asked.get_mut(seen.source), self.taken.get_mut(port)) else {
             return;
         };
         let Some(at) = asked.iter().position(|(id, _)| *id == seen.id) else { return };
         let Some((_, when)) = asked.remove(at) else { return };
+        if seen.control.send_wait == NOT_NOW {
+            return;
+        }
         self.seen += 1;
         let wait = u64::from(seen.control.send_wait.max(seen.control.recv_wait));
         let from = when.0 + wait * self.unit_ns[seen.destination];
@@ -164,10 +170,11 @@ impl Digest {
     #[inline]
     pub fn frame(&mut self, place: usize, now: Nanos, frame: &[u8]) {
         self.add(now.0 ^ (place as u64) << 48);
-        // Addresses, tags and what control frames and messages say stand at the start.
-        for chunk in frame.get(..48).unwrap_or(frame).chunks_exact(8) {
-            let bytes: [u8; 8] = chunk.try_into().unwrap_or_default();
-            self.add(u64::from_le_bytes(bytes));
+        // Behind the addresses, which the place stands for: tags, then what control frames and messages say.
+        for at in [12, 20, 28, 36] {
+            if let Some(chunk) = frame.get(at..at + 8) {
+                self.add(u64::from_le_bytes(chunk.try_into().unwrap_or_default()));
+            }
         }
         self.add(frame.len() as u64);
     }

@@ -1,7 +1,7 @@
 //! A host: its PL2 machine, and the threads that feed it.
 
 use crate::experiment::{Experiment, Kind, Place};
-use crate::message::{Flow, FlowId, Head, MTU, Machine, MessageId, Messages, mac_of};
+use crate::message::{FROM_TURN, Flow, FlowId, Head, MTU, Machine, MessageId, Messages, mac_of};
 use crate::transport::rds;
 use crate::transport::tcp;
 use crate::transport::wire::{Frame, Kind as FrameKind};
@@ -13,6 +13,9 @@ use std::collections::VecDeque;
 /// Frames that the machine is given ahead of those it has reserved slots for, so that a reservation
 /// never waits for the threads.
 const AHEAD: usize = 8;
+
+/// Bytes at a frame's start that anybody here reads: headers, and what transports say.
+const SNAP_BYTES: usize = 128;
 
 /// One host.
 #[derive(Debug)]
@@ -104,7 +107,11 @@ impl Host {
         now: Nanos,
     ) -> Fed {
         let outlet = &mut self.outlets[destination];
-        if self.endpoint.backlog_to(mac_of(destination)) >= self.window {
+        // Of short frames several share a slot.
+        let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
+        let short = first.is_some_and(|message| messages.get_mut(*message).unsent <= MTU / 4);
+        let window = if short { 4 * self.window } else { self.window };
+        if self.endpoint.backlog_to(mac_of(destination)) >= window {
             return Fed::Nothing;
         }
         // A transport may have nothing to send although messages wait.
@@ -173,6 +180,9 @@ impl Flow {
                 let message = *self.queue.front()?;
                 let one = messages.get_mut(message);
                 let bytes = one.unsent.min(MTU);
+                if one.unsent == one.size && one.tag & FROM_TURN != 0 {
+                    one.created = now;
+                }
                 one.unsent -= bytes;
                 let whole = one.unsent == 0;
                 Some(Part { message, bytes: bytes as u16, whole, frame: None, header_bytes: 0 })
@@ -185,6 +195,10 @@ impl Flow {
             Machine::Rds(sender) => {
                 let part = sender.poll(now)?;
                 let (message, bytes) = (part.message, part.bytes);
+                let one = messages.get_mut(message);
+                if part.offset == 0 && !part.again && one.tag & FROM_TURN != 0 {
+                    one.created = now;
+                }
                 let key = u64::from(part.key) << 32 | u64::from(part.size);
                 let frame = Frame {
                     message,
@@ -240,6 +254,7 @@ pub(crate) fn rds_config(experiment: &Experiment, host: usize) -> rds::Config {
     let spec = &experiment.spec.transport;
     rds::Config {
         blind_bytes: spec.rds_blind_bytes.into(),
+        active: spec.rds_active,
         timeout: Nanos::from_micros(spec.rds_timeout_us),
         frame_time: Nanos::on_wire(wire_bytes(14 + u64::from(MTU)), experiment.rack.hosts[host].rate_bps),
     }
@@ -255,7 +270,7 @@ fn config(experiment: &Experiment, index: usize) -> Config {
     };
     let host = &rack.hosts[index];
     let mut config = Config::new(host.mac, scheme, host.rate_bps);
-    let others = rack.hosts.iter().filter(|other| other.port != host.port);
+    let others = rack.hosts.iter().filter(|other| other.mac != host.mac);
     config.peers = others.map(|other| Peer { mac: other.mac, slot: other.slot }).collect();
     config.k = spec.k;
     config.t_slots = spec.t;
@@ -264,6 +279,8 @@ fn config(experiment: &Experiment, index: usize) -> Config {
     config.shim = spec.shim;
     config.slot = host.slot;
     config.in_flight = spec.in_flight;
+    config.pack = spec.pack;
+    config.reserve = host.foreign_percent.is_none();
     config.fresh = spec.fresh_ns.map(Nanos);
     config.time_unit = Nanos(rack.switch.time_unit_ns);
     config.grt_timeout_min = Nanos::from_micros(spec.grt_timeout_us);
@@ -273,6 +290,7 @@ fn config(experiment: &Experiment, index: usize) -> Config {
     // Drivers are never late here.
     config.catch_up = Nanos::ZERO;
     config.total_limit_frames = usize::MAX;
+    config.snap_bytes = SNAP_BYTES;
     if let (Some(pl2), true) = (&rack.pl2, scheme != Scheme::Off) {
         config.ether_type = pl2.ether_type;
         config.vid = pl2.vid;

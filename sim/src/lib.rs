@@ -33,10 +33,10 @@ mod ycsb;
 pub use check::Verdict;
 pub use experiment::{
     Arrivals, Experiment, ExperimentError, FailSpec, Kind, LinkSpec, LoadIn, NicSpec, PaperSpec, Pattern,
-    Place, RackSpec, SchemeSpec, SizeSpec, Spec, TrafficSpec, Ycsb,
+    Place, RackSpec, SchemeSpec, SizeSpec, Spec, TimedFrom, TrafficSpec, Ycsb,
 };
 pub use link::{Faults, LinkStats};
-pub use outcome::{Compared, Decile, Latency, Outcome, SwitchOutcome, TrafficOutcome, run};
+pub use outcome::{Compared, ControlOutcome, Decile, Latency, Outcome, SwitchOutcome, TrafficOutcome, run};
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use schedule::Schedule;

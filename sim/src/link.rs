@@ -37,6 +37,8 @@ pub struct LinkStats {
     pub corrupted: u64,
     /// Lost because the link was down.
     pub down: u64,
+    /// Lost because the buffer before a shared port's lane was full.
+    pub overflow: u64,
     /// Copies made.
     pub duplicated: u64,
     /// Held up.
@@ -69,6 +71,8 @@ pub(crate) struct Link {
     faults: Option<Faults>,
     random: Random,
     free_at: Nanos,
+    /// Most that may wait for it.
+    limit: Nanos,
     queue: VecDeque<InFlight>,
     pub stats: LinkStats,
 }
@@ -96,9 +100,15 @@ impl Link {
             faults: (*faults != Faults::default()).then(|| faults.clone()),
             random,
             free_at: Nanos::ZERO,
+            limit: Nanos::MAX,
             queue: VecDeque::with_capacity(256),
             stats: LinkStats::default(),
         }
+    }
+
+    /// The same with a buffer of so many bytes before it: what does not fit is dropped.
+    pub fn bounded(self, bytes: u64) -> Link {
+        Link { limit: Nanos::on_wire(bytes, self.rate_bps), ..self }
     }
 
     fn wire_time(&self, len: usize) -> Nanos {
@@ -113,6 +123,10 @@ impl Link {
     pub fn send(&mut self, frame: FrameId, now: Nanos, frames: &mut Frames) {
         let len = frames.get(frame).len();
         self.stats.sent += 1;
+        if self.free_at.saturating_sub(now) > self.limit {
+            self.stats.overflow += 1;
+            return frames.give_back(frame);
+        }
         self.stats.wire_bytes += wire_bytes(len as u64);
         let ready = match &self.before {
             Some(before) => now + Nanos(before.sample(&mut self.random)),

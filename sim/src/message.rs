@@ -21,6 +21,11 @@ const ETHER_TYPE: EtherType = EtherType(0x88b6);
 /// Ethernet header and the fields above.
 const HEAD: usize = Ethernet::BYTES + 14;
 
+/// Tags of messages: it counts, being of the measured time.
+pub const MEASURED: u32 = 1;
+/// Its time counts from its turn, when its first frame is made.
+pub const FROM_TURN: u32 = 2;
+
 /// Number of a message while it is under way; used again afterwards.
 pub type MessageId = u32;
 /// Number of a flow.

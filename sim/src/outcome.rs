@@ -8,6 +8,7 @@ use crate::world::{Planted, SimError, World};
 use hdrhistogram::Histogram;
 use p4rack_codegen::Scheme;
 use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::Target;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub struct Outcome {
     pub traffic: Vec<TrafficOutcome>,
     /// From an RSV's start on the wire to its grant's arrival.
     pub rsv_grt_ns: Latency,
+    /// What the protocol itself sends.
+    pub control: ControlOutcome,
     /// The switch.
     pub switch: SwitchOutcome,
     /// Frames that the hosts dropped, by reason; only reasons that occurred.
@@ -165,6 +168,34 @@ pub struct SwitchOutcome {
     pub queue_series: Vec<(f64, u64)>,
 }
 
+/// Control frames: RSVs up, grants and their copies down.
+#[derive(Clone, Debug, Serialize)]
+pub struct ControlOutcome {
+    /// All hosts' together, a second.
+    pub sent_per_s: f64,
+    /// The same towards the hosts.
+    pub received_per_s: f64,
+    /// Share of the hosts' links towards the switch that they take.
+    pub sent_share: f64,
+    /// The same towards the hosts.
+    pub received_share: f64,
+}
+
+impl ControlOutcome {
+    fn of(world: &World, seconds: f64) -> ControlOutcome {
+        let rate: u64 = world.experiment.rack.hosts.iter().map(|host| host.rate_bps).sum();
+        let per_s = |count: u64| count as f64 / seconds;
+        let share = |count: u64| per_s(count) * (wire_bytes(0) * 8) as f64 / rate as f64;
+        let (sent, received) = world.control;
+        ControlOutcome {
+            sent_per_s: per_s(sent),
+            received_per_s: per_s(received),
+            sent_share: share(sent),
+            received_share: share(received),
+        }
+    }
+}
+
 /// A figure of a paper and ours.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
@@ -220,9 +251,9 @@ fn judge(world: &mut World) -> Verdict {
     };
     let stats = world.tor.switch.stats(world.now);
     // Each link by itself.
-    for link in world.up.iter().chain(&world.down) {
+    for link in world.links() {
         let stats = link.stats;
-        let gone = stats.delivered + stats.lost + stats.corrupted + stats.down + link.in_flight() as u64;
+        let gone = stats.delivered + losses(&stats) + link.in_flight() as u64;
         verdict.unaccounted_frames += (stats.sent + stats.duplicated) as i64 - gone as i64;
     }
     // The switch: what came in left, was dropped or waits.
@@ -234,7 +265,10 @@ fn judge(world: &mut World) -> Verdict {
     let clones = stats.clones + world.before.clones;
     verdict.unaccounted_frames += (rx + clones) as i64 - (tx + drops + queued) as i64;
     // Between them.
-    let delivered_up: u64 = world.up.iter().map(|link| link.stats.delivered).sum();
+    // What comes to shared ports goes on by them.
+    let delivered_up: u64 = world.up.iter().map(|link| link.stats.delivered).sum::<u64>()
+        + world.trunks.iter().map(|trunk| trunk.link.stats.delivered).sum::<u64>()
+        - world.trunks.iter().map(|trunk| trunk.link.stats.sent).sum::<u64>();
     let managed = world.tor.managed;
     let sent_down: u64 = world.down.iter().map(|link| link.stats.sent).sum();
     verdict.unaccounted_frames +=
@@ -268,9 +302,10 @@ fn judge(world: &mut World) -> Verdict {
     if world.experiment.scheme != Scheme::L2 {
         let settled = world.now + SETTLE;
         world.run_until(settled);
-        for host in 0..world.hosts.len() {
+        let ports: Vec<u16> = world.experiment.rack.ports().map(|host| host.port).collect();
+        for port in ports {
             for target in [Target::In, Target::Out] {
-                let left = world.tor.reserved(target, host as u16 + 1, world.now).unwrap_or(u32::MAX);
+                let left = world.tor.reserved(target, port, world.now).unwrap_or(u32::MAX);
                 verdict.leaked_reservations += u64::from(left > 0);
                 verdict.leaked_amount += u64::from(left);
             }
@@ -283,13 +318,13 @@ fn judge(world: &mut World) -> Verdict {
 fn lost_frames(world: &World) -> u64 {
     let switch = world.tor.switch.stats(world.now);
     let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
-    let links: u64 = world.up.iter().chain(&world.down).map(|link| losses(&link.stats)).sum();
+    let links: u64 = world.links().map(|link| losses(&link.stats)).sum();
     let hosts: u64 = world.hosts.iter().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
     switch + links + hosts + world.frames_to_dead
 }
 
 fn losses(stats: &crate::link::LinkStats) -> u64 {
-    stats.lost + stats.corrupted + stats.down
+    stats.lost + stats.corrupted + stats.down + stats.overflow
 }
 
 fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Outcome {
@@ -322,6 +357,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         ceiling_send_gbps: experiment.rack.send_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
         traffic: world.traffic.iter().map(|traffic| traffic_outcome(traffic, &gbps)).collect(),
         rsv_grt_ns: Latency::of(&world.rsv_grt, true),
+        control: ControlOutcome::of(world, seconds),
         switch: SwitchOutcome {
             queue_max_bytes: fullest.map_or(0, |port| port.queue_max_bytes),
             queue_p999_bytes: fullest.map_or(0, |port| depth_quantile(port, 0.999)),
@@ -339,7 +375,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         host_drops,
         host_counters,
         resets: world.resets.iter().take(1_000).map(reset).collect(),
-        link_losses: world.up.iter().chain(&world.down).map(|link| losses(&link.stats)).sum(),
+        link_losses: world.links().map(|link| losses(&link.stats)).sum(),
         frames_dropped: lost_frames(world),
         problems: checks.problems(),
         checks,

@@ -9,8 +9,8 @@ use p4rack_wire::Nanos;
 /// Components due at the same time come in the order in which their times were set.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Time and sequence number; a component that waits for nothing has `u64::MAX`.
-    keys: Vec<(u64, u64)>,
+    /// Time and below it a sequence number; a component that waits for nothing has `u128::MAX`.
+    keys: Vec<u128>,
     /// Winners: node 1 is the root, leaves start at `keys.len()`.
     tree: Vec<u32>,
     sequence: u64,
@@ -24,22 +24,28 @@ impl Schedule {
         for node in (1..2 * leaves).rev() {
             tree[node] = if node >= leaves { (node - leaves) as u32 } else { tree[2 * node] };
         }
-        Schedule { keys: vec![(u64::MAX, u64::MAX); leaves], tree, sequence: 0 }
+        Schedule { keys: vec![u128::MAX; leaves], tree, sequence: 0 }
     }
 
     /// When `component` is due; `None`: it waits for nothing.
     #[inline]
     pub fn set(&mut self, component: usize, due: Option<Nanos>) {
         let due = due.map_or(u64::MAX, |due| due.0);
-        if self.keys[component].0 == due {
+        if (self.keys[component] >> 64) as u64 == due {
             return;
         }
         self.sequence += 1;
-        self.keys[component] = (due, if due == u64::MAX { u64::MAX } else { self.sequence });
+        self.keys[component] =
+            if due == u64::MAX { u128::MAX } else { u128::from(due) << 64 | u128::from(self.sequence) };
         let mut node = (component + self.keys.len()) / 2;
         while node > 0 {
             let (a, b) = (self.tree[2 * node], self.tree[2 * node + 1]);
-            self.tree[node] = if self.keys[b as usize] < self.keys[a as usize] { b } else { a };
+            let first = if self.keys[b as usize] < self.keys[a as usize] { b } else { a };
+            // Another one goes before it, as it did: nothing changes further up.
+            if first == self.tree[node] && first as usize != component {
+                return;
+            }
+            self.tree[node] = first;
             node /= 2;
         }
     }
@@ -48,7 +54,7 @@ impl Schedule {
     #[inline]
     pub fn next(&self) -> Option<(usize, Nanos)> {
         let first = self.tree[1] as usize;
-        let due = self.keys[first].0;
+        let due = (self.keys[first] >> 64) as u64;
         (due != u64::MAX).then_some((first, Nanos(due)))
     }
 }

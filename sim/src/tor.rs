@@ -53,7 +53,7 @@ impl Tor {
         let compiled = compile(&artefacts.p4, &format!("{}.p4", rack.name), &Options::default())
             .map_err(|diagnostics| TorError::Program(diagnostics.render(false)))?;
         let mut config = Config {
-            ports: rack.hosts.iter().map(|host| PortConfig::new(host.port, host.rate_bps)).collect(),
+            ports: rack.ports().map(|host| PortConfig::new(host.port, host.port_rate_bps)).collect(),
             buffer_bytes: rack.switch.buffer_bytes,
             reserved_bytes: rack.switch.buffer_bytes / 4,
             cpu_port: Some(rack.switch.cpu_port),

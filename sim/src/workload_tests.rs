@@ -207,10 +207,35 @@ fn chained_clocks_grant_no_time_twice() {
         };
         go(&experiment)
     };
-    let (pair, chain, dst) = (run("pair"), run("chain"), run("dst"));
+    let (pair, chain, dst, calendar) = (run("pair"), run("chain"), run("dst"), run("calendar"));
     assert!(pair.checks.overlapping_grants > 0 && pair.checks.grants > 1_000, "{:?}", pair.checks);
     assert_eq!(chain.checks.overlapping_grants, 0, "{:?}", chain.checks);
     assert_eq!(dst.checks.overlapping_grants, 0, "{:?}", dst.checks);
+    assert_eq!(calendar.checks.overlapping_grants, 0, "{:?}", calendar.checks);
+    assert!(calendar.checks.grants > 1_000 && calendar.frames_dropped == 0, "{:?}", calendar.checks);
+}
+
+/// More reservations than a calendar has room for are put off, not lost.
+#[test]
+fn a_full_calendar_puts_off() {
+    let traffic = "pattern = \"incast\"\nsize = 6000\narrivals = \"saturate\"\nflows = 8";
+    let text = toml::to_string(&six("pl2-clock", 2_000, traffic).spec).unwrap();
+    let many =
+        text.replace("clocks = \"pair\"", "clocks = \"calendar\"").replace("in_flight = 3", "in_flight = 6");
+    let outcome = go(&parse(&many));
+    assert!(outcome.host_counters["grt_not_now"] > 100, "{:?}", outcome.host_counters);
+    assert!(outcome.goodput_gbps > 80.0 && outcome.frames_dropped == 0, "{}", outcome.goodput_gbps);
+    assert_eq!(outcome.checks.overlapping_grants, 0, "{:?}", outcome.checks);
+}
+
+/// Where clocks don't count frames, short ones share slots: more of them go through.
+#[test]
+fn short_frames_share_slots() {
+    let traffic = "pattern = \"incast\"\nsize = 200\narrivals = \"saturate\"\nflows = 12";
+    let text = toml::to_string(&six("pl2-clock", 1_000, traffic).spec).unwrap();
+    let run = |pack: bool| go(&parse(&text.replace("pack = true", &format!("pack = {pack}")))).goodput_gbps;
+    let (packed, apart) = (run(true), run(false));
+    assert!(packed > 3.0 * apart, "{packed} {apart}");
 }
 
 /// What is shipped is sound.

@@ -100,8 +100,19 @@ impl FieldValue for bool {
 }
 
 /// Reads `bits` bits at bit `offset` of `bytes`. The caller has checked the length.
-#[inline]
+#[inline(always)]
 pub fn read_bits(bytes: &[u8], offset: usize, bits: usize) -> u64 {
+    // Offsets and widths are known where this is called, so one of these ways is left of it.
+    if offset.is_multiple_of(8) && bits.is_multiple_of(8) {
+        let mut word = [0; 8];
+        word[8 - bits / 8..].copy_from_slice(&bytes[offset / 8..(offset + bits) / 8]);
+        return u64::from_be_bytes(word);
+    }
+    read_unaligned(bytes, offset, bits)
+}
+
+#[inline]
+fn read_unaligned(bytes: &[u8], offset: usize, bits: usize) -> u64 {
     let (mut at, mut left, mut value) = (offset, bits, 0u64);
     while left > 0 {
         let room = 8 - at % 8;
@@ -115,8 +126,17 @@ pub fn read_bits(bytes: &[u8], offset: usize, bits: usize) -> u64 {
 }
 
 /// Writes the low `bits` bits of `value` at bit `offset` of `bytes`. The caller has checked the length.
-#[inline]
+#[inline(always)]
 pub fn write_bits(bytes: &mut [u8], offset: usize, bits: usize, value: u64) {
+    if offset.is_multiple_of(8) && bits.is_multiple_of(8) {
+        bytes[offset / 8..(offset + bits) / 8].copy_from_slice(&value.to_be_bytes()[8 - bits / 8..]);
+        return;
+    }
+    write_unaligned(bytes, offset, bits, value);
+}
+
+#[inline]
+fn write_unaligned(bytes: &mut [u8], offset: usize, bits: usize, value: u64) {
     let (mut at, mut left) = (offset, bits);
     while left > 0 {
         let room = 8 - at % 8;
@@ -154,6 +174,7 @@ macro_rules! header {
             };
 
             /// Reads the header at the start of `bytes`. Errors: fewer than `BYTES` bytes.
+            #[inline]
             #[allow(unused_assignments)]
             pub fn parse(bytes: &[u8]) -> Result<Self, $crate::ParseError> {
                 if bytes.len() < Self::BYTES {
@@ -168,6 +189,7 @@ macro_rules! header {
             }
 
             /// Writes the header at the start of `bytes`, which holds at least `BYTES` bytes.
+            #[inline]
             #[allow(unused_assignments)]
             pub fn emit(&self, bytes: &mut [u8]) {
                 let mut at = 0;

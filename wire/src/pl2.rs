@@ -23,6 +23,9 @@ pub const VERSION: u8 = 1;
 pub const PCP_CONTROL: u8 = 7;
 /// 802.1Q priority of scheduled data.
 pub const PCP_SCHEDULED: u8 = 5;
+/// Both waits of a grant that grants nothing: the switch's calendars (a variant of clock mode) see no free time for
+/// so many slots now, and the sender asks again.
+pub const NOT_NOW: u32 = u32::MAX;
 /// Most slots that one RSV can ask for on the wire.
 pub const DEMAND_MAX: u8 = u8::MAX;
 

@@ -40,9 +40,14 @@ impl Nanos {
 
     /// Time that `bytes` take on a wire of `rate_bps` bits a second, rounded up. A rate of 0 means
     /// a wire without limit: no time at all.
+    #[inline]
     pub const fn on_wire(bytes: u64, rate_bps: u64) -> Nanos {
         if rate_bps == 0 {
             return Nanos(0);
+        }
+        // What fits is divided as it is: this is asked for every frame.
+        if bytes <= u32::MAX as u64 / 2 {
+            return Nanos((bytes * 8 * 1_000_000_000).div_ceil(rate_bps));
         }
         Nanos((bytes as u128 * 8 * 1_000_000_000).div_ceil(rate_bps as u128) as u64)
     }

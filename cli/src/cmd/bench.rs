@@ -43,6 +43,8 @@ enum Command {
     /// Starts an embedded switch without ports, or takes the one at --grpc-addr, whose state is cleared. Exit code 1
     /// if memory grew or something failed that the load did not mean to.
     Soak(Box<super::bench_soak::Args>),
+    /// Frame-hops a second of the rack in virtual time, and its memory
+    Sim(super::bench_sim::Args),
     /// How late sleeping threads are woken: the shortest slot that this machine can keep
     Timers {
         /// Sleep this long each time
@@ -63,6 +65,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Forward { io, seconds, rounds, json } => forward_all(io, seconds, rounds, json),
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
         Command::Soak(args) => return super::bench_soak::run(*args),
+        Command::Sim(args) => return super::bench_sim::run_bench(&args),
         Command::Timers { interval_us, seconds, json } => {
             let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);
             timers::run(Nanos::from_micros(interval_us.clamp(1, 1_000_000)), span)

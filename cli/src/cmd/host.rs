@@ -4,20 +4,21 @@ use p4rack_codegen::rack::{Host, Rack, Scheme};
 use p4rack_fabric::pl2;
 use p4rack_hosts::{Agent, AgentConfig};
 use p4rack_netdev::{clock, signal::Signals};
-use p4rack_wire::Nanos;
+use p4rack_wire::{MacAddr, Nanos};
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::mpsc;
 
 /// Arguments of `p4rack host`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: HostCommand,
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum Command {
+enum HostCommand {
     /// Run the agent of one host: a TAP interface for applications on this side, the rack on the other
     ///
     /// Prints a line "ready …" when applications can use the TAP. Ends on SIGTERM or SIGINT.
@@ -46,11 +47,18 @@ struct RunArgs {
     /// Serve metrics for Prometheus at this address, under /metrics
     #[arg(long, value_name = "ADDR")]
     metrics_addr: Option<std::net::SocketAddr>,
+    /// With notify_receiver: a sender that is so late with what it was granted counts as silent
+    #[arg(long, value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    silent_after_ms: u64,
+    /// With notify_receiver: run this command by `sh -c` for each sender that falls silent; $SENDER and $HOST name the
+    /// hosts, e.g. 'p4rack pl2 forget rack.toml --host $SENDER --to $HOST'
+    #[arg(long, value_name = "COMMAND")]
+    when_silent: Option<String>,
 }
 
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
-    let Command::Run(args) = args.command;
+    let HostCommand::Run(args) = args.command;
     match agent(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -67,6 +75,16 @@ fn agent(args: RunArgs) -> Result<(), String> {
         format!("{}: no host is called `{}`; there are {}", args.rack.display(), args.name, names.join(", "))
     })?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
+    let mut endpoint = endpoint(&rack, host, scheme)?;
+    let notified = rack.pl2.as_ref().is_some_and(|pl2| pl2.notify_receiver) && scheme != Scheme::L2;
+    if args.when_silent.is_some() && !notified {
+        return Err(
+            "--when-silent: nothing is noticed without notify_receiver = true in the description's [pl2]"
+                .into(),
+        );
+    }
+    endpoint.notify_patience = notified.then(|| Nanos::from_millis(args.silent_after_ms));
+    let silent = notified.then(|| tell_silent(&rack, host, args.when_silent));
     let others = || rack.hosts.iter().filter(|other| other.name != host.name);
     let config = AgentConfig {
         name: args.name,
@@ -74,10 +92,11 @@ fn agent(args: RunArgs) -> Result<(), String> {
         tap: args.tap,
         address: (host.ip, host.prefix),
         neighbours: others().map(|other| (other.ip, other.mac)).collect(),
-        endpoint: endpoint(&rack, host, scheme)?,
+        endpoint,
         seed: clock::wall_ns() ^ host.mac.0.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte)),
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,
+        silent,
     };
     let signals = Signals::take().map_err(|error| error.to_string())?;
     let ready = format!("ready {} {} on {} scheme {scheme}", config.name, config.tap, config.interface);
@@ -85,6 +104,26 @@ fn agent(args: RunArgs) -> Result<(), String> {
     // Whoever waits for the line may have gone.
     let _ = writeln!(std::io::stdout(), "{ready}");
     agent.run().map_err(|error| error.to_string())
+}
+
+/// Prints who falls silent, and runs the command: off the agent's thread, which must not wait.
+fn tell_silent(rack: &Rack, host: &Host, command: Option<String>) -> mpsc::Sender<MacAddr> {
+    let (sender, silent) = mpsc::channel();
+    let names: Vec<(MacAddr, String)> = rack.hosts.iter().map(|host| (host.mac, host.name.clone())).collect();
+    let own = host.name.clone();
+    std::thread::spawn(move || {
+        for mac in silent {
+            let Some((_, name)) = names.iter().find(|(known, _)| *known == mac) else { continue };
+            // Whoever reads the lines may have gone.
+            let _ = writeln!(std::io::stdout(), "silent {name}");
+            let Some(command) = &command else { continue };
+            let ran = Command::new("sh").args(["-c", command]).env("SENDER", name).env("HOST", &own).status();
+            if !ran.as_ref().is_ok_and(ExitStatus::success) {
+                tracing::error!(command, ?ran, "what is to be done for silent senders failed");
+            }
+        }
+    });
+    sender
 }
 
 /// The endpoint's parameters, from the description.

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod bench_p4runtime;
+pub mod bench_sim;
 pub mod bench_soak;
 pub mod deploy;
 pub mod doctor;

@@ -264,6 +264,16 @@ fn text(outcome: &Outcome) -> String {
             quantiles(&outcome.rsv_grt_ns)
         );
     }
+    let control = &outcome.control;
+    if control.sent_per_s > 0.0 {
+        text += &format!(
+            "control frames {:.2} M/s from hosts, {:.2} % of their links; {:.2} M/s to them, {:.2} %\n",
+            control.sent_per_s / 1e6,
+            control.sent_share * 100.0,
+            control.received_per_s / 1e6,
+            control.received_share * 100.0
+        );
+    }
     if !outcome.paper.is_empty() {
         text += &format!("\n{:<44}{:>12}{:>12}{:>8}\n", "figure", "paper", "here", "ratio");
     }

@@ -44,6 +44,15 @@ pub(super) struct Draft {
     ip: Option<At<(Ipv4Addr, u8)>>,
     rate_bps: u64,
     rate_at: (std::ops::Range<usize>, String),
+    /// Rate of a port that others may share.
+    port_rate: Option<At<u64>>,
+    foreign_percent: Option<u32>,
+}
+
+impl Draft {
+    fn port_rate_bps(&self) -> u64 {
+        self.port_rate.as_ref().map_or(self.rate_bps, |rate| rate.value)
+    }
 }
 
 fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
@@ -97,7 +106,9 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
         return None;
     }
     let mut rack = Rack { name: name?.value, switch, hosts: Vec::new(), pl2, workload };
+    let foreign_percent = foreign_percent(&drafts);
     for draft in drafts {
+        let port_rate_bps = draft.port_rate_bps();
         let (ip, prefix) = draft.ip?.value;
         rack.hosts.push(Host {
             name: draft.name?.value,
@@ -106,7 +117,9 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
             ip,
             prefix,
             rate_bps: draft.rate_bps,
-            slot: slot(&rack.switch, rack.pl2.as_ref(), draft.rate_bps),
+            port_rate_bps,
+            foreign_percent: draft.foreign_percent,
+            slot: slot(&rack.switch, rack.pl2.as_ref(), port_rate_bps, foreign_percent),
         });
     }
     (!rack.hosts.is_empty()).then_some(rack)
@@ -198,8 +211,14 @@ fn read_host(sink: &mut Sink<'_>, mut section: Section<'_, '_>, port_rate: Optio
         // The switch's rate is missing, which has been said.
         (None, None) => (100_000_000, (section.span.clone(), section.field("rate"))),
     };
+    let port_rate = section.parsed(sink, "port_rate", RATE_HELP, parse_rate);
+    if let Some(at) = port_rate.as_ref().filter(|at| at.value < rate_bps) {
+        let message = format!("{} is less than the host's own {}", show_rate(at.value), show_rate(rate_bps));
+        sink.error(&at.span, &at.field, message, "write the rate of the switch port that the hosts share");
+    }
+    let foreign_percent = section.integer(sink, "foreign_percent", (1, 90)).map(|at| at.value as u32);
     section.finish(sink);
-    Draft { name, port, mac, ip, rate_bps, rate_at }
+    Draft { name, port, mac, ip, rate_bps, rate_at, port_rate, foreign_percent }
 }
 
 fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
@@ -211,12 +230,18 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
     if mode.is_none() && !section.has("mode") {
         section.missing(sink, "mode", "\"clock\"");
     }
-    let clocks = section.parsed(sink, "clocks", "write \"pair\", \"chain\" or \"dst\"", |text| match text {
-        "pair" => Ok(Clocks::Pair),
-        "chain" => Ok(Clocks::Chain),
-        "dst" => Ok(Clocks::Dst),
-        _ => Err(format!("`{text}` is no way to keep clocks")),
-    });
+    let clocks = section.parsed(
+        sink,
+        "clocks",
+        "write \"pair\", \"chain\", \"dst\" or \"calendar\"",
+        |text| match text {
+            "pair" => Ok(Clocks::Pair),
+            "chain" => Ok(Clocks::Chain),
+            "dst" => Ok(Clocks::Dst),
+            "calendar" => Ok(Clocks::Calendar),
+            _ => Err(format!("`{text}` is no way to keep clocks")),
+        },
+    );
     let k = section.integer(sink, "k", (1, 255));
     let t_slots = section.integer(sink, "t", (0, 1 << 16));
     let threshold = section.integer(sink, "drop_threshold", (1, 1 << 20));
@@ -290,9 +315,20 @@ fn check_unique(sink: &mut Sink<'_>, drafts: &[Draft], switch: Option<&Switch>) 
     once(sink, drafts.iter().flat_map(|d| d.name.clone()), "give each host its own name", |name| {
         format!("`{name}`")
     });
-    once(sink, drafts.iter().flat_map(|d| d.port.clone()), "give each host its own port", |port| {
-        format!("port {port}")
-    });
+    let alone = drafts.iter().filter(|d| d.port_rate.is_none()).flat_map(|d| d.port.clone());
+    let help = "give each host its own port; hosts that share one all state its port_rate";
+    once(sink, alone, help, |port| format!("port {port}"));
+    for (n, draft) in drafts.iter().enumerate() {
+        let (Some(port), Some(rate)) = (&draft.port, &draft.port_rate) else { continue };
+        let shares = |other: &&Draft| other.port.as_ref().is_some_and(|other| other.value == port.value);
+        if let Some(other) = drafts[..n].iter().find(|other| {
+            shares(other) && other.port_rate.as_ref().map(|rate| rate.value) != Some(rate.value)
+        }) {
+            let of = other.port.as_ref().map_or(String::new(), |at| at.field.clone());
+            let message = format!("is not what {of} says of the same port");
+            sink.error(&rate.span, &rate.field, message, "give all hosts of a port the same port_rate");
+        }
+    }
     once(sink, drafts.iter().flat_map(|d| d.mac.clone()), "give each host its own address", |mac| {
         mac.to_string()
     });
@@ -331,17 +367,24 @@ fn check_subnet(sink: &mut Sink<'_>, drafts: &[Draft]) {
 /// The place and the sentence if the hosts' rates differ.
 fn mixed_rates(drafts: &[Draft]) -> Option<(std::ops::Range<usize>, String, String)> {
     let first = drafts.first()?;
-    let other = drafts.iter().find(|draft| draft.rate_bps != first.rate_bps)?;
+    let other = drafts.iter().find(|draft| draft.port_rate_bps() != first.port_rate_bps())?;
     let message = format!(
         "counter mode counts one slot for all ports, but {} and {} differ",
-        show_rate(first.rate_bps),
-        show_rate(other.rate_bps)
+        show_rate(first.port_rate_bps()),
+        show_rate(other.port_rate_bps())
     );
     Some((other.rate_at.0.clone(), other.rate_at.1.clone(), message))
 }
 
-fn slot(switch: &Switch, pl2: Option<&Pl2>, rate_bps: u64) -> Nanos {
+/// What all ports leave to traffic from other racks, in percent.
+fn foreign_percent(drafts: &[Draft]) -> u32 {
+    drafts.iter().filter_map(|draft| draft.foreign_percent).sum::<u32>().min(90)
+}
+
+fn slot(switch: &Switch, pl2: Option<&Pl2>, rate_bps: u64, foreign_percent: u32) -> Nanos {
     let headroom_percent = pl2.map_or(0.0, |pl2| pl2.slot_headroom_percent);
+    // Slots so much longer that the rest of a fully reserved port is the share.
+    let headroom_percent = (100.0 + headroom_percent) * 100.0 / f64::from(100 - foreign_percent) - 100.0;
     slot_of(slot_wire_bytes(pl2), rate_bps, headroom_percent, switch.time_unit_ns)
 }
 
@@ -355,6 +398,7 @@ fn slot_wire_bytes(pl2: Option<&Pl2>) -> u64 {
 fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Option<&Pl2>, runs_clock: bool) {
     let Some(pl2) = pl2 else { return };
     let mut said: Vec<&std::ops::Range<usize>> = Vec::new();
+    let foreign = foreign_percent(drafts);
     for draft in drafts {
         let (span, field) = &draft.rate_at;
         if said.contains(&span) {
@@ -362,12 +406,13 @@ fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Opti
         }
         // Exact, before rounding up to whole units.
         let bits = slot_wire_bytes(Some(pl2)) as f64 * 8.0 * (1.0 + pl2.slot_headroom_percent / 100.0);
-        let slot_ns = bits * 1e9 / draft.rate_bps as f64;
+        let rate_bps = draft.port_rate_bps();
+        let slot_ns = bits * 1e9 / rate_bps as f64;
         let shortest_ns = 2.0 * switch.time_unit_ns as f64;
-        let slot = slot(switch, Some(pl2), draft.rate_bps);
+        let slot = slot(switch, Some(pl2), rate_bps, foreign);
         if slot_ns < shortest_ns {
             let fits = show_rate((bits * 1e9 / shortest_ns) as u64);
-            let rate = show_rate(draft.rate_bps);
+            let rate = show_rate(rate_bps);
             let unit = switch.time_unit_ns;
             let message = format!(
                 "a slot at {rate} is {slot_ns:.1} ns, under two of the switch's {unit} ns time units"

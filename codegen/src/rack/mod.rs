@@ -115,7 +115,12 @@ pub struct Host {
     pub prefix: u8,
     /// Rate of its link, bits a second.
     pub rate_bps: u64,
-    /// Derived: transmission time of a full frame at this rate, with headroom. A multiple of the
+    /// Rate of its switch port: its link's, unless several hosts share the port through a break-out or one card.
+    pub port_rate_bps: u64,
+    /// For a port to other racks: share of the ports' rate, in percent, that is left to what comes from there. Nobody
+    /// schedules it, so it is best effort.
+    pub foreign_percent: Option<u32>,
+    /// Derived: transmission time of a full frame at the port's rate, with headroom. A multiple of the
     /// switch's time unit.
     #[serde(rename = "slot_ns", serialize_with = "as_nanos")]
     pub slot: Nanos,
@@ -178,6 +183,8 @@ pub enum Clocks {
     Chain,
     /// The destination's only; a source keeps its own frames in order.
     Dst,
+    /// No clocks but calendars: the first cells of time that are free at both ports, taken at both.
+    Calendar,
 }
 
 impl Clocks {
@@ -187,6 +194,7 @@ impl Clocks {
             Clocks::Pair => "pair",
             Clocks::Chain => "chain",
             Clocks::Dst => "dst",
+            Clocks::Calendar => "calendar",
         }
     }
 }
@@ -316,7 +324,18 @@ impl Rack {
 
     /// Whether not all hosts have the same rate.
     pub fn has_mixed_rates(&self) -> bool {
-        self.hosts.iter().any(|host| host.rate_bps != self.hosts[0].rate_bps)
+        self.hosts.iter().any(|host| host.port_rate_bps != self.hosts[0].port_rate_bps)
+    }
+
+    /// Whether several hosts share a switch port.
+    pub fn has_shared_ports(&self) -> bool {
+        self.hosts.iter().enumerate().any(|(n, host)| self.hosts[..n].iter().any(|one| one.port == host.port))
+    }
+
+    /// One host of each port, those that come first.
+    pub fn ports(&self) -> impl Iterator<Item = &Host> {
+        let first = |(n, host): &(usize, &Host)| !self.hosts[..*n].iter().any(|one| one.port == host.port);
+        self.hosts.iter().enumerate().filter(first).map(|(_, host)| host)
     }
 
     /// Bytes that a full frame takes on the wire under `scheme`, with preamble, gap and FCS.
@@ -365,6 +384,26 @@ impl Rack {
     /// `host`'s slot in the switch's time units.
     pub fn slot_units(&self, host: &Host) -> u64 {
         host.slot.0 / self.switch.time_unit_ns
+    }
+
+    /// In calendars: binary logarithm of a cell's length in time units, and how many cells K slots take at the
+    /// slowest port. A calendar has 64 cells.
+    pub fn calendar_cells(&self) -> (u32, u64) {
+        let k = self.pl2.as_ref().map_or(1, |pl2| u64::from(pl2.k));
+        let units = || self.hosts.iter().map(|host| self.slot_units(host));
+        let (shortest, longest) = (units().min().unwrap_or(1), units().max().unwrap_or(1));
+        let cells = |time: u64, shift: u32| time.div_ceil(1 << shift);
+        // Of cells of which the fastest port's K slots take at most an eighth of a calendar: those that
+        // waste least in K slots, then in one, then those that see furthest.
+        let waste = |shift: u32| {
+            let of =
+                |slots: u64| (cells(slots * shortest, shift) << shift) as f64 / (slots * shortest) as f64;
+            (of(k), of(1), std::cmp::Reverse(shift))
+        };
+        let fits = (0..40).filter(|shift| cells(k * shortest, *shift) <= 8);
+        let best = fits.min_by(|a, b| waste(*a).partial_cmp(&waste(*b)).unwrap_or(std::cmp::Ordering::Equal));
+        let shift = best.unwrap_or(40);
+        (shift, cells(k * longest, shift))
     }
 
     /// What the description says and what follows from it, for people.

@@ -43,7 +43,7 @@ fn updates(rack: &Rack, scheme: Scheme, schema: &Schema) -> Result<Vec<(String, 
     let group = insert(entity::Entity::PacketReplicationEngineEntry(all_hosts(rack)));
     updates.push(("Broadcast and multicast: all hosts".to_owned(), group));
     if let Some(pl2) = rack.pl2.as_ref().filter(|_| scheme != Scheme::L2) {
-        for host in &rack.hosts {
+        for host in rack.ports() {
             updates.extend(meters(rack, host, pl2, schema)?);
             if pl2.notify_receiver {
                 let session = insert(entity::Entity::PacketReplicationEngineEntry(notify_session(host)));
@@ -87,7 +87,7 @@ fn all_hosts(rack: &Rack) -> PacketReplicationEngineEntry {
     };
     let group = MulticastGroupEntry {
         multicast_group_id: MULTICAST_GROUP.into(),
-        replicas: rack.hosts.iter().map(replica).collect(),
+        replicas: rack.ports().map(replica).collect(),
         ..Default::default()
     };
     let r#type = Some(packet_replication_engine_entry::Type::MulticastGroupEntry(group));
@@ -122,8 +122,9 @@ fn meters(
         let meter = meter(schema, "RackIngress.control_meter", host, per_s.max(1) as i64, burst)?;
         updates.push((format!("{}: {per_s} control frames a second", host.name), meter));
     }
-    if pl2.best_effort_percent < 100 {
-        let rate_bps = host.rate_bps / 100 * u64::from(pl2.best_effort_percent);
+    let percent = host.foreign_percent.unwrap_or(pl2.best_effort_percent);
+    if percent < 100 {
+        let rate_bps = host.port_rate_bps / 100 * u64::from(percent);
         let rate = (rate_bps / 8).max(1) as i64;
         let meter = meter(schema, "RackIngress.best_effort_meter", host, rate, BEST_EFFORT_BURST_BYTES)?;
         updates.push((format!("{}: {} of best effort", host.name, show_rate(rate_bps)), meter));

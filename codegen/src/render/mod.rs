@@ -7,7 +7,7 @@ mod program;
 
 pub use program::render_p4;
 
-use crate::rack::{Rack, Scheme};
+use crate::rack::{Clocks, Rack, Scheme};
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 use std::path::{Path, PathBuf};
@@ -154,6 +154,11 @@ fn pl2_of(rack: &Rack, scheme: Scheme) -> Result<Option<&crate::rack::Pl2>, Gene
         (Scheme::Pl2Clock, Some(_)) if !rack.fits_clocks() => refuse(
             "can't tell so many reserved slots from the past: raise the rate or lower k or drop_threshold",
         ),
+        (Scheme::Pl2Clock, Some(pl2)) if pl2.clocks == Clocks::Calendar && rack.calendar_cells().1 > 32 => {
+            refuse(
+                "can't hold K slots of the slowest port in half a calendar: lower k, or use clocks = \"pair\"",
+            )
+        }
         (_, Some(pl2)) => Ok(Some(pl2)),
     }
 }

@@ -7,7 +7,7 @@ use crate::drops::drop_reasons;
 use crate::rack::{Clocks, Rack, Scheme};
 use handlebars::Handlebars;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
-use p4rack_wire::pl2::{Control, Kind, Management, Target, VERSION};
+use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Target, VERSION};
 use p4rack_wire::{HeaderDesc, render::p4_header};
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/constants",
     "pl2/counter",
     "pl2/clock",
+    "pl2/calendar",
+    "pl2/schedule_calendar",
     "pl2/answers",
     "pl2/manage",
     "pl2/admit",
@@ -74,11 +76,14 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
         "drop_constants": drop_constants(scheme),
         "pl2": false,
         "notify": false,
+        "calendar": false,
+        "shared": rack.has_shared_ports(),
         "counter": scheme == Scheme::Pl2Counter,
         "clock": scheme == Scheme::Pl2Clock,
     });
     let mut headers = vec![Ethernet::DESC, Vlan::DESC];
     if let Some(pl2) = pl2_of(rack, scheme)? {
+        let (cell_shift, cells) = rack.calendar_cells();
         headers.extend([START, Control::DESC, Management::DESC]);
         for (key, value) in [
             ("pl2", json!(true)),
@@ -88,6 +93,12 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
             ("target_out", json!(Target::Out as u8)),
             ("chain", json!(pl2.clocks == Clocks::Chain)),
             ("dst", json!(pl2.clocks == Clocks::Dst)),
+            ("calendar", json!(scheme == Scheme::Pl2Clock && pl2.clocks == Clocks::Calendar)),
+            ("calendars", json!(["in", "out"])),
+            ("not_now", json!(format!("0x{NOT_NOW:08X}"))),
+            ("cell_shift", json!(cell_shift)),
+            ("runs", json!((1..cells).collect::<Vec<u64>>())),
+            ("halvings", json!([32, 16, 8, 4, 2, 1])),
             ("notify", json!(pl2.notify_receiver)),
             ("k", json!(pl2.k)),
             ("vid", json!(pl2.vid)),

@@ -51,6 +51,9 @@ pub struct Config {
     pub peers: Vec<Peer>,
     /// Reservations in flight a destination: asked for and the burst not sent yet. At least 1.
     pub in_flight: usize,
+    /// With clocks: short frames share slots, so that a reservation of K slots covers as many of them as fit. `false`:
+    /// a slot for each, as in the paper, whose switch counts frames.
+    pub pack: bool,
     /// How long a grant's wait counts as recent (§4.4, condition ii). `None`: twice the RSV→GRT delay.
     pub fresh: Option<Nanos>,
     /// A burst goes unsolicited only once the slots of the one before have passed: a third condition beside
@@ -60,6 +63,9 @@ pub struct Config {
     /// How late a sender may be of whom a copied grant told us before it counts as silent. `None`: copies are
     /// only counted.
     pub notify_patience: Option<Nanos>,
+    /// Whether frames go in reserved slots. `false`: all as best effort, while what others send in slots is taken: a port
+    /// to other racks, whose traffic nobody schedules.
+    pub reserve: bool,
     /// Frames waiting for a destination; further ones are dropped.
     pub queue_limit_frames: usize,
     /// Frames waiting for all destinations together.
@@ -70,6 +76,9 @@ pub struct Config {
     pub app_limit_frames: usize,
     /// Largest payload of an application's frame; 14 bytes of header come on top.
     pub mtu: usize,
+    /// Bytes kept of an application's frame, as a capture's snap length: what lies behind goes out as zeros and is
+    /// cut off where it is handed over. For simulations, in which nobody reads payloads.
+    pub snap_bytes: usize,
     /// An RSV without grant is sent again after the measured delay's mean and four deviations, but
     /// not sooner than this; doubled at each retry.
     pub grt_timeout_min: Nanos,
@@ -122,14 +131,17 @@ impl Config {
             time_unit: Nanos(1),
             peers: Vec::new(),
             in_flight: 1,
+            pack: true,
             fresh: None,
             pace_unsolicited: true,
             notify_patience: None,
+            reserve: true,
             queue_limit_frames: 256,
             total_limit_frames: 2048,
             best_effort_limit_frames: 256,
             app_limit_frames: 4096,
             mtu: overhead::MTU as usize,
+            snap_bytes: usize::MAX,
             grt_timeout_min: Nanos::from_millis(2),
             grt_timeout_max: Nanos::from_millis(100),
             wait_max: Nanos::from_secs(1),

@@ -3,17 +3,21 @@
 
 use super::algorithm::{Chosen, goes_unsolicited, waiting_time};
 use super::dedup::{self, Window};
+use super::directory::Directory;
 use super::expected::Expected;
 use super::frame::{self, Incoming, Rsv};
 use super::nic::{Data, Item, Nic};
 use super::pool::{FrameId, Pool};
 use super::reservations::{Answer, Reservations};
 use super::sender::{Burst, Destination, Granted, State};
-use super::{Config, Reason, Scheme, Stats};
+use super::{Config, Reason, Scheme, Stats, full_frame_wire_bytes};
 use p4rack_wire::ethernet::overhead::wire_bytes;
-use p4rack_wire::pl2::Control;
+use p4rack_wire::pl2::{Control, NOT_NOW};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
+
+/// What the machine itself reads of an application's frame: the Ethernet header.
+const PL2_SEES: usize = 14;
 
 /// A host's PL2 machine: between the application's frames and the rack's link, NIC included.
 ///
@@ -26,6 +30,7 @@ pub struct Endpoint {
     config: Config,
     /// Sorted by address.
     destinations: Vec<Destination>,
+    directory: Directory,
     /// What came from each destination.
     windows: Vec<Window>,
     pool: Pool,
@@ -68,8 +73,9 @@ impl Endpoint {
         let open_max = 64 + 2 * destinations.len().saturating_mul(config.in_flight.min(256));
         Endpoint {
             windows: vec![Window::new(); destinations.len()],
+            directory: Directory::new(destinations.iter().map(|destination| destination.mac)),
             destinations,
-            pool: Pool::default(),
+            pool: Pool::new(config.snap_bytes.max(PL2_SEES)),
             nic: Nic::new(config.rate_bps, config.catch_up),
             reservations: Reservations::new(config.scheme == Scheme::Counter, first_id, open_max),
             expected: Expected::new(config.peers.len(), config.notify_patience),
@@ -115,7 +121,7 @@ impl Endpoint {
             self.nic.push_best_effort(data);
             return Ok(());
         };
-        if self.config.scheme == Scheme::Off {
+        if self.config.scheme == Scheme::Off || !self.config.reserve {
             self.destinations[d].unscheduled += 1;
             self.nic.push_best_effort(data);
         } else {
@@ -158,7 +164,6 @@ impl Endpoint {
         if let Err(reason) = done {
             self.stats.drop_frame(reason);
         }
-        self.hand_off(now);
     }
 
     fn take_data(
@@ -222,6 +227,13 @@ impl Endpoint {
             self.stats.counters.grt_bare += 1;
             return Ok(());
         };
+        if self.config.scheme == Scheme::Clock && (grant.send_wait, grant.recv_wait) == (NOT_NOW, NOT_NOW) {
+            self.stats.counters.grt_not_now += 1;
+            // Spread, so that those who were refused together don't come together again.
+            let spread = Nanos(self.stats.rsv_grt.mean().0 * (4 + u64::from(attempt.id % 8)) / 4);
+            self.destinations[d].refused(number, now.saturating_add(spread));
+            return Ok(());
+        }
         let chosen = Chosen::of(grant, &self.config, self.destinations[d].slot);
         if chosen.wait > self.config.wait_max {
             self.credit(d, i64::from(attempt.demand), now);
@@ -233,18 +245,18 @@ impl Endpoint {
         destination.last = Some((chosen.to_t, received_at));
         match destination.grant(number, chosen.to_t, leave_at) {
             Granted::Waits => self.stats.counters.grt_used += 1,
-            Granted::Done(frames) => {
+            Granted::Done(frames, slots) => {
                 self.stats.counters.grt_used += 1;
                 let slot = self.config.slot.max(self.destinations[d].slot);
-                let slots = Nanos(slot.0.saturating_mul(u64::from(frames)));
-                self.destinations[d].reserved_until = leave_at.saturating_add(slots);
+                let reserved = Nanos(slot.0.saturating_mul(u64::from(slots)));
+                self.destinations[d].reserved_until = leave_at.saturating_add(reserved);
                 for _ in 0..frames {
                     if let Some(id) = self.destinations[d].queue.pop_front() {
                         self.pool.give_back(id);
                         self.waiting -= 1;
                     }
                 }
-                self.credit(d, i64::from(frames), now);
+                self.credit(d, i64::from(slots), now);
             }
             Granted::Surplus => {
                 self.stats.counters.grt_surplus += 1;
@@ -255,7 +267,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Does what is due: repeats RSVs, gives back slots, hands bursts to the NIC.
+    /// Does what is due: repeats RSVs, gives back slots. Bursts are handed to the NIC by the polls that follow.
     pub fn handle_timeout(&mut self, now: Nanos) {
         let now = self.advance(now);
         let destinations = &self.destinations;
@@ -270,13 +282,21 @@ impl Endpoint {
                 self.reserve(d, None, 0, now);
             }
         }
-        self.hand_off(now);
     }
 
     /// Asks for reservations as long as frames wait and the limit of those in flight allows.
     fn ask(&mut self, d: usize, now: Nanos) {
         let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
-        while let Some(demand) = self.destinations[d].to_ask(self.config.in_flight, self.config.k) {
+        // Only clocks don't count frames.
+        let packs = self.config.pack && self.config.scheme == Scheme::Clock;
+        let parts = if packs { full_frame_wire_bytes(self.config.shim) } else { 1 };
+        loop {
+            let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
+            let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { 1 };
+            let (in_flight, k) = (self.config.in_flight, self.config.k);
+            let Some((frames, demand)) = self.destinations[d].to_ask(in_flight, k, parts, share) else {
+                return;
+            };
             let destination = &mut self.destinations[d];
             // Only with nothing before it, so that frames of one destination can't overtake.
             let unsolicited = destination.bursts.is_empty()
@@ -284,13 +304,13 @@ impl Endpoint {
                 && goes_unsolicited(destination.last, now, fresh);
             self.bursts_made += 1;
             let (number, state) = (self.bursts_made, State::Asked { tries: 0, deadline: None });
-            destination.bursts.push_back(Burst { number, demand, unsolicited, state });
+            destination.bursts.push_back(Burst { number, frames, demand, unsolicited, state });
             self.activate(d);
             self.reserve(d, Some(number), demand, now);
             if !unsolicited {
                 continue;
             }
-            for at in 0..usize::from(demand) {
+            for at in 0..usize::from(frames) {
                 let Some(id) = self.destinations[d].queue.get(at).copied() else { break };
                 self.pool.hold(id);
                 self.push_scheduled(d, id, true, now, false);
@@ -318,7 +338,7 @@ impl Endpoint {
                 return;
             }
             let Some(burst) = self.destinations[d].bursts.pop_front() else { return };
-            for at in 0..burst.demand {
+            for at in 0..burst.frames {
                 let Some(id) = self.destinations[d].queue.pop_front() else { break };
                 self.destinations[d].in_nic += usize::from(at == 0);
                 self.push_scheduled(d, id, false, leave_at, at == 0);
@@ -328,7 +348,7 @@ impl Endpoint {
     }
 
     fn push_scheduled(&mut self, d: usize, id: FrameId, unsolicited: bool, ready: Nanos, opens_burst: bool) {
-        let bytes = self.pool.bytes(id).len() as u64 + frame::added_bytes(&self.config);
+        let bytes = self.pool.len(id) as u64 + frame::added_bytes(&self.config);
         let data = Data { frame: id, destination: Some(d), unsolicited, ready, opens_burst };
         self.nic.push_scheduled(data, wire_bytes(bytes));
     }
@@ -353,6 +373,7 @@ impl Endpoint {
             Item::BestEffort(data) => {
                 out.clear();
                 out.extend_from_slice(self.pool.bytes(data.frame));
+                out.resize(self.pool.len(data.frame), 0);
                 self.pool.give_back(data.frame);
                 self.stats.counters.best_effort_out += 1;
                 self.waiting -= 1;
@@ -389,6 +410,7 @@ impl Endpoint {
         let next_sequence = &mut self.destinations[d].next_sequence;
         let sequence = self.config.shim.then(|| self.pool.sequence(data.frame, next_sequence));
         frame::write_data(out, &self.config, self.pool.bytes(data.frame), sequence, data.unsolicited);
+        out.resize(self.pool.len(data.frame) + frame::added_bytes(&self.config) as usize, 0);
         if data.unsolicited {
             self.pool.mark_unsolicited(data.frame);
             self.stats.counters.unsolicited_out += 1;
@@ -462,7 +484,7 @@ impl Endpoint {
     }
 
     fn find(&self, mac: MacAddr) -> Option<usize> {
-        self.destinations.binary_search_by_key(&mac, |destination| destination.mac).ok()
+        self.directory.find(mac)
     }
 
     /// How long an RSV may stay unanswered before it counts as overdue.

@@ -4,6 +4,7 @@ mod algorithm;
 mod config;
 mod dedup;
 mod delay;
+mod directory;
 mod endpoint;
 mod expected;
 mod frame;

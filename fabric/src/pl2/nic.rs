@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn control_first_then_scheduled_then_best_effort_at_the_wire_rate() {
-        let (mut nic, mut pool) = (Nic::new(RATE, Nanos::ZERO), Pool::default());
+        let (mut nic, mut pool) = (Nic::new(RATE, Nanos::ZERO), Pool::new(usize::MAX));
         let (best, scheduled) = (data(&mut pool, 0), data(&mut pool, 0));
         nic.push_best_effort(best);
         nic.push_scheduled(scheduled, 1_000);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_late_driver_catches_up_but_not_without_limit() {
-        let (mut nic, mut pool) = (Nic::new(RATE, Nanos(500)), Pool::default());
+        let (mut nic, mut pool) = (Nic::new(RATE, Nanos(500)), Pool::new(usize::MAX));
         nic.push_scheduled(data(&mut pool, 100), 100);
         assert_eq!(nic.next(Nanos(99)), None, "not before its time");
         assert_eq!(nic.next_at(), Some(Nanos(100)));

@@ -7,19 +7,28 @@ pub(super) struct FrameId(u32);
 #[derive(Clone, Debug, Default)]
 struct Slot {
     bytes: Vec<u8>,
+    /// Of the whole frame, where less of it is kept.
+    len: usize,
     holders: u32,
     sequence: Option<u32>,
     went_unsolicited: bool,
 }
 
 /// Reference-counted frames. Its users' queue limits bound it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Pool {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// Most bytes kept of a frame.
+    snap: usize,
 }
 
 impl Pool {
+    /// An empty pool that keeps so many bytes of each frame.
+    pub fn new(snap: usize) -> Pool {
+        Pool { slots: Vec::new(), free: Vec::new(), snap }
+    }
+
     /// Stores the concatenation of `parts`, held once.
     pub fn store(&mut self, parts: &[&[u8]]) -> FrameId {
         let index = self.free.pop().unwrap_or_else(|| {
@@ -28,8 +37,11 @@ impl Pool {
         });
         let slot = &mut self.slots[index as usize];
         slot.bytes.clear();
+        slot.len = 0;
         for part in parts {
-            slot.bytes.extend_from_slice(part);
+            let room = self.snap.saturating_sub(slot.len).min(part.len());
+            slot.bytes.extend_from_slice(&part[..room]);
+            slot.len += part.len();
         }
         (slot.holders, slot.sequence, slot.went_unsolicited) = (1, None, false);
         FrameId(index)
@@ -50,8 +62,14 @@ impl Pool {
         }
     }
 
+    /// What is kept of the frame.
     pub fn bytes(&self, id: FrameId) -> &[u8] {
         &self.slots[id.0 as usize].bytes
+    }
+
+    /// Length of the whole frame.
+    pub fn len(&self, id: FrameId) -> usize {
+        self.slots[id.0 as usize].len
     }
 
     /// The frame's sequence number; `next` gives it one at first use, the same for good.
@@ -85,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_frame_lives_until_its_last_holder_gives_it_back() {
-        let mut pool = Pool::default();
+        let mut pool = Pool::new(usize::MAX);
         let first = pool.store(&[b"ab", b"c"]);
         pool.hold(first);
         pool.give_back(first);
@@ -98,5 +116,14 @@ mod tests {
         let second = pool.store(&[b"d"]);
         assert_eq!((second, pool.held()), (first, 1), "the buffer is used again");
         assert_eq!(pool.sequence(second, &mut next), 0);
+    }
+
+    #[test]
+    fn no_more_than_its_snap_length_is_kept() {
+        let mut pool = Pool::new(3);
+        for (parts, kept, len) in [(&[&b"ab"[..], b"cd", b"e"][..], &b"abc"[..], 5), (&[b"ab"], b"ab", 2)] {
+            let id = pool.store(parts);
+            assert_eq!((pool.bytes(id), pool.len(id)), (kept, len));
+        }
     }
 }

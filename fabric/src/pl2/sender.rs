@@ -24,7 +24,9 @@ use std::collections::VecDeque;
 pub(super) struct Burst {
     /// Unique in the endpoint.
     pub number: u64,
-    /// Frames, so slots.
+    /// Frames that it covers.
+    pub frames: u16,
+    /// Slots: one a frame, or fewer where clocks don't count frames and short ones fit into one together.
     pub demand: u8,
     /// Its frames went out with the first RSV, and no RSV was repeated since.
     pub unsolicited: bool,
@@ -44,8 +46,8 @@ pub(super) enum State {
 pub(super) enum Granted {
     /// The burst waits for its time.
     Waits,
-    /// The burst, of so many frames, had gone unsolicited and arrived.
-    Done(u8),
+    /// The burst, of so many frames and slots, had gone unsolicited and arrived.
+    Done(u16, u8),
     /// No burst waits for it.
     Surplus,
 }
@@ -97,14 +99,28 @@ impl Destination {
         self.queue.len() + self.unscheduled
     }
 
-    /// Frames that no burst covers yet, if another reservation may be asked for.
-    pub fn to_ask(&self, in_flight: usize, k: u8) -> Option<u8> {
+    /// The next burst, if another reservation may be asked for: frames that no burst covers yet, and their slots.
+    /// `share` is what part of a slot a frame takes, of so many parts.
+    pub fn to_ask(
+        &self,
+        in_flight: usize,
+        k: u8,
+        parts: u64,
+        share: impl Fn(FrameId) -> u64,
+    ) -> Option<(u16, u8)> {
         if self.bursts.len() + self.in_nic >= in_flight {
             return None;
         }
-        let covered: usize = self.bursts.iter().map(|burst| usize::from(burst.demand)).sum();
-        let open = self.queue.len().saturating_sub(covered).min(usize::from(k));
-        (open > 0).then_some(open as u8)
+        let covered: usize = self.bursts.iter().map(|burst| usize::from(burst.frames)).sum();
+        let (mut frames, mut taken) = (0u16, 0);
+        for &id in self.queue.iter().skip(covered).take(u16::MAX.into()) {
+            let more = taken + share(id).min(parts);
+            if more > u64::from(k) * parts {
+                break;
+            }
+            (frames, taken) = (frames + 1, more);
+        }
+        (frames > 0).then(|| (frames, taken.div_ceil(parts.max(1)).max(1) as u8))
     }
 
     /// The RSV of a burst has left; unanswered, it is overdue at `deadline`.
@@ -112,6 +128,14 @@ impl Destination {
         let burst = self.bursts.iter_mut().find(|burst| burst.number == number);
         if let Some(Burst { state: State::Asked { tries, deadline: at }, .. }) = burst {
             *at = Some(deadline(*tries));
+        }
+    }
+
+    /// The switch has nothing for burst `number` now; it is asked for again at `at`.
+    pub fn refused(&mut self, number: u64, at: Nanos) {
+        let burst = self.bursts.iter_mut().find(|burst| burst.number == number);
+        if let Some(Burst { state: State::Asked { deadline, .. }, .. }) = burst {
+            *deadline = Some(at);
         }
     }
 
@@ -134,8 +158,8 @@ impl Destination {
         let Some(at) = self.bursts.iter().position(is_it) else { return Granted::Surplus };
         if on_grant(self.bursts[at].unsolicited, to_t) == Verdict::Done {
             // Unsolicited bursts start with nothing before them, so it is the first.
-            let done = self.bursts.remove(at).map_or(0, |burst| burst.demand);
-            return Granted::Done(done);
+            let done = self.bursts.remove(at).map_or((0, 0), |burst| (burst.frames, burst.demand));
+            return Granted::Done(done.0, done.1);
         }
         self.bursts[at].unsolicited = false;
         // Bursts are counts: the first one granted covers the first frames, behind what is granted
@@ -206,28 +230,47 @@ mod tests {
 
     fn destination(frames: usize) -> Destination {
         let mut destination = Destination::new(MacAddr::default(), Nanos(1), 0);
-        let mut pool = Pool::default();
+        let mut pool = Pool::new(usize::MAX);
         destination.queue.extend((0..frames).map(|_| pool.store(&[b""])));
         destination
     }
 
     fn ask(destination: &mut Destination, number: u64, demand: u8, unsolicited: bool) {
         let state = State::Asked { tries: 0, deadline: None };
-        destination.bursts.push_back(Burst { number, demand, unsolicited, state });
+        destination.bursts.push_back(Burst { number, frames: demand.into(), demand, unsolicited, state });
+    }
+
+    /// A slot a frame.
+    fn to_ask(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
+        destination.to_ask(in_flight, k, 1, |_| 1).map(|(_, demand)| demand)
     }
 
     #[test]
     fn reserves_what_is_queued_up_to_k_and_in_flight() {
         let mut d = destination(6);
-        assert_eq!(d.to_ask(2, 4), Some(4));
+        assert_eq!(to_ask(&d, 2, 4), Some(4));
         ask(&mut d, 1, 4, false);
-        assert_eq!(d.to_ask(1, 4), None);
-        assert_eq!(d.to_ask(2, 4), Some(2));
+        assert_eq!(to_ask(&d, 1, 4), None);
+        assert_eq!(to_ask(&d, 2, 4), Some(2));
         ask(&mut d, 2, 2, false);
-        assert_eq!(d.to_ask(3, 4), None, "nothing left");
+        assert_eq!(to_ask(&d, 3, 4), None, "nothing left");
         d.bursts.clear();
         d.in_nic = 1;
-        assert_eq!((d.to_ask(1, 4), d.to_ask(2, 4)), (None, Some(4)), "what waits in the NIC is in flight");
+        assert_eq!(
+            (to_ask(&d, 1, 4), to_ask(&d, 2, 4)),
+            (None, Some(4)),
+            "what waits in the NIC is in flight"
+        );
+    }
+
+    #[test]
+    fn short_frames_share_slots() {
+        let d = destination(9);
+        let ask = |share: u64| d.to_ask(1, 2, 100, move |_| share);
+        assert_eq!(
+            (ask(10), ask(30), ask(60), ask(100), ask(250)),
+            (Some((9, 1)), Some((6, 2)), Some((3, 2)), Some((2, 2)), Some((2, 2)))
+        );
     }
 
     #[test]
@@ -250,7 +293,7 @@ mod tests {
         assert_eq!(d.grant(2, Less, Nanos(5)), Granted::Waits);
         assert_eq!(d.leave_at(), None);
         let mut resent = d.clone();
-        assert_eq!(d.grant(1, Less, Nanos(9)), Granted::Done(4));
+        assert_eq!(d.grant(1, Less, Nanos(9)), Granted::Done(4, 4));
         assert_eq!(d.leave_at(), Some(Nanos(5)));
         assert_eq!(resent.grant(1, Greater, Nanos(9)), Granted::Waits);
         assert_eq!((resent.bursts[0].number, resent.leave_at()), (1, Some(Nanos(9))));
@@ -267,6 +310,16 @@ mod tests {
         assert_eq!(d.take_overdue(Nanos(10)), None);
         d.asked(1, |tries| Nanos(20 + u64::from(tries)));
         assert_eq!(d.next_timeout(), Some(Nanos(21)));
+        assert_eq!(d.grant(1, Less, Nanos(30)), Granted::Waits);
+    }
+
+    #[test]
+    fn what_was_refused_is_asked_for_again_at_its_time() {
+        let mut d = destination(4);
+        ask(&mut d, 1, 4, false);
+        d.asked(1, |_| Nanos(100));
+        d.refused(1, Nanos(20));
+        assert_eq!((d.take_overdue(Nanos(19)), d.take_overdue(Nanos(20))), (None, Some((1, 4))));
         assert_eq!(d.grant(1, Less, Nanos(30)), Granted::Waits);
     }
 

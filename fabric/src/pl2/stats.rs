@@ -52,6 +52,8 @@ counters! {
         grt_used,
         /// Grants for a burst that another grant had served already.
         grt_surplus,
+        /// Answers that nothing is free now; the RSV is repeated.
+        grt_not_now,
         /// Answers to RSVs that only gave slots back.
         grt_bare,
         /// Copies of grants for us as destination.

@@ -131,7 +131,10 @@ impl Check<'_> {
             }
         }
         if spec.scheme.kind == Kind::Pl2Counter
-            && rack.rates.values().any(|rate| parse_rate(rate) != parse_rate(&rack.rate))
+            && rack.rates.iter().any(|(name, rate)| {
+                parse_rate(rate) != parse_rate(&rack.rate)
+                    && !rack.shared.iter().flatten().any(|one| one == name)
+            })
         {
             self.problem(
                 "rack",
@@ -139,6 +142,34 @@ impl Check<'_> {
                 "rates",
                 "pl2-counter counts one slot for all ports; use kind = \"pl2-clock\"",
             );
+        }
+        if let Err(error) = parse_size(&rack.lane_buffer) {
+            self.problem("rack", 0, "lane_buffer", format!("{error}; write \"64 KiB\""));
+        }
+        for name in rack.foreign.keys() {
+            self.known_host(spec, "rack", 0, "foreign", name);
+        }
+        let shared: Vec<&String> = rack.shared.iter().flatten().collect();
+        for (n, name) in shared.iter().enumerate() {
+            self.known_host(spec, "rack", 0, "shared", name);
+            if shared[..n].contains(name) {
+                self.problem(
+                    "rack",
+                    0,
+                    "shared",
+                    format!("`{name}` stands there twice; a host has one port"),
+                );
+            }
+            let rate = |text: &String| parse_rate(text).unwrap_or(0);
+            if rack.rates.get(*name).is_some_and(|own| rate(own) > rate(&rack.rate)) {
+                self.problem("rack", 0, "shared", format!("`{name}` is faster than the port it shares"));
+            }
+        }
+        if rack.shared.iter().any(|group| group.len() < 2) {
+            self.problem("rack", 0, "shared", "has a port of one host alone; name two or more");
+        }
+        if !rack.foreign.is_empty() && spec.scheme.kind == Kind::Ethernet {
+            self.problem("rack", 0, "foreign", "is what PL2 leaves to other racks; take it out");
         }
         if rack.dynamic_percent.is_some_and(|percent| !(1..=10_000).contains(&percent)) {
             self.problem("rack", 0, "dynamic_percent", "is out of range; write 1 to 10000");

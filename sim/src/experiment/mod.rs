@@ -3,7 +3,7 @@
 mod check;
 mod traffic;
 
-pub use traffic::{Arrivals, LoadIn, Pattern, SizeSpec, TrafficSpec, Ycsb};
+pub use traffic::{Arrivals, LoadIn, Pattern, SizeSpec, TimedFrom, TrafficSpec, Ycsb};
 
 use crate::link::Faults;
 use crate::trace::Trace;
@@ -82,6 +82,16 @@ pub struct RackSpec {
     /// Rates of single hosts' links, by name.
     #[serde(default)]
     pub rates: BTreeMap<String, String>,
+    /// Hosts that share a switch port of rate `rate`, by port: their own links are the lanes of a break-out or the hosts of
+    /// one card.
+    #[serde(default)]
+    pub shared: Vec<Vec<String>>,
+    /// Buffer of a shared port towards each lane, and towards the switch.
+    #[serde(default = "lane_buffer")]
+    pub lane_buffer: String,
+    /// Ports to other racks by name, with the share in percent that is left to what comes from there.
+    #[serde(default)]
+    pub foreign: BTreeMap<String, u32>,
     /// The switch's shared buffer.
     #[serde(default = "two_mib")]
     pub buffer: String,
@@ -126,6 +136,9 @@ pub struct SchemeSpec {
     /// Reservations in flight a destination.
     #[serde(default = "one_usize")]
     pub in_flight: usize,
+    /// In clock mode: whether short frames share slots.
+    #[serde(default = "yes")]
+    pub pack: bool,
     /// How much longer than a full frame a slot is.
     #[serde(default)]
     pub slot_headroom_percent: f64,
@@ -286,6 +299,9 @@ fn controller() -> u64 {
 fn hundred_gig() -> String {
     "100 Gb/s".into()
 }
+fn lane_buffer() -> String {
+    "64 KiB".into()
+}
 fn two_mib() -> String {
     "2 MiB".into()
 }
@@ -409,12 +425,23 @@ fn rack(spec: &Spec) -> Result<Rack, RackError> {
     );
     for host in 0..rack.hosts {
         let (n, mac) = (host + 1, crate::message::mac_of(host));
-        let rate = rack.rates.get(&format!("h{n}")).unwrap_or(&rack.rate);
+        let name = format!("h{n}");
+        let rate = rack.rates.get(&name).unwrap_or(&rack.rate);
+        let group = rack.shared.iter().find(|group| group.contains(&name));
+        // The port of those who share one is the first one's.
+        let first = group.into_iter().flatten().filter_map(|name| host_index(name, rack.hosts)).min();
+        let port = first.map_or(n, |first| first + 1);
         text += &format!(
-            "[[host]]\nname = \"h{n}\"\nport = {n}\nmac = \"{mac}\"\nip = \"10.0.{}.{}/16\"\nrate = \"{rate}\"\n",
+            "[[host]]\nname = \"{name}\"\nport = {port}\nmac = \"{mac}\"\nip = \"10.0.{}.{}/16\"\nrate = \"{rate}\"\n",
             n >> 8,
             n & 255
         );
+        if group.is_some() {
+            text += &format!("port_rate = \"{}\"\n", rack.rate);
+        }
+        if let Some(percent) = rack.foreign.get(&name) {
+            text += &format!("foreign_percent = {percent}\n");
+        }
     }
     Rack::parse(&text, "")
 }

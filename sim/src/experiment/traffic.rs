@@ -61,6 +61,9 @@ pub struct TrafficSpec {
     /// With `rpc`: time between an answer and the next request.
     #[serde(default)]
     pub think_ns: u64,
+    /// From when latencies count.
+    #[serde(default)]
+    pub timed_from: TimedFrom,
     /// When it starts.
     #[serde(default)]
     pub start_us: u64,
@@ -84,6 +87,17 @@ pub enum Pattern {
     Permutation,
     /// As a trace says.
     Trace,
+}
+
+/// From when a message's latency counts.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimedFrom {
+    /// The sending side has it: it may still wait for messages before it.
+    #[default]
+    Arrival,
+    /// Its thread begins to send it, as where a thread takes no message before the last one is sent.
+    Turn,
 }
 
 /// Sizes of messages.

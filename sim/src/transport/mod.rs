@@ -56,6 +56,8 @@ pub struct TransportSpec {
     pub ecn_threshold_bytes: u64,
     /// RDS: bytes of a message sent without a grant.
     pub rds_blind_bytes: u32,
+    /// RDS: messages, the oldest first, that a receiver grants to in turn; 0: to all.
+    pub rds_active: usize,
     /// RDS: silence after which frames count as lost.
     pub rds_timeout_us: u64,
 }
@@ -69,6 +71,7 @@ impl Default for TransportSpec {
             probe_min_us: 2_000,
             ecn_threshold_bytes: 100_000,
             rds_blind_bytes: 61 * 1_024,
+            rds_active: 0,
             rds_timeout_us: 1_000,
         }
     }

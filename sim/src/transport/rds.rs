@@ -16,6 +16,8 @@ const GRANT_FRAMES: u64 = 4;
 pub struct Config {
     /// Bytes sent without a grant, and most that are granted and have not come.
     pub blind_bytes: u64,
+    /// Messages, the oldest first, that are granted to in turn; 0: all.
+    pub active: usize,
     /// Silence that counts as loss.
     pub timeout: Nanos,
     /// Time of a full frame on the receiver's link.
@@ -309,7 +311,9 @@ impl Receiver {
         if !self.replies.is_empty() {
             return Some(Nanos::ZERO);
         }
-        let grant = self.open.iter().any(|one| self.may_grant(one)).then_some(self.free_at);
+        let most = if self.config.active == 0 { usize::MAX } else { self.config.active };
+        let mut active = self.open.iter().filter(|one| one.granted < one.size).take(most);
+        let grant = active.any(|one| self.may_grant(one)).then_some(self.free_at);
         let silent = self.open.iter().map(|one| one.heard_at + self.config.timeout);
         silent.chain(grant).min()
     }
@@ -331,8 +335,12 @@ impl Receiver {
         if self.free_at > now {
             return;
         }
-        let count = self.open.len();
-        let turns = (0..count).map(|step| (self.turn + step) % count);
+        let most = if self.config.active == 0 { usize::MAX } else { self.config.active };
+        let waiting = |at: &usize| self.open[*at].granted < self.open[*at].size;
+        let active: Vec<usize> = (0..self.open.len()).filter(waiting).take(most).collect();
+        // The next one after the last, or the first again.
+        let next = active.partition_point(|at| *at < self.turn);
+        let turns = active[next..].iter().chain(&active[..next]).copied();
         let Some(at) = turns.into_iter().find(|at| self.may_grant(&self.open[*at])) else { return };
         self.turn = at + 1;
         let one = &mut self.open[at];
@@ -355,7 +363,7 @@ mod tests {
     use crate::random::Random;
 
     const CONFIG: Config =
-        Config { blind_bytes: 61 * 1_024, timeout: Nanos::from_millis(1), frame_time: Nanos(124) };
+        Config { blind_bytes: 61 * 1_024, active: 0, timeout: Nanos::from_millis(1), frame_time: Nanos(124) };
     const DELAY: Nanos = Nanos(1_000);
 
     #[derive(Clone, Copy)]

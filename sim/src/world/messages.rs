@@ -1,8 +1,8 @@
 //! Messages: from the sending thread to frames, and from frames to the receiving thread.
 
 use super::{Event, World};
-use crate::experiment::Arrivals;
-use crate::message::{Flow, FlowId, Head, Machine, MessageId};
+use crate::experiment::{Arrivals, TimedFrom};
+use crate::message::{FROM_TURN, Flow, FlowId, Head, MEASURED, Machine, MessageId};
 use crate::record::Point;
 use p4rack_wire::Nanos;
 
@@ -22,8 +22,9 @@ impl World {
         }
         let size = size.unwrap_or_else(|| one.size(flow, &mut self.random)).max(1);
         one.stats.made += u64::from(self.measuring);
-        let measured = u32::from(self.measuring);
-        let message = self.messages.add(flow, size, created, measured);
+        let from_turn = one.spec.timed_from == TimedFrom::Turn;
+        let tag = (u32::from(self.measuring) * MEASURED) | (u32::from(from_turn) * FROM_TURN);
+        let message = self.messages.add(flow, size, created, tag);
         if let Some(recorder) = &mut self.recorder {
             let Flow { src, dst, .. } = self.flows[flow as usize];
             recorder.begins(self.messages.count - 1, src.into(), dst.into());
@@ -103,7 +104,7 @@ impl World {
         }
         let bus = self.dma.as_ref().map_or(0, |dma| dma.sample(&mut self.random));
         let done = self.now + Nanos(bus);
-        self.arrived(flow, traffic, message.size, message.created, message.tag == 1, done);
+        self.arrived(flow, traffic, message.size, message.created, message.tag & MEASURED != 0, done);
     }
 
     /// A message is whole and with its thread.

@@ -8,10 +8,11 @@ mod messages;
 mod pfc;
 mod sources;
 mod transports;
+mod trunk;
 
 use crate::check::{Digest, Grants};
 use crate::experiment::{Arrivals, Experiment, Kind, Place};
-use crate::frames::Frames;
+use crate::frames::{FrameId, Frames};
 use crate::host::{Fed, Host};
 use crate::link::{Delays, Link};
 use crate::message::{Flow, FlowId, MessageId, Messages, host_of};
@@ -21,6 +22,7 @@ use crate::schedule::Schedule;
 use crate::tor::{Tor, TorError};
 use crate::traffic::{Traffic, histogram};
 use hdrhistogram::Histogram;
+use p4rack_codegen::rack::units::parse_size;
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2;
 use std::cmp::Reverse;
@@ -115,6 +117,9 @@ pub(crate) struct World {
     pub hosts: Vec<Host>,
     pub up: Vec<Link>,
     pub down: Vec<Link>,
+    /// Ports that hosts share, and which one a host's is.
+    pub trunks: Vec<trunk::Trunk>,
+    trunk_of: Vec<Option<usize>>,
     pub flows: Vec<Flow>,
     pub messages: Messages,
     pub traffic: Vec<Traffic>,
@@ -136,6 +141,8 @@ pub(crate) struct World {
     /// RSVs that left, by host: number, when.
     rsv_left: Vec<VecDeque<(u32, Nanos)>>,
     pub rsv_grt: Histogram<u64>,
+    /// Control frames in the measured time: that hosts sent, and that came to them.
+    pub control: (u64, u64),
     /// Bytes of application payload that arrived since the warm-up, by host.
     pub received: Vec<u64>,
     pub sources_end: Nanos,
@@ -185,7 +192,13 @@ impl World {
             Link::new(experiment.rack.hosts[host].rate_bps, delays, &experiment.faults(host), random)
         };
         let up = (0..hosts).map(|host| link(host, 0, bus.clone(), Some(pipeline.clone()))).collect();
-        let down = (0..hosts).map(|host| link(host, 1, None, bus.clone())).collect();
+        let lane_bytes = parse_size(&spec.rack.lane_buffer).map_err(SimError::Parameter)?;
+        let (trunks, trunk_of) = trunk::trunks(&experiment, lane_bytes);
+        let lane = |host: usize| {
+            let link = link(host, 1, None, bus.clone());
+            if trunk_of[host].is_some() { link.bounded(lane_bytes) } else { link }
+        };
+        let down = (0..hosts).map(lane).collect();
         let (mut flows, mut traffic) = (Vec::new(), Vec::new());
         for nth in 0..spec.traffic.len() {
             let one = Traffic::new(&experiment, nth, flows.len() as FlowId).map_err(SimError::Parameter)?;
@@ -203,12 +216,12 @@ impl World {
             ether_type,
             spec.scheme.kind == Kind::Pl2Counter,
             rack.switch.time_unit_ns,
-            rack.hosts.iter().map(|host| host.slot.0).collect(),
+            rack.hosts.iter().map(|host| (host.slot.0, host.port)).collect(),
         );
         let sources_end = Nanos::from_micros(spec.duration_us);
         let mut world = World {
             now: Nanos::ZERO,
-            schedule: Schedule::new(FIRST_HOST + 3 * hosts),
+            schedule: Schedule::new(FIRST_HOST + 3 * hosts + trunks.len()),
             agenda: BinaryHeap::new(),
             agenda_count: 0,
             frames: Frames::default(),
@@ -216,6 +229,8 @@ impl World {
             hosts: endpoints.map_err(SimError::Parameter)?,
             up,
             down,
+            trunks,
+            trunk_of,
             flows,
             messages: Messages::default(),
             traffic,
@@ -234,6 +249,7 @@ impl World {
             before: Before::default(),
             rsv_left: vec![VecDeque::new(); hosts],
             rsv_grt: histogram(),
+            control: (0, 0),
             received: vec![0; hosts],
             sources_end,
             planted: None,
@@ -284,6 +300,9 @@ impl World {
             match component {
                 SWITCH => self.drain_switch(),
                 AGENDA => self.happen(),
+                _ if component >= FIRST_HOST + 3 * self.hosts.len() => {
+                    self.leave_trunk(component - FIRST_HOST - 3 * self.hosts.len());
+                }
                 _ => {
                     let (host, part) = ((component - FIRST_HOST) / 3, (component - FIRST_HOST) % 3);
                     match part {
@@ -303,30 +322,44 @@ impl World {
         self.schedule.set(FIRST_HOST + 3 * host + part, due);
     }
 
-    /// A frame comes to the switch.
+    /// A frame comes to the switch, or to what hosts share before it.
     fn enter_switch(&mut self, host: usize) {
         if let Some(received) = self.up[host].receive(self.now) {
-            let frame = self.frames.get(received.frame);
-            self.digest.frame(host, self.now, frame);
-            if let Some(seen) = self.grants.read(frame) {
-                self.grants.asked(&seen, self.now);
+            match self.trunk_of[host] {
+                Some(trunk) => self.enter_trunk(trunk, received.frame),
+                None => self.at_port(host, received.frame),
             }
-            if let Some(recorder) = &mut self.recorder {
-                recorder.note(Point::SwitchIn(host), self.now, frame, &self.messages);
-            }
-            let swallowed =
-                self.planted == Some(Planted::Leak) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
-            if !swallowed {
-                self.mark(received.frame);
-                let frame = self.frames.get(received.frame);
-                let before = self.tor.switch.buffered_bytes();
-                self.tor.switch.handle_frame(host as u16 + 1, frame, self.now);
-                self.pfc_entered(host, before);
-            }
-            self.frames.give_back(received.frame);
-            self.drain_switch();
         }
         self.set(host, UP, self.up[host].due());
+    }
+
+    /// A frame of `host` is at its switch port.
+    fn at_port(&mut self, host: usize, id: FrameId) {
+        let frame = self.frames.get(id);
+        self.digest.frame(host, self.now, frame);
+        if let Some(seen) = self.grants.read(frame) {
+            self.grants.asked(&seen, self.now);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(Point::SwitchIn(host), self.now, frame, &self.messages);
+        }
+        let swallowed =
+            self.planted == Some(Planted::Leak) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
+        if !swallowed {
+            self.mark(id);
+            let frame = self.frames.get(id);
+            let before = self.tor.switch.buffered_bytes();
+            self.tor.switch.handle_frame(self.port_of(host), frame, self.now);
+            self.pfc_entered(host, before);
+        }
+        self.frames.give_back(id);
+        self.drain_switch();
+    }
+
+    /// A host's switch port.
+    #[inline]
+    pub fn port_of(&self, host: usize) -> u16 {
+        self.experiment.rack.hosts[host].port
     }
 
     fn drain_switch(&mut self) {
@@ -338,7 +371,8 @@ impl World {
                 break;
             };
             self.hops += 1;
-            let host = usize::from(port) - 1;
+            let host = self.host_at(port, id);
+            let frame = self.frames.get_mut(id);
             if let Some(mut seen) = self.grants.read(frame) {
                 if self.planted == Some(Planted::GrantNow) {
                     frame[26..34].fill(0);
@@ -372,10 +406,15 @@ impl World {
         if let Some(received) = self.down[host].receive(self.now) {
             let frame = self.frames.get(received.frame);
             self.digest.frame(host | 0x4000, self.now, frame);
+            let (mut only_data, mut granted) = (false, None);
             if self.now >= self.hosts[host].dies {
                 self.frames_to_dead += 1;
             } else {
-                if let Some(seen) = self.grants.read(frame)
+                let seen = self.grants.read(frame);
+                only_data = seen.is_none() && !self.experiment.spec.scheme.notify_receiver;
+                self.control.1 += u64::from(seen.is_some() && self.measures());
+                granted = seen.as_ref().map(|seen| seen.destination);
+                if let Some(seen) = seen
                     && seen.kind == pl2::Kind::Grt as u8
                     && let Some(when) = take_rsv(&mut self.rsv_left[host], seen.id)
                     && self.measuring
@@ -388,7 +427,15 @@ impl World {
                 self.hosts[host].endpoint.handle_link(frame, received.arrived, self.now);
             }
             self.frames.give_back(received.frame);
-            self.drain_host(host);
+            // A grant may show that frames sent ahead of it have arrived, so that there is room for others.
+            if let Some(destination) = granted.filter(|host| *host < self.hosts.len()) {
+                self.feed(host, destination);
+            }
+            // Data is for the threads; what the machine has to send and when does not depend on it.
+            match only_data {
+                true => self.fetch_app(host),
+                false => self.drain_host(host),
+            }
         }
         self.set(host, DOWN, self.down[host].due());
     }
@@ -406,6 +453,7 @@ impl World {
             return;
         }
         loop {
+            let measures = self.measures();
             let id = self.frames.take();
             let frame = self.frames.get_mut(id);
             if self.hosts[host].paused || !self.hosts[host].endpoint.poll_link(self.now, frame) {
@@ -414,6 +462,7 @@ impl World {
             }
             let destination = host_of(frame);
             if let Some(seen) = self.grants.read(frame) {
+                self.control.0 += u64::from(measures);
                 let left = &mut self.rsv_left[host];
                 if left.len() == 256 {
                     left.pop_front();
@@ -433,8 +482,34 @@ impl World {
                 self.feed(host, destination);
             }
         }
-        let mut scratch = std::mem::take(&mut self.scratch);
         let before = self.told;
+        self.give_app(host);
+        // Answers of transports leave at once.
+        if self.told != before {
+            return self.drain_host(host);
+        }
+        while let Some(sender) = self.hosts[host].endpoint.poll_silent(self.now) {
+            let delay = Nanos::from_micros(self.experiment.spec.scheme.controller_us);
+            if let Some(sender) = host_of(&sender.0) {
+                self.at(self.now + delay, Event::Forget(sender, host));
+            }
+        }
+        let due = self.hosts[host].endpoint.next_timeout().filter(|_| !self.hosts[host].paused);
+        self.set(host, MACHINE, due);
+    }
+
+    /// Takes out what a host's machine has for the threads, and what they have to say to it.
+    fn fetch_app(&mut self, host: usize) {
+        let before = self.told;
+        self.give_app(host);
+        if self.told != before {
+            self.drain_host(host);
+        }
+    }
+
+    /// Gives the threads what the machine has for them.
+    fn give_app(&mut self, host: usize) {
+        let mut scratch = std::mem::take(&mut self.scratch);
         while self.hosts[host].endpoint.poll_app(&mut scratch) {
             if self.planted == Some(Planted::Swap) && self.frames_delivered == 1_000 && self.held.is_none() {
                 self.held = Some(scratch.clone());
@@ -448,18 +523,6 @@ impl World {
             }
         }
         self.scratch = scratch;
-        // Answers of transports leave at once.
-        if self.told != before {
-            return self.drain_host(host);
-        }
-        while let Some(sender) = self.hosts[host].endpoint.poll_silent(self.now) {
-            let delay = Nanos::from_micros(self.experiment.spec.scheme.controller_us);
-            if let Some(sender) = host_of(&sender.0) {
-                self.at(self.now + delay, Event::Forget(sender, host));
-            }
-        }
-        let due = self.hosts[host].endpoint.next_timeout().filter(|_| !self.hosts[host].paused);
-        self.set(host, MACHINE, due);
     }
 
     /// Gives a host's machine frames for a destination as long as it has room.
@@ -484,6 +547,12 @@ impl World {
         }
     }
 
+    /// Whether what happens now counts.
+    #[inline]
+    fn measures(&self) -> bool {
+        self.measuring && self.now < self.sources_end
+    }
+
     fn warm(&mut self) {
         self.measuring = true;
         let stats = self.tor.switch.stats(self.now);
@@ -496,6 +565,11 @@ impl World {
 
     /// Frames on links, of both directions.
     pub fn on_links(&self) -> usize {
-        self.up.iter().chain(&self.down).map(Link::in_flight).sum()
+        self.links().map(Link::in_flight).sum()
+    }
+
+    /// All links, and what shared ports have before the switch.
+    pub fn links(&self) -> impl Iterator<Item = &Link> {
+        self.up.iter().chain(&self.down).chain(self.trunks.iter().map(|trunk| &trunk.link))
     }
 }

@@ -32,7 +32,7 @@ impl World {
                 Event::Round(traffic) => self.round(traffic),
                 Event::Replay(traffic) => self.replay(traffic),
                 Event::Forget(sender, destination) => {
-                    self.tor.forget(sender as u16 + 1, destination as u16 + 1, self.now);
+                    self.tor.forget(self.port_of(sender), self.port_of(destination), self.now);
                     self.resets.push((self.now, sender, destination));
                 }
                 Event::Pause(host, paused) => self.pause(host, paused),

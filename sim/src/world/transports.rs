@@ -37,7 +37,7 @@ impl World {
             return;
         }
         let Some(host) = host_of(self.frames.get(id)) else { return };
-        let depth = self.tor.switch.queued_bytes(host as u16 + 1);
+        let depth = self.tor.switch.queued_bytes(self.port_of(host));
         if depth > self.experiment.spec.transport.ecn_threshold_bytes {
             wire::mark(self.frames.get_mut(id));
         }

@@ -1,0 +1,133 @@
+//! The calendars of the generated program against the same allocator in a few lines of Rust.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use p4rack_codegen::Scheme;
+use p4rack_wire::Nanos;
+use p4rack_wire::pl2::{Kind, NOT_NOW, Target};
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+const PL2: &str =
+    "mode = \"clock\"\nclocks = \"calendar\"\nk = 4\nt = 2\ndrop_threshold = 6\ncontrol_per_slot = 0";
+
+static BUILT: LazyLock<Built> = LazyLock::new(|| {
+    Built::new(rack(&["25 Gb/s", "100 Gb/s", "100 Gb/s", "50 Gb/s"], PL2), Scheme::Pl2Clock)
+});
+
+#[derive(Clone, Debug)]
+enum Step {
+    Reserve { from: u16, to: u16, demand: u8 },
+    Unsolicited { from: u16, to: u16 },
+    Wait { ns: u64 },
+    Read { out: bool, port: u16 },
+    Reset { out: bool, port: u16 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let port = || 1u16..=4;
+    prop_oneof![
+        8 => (port(), port(), 1u8..=4).prop_map(|(from, to, demand)| Step::Reserve { from, to, demand }),
+        1 => (port(), port()).prop_map(|(from, to)| Step::Unsolicited { from, to }),
+        4 => prop_oneof![8 => 0u64..2_000, 1 => Just(1u64 << 40)].prop_map(|ns| Step::Wait { ns }),
+        1 => (any::<bool>(), port()).prop_map(|(out, port)| Step::Read { out, port }),
+        1 => (any::<bool>(), port()).prop_map(|(out, port)| Step::Reset { out, port }),
+    ]
+}
+
+/// Cells taken, by number, at each port and side.
+#[derive(Default)]
+struct Calendars(HashMap<(bool, u16), HashSet<u64>>);
+
+impl Calendars {
+    fn taken(&self, side: (bool, u16), cell: u64) -> bool {
+        self.0.get(&side).is_some_and(|cells| cells.contains(&cell))
+    }
+
+    /// The first of `count` cells free at both ends, taken.
+    fn take(&mut self, from: u16, to: u16, count: u64, now: u64) -> Option<u64> {
+        let (source, destination) = ((false, from), (true, to));
+        let free = |cell| !self.taken(source, cell) && !self.taken(destination, cell);
+        let first = (now..=now + 64 - count).find(|first| (*first..*first + count).all(free))?;
+        for side in [source, destination] {
+            self.0.entry(side).or_default().extend(first..first + count);
+        }
+        Some(first)
+    }
+
+    /// Cells up to the last one taken.
+    fn length(&self, side: (bool, u16), now: u64) -> u64 {
+        let cells = self.0.get(&side).into_iter().flatten();
+        cells.filter(|cell| **cell >= now).max().map_or(0, |last| last + 1 - now)
+    }
+}
+
+fn same_as_reference(steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut rig = Rig::new(&BUILT);
+    let (shift, _) = BUILT.rack.calendar_cells();
+    let slot = |port: u16| host(&BUILT.rack, port).slot.0;
+    let mut calendars = Calendars::default();
+    let target = |out: bool| if out { Target::Out } else { Target::In };
+    for (i, step) in steps.iter().enumerate() {
+        let now = rig.now.0.div_ceil(1 << shift);
+        match *step {
+            Step::Reserve { from, to, demand } if from != to => {
+                let count = (u64::from(demand) * slot(from).max(slot(to))).div_ceil(1 << shift);
+                let expected = match calendars.take(from, to, count, now) {
+                    Some(first) => ((first << shift) - rig.now.0) as u32,
+                    None => NOT_NOW,
+                };
+                prop_assert_eq!(
+                    rig.reserve(from, to, demand, 0),
+                    Some((expected, expected)),
+                    "step {}: {:?}",
+                    i,
+                    step
+                );
+            }
+            Step::Unsolicited { from, to } if from != to => {
+                let beyond = (6 * slot(to)) >> shift;
+                let expected = calendars.length((true, to), now) <= beyond;
+                prop_assert_eq!(rig.data(from, to, true), expected, "step {}: {:?}", i, step);
+            }
+            Step::Reserve { .. } | Step::Unsolicited { .. } => {}
+            Step::Wait { ns } => rig.now += Nanos(ns),
+            Step::Read { out, port } => {
+                let expected = (calendars.length((out, port), now) << shift) as u32;
+                prop_assert_eq!(
+                    rig.manage(Kind::MgmtRead, target(out), port, 5),
+                    Some(expected),
+                    "step {}: {:?}",
+                    i,
+                    step
+                );
+            }
+            Step::Reset { out, port } => {
+                rig.manage(Kind::MgmtReset, target(out), port, 5);
+                calendars.0.remove(&(out, port));
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn calendars_equal_the_reference(steps in proptest::collection::vec(step(), 1..120)) {
+        same_as_reference(&steps)?;
+    }
+}
+
+#[test]
+fn what_does_not_fit_half_a_calendar_is_refused() {
+    let rack = rack(&["1 Gb/s", "100 Gb/s"], PL2);
+    let error =
+        p4rack_codegen::render_p4(&rack, Scheme::Pl2Clock, p4rack_codegen::Arch::V1model).unwrap_err();
+    assert!(error.to_string().contains("half a calendar"), "{error}");
+}
