@@ -9,53 +9,50 @@ use p4rack_wire::Nanos;
 /// Components due at the same time come in the order in which their times were set.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Time and below it a sequence number; a component that waits for nothing has `u128::MAX`.
-    keys: Vec<u128>,
-    /// Winners: node 1 is the root, leaves start at `keys.len()`.
-    tree: Vec<u32>,
+    /// Keys: time, sequence number and component, from the top. A component that waits for nothing has
+    /// `u128::MAX`. Node 1 is the root, each node the lesser of its two, the leaves are the components.
+    tree: Vec<u128>,
     sequence: u64,
 }
 
+/// Bits of a key below its sequence number.
+const COMPONENT_BITS: u32 = 16;
+
 impl Schedule {
-    /// A schedule of so many components, none of which waits for anything.
+    /// A schedule of so many components, none of which waits for anything. There are at most 2^16.
     pub fn new(components: usize) -> Schedule {
-        let leaves = components.max(2).next_power_of_two();
-        let mut tree = vec![0; 2 * leaves];
-        for node in (1..2 * leaves).rev() {
-            tree[node] = if node >= leaves { (node - leaves) as u32 } else { tree[2 * node] };
-        }
-        Schedule { keys: vec![u128::MAX; leaves], tree, sequence: 0 }
+        let leaves = components.clamp(2, 1 << COMPONENT_BITS).next_power_of_two();
+        Schedule { tree: vec![u128::MAX; 2 * leaves], sequence: 0 }
     }
 
     /// When `component` is due; `None`: it waits for nothing.
     #[inline]
     pub fn set(&mut self, component: usize, due: Option<Nanos>) {
         let due = due.map_or(u64::MAX, |due| due.0);
-        if (self.keys[component] >> 64) as u64 == due {
+        let mut node = component + self.tree.len() / 2;
+        if (self.tree[node] >> 64) as u64 == due {
             return;
         }
         self.sequence += 1;
-        self.keys[component] =
-            if due == u64::MAX { u128::MAX } else { u128::from(due) << 64 | u128::from(self.sequence) };
-        let mut node = (component + self.keys.len()) / 2;
-        while node > 0 {
-            let (a, b) = (self.tree[2 * node], self.tree[2 * node + 1]);
-            let first = if self.keys[b as usize] < self.keys[a as usize] { b } else { a };
+        let order = (u128::from(self.sequence) << COMPONENT_BITS) | component as u128;
+        self.tree[node] = if due == u64::MAX { u128::MAX } else { (u128::from(due) << 64) | order };
+        while node > 1 {
+            node /= 2;
+            let least = self.tree[2 * node].min(self.tree[2 * node + 1]);
             // Another one goes before it, as it did: nothing changes further up.
-            if first == self.tree[node] && first as usize != component {
+            if self.tree[node] == least {
                 return;
             }
-            self.tree[node] = first;
-            node /= 2;
+            self.tree[node] = least;
         }
     }
 
     /// The component that is due first, and when.
     #[inline]
     pub fn next(&self) -> Option<(usize, Nanos)> {
-        let first = self.tree[1] as usize;
-        let due = (self.keys[first] >> 64) as u64;
-        (due != u64::MAX).then_some((first, Nanos(due)))
+        let first = self.tree[1];
+        let due = (first >> 64) as u64;
+        (due != u64::MAX).then_some((first as usize & ((1 << COMPONENT_BITS) - 1), Nanos(due)))
     }
 }
 

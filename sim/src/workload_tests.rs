@@ -15,9 +15,14 @@ fn go(experiment: &Experiment) -> Outcome {
 
 /// An experiment of six hosts on `kind`; the rest is the first traffic's, and what follows it.
 fn six(kind: &str, duration_us: u64, traffic: &str) -> Experiment {
+    six_in(kind, duration_us, "", traffic)
+}
+
+/// The same with more said of the rack.
+fn six_in(kind: &str, duration_us: u64, rack: &str, traffic: &str) -> Experiment {
     parse(&format!(
         "name = \"test\"\nduration_us = {duration_us}\nwarmup_us = {}\ndrain_us = 50000\n[transport]\nrto_min_us = 5000\n\
-         [rack]\nhosts = 6\n[scheme]\nkind = \"{kind}\"\nin_flight = 3\n[[traffic]]\nname = \"one\"\n{traffic}\n",
+         [rack]\nhosts = 6\n{rack}\n[scheme]\nkind = \"{kind}\"\nin_flight = 3\n[[traffic]]\nname = \"one\"\n{traffic}\n",
         duration_us / 2
     ))
 }
@@ -226,6 +231,39 @@ fn a_full_calendar_puts_off() {
     assert!(outcome.host_counters["grt_not_now"] > 100, "{:?}", outcome.host_counters);
     assert!(outcome.goodput_gbps > 80.0 && outcome.frames_dropped == 0, "{}", outcome.goodput_gbps);
     assert_eq!(outcome.checks.overlapping_grants, 0, "{:?}", outcome.checks);
+}
+
+/// Hosts behind one port share its reservations: with both ends' clocks they ask for no more than the port has; where
+/// the destination's alone moves, nobody keeps them apart and what they share overflows.
+#[test]
+fn hosts_that_share_a_port_are_kept_apart_by_its_own_clock() {
+    let run = |clocks: &str| {
+        let text = "pattern = \"shuffle\"\nsenders = [\"h1\", \"h2\", \"h3\"]\nreceivers = [\"h4\", \"h5\", \"h6\"]\n\
+                    size = 6000\narrivals = \"saturate\"\nflows = 2";
+        let shared = "shared = [[\"h1\", \"h2\", \"h3\"]]";
+        let text = toml::to_string(&six_in("pl2-clock", 2_000, shared, text).spec).unwrap();
+        let text = text.replace("clocks = \"pair\"", &format!("clocks = \"{clocks}\""));
+        // RSVs share the port too.
+        let text = text.replace("slot_headroom_percent = 0.0", "slot_headroom_percent = 3.0");
+        crate::outcome::run(&parse(&text), None).unwrap().0
+    };
+    let (pair, dst) = (run("pair"), run("dst"));
+    assert_eq!((pair.frames_dropped, pair.problems.len()), (0, 0), "{:?}", pair.checks);
+    assert!(pair.goodput_gbps > 85.0 && pair.goodput_gbps < 97.0, "{}", pair.goodput_gbps);
+    assert!(dst.frames_dropped > 100, "{}", dst.frames_dropped);
+    assert_eq!(dst.checks.unaccounted_frames, 0);
+}
+
+/// What comes from other racks gets the share that is left to it, and costs what is scheduled nothing.
+#[test]
+fn a_share_is_left_to_other_racks() {
+    let incast = "pattern = \"incast\"\nsenders = [\"h2\", \"h3\", \"h4\"]\nsize = 6000\narrivals = \"saturate\"\nflows = 4\n\
+                  [[traffic]]\nname = \"foreign\"\npattern = \"incast\"\nsenders = [\"h6\"]\nsize = 1500\n\
+                  arrivals = \"poisson\"\nload = 0.08\nflows = 4";
+    let outcome = go(&six_in("pl2-clock", 3_000, "foreign = { h6 = 10 }", incast));
+    assert_eq!(outcome.frames_dropped, 0);
+    let [scheduled, foreign] = [0, 1].map(|n| outcome.traffic[n].goodput_gbps);
+    assert!(scheduled > 85.0 && scheduled < 88.0 && foreign > 6.5, "{scheduled} {foreign}");
 }
 
 /// Where clocks don't count frames, short ones share slots: more of them go through.
