@@ -15,7 +15,6 @@
 mod program;
 mod rings;
 
-use crate::error::NEED_PRIVILEGE;
 use crate::mapping::Mapping;
 use crate::packet::{BATCH, BEYOND_MTU, Device, Options, Stats, is_too_long};
 use crate::{Error, Links, checksum, clock, ethtool, sys};
@@ -76,16 +75,14 @@ pub(crate) fn open(device: &Device<'_>, options: &Options) -> Result<(Receiver, 
         let set = format!("`ethtool -L {} combined 1`, or choose --io ring or --io packet", device.name);
         return Err(instead(format!("it has {queues} receive queues, and one is read")).help(set));
     }
-    let refused = |error: Error| {
-        match error.source.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => error.help(format!(
-            "AF_XDP needs root outside of user namespaces; choose --io ring or --io packet, or {NEED_PRIVILEGE}"
-        )),
+    let refused = |error: Error| match error.source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            error.help("AF_XDP needs root outside of user namespaces; choose --io ring or --io packet")
+        }
         Some(libc::EBUSY | libc::EEXIST) => {
             error.help("another XDP program is there: `ip link` shows it; or choose --io ring or --io packet")
         }
         _ => error.help("choose --io ring or --io packet"),
-    }
     };
     let opened = set_up(device, mtu, options);
     let (receiver, sender) = device

@@ -94,7 +94,10 @@ fn forward_all(only: Option<Io>, seconds: f64, rounds: usize, json: bool) -> Res
     let (mut results, mut skipped) = (Vec::new(), Vec::new());
     for io in Io::ALL.into_iter().filter(|io| only.is_none_or(|only| only == *io)) {
         if let Err(error) = packet::probe(io) {
-            skipped.push(format!("{io} skipped: needs what the kernel refuses: {error}"));
+            let why = error.source;
+            skipped.push(format!(
+                "{io} skipped: needs rights or a kernel that has it ({why}); see `p4rack doctor`"
+            ));
             continue;
         }
         for bytes in forward::LENGTHS {

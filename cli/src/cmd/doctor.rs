@@ -136,7 +136,7 @@ fn kernel() -> Vec<Finding> {
     add("namespaces", "racks on one machine", true, privilege.map_err(|error| error.to_string()), root);
     add("TAP", "hosts' agents", true, in_namespace(tap), "sudo modprobe tun");
     add("veth", "links between namespaces", true, in_namespace(veth), "sudo modprobe veth");
-    let io = |io| packet::probe(io).map(|()| "works".to_owned()).map_err(|error| error.to_string());
+    let io = |io| packet::probe(io).map(|()| "works".to_owned()).map_err(|error| error.source.to_string());
     add("AF_PACKET", "the switch's ports, --io packet", true, io(Io::Packet), "sudo modprobe af_packet");
     add(
         "AF_PACKET rings",

@@ -74,7 +74,8 @@ impl Slots {
             return None;
         }
         // SAFETY: the status says that the kernel has handed the slot over, and it stays so until `pass_on`, which
-        // needs `self` and so ends this borrow first. The status itself is not part of it.
+        // needs `self` and so ends this borrow first. (Slots with frames to send are looked at again only outside
+        // of the calls in which the kernel takes them.) The status itself is not part of it.
         let slot = unsafe { self.memory.part(self.at * self.slot_bytes + 4, self.slot_bytes - 4) };
         slot.map(|slot| (status, slot))
     }
