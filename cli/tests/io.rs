@@ -1,0 +1,182 @@
+//! A switch over each kind of I/O, between two hosts in namespaces.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{can_make_namespaces, have, p4rack, skip, wait_until};
+use p4rack_netdev::link::VethEnd;
+use p4rack_netdev::packet::{self, Io, Options};
+use p4rack_netdev::{Links, NetNs, PacketSocket, ethtool};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// What comes in at one port leaves by the other.
+const CROSS: &str = r#"
+#include <core.p4>
+#include <v1model.p4>
+struct headers_t { }
+struct metadata_t { }
+parser ThisParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    state start { transition accept; }
+}
+control Checks(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control Sums(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control Cross(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    apply { sm.egress_spec = 3 - sm.ingress_port; }
+}
+control Leave(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) { apply { } }
+control ThisDeparser(packet_out packet, in headers_t hdr) { apply { } }
+V1Switch(ThisParser(), Checks(), Cross(), Leave(), Sums(), ThisDeparser()) main;
+"#;
+const A: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+const B: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+
+/// A switch with two ports in a namespace, and a host in a namespace at each of them.
+struct Setup {
+    middle: NetNs,
+    a: NetNs,
+    b: NetNs,
+}
+
+impl Setup {
+    fn new() -> Setup {
+        let setup = Setup {
+            middle: NetNs::create().unwrap(),
+            a: NetNs::create().unwrap(),
+            b: NetNs::create().unwrap(),
+        };
+        for (port, host, address) in [("p1", &setup.a, A), ("p2", &setup.b, B)] {
+            Links::add_veth(
+                VethEnd { name: port, ns: &setup.middle, mac: None },
+                VethEnd { name: "h", ns: host, mac: None },
+            )
+            .unwrap();
+            let mut links = Links::open_in(host).unwrap();
+            links.set_up("h").unwrap();
+            links.add_address("h", address, 24).unwrap();
+        }
+        setup
+    }
+
+    fn switch(&self, program: &Path, io: Io) -> (Child, BufReader<ChildStdout>) {
+        let mut command = p4rack();
+        command.args(["switch", "run", "-i", "1@p1", "-i", "2@p2", "--stats", "-", "--io", io.name()]);
+        command.arg(program).stdout(Stdio::piped());
+        self.middle.command(&mut command, true).unwrap();
+        let mut child = command.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert!(line.starts_with("ready"), "{io}: {line}");
+        (child, output)
+    }
+
+    /// Whether a program of XDP is on a port.
+    fn has_xdp(&self) -> bool {
+        let mut command = Command::new("ip");
+        self.middle.command(command.args(["link", "show"]), false).unwrap();
+        String::from_utf8_lossy(&command.output().unwrap().stdout).contains("xdp")
+    }
+
+    /// Datagrams there and back, whose checksums the hosts leave to their interfaces.
+    fn ask_and_answer(&self, io: Io) {
+        let (asks, answers) = (udp(&self.a, A), udp(&self.b, B));
+        let mut buffer = [0; 2000];
+        for length in [1, 100, 1472] {
+            let sent = vec![length as u8; length];
+            let answered = wait_until(Duration::from_secs(5), || {
+                asks.send_to(&sent, (B, 7)).unwrap();
+                let Ok((got, from)) = answers.recv_from(&mut buffer) else { return false };
+                answers.send_to(&buffer[..got], from).unwrap();
+                asks.recv(&mut buffer).is_ok_and(|got| buffer[..got] == sent)
+            });
+            assert!(answered, "{io}: no answer of {length} bytes");
+        }
+    }
+
+    fn tagged_frames(&self, io: Io) {
+        let open = || PacketSocket::open("h", &Options::default());
+        let (mut from, mut to) = (self.a.run(open).unwrap().unwrap(), self.b.run(open).unwrap().unwrap());
+        let mut sent = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0, 0xf0, 5, 0x88, 0xb5];
+        sent.resize(64, 7);
+        from.send(&mut sent.clone());
+        from.flush();
+        let mut got = Vec::new();
+        wait_until(Duration::from_secs(2), || {
+            to.receive(|frame, _| got.extend((frame[12..14] == sent[12..14]).then(|| frame.to_vec())))
+                .unwrap();
+            !got.is_empty()
+        });
+        assert_eq!(got, [sent], "{io}");
+    }
+
+    fn bulk(&self, io: Io) {
+        // Else the host gives its interface segments of 64 KiB to cut, and a veth cuts nothing.
+        for host in [&self.a, &self.b] {
+            host.run(|| ethtool::offloads_off("h")).unwrap().unwrap();
+        }
+        const BYTES: usize = 8 << 20;
+        let listener = self.b.run(|| TcpListener::bind((B, 9))).unwrap().unwrap();
+        let sender = self.a.run(|| TcpStream::connect((B, 9))).unwrap().unwrap();
+        let sums = std::thread::scope(|scope| {
+            let sending = scope.spawn(|| {
+                let bytes: Vec<u8> = (0..BYTES).map(|i| (i * i / 7) as u8).collect();
+                (&sender).write_all(&bytes).unwrap();
+                sender.shutdown(std::net::Shutdown::Write).unwrap();
+                bytes
+            });
+            let mut got = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut got).unwrap();
+            (sending.join().unwrap(), got)
+        });
+        assert!(sums.0 == sums.1, "{io}: {} of {BYTES} bytes came, or others", sums.1.len());
+    }
+}
+
+fn udp(host: &NetNs, address: Ipv4Addr) -> UdpSocket {
+    let socket = host.run(|| UdpSocket::bind((address, 7))).unwrap().unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    socket
+}
+
+#[test]
+fn a_switch_forwards_over_each_kind_and_leaves_the_interfaces_as_they_were() {
+    if !can_make_namespaces() || !have("ip", "iproute2") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("cross.p4");
+    std::fs::write(&program, CROSS).unwrap();
+    for io in Io::ALL {
+        if let Err(error) = packet::probe(io) {
+            skip(&format!("--io {io} ({error})"), "root, and a kernel with AF_XDP");
+            continue;
+        }
+        let setup = Setup::new();
+        let (mut switch, mut output) = setup.switch(&program, io);
+        assert_eq!(setup.has_xdp(), io == Io::Xdp, "{io}");
+        setup.ask_and_answer(io);
+        setup.tagged_frames(io);
+        setup.bulk(io);
+
+        assert!(Command::new("kill").arg(switch.id().to_string()).status().unwrap().success());
+        let mut report = String::new();
+        output.read_to_string(&mut report).unwrap();
+        assert!(switch.wait().unwrap().success(), "{io}");
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let port = &report["ports"][0];
+        assert_eq!(port["io"], io.name());
+        assert!(port["socket"]["received"].as_u64().unwrap() > 5_000, "{io}: {port}");
+        assert!(!setup.has_xdp(), "{io}: left behind");
+
+        // Ended without a chance to tidy up.
+        let (mut switch, _output) = setup.switch(&program, io);
+        switch.kill().unwrap();
+        switch.wait().unwrap();
+        assert!(wait_until(Duration::from_secs(2), || !setup.has_xdp()), "{io}: left behind");
+    }
+}
