@@ -387,6 +387,28 @@ mod tests {
     }
 
     #[test]
+    fn short_jobs_are_done_at_once_unless_the_switch_is_needed_elsewhere() {
+        let (handle, mut jobs, _sender, _events) = channel().unwrap();
+        let shared = Shared::new(Switch::new(Config::default()));
+        let mut work = |switch: &mut Switch, _: Nanos| switch.is_loaded();
+        assert_eq!(handle.here(&mut work), None, "the switch is not shared");
+        let handle = handle.sharing(shared.clone());
+        assert_eq!(handle.here(&mut work), Some(false));
+        let at_work = shared.lock();
+        assert_eq!(handle.here(&mut work), None, "the data plane is at work");
+        drop(at_work);
+        shared.note_packet(clock::now());
+        assert_eq!(handle.here(&mut work), None, "a packet has come");
+        shared.note_packet(Nanos(0));
+        handle.long.try_send(LongJob::new(Box::new(|_, _| ControlFlow::Break(())), &handle.longs)).unwrap();
+        assert_eq!(handle.here(&mut work), None, "a long job comes first");
+        jobs.run_pending(&mut shared.lock(), Nanos(0));
+        assert_eq!(handle.here(&mut work), Some(false));
+        jobs.finish(&mut shared.lock(), Nanos(0));
+        assert_eq!(handle.here(&mut work), None, "the data plane has ended");
+    }
+
+    #[test]
     fn too_many_jobs_leave_the_descriptor_readable() {
         let (handle, mut jobs, _sender, _events) = channel().unwrap();
         let mut switch = Switch::new(Config::default());
