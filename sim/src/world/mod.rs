@@ -347,13 +347,28 @@ impl World {
             self.planted == Some(Planted::Leak) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
         if !swallowed {
             self.mark(id);
-            let frame = self.frames.get(id);
-            let before = self.tor.switch.buffered_bytes();
-            self.tor.switch.handle_frame(self.port_of(host), frame, self.now);
-            self.pfc_entered(host, before);
+            self.into_switch(host, id);
         }
         self.frames.give_back(id);
         self.drain_switch();
+    }
+
+    fn into_switch(&mut self, host: usize, id: FrameId) {
+        let port = self.port_of(host);
+        if self.experiment.spec.rack.pfc_bytes.is_some() {
+            // What a source has in the buffer is told from what the buffer holds before and after.
+            let before = self.tor.switch.buffered_bytes();
+            self.tor.switch.handle_frame(port, self.frames.get(id), self.now);
+            return self.pfc_entered(host, before);
+        }
+        let leaving = self.frames.take();
+        let mut out = std::mem::take(self.frames.get_mut(leaving));
+        let port = self.tor.switch.forward_frame(port, self.frames.get(id), self.now, &mut out);
+        *self.frames.get_mut(leaving) = out;
+        match port {
+            Some(port) => self.out_of_switch(port, leaving),
+            None => self.frames.give_back(leaving),
+        }
     }
 
     /// A host's switch port.
@@ -370,35 +385,39 @@ impl World {
                 self.frames.give_back(id);
                 break;
             };
-            self.hops += 1;
-            let host = self.host_at(port, id);
-            let frame = self.frames.get_mut(id);
-            if let Some(mut seen) = self.grants.read(frame) {
-                if self.planted == Some(Planted::GrantNow) {
-                    frame[26..34].fill(0);
-                    (seen.control.send_wait, seen.control.recv_wait) = (0, 0);
-                }
-                if seen.kind == pl2::Kind::Grt as u8 {
-                    self.grants.granted(&seen);
-                }
-            }
-            if let Some(recorder) = &mut self.recorder {
-                recorder.note(Point::SwitchOut(host), self.now, frame, &self.messages);
-            }
-            if self.planted == Some(Planted::Vanish) && self.hops == 1_000 {
-                self.frames.give_back(id);
-                continue;
-            }
-            if self.experiment.spec.rack.pfc_bytes.is_some() {
-                let frame = self.frames.get(id);
-                let (mut source, len) = ([0; 6], frame.len());
-                source.copy_from_slice(&frame[6..12]);
-                self.pfc_left(&source, len);
-            }
-            self.down[host].send(id, self.now, &mut self.frames);
-            self.set(host, DOWN, self.down[host].due());
+            self.out_of_switch(port, id);
         }
         self.schedule.set(SWITCH, self.tor.switch.next_timeout());
+    }
+
+    /// The switch puts a frame on the wire of a port.
+    fn out_of_switch(&mut self, port: u16, id: FrameId) {
+        self.hops += 1;
+        let host = self.host_at(port, id);
+        let frame = self.frames.get_mut(id);
+        if let Some(mut seen) = self.grants.read(frame) {
+            if self.planted == Some(Planted::GrantNow) {
+                frame[26..34].fill(0);
+                (seen.control.send_wait, seen.control.recv_wait) = (0, 0);
+            }
+            if seen.kind == pl2::Kind::Grt as u8 {
+                self.grants.granted(&seen);
+            }
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(Point::SwitchOut(host), self.now, frame, &self.messages);
+        }
+        if self.planted == Some(Planted::Vanish) && self.hops == 1_000 {
+            return self.frames.give_back(id);
+        }
+        if self.experiment.spec.rack.pfc_bytes.is_some() {
+            let frame = self.frames.get(id);
+            let (mut source, len) = ([0; 6], frame.len());
+            source.copy_from_slice(&frame[6..12]);
+            self.pfc_left(&source, len);
+        }
+        self.down[host].send(id, self.now, &mut self.frames);
+        self.set(host, DOWN, self.down[host].due());
     }
 
     /// A frame comes to a host.
