@@ -347,13 +347,13 @@ impl World {
             self.planted == Some(Planted::Leak) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
         if !swallowed {
             self.mark(id);
-            self.into_switch(host, id);
+            self.feed_switch(host, id);
         }
         self.frames.give_back(id);
         self.drain_switch();
     }
 
-    fn into_switch(&mut self, host: usize, id: FrameId) {
+    fn feed_switch(&mut self, host: usize, id: FrameId) {
         let port = self.port_of(host);
         if self.experiment.spec.rack.pfc_bytes.is_some() {
             // What a source has in the buffer is told from what the buffer holds before and after.

@@ -1,4 +1,5 @@
-//! The P4Runtime service with Writes taken and Reads answered as bytes: the generated one makes messages of them.
+//! All services, with Writes taken and Reads answered as bytes: the generated code makes messages of them. These two
+//! are also told from the rest before the router, which costs more than a small Write.
 
 use super::service::{Answers, Service};
 use p4rack_p4rt::p4::v1::ReadRequest;
@@ -11,7 +12,8 @@ use std::task::{Context, Poll};
 use tonic::body::Body;
 use tonic::codec::Codec;
 use tonic::codegen::{Service as Tower, http};
-use tonic::server::{Grpc, NamedService};
+use tonic::server::Grpc;
+use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstDecoder;
 
@@ -22,25 +24,21 @@ const ROOM: usize = 256;
 /// The same for the answers of a Read.
 const READ_ROOM: usize = 40 << 10;
 
-/// All of P4Runtime.
+/// All of P4Runtime, and other services.
 #[derive(Clone, Debug)]
 pub struct Front {
     service: Service,
-    others: P4RuntimeServer<Service>,
+    routes: Routes,
 }
 
 impl Front {
-    /// Around the calls' handlers.
-    pub fn new(service: Service) -> Front {
-        let others = P4RuntimeServer::new(service.clone())
+    /// Around the handlers of P4Runtime's calls, beside other services.
+    pub fn new(service: Service, others: Routes) -> Front {
+        let all = P4RuntimeServer::new(service.clone())
             .max_decoding_message_size(RECEIVE_LIMIT)
             .max_encoding_message_size(usize::MAX);
-        Front { service, others }
+        Front { service, routes: others.add_service(all).prepare() }
     }
-}
-
-impl NamedService for Front {
-    const NAME: &'static str = <P4RuntimeServer<Service> as NamedService>::NAME;
 }
 
 type Answering<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
@@ -51,7 +49,7 @@ impl Tower<http::Request<Body>> for Front {
     type Future = Answering<Self::Response, Infallible>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Tower::<http::Request<Body>>::poll_ready(&mut self.others, context)
+        Tower::<http::Request<Body>>::poll_ready(&mut self.routes, context)
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
@@ -67,7 +65,7 @@ impl Tower<http::Request<Body>> for Front {
                     .max_encoding_message_size(usize::MAX);
                 Ok(grpc.server_streaming(handlers, request).await)
             }),
-            _ => self.others.call(request),
+            _ => Box::pin(self.routes.call(request)),
         }
     }
 }

@@ -36,6 +36,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
 use tokio_stream::{Stream, StreamExt};
+use tonic::service::Routes;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -179,15 +180,15 @@ pub async fn serve_on(
         };
         server = server.tls_config(tls.config()?).map_err(refused)?;
     }
+    let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone())))
+        .add_service(TelemetryServer::new(TelemetryService::new(handle)));
+    let front = Front::new(Service { device, stopping }, others);
     let served = server
         .http2_keepalive_interval(Some(config.keepalive))
         .http2_keepalive_timeout(Some(config.keepalive))
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
-        .add_service(Front::new(Service { device, stopping }))
-        .add_service(GeneratorServer::new(GeneratorService::new(handle.clone())))
-        .add_service(TelemetryServer::new(TelemetryService::new(handle)))
-        .serve_with_incoming_shutdown(incoming, async {
+        .serve_with_incoming_shutdown(front, incoming, async {
             shutdown.await;
             // Streams would keep the server alive for ever.
             let _ = stop.send(true);
