@@ -78,7 +78,8 @@ pub(crate) struct Cx<'a> {
     pub drop_port: u16,
     /// Whether to end where the parser ends.
     pub parse_only: bool,
-    /// Whether variables have been cleared, and set where the packet takes some along.
+    /// Whether variables have been cleared, and set where the packet takes some along. Only machine code clears them itself.
+    #[cfg_attr(not(feature = "native"), allow(dead_code))]
     pub cleared: bool,
     /// What was asked for.
     pub requests: &'a mut Requests,
