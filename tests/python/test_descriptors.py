@@ -17,8 +17,11 @@ STANDARD = [code_pb2, status_pb2, p4info_pb2, p4types_pb2, p4data_pb2, p4runtime
 @pytest.fixture(scope="session")
 def ours():
     cargo = os.environ.get("CARGO", "cargo")
-    command = [cargo, "run", "-q", "--offline", "--profile", "verify", "-p", "p4rack-p4rt", "--example", "descriptors"]
-    output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    # Of the whole workspace, as the tests in Rust are built: else every library is built anew for it.
+    command = [cargo, "build", "-q", "--offline", "--profile", "verify", "--workspace", "--example", "descriptors"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+    output = subprocess.run([target / "verify/examples/descriptors"], check=True, stdout=subprocess.PIPE).stdout
     files = descriptor_pb2.FileDescriptorSet.FromString(output)
     return {file.name: file for file in files.file}
 

@@ -26,19 +26,21 @@ fn root() -> PathBuf {
 }
 
 /// `cargo` in the workspace. Where nothing is built yet, what speeds later builds up only costs time: a first run may
-/// well be the only one.
+/// well be the only one. Ask before anything is built.
 fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    command.current_dir(root()).args(args).envs(build_settings());
+    command
+}
+
+/// What cargo is told by its environment, the same for all that may call it.
+fn build_settings() -> Option<(&'static str, &'static str)> {
     static FIRST_RUN: LazyLock<bool> = LazyLock::new(|| {
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
         !target.join("verify").exists()
     });
-    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    command.current_dir(root()).args(args);
-    if *FIRST_RUN {
-        command.env("CARGO_INCREMENTAL", "0");
-    }
-    command
+    FIRST_RUN.then_some(("CARGO_INCREMENTAL", "0"))
 }
 
 fn main() -> ExitCode {
