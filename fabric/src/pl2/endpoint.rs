@@ -230,7 +230,8 @@ impl Endpoint {
         if self.config.scheme == Scheme::Clock && (grant.send_wait, grant.recv_wait) == (NOT_NOW, NOT_NOW) {
             self.stats.counters.grt_not_now += 1;
             // Spread, so that those who were refused together don't come together again.
-            let spread = Nanos(self.stats.rsv_grt.mean().0 * (4 + u64::from(attempt.id % 8)) / 4);
+            let quarters = 4 + u64::from(attempt.id % 8);
+            let spread = Nanos(self.stats.rsv_grt.mean().0.saturating_mul(quarters) / 4);
             self.destinations[d].refused(number, now.saturating_add(spread));
             return Ok(());
         }
