@@ -25,15 +25,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// `cargo` in the workspace. Where nothing is built yet, what speeds later builds up only costs time: a first run may
-/// well be the only one. Ask before anything is built.
+/// `cargo` in the workspace.
 fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     command.current_dir(root()).args(args).envs(build_settings());
     command
 }
 
-/// What cargo is told by its environment, the same for all that may call it.
+/// What cargo is told by its environment, the same for all that call it: a change of it builds everything anew. Where
+/// nothing is built yet, what speeds later builds up only costs time: a first run may well be the only one.
 fn build_settings() -> Option<(&'static str, &'static str)> {
     static FIRST_RUN: LazyLock<bool> = LazyLock::new(|| {
         let target =
