@@ -201,6 +201,65 @@ fn each_port_counts_in_its_own_slots() {
     assert_eq!(rig.reserve(2, 1, 1, 0), Some((3 * slot(2), 0)));
 }
 
+/// Ports 1 and 2 alone at the lanes' rate, two lanes behind port 3.
+const LANES: &str = "name = \"lanes\"\n[switch]\nport_rate = \"50 Gb/s\"\n[pl2]\nCLOCKS\n\
+    [[host]]\nname = \"a\"\nport = 1\nmac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\n\
+    [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\n\
+    [[host]]\nname = \"c\"\nport = 3\nmac = \"02:00:00:00:00:03\"\nip = \"10.0.0.3/24\"\nport_rate = \"100 Gb/s\"\n\
+    [[host]]\nname = \"d\"\nport = 3\nmac = \"02:00:00:00:00:04\"\nip = \"10.0.0.4/24\"\nport_rate = \"100 Gb/s\"\n";
+
+/// Sends an RSV from `from` to the host with the address's last byte `to`.
+fn reserve_lane(rig: &mut Rig, port: u16, from: u8, to: u8, demand: u8) -> (u32, u32) {
+    let mut frame = rsv(&rig.built.rack, 1, 2, demand, 0);
+    (frame[5], frame[11]) = (to, from);
+    let sent = rig.send(port, &frame);
+    assert_eq!((sent.len(), sent[0].0), (1, port));
+    let control = p4rack_wire::pl2::Control::parse(&sent[0].1[18..]).unwrap();
+    (control.send_wait, control.recv_wait)
+}
+
+#[test]
+fn each_lane_of_a_port_is_reserved_by_itself() {
+    for clocks in ["pair", "chain", "dst", "calendar"] {
+        let text = LANES.replace("CLOCKS", &format!("mode = \"clock\"\nclocks = \"{clocks}\""));
+        let rack = p4rack_codegen::Rack::parse(&text, "lanes.toml").unwrap();
+        let slot = rack.hosts[2].slot.0 as u32;
+        let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Clock));
+        // A calendar's cells begin a little later and are a little longer.
+        let near = |wait: u32, wanted: u32| {
+            wait >= wanted && (wait <= wanted + slot || clocks != "calendar" && wait == wanted)
+        };
+        let first = reserve_lane(&mut rig, 1, 1, 3, 4);
+        assert!(near(first.1, 0), "{clocks}: {first:?}");
+        let other_lane = reserve_lane(&mut rig, 2, 2, 4, 4);
+        assert!(near(other_lane.1, 0), "{clocks}: {other_lane:?}");
+        // Four slots at the lane's rate, not at the port's.
+        let same_lane = reserve_lane(&mut rig, 2, 2, 3, 4);
+        assert!(same_lane.1 >= 4 * slot && same_lane.1 <= 6 * slot, "{clocks}: {same_lane:?} of {slot}");
+        // As sources too.
+        let from_lane = reserve_lane(&mut rig, 3, 3, 1, 4);
+        assert!(near(from_lane.0, 0), "{clocks}: {from_lane:?}");
+        let link = rig.built.rack.hosts[3].link;
+        assert!(rig.manage(Kind::MgmtRead, Target::Out, link, 0).unwrap() >= 4 * slot, "{clocks}");
+        assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0), "{clocks}: nothing at the port");
+    }
+}
+
+#[test]
+fn lanes_count_slots_by_themselves() {
+    let rack =
+        p4rack_codegen::Rack::parse(&LANES.replace("CLOCKS", "mode = \"counter\""), "lanes.toml").unwrap();
+    let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Counter));
+    assert_eq!(reserve_lane(&mut rig, 1, 1, 3, 4), (0, 0));
+    assert_eq!(reserve_lane(&mut rig, 2, 2, 4, 4), (0, 0), "another lane");
+    assert_eq!(reserve_lane(&mut rig, 2, 2, 3, 4), (4, 4));
+    let mut frame = data(&rig.built.rack, 1, 2, false);
+    (frame[5], frame[11]) = (3, 1);
+    assert_eq!(rig.send(1, &frame).len(), 1);
+    let link = rig.built.rack.hosts[2].link;
+    assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, link, 0), Some(7), "the frame took its slot off");
+}
+
 #[test]
 fn coarser_time_units_scale_everything() {
     let text = "name = \"us\"\n[switch]\nport_rate = \"100 Mb/s\"\ntime_unit_ns = 1000\n[pl2]\nmode = \"clock\"\n\

@@ -15,9 +15,11 @@ fn folder() -> PathBuf {
 fn generated() -> Vec<(PathBuf, String)> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
+    let lanes = Rack::parse(LANES, "lanes.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Vec::new();
-    for scheme in Scheme::ALL {
-        let artefacts = generate(&rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
+    let racks = Scheme::ALL.into_iter().map(|scheme| (&rack, scheme)).chain([(&lanes, Scheme::Pl2Clock)]);
+    for (rack, scheme) in racks {
+        let artefacts = generate(rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
         files.extend(
             artefacts
                 .files()
@@ -27,6 +29,34 @@ fn generated() -> Vec<(PathBuf, String)> {
     }
     files
 }
+
+/// Two lanes behind one port.
+const LANES: &str = r#"
+name = "lanes"
+[switch]
+port_rate = "100 Gb/s"
+[pl2]
+mode = "clock"
+[[host]]
+name = "a"
+port = 1
+mac = "02:00:00:00:00:01"
+ip = "10.0.0.1/24"
+rate = "50 Gb/s"
+port_rate = "100 Gb/s"
+[[host]]
+name = "b"
+port = 1
+mac = "02:00:00:00:00:02"
+ip = "10.0.0.2/24"
+rate = "50 Gb/s"
+port_rate = "100 Gb/s"
+[[host]]
+name = "c"
+port = 2
+mac = "02:00:00:00:00:03"
+ip = "10.0.0.3/24"
+"#;
 
 #[test]
 fn golden_files_are_up_to_date() {

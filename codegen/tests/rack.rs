@@ -156,6 +156,32 @@ fn refusals() {
 }
 
 #[test]
+fn slower_lanes_have_reservations_of_their_own() {
+    let lane = |n: u16, rate: &str| {
+        format!(
+            "[[host]]\nname = \"l{n}\"\nport = 7\nmac = \"02:00:00:00:01:0{n}\"\nip = \"10.0.0.10{n}/24\"\nrate = \"{rate}\"\nport_rate = \"100 Gb/s\"\n"
+        )
+    };
+    let lanes = |rates: [&str; 3]| {
+        (1..).zip(rates).map(|(n, rate)| lane(n, rate)).collect::<String>() + "[pl2]\nmode = \"clock\"\n"
+    };
+    let links = |rates| -> Vec<u16> {
+        let rack = rack("port_rate = \"100 Gb/s\"", HOSTS, &lanes(rates)).unwrap();
+        rack.hosts.iter().map(|host| host.link).collect()
+    };
+    assert_eq!(links(["25 Gb/s"; 3]), [1, 2, 512, 513, 514]);
+    assert_eq!(links(["100 Gb/s"; 3]), [1, 2, 7, 7, 7], "as fast as the port: they share its reservations");
+    let error = refused("port_rate = \"100 Gb/s\"", HOSTS, &lanes(["50 Gb/s"; 3]));
+    assert!(
+        error.contains("host[2].port_rate: 100 Gb/s is less than the 150 Gb/s of its lanes together"),
+        "{error}"
+    );
+    let counter = lanes(["25 Gb/s"; 3]).replace("clock", "counter");
+    let error = refused("port_rate = \"100 Gb/s\"", HOSTS, &counter);
+    assert!(error.contains("counter mode counts one slot for all ports"), "{error}");
+}
+
+#[test]
 fn clocks_are_checked_where_only_the_workload_runs_them() {
     let workload = "[workload]\nkind = \"incast\"\nreceiver = \"h1\"\nsenders = [\"h2\"]";
     let counter = format!("[pl2]\nmode = \"counter\"\n{workload}\n");

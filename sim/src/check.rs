@@ -59,11 +59,11 @@ pub(crate) struct Grants {
     /// Time of a unit in a grant: of the destination's slots or of a time unit.
     unit_ns: Vec<u64>,
     slot_ns: Vec<u64>,
-    /// Each host's port.
-    port: Vec<u16>,
+    /// Where each host's reservations are kept.
+    link: Vec<u16>,
     /// RSVs that entered the switch, by source: number, when.
     asked: Vec<VecDeque<(u32, Nanos)>>,
-    /// Time taken at each destination's port: from, to.
+    /// Time taken at each destination's link: from, to.
     taken: Vec<VecDeque<(u64, u64)>>,
     pub seen: u64,
     pub overlapping: u64,
@@ -82,15 +82,15 @@ pub(crate) struct Seen {
 impl Grants {
     /// `counting`: grants count slots; otherwise time units of `time_unit_ns`.
     pub fn new(ether_type: EtherType, counting: bool, time_unit_ns: u64, hosts: Vec<(u64, u16)>) -> Grants {
-        let (slot_ns, port): (Vec<u64>, Vec<u16>) = hosts.into_iter().unzip();
-        let (hosts, ports) = (port.len(), port.iter().max().map_or(0, |last| usize::from(*last) + 1));
+        let (slot_ns, link): (Vec<u64>, Vec<u16>) = hosts.into_iter().unzip();
+        let (hosts, links) = (link.len(), link.iter().max().map_or(0, |last| usize::from(*last) + 1));
         Grants {
             ether_type,
             unit_ns: slot_ns.iter().map(|slot| if counting { *slot } else { time_unit_ns }).collect(),
             slot_ns,
-            port,
+            link,
             asked: vec![VecDeque::new(); hosts],
-            taken: vec![VecDeque::new(); ports],
+            taken: vec![VecDeque::new(); links],
             seen: 0,
             overlapping: 0,
         }
@@ -129,8 +129,8 @@ impl Grants {
         if seen.control.demand == 0 {
             return;
         }
-        let port = self.port.get(seen.destination).map_or(usize::MAX, |port| usize::from(*port));
-        let (Some(asked), Some(taken)) = (self.asked.get_mut(seen.source), self.taken.get_mut(port)) else {
+        let link = self.link.get(seen.destination).map_or(usize::MAX, |link| usize::from(*link));
+        let (Some(asked), Some(taken)) = (self.asked.get_mut(seen.source), self.taken.get_mut(link)) else {
             return;
         };
         let Some(at) = asked.iter().position(|(id, _)| *id == seen.id) else { return };

@@ -11,7 +11,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::Target;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Registers have to be free so long after the last frame.
 const SETTLE: Nanos = Nanos::from_millis(2);
@@ -302,10 +302,10 @@ fn judge(world: &mut World) -> Verdict {
     if world.experiment.scheme != Scheme::L2 {
         let settled = world.now + SETTLE;
         world.run_until(settled);
-        let ports: Vec<u16> = world.experiment.rack.ports().map(|host| host.port).collect();
-        for port in ports {
+        let links: BTreeSet<u16> = world.experiment.rack.hosts.iter().map(|host| host.link).collect();
+        for link in links {
             for target in [Target::In, Target::Out] {
-                let left = world.tor.reserved(target, port, world.now).unwrap_or(u32::MAX);
+                let left = world.tor.reserved(target, link, world.now).unwrap_or(u32::MAX);
                 verdict.leaked_reservations += u64::from(left > 0);
                 verdict.leaked_amount += u64::from(left);
             }

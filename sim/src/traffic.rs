@@ -22,8 +22,11 @@ pub(crate) struct Traffic {
     pub flows: std::ops::Range<FlowId>,
     /// Sender, receiver.
     pub pairs: Vec<(usize, usize)>,
-    /// With `poisson`: mean time between two messages of a pair.
+    /// With `poisson`: mean time between two messages.
     pub gap_ns: f64,
+    /// With `poisson`: when messages come, whose and of what size. Of its own, so that whatever carries them meets the same
+    /// ones at the same times.
+    pub random: Random,
     pub start: Nanos,
     pub stop: Nanos,
     /// With `rounds`: messages of this round under way, and when it began.
@@ -144,6 +147,7 @@ impl Traffic {
             sizes,
             pairs,
             gap_ns,
+            random,
             round_open: 0,
             round_began: Nanos::ZERO,
             limits,
@@ -168,6 +172,12 @@ impl Traffic {
     pub fn is_back(&self, flow: FlowId) -> bool {
         self.spec.arrivals == Arrivals::Rpc
             && flow - self.flows.start >= (self.flows.end - self.flows.start) / 2
+    }
+
+    /// The pair and the size of the next message at random.
+    pub fn draw(&mut self) -> (usize, u32) {
+        let pair = self.random.below(self.pairs.len() as u64) as usize;
+        (pair, self.sizes.sample(&mut self.random).min(u64::from(u32::MAX)) as u32)
     }
 
     /// Size of a message of `flow`.
@@ -316,9 +326,11 @@ fn gap_ns(
     let (payload, headers) = spec.transport.framing();
     let mean_ns = sizes.mean_of(|size| match spec.load_in {
         LoadIn::Bytes => wire_bytes(size.max(1), payload, tags + headers) as f64 * 8e9 / host.rate_bps as f64,
+        LoadIn::Untagged => wire_bytes(size.max(1), payload, headers) as f64 * 8e9 / host.rate_bps as f64,
         LoadIn::Slots => size.max(1).div_ceil(payload) as f64 * host.slot.0 as f64,
     });
-    Ok(mean_ns * uses(link) as f64 / load)
+    // Of all pairs together.
+    Ok(mean_ns * uses(link) as f64 / load / pairs.len() as f64)
 }
 
 /// Bytes on the wire of a message, every frame's overhead included.

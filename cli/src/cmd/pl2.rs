@@ -124,11 +124,11 @@ fn forget(path: &Path, host: &str, to: &str, switch: &target::Args, as_json: boo
         return ExitCode::from(2);
     };
     let ether_type = rack.pl2.as_ref().map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
-    let register = Register { target: Target::In, port: source.port };
+    let register = Register { target: Target::In, port: source.link };
     let done = target::block_on(async {
         let mut session = Session::connect(switch.for_switch(Some(&rack.switch))).await?;
         let mut manager = Manager::new(&mut session, ether_type).await?;
-        manager.exchange(Operation::Forget(destination.port), &[register]).await
+        manager.exchange(Operation::Forget(destination.link), &[register]).await
     });
     match done {
         Ok(values) => {
@@ -168,10 +168,10 @@ async fn exchange(
     let ports: Vec<u16> = match (&args.host, args.port, rack) {
         (Some(name), _, Some(rack)) => {
             let host = rack.host(name);
-            vec![host.ok_or_else(|| Failure::Usage(format!("the rack has no host `{name}`")))?.port]
+            vec![host.ok_or_else(|| Failure::Usage(format!("the rack has no host `{name}`")))?.link]
         }
         (_, Some(port), _) => vec![port],
-        (_, _, Some(rack)) if !args.all => rack.hosts.iter().map(|host| host.port).collect(),
+        (_, _, Some(rack)) if !args.all => rack.hosts.iter().map(|host| host.link).collect(),
         _ => (0..manager.ports()).collect(),
     };
     let targets: &[Target] = match args.target.as_str() {
@@ -188,7 +188,7 @@ async fn exchange(
 fn print(rows: &[(Register, u32)], rack: Option<&Rack>, as_json: bool) {
     let host = |port: u16| {
         let hosts = rack.map_or(&[][..], |rack| &rack.hosts);
-        hosts.iter().find(|host| host.port == port).map(|host| host.name.as_str())
+        hosts.iter().find(|host| host.link == port).map(|host| host.name.as_str())
     };
     let target = |target: Target| match target {
         Target::In => "in",

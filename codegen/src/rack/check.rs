@@ -10,6 +10,8 @@ use toml::de::DeTable;
 
 /// The widest port number of the architecture (`bit<9>`).
 const PORT_MAX: u64 = 511;
+/// Number of the first lane, behind all ports.
+const FIRST_LANE: u16 = PORT_MAX as u16 + 1;
 /// Full frames that the buffer holds at the least, a port: less and the smallest burst is lost.
 const BUFFER_FRAMES: u64 = 8;
 /// Bytes of a full frame in the buffer, with FCS.
@@ -101,25 +103,32 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
     };
     let runs_clock = workload.as_ref().is_some_and(|workload| workload.schemes.contains(&Scheme::Pl2Clock));
     check_slots(sink, &drafts, &switch, pl2.as_ref(), runs_clock);
+    if pl2.is_some() {
+        check_lanes(sink, &drafts);
+    }
     root.finish(sink);
     if workload_wanted && workload.is_none() {
         return None;
     }
     let mut rack = Rack { name: name?.value, switch, hosts: Vec::new(), pl2, workload };
     let foreign_percent = foreign_percent(&drafts);
+    let mut lanes = FIRST_LANE..;
     for draft in drafts {
         let port_rate_bps = draft.port_rate_bps();
+        let port = draft.port.as_ref()?.value as u16;
+        let lane = if draft.rate_bps < port_rate_bps { lanes.next() } else { None };
         let (ip, prefix) = draft.ip?.value;
         rack.hosts.push(Host {
             name: draft.name?.value,
-            port: draft.port?.value as u16,
+            port,
             mac: draft.mac?.value,
             ip,
             prefix,
             rate_bps: draft.rate_bps,
             port_rate_bps,
+            link: lane.unwrap_or(port),
             foreign_percent: draft.foreign_percent,
-            slot: slot(&rack.switch, rack.pl2.as_ref(), port_rate_bps, foreign_percent),
+            slot: slot(&rack.switch, rack.pl2.as_ref(), draft.rate_bps, foreign_percent),
         });
     }
     (!rack.hosts.is_empty()).then_some(rack)
@@ -367,13 +376,38 @@ fn check_subnet(sink: &mut Sink<'_>, drafts: &[Draft]) {
 /// The place and the sentence if the hosts' rates differ.
 fn mixed_rates(drafts: &[Draft]) -> Option<(std::ops::Range<usize>, String, String)> {
     let first = drafts.first()?;
-    let other = drafts.iter().find(|draft| draft.port_rate_bps() != first.port_rate_bps())?;
+    let other = drafts.iter().find(|draft| draft.rate_bps != first.rate_bps)?;
     let message = format!(
         "counter mode counts one slot for all ports, but {} and {} differ",
-        show_rate(first.port_rate_bps()),
-        show_rate(other.port_rate_bps())
+        show_rate(first.rate_bps),
+        show_rate(other.rate_bps)
     );
     Some((other.rate_at.0.clone(), other.rate_at.1.clone(), message))
+}
+
+/// Lanes slower than their port have reservations of their own, and the port none: together they must not ask for more than
+/// it has.
+fn check_lanes(sink: &mut Sink<'_>, drafts: &[Draft]) {
+    for (n, draft) in drafts.iter().enumerate() {
+        let (Some(port), Some(port_rate)) = (&draft.port, &draft.port_rate) else { continue };
+        let shares = |other: &&Draft| other.port.as_ref().is_some_and(|other| other.value == port.value);
+        let slower = |other: &Draft| other.rate_bps < port_rate.value;
+        if drafts[..n].iter().any(|other| shares(&other)) || !drafts.iter().filter(shares).any(slower) {
+            continue;
+        }
+        let together: u64 =
+            drafts.iter().filter(shares).fold(0, |sum: u64, other| sum.saturating_add(other.rate_bps));
+        if together > port_rate.value {
+            let message = format!(
+                "{} is less than the {} of its lanes together",
+                show_rate(port_rate.value),
+                show_rate(together)
+            );
+            let help = "slower lanes have reservations of their own: let their rates add up to the port's, or give each host \
+                        the port's rate, and they share its reservations";
+            sink.error(&port_rate.span, &port_rate.field, message, help);
+        }
+    }
 }
 
 /// What all ports leave to traffic from other racks, in percent.
@@ -406,7 +440,7 @@ fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Opti
         }
         // Exact, before rounding up to whole units.
         let bits = slot_wire_bytes(Some(pl2)) as f64 * 8.0 * (1.0 + pl2.slot_headroom_percent / 100.0);
-        let rate_bps = draft.port_rate_bps();
+        let rate_bps = draft.rate_bps;
         let slot_ns = bits * 1e9 / rate_bps as f64;
         let shortest_ns = 2.0 * switch.time_unit_ns as f64;
         let slot = slot(switch, Some(pl2), rate_bps, foreign);

@@ -117,10 +117,13 @@ pub struct Host {
     pub rate_bps: u64,
     /// Rate of its switch port: its link's, unless several hosts share the port through a break-out or one card.
     pub port_rate_bps: u64,
+    /// Derived: where the switch keeps its reservations. Its port, which hosts as fast as the port share; a lane that is slower
+    /// is a bottleneck of its own, and has a number beyond all ports.
+    pub link: u16,
     /// For a port to other racks: share of the ports' rate, in percent, that is left to what comes from there. Nobody
     /// schedules it, so it is best effort.
     pub foreign_percent: Option<u32>,
-    /// Derived: transmission time of a full frame at the port's rate, with headroom. A multiple of the
+    /// Derived: transmission time of a full frame at the link's rate, with headroom. A multiple of the
     /// switch's time unit.
     #[serde(rename = "slot_ns", serialize_with = "as_nanos")]
     pub slot: Nanos,
@@ -322,14 +325,19 @@ impl Rack {
         }
     }
 
-    /// Whether not all hosts have the same rate.
+    /// Whether not all hosts have links of the same rate.
     pub fn has_mixed_rates(&self) -> bool {
-        self.hosts.iter().any(|host| host.port_rate_bps != self.hosts[0].port_rate_bps)
+        self.hosts.iter().any(|host| host.rate_bps != self.hosts[0].rate_bps)
     }
 
     /// Whether several hosts share a switch port.
     pub fn has_shared_ports(&self) -> bool {
         self.hosts.iter().enumerate().any(|(n, host)| self.hosts[..n].iter().any(|one| one.port == host.port))
+    }
+
+    /// How many hosts hang on lanes slower than their port.
+    pub fn lanes(&self) -> usize {
+        self.hosts.iter().filter(|host| host.link != host.port).count()
     }
 
     /// One host of each port, those that come first.

@@ -72,6 +72,9 @@ fn hosts(rack: &Rack, pl2: Option<&Pl2>) -> Vec<Value> {
         if pl2.is_some() {
             value["slot_ns"] = json!(host.slot.0);
             value["slot_units"] = json!(rack.slot_units(host));
+            if host.link != host.port {
+                value["link"] = json!(host.link);
+            }
         }
         hosts.push(value);
     }

@@ -59,9 +59,18 @@ fn source_guard(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
         .exact("standard_metadata.ingress_port", host.port)
         .exact("hdr.ethernet.srcAddr", host.mac.0)
         .action("RackIngress.accept_source");
-    match scheme {
+    let entry = match scheme {
         Scheme::Pl2Clock => entry.param("slot", rack.slot_units(host)),
         Scheme::L2 | Scheme::Pl2Counter => entry,
+    };
+    link(rack, host, scheme, entry)
+}
+
+/// Where lanes are slower than their port, reservations are kept by link.
+fn link(rack: &Rack, host: &Host, scheme: Scheme, entry: Entry) -> Entry {
+    match scheme != Scheme::L2 && rack.lanes() > 0 {
+        true => entry.param("link", host.link),
+        false => entry,
     }
 }
 
@@ -70,12 +79,13 @@ fn l2_forward(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
         .exact("hdr.ethernet.dstAddr", host.mac.0)
         .action("RackIngress.forward")
         .param("port", host.port);
-    match (scheme, &rack.pl2) {
+    let entry = match (scheme, &rack.pl2) {
         (Scheme::Pl2Clock, Some(pl2)) => entry
             .param("slot", rack.slot_units(host))
             .param("drop_threshold", rack.slot_units(host) * u64::from(pl2.drop_threshold_slots)),
         _ => entry,
-    }
+    };
+    link(rack, host, scheme, entry)
 }
 
 fn all_hosts(rack: &Rack) -> PacketReplicationEngineEntry {
@@ -116,7 +126,9 @@ fn meters(
 ) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
     if pl2.control_per_slot > 0 {
-        let per_s = u64::from(pl2.control_per_slot) * 1_000_000_000 / host.slot.0.max(1);
+        // Of lanes as many slots pass as the port has room for.
+        let lanes = host.port_rate_bps / host.rate_bps.max(1);
+        let per_s = u64::from(pl2.control_per_slot) * lanes * 1_000_000_000 / host.slot.0.max(1);
         let burst =
             CONTROL_BURST_FRAMES.max(4 * rack.hosts.len() as i64 * i64::from(pl2.reservations_in_flight));
         let meter = meter(schema, "RackIngress.control_meter", host, per_s.max(1) as i64, burst)?;
@@ -126,7 +138,12 @@ fn meters(
     if percent < 100 {
         let rate_bps = host.port_rate_bps / 100 * u64::from(percent);
         let rate = (rate_bps / 8).max(1) as i64;
-        let meter = meter(schema, "RackIngress.best_effort_meter", host, rate, BEST_EFFORT_BURST_BYTES)?;
+        let burst = match host.foreign_percent {
+            // Whoever sends there does not know the meter: what one buffer takes at once, so that chance alone drops nothing.
+            Some(_) => BEST_EFFORT_BURST_BYTES.max(rack.switch.buffer_bytes as i64 / 8),
+            None => BEST_EFFORT_BURST_BYTES,
+        };
+        let meter = meter(schema, "RackIngress.best_effort_meter", host, rate, burst)?;
         updates.push((format!("{}: {} of best effort", host.name, show_rate(rate_bps)), meter));
     }
     Ok(updates)

@@ -142,6 +142,11 @@ impl Artefacts {
     }
 }
 
+/// Whether `rack` can be generated for `scheme`.
+pub fn check(rack: &Rack, scheme: Scheme) -> Result<(), GenerateError> {
+    pl2_of(rack, scheme).map(|_| ())
+}
+
 /// PL2's parameters for `scheme`; `None` for plain switching. Refuses what can't be generated.
 fn pl2_of(rack: &Rack, scheme: Scheme) -> Result<Option<&crate::rack::Pl2>, GenerateError> {
     let refuse = |problem| Err(GenerateError::Scheme { rack: rack.name.clone(), scheme, problem });

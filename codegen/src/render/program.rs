@@ -78,6 +78,11 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
         "notify": false,
         "calendar": false,
         "shared": rack.has_shared_ports(),
+        "lanes": scheme != Scheme::L2 && rack.lanes() > 0,
+        "lane_count": rack.lanes(),
+        "links": "PORT_COUNT",
+        "source": "(bit<32>) standard_metadata.ingress_port",
+        "destination": "(bit<32>) standard_metadata.egress_spec",
         "counter": scheme == Scheme::Pl2Counter,
         "clock": scheme == Scheme::Pl2Clock,
     });
@@ -106,6 +111,11 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
             ("time_unit_ns", json!(rack.switch.time_unit_ns)),
         ] {
             context[key] = value;
+        }
+        if rack.lanes() > 0 {
+            context["links"] = json!("LINK_COUNT");
+            context["source"] = json!("meta.source");
+            context["destination"] = json!("meta.destination");
         }
     }
     context["headers"] = headers.iter().map(p4_header).collect();

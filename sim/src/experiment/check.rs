@@ -20,6 +20,21 @@ impl Check<'_> {
         self.problems.push(format!("{}:{line}: {place}{key}: {message}", self.file));
     }
 
+    /// Notes what was refused in the description that the experiment makes: where the experiment says it.
+    pub fn refused(&mut self, field: &str, message: &str) {
+        let last = field.rsplit('.').next().unwrap_or(field);
+        let (table, key) = match (field.split_once(['.', '[']).map_or(field, |(head, _)| head), last) {
+            ("pl2", "reservations_in_flight") => ("scheme", "in_flight"),
+            ("pl2", key) => ("scheme", key),
+            ("switch", "buffer") => ("rack", "buffer"),
+            ("host", "rate") => ("rack", "rates"),
+            ("host", "port_rate") => ("rack", "shared"),
+            ("host", "foreign_percent") => ("rack", "foreign"),
+            _ => ("rack", "rate"),
+        };
+        self.problem(table, 0, key, message);
+    }
+
     /// The key's line, or the table's where the key isn't given, or 1.
     fn line_of(&self, table: &str, nth: usize, key: &str) -> usize {
         let is_head = |line: &str| {
@@ -69,6 +84,13 @@ impl Check<'_> {
                 "in_flight",
                 format!("{} is out of range; write 1 to 64", scheme.in_flight),
             );
+        }
+        for (key, value) in
+            [("silent_after_us", scheme.silent_after_us), ("controller_us", scheme.controller_us)]
+        {
+            if !(1..=1_000_000).contains(&value) {
+                self.problem("scheme", 0, key, format!("{value} is out of range; write 1 to 1000000"));
+            }
         }
         if !(0.0..=100.0).contains(&scheme.slot_headroom_percent) {
             self.problem("scheme", 0, "slot_headroom_percent", "is out of range; write 0 to 100");
@@ -130,24 +152,36 @@ impl Check<'_> {
                 self.problem("rack", 0, "rates", format!("{name}: {error}; write \"25 Gb/s\""));
             }
         }
-        if spec.scheme.kind == Kind::Pl2Counter
-            && rack.rates.iter().any(|(name, rate)| {
-                parse_rate(rate) != parse_rate(&rack.rate)
-                    && !rack.shared.iter().flatten().any(|one| one == name)
-            })
-        {
+        let rate_of = |name: &str| parse_rate(rack.rates.get(name).unwrap_or(&rack.rate)).unwrap_or(0);
+        let mixed = || (2..=rack.hosts).any(|n| rate_of(&format!("h{n}")) != rate_of("h1"));
+        if spec.scheme.kind == Kind::Pl2Counter && mixed() {
             self.problem(
                 "rack",
                 0,
                 "rates",
-                "pl2-counter counts one slot for all ports; use kind = \"pl2-clock\"",
+                "pl2-counter counts one slot for all hosts; use kind = \"pl2-clock\"",
             );
         }
-        if let Err(error) = parse_size(&rack.lane_buffer) {
-            self.problem("rack", 0, "lane_buffer", format!("{error}; write \"64 KiB\""));
+        match parse_size(&rack.lane_buffer) {
+            Err(error) => self.problem("rack", 0, "lane_buffer", format!("{error}; write \"64 KiB\"")),
+            Ok(bytes) if bytes < 3_200 => {
+                self.problem("rack", 0, "lane_buffer", "is under two frames; write 3200 B or more");
+            }
+            Ok(_) => {}
         }
-        for name in rack.foreign.keys() {
+        for (name, percent) in &rack.foreign {
             self.known_host(spec, "rack", 0, "foreign", name);
+            if !(1..=90).contains(percent) {
+                self.problem(
+                    "rack",
+                    0,
+                    "foreign",
+                    format!("{percent} % for `{name}` is out of range; write 1 to 90"),
+                );
+            }
+        }
+        if rack.foreign.values().fold(0, |sum: u32, percent| sum.saturating_add(*percent)) > 90 {
+            self.problem("rack", 0, "foreign", "leaves less than 10 % to this rack; write less");
         }
         let shared: Vec<&String> = rack.shared.iter().flatten().collect();
         for (n, name) in shared.iter().enumerate() {
@@ -163,6 +197,18 @@ impl Check<'_> {
             let rate = |text: &String| parse_rate(text).unwrap_or(0);
             if rack.rates.get(*name).is_some_and(|own| rate(own) > rate(&rack.rate)) {
                 self.problem("rack", 0, "shared", format!("`{name}` is faster than the port it shares"));
+            }
+        }
+        for group in &rack.shared {
+            let slower = |name: &String| rate_of(name) < rate_of("");
+            let together = group.iter().fold(0, |sum: u64, name| sum.saturating_add(rate_of(name)));
+            if spec.scheme.kind != Kind::Ethernet && group.iter().any(slower) && together > rate_of("") {
+                self.problem(
+                    "rack",
+                    0,
+                    "shared",
+                    format!("lanes {} together ask for more than their port has; slower lanes' rates must fit into it", group.join(", ")),
+                );
             }
         }
         if rack.shared.iter().any(|group| group.len() < 2) {

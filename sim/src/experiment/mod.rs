@@ -1,6 +1,8 @@
 //! The experiment file: what is simulated, as TOML. `docs/sim.md` documents it.
 
 mod check;
+#[cfg(test)]
+mod refused_tests;
 mod traffic;
 
 pub use traffic::{Arrivals, LoadIn, Pattern, SizeSpec, TimedFrom, TrafficSpec, Ycsb};
@@ -338,15 +340,19 @@ impl Experiment {
             Kind::Pl2Counter => Scheme::Pl2Counter,
             Kind::Pl2Clock => Scheme::Pl2Clock,
         };
-        let rack = rack(&spec).map_err(|error| {
-            ExperimentError(
-                error
-                    .errors
-                    .iter()
-                    .map(|e| format!("{file}: [rack] {} {}; {}", e.field, e.message, e.help))
-                    .collect(),
-            )
-        })?;
+        let rack = match rack(&spec) {
+            Ok(rack) => rack,
+            Err(error) => {
+                for one in &error.errors {
+                    check.refused(&one.field, &format!("{}; {}", one.message, one.help));
+                }
+                return Err(ExperimentError(check.problems));
+            }
+        };
+        if let Err(error) = p4rack_codegen::check(&rack, scheme) {
+            check.refused("pl2.k", &error.to_string());
+            return Err(ExperimentError(check.problems));
+        }
         let traces = vec![None; spec.traffic.len()];
         Ok(Experiment { spec, rack, scheme, traces })
     }

@@ -159,6 +159,8 @@ pub enum LoadIn {
     /// Bytes on the wire.
     #[default]
     Bytes,
+    /// Bytes on the wire without the tags that a scheme adds: the same messages at the same times under every scheme.
+    Untagged,
     /// Slots: a frame takes one, however short.
     Slots,
 }

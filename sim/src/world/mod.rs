@@ -59,8 +59,8 @@ const MACHINE: usize = 2;
 pub(crate) enum Event {
     /// A message has come to the machine.
     Ready(FlowId, MessageId),
-    /// The next message of a pair.
-    Arrival { traffic: usize, pair: usize },
+    /// A traffic's next message.
+    Arrival(usize),
     /// A traffic begins.
     Start(usize),
     /// A server answers; the request was made then.
@@ -216,7 +216,7 @@ impl World {
             ether_type,
             spec.scheme.kind == Kind::Pl2Counter,
             rack.switch.time_unit_ns,
-            rack.hosts.iter().map(|host| (host.slot.0, host.port)).collect(),
+            rack.hosts.iter().map(|host| (host.slot.0, host.link)).collect(),
         );
         let sources_end = Nanos::from_micros(spec.duration_us);
         let mut world = World {

@@ -19,7 +19,7 @@ impl World {
                     self.ready(flow, message);
                     self.go(flow);
                 }
-                Event::Arrival { traffic, pair } => self.poisson(traffic, pair),
+                Event::Arrival(traffic) => self.poisson(traffic),
                 Event::Start(traffic) => self.start(traffic),
                 Event::Answer(flow, created) => {
                     self.submit(flow, created, false);
@@ -32,7 +32,8 @@ impl World {
                 Event::Round(traffic) => self.round(traffic),
                 Event::Replay(traffic) => self.replay(traffic),
                 Event::Forget(sender, destination) => {
-                    self.tor.forget(self.port_of(sender), self.port_of(destination), self.now);
+                    let link = |host: usize| self.experiment.rack.hosts[host].link;
+                    self.tor.forget(link(sender), link(destination), self.now);
                     self.resets.push((self.now, sender, destination));
                 }
                 Event::Pause(host, paused) => self.pause(host, paused),
@@ -57,11 +58,7 @@ impl World {
         let one = &self.traffic[traffic];
         let (flows, threads) = (one.flows.clone(), one.spec.flows as FlowId);
         match one.spec.arrivals {
-            Arrivals::Poisson => {
-                for pair in 0..self.traffic[traffic].pairs.len() {
-                    self.plan_arrival(traffic, pair);
-                }
-            }
+            Arrivals::Poisson => self.plan_arrival(traffic),
             Arrivals::Saturate => {
                 for flow in flows {
                     self.submit(flow, self.now, true);
@@ -91,18 +88,20 @@ impl World {
         }
     }
 
-    fn plan_arrival(&mut self, traffic: usize, pair: usize) {
-        let gap = self.random.exponential(self.traffic[traffic].gap_ns);
+    fn plan_arrival(&mut self, traffic: usize) {
+        let one = &mut self.traffic[traffic];
+        let gap = one.random.exponential(one.gap_ns);
         let at = self.now.saturating_add(Nanos(gap.round() as u64));
-        if at < self.traffic[traffic].stop {
-            self.at(at, Event::Arrival { traffic, pair });
+        if at < one.stop {
+            self.at(at, Event::Arrival(traffic));
         }
     }
 
-    fn poisson(&mut self, traffic: usize, pair: usize) {
-        self.plan_arrival(traffic, pair);
+    fn poisson(&mut self, traffic: usize) {
+        let (pair, size) = self.traffic[traffic].draw();
+        self.plan_arrival(traffic);
         if let Some(flow) = self.idle(traffic, pair) {
-            self.submit(flow, self.now, false);
+            self.submit_sized(flow, self.now, false, Some(size));
             self.go(flow);
         }
     }
