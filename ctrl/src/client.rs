@@ -52,7 +52,7 @@ impl Client {
 
     /// Version of P4Runtime that the switch speaks.
     pub async fn api_version(&mut self) -> Result<String, CtrlError> {
-        let answer = self.grpc.capabilities(CapabilitiesRequest {}).await;
+        let answer = self.grpc.capabilities(CapabilitiesRequest::default()).await;
         Ok(answer.map_err(refused("asking for capabilities"))?.into_inner().p4runtime_api_version)
     }
 

@@ -175,6 +175,10 @@ fn normal_replicas(replicas: &mut [Replica]) {
             Some(replica::PortKind::Port(port)) => *port = bytes::canonical(port),
             None => {}
         }
+        // Their order says which comes first.
+        for backup in &mut replica.backup_replicas {
+            backup.port = bytes::canonical(&backup.port);
+        }
     }
     let port = |replica: &Replica| match &replica.port_kind {
         Some(replica::PortKind::Port(port)) => bytes::to_u128(port),
@@ -186,7 +190,7 @@ fn normal_replicas(replicas: &mut [Replica]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use p4rack_p4rt::p4::v1::{MulticastGroupEntry, field_match};
+    use p4rack_p4rt::p4::v1::{BackupReplica, MulticastGroupEntry, field_match};
 
     fn group(replicas: Vec<Replica>) -> Entity {
         let group = MulticastGroupEntry { multicast_group_id: 1, replicas, ..Default::default() };
@@ -197,11 +201,25 @@ mod tests {
     #[test]
     fn replicas_compare_whatever_way_ports_are_written() {
         #[allow(deprecated)]
-        let old = |port| Replica { port_kind: Some(replica::PortKind::EgressPort(port)), instance: 1 };
-        let port =
-            |port: &[u8]| Replica { port_kind: Some(replica::PortKind::Port(port.into())), instance: 1 };
+        let old = |port| Replica {
+            port_kind: Some(replica::PortKind::EgressPort(port)),
+            instance: 1,
+            ..Default::default()
+        };
+        let port = |port: &[u8]| Replica {
+            port_kind: Some(replica::PortKind::Port(port.into())),
+            instance: 1,
+            ..Default::default()
+        };
         assert_eq!(normal(group(vec![old(2), old(1)])), normal(group(vec![port(&[0, 1]), port(&[2])])));
         assert_ne!(normal(group(vec![old(2)])), normal(group(vec![port(&[3])])));
+        let backed = |ports: &[&[u8]]| {
+            let backup = |port: &&[u8]| BackupReplica { port: port.to_vec(), instance: 1 };
+            group(vec![Replica { backup_replicas: ports.iter().map(backup).collect(), ..port(&[1]) }])
+        };
+        assert_eq!(normal(backed(&[&[0, 2], &[3]])), normal(backed(&[&[2], &[3]])));
+        assert_ne!(normal(backed(&[&[2], &[3]])), normal(backed(&[&[3], &[2]])), "their order counts");
+        assert_ne!(normal(backed(&[])), normal(backed(&[&[2]])));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //!  "clone_session_entries": [{"clone_session_id": 5, "replicas": […], "packet_length_bytes": 64}]}
 //! ```
 
-use crate::entities::{ActionItem, CloneItem, Item, MulticastItem, ReplicaItem, TableItem};
+use crate::entities::{ActionItem, CloneItem, Item, MulticastItem, PlaceItem, ReplicaItem, TableItem};
 use crate::error::CtrlError;
 use p4rack_p4rt::p4::config::v1::match_field::MatchType;
 use p4rack_p4rt::p4::v1::{Update, update};
@@ -131,7 +131,8 @@ fn replicas(entry: &Value) -> Result<Vec<ReplicaItem>, CtrlError> {
     let list = list.ok_or_else(|| input("`replicas`: expected a list".into()))?;
     let replica = |replica: &Value| {
         let instance = replica.get("instance").map_or(Ok(0), |value| number(value, "instance"))?;
-        Ok(ReplicaItem { port: required(replica, "egress_port")?, instance })
+        let at = PlaceItem { port: required(replica, "egress_port")?, instance };
+        Ok(ReplicaItem { at, backups: Vec::new() })
     };
     list.iter().map(replica).collect()
 }

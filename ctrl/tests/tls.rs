@@ -27,7 +27,10 @@ impl P4Runtime for OnlyVersion {
     type StreamChannelStream = ReceiverStream<Result<StreamMessageResponse, Status>>;
 
     async fn capabilities(&self, _: Request<CapabilitiesRequest>) -> Answer<CapabilitiesResponse> {
-        Ok(Response::new(CapabilitiesResponse { p4runtime_api_version: "1.4.1".into() }))
+        Ok(Response::new(CapabilitiesResponse {
+            p4runtime_api_version: "1.5.0".into(),
+            ..Default::default()
+        }))
     }
     async fn write(&self, _: Request<WriteRequest>) -> Answer<WriteResponse> {
         no()
@@ -112,18 +115,18 @@ async fn the_server_must_be_known_and_so_must_the_controller_where_asked_for() {
     let known = |ca: &str| Tls { cacert: Some(file(ca)), ..Default::default() };
 
     let addr = start(folder.path(), None).await;
-    assert_eq!(version(&addr, Some(known("ca.pem"))).await.unwrap(), "1.4.1");
+    assert_eq!(version(&addr, Some(known("ca.pem"))).await.unwrap(), "1.5.0");
     let stranger = version(&addr, Some(known("other-ca.pem"))).await.unwrap_err().to_string();
     assert!(stranger.contains("--cacert"), "{stranger}");
     assert!(version(&addr, None).await.is_err(), "plain text");
     let by_address = addr.replace("localhost", "127.0.0.1");
     assert!(version(&by_address, Some(known("ca.pem"))).await.is_err(), "the certificate is for localhost");
     let named = Tls { server_name: Some("localhost".into()), ..known("ca.pem") };
-    assert_eq!(version(&by_address, Some(named)).await.unwrap(), "1.4.1");
+    assert_eq!(version(&by_address, Some(named)).await.unwrap(), "1.5.0");
 
     let mutual = start(folder.path(), Some("ca.pem")).await;
     let identity = Some((file("controller.pem"), file("controller.key")));
     let both = Tls { identity, ..known("ca.pem") };
-    assert_eq!(version(&mutual, Some(both)).await.unwrap(), "1.4.1");
+    assert_eq!(version(&mutual, Some(both)).await.unwrap(), "1.5.0");
     assert!(version(&mutual, Some(known("ca.pem"))).await.is_err(), "who asks is not known");
 }

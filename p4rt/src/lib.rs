@@ -63,7 +63,7 @@ pub use generated::{google, p4, p4rack, stratum};
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// Version of the P4Runtime standard that the messages are of.
-pub const API_VERSION: &str = "1.4.1";
+pub const API_VERSION: &str = "1.5.0";
 
 pub mod bytes;
 pub mod diff;

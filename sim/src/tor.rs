@@ -135,7 +135,7 @@ impl Tor {
     fn write_session(&mut self, session: &CloneSessionEntry) -> Option<()> {
         let replicas = session.replicas.iter().map(replica).collect::<Option<Vec<_>>>()?;
         let config = CloneSession {
-            replicas,
+            replicas: replicas.into(),
             class_of_service: session.class_of_service as u8,
             packet_length_bytes: session.packet_length_bytes as u16,
         };

@@ -327,7 +327,7 @@ impl Runner<'_> {
             let group = mirror.group.and_then(|group| self.groups.get(&group));
             let mut copies = group.map(|nodes| replicas(nodes)).unwrap_or_default();
             copies.extend(mirror.port.map(|port| Replica { port, instance: 0 }));
-            let config = CloneSession { replicas: copies, ..CloneSession::default() };
+            let config = CloneSession { replicas: copies.into(), ..CloneSession::default() };
             self.player.switch.clone_session_set(session, config)?;
         }
         Ok(())

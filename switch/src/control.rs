@@ -6,7 +6,8 @@
 use crate::compile::plans::Kind;
 use crate::compile::{InstanceShape, limbs_of};
 use crate::error::ControlError;
-use crate::objects::{CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Replica, TableEntry};
+use crate::objects::{CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, TableEntry};
+use crate::replicas::Replicas;
 use crate::shape::{Style, TableShape};
 use crate::state::{InstanceState, number};
 use crate::switch::{Running, Switch};
@@ -17,8 +18,6 @@ use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Matcher, TableId, Valu
 use p4rack_wire::Nanos;
 use std::ops::Range;
 
-/// Most replicas of a group or session.
-const MAX_REPLICAS: usize = 4096;
 /// Most multicast groups, and most clone sessions.
 const MAX_GROUPS: usize = 65_535;
 
@@ -237,12 +236,18 @@ impl Switch {
     }
 
     /// Adds or replaces a multicast group (1 to 65535).
-    pub fn multicast_group_set(&mut self, group: u32, replicas: Vec<Replica>) -> Result<(), ControlError> {
+    pub fn multicast_group_set(
+        &mut self,
+        group: u32,
+        replicas: impl Into<Replicas>,
+    ) -> Result<(), ControlError> {
         self.running()?;
+        let mut replicas = replicas.into();
         if group == 0 || group > u32::from(u16::MAX) {
             return Err(ControlError::Invalid(format!("multicast group {group} is not within 1 to 65535")));
         }
-        check_replicas(&format!("multicast group {group}"), &replicas)?;
+        replicas.check(&format!("multicast group {group}"))?;
+        replicas.route(&self.down);
         self.groups.insert(group, replicas);
         Ok(())
     }
@@ -254,8 +259,8 @@ impl Switch {
     }
 
     /// A multicast group.
-    pub fn multicast_group_get(&self, group: u32) -> Option<&[Replica]> {
-        self.groups.get(&group).map(Vec::as_slice)
+    pub fn multicast_group_get(&self, group: u32) -> Option<&Replicas> {
+        self.groups.get(&group)
     }
 
     /// All multicast groups, by number.
@@ -264,7 +269,7 @@ impl Switch {
     }
 
     /// Adds or replaces a clone session.
-    pub fn clone_session_set(&mut self, session: u32, config: CloneSession) -> Result<(), ControlError> {
+    pub fn clone_session_set(&mut self, session: u32, mut config: CloneSession) -> Result<(), ControlError> {
         self.running()?;
         let name = format!("clone session {session}");
         if config.class_of_service > 7 {
@@ -273,13 +278,14 @@ impl Switch {
                 "{name}: class of service {class} is not within 0 to 7"
             )));
         }
-        check_replicas(&name, &config.replicas)?;
+        config.replicas.check(&name)?;
         if self.sessions.len() >= MAX_GROUPS && !self.sessions.contains_key(&session) {
             return Err(ControlError::ResourceExhausted {
                 object: "the set of clone sessions".into(),
                 limit: MAX_GROUPS as u64,
             });
         }
+        config.replicas.route(&self.down);
         self.sessions.insert(session, config);
         Ok(())
     }
@@ -413,22 +419,6 @@ pub(crate) fn direct(
     match entry {
         EntryRef::Default => Ok(0),
         EntryRef::Keys(keys, priority) => Ok(state.row(shape, keys, priority)? as usize + 1),
-    }
-}
-
-fn check_replicas(name: &str, replicas: &[Replica]) -> Result<(), ControlError> {
-    if replicas.len() > MAX_REPLICAS {
-        return Err(ControlError::ResourceExhausted { object: name.into(), limit: MAX_REPLICAS as u64 });
-    }
-    let mut sorted: Vec<(u16, u16)> =
-        replicas.iter().map(|replica| (replica.port, replica.instance)).collect();
-    sorted.sort_unstable();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(ControlError::Invalid(format!(
-            "{name}: port {} with instance {} is there twice",
-            pair[0].0, pair[0].1
-        ))),
-        None => Ok(()),
     }
 }
 

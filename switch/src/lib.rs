@@ -26,6 +26,7 @@ mod native;
 mod objects;
 mod pool;
 mod profile;
+mod replicas;
 mod rng;
 mod shape;
 mod state;
@@ -41,9 +42,10 @@ pub use config::{Config, PortConfig};
 pub use error::{CompileError, ControlError};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use objects::{
-    CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Replica, Share,
-    TableEntry,
+    ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Pick,
+    Replica, Share, SizeOf, TableEntry,
 };
+pub use replicas::Replicas;
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::Switch;
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};

@@ -1,5 +1,6 @@
 //! What the control plane passes in and gets back.
 
+use crate::replicas::Replicas;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, Matcher};
 use p4rack_wire::Nanos;
@@ -52,7 +53,48 @@ pub enum Indirect {
     /// A group of the selector.
     Group(u32),
     /// Actions and weights of the entry's own, of which the selector picks one.
-    Set(Vec<(ActionCall, Share)>),
+    Set(ActionSet),
+}
+
+/// A one-shot group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ActionSet {
+    /// The actions and their shares.
+    pub actions: Vec<(ActionCall, Share)>,
+    /// How one is picked.
+    pub pick: Pick,
+    /// What its size is; of no account for packets, kept and returned.
+    pub size: SizeOf,
+}
+
+impl From<Vec<(ActionCall, Share)>> for ActionSet {
+    fn from(actions: Vec<(ActionCall, Share)>) -> ActionSet {
+        ActionSet { actions, ..ActionSet::default() }
+    }
+}
+
+/// How an action of a one-shot group is picked for a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pick {
+    /// As the selector says.
+    #[default]
+    Selector,
+    /// By the selector's hash; CRC-32 where that is random.
+    Hash,
+    /// At random.
+    Random,
+}
+
+/// What counts as the size of a one-shot group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SizeOf {
+    /// What the selector says.
+    #[default]
+    Selector,
+    /// The sum of its weights.
+    Weights,
+    /// The number of its actions.
+    Members,
 }
 
 /// What share of the packets a member of a group gets.
@@ -75,7 +117,7 @@ impl std::fmt::Display for Indirect {
         match self {
             Indirect::Member(member) => write!(f, "member {member}"),
             Indirect::Group(group) => write!(f, "group {group}"),
-            Indirect::Set(set) => write!(f, "set of {} actions", set.len()),
+            Indirect::Set(set) => write!(f, "set of {} actions", set.actions.len()),
         }
     }
 }
@@ -133,7 +175,7 @@ pub struct Replica {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloneSession {
     /// Copies.
-    pub replicas: Vec<Replica>,
+    pub replicas: Replicas,
     /// Their priority in the traffic manager, 0 to 7.
     pub class_of_service: u8,
     /// Cut to so many bytes; 0 is not at all.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const MAX_SET: usize = 1024;
 /// Most groups of a selector.
 const MAX_GROUPS: usize = 65_536;
-/// Sum of the weights of a group, where the program sets no limit.
+/// Sum of the weights of a group. What the program says of sizes is for the control plane to keep.
 const MAX_WEIGHT: u64 = 65_536;
 
 /// An action and the words of its arguments.
@@ -52,13 +52,11 @@ pub(crate) struct Profile {
     members: BTreeMap<u32, Member>,
     groups: BTreeMap<u32, Group>,
     size: u64,
-    max_weight: u64,
 }
 
 impl Profile {
-    pub fn new(size: u64, max_group_size: u64) -> Profile {
-        let max_weight = if max_group_size == 0 { MAX_WEIGHT } else { max_group_size };
-        Profile { members: BTreeMap::new(), groups: BTreeMap::new(), size, max_weight }
+    pub fn new(size: u64) -> Profile {
+        Profile { members: BTreeMap::new(), groups: BTreeMap::new(), size }
     }
 
     /// The member that an entry refers to, if there is one; `hash` tells which of a group.
@@ -152,8 +150,8 @@ impl Switch {
         let down = self.down.clone();
         let state = self.profile_mut(profile)?;
         let total: u64 = shares.iter().map(|(_, share)| u64::from(share.weight)).sum();
-        if total > state.max_weight {
-            return Err(ControlError::ResourceExhausted { object: what, limit: state.max_weight });
+        if total > MAX_WEIGHT {
+            return Err(ControlError::ResourceExhausted { object: what, limit: MAX_WEIGHT });
         }
         if state.groups.len() >= MAX_GROUPS && !state.groups.contains_key(&group) {
             return Err(ControlError::ResourceExhausted { object: what, limit: MAX_GROUPS as u64 });
@@ -173,16 +171,27 @@ impl Switch {
         Ok(())
     }
 
-    /// Says whether a port can send; those who watch it get nothing while it can't.
+    /// Says whether a port can send; those who watch it get nothing while it can't, and backups stand in for
+    /// replicas there.
     pub fn set_port_up(&mut self, port: u16, up: bool) {
         let changed = if up { self.down.remove(&port) } else { self.down.insert(port) };
-        let Some(Running { state, .. }) = self.running.as_mut().filter(|_| changed) else { return };
+        if !changed {
+            return;
+        }
+        self.route_copies();
+        let Some(Running { state, .. }) = self.running.as_mut() else { return };
         state.down.clone_from(&self.down);
         for instance in &mut state.instances {
             if let InstanceState::Profile(profile) = instance {
                 profile.groups.values_mut().for_each(|group| group.share(&state.down));
             }
         }
+    }
+
+    /// Sends the copies of groups and clone sessions where ports are up.
+    pub(crate) fn route_copies(&mut self) {
+        let sessions = self.sessions.values_mut().map(|session| &mut session.replicas);
+        self.groups.values_mut().chain(sessions).for_each(|replicas| replicas.route(&self.down));
     }
 
     /// Whether a port is thought able to send.
@@ -226,7 +235,7 @@ impl Switch {
     ) -> Result<(), ControlError> {
         match (shape.implementation, indirect) {
             (_, Some(Indirect::Set(set))) => {
-                self.check_watched(&shape.name, set.iter().map(|(_, share)| share))
+                self.check_watched(&shape.name, set.actions.iter().map(|(_, share)| share))
             }
             (Some(profile), Some(indirect)) if !self.profile(profile)?.has(indirect) => {
                 Err(ControlError::NotFound(format!("{}: {indirect}", shape.name)))

@@ -221,6 +221,7 @@ impl TableShape {
                 invalid("has an action profile; give the entry a member, a group or a set of actions")
             }
             (Some(_), Some(Indirect::Set(set))) => {
+                let set = &set.actions;
                 if set.is_empty() || set.len() > MAX_SET || set.iter().any(|(_, share)| share.weight == 0) {
                     return invalid("a set of actions has 1 to 1024 actions with positive weights");
                 }

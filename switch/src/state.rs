@@ -194,9 +194,8 @@ impl State {
                 InstanceKind::Register { .. } => {
                     register.map_or(InstanceState::None, InstanceState::Register)
                 }
-                InstanceKind::ActionProfile { size } => InstanceState::Profile(Profile::new(*size, 0)),
-                InstanceKind::ActionSelector { size, max_group_size, .. } => {
-                    InstanceState::Profile(Profile::new(*size, *max_group_size))
+                InstanceKind::ActionProfile { size } | InstanceKind::ActionSelector { size, .. } => {
+                    InstanceState::Profile(Profile::new(*size))
                 }
                 InstanceKind::DirectCounter { .. } | InstanceKind::DirectMeter { .. } => InstanceState::None,
             });

@@ -6,8 +6,9 @@ use crate::config::Config;
 use crate::error::ControlError;
 use crate::exec::Requests;
 use crate::generator::Generators;
-use crate::objects::{CloneSession, Replica};
+use crate::objects::CloneSession;
 use crate::pool::{NONE, Packet, PacketId, Pool};
+use crate::replicas::Replicas;
 use crate::state::{InstanceState, RegisterState, State};
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
@@ -83,7 +84,7 @@ pub struct Switch {
     pub(crate) hot: PacketId,
     pub(crate) pool: Pool,
     pub(crate) manager: TrafficManager,
-    pub(crate) groups: BTreeMap<u32, Vec<Replica>>,
+    pub(crate) groups: BTreeMap<u32, Replicas>,
     pub(crate) sessions: BTreeMap<u32, CloneSession>,
     /// Ports that are down.
     pub(crate) down: BTreeSet<u16>,
@@ -167,6 +168,7 @@ impl Switch {
             running.keep_cells(before);
         }
         (self.groups, self.sessions) = (other.groups, other.sessions);
+        self.route_copies();
         self.start(running);
     }
 

@@ -160,12 +160,13 @@ impl Switch {
     #[inline(never)]
     fn multicast(&mut self, id: PacketId, group: u64, now: Nanos) {
         let group = u32::try_from(group).ok().and_then(|group| self.groups.get_key_value(&group));
-        let Some((&group, replicas)) = group.filter(|(_, replicas)| !replicas.is_empty()) else {
+        let Some((&group, replicas)) = group.filter(|(_, replicas)| !replicas.live().is_empty()) else {
             return self.end(id, DropReason::EmptyGroup, None);
         };
-        let count = replicas.len();
+        let count = replicas.live().len();
         for index in 0..count {
-            let Some(&replica) = self.groups.get(&group).and_then(|replicas| replicas.get(index)) else {
+            let Some(&replica) = self.groups.get(&group).and_then(|replicas| replicas.live().get(index))
+            else {
                 break;
             };
             // The last replica is the packet itself.
@@ -215,17 +216,18 @@ impl Switch {
     /// Sends a clone, whose variables are kept already, to all replicas of a session.
     fn send_clone(&mut self, copy: PacketId, session: u64, now: Nanos) {
         let key = u32::try_from(session).unwrap_or(u32::MAX);
-        let Some(session) = self.sessions.get(&key).filter(|session| !session.replicas.is_empty()) else {
+        let Some(session) = self.sessions.get(&key).filter(|session| !session.replicas.live().is_empty())
+        else {
             return self.end(copy, DropReason::NoCloneSession, None);
         };
-        let (count, length) = (session.replicas.len(), session.packet_length_bytes);
+        let (count, length) = (session.replicas.live().len(), session.packet_length_bytes);
         let meta = &mut self.pool.get_mut(copy).meta;
         meta.priority = session.class_of_service & 7;
         if length != 0 {
             meta.truncate = length.into();
         }
         for index in 0..count {
-            let replica = self.sessions.get(&key).and_then(|session| session.replicas.get(index));
+            let replica = self.sessions.get(&key).and_then(|session| session.replicas.live().get(index));
             let Some(&replica) = replica else {
                 break;
             };

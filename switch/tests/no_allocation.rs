@@ -99,7 +99,7 @@ fn no_table_extern_or_copy_allocates_in_steady_state() {
     }
     let replicas: Vec<Replica> = [3, 4].map(|port| Replica { port, instance: 1 }).to_vec();
     bench.switch.multicast_group_set(5, replicas.clone()).expect("a group");
-    let session = CloneSession { replicas, ..CloneSession::default() };
+    let session = CloneSession { replicas: replicas.into(), ..CloneSession::default() };
     bench.switch.clone_session_set(7, session).expect("a session");
     let rates = MeterConfig { cir: 1000, cburst: 1500, pir: 2000, pburst: 3000 };
     bench.switch.meter_config(bench.instance("metered"), 3, Some(rates)).expect("a cell");

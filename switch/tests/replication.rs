@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use num_bigint::BigUint;
-use p4rack_switch::{CloneSession, Config, PortConfig, Replica};
+use p4rack_switch::{CloneSession, Config, PortConfig, Replica, Replicas, Switch};
 use p4rack_wire::Nanos;
 
 fn replicas(list: &[(u16, u16)]) -> Vec<Replica> {
@@ -12,7 +12,7 @@ fn replicas(list: &[(u16, u16)]) -> Vec<Replica> {
 }
 
 fn session(list: &[(u16, u16)]) -> CloneSession {
-    CloneSession { replicas: replicas(list), ..CloneSession::default() }
+    CloneSession { replicas: replicas(list).into(), ..CloneSession::default() }
 }
 
 #[test]
@@ -37,10 +37,65 @@ fn multicast_goes_to_all_members() {
     assert!(bench.send(1, &eth(1, 8, &[])).is_empty());
     assert_eq!(bench.drops()[1], ("no_such_port", 1));
     assert_eq!(bench.switch.stats(bench.now).replicas, 5);
-    assert!(bench.switch.multicast_group_set(0, Vec::new()).is_err());
+    assert!(bench.switch.multicast_group_set(0, Replicas::default()).is_err());
     assert!(bench.switch.multicast_group_set(1, replicas(&[(1, 1), (1, 1)])).is_err());
     bench.switch.multicast_group_remove(7).expect("there");
     assert!(bench.send(1, &eth(1, 7, &[])).is_empty());
+}
+
+/// A copy for 2 that 3 and then 4 stand in for, and one for 1 alone.
+fn with_backups() -> Replicas {
+    Replicas::new(vec![replicas(&[(2, 20), (3, 30), (4, 40)]), replicas(&[(1, 10)])])
+}
+
+#[test]
+fn a_backup_stands_in_for_a_replica_while_its_port_is_down() {
+    let mut bench = Parts {
+        ingress: "
+            clone(CloneType.I2E, 5);
+            sm.mcast_grp = hdr.eth.kind; sm.egress_spec = 1;",
+        egress: "hdr.eth.src = (bit<48>)sm.egress_rid;",
+        ..Parts::default()
+    }
+    .run();
+    bench.switch.multicast_group_set(7, with_backups()).expect("valid");
+    let config = CloneSession { replicas: with_backups(), ..CloneSession::default() };
+    bench.switch.clone_session_set(5, config).expect("valid");
+    let mut seen = |changes: &[(u16, bool)]| {
+        changes.iter().for_each(|&(port, up)| bench.switch.set_port_up(port, up));
+        let out = bench.send(4, &eth(1, 7, &[]));
+        let mut seen: Vec<(u16, u8)> = out.iter().map(|(port, frame)| (*port, frame[11])).collect();
+        seen.sort_unstable();
+        // Each of the clone's copies goes where the group's does.
+        assert!(seen.chunks(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
+        seen.dedup();
+        seen
+    };
+    assert_eq!(seen(&[]), [(1, 10), (2, 20)]);
+    assert_eq!(seen(&[(2, false)]), [(1, 10), (3, 30)]);
+    assert_eq!(seen(&[(3, false)]), [(1, 10), (4, 40)]);
+    assert_eq!(seen(&[(2, true)]), [(1, 10), (2, 20)], "the preferred one is back");
+    assert_eq!(seen(&[(2, false), (4, false)]), [(1, 10), (2, 20)], "all are down: to the first");
+    assert_eq!(seen(&[(3, true)]), [(1, 10), (3, 30)]);
+    // What is set while a port is down takes it into account; so does what another switch prepared.
+    bench.switch.multicast_group_set(7, with_backups()).expect("valid");
+    let mut other = Switch::new(bench.switch.config().clone());
+    other.load(p4rack_switch::Pipeline::compile(&bench.program).expect("as before"));
+    other.multicast_group_set(7, with_backups()).expect("valid");
+    bench.switch.adopt(other);
+    assert_eq!(bench.send(4, &eth(1, 7, &[])).iter().map(|(port, _)| *port).max(), Some(3));
+}
+
+#[test]
+fn no_two_replicas_have_the_same_port_and_instance_backups_included() {
+    let mut bench = l2_switch();
+    let twice = Replicas::new(vec![replicas(&[(2, 20), (1, 10)]), replicas(&[(1, 10)])]);
+    let session = CloneSession { replicas: twice.clone(), ..CloneSession::default() };
+    assert!(bench.switch.clone_session_set(5, session).is_err());
+    let error = bench.switch.multicast_group_set(7, twice).expect_err("twice");
+    assert_eq!(error.to_string(), "multicast group 7: port 1 with instance 10 is there twice");
+    let many = Replicas::new(vec![(1..=1025).map(|instance| Replica { port: 1, instance }).collect()]);
+    assert!(bench.switch.multicast_group_set(7, many).is_err());
 }
 
 #[test]

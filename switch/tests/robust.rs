@@ -64,7 +64,7 @@ fn wild() -> Switch {
     let config = Config { ports, recirculation_limit: 4, buffer_bytes: 40_000, ..Config::default() };
     let mut switch = WILD.run_on(config).switch;
     let replica = |port| Replica { port, instance: port };
-    let session = CloneSession { replicas: vec![replica(1), replica(510)], ..CloneSession::default() };
+    let session = CloneSession { replicas: vec![replica(1), replica(510)].into(), ..CloneSession::default() };
     switch.clone_session_set(1, session.clone()).expect("valid");
     switch.clone_session_set(2, session).expect("valid");
     switch.multicast_group_set(1, vec![replica(0), replica(255), replica(300)]).expect("valid");

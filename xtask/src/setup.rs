@@ -56,12 +56,20 @@ pub fn python(report: &mut Report) {
     };
     let requirements = [tests.join("requirements.txt"), root().join("ptf-tests/requirements.txt")];
     if let Some(python) = environment(report, ".venv", &requirements) {
-        report.tests("Python clients", &mut pytest(&python, &["--ignore=with_finsy", "."]));
+        report.tests(
+            "Python clients",
+            &mut pytest(&python, &["--ignore=with_finsy", "--ignore=of_the_standard", "."]),
+        );
         for platform in ["embedded", "bmv2", "tofino-model"] {
             let mut suite = Command::new(&python);
             suite.arg(root().join("ptf-tests/run.py")).args(["--platform", platform]);
             report.tests(&format!("PTF on {platform}"), suite.arg("--binary").arg(&binary));
         }
+    }
+    // The shell asks for the bindings of an older version of the standard.
+    let standard = [tests.join("of_the_standard/requirements.txt")];
+    if let Some(python) = environment(report, ".venv-standard", &standard) {
+        report.tests("Standard's messages", &mut pytest(&python, &["of_the_standard"]));
     }
     // finsy's protobuf is of another generation than that of the `p4runtime` package.
     if let Some(python) = environment(report, ".venv-finsy", &[tests.join("with_finsy/requirements.txt")]) {

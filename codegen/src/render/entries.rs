@@ -94,6 +94,7 @@ fn all_hosts(rack: &Rack) -> PacketReplicationEngineEntry {
     let replica = |host: &Host| Replica {
         port_kind: Some(replica::PortKind::EgressPort(host.port.into())),
         instance: 1,
+        ..Default::default()
     };
     let group = MulticastGroupEntry {
         multicast_group_id: MULTICAST_GROUP.into(),
@@ -107,7 +108,11 @@ fn all_hosts(rack: &Rack) -> PacketReplicationEngineEntry {
 /// Copies for a host travel as its grants do.
 fn notify_session(host: &Host) -> PacketReplicationEngineEntry {
     #[allow(deprecated)]
-    let replica = Replica { port_kind: Some(replica::PortKind::EgressPort(host.port.into())), instance: 1 };
+    let replica = Replica {
+        port_kind: Some(replica::PortKind::EgressPort(host.port.into())),
+        instance: 1,
+        ..Default::default()
+    };
     let session = CloneSessionEntry {
         session_id: host.port.into(),
         replicas: vec![replica],

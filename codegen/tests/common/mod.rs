@@ -176,7 +176,7 @@ impl Rig {
             }
             _ => panic!("a port by number expected"),
         };
-        let replicas = group.replicas.iter().map(replica).collect();
+        let replicas: Vec<Replica> = group.replicas.iter().map(replica).collect();
         self.switch.multicast_group_set(group.multicast_group_id, replicas).unwrap();
     }
 

@@ -13,9 +13,9 @@ mod profile;
 mod table;
 
 pub use cells::{Colors, CounterItem, MeterItem, Rates, RegisterItem, show_data};
-pub use others::{CloneItem, DigestItem, MulticastItem, ReplicaItem, ValueSetItem};
+pub use others::{CloneItem, DigestItem, MulticastItem, PlaceItem, ReplicaItem, ValueSetItem};
 pub use profile::{GroupItem, GroupMember, MemberItem};
-pub use table::{ActionItem, Counts, TableItem};
+pub use table::{ActionItem, Counts, Mode, SizeOf, TableItem};
 
 use crate::error::CtrlError;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;

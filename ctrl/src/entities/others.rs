@@ -4,17 +4,28 @@ use crate::error::CtrlError;
 use crate::values::{parse_match, show_match};
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::p4::v1::{
-    CloneSessionEntry, DigestEntry, FieldMatch, MulticastGroupEntry, Replica, ValueSetEntry, ValueSetMember,
-    digest_entry, replica,
+    BackupReplica, CloneSessionEntry, DigestEntry, FieldMatch, MulticastGroupEntry, Replica, ValueSetEntry,
+    ValueSetMember, digest_entry, replica,
 };
 use p4rack_p4rt::schema::{Schema, id_of, name_of};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 
 /// A copy of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaItem {
-    /// Port that it leaves at.
+    /// Where it goes.
+    #[serde(flatten)]
+    pub at: PlaceItem,
+    /// Where it goes instead while the ports before are down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backups: Vec<PlaceItem>,
+}
+
+/// A port and a number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceItem {
+    /// Port that a copy leaves at.
     pub port: u32,
     /// Tells copies at one port apart.
     pub instance: u32,
@@ -69,37 +80,60 @@ pub struct ValueSetItem {
 impl std::str::FromStr for ReplicaItem {
     type Err = String;
 
-    /// `PORT` or `PORT:INSTANCE`.
+    /// `PORT` or `PORT:INSTANCE`; backups after slashes.
     fn from_str(text: &str) -> Result<ReplicaItem, String> {
-        let wrong = || format!("`{text}` is not PORT or PORT:INSTANCE");
-        let (port, instance) = text.split_once(':').unwrap_or((text, "1"));
-        Ok(ReplicaItem {
-            port: port.parse().map_err(|_| wrong())?,
-            instance: instance.parse().map_err(|_| wrong())?,
-        })
+        let (at, backups) = text.split_once('/').map_or((text, None), |(at, rest)| (at, Some(rest)));
+        let backups = backups.into_iter().flat_map(|rest| rest.split('/')).map(place);
+        Ok(ReplicaItem { at: place(at)?, backups: backups.collect::<Result<_, _>>()? })
     }
+}
+
+fn place(text: &str) -> Result<PlaceItem, String> {
+    let wrong = || format!("`{text}` is not PORT or PORT:INSTANCE; backups follow after /, as in 1/2:5");
+    let (port, instance) = text.split_once(':').unwrap_or((text, "1"));
+    Ok(PlaceItem {
+        port: port.parse().map_err(|_| wrong())?,
+        instance: instance.parse().map_err(|_| wrong())?,
+    })
+}
+
+impl Display for ReplicaItem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.at.port, self.at.instance)?;
+        self.backups.iter().try_for_each(|place| write!(f, "/{}:{}", place.port, place.instance))
+    }
+}
+
+fn backup(place: &PlaceItem) -> BackupReplica {
+    BackupReplica { port: bytes::from_u128(place.port.into()), instance: place.instance }
 }
 
 /// The older of the two ways to name a port: every server knows it.
 fn to_replicas(items: &[ReplicaItem]) -> Vec<Replica> {
     #[allow(deprecated)]
     let replica = |item: &ReplicaItem| Replica {
-        port_kind: Some(replica::PortKind::EgressPort(item.port)),
-        instance: item.instance,
+        port_kind: Some(replica::PortKind::EgressPort(item.at.port)),
+        instance: item.at.instance,
+        backup_replicas: item.backups.iter().map(backup).collect(),
     };
     items.iter().map(replica).collect()
 }
 
 fn of_replicas(replicas: &[Replica]) -> Vec<ReplicaItem> {
+    let number =
+        |port: &[u8]| bytes::to_u128(port).and_then(|port| u32::try_from(port).ok()).unwrap_or(u32::MAX);
     #[allow(deprecated)]
     let port = |replica: &Replica| match &replica.port_kind {
         Some(replica::PortKind::EgressPort(port)) => *port,
-        Some(replica::PortKind::Port(port)) => {
-            bytes::to_u128(port).and_then(|port| u32::try_from(port).ok()).unwrap_or(u32::MAX)
-        }
+        Some(replica::PortKind::Port(port)) => number(port),
         None => 0,
     };
-    replicas.iter().map(|replica| ReplicaItem { port: port(replica), instance: replica.instance }).collect()
+    let backup = |backup: &BackupReplica| PlaceItem { port: number(&backup.port), instance: backup.instance };
+    let item = |replica: &Replica| ReplicaItem {
+        at: PlaceItem { port: port(replica), instance: replica.instance },
+        backups: replica.backup_replicas.iter().map(backup).collect(),
+    };
+    replicas.iter().map(item).collect()
 }
 
 impl MulticastItem {
@@ -193,22 +227,23 @@ impl ValueSetItem {
 }
 
 fn show_replicas(replicas: &[ReplicaItem]) -> String {
-    let show = |replica: &ReplicaItem| match replica.instance {
-        1 => format!(" {}", replica.port),
-        instance => format!(" {}:{instance}", replica.port),
+    let show = |replica: &ReplicaItem| match &replica.at {
+        PlaceItem { port, instance: 1 } if replica.backups.is_empty() => format!(" {port}"),
+        _ => format!(" {replica}"),
     };
-    replicas.iter().map(show).collect()
+    let shown: String = replicas.iter().map(show).collect();
+    if shown.is_empty() { shown } else { format!(" ports{shown}") }
 }
 
 impl Display for MulticastItem {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(f, "multicast group {} ports{}", self.group, show_replicas(&self.replicas))
+        write!(f, "multicast group {}{}", self.group, show_replicas(&self.replicas))
     }
 }
 
 impl Display for CloneItem {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(f, "clone session {} ports{}", self.session, show_replicas(&self.replicas))
+        write!(f, "clone session {}{}", self.session, show_replicas(&self.replicas))
     }
 }
 

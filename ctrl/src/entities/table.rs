@@ -6,7 +6,8 @@ use crate::error::CtrlError;
 use crate::values::{Format, parse, parse_match, show_match};
 use p4rack_p4rt::p4::v1::{
     Action, ActionProfileAction, ActionProfileActionSet, CounterData, FieldMatch, TableAction, TableEntry,
-    action, action_profile_action::WatchKind, table_action,
+    action, action_profile_action::WatchKind, action_profile_action_set::ActionSelectionMode,
+    action_profile_action_set::SizeSemantics, table_action,
 };
 use p4rack_p4rt::schema::{Schema, id_of, name_of};
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,39 @@ pub enum ActionItem {
     Set {
         /// Weight, port that has to be up, action.
         set: Vec<(i32, Option<u32>, ActionItem)>,
+        /// How one is chosen.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        mode: Mode,
+        /// What counts as its size.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        size: SizeOf,
     },
+}
+
+/// How one of a set's actions is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// As the selector does.
+    #[default]
+    Selector,
+    /// By a hash.
+    Hash,
+    /// At random.
+    Random,
+}
+
+/// What counts as the size of a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SizeOf {
+    /// What the selector says.
+    #[default]
+    Selector,
+    /// The sum of the weights.
+    Weights,
+    /// The number of actions.
+    Members,
 }
 
 /// What has been counted.
@@ -176,7 +209,7 @@ impl ActionItem {
             ActionItem::Call { action, params } => Type::Action(build(schema, action, params)?),
             ActionItem::Member { member } => Type::ActionProfileMemberId(*member),
             ActionItem::Group { group } => Type::ActionProfileGroupId(*group),
-            ActionItem::Set { set } => {
+            ActionItem::Set { set, mode, size } => {
                 let actions = set.iter().map(|(weight, port, action)| {
                     let watch_kind =
                         port.map(|port| WatchKind::WatchPort(p4rack_p4rt::bytes::from_u128(port.into())));
@@ -184,7 +217,21 @@ impl ActionItem {
                     Ok(ActionProfileAction { action, weight: *weight, watch_kind })
                 });
                 let actions = actions.collect::<Result<_, CtrlError>>()?;
-                Type::ActionProfileActionSet(ActionProfileActionSet { action_profile_actions: actions })
+                let mode = match mode {
+                    Mode::Selector => ActionSelectionMode::DefaultModeDeterminedByActionSelector,
+                    Mode::Hash => ActionSelectionMode::Hash,
+                    Mode::Random => ActionSelectionMode::Random,
+                };
+                let size = match size {
+                    SizeOf::Selector => SizeSemantics::DefaultSizeDeterminedByActionSelector,
+                    SizeOf::Weights => SizeSemantics::SumOfWeights,
+                    SizeOf::Members => SizeSemantics::SumOfMembers,
+                };
+                Type::ActionProfileActionSet(ActionProfileActionSet {
+                    action_profile_actions: actions,
+                    action_selection_mode: mode as i32,
+                    size_semantics: size as i32,
+                })
             }
         };
         Ok(TableAction { r#type: Some(kind) })
@@ -215,8 +262,18 @@ impl ActionItem {
                     };
                     Ok((item.weight, port, action))
                 };
+                let mode = match set.action_selection_mode() {
+                    ActionSelectionMode::DefaultModeDeterminedByActionSelector => Mode::Selector,
+                    ActionSelectionMode::Hash => Mode::Hash,
+                    ActionSelectionMode::Random => Mode::Random,
+                };
+                let size = match set.size_semantics() {
+                    SizeSemantics::DefaultSizeDeterminedByActionSelector => SizeOf::Selector,
+                    SizeSemantics::SumOfWeights => SizeOf::Weights,
+                    SizeSemantics::SumOfMembers => SizeOf::Members,
+                };
                 let set = set.action_profile_actions.iter().map(item).collect::<Result<_, CtrlError>>()?;
-                ActionItem::Set { set }
+                ActionItem::Set { set, mode, size }
             }
         })
     }
@@ -261,7 +318,7 @@ impl Display for ActionItem {
             ActionItem::Call { action, params } => write!(f, "{action}{}", pairs(params)),
             ActionItem::Member { member } => write!(f, "member {member}"),
             ActionItem::Group { group } => write!(f, "group {group}"),
-            ActionItem::Set { set } => {
+            ActionItem::Set { set, mode, size } => {
                 let parts: Vec<String> = set
                     .iter()
                     .map(|(weight, port, action)| {
@@ -269,7 +326,17 @@ impl Display for ActionItem {
                         format!("{weight}×({action}{port})")
                     })
                     .collect();
-                f.write_str(&parts.join(" "))
+                f.write_str(&parts.join(" "))?;
+                f.write_str(match mode {
+                    Mode::Selector => "",
+                    Mode::Hash => " by hash",
+                    Mode::Random => " at random",
+                })?;
+                f.write_str(match size {
+                    SizeOf::Selector => "",
+                    SizeOf::Weights => ", sized by weights",
+                    SizeOf::Members => ", sized by members",
+                })
             }
         }
     }

@@ -46,6 +46,10 @@ fn every_kind_goes_to_the_wire_and_comes_back_the_same() {
             r#"{{"kind": "table-entry", "table": "ingress.acl", "is_default": true,
               "action": {{"set": [[2, 7, {{{call}}}], [1, null, {{{call}}}]]}}}}"#
         ),
+        format!(
+            r#"{{"kind": "table-entry", "table": "ingress.acl", "is_default": true,
+              "action": {{"set": [[1, null, {{{call}}}]], "mode": "random", "size": "members"}}}}"#
+        ),
         format!(r#"{{"kind": "member", "profile": "ingress.ecmp", "member": 4, {call}}}"#),
         r#"{"kind": "group", "profile": "ingress.ecmp", "group": 2, "max_size": 8, "members":
            [{"member": 4, "weight": 1}, {"member": 5, "weight": 2, "watch_port": 9}]}"#
@@ -56,6 +60,9 @@ fn every_kind_goes_to_the_wire_and_comes_back_the_same() {
             .into(),
         r#"{"kind": "register", "register": "ingress.free", "index": 1, "value": "281474976710655"}"#.into(),
         r#"{"kind": "multicast", "group": 1, "replicas": [{"port": 1, "instance": 1}]}"#.into(),
+        r#"{"kind": "multicast", "group": 2, "replicas": [{"port": 1, "instance": 1, "backups":
+           [{"port": 3, "instance": 5}, {"port": 2, "instance": 1}]}]}"#
+            .into(),
         r#"{"kind": "clone", "session": 1, "replicas": [{"port": 1, "instance": 2}], "class_of_service": 3}"#.into(),
         r#"{"kind": "digest", "digest": "learn", "max_timeout_ns": 1, "max_list_size": 2, "ack_timeout_ns": 3}"#.into(),
         r#"{"kind": "value-set", "value_set": "types", "members": [["0x88b5"], ["0x0800"]]}"#.into(),
@@ -78,6 +85,19 @@ fn names_may_be_short_where_they_are_unique() {
         "table ingress.acl hdr.ethernet.src=* hdr.ipv4.dst=10.0.0.0/8 meta.port=5 priority 1 -> \
          ingress.set mac=02:00:00:00:00:01 port=3"
     );
+}
+
+#[test]
+fn replicas_are_written_with_their_backups_behind() {
+    let written = |text: &str| text.parse::<ReplicaItem>().map(|item| item.to_string());
+    assert_eq!(written("2"), Ok("2:1".into()));
+    assert_eq!(written("2:5/3/4:7"), Ok("2:5/3:1/4:7".into()));
+    for wrong in ["", "2/", "/2", "2:5/x", "2:", "1-2"] {
+        assert!(written(wrong).is_err_and(|why| why.contains("is not PORT or PORT:INSTANCE")), "{wrong}");
+    }
+    let replicas = ["2:5/3", "4"].map(|text| text.parse().unwrap()).to_vec();
+    let group = Item::Multicast(MulticastItem { group: 7, replicas });
+    assert_eq!(group.to_string(), "multicast group 7 ports 2:5/3:1 4");
 }
 
 #[test]

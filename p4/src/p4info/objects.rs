@@ -229,7 +229,8 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
 }
 
 /// Shown as fields of their own.
-const SELECTOR_ANNOTATIONS: &[&str] = &["max_group_size", "selector_size_semantics", "max_member_weight"];
+const SELECTOR_ANNOTATIONS: &[&str] =
+    &["max_group_size", "selector_size_semantics", "max_member_weight", "weights_disallowed"];
 
 fn profile(
     program: &Program,
@@ -270,6 +271,7 @@ fn profile(
         size: i64::try_from(size).unwrap_or(i64::MAX),
         max_group_size: max_group_size.and_then(|n| i32::try_from(n).ok()).unwrap_or(0),
         selector_size_semantics: semantics,
+        weights_disallowed: max_group_size.is_some() && list.iter().any(|a| a.name == "weights_disallowed"),
     }
 }
 

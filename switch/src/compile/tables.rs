@@ -96,7 +96,8 @@ pub(crate) fn table(
     let mut state = TableState::new(&shape).map_err(malformed)?;
     for entry in &table.entries {
         let mut loaded = TableEntry::new(normal(&shape, &entry.keys), entry.call.clone());
-        loaded.indirect = table.implementation.map(|_| Indirect::Set(vec![(entry.call.clone(), 1.into())]));
+        loaded.indirect =
+            table.implementation.map(|_| Indirect::Set(vec![(entry.call.clone(), 1.into())].into()));
         loaded.is_const = entry.is_const || table.entries_const;
         if shape.style == Style::Ternary {
             loaded.priority = entry.priority;

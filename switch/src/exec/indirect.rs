@@ -4,10 +4,10 @@ use super::externs::gather;
 use super::{Cx, hash};
 use crate::compile::ops::Frame;
 use crate::compile::plans::Code;
-use crate::objects::Indirect;
+use crate::objects::{Indirect, Pick};
 use crate::profile::pick;
 use crate::state::{InstanceState, State};
-use p4rack_p4::ir::ActionCall;
+use p4rack_p4::ir::{ActionCall, HashAlgorithm};
 
 /// Applies a table and loads the arguments of the action found; gives its place in the table's list.
 #[inline(never)]
@@ -30,7 +30,7 @@ pub(crate) fn apply(
     }
     gather(&mut state.scratch, frame, &indirect.selector, &[]);
     let (scratch, rng) = (&state.scratch, &mut state.rng);
-    let mut hash = || hash::hash(indirect.algorithm, scratch, || rng.next());
+    let mut hash = |algorithm| hash::hash(algorithm, scratch, || rng.next());
     let table = &state.tables[plan.table as usize];
     let actions = &code.actions[plan.table as usize];
     let mut load = |action: u32, args: &mut dyn Iterator<Item = u64>| {
@@ -49,7 +49,12 @@ pub(crate) fn apply(
     };
     match table.indirect(row)? {
         Indirect::Set(set) => {
-            let ActionCall { action, args } = pick(set, &state.down, hash())?;
+            let algorithm = match (set.pick, indirect.algorithm) {
+                (Pick::Random, _) => HashAlgorithm::Random,
+                (Pick::Hash, HashAlgorithm::Random) => HashAlgorithm::Crc32,
+                (_, selectors) => selectors,
+            };
+            let ActionCall { action, args } = pick(&set.actions, &state.down, hash(algorithm))?;
             // Each argument has as many words as its parameter.
             let widths = &actions[*action as usize].words;
             let words = args.iter().zip(widths).flat_map(|(value, &count)| {
@@ -61,7 +66,7 @@ pub(crate) fn apply(
             let InstanceState::Profile(profile) = &state.instances[indirect.instance as usize] else {
                 return None;
             };
-            let member = profile.find(reference, hash)?;
+            let member = profile.find(reference, || hash(indirect.algorithm))?;
             load(member.call.action, &mut member.args.iter().copied())
         }
     }

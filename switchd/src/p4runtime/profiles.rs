@@ -10,10 +10,11 @@ use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ActionProfile;
 use p4rack_p4rt::p4::v1::{
     ActionProfileAction, ActionProfileActionSet, ActionProfileGroup, ActionProfileMember, Entity,
-    TableAction, action_profile_group, action_profile_group::member::WatchKind, entity, table_action, update,
+    TableAction, action_profile_action_set, action_profile_group, action_profile_group::member::WatchKind,
+    entity, table_action, update,
 };
 use p4rack_p4rt::schema::name_of;
-use p4rack_switch::{self as switch, Indirect, Share, Switch};
+use p4rack_switch::{self as switch, ActionSet, Indirect, Pick, Share, SizeOf, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
@@ -59,18 +60,106 @@ pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Re
         _ if !selects => return invalid("its action profile has no selector; give it a member"),
         table_action::Type::ActionProfileGroupId(group) => Indirect::Group(*group),
         table_action::Type::ActionProfileActionSet(set) => {
-            let actions = set.action_profile_actions.iter().map(|action| one_shot(table, action));
-            let actions = actions.collect::<Refused<Vec<_>>>()?;
-            if actions.is_empty() {
-                return invalid("the action set is empty");
-            }
-            Indirect::Set(actions)
+            Indirect::Set(one_shot(table, set, Rules::of(table.program, profile))?)
         }
     };
     Ok(Doing::Indirect(indirect))
 }
 
-fn one_shot(table: &TableRef<'_>, action: &ActionProfileAction) -> Refused<(ActionCall, Share)> {
+/// What a selector says of its groups' weights and sizes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rules {
+    /// The controller gives none; all members get as much.
+    weightless: bool,
+    /// The size is the number of members, not the sum of their weights.
+    counts_members: bool,
+    /// Largest weight of a member; 0 is no limit.
+    max_weight: u32,
+    /// Largest size of a group; 0 is no limit.
+    max_size: u64,
+}
+
+impl Rules {
+    fn new(info: &ActionProfile) -> Rules {
+        use p4rack_p4rt::p4::config::v1::action_profile::SelectorSizeSemantics as Size;
+        let (counts_members, max_weight) = match &info.selector_size_semantics {
+            Some(Size::SumOfMembers(members)) => {
+                (true, u32::try_from(members.max_member_weight).unwrap_or(0))
+            }
+            Some(Size::SumOfWeights(_)) | None => (false, 0),
+        };
+        let max_size = u64::try_from(info.max_group_size).unwrap_or(0);
+        Rules { weightless: info.weights_disallowed, counts_members, max_weight, max_size }
+    }
+
+    fn of(program: &Program, profile: InstanceId) -> Rules {
+        let mut all = program.info.action_profiles.iter();
+        let info = all.find(|info| {
+            info.preamble.as_ref().is_some_and(|it| program.profile(it.id).is_ok_and(|it| it.0 == profile))
+        });
+        info.map_or(Rules::default(), Rules::new)
+    }
+
+    /// A weight as the switch needs it.
+    fn weight(&self, name: &str, weight: i32) -> Refused<u32> {
+        let wrong = |why: String| refuse(Code::InvalidArgument, format!("{name}: weight {weight} {why}"));
+        match u32::try_from(weight) {
+            Ok(0) if self.weightless => Ok(1),
+            _ if self.weightless => wrong("is given, but the selector finds weights itself".into()),
+            Ok(weight @ 1..) if self.max_weight == 0 || weight <= self.max_weight => Ok(weight),
+            Ok(1..) => wrong(format!("is over the selector's max_member_weight {}", self.max_weight)),
+            _ => wrong("is not positive".into()),
+        }
+    }
+
+    /// A weight as the controller gave it.
+    fn shown(&self, share: &Share) -> i32 {
+        if self.weightless { 0 } else { share.weight as i32 }
+    }
+
+    fn size<'a>(&self, shares: impl Iterator<Item = &'a Share>) -> u64 {
+        shares.map(|share| if self.counts_members { 1 } else { u64::from(share.weight) }).sum()
+    }
+}
+
+fn one_shot(table: &TableRef<'_>, set: &ActionProfileActionSet, mut rules: Rules) -> Refused<ActionSet> {
+    use action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics as Size};
+    let name = table.name();
+    let invalid = |what: String| refuse(Code::InvalidArgument, format!("table {name}: {what}"));
+    let pick = match Mode::try_from(set.action_selection_mode) {
+        Ok(Mode::DefaultModeDeterminedByActionSelector) => Pick::Selector,
+        Ok(Mode::Hash) => Pick::Hash,
+        Ok(Mode::Random) => Pick::Random,
+        Err(_) => return invalid(format!("no action selection mode {}", set.action_selection_mode)),
+    };
+    let size = match Size::try_from(set.size_semantics) {
+        Ok(Size::DefaultSizeDeterminedByActionSelector) => SizeOf::Selector,
+        Ok(Size::SumOfWeights) => SizeOf::Weights,
+        Ok(Size::SumOfMembers) => SizeOf::Members,
+        Err(_) => return invalid(format!("no size semantics {}", set.size_semantics)),
+    };
+    match size {
+        SizeOf::Selector => {}
+        SizeOf::Weights => (rules.counts_members, rules.max_weight) = (false, 0),
+        SizeOf::Members => rules.counts_members = true,
+    }
+    let actions = set.action_profile_actions.iter().map(|action| one_action(table, action, rules));
+    let actions = actions.collect::<Refused<Vec<_>>>()?;
+    if actions.is_empty() {
+        return invalid("the action set is empty".into());
+    }
+    let used = rules.size(actions.iter().map(|(_, share)| share));
+    if rules.max_size != 0 && used > rules.max_size {
+        return invalid(format!("the action set's size is {used}, over max_group_size {}", rules.max_size));
+    }
+    Ok(ActionSet { actions, pick, size })
+}
+
+fn one_action(
+    table: &TableRef<'_>,
+    action: &ActionProfileAction,
+    rules: Rules,
+) -> Refused<(ActionCall, Share)> {
     let name = format!("table {}", table.name());
     use p4rack_p4rt::p4::v1::action_profile_action::WatchKind;
     let watch = match &action.watch_kind {
@@ -82,7 +171,7 @@ fn one_shot(table: &TableRef<'_>, action: &ActionProfileAction) -> Refused<(Acti
     let Some(call) = &action.action else {
         return refuse(Code::InvalidArgument, format!("{name}: an action of the set is not set"));
     };
-    Ok((table.call(call, false)?, Share { weight: weight(&name, action.weight)?, watch }))
+    Ok((table.call(call, false)?, Share { weight: rules.weight(&name, action.weight)?, watch }))
 }
 
 /// A port to watch; an empty one is none. Whether it is there is for the switch to say.
@@ -101,13 +190,6 @@ fn port_bytes(port: u16) -> Vec<u8> {
     bytes::canonical(&port.to_be_bytes())
 }
 
-fn weight(name: &str, weight: i32) -> Refused<u32> {
-    match u32::try_from(weight) {
-        Ok(weight @ 1..) => Ok(weight),
-        _ => refuse(Code::InvalidArgument, format!("{name}: weight {weight} is not positive")),
-    }
-}
-
 /// The action part of an entry's message.
 pub fn table_action(table: &TableRef<'_>, entry: &switch::TableEntry) -> Option<TableAction> {
     let kind = match &entry.indirect {
@@ -115,14 +197,29 @@ pub fn table_action(table: &TableRef<'_>, entry: &switch::TableEntry) -> Option<
         Some(Indirect::Member(member)) => table_action::Type::ActionProfileMemberId(*member),
         Some(Indirect::Group(group)) => table_action::Type::ActionProfileGroupId(*group),
         Some(Indirect::Set(set)) => {
+            use action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics as Size};
             use p4rack_p4rt::p4::v1::action_profile_action::WatchKind;
+            let rules = Rules::of(table.program, table.ir.implementation?);
             let one = |(call, share): &(ActionCall, Share)| ActionProfileAction {
                 action: table.action(call),
-                weight: share.weight as i32,
+                weight: rules.shown(share),
                 watch_kind: share.watch.map(|port| WatchKind::WatchPort(port_bytes(port))),
             };
-            let action_profile_actions = set.iter().map(one).collect();
-            table_action::Type::ActionProfileActionSet(ActionProfileActionSet { action_profile_actions })
+            let mode = match set.pick {
+                Pick::Selector => Mode::DefaultModeDeterminedByActionSelector,
+                Pick::Hash => Mode::Hash,
+                Pick::Random => Mode::Random,
+            };
+            let size = match set.size {
+                SizeOf::Selector => Size::DefaultSizeDeterminedByActionSelector,
+                SizeOf::Weights => Size::SumOfWeights,
+                SizeOf::Members => Size::SumOfMembers,
+            };
+            table_action::Type::ActionProfileActionSet(ActionProfileActionSet {
+                action_profile_actions: set.actions.iter().map(one).collect(),
+                action_selection_mode: mode as i32,
+                size_semantics: size as i32,
+            })
         }
     };
     Some(TableAction { r#type: Some(kind) })
@@ -219,6 +316,7 @@ pub fn write_group(
         let message = format!("{what}: max_size {} is not 0 to {}", entry.max_size, info.max_group_size);
         return refuse(Code::InvalidArgument, message);
     }
+    let rules = Rules::new(info);
     let mut weights = Vec::with_capacity(entry.members.len());
     for member in &entry.members {
         let watch = match &member.watch_kind {
@@ -227,9 +325,9 @@ pub fn write_group(
             Some(WatchKind::Watch(port)) => watched(&what, &port.to_be_bytes())?,
             Some(WatchKind::WatchPort(port)) => watched(&what, port)?,
         };
-        weights.push((member.member_id, Share { weight: weight(&what, member.weight)?, watch }));
+        weights.push((member.member_id, Share { weight: rules.weight(&what, member.weight)?, watch }));
     }
-    let total: u64 = weights.iter().map(|(_, share)| u64::from(share.weight)).sum();
+    let size = rules.size(weights.iter().map(|(_, share)| share));
     let max_size = entry.max_size;
     let program = program.clone();
     Ok(Box::new(move |switch, _| {
@@ -240,8 +338,9 @@ pub fn write_group(
         if exists && limit != max_size {
             return refuse(Code::InvalidArgument, format!("{what}: max_size can't be changed"));
         }
-        if max_size != 0 && total > max_size as u64 {
-            let message = format!("{what}: the weights' sum is {total}, over max_size {max_size}");
+        let limits_here = [("max_size", max_size as u64), ("max_group_size", rules.max_size)];
+        if let Some((limit, most)) = limits_here.into_iter().find(|(_, most)| *most != 0 && size > *most) {
+            let message = format!("{what}: its size is {size}, over {limit} {most}");
             return refuse(Code::ResourceExhausted, message);
         }
         control(switch.group_set(profile, number, weights))?;
@@ -293,10 +392,11 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Refu
             let mut groups = control(switch.groups(profile))?;
             groups.retain(|number, _| wanted == 0 || *number == wanted);
             let limits = program.group_limits().clone();
+            let rules = Rules::of(&program, profile);
             let messages: Messages = Box::new(move || {
                 let member = |(member_id, share): (u32, Share)| action_profile_group::Member {
                     member_id,
-                    weight: share.weight as i32,
+                    weight: rules.shown(&share),
                     watch_kind: share.watch.map(|port| WatchKind::WatchPort(port_bytes(port))),
                 };
                 let message = |(group_id, weights): (u32, Vec<(u32, Share)>)| ActionProfileGroup {

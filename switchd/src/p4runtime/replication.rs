@@ -12,7 +12,7 @@ use p4rack_p4rt::p4::v1::{
     CloneSessionEntry, Entity, MulticastGroupEntry, PacketReplicationEngineEntry, Replica, entity, replica,
     update,
 };
-use p4rack_switch::{self as switch, CloneSession};
+use p4rack_switch::{self as switch, CloneSession, Replicas};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -33,33 +33,48 @@ impl Program {
     }
 }
 
-fn replicas(given: &[Replica]) -> Refused<Vec<switch::Replica>> {
+/// The copies of a group or session: each with its backups in order, no port and instance twice.
+fn replicas(given: &[Replica]) -> Refused<Replicas> {
     let mut seen = HashSet::new();
-    given
-        .iter()
-        .map(|given| {
-            #[allow(deprecated)]
-            let port = match &given.port_kind {
-                Some(replica::PortKind::Port(port)) => number("replica port", port, PORT_BITS)
-                    .map(|port| port.iter_u32_digits().next().unwrap_or(0))?,
-                Some(replica::PortKind::EgressPort(port)) => *port,
-                None => return refuse(Code::InvalidArgument, "a replica's port is not set"),
-            };
-            let Ok(port) = u16::try_from(port) else {
-                return refuse(Code::InvalidArgument, format!("replica port {port} has more than 9 bits"));
-            };
-            let Ok(instance) = u16::try_from(given.instance) else {
-                let message = format!("replica instance {} has more than 16 bits", given.instance);
-                return refuse(Code::InvalidArgument, message);
-            };
-            let replica = switch::Replica { port, instance };
-            if !seen.insert(replica) {
-                let message = format!("two replicas with port {port} and instance {instance}");
+    let mut at = |port: u16, instance: u32| {
+        let Ok(instance) = u16::try_from(instance) else {
+            let message = format!("replica instance {instance} has more than 16 bits");
+            return refuse(Code::InvalidArgument, message);
+        };
+        let replica = switch::Replica { port, instance };
+        if !seen.insert(replica) {
+            let message = format!("two replicas with port {port} and instance {instance}");
+            return refuse(Code::InvalidArgument, message);
+        }
+        Ok(replica)
+    };
+    let mut choices = Vec::with_capacity(given.len());
+    for given in given {
+        #[allow(deprecated)]
+        let port = match &given.port_kind {
+            Some(replica::PortKind::Port(port)) => port_of(port)?,
+            Some(replica::PortKind::EgressPort(port)) => u16::try_from(*port).or_else(|_| {
+                refuse(Code::InvalidArgument, format!("replica port {port} has more than 9 bits"))
+            })?,
+            None => return refuse(Code::InvalidArgument, "a replica's port is not set"),
+        };
+        let mut choice = vec![at(port, given.instance)?];
+        for backup in &given.backup_replicas {
+            let backup = at(port_of(&backup.port)?, backup.instance)?;
+            if backup.port == port {
+                let message = format!("a replica on port {port} has a backup on the same port");
                 return refuse(Code::InvalidArgument, message);
             }
-            Ok(replica)
-        })
-        .collect()
+            choice.push(backup);
+        }
+        choices.push(choice);
+    }
+    Ok(Replicas::new(choices))
+}
+
+fn port_of(bytes: &[u8]) -> Refused<u16> {
+    let port = number("replica port", bytes, PORT_BITS)?;
+    Ok(port.iter_u32_digits().next().and_then(|port| u16::try_from(port).ok()).unwrap_or(0))
 }
 
 /// Whether an update fits what is there.
@@ -92,7 +107,8 @@ fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupE
     if id == 0 {
         return refuse(Code::InvalidArgument, "multicast group 0 means all in reads; number them from 1");
     }
-    let replicas = if kind == update::Type::Delete { Vec::new() } else { replicas(&entry.replicas)? };
+    let replicas =
+        if kind == update::Type::Delete { Replicas::default() } else { replicas(&entry.replicas)? };
     Ok(Box::new(move |switch, _| {
         let mut groups = program.groups();
         expect(kind, groups.multicast.contains_key(&id), WHAT, id)?;
@@ -171,7 +187,7 @@ pub fn snapshot(program: &Arc<Program>, entry: &PacketReplicationEngineEntry) ->
         Some(Type::MulticastGroupEntry(entry)) => {
             let id = entry.multicast_group_id;
             Ok(Box::new(move |switch| {
-                let before = switch.multicast_group_get(id).map(<[_]>::to_vec);
+                let before = switch.multicast_group_get(id).cloned();
                 let written = program.groups().multicast.get(&id).cloned();
                 Box::new(move |switch| {
                     let _ = match before {

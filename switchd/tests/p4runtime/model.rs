@@ -95,7 +95,7 @@ impl Model {
             4 => self.hops(random, kind),
             5 => self.member(random),
             6 => self.group(random, kind),
-            7 => self.multicast(random),
+            7 => self.multicast(random, kind),
             _ => self.other(random, kind),
         };
         let mut update = Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity) }) };
@@ -285,9 +285,17 @@ impl Model {
         (entity::Entity::ActionProfileGroup(group), fault)
     }
 
-    fn multicast(&self, random: &mut Random) -> (entity::Entity, Option<Code>) {
+    fn multicast(&self, random: &mut Random, kind: Type) -> (entity::Entity, Option<Code>) {
         let number = random.below(4) as u32;
         let fault = (number == 0).then_some(Code::InvalidArgument);
+        if random.chance(2) {
+            // On the replica's own port, or twice: never.
+            let backups = [1 + random.below(4) as u8, 1 + random.below(4) as u8];
+            let wrong = backups.contains(&1) || backups[0] == backups[1];
+            let fault = fault.or(wrong.then_some(Code::InvalidArgument));
+            let keys = kind == Type::Delete && number != 0;
+            return (resources::backed_group(number, 1, &backups), fault.filter(|_| !keys));
+        }
         (resources::group(number, &[1, 1 + random.below(3) as u8 + 1]), fault)
     }
 

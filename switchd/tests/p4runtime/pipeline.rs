@@ -171,6 +171,10 @@ async fn a_non_primary_may_not_install() {
 async fn capabilities_tell_the_version() {
     let rig = Rig::start().await;
     let mut client = Client::connect(&rig).await;
-    let answer = client.rpc.capabilities(CapabilitiesRequest {}).await.unwrap().into_inner();
-    assert_eq!(answer.p4runtime_api_version, "1.4.1");
+    for device_id in [0, DEVICE] {
+        let answer = client.rpc.capabilities(CapabilitiesRequest { device_id }).await.unwrap().into_inner();
+        assert_eq!(answer.p4runtime_api_version, "1.5.0");
+    }
+    let refused = client.rpc.capabilities(CapabilitiesRequest { device_id: 99 }).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::NotFound);
 }

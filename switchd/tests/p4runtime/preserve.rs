@@ -2,7 +2,7 @@
 
 use crate::idle::source;
 use crate::profiles::{group_of, hop, member, tunnels};
-use crate::resources::{counter, group, meter, register};
+use crate::resources::{backed_group, counter, group, meter, register};
 use crate::rig::*;
 use p4rack_p4rt::entity::Entry;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -10,7 +10,7 @@ use p4rack_p4rt::p4::v1::update::Type::{Insert, Modify};
 use p4rack_p4rt::p4::v1::*;
 
 /// Another text of the same program with this replaced.
-fn changed(from: &str, to: &str) -> ForwardingPipelineConfig {
+pub fn changed(from: &str, to: &str) -> ForwardingPipelineConfig {
     assert!(PROGRAM.contains(from), "{from}");
     let text = PROGRAM.replace(from, to);
     let compiled = p4rack_p4::compile(&text, "changed.p4", &p4rack_p4::Options::default());
@@ -41,6 +41,7 @@ async fn furnish(rig: &Rig, client: &mut Client) {
     client.entry(Insert, hop(table_action::Type::ActionProfileGroupId(5))).await.unwrap();
     client.write(Modify, tunnels(&[[0x65, 0x58]])).await.unwrap();
     client.write(Insert, group(3, &[1, 2])).await.unwrap();
+    client.write(Insert, backed_group(4, 1, &[3, 2])).await.unwrap();
     let config = MeterConfig { cir: 1000, cburst: 100, pir: 2000, pburst: 200, eburst: 0 };
     client.write(Modify, meter(Some(2), Some(config))).await.unwrap();
     client.write(Modify, register(Some(2), Some(&[7]))).await.unwrap();

@@ -146,7 +146,7 @@ async fn a_one_shot_set_spreads_traffic_and_reads_back() {
     let one =
         |port, weight| ActionProfileAction { action: action("via", Some(port)), weight, watch_kind: None };
     let set = |actions| {
-        let set = ActionProfileActionSet { action_profile_actions: actions };
+        let set = ActionProfileActionSet { action_profile_actions: actions, ..Default::default() };
         hop(table_action::Type::ActionProfileActionSet(set))
     };
     let entry = set(vec![one(1, 1), one(3, 1)]);
@@ -159,6 +159,108 @@ async fn a_one_shot_set_spreads_traffic_and_reads_back() {
     assert_eq!(client.table(wildcard("hops")).await, [entry]);
     let error = client.entry(Type::Modify, set(vec![one(1, 0)])).await.unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument, "{error}");
+}
+
+fn set_of(
+    weights: &[i32],
+    mode: action_profile_action_set::ActionSelectionMode,
+    size: action_profile_action_set::SizeSemantics,
+) -> TableEntry {
+    let one = |(port, weight): (u8, &i32)| ActionProfileAction {
+        action: action("via", Some(port)),
+        weight: *weight,
+        watch_kind: None,
+    };
+    hop(table_action::Type::ActionProfileActionSet(ActionProfileActionSet {
+        action_profile_actions: (1..).zip(weights).map(one).collect(),
+        action_selection_mode: mode as i32,
+        size_semantics: size as i32,
+    }))
+}
+
+#[tokio::test]
+async fn a_one_shot_set_picks_at_random_when_told_so_else_by_the_hash() {
+    use action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics as Size};
+    let (rig, mut client) = Rig::ready().await;
+    client.write(Type::Modify, tunnels(&[[0x65, 0x58]])).await.unwrap();
+    let set = |mode| set_of(&[1, 1], mode, Size::SumOfMembers);
+    client.entry(Type::Insert, set(Mode::Hash)).await.unwrap();
+    // Frames that are all alike.
+    for (mode, ports) in [(Mode::Hash, 1), (Mode::Random, 2)] {
+        client.entry(Type::Modify, set(mode)).await.unwrap();
+        assert_eq!(client.table(wildcard("hops")).await, [set(mode)]);
+        let before = rig.sent(0).await.len();
+        for _ in 0..40 {
+            rig.inject(4, &tunnelled(0)).await;
+        }
+        let sent = rig.sent(before + 40).await;
+        let used: std::collections::BTreeSet<u16> = sent[before..].iter().map(|(port, _)| *port).collect();
+        assert_eq!(used.len(), ports, "{mode:?}");
+    }
+    let mut unknown = set(Mode::Hash);
+    let Some(table_action::Type::ActionProfileActionSet(actions)) =
+        unknown.action.as_mut().and_then(|action| action.r#type.as_mut())
+    else {
+        panic!()
+    };
+    actions.action_selection_mode = 9;
+    let error = client.entry(Type::Modify, unknown).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidArgument, "{error}");
+}
+
+#[tokio::test]
+async fn sizes_are_sums_of_weights_or_of_members_as_the_selector_or_the_set_says() {
+    use action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics as Size};
+    let (_rig, mut client) = Rig::ready().await;
+    let insert = |weights: &[i32], size| (Type::Insert, set_of(weights, Mode::Random, size));
+    let default = Size::DefaultSizeDeterminedByActionSelector;
+    // The program allows 16 in all.
+    for (weights, size) in
+        [(&[9, 8][..], default), (&[9, 8], Size::SumOfWeights), (&[1; 17], Size::SumOfMembers)]
+    {
+        let (kind, entry) = insert(weights, size);
+        let error = client.entry(kind, entry).await.unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument, "{error}");
+        assert!(error.message.contains("size is 17, over max_group_size 16"), "{error}");
+    }
+    let (kind, entry) = insert(&[9, 8], Size::SumOfMembers);
+    client.entry(kind, entry).await.unwrap();
+
+    let by_members = "@max_group_size(2) @selector_size_semantics(\"sum_of_members\") @max_member_weight(20)";
+    let program = crate::preserve::changed("@max_group_size(16)", by_members);
+    client.set(set_forwarding_pipeline_config_request::Action::VerifyAndCommit, Some(program)).await.unwrap();
+    for number in 1..=3 {
+        client.write(Type::Insert, member(number, 1)).await.unwrap();
+    }
+    for (members, code) in
+        [(&[(1, 1), (2, 1), (3, 1)][..], Code::ResourceExhausted), (&[(1, 21)], Code::InvalidArgument)]
+    {
+        let error = client.write(Type::Insert, group_of(members, 0)).await.unwrap_err();
+        assert_eq!(error.code, code, "{error}");
+    }
+    client.write(Type::Insert, group_of(&[(1, 20), (2, 20)], 2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_selector_that_finds_weights_itself_is_given_none() {
+    let (_rig, mut client) = Rig::ready().await;
+    let program = crate::preserve::changed("@max_group_size(16)", "@max_group_size(16) @weights_disallowed");
+    assert!(program.p4info.as_ref().unwrap().action_profiles[0].weights_disallowed);
+    client.set(set_forwarding_pipeline_config_request::Action::VerifyAndCommit, Some(program)).await.unwrap();
+    client.write(Type::Insert, member(1, 1)).await.unwrap();
+    client.write(Type::Insert, member(2, 1)).await.unwrap();
+    let error = client.write(Type::Insert, group_of(&[(1, 1), (2, 1)], 8)).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidArgument, "{error}");
+    let group = group_of(&[(1, 0), (2, 0)], 8);
+    client.write(Type::Insert, group.clone()).await.unwrap();
+    let read = client.read(entity::Entity::ActionProfileGroup(Default::default())).await.unwrap();
+    assert_eq!(read, [group]);
+    use action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics as Size};
+    let set = |weights| set_of(weights, Mode::Hash, Size::SumOfWeights);
+    let error = client.entry(Type::Insert, set(&[1, 1])).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidArgument, "{error}");
+    client.entry(Type::Insert, set(&[0, 0])).await.unwrap();
+    assert_eq!(client.table(wildcard("hops")).await, [set(&[0, 0])]);
 }
 
 #[tokio::test]

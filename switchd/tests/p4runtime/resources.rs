@@ -31,11 +31,30 @@ pub fn meter(index: Option<i64>, config: Option<MeterConfig>) -> entity::Entity 
 }
 
 pub fn group(id: u32, ports: &[u8]) -> entity::Entity {
-    let replica = |port: &u8| Replica { port_kind: Some(replica::PortKind::Port(vec![*port])), instance: 1 };
+    let replica = |port: &u8| replica(*port, &[]);
     pre(PreType::MulticastGroupEntry(MulticastGroupEntry {
         multicast_group_id: id,
         replicas: ports.iter().map(replica).collect(),
         metadata: b"m".to_vec(),
+    }))
+}
+
+/// A copy of number 1, with backups of number 2.
+fn replica(port: u8, backups: &[u8]) -> Replica {
+    let backup = |port: &u8| BackupReplica { port: vec![*port], instance: 2 };
+    Replica {
+        port_kind: Some(replica::PortKind::Port(vec![port])),
+        instance: 1,
+        backup_replicas: backups.iter().map(backup).collect(),
+    }
+}
+
+/// A group of one copy with backups.
+pub fn backed_group(id: u32, port: u8, backups: &[u8]) -> entity::Entity {
+    pre(PreType::MulticastGroupEntry(MulticastGroupEntry {
+        multicast_group_id: id,
+        replicas: vec![replica(port, backups)],
+        metadata: Vec::new(),
     }))
 }
 
@@ -226,7 +245,8 @@ async fn multicast_groups_copy_packets_and_read_back() {
 async fn the_older_way_to_name_a_replicas_port_reads_back_as_written() {
     let (_rig, mut client) = Rig::ready().await;
     #[allow(deprecated)]
-    let replicas = vec![Replica { port_kind: Some(replica::PortKind::EgressPort(2)), instance: 0 }];
+    let port_kind = Some(replica::PortKind::EgressPort(2));
+    let replicas = vec![Replica { port_kind, instance: 0, ..Default::default() }];
     let session = pre(PreType::CloneSessionEntry(CloneSessionEntry {
         session_id: 9,
         replicas,
@@ -236,6 +256,69 @@ async fn the_older_way_to_name_a_replicas_port_reads_back_as_written() {
     client.write(Insert, session.clone()).await.unwrap();
     let all = pre(PreType::CloneSessionEntry(CloneSessionEntry::default()));
     assert_eq!(client.read(all).await.unwrap(), [session]);
+}
+
+#[tokio::test]
+async fn a_backup_stands_in_while_the_replicas_port_is_down() {
+    let (rig, mut client) = Rig::ready().await;
+    let group = backed_group(3, 1, &[4, 2]);
+    client.write(Insert, group.clone()).await.unwrap();
+    let all = packet_replication_engine_entry::Type::MulticastGroupEntry(Default::default());
+    assert_eq!(client.read(pre(all)).await.unwrap(), [group], "the order is kept");
+    let entry = p4rack_p4rt::entity::Entry::of("dmac").exact("hdr.ethernet.dst", [2, 0, 0, 0, 0, 1]);
+    client.insert(entry.action("to_group").param("group", 3)).await.unwrap();
+    for (count, (changes, port)) in
+        [(&[][..], 1), (&[(1, false)], 4), (&[(4, false)], 2), (&[(1, true)], 1), (&[(1, false)], 2)]
+            .into_iter()
+            .enumerate()
+    {
+        let changes = changes.to_vec();
+        let change = move |switch: &mut p4rack_switch::Switch, _| {
+            changes.iter().for_each(|&(port, up)| switch.set_port_up(port, up))
+        };
+        rig.handle.call(change).await.unwrap();
+        rig.inject(3, &frame(1, 0x0800)).await;
+        let sent = rig.sent(count + 1).await;
+        assert_eq!((sent.len(), sent[count].0), (count + 1, port), "step {count}");
+    }
+    // All of it holds for clone sessions too.
+    let session = pre(PreType::CloneSessionEntry(CloneSessionEntry {
+        session_id: 9,
+        replicas: vec![replica(1, &[4])],
+        ..Default::default()
+    }));
+    client.write(Insert, session.clone()).await.unwrap();
+    let all = pre(PreType::CloneSessionEntry(CloneSessionEntry::default()));
+    assert_eq!(client.read(all).await.unwrap(), [session]);
+}
+
+#[tokio::test]
+async fn replicas_and_backups_are_unique_and_a_backup_has_another_port() {
+    let (_rig, mut client) = Rig::ready().await;
+    let of = |replicas| {
+        pre(PreType::MulticastGroupEntry(MulticastGroupEntry {
+            multicast_group_id: 4,
+            replicas,
+            metadata: Vec::new(),
+        }))
+    };
+    let large = BackupReplica { port: vec![3], instance: 1 << 16 };
+    let wide = BackupReplica { port: vec![2, 0], instance: 0 };
+    let (mut too_large, mut too_wide) = (replica(1, &[2]), replica(1, &[2]));
+    too_large.backup_replicas.push(large);
+    too_wide.backup_replicas.push(wide);
+    for (replicas, expected) in [
+        (vec![replica(1, &[1])], Code::InvalidArgument),
+        (vec![replica(1, &[3]), replica(2, &[3])], Code::InvalidArgument),
+        (vec![replica(1, &[3, 3])], Code::InvalidArgument),
+        (vec![replica(1, &[]), replica(1, &[])], Code::InvalidArgument),
+        (vec![too_large], Code::InvalidArgument),
+        (vec![too_wide], Code::OutOfRange),
+    ] {
+        assert_eq!(code(client.write(Insert, of(replicas.clone())).await), expected, "{replicas:?}");
+    }
+    assert_eq!(client.read(group(0, &[])).await.unwrap(), []);
+    client.write(Insert, of(vec![replica(1, &[3]), replica(2, &[4])])).await.unwrap();
 }
 
 #[tokio::test]

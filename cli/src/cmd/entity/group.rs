@@ -53,7 +53,8 @@ struct One {
     /// The action profile or selector
     #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(complete::profiles))]
     profile: Option<String>,
-    /// What is in it. Multicast, clone: PORT or PORT:INSTANCE. Group: MEMBER, MEMBER:WEIGHT or
+    /// What is in it. Multicast, clone: PORT or PORT:INSTANCE, and after slashes where the copy goes instead while
+    /// the ports before are down, as in 2:5/3/4. Group: MEMBER, MEMBER:WEIGHT or
     /// MEMBER:WEIGHT@PORT (chosen only while the port is up). Value set: V,V… a member
     #[arg(value_name = "MEMBER")]
     members: Vec<String>,
@@ -147,10 +148,8 @@ fn all(schema: &Schema) -> Vec<Item> {
 
 fn rows(items: &[Item]) -> Rows {
     let mut rows = Rows::new(&["what", "number", "holds"]);
-    let replicas = |replicas: &[ReplicaItem]| {
-        let show = |replica: &ReplicaItem| format!("{}:{}", replica.port, replica.instance);
-        replicas.iter().map(show).collect::<Vec<_>>().join(" ")
-    };
+    let replicas =
+        |replicas: &[ReplicaItem]| replicas.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     for item in items {
         rows.push(match item {
             Item::Multicast(group) => {

@@ -258,7 +258,7 @@ async fn list(options: &Options) -> ExitCode {
         Ok((_, schema)) => schema,
         Err(error) => return target::fail(&error, options.json),
     };
-    let mut rows = Rows::new(&["table", "size", "keys", "actions"]);
+    let mut rows = Rows::new(&["table", "id", "size", "keys", "actions"]);
     let mut tables = Vec::new();
     for table in &schema.info().tables {
         let name = name_of(table.preamble.as_ref());
@@ -272,9 +272,16 @@ async fn list(options: &Options) -> ExitCode {
             .collect();
         let action = |id| schema.action_by_id(id).map_or("?", |action| name_of(action.preamble.as_ref()));
         let actions: Vec<&str> = table.action_refs.iter().map(|reference| action(reference.id)).collect();
-        rows.push(vec![name.into(), table.size.to_string(), keys.join(", "), actions.join(", ")]);
+        let id = id_of(table.preamble.as_ref());
+        rows.push(vec![
+            name.into(),
+            format!("0x{id:08x}"),
+            table.size.to_string(),
+            keys.join(", "),
+            actions.join(", "),
+        ]);
         tables.push(json!({
-            "table": name, "size": table.size, "keys": keys, "actions": actions,
+            "table": name, "id": id, "size": table.size, "keys": keys, "actions": actions,
             "is_const": table.is_const_table,
         }));
     }

@@ -10,7 +10,7 @@ from google.rpc import code_pb2, status_pb2
 from p4.config.v1 import p4info_pb2, p4types_pb2
 from p4.v1 import p4data_pb2, p4runtime_pb2
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 STANDARD = [code_pb2, status_pb2, p4info_pb2, p4types_pb2, p4data_pb2, p4runtime_pb2]
 
 
