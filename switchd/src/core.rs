@@ -132,6 +132,7 @@ pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
             shared: None,
             bell: bell.clone(),
             events_lost: lost.clone(),
+            turned_away: Arc::default(),
         },
         Jobs { jobs, long, unfinished: None, waker, bell },
         EventSender { events: event_sender, lost },
@@ -164,6 +165,7 @@ pub struct Handle {
     shared: Option<Arc<Shared>>,
     bell: Arc<Bell>,
     events_lost: Arc<AtomicU64>,
+    turned_away: Arc<AtomicU64>,
 }
 
 impl Handle {
@@ -241,6 +243,16 @@ impl Handle {
     /// Counts an event that the servers could not bring to anybody.
     pub fn count_lost(&self) {
         self.events_lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection that the servers turned away before it was one.
+    pub fn count_turned_away(&self) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections that made no handshake, or not in time.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away.load(Ordering::Relaxed)
     }
 
     /// Events that reached nobody: the servers or the controller were too slow, or there was none.

@@ -42,6 +42,9 @@ pub fn exposition(stats: &GetStatsResponse) -> String {
     text.single("p4rack_switch_buffer_max_bytes", "Most bytes that ever waited there", "gauge", most);
     let lost = stats.packet_ins_lost as f64;
     text.single("p4rack_switch_packet_ins_lost_total", "Packets that reached no controller", "counter", lost);
+    let turned_away = stats.connections_turned_away as f64;
+    const AWAY: &str = "p4rack_switch_connections_turned_away_total";
+    text.single(AWAY, "Connections without a handshake in time", "counter", turned_away);
     text.into_string()
 }
 

@@ -47,6 +47,7 @@ pub async fn read(handle: &Handle, reset: bool) -> Result<GetStatsResponse, Gone
         .await?;
     let mut response = message(&stats, now);
     response.packet_ins_lost = handle.events_lost();
+    response.connections_turned_away = handle.turned_away();
     Ok(response)
 }
 
@@ -59,6 +60,7 @@ pub fn message(stats: &switch::Stats, now: Nanos) -> GetStatsResponse {
         buffer_bytes: stats.buffer_bytes,
         buffer_max_bytes: stats.buffer_max_bytes,
         packet_ins_lost: 0,
+        connections_turned_away: 0,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The P4Runtime server.
 //!
 //! ```text
+//!  entrance (patience, tls)                        who is let in
 //!  service ── device ─┬─ arbitration                 who may write
 //!                     ├─ roles                       what a role is for
 //!                     ├─ pipeline (diff, compile)    what runs
@@ -18,6 +19,7 @@ mod arbitration;
 mod cells;
 mod device;
 mod digests;
+mod entrance;
 mod front;
 mod matching;
 mod offline;

@@ -1,8 +1,8 @@
 //! The gRPC side: services, streams, shutdown.
 
 use super::device::{Device, STREAM_MESSAGES, status};
+use super::entrance::Entrance;
 use super::front::Front;
-use super::patience::Patient;
 use super::pipeline::Candidate;
 use super::tls::ServerTls;
 use crate::core::{Event, Events, Gone, Handle};
@@ -37,7 +37,6 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
 use tokio_stream::{Stream, StreamExt};
 use tonic::service::Routes;
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
 /// Bytes in one message of a Read, about.
@@ -46,7 +45,7 @@ const BYTES_A_MESSAGE: usize = 32 << 10;
 const WINDOW: u32 = 4 << 20;
 /// How often a silent controller is asked whether it lives, where nothing else is said.
 const KEEPALIVE: Duration = Duration::from_secs(5);
-/// A connection from which nothing came for so many times as long is closed: a handshake's end is waited for as long.
+/// A connection from which nothing came for so many times as long is closed; a handshake may take as long in all.
 const SILENT: u32 = 4;
 /// How long calls in progress may take at the end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -167,23 +166,16 @@ pub async fn serve_on(
             }
         }
     });
-    // Else the end of an answer waits for the client's delayed acknowledgement: 40 ms.
-    let incoming =
-        TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(Some(config.keepalive));
-    let patience = SILENT * config.keepalive;
-    let incoming = incoming.map(move |stream| stream.map(|stream| Patient::new(stream, patience)));
-    let mut server = tonic::transport::Server::builder();
-    if let Some(tls) = &config.tls {
-        let refused = |error: tonic::transport::Error| {
-            let cause = std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string);
-            ServeError::Identity(cause)
-        };
-        server = server.tls_config(tls.config()?).map_err(refused)?;
-    }
+    let entrance = Entrance {
+        tls: config.tls.as_ref().map(ServerTls::config).transpose()?,
+        limit: SILENT * config.keepalive,
+        handle: handle.clone(),
+    };
+    let incoming = entrance.open(listener);
     let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone())))
         .add_service(TelemetryServer::new(TelemetryService::new(handle)));
     let front = Front::new(Service { device, stopping }, others);
-    let served = server
+    let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(config.keepalive))
         .http2_keepalive_timeout(Some(config.keepalive))
         .initial_stream_window_size(WINDOW)
@@ -337,9 +329,16 @@ impl P4Runtime for Service {
 
     async fn capabilities(
         &self,
-        _: Request<CapabilitiesRequest>,
+        request: Request<CapabilitiesRequest>,
     ) -> Result<Response<CapabilitiesResponse>, Status> {
-        Ok(Response::new(CapabilitiesResponse { p4runtime_api_version: API_VERSION.into() }))
+        let device_id = request.into_inner().device_id;
+        if device_id != 0 {
+            self.device.check_id(device_id)?;
+        }
+        Ok(Response::new(CapabilitiesResponse {
+            p4runtime_api_version: API_VERSION.into(),
+            experimental: None,
+        }))
     }
 }
 

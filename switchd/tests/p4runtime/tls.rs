@@ -1,12 +1,19 @@
 //! Encrypted connections: the server must be known and, where asked for, so must the controller.
 
 use crate::rig::*;
+use crate::unfriendly::{is_in_time, trickle};
 use p4rack_p4rt::p4::v1::CapabilitiesRequest;
 use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
 use p4rack_switchd::core;
 use p4rack_switchd::p4runtime::{ServerConfig, ServerTls, bind, serve_on};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 /// Of an authority that can also sign what has expired.
@@ -95,7 +102,7 @@ impl Folder {
         let endpoint =
             Endpoint::from_shared(format!("https://{}", rig.addr)).unwrap().tls_config(tls).unwrap();
         let Ok(channel) = endpoint.connect().await else { return false };
-        P4RuntimeClient::new(channel).capabilities(CapabilitiesRequest {}).await.is_ok()
+        P4RuntimeClient::new(channel).capabilities(CapabilitiesRequest::default()).await.is_ok()
     }
 }
 
@@ -110,7 +117,7 @@ async fn a_controller_talks_only_to_a_server_that_it_knows() {
     let plain = Endpoint::from_shared(format!("http://{}", rig.addr)).unwrap().connect().await;
     if let Ok(channel) = plain {
         assert!(
-            P4RuntimeClient::new(channel).capabilities(CapabilitiesRequest {}).await.is_err(),
+            P4RuntimeClient::new(channel).capabilities(CapabilitiesRequest::default()).await.is_err(),
             "in plain text"
         );
     }
@@ -132,6 +139,37 @@ async fn a_server_that_asks_for_certificates_lets_only_those_in_that_it_knows() 
     assert!(!folder.reaches(&rig, "ca", Some("expired")).await, "a certificate that has expired");
     // Those who were turned away keep nobody out.
     assert!(folder.reaches(&rig, "ca", Some("controller")).await);
+}
+
+#[tokio::test]
+async fn handshake_and_preface_have_one_limit_however_they_trickle() {
+    let Some(folder) = Folder::new() else { return };
+    folder.certificate("server", "ca", 2099);
+    let tls = folder.server("server", None);
+    let rig = Rig::start_with(|config| {
+        (config.tls, config.keepalive) = (Some(tls), Duration::from_millis(100));
+    })
+    .await;
+    // A record that announces 508 bytes of a ClientHello.
+    let mut hello = vec![0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+    hello.resize(60, 7);
+    let stream = TcpStream::connect(&rig.addr).await.unwrap();
+    let slow = tokio::spawn(async move { trickle(stream, &hello).await });
+    // With TLS done at once, and then slow.
+    let mut roots = RootCertStore::empty();
+    let ca = std::fs::read(folder.file("ca.pem")).unwrap();
+    roots.add(CertificateDer::from_pem_slice(&ca).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let connector = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
+    let stream = TcpStream::connect(&rig.addr).await.unwrap();
+    let encrypted = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+    let slower = tokio::spawn(async move { trickle(encrypted, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r").await });
+    assert!(folder.reaches(&rig, "ca", None).await, "nobody else waits");
+    for took in [slow.await.unwrap(), slower.await.unwrap()] {
+        assert!(is_in_time(took), "{took:?}");
+    }
+    assert_eq!(rig.handle.turned_away(), 2);
 }
 
 #[tokio::test]

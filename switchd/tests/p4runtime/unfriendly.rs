@@ -8,7 +8,7 @@ use p4rack_p4rt::raw;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tonic::Status;
 use tonic::transport::Endpoint;
@@ -144,6 +144,48 @@ async fn a_connection_that_is_silent_is_closed_in_a_handshake_too() {
     }
     // One that answers the keep-alive stays.
     living.become_primary(1).await;
+}
+
+/// Sends bytes one by one; how long it took until the connection was closed.
+pub async fn trickle(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> Duration {
+    let began = Instant::now();
+    for byte in bytes {
+        let written = stream.write_all(&[*byte]).await.and(stream.flush().await);
+        let heard = tokio::time::timeout(Duration::from_millis(40), stream.read(&mut [0; 100])).await;
+        if written.is_err() || matches!(heard, Ok(Ok(0) | Err(_))) {
+            return began.elapsed();
+        }
+    }
+    panic!("it was let in, or is still open");
+}
+
+/// Whether a limit of 400 ms was kept.
+pub fn is_in_time(took: Duration) -> bool {
+    (Duration::from_millis(380)..Duration::from_secs(3)).contains(&took)
+}
+
+#[tokio::test]
+async fn a_handshake_that_trickles_is_cut_off_and_nobody_else_waits() {
+    let rig = Rig::start_with(|config| config.keepalive = Duration::from_millis(100)).await;
+    let mut client = Client::connect(&rig).await;
+    client.become_primary(1).await;
+    client.install().await.unwrap();
+    let stream = TcpStream::connect(&rig.addr).await.unwrap();
+    // Never silent for long, and never done.
+    let slow = tokio::spawn(async move { trickle(stream, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r").await });
+    for port in 1..=4 {
+        client.insert(dmac(port as u8, port)).await.unwrap();
+        let mut another = Client::connect(&rig).await;
+        assert_eq!(another.table(wildcard("dmac")).await.len(), usize::from(port));
+    }
+    let took = slow.await.unwrap();
+    assert!(is_in_time(took), "{took:?}");
+    assert_eq!(rig.handle.turned_away(), 1);
+    // Another protocol is not waited for at all.
+    let mut stream = TcpStream::connect(&rig.addr).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    assert!(matches!(stream.read(&mut [0; 100]).await, Ok(0) | Err(_)));
+    assert_eq!(rig.handle.turned_away(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

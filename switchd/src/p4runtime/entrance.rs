@@ -1,0 +1,200 @@
+//! Who is let in: connections whose handshake and first words come in time.
+//!
+//! ```text
+//!  accept ─ TLS, where asked for ─ HTTP/2's preface ─▶ served
+//!               └── all within one limit, however the bytes trickle
+//! ```
+//!
+//! After the preface HTTP/2's own keep-alive watches over the connection. Each newcomer has a task, so nobody waits
+//! for another's handshake.
+
+use super::patience::Patient;
+use crate::core::Handle;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::Connected;
+
+/// What every HTTP/2 client says first.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Newcomers that may wait to be served.
+const WAITING: usize = 64;
+/// How long the system is left alone when it has no socket for a newcomer.
+const EXHAUSTED: Duration = Duration::from_millis(50);
+/// At most so often a newcomer that was turned away is logged.
+const LOGGED_EVERY: Duration = Duration::from_secs(1);
+
+/// Which connections are let in.
+pub(super) struct Entrance {
+    /// Encryption; `None` is plain text.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// How long TLS and preface may take together, and how long a connection may be silent.
+    pub limit: Duration,
+    /// Counts those that are turned away.
+    pub handle: Handle,
+}
+
+impl Entrance {
+    /// The connections that were let in. Listening ends when they are wanted no more.
+    pub fn open(self, listener: TcpListener) -> ReceiverStream<io::Result<Guest>> {
+        let (let_in, guests) = mpsc::channel(WAITING);
+        let entrance = Arc::new(self);
+        let log = Arc::new(std::sync::Mutex::new(None::<Instant>));
+        tokio::spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    () = let_in.closed() => return,
+                };
+                let Ok((stream, peer)) = accepted else {
+                    tokio::time::sleep(EXHAUSTED).await;
+                    continue;
+                };
+                let (entrance, let_in, log) = (entrance.clone(), let_in.clone(), log.clone());
+                tokio::spawn(async move {
+                    let greeted = tokio::time::timeout(entrance.limit, entrance.greet(stream));
+                    let refused = tokio::select! {
+                        greeted = greeted => match greeted {
+                            Ok(Ok(guest)) => return drop(let_in.send(Ok(guest)).await),
+                            Ok(Err(error)) => error.to_string(),
+                            Err(_) => format!("no handshake within {} ms", entrance.limit.as_millis()),
+                        },
+                        () = let_in.closed() => return,
+                    };
+                    entrance.handle.count_turned_away();
+                    let mut last = log.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    if last.is_none_or(|last| last.elapsed() >= LOGGED_EVERY) {
+                        *last = Some(Instant::now());
+                        let all = entrance.handle.turned_away();
+                        tracing::warn!(%peer, refused, all, "a connection was turned away");
+                    }
+                });
+            }
+        });
+        ReceiverStream::new(guests)
+    }
+
+    async fn greet(&self, stream: TcpStream) -> io::Result<Guest> {
+        // Else the end of an answer waits for the client's delayed acknowledgement: 40 ms.
+        stream.set_nodelay(true)?;
+        let stream = Patient::new(stream, self.limit);
+        let mut talk = match &self.tls {
+            None => Talk::Plain(stream),
+            Some(tls) => Talk::Tls(Box::new(TlsAcceptor::from(tls.clone()).accept(stream).await?)),
+        };
+        let mut first = [0; PREFACE.len()];
+        let mut count = 0;
+        while count < first.len() {
+            match talk.read(&mut first[count..]).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                more => count += more,
+            }
+            if first[..count] != PREFACE[..count] {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"));
+            }
+        }
+        Ok(Guest { talk, replayed: 0 })
+    }
+}
+
+enum Talk {
+    Plain(Patient),
+    Tls(Box<TlsStream<Patient>>),
+}
+
+/// Calls the same method of either.
+macro_rules! either {
+    ($talk:expr, $stream:ident => $call:expr) => {
+        match $talk {
+            Talk::Plain($stream) => {
+                let $stream = Pin::new($stream);
+                $call
+            }
+            Talk::Tls($stream) => {
+                let $stream = Pin::new(&mut **$stream);
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Talk {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(&mut *self, stream => stream.poll_read(context, buffer))
+    }
+}
+
+/// A connection that was let in; the preface is read again from it.
+pub(super) struct Guest {
+    talk: Talk,
+    /// Bytes of the preface that were handed out.
+    replayed: usize,
+}
+
+impl AsyncRead for Guest {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let rest = PREFACE.get(self.replayed..).unwrap_or_default();
+        if !rest.is_empty() {
+            let part = rest.get(..buffer.remaining()).unwrap_or(rest);
+            buffer.put_slice(part);
+            self.replayed += part.len();
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.talk).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Guest {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        either!(&mut self.talk, stream => stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(&mut self.talk, stream => stream.poll_write_vectored(context, parts))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.talk {
+            Talk::Plain(stream) => stream.is_write_vectored(),
+            Talk::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(&mut self.talk, stream => stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(&mut self.talk, stream => stream.poll_shutdown(context))
+    }
+}
+
+impl Connected for Guest {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
