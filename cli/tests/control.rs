@@ -126,8 +126,9 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
 
     fine(&addr, &["register", "write", "in_reservation", "77", "--index", "2"]);
     assert!(fine(&addr, &["register", "read", "in_reservation", "--index", "2"]).contains("77"));
-    fine(&addr, &["group", "write", "--multicast", "7", "1", "2:5"]);
-    assert!(fine(&addr, &["group", "read"]).contains("1:1 2:5"));
+    fine(&addr, &["group", "write", "--multicast", "7", "1", "2:5/3/4:7"]);
+    assert!(fine(&addr, &["group", "read"]).contains("1:1 2:5/3:1/4:7"));
+    assert!(stdout(&run(&addr, &["deploy", &rack, "--dry-run"])).contains("- multicast group 7\n"));
     let words = ["meter", "write", "control_meter", "--index", "3", "--cir", "5", "--cburst", "6"];
     fine(&addr, &words);
     assert!(fine(&addr, &["meter", "read", "control_meter", "--index", "3"]).contains("5       6"));
@@ -225,6 +226,54 @@ fn every_kind_of_entity_is_written_and_shown() {
 }
 
 #[test]
+fn a_role_config_keeps_a_controller_to_its_objects() {
+    let (addr, folder) = (free_addr(), tempfile::tempdir().expect("a folder"));
+    let program = repo("cli/tests/control.p4").display().to_string();
+    let _switch = switch_with(&program, &addr, &[]);
+    let tables: serde_json::Value =
+        serde_json::from_str(&fine(&addr, &["table", "list", "--json"])).expect("JSON");
+    let of = |name: &str| tables.as_array()?.iter().find(|table| table["table"] == name)?["id"].as_u64();
+    let id = of("AllIngress.sources").expect("the table is listed");
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let own = file("own.txtpb", format!("# its table\nexclusive_p4_ids: {id}\nreceives_packet_ins: true\n"));
+    let insert = |table: &str, key: &str| {
+        let entry = ["table", "insert", table, key, "--action", "forward", "port=3"];
+        run(&addr, &[&entry[..], &["--role", "sources", "--role-config", &own]].concat())
+    };
+    let done = insert("sources", "src=02:00:00:00:00:07");
+    assert!(done.status.success(), "{}", stderr(&done));
+    let refused = insert("acl", "hdr.ethernet.src=02:00:00:00:00:01");
+    assert_eq!(refused.status.code(), Some(1));
+    let text = stderr(&refused);
+    assert!(text.contains("PERMISSION_DENIED: the role's config does not name the object"), "{text}");
+    let words = ["table", "read", "sources", "--role", "sources", "--role-config", &own];
+    assert!(fine(&addr, &words).contains("02:00:00:00:00:07"));
+
+    // Another role may not have the same while the first one is there.
+    let mut command = p4rack();
+    let words = ["packet", "watch", "--grpc-addr", &addr, "--role", "sources", "--role-config", &own];
+    let _holder = Running::start(command.args(words));
+    let taken = || {
+        let entry = ["table", "delete", "sources", "src=02:00:00:00:00:07"];
+        let other = run(&addr, &[&entry[..], &["--role", "other", "--role-config", &own]].concat());
+        other.status.code() == Some(1) && stderr(&other).contains("role `sources` has the object with id")
+    };
+    assert!(wait_until(LIMIT, taken), "the first role has the table for itself");
+
+    let wrong = file("wrong.txtpb", "exclusive_p4_ids: 1\nmay_do: true\n".into());
+    let output = run(&addr, &["table", "list", "--role", "r", "--role-config", &wrong]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("wrong.txtpb: 2:1: field 'may_do' not found"), "{}", stderr(&output));
+    let output = run(&addr, &["table", "list", "--role-config", &own]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--role"), "{}", stderr(&output));
+}
+
+#[test]
 fn idle_entries_are_watched_and_meters_shown_by_colour() {
     let addr = free_addr();
     let program = repo("cli/tests/control.p4").display().to_string();
@@ -306,6 +355,50 @@ fn a_standby_process_takes_over_when_the_primary_is_killed() {
     assert!(wait_until(LIMIT, in_charge), "{}", page(&metrics));
     assert_eq!(run(&addr, &["deploy", &rack, "--dry-run"]).status.code(), Some(0));
     assert!(page(&switch_metrics).contains("p4rack_switch_buffer_bytes 0"), "{}", page(&switch_metrics));
+}
+
+#[test]
+fn switch_and_controller_log_json_and_serve_metrics() {
+    let (addr, metrics, rack) = (free_addr(), free_addr(), rack());
+    let folder = tempfile::tempdir().expect("a folder");
+    let start = |name: &str, words: &[&str]| {
+        let log = std::fs::File::create(folder.path().join(name)).expect("a log");
+        let mut command = p4rack();
+        command.args(words).args(["--log-format", "json"]).env("P4RACK_LOG", "info").stderr(log);
+        Running(command.stdout(Stdio::piped()).spawn().expect("it starts"))
+    };
+    let logged = |name: &str| -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(folder.path().join(name)).expect("a log");
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+    };
+    let mut switch = start("switch", &["switch", "run", "--no-p4", "--grpc-server-addr", &addr]);
+    switch.until("ready");
+    let words =
+        ["deploy", &rack, "--watch", "--every", "0.2", "--grpc-addr", &addr, "--metrics-addr", &metrics];
+    let mut controller = start("controller", &words);
+    controller.until("the switch holds");
+    let says = |name: &str, level: &str, words: &str| {
+        let has = |line: &serde_json::Value| {
+            let text = line["fields"]["message"].as_str().unwrap_or_default();
+            line["level"] == level && text.contains(words) && line["timestamp"].is_string()
+        };
+        assert!(wait_until(LIMIT, || logged(name).iter().any(has)), "{words}: {:?}", logged(name));
+    };
+    says("controller", "INFO", "in charge of device 1");
+    let refused =
+        run(&addr, &["table", "delete", "l2_forward", "dstAddr=02:00:00:00:00:77", "--role", "other"]);
+    assert_eq!(refused.status.code(), Some(1));
+    says("switch", "WARN", "Write: ");
+    let line =
+        |metric: &str, value: u64| format!("p4rack_controller_{metric}{{switch=\"{addr}\"}} {value}\n");
+    let holds = || {
+        page(&metrics).contains(&line("in_order", 1)) && page(&metrics).contains(&line("installs_total", 1))
+    };
+    assert!(wait_until(LIMIT, holds), "{}", page(&metrics));
+    switch.kill();
+    says("controller", "WARN", "failed");
+    let failed = || page(&metrics).contains(&line("in_order", 0));
+    assert!(wait_until(LIMIT, failed), "{}", page(&metrics));
 }
 
 /// etcd in a scratch folder.

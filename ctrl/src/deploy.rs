@@ -11,7 +11,6 @@ use crate::target::Target;
 use p4rack_codegen::{Arch, Artefacts, Rack, Scheme};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
-use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
 use p4rack_p4rt::p4::v1::{
     Entity, ForwardingPipelineConfig, Update, WriteRequest, entity::Entity as Kind, update,
 };
@@ -189,16 +188,20 @@ async fn compare(client: &mut Client, desired: &Desired, new: bool) -> Result<(u
     Ok((count, changes(&desired.entities, found.entities)))
 }
 
-/// Whether the switch runs the program already.
+/// Whether the switch runs the program already. The cookie alone does not say so: whoever installed a program has
+/// chosen it, and may have kept that of an earlier one.
 async fn runs(client: &mut Client, desired: &Desired) -> Result<bool, CtrlError> {
-    let Some(installed) = client.pipeline_part(ResponseType::CookieOnly).await? else { return Ok(false) };
-    if installed.cookie == desired.config.cookie {
-        return Ok(true);
-    }
     let Some(installed) = client.pipeline().await? else { return Ok(false) };
     let (Some(there), Some(wanted)) = (&installed.p4info, &desired.config.p4info) else { return Ok(false) };
-    let same_text = installed.p4_device_config == desired.config.p4_device_config;
-    Ok(same_text && diff::differences(wanted, there).is_empty())
+    let is_ours = installed.cookie == desired.config.cookie;
+    // A server that does not return the device config: there its cookie has to do.
+    let kept = installed.p4_device_config.is_empty() && is_ours;
+    let same_text = kept || installed.p4_device_config == desired.config.p4_device_config;
+    let same = same_text && (there == wanted || diff::differences(wanted, there).is_empty());
+    if is_ours && !same {
+        tracing::warn!("the switch's cookie is the program's, but it runs another one");
+    }
+    Ok(same)
 }
 
 fn differs(schema: &Schema, left: &Changes, total: usize) -> CtrlError {

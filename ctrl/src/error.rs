@@ -82,6 +82,16 @@ pub enum CtrlError {
     /// A certificate or key was not usable.
     #[error("{0}; give PEM files with --cacert, --cert and --private-key")]
     Certificate(String),
+    /// A role's config was not usable.
+    #[error(
+        "{path}: {reason}; --role-config takes a stratum.P4RoleConfig as text, such as `exclusive_p4_ids: 33574068`"
+    )]
+    RoleConfig {
+        /// Which file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The requests could not be logged.
     #[error("{0}; give another file with --log-requests")]
     Log(String),

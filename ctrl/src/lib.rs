@@ -47,4 +47,4 @@ pub use error::{CtrlError, UpdateFailure};
 pub use log::RequestLog;
 pub use normal::normal;
 pub use session::Session;
-pub use target::Target;
+pub use target::{RoleConfig, Target};

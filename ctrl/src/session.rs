@@ -9,7 +9,7 @@
 
 use crate::client::Client;
 use crate::error::{CtrlError, refused};
-use crate::target::{CONNECT, Target};
+use crate::target::{CONNECT, RoleConfig, Target};
 use p4rack_p4rt::google::rpc::Code as RpcCode;
 use p4rack_p4rt::p4::v1::{
     DigestList, DigestListAck, IdleTimeoutNotification, MasterArbitrationUpdate, PacketIn, PacketOut, Role,
@@ -223,7 +223,8 @@ impl Session {
 
 fn arbitration(client: &Client) -> StreamMessageRequest {
     let target = client.target();
-    let role = Role { name: target.role.clone(), ..Default::default() };
+    let config = target.role_config.as_ref().map(RoleConfig::message);
+    let role = Role { name: target.role.clone(), config, ..Default::default() };
     let arbitration = MasterArbitrationUpdate {
         device_id: target.device_id,
         role: (!target.role.is_empty()).then_some(role),

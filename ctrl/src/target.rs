@@ -3,7 +3,11 @@
 use crate::error::CtrlError;
 use crate::log::RequestLog;
 use p4rack_p4rt::p4::v1::Uint128;
-use std::path::PathBuf;
+use p4rack_p4rt::stratum::P4RoleConfig;
+use p4rack_p4rt::text;
+use prost::Message;
+use prost_types::Any;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
@@ -27,10 +31,30 @@ pub struct Target {
     pub election_id: u128,
     /// Empty: full access.
     pub role: String,
+    /// What the role may do; `None` is everything.
+    pub role_config: Option<RoleConfig>,
     /// Encryption; `None` is plain text.
     pub tls: Option<Tls>,
     /// Where requests are logged.
     pub log: Option<RequestLog>,
+}
+
+/// What a role may do, as Stratum's controllers say it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoleConfig(pub P4RoleConfig);
+
+impl RoleConfig {
+    /// Reads a text-format `stratum.P4RoleConfig`.
+    pub fn read(path: &Path) -> Result<RoleConfig, CtrlError> {
+        let refused = |reason: String| CtrlError::RoleConfig { path: path.display().to_string(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+        text::parse(&text).map(RoleConfig).map_err(|error| refused(error.to_string()))
+    }
+
+    /// As it travels.
+    pub fn message(&self) -> Any {
+        Any { type_url: "type.googleapis.com/stratum.P4RoleConfig".into(), value: self.0.encode_to_vec() }
+    }
 }
 
 /// Files for an encrypted connection, PEM.
@@ -48,7 +72,15 @@ impl Target {
     /// This device at `host:port`, in plain text, with election id 1.
     pub fn new(addr: impl Into<String>, device_id: u64) -> Target {
         let addr = addr.into();
-        Target { addr, device_id, election_id: 1, role: String::new(), tls: None, log: None }
+        Target {
+            addr,
+            device_id,
+            election_id: 1,
+            role: String::new(),
+            role_config: None,
+            tls: None,
+            log: None,
+        }
     }
 
     /// Election id as P4Runtime carries it.
@@ -135,6 +167,22 @@ mod tests {
         for wrong in ["", "a", "1,", "-1", "1,2,3"] {
             assert!(parse_election_id(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_role_config_is_text_and_its_faults_have_a_place() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let read = |text: &str| {
+            std::fs::write(file.path(), text).unwrap();
+            RoleConfig::read(file.path())
+        };
+        let config = read("# the ACL's\nexclusive_p4_ids: 0x02000001\nreceives_packet_ins: true").unwrap();
+        assert_eq!(config.0.exclusive_p4_ids, [0x0200_0001]);
+        assert!(config.message().type_url.ends_with("/stratum.P4RoleConfig"));
+        let error = read("exclusive_p4_ids: 1\nexclusive_p4_id: 2").unwrap_err().to_string();
+        assert!(error.contains(": 2:1: field 'exclusive_p4_id' not found"), "{error}");
+        let error = RoleConfig::read(Path::new("/nowhere/role.txtpb")).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/role.txtpb: No such file"), "{error}");
     }
 
     #[tokio::test]

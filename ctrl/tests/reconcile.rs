@@ -10,7 +10,7 @@ use p4rack_ctrl::deploy::{Desired, Extent, Step};
 use p4rack_ctrl::entities::{ActionItem, Item, TableItem};
 use p4rack_ctrl::watch::{Change, watch};
 use p4rack_ctrl::{Client, CtrlError, Session, Target};
-use p4rack_p4rt::p4::v1::{Entity, Update, update};
+use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, forwarding_pipeline_config, update};
 use p4rack_p4rt::schema::Schema;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -121,8 +121,11 @@ async fn a_watched_switch_is_put_right_after_foreign_writes_restarts_and_new_des
     let insert = update(update::Type::Insert, foreign(&schema, 1));
     session.write(&schema, &[insert]).await.unwrap();
     controller.until(|change| matches!(change, Change::Standby)).await;
+    // Another program as well, under the cookie of the watcher's.
+    session.set_pipeline(under_the_cookie_of(&desired_l2(&rack), &rack)).await.unwrap();
     drop(session);
     controller.until(|change| matches!(change, Change::Primary)).await;
+    controller.until(|change| matches!(change, Change::Step(Step::Installed))).await;
     controller.until(verified).await;
     assert_eq!(differences(&desired_l2(&rack), &target).await, 0);
 
@@ -141,6 +144,37 @@ async fn a_watched_switch_is_put_right_after_foreign_writes_restarts_and_new_des
     assert_eq!(differences(&desired(&rack, Scheme::Pl2Clock), &target).await, 0);
     drop(sender);
     tokio::time::timeout(Duration::from_secs(5), controller.task).await.expect("ends").unwrap();
+}
+
+/// Another program, with a cookie that is stale.
+fn under_the_cookie_of(other: &Desired, rack: &Rack) -> ForwardingPipelineConfig {
+    ForwardingPipelineConfig { cookie: other.config.cookie, ..desired(rack, Scheme::Pl2Clock).config }
+}
+
+#[tokio::test]
+async fn a_cookie_is_not_trusted_without_the_program() {
+    let rack = rack();
+    let (_running, target) = start(&rack, 0).await;
+    let installed = |steps: &[Step]| steps.iter().any(|step| matches!(step, Step::Installed));
+    assert!(installed(&deploy(&rack, Scheme::L2, target.clone()).await.unwrap()));
+    assert!(!installed(&deploy(&rack, Scheme::L2, target.clone()).await.unwrap()), "it is there");
+    let install = async |config: ForwardingPipelineConfig| {
+        let mut session = Session::connect(target.clone()).await.unwrap();
+        session.set_pipeline(config).await.unwrap();
+    };
+    // The cookie equals, P4Info and text do not; then only the text.
+    let ours = desired(&rack, Scheme::L2);
+    install(under_the_cookie_of(&ours, &rack)).await;
+    assert!(installed(&deploy(&rack, Scheme::L2, target.clone()).await.unwrap()), "a stale cookie");
+    let mut longer = ours.config.clone();
+    longer.p4_device_config.extend(b"\n// not the same\n");
+    install(longer).await;
+    assert!(installed(&deploy(&rack, Scheme::L2, target.clone()).await.unwrap()), "another text");
+    // The cookie is another one or none, the program is the same.
+    for cookie in [None, Some(forwarding_pipeline_config::Cookie { cookie: 7 })] {
+        install(ForwardingPipelineConfig { cookie, ..ours.config.clone() }).await;
+        assert!(!installed(&deploy(&rack, Scheme::L2, target.clone()).await.unwrap()), "{cookie:?}");
+    }
 }
 
 /// The rack with many more entries: writing them takes a while.

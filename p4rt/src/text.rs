@@ -6,6 +6,7 @@ use crate::p4::v1::{
     GetForwardingPipelineConfigRequest, ReadRequest, SetForwardingPipelineConfigRequest,
     StreamMessageRequest, WriteRequest,
 };
+use crate::stratum::P4RoleConfig;
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use std::sync::OnceLock;
@@ -47,6 +48,7 @@ text_messages! {
     SetForwardingPipelineConfigRequest = "p4.v1.SetForwardingPipelineConfigRequest";
     GetForwardingPipelineConfigRequest = "p4.v1.GetForwardingPipelineConfigRequest";
     StreamMessageRequest = "p4.v1.StreamMessageRequest";
+    P4RoleConfig = "stratum.P4RoleConfig";
 }
 
 /// All descriptors of this crate.

@@ -2,7 +2,7 @@
 
 use p4rack_codegen::rack::Switch;
 use p4rack_ctrl::target::{Tls, parse_election_id};
-use p4rack_ctrl::{CtrlError, RequestLog, Target};
+use p4rack_ctrl::{CtrlError, RequestLog, RoleConfig, Target};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,6 +32,9 @@ pub struct Identity {
     /// P4Runtime role [default: full access]
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = "Switch")]
     role: String,
+    /// What the role may do: a text-format stratum.P4RoleConfig, ids as in P4Info [default: everything]
+    #[arg(long, value_name = "FILE", requires = "role", value_parser = role_config, help_heading = "Switch")]
+    role_config: Option<RoleConfig>,
     /// Encrypt the connection
     #[arg(long, requires = "cacert", help_heading = "Switch")]
     ssl: bool,
@@ -50,6 +53,10 @@ pub struct Identity {
     /// Write every request as text-format protobuf to this file
     #[arg(long, value_name = "FILE", value_parser = request_log, help_heading = "Switch")]
     log_requests: Option<RequestLog>,
+}
+
+fn role_config(path: &str) -> Result<RoleConfig, CtrlError> {
+    RoleConfig::read(Path::new(path))
 }
 
 fn request_log(path: &str) -> Result<RequestLog, CtrlError> {
@@ -80,6 +87,7 @@ impl Identity {
             device_id: self.device_id.or(switch.map(|switch| switch.device_id)).unwrap_or(1),
             election_id: self.election_id,
             role: self.role.clone(),
+            role_config: self.role_config.clone(),
             tls: self.ssl.then_some(tls),
             log: self.log_requests.clone(),
         }
