@@ -29,10 +29,14 @@ fuzz_target!(|data: &[u8]| {
         let (frame, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         left = rest;
         now = now + Nanos(1_000);
-        if frame.len() % 2 == 0 {
-            switch.handle_frame(1, frame, now);
-        } else {
-            switch.forward_frame(1, frame, now, &mut out);
+        match frame.len() % 3 {
+            0 => switch.handle_frame(1, frame, now),
+            1 => drop(switch.forward_frame(1, frame, now, &mut out)),
+            _ => {
+                out.clear();
+                out.extend_from_slice(frame);
+                switch.forward_given(1, &mut out, now);
+            }
         }
         // A recirculating program sends for ever: what it may do for one frame is bounded elsewhere.
         for _ in 0..64 {

@@ -65,6 +65,8 @@ pub(crate) struct Grants {
     asked: Vec<VecDeque<(u32, Nanos)>>,
     /// Time taken at each destination's link: from, to.
     taken: Vec<VecDeque<(u64, u64)>>,
+    /// The latest end of these, also of those forgotten.
+    taken_to: Vec<u64>,
     pub seen: u64,
     pub overlapping: u64,
 }
@@ -91,6 +93,7 @@ impl Grants {
             link,
             asked: vec![VecDeque::new(); hosts],
             taken: vec![VecDeque::new(); links],
+            taken_to: vec![0; links],
             seen: 0,
             overlapping: 0,
         }
@@ -142,9 +145,12 @@ impl Grants {
         let wait = u64::from(seen.control.send_wait.max(seen.control.recv_wait));
         let from = when.0 + wait * self.unit_ns[seen.destination];
         let to = from + u64::from(seen.control.demand) * self.slot_ns[seen.destination];
-        if taken.iter().any(|(start, end)| from < *end && *start < to) {
+        // Most grants begin behind all others.
+        let latest = &mut self.taken_to[link];
+        if from < *latest && taken.iter().any(|(start, end)| from < *end && *start < to) {
             self.overlapping += 1;
         }
+        *latest = to.max(*latest);
         if taken.len() == REMEMBERED {
             taken.pop_front();
         }

@@ -24,6 +24,8 @@ pub(crate) struct Host {
     pub endpoint: Endpoint,
     /// To each other host: flows that have something to send.
     outlets: Vec<Outlet>,
+    /// Where the machine has each other host.
+    peers: Vec<Option<usize>>,
     /// Most frames the machine holds for one destination.
     window: usize,
     /// Frames after which the next thread has its turn.
@@ -67,13 +69,12 @@ impl Host {
             _ => spec.in_flight * usize::from(spec.k) + AHEAD,
         };
         let hosts = experiment.spec.rack.hosts;
+        let seed = experiment.spec.seed.wrapping_mul(1_000) + index as u64;
+        let endpoint = Endpoint::new(config, seed, Nanos::ZERO);
         Ok(Host {
             index,
-            endpoint: Endpoint::new(
-                config,
-                experiment.spec.seed.wrapping_mul(1_000) + index as u64,
-                Nanos::ZERO,
-            ),
+            peers: (0..hosts).map(|host| endpoint.position_of(mac_of(host))).collect(),
+            endpoint,
             outlets: (0..hosts).map(|_| Outlet::default()).collect(),
             window,
             burst: spec.k.max(1),
@@ -98,6 +99,12 @@ impl Host {
         !self.outlets[destination].flows.is_empty()
     }
 
+    /// When its machine has something to send, or to look after.
+    #[inline]
+    pub fn due(&self) -> Option<Nanos> {
+        self.endpoint.next_timeout().filter(|_| !self.paused)
+    }
+
     /// Gives the machine one frame for `destination`, if it has room for it.
     pub fn feed(
         &mut self,
@@ -106,13 +113,17 @@ impl Host {
         messages: &mut Messages,
         now: Nanos,
     ) -> Fed {
-        let outlet = &mut self.outlets[destination];
-        // Of short frames several share a slot.
-        let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
-        let short = first.is_some_and(|message| messages.get_mut(*message).unsent <= MTU / 4);
-        let window = if short { 4 * self.window } else { self.window };
-        if self.endpoint.backlog_to(mac_of(destination)) >= window {
+        let backlog = self.peers[destination].map_or(0, |peer| self.endpoint.backlog_at(peer));
+        if backlog >= 4 * self.window {
             return Fed::Nothing;
+        }
+        let outlet = &mut self.outlets[destination];
+        if backlog >= self.window {
+            // Of short frames several share a slot.
+            let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
+            if !first.is_some_and(|message| messages.get_mut(*message).unsent <= MTU / 4) {
+                return Fed::Nothing;
+            }
         }
         // A transport may have nothing to send although messages wait.
         let id = loop {

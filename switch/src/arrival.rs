@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!  frame ─ parser ─ verify ─ ingress ─┬─ its port is idle: egress ─ compute ─ deparser ─→ out
+//!                                     ├─ it has to wait, but egress can't tell: the same ─→ queues
 //!                                     └─ else, or copies are asked for: a packet of the pool ─→ queues
 //! ```
 
 use crate::compile::ops::Frame;
 use crate::exec::{Block, Cx, Exit, Requests, run};
-use crate::pool::{Meta, PacketId};
+use crate::pool::{Meta, PacketId, Stage};
 use crate::stats::DropReason;
 use crate::switch::{Running, Switch};
 use crate::v1model::{Verdict, clear, tell_egress, tell_ingress};
@@ -23,14 +24,17 @@ enum Reached {
     Egress(usize, Exit, bool),
     /// The deparser did not come to its end.
     Deparser(usize, Exit),
+    /// It is in `out`, to wait with this priority for the port at this position.
+    Queue(usize, u8, Stage),
 }
 
 impl Switch {
     /// Takes a frame (without FCS) in. From the CPU port it is a packet-out.
     pub fn handle_frame(&mut self, port: u16, frame: &[u8], now: Nanos) {
-        if self.arrive(port, frame, now) {
+        if self.arrive(port, frame.len(), now) {
+            self.arrival.set_frame(frame);
             let mut out = std::mem::take(&mut self.cpu_out);
-            let reached = self.process::<false>(port, now, &mut out);
+            let reached = self.process::<false, false>(port, now, &mut out);
             self.go_on(port, reached, now, &mut out);
             self.cpu_out = out;
         }
@@ -39,10 +43,11 @@ impl Switch {
     /// Like [`Switch::handle_frame`]. If the frame's port is idle, it does at once what [`Switch::poll_transmit`] would do
     /// next: `out` is the frame to put on the wire of the port given. Else there may be something to poll for.
     pub fn forward_frame(&mut self, port: u16, frame: &[u8], now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
-        if !self.arrive(port, frame, now) {
+        if !self.arrive(port, frame.len(), now) {
             return None;
         }
-        match self.process::<true>(port, now, out) {
+        self.arrival.set_frame(frame);
+        match self.process::<true, false>(port, now, out) {
             Some(Reached::Wire(at)) => {
                 self.manager.sent_at_once(at, out.len(), now);
                 Some(self.manager.number(at))
@@ -51,9 +56,25 @@ impl Switch {
         }
     }
 
-    /// Counts a frame that comes in and keeps it in `arrival`; false if it ends here.
+    /// Like [`Switch::forward_frame`] of a frame that is given away, which saves copying it: `frame` becomes the frame to
+    /// put on the wire. If there is none to put there now, `frame` is some buffer to be used again.
+    pub fn forward_given(&mut self, port: u16, frame: &mut Vec<u8>, now: Nanos) -> Option<u16> {
+        if !self.arrive(port, frame.len(), now) {
+            return None;
+        }
+        self.arrival.take_frame(frame);
+        match self.process::<true, true>(port, now, frame) {
+            Some(Reached::Wire(at)) => {
+                self.manager.sent_at_once(at, frame.len(), now);
+                Some(self.manager.number(at))
+            }
+            reached => self.go_on(port, reached, now, frame),
+        }
+    }
+
+    /// Counts a frame that comes in; false if it ends here.
     #[inline(always)]
-    fn arrive(&mut self, port: u16, frame: &[u8], now: Nanos) -> bool {
+    fn arrive(&mut self, port: u16, len: usize, now: Nanos) -> bool {
         self.now = self.now.max(now);
         let Some(at) = self.manager.find(port.into()) else {
             self.drop_frame(DropReason::UnknownIngressPort, None);
@@ -61,18 +82,23 @@ impl Switch {
         };
         let counters = self.manager.port_mut(at);
         counters.rx_frames += 1;
-        counters.rx_bytes += frame.len() as u64;
-        if frame.len() > self.config.max_frame_bytes {
+        counters.rx_bytes += len as u64;
+        if len > self.config.max_frame_bytes {
             self.drop_frame(DropReason::FrameTooLong, None);
             return false;
         }
-        self.arrival.set_frame(frame);
         true
     }
 
-    /// Runs the program on `arrival`; to the end if `THROUGH` and nothing keeps it. `None` without a program.
+    /// Runs the program on `arrival`; to the end if `THROUGH` and nothing keeps it. `None` without a program. `GIVEN`:
+    /// the frame may be sent in the buffer in which it came.
     #[inline(always)]
-    fn process<const THROUGH: bool>(&mut self, port: u16, now: Nanos, out: &mut Vec<u8>) -> Option<Reached> {
+    fn process<const THROUGH: bool, const GIVEN: bool>(
+        &mut self,
+        port: u16,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> Option<Reached> {
         self.cool();
         let Switch { running, frame, manager, requests, arrival, config, .. } = self;
         let Running { pipeline, state } = running.as_mut()?;
@@ -101,13 +127,15 @@ impl Switch {
         let cursor = cx.cursor;
         let verdict = Verdict::new(code, frame, exit);
         let drop_port = u64::from(config.drop_port);
-        let straight = THROUGH
+        let early = code.entry.egress_is_early;
+        let straight = (THROUGH || early)
             && exit == Exit::Done
             && !cx.requests.any
             && verdict.group == 0
             && verdict.egress_spec != drop_port;
         let at = if straight { manager.find(verdict.egress_spec) } else { None };
-        let Some(at) = at.filter(|&at| manager.pass(at, verdict.priority, len, now)) else {
+        let passes = at.is_some_and(|at| THROUGH && manager.pass(at, verdict.priority, len, now));
+        let Some(at) = at.filter(|_| passes || early) else {
             arrival.meta.cursor = cursor;
             return Some(Reached::Ingress(verdict));
         };
@@ -118,7 +146,10 @@ impl Switch {
             let dropped = frame[code.standard.egress_spec as usize] == drop_port;
             if exit != Exit::Done || dropped || cx.requests.any {
                 arrival.meta.cursor = cursor;
-                return Some(Reached::Egress(at, exit, dropped));
+                return Some(match passes {
+                    true => Reached::Egress(at, exit, dropped),
+                    false => Reached::Queue(at, verdict.priority, Stage::Ended(exit)),
+                });
             }
         }
         let exit = run(pipeline, state, frame, &mut cx, Block::Deparser);
@@ -128,10 +159,16 @@ impl Switch {
         }
         arrival.meta.cursor = cursor;
         if exit != Exit::Done {
-            return Some(Reached::Deparser(at, exit));
+            return Some(match passes {
+                true => Reached::Deparser(at, exit),
+                false => Reached::Queue(at, verdict.priority, Stage::Ended(exit)),
+            });
         }
-        out.extend_from_slice(arrival.payload());
-        Some(Reached::Wire(at))
+        arrival.complete(out, GIVEN);
+        Some(match passes {
+            true => Reached::Wire(at),
+            false => Reached::Queue(at, verdict.priority, Stage::Sent),
+        })
     }
 
     /// Makes `arrival` a packet of the pool and goes on from where it got to; gives the port if `out` is to be sent.
@@ -143,6 +180,15 @@ impl Switch {
         };
         let cursor = self.arrival.meta.cursor;
         let meta = Meta { ingress_port: port, arrived: now, cursor, ..Meta::default() };
+        if let Reached::Queue(at, priority, stage) = reached {
+            let len = self.arrival.len();
+            let id = self.pool.adopt_sent(out, Meta { priority, stage, ..meta });
+            self.enqueue_at(id, len, at, now);
+            if self.manager.cpu_waits {
+                self.serve_cpu(now);
+            }
+            return None;
+        }
         let id = self.pool.adopt(&mut self.arrival, meta);
         let sent = match reached {
             Reached::Ingress(verdict) => {
@@ -158,6 +204,7 @@ impl Switch {
                 None
             }
             Reached::Wire(at) => Some(at),
+            Reached::Queue(..) => None,
         };
         if let Some(at) = sent {
             self.pool.release(id);

@@ -1,5 +1,6 @@
 //! Packets and their buffers, which are used again and again.
 
+use crate::exec::Exit;
 use crate::exec::bits::PADDING;
 use p4rack_wire::Nanos;
 
@@ -8,6 +9,18 @@ pub(crate) type PacketId = u32;
 
 /// End of a list of packets.
 pub(crate) const NONE: PacketId = u32::MAX;
+
+/// How far a packet in a queue is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Egress is before it.
+    #[default]
+    Ingress,
+    /// It is as it is to be sent.
+    Sent,
+    /// Egress ended so, and dropped it or did not come to its end.
+    Ended(Exit),
+}
 
 /// What the switch knows of a packet beside its bytes.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +41,7 @@ pub(crate) struct Meta {
     pub enqueued_depth: u32,
     /// Bytes of the shared buffer that it holds.
     pub charged: u64,
+    pub stage: Stage,
 }
 
 impl Default for Meta {
@@ -45,6 +59,7 @@ impl Default for Meta {
             enqueued: Nanos::ZERO,
             enqueued_depth: 0,
             charged: 0,
+            stage: Stage::Ingress,
         }
     }
 }
@@ -84,6 +99,28 @@ impl Packet {
     /// The frame.
     pub fn frame(&self) -> &[u8] {
         &self.bytes[..self.len]
+    }
+
+    /// Replaces the frame by one that is given away; the giver gets another buffer for it.
+    #[inline(always)]
+    pub fn take_frame(&mut self, frame: &mut Vec<u8>) {
+        std::mem::swap(&mut self.bytes, frame);
+        self.len = self.bytes.len();
+        self.bytes.resize(self.len + PADDING, 0);
+    }
+
+    /// Puts `headers` in front of the payload: it becomes the whole frame. `given`: the frame's own buffer need not
+    /// stay, so if the headers are as long as those that came nothing is moved.
+    #[inline(always)]
+    pub fn complete(&mut self, headers: &mut Vec<u8>, given: bool) {
+        match self.bytes.get_mut(..self.meta.cursor) {
+            Some(room) if given && room.len() == headers.len() => {
+                room.copy_from_slice(headers);
+                self.bytes.truncate(self.len);
+                std::mem::swap(&mut self.bytes, headers);
+            }
+            _ => headers.extend_from_slice(self.payload()),
+        }
     }
 
     /// Replaces the frame.
@@ -127,6 +164,24 @@ impl Pool {
         packet.meta = meta;
         packet.next = NONE;
         id
+    }
+
+    /// Makes a packet of a frame that nothing will read but the wire; `frame` gets another's buffer for it.
+    #[inline]
+    pub fn adopt_sent(&mut self, frame: &mut Vec<u8>, meta: Meta) -> PacketId {
+        let id = self.take();
+        let packet = &mut self.packets[id as usize];
+        packet.len = frame.len();
+        std::mem::swap(&mut packet.bytes, frame);
+        packet.meta = meta;
+        packet.next = NONE;
+        id
+    }
+
+    /// Takes such a frame back.
+    #[inline]
+    pub fn hand_out(&mut self, id: PacketId, frame: &mut Vec<u8>) {
+        std::mem::swap(&mut self.packets[id as usize].bytes, frame);
     }
 
     fn take(&mut self) -> PacketId {

@@ -229,8 +229,18 @@ impl Switch {
     }
 
     /// When [`Switch::poll_transmit`] is to be called again; a time that has passed means now.
+    #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
-        [self.manager.next_timeout(), self.generators.due(), self.alarm()].into_iter().flatten().min()
+        let seldom = match (self.generators.due(), self.alarm()) {
+            (None, alarm) => alarm,
+            (due, None) => due,
+            (due, alarm) => due.min(alarm),
+        };
+        match (self.manager.next_timeout(), seldom) {
+            (due, None) => due,
+            (None, seldom) => seldom,
+            (due, seldom) => due.min(seldom),
+        }
     }
 
     /// When an entry may be idle.

@@ -82,6 +82,8 @@ pub(crate) struct TrafficManager {
     ports: Vec<Port>,
     /// Bit by position: something waits there for a wire.
     waiting: [u64; WORDS],
+    /// Words of `waiting` that the ports take.
+    words: usize,
     /// Whether something waits for the controller.
     pub cpu_waits: bool,
     /// Position in `ports` by number.
@@ -103,6 +105,7 @@ impl TrafficManager {
         let mut manager = TrafficManager {
             ports: Vec::new(),
             waiting: [0; WORDS],
+            words: 0,
             cpu_waits: false,
             by_number: vec![u16::MAX; PORT_NUMBERS],
             buffer_bytes: config.buffer_bytes,
@@ -131,6 +134,7 @@ impl TrafficManager {
             return;
         }
         self.by_number[number] = self.ports.len() as u16;
+        self.words = self.ports.len() / 64 + 1;
         self.ports.push(Port {
             byte_time: byte_time(port.rate_bps),
             config: port,
@@ -222,17 +226,18 @@ impl TrafficManager {
         true
     }
 
-    /// Puts a packet into a queue of the port, or says why not. Its meta says which.
+    /// Puts a packet, which takes the room of so many bytes, into a queue of the port, or says why not. Its meta says which.
     #[inline(always)]
     pub fn enqueue(
         &mut self,
         pool: &mut Pool,
         id: PacketId,
+        len: usize,
         at: usize,
         now: Nanos,
     ) -> Result<(), DropReason> {
         let packet = pool.get_mut(id);
-        let bytes = stored(packet.len().min(packet.meta.truncate as usize));
+        let bytes = stored(len);
         let priority = packet.meta.priority & 7;
         self.admit(at, priority, bytes)?;
         let port = &mut self.ports[at];
@@ -275,6 +280,7 @@ impl TrafficManager {
     }
 
     /// When the first port that has something may send.
+    #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
         self.waiting().map(|at| self.ports[at].free_at).min()
     }
@@ -286,6 +292,9 @@ impl TrafficManager {
         std::iter::from_fn(move || {
             while bits == 0 {
                 word += 1;
+                if word >= self.words {
+                    return None;
+                }
                 bits = *self.waiting.get(word)?;
             }
             let at = word * 64 + bits.trailing_zeros() as usize;

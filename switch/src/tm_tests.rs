@@ -21,7 +21,10 @@ fn put(
     now: u64,
 ) -> Result<PacketId, DropReason> {
     let id = pool.alloc(&vec![0; len], Meta { priority, ..Meta::default() });
-    manager.enqueue(pool, id, at, Nanos(now)).map(|()| id).inspect_err(|_| pool.release(id))
+    manager
+        .enqueue(pool, id, pool.get(id).len().min(pool.get(id).meta.truncate as usize), at, Nanos(now))
+        .map(|()| id)
+        .inspect_err(|_| pool.release(id))
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::compile::ops::Frame;
 use crate::compile::plans::{Code, NO_LIST, RUN};
 use crate::exec::{Block, Cx, Exit, Requests, run};
-use crate::pool::{Meta, NONE, PacketId};
+use crate::pool::{Meta, NONE, PacketId, Stage};
 use crate::stats::DropReason;
 use crate::switch::{Running, Switch};
 use p4rack_wire::Nanos;
@@ -278,7 +278,15 @@ impl Switch {
             self.end(id, DropReason::NoSuchPort, None);
             return false;
         };
-        if let Err(reason) = self.manager.enqueue(&mut self.pool, id, at, now) {
+        let packet = self.pool.get(id);
+        let len = packet.len().min(packet.meta.truncate as usize);
+        self.enqueue_at(id, len, at, now)
+    }
+
+    /// Likewise, of the port at this position; the packet takes the room of so many bytes.
+    #[inline(always)]
+    pub(crate) fn enqueue_at(&mut self, id: PacketId, len: usize, at: usize, now: Nanos) -> bool {
+        if let Err(reason) = self.manager.enqueue(&mut self.pool, id, len, at, now) {
             self.end(id, reason, Some(at));
             return false;
         }
@@ -315,6 +323,16 @@ impl Switch {
         now: Nanos,
         out: &mut Vec<u8>,
     ) -> bool {
+        match self.pool.get(id).meta.stage {
+            Stage::Ingress => {}
+            Stage::Sent => {
+                self.pool.hand_out(id, out);
+                return true;
+            }
+            Stage::Ended(exit) => {
+                return self.after_egress(id, at, exit, true, now, out);
+            }
+        }
         if self.hot == id {
             self.hot = NONE;
         } else {

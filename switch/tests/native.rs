@@ -1,5 +1,5 @@
-//! Machine code does what the interpreter does, and a frame that passes the queues of an idle port fares as one that
-//! is put in and taken out.
+//! Machine code does what the interpreter does; a frame that passes the queues of an idle port fares as one that is put
+//! in and taken out, and one that is made before it waits as one that is made afterwards.
 
 mod common;
 
@@ -16,13 +16,23 @@ const GENERATED: [&str; 3] = [
     include_str!("../../codegen/tests/golden/l2/pl2-incast.p4"),
 ];
 
-/// The program in both forms, with ports of a rate.
-fn pair(text: &str, rate_bps: u64) -> [Switch; 2] {
+/// How frames are put in.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Handle,
+    Forward,
+    Give,
+}
+
+/// The program in all forms, with ports of a rate: twice as machine code, interpreted, and traced, which makes no frame
+/// before it leaves its queue.
+fn forms(text: &str, rate_bps: u64) -> [Switch; 4] {
     let program = common::compile(text);
     let native = Pipeline::compile(&program).expect("the switch takes the program");
     assert_eq!(native.is_native(), cfg!(feature = "native"));
     let interpreted = Pipeline::compile_interpreted(&program).expect("the switch takes the program");
-    [native, interpreted].map(|pipeline| {
+    let traced = Pipeline::compile_traced(&program).expect("the switch takes the program");
+    [native.clone(), native, interpreted, traced].map(|pipeline| {
         let mut config = Config { cpu_port: Some(510), ..common::config() };
         config.ports.iter_mut().for_each(|port| port.rate_bps = rate_bps);
         let mut switch = Switch::new(config);
@@ -46,14 +56,23 @@ fn pair(text: &str, rate_bps: u64) -> [Switch; 2] {
 const RATES_BPS: [u64; 2] = [0, 700_000_000];
 
 /// Frames of both, as they come out, and the counters at the end.
-fn play(switch: &mut Switch, frames: &[(u16, Vec<u8>)], through: bool) -> (Vec<(u16, Vec<u8>)>, Stats) {
+fn play(switch: &mut Switch, frames: &[(u16, Vec<u8>)], way: Way) -> (Vec<(u16, Vec<u8>)>, Stats) {
     let (mut sent, mut out) = (Vec::new(), Vec::new());
     for (at, (port, frame)) in (1..).zip(frames) {
         let now = Nanos(at * 700);
         let first = sent.len();
-        if !through {
-            switch.handle_frame(*port, frame, now);
-        } else if let Some(port) = switch.forward_frame(*port, frame, now, &mut out) {
+        let left = match way {
+            Way::Handle => {
+                switch.handle_frame(*port, frame, now);
+                None
+            }
+            Way::Forward => switch.forward_frame(*port, frame, now, &mut out),
+            Way::Give => {
+                out.clone_from(frame);
+                switch.forward_given(*port, &mut out, now)
+            }
+        };
+        if let Some(port) = left {
             sent.push((port, out.clone()));
         }
         while let Some(port) = switch.poll_transmit(now, &mut out) {
@@ -70,8 +89,11 @@ fn play(switch: &mut Switch, frames: &[(u16, Vec<u8>)], through: bool) -> (Vec<(
 
 fn same(text: &str, frames: &[(u16, Vec<u8>)]) {
     for rate_bps in RATES_BPS {
-        let [mut native, mut interpreted] = pair(text, rate_bps);
-        assert_eq!(play(&mut native, frames, true), play(&mut interpreted, frames, false));
+        let [mut forwards, mut is_given, mut interpreted, mut traced] = forms(text, rate_bps);
+        let expected = play(&mut traced, frames, Way::Handle);
+        assert_eq!(play(&mut forwards, frames, Way::Forward), expected, "forwarded");
+        assert_eq!(play(&mut is_given, frames, Way::Give), expected, "given");
+        assert_eq!(play(&mut interpreted, frames, Way::Handle), expected, "interpreted");
     }
 }
 

@@ -108,10 +108,15 @@ pub fn read_bits(bytes: &[u8], offset: usize, bits: usize) -> u64 {
         word[8 - bits / 8..].copy_from_slice(&bytes[offset / 8..(offset + bits) / 8]);
         return u64::from_be_bytes(word);
     }
+    let (first, last) = (offset / 8, (offset + bits - 1) / 8);
+    if last - first < 8 {
+        let mut word = [0; 8];
+        word[7 - (last - first)..].copy_from_slice(&bytes[first..=last]);
+        return (u64::from_be_bytes(word) >> (7 - (offset + bits - 1) % 8)) & (u64::MAX >> (64 - bits));
+    }
     read_unaligned(bytes, offset, bits)
 }
 
-#[inline]
 fn read_unaligned(bytes: &[u8], offset: usize, bits: usize) -> u64 {
     let (mut at, mut left, mut value) = (offset, bits, 0u64);
     while left > 0 {
@@ -132,10 +137,18 @@ pub fn write_bits(bytes: &mut [u8], offset: usize, bits: usize, value: u64) {
         bytes[offset / 8..(offset + bits) / 8].copy_from_slice(&value.to_be_bytes()[8 - bits / 8..]);
         return;
     }
+    let (first, last) = (offset / 8, (offset + bits - 1) / 8);
+    if last - first < 8 {
+        let mut word = [0; 8];
+        word[7 - (last - first)..].copy_from_slice(&bytes[first..=last]);
+        let (shift, mask) = (7 - (offset + bits - 1) % 8, u64::MAX >> (64 - bits));
+        let word = (u64::from_be_bytes(word) & !(mask << shift)) | ((value & mask) << shift);
+        bytes[first..=last].copy_from_slice(&word.to_be_bytes()[7 - (last - first)..]);
+        return;
+    }
     write_unaligned(bytes, offset, bits, value);
 }
 
-#[inline]
 fn write_unaligned(bytes: &mut [u8], offset: usize, bits: usize, value: u64) {
     let (mut at, mut left) = (offset, bits);
     while left > 0 {

@@ -271,10 +271,13 @@ impl Endpoint {
     /// Does what is due: repeats RSVs, gives back slots. Bursts are handed to the NIC by the polls that follow.
     pub fn handle_timeout(&mut self, now: Nanos) {
         let now = self.advance(now);
-        let destinations = &self.destinations;
-        self.active.retain(|d| destinations[*d].is_active());
+        let mut idle = false;
         for at in 0..self.active.len() {
             let d = self.active[at];
+            idle |= !self.destinations[d].is_active();
+            if self.destinations[d].due() > now {
+                continue;
+            }
             while let Some((number, demand)) = self.destinations[d].take_overdue(now) {
                 self.stats.counters.rsv_repeated += 1;
                 self.reserve(d, Some(number), demand, now);
@@ -282,6 +285,10 @@ impl Endpoint {
             if self.destinations[d].release_is_due(now) {
                 self.reserve(d, None, 0, now);
             }
+        }
+        if idle {
+            let destinations = &self.destinations;
+            self.active.retain(|d| destinations[*d].is_active());
         }
     }
 
@@ -300,12 +307,12 @@ impl Endpoint {
             };
             let destination = &mut self.destinations[d];
             // Only with nothing before it, so that frames of one destination can't overtake.
-            let unsolicited = destination.bursts.is_empty()
+            let unsolicited = destination.bursts().is_empty()
                 && (destination.reserved_until <= now || !self.config.pace_unsolicited)
                 && goes_unsolicited(destination.last, now, fresh);
             self.bursts_made += 1;
             let (number, state) = (self.bursts_made, State::Asked { tries: 0, deadline: None });
-            destination.bursts.push_back(Burst { number, frames, demand, unsolicited, state });
+            destination.push(Burst { number, frames, demand, unsolicited, state });
             self.activate(d);
             self.reserve(d, Some(number), demand, now);
             if !unsolicited {
@@ -338,7 +345,7 @@ impl Endpoint {
             if waiting_time(leave_at.saturating_sub(now), Nanos::ZERO, self.nic.pending(now)) > Nanos::ZERO {
                 return;
             }
-            let Some(burst) = self.destinations[d].bursts.pop_front() else { return };
+            let Some(burst) = self.destinations[d].pop() else { return };
             for at in 0..burst.frames {
                 let Some(id) = self.destinations[d].queue.pop_front() else { break };
                 self.destinations[d].in_nic += usize::from(at == 0);
@@ -446,8 +453,14 @@ impl Endpoint {
         if !self.to_ask.is_empty() {
             return Some(self.now);
         }
-        let due = self.active.iter().filter_map(|d| self.destinations[*d].next_timeout());
-        due.chain(self.nic.next_at()).chain(self.expected.next_timeout()).min()
+        let mut due = self.nic.next_at().unwrap_or(Nanos::MAX);
+        for d in &self.active {
+            due = due.min(self.destinations[*d].due());
+        }
+        if let Some(silent) = self.expected.next_timeout() {
+            due = due.min(silent);
+        }
+        (due != Nanos::MAX).then_some(due)
     }
 
     /// A sender that was granted slots to send to us and fell silent: what it reserved is for the
@@ -475,7 +488,18 @@ impl Endpoint {
 
     /// The application's frames that wait to be sent to one host; 0 if it is no peer.
     pub fn backlog_to(&self, peer: MacAddr) -> usize {
-        self.find(peer).map_or(0, |d| self.destinations[d].waiting())
+        self.find(peer).map_or(0, |d| self.backlog_at(d))
+    }
+
+    /// Where a peer stands among all, for [`backlog_at`](Self::backlog_at): it never changes.
+    pub fn position_of(&self, peer: MacAddr) -> Option<usize> {
+        self.find(peer)
+    }
+
+    /// The same as [`backlog_to`](Self::backlog_to) of the peer at a position; 0 if there is none.
+    #[inline]
+    pub fn backlog_at(&self, position: usize) -> usize {
+        self.destinations.get(position).map_or(0, Destination::waiting)
     }
 
     /// Frames of peers that are missing among the newest, and may still come; `losses_seen` counts

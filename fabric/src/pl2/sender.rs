@@ -58,7 +58,9 @@ pub(super) struct Destination {
     pub mac: MacAddr,
     pub slot: Nanos,
     pub queue: VecDeque<FrameId>,
-    pub bursts: VecDeque<Burst>,
+    bursts: VecDeque<Burst>,
+    /// When something is next due here; `Nanos::MAX`: never.
+    due: Nanos,
     /// Granted bursts handed to the NIC of which no frame has left. They count as in flight: were
     /// the next reservation asked for at once, a host whose own port is the bottleneck would pile
     /// up reservations faster than it can use them.
@@ -84,6 +86,7 @@ impl Destination {
             slot,
             queue: VecDeque::new(),
             bursts: VecDeque::new(),
+            due: Nanos::MAX,
             in_nic: 0,
             reserved_until: Nanos::ZERO,
             last: None,
@@ -92,6 +95,34 @@ impl Destination {
             next_sequence: first_sequence,
             unscheduled: 0,
         }
+    }
+
+    /// Bursts under way, in the order of the frames that they cover.
+    pub fn bursts(&self) -> &VecDeque<Burst> {
+        &self.bursts
+    }
+
+    /// A burst more, behind all others.
+    pub fn push(&mut self, burst: Burst) {
+        self.bursts.push_back(burst);
+        self.look();
+    }
+
+    /// Takes the first burst.
+    pub fn pop(&mut self) -> Option<Burst> {
+        let first = self.bursts.pop_front();
+        self.look();
+        first
+    }
+
+    /// Something changed: finds out what is due next.
+    fn look(&mut self) {
+        let overdue = self.bursts.iter().filter_map(|burst| match burst.state {
+            State::Asked { deadline, .. } => deadline,
+            State::Granted { .. } => None,
+        });
+        let due = overdue.chain(self.credit_due).chain(self.leave_at()).min();
+        self.due = due.unwrap_or(Nanos::MAX);
     }
 
     /// Frames that wait.
@@ -129,6 +160,7 @@ impl Destination {
         if let Some(Burst { state: State::Asked { tries, deadline: at }, .. }) = burst {
             *at = Some(deadline(*tries));
         }
+        self.look();
     }
 
     /// The switch has nothing for burst `number` now; it is asked for again at `at`.
@@ -137,19 +169,22 @@ impl Destination {
         if let Some(Burst { state: State::Asked { deadline, .. }, .. }) = burst {
             *deadline = Some(at);
         }
+        self.look();
     }
 
     /// A burst whose grant is overdue, made ready to be asked for again: number and demand. From
     /// now on nobody knows what became of frames sent unsolicited, so they go again, scheduled.
     pub fn take_overdue(&mut self, now: Nanos) -> Option<(u64, u8)> {
-        self.bursts.iter_mut().find_map(|burst| match burst.state {
+        let overdue = self.bursts.iter_mut().find_map(|burst| match burst.state {
             State::Asked { tries, deadline: Some(at) } if at <= now => {
                 burst.state = State::Asked { tries: tries.saturating_add(1), deadline: None };
                 burst.unsolicited = false;
                 Some((burst.number, burst.demand))
             }
             _ => None,
-        })
+        });
+        self.look();
+        overdue
     }
 
     /// A grant for burst `number`, whose time would be `leave_at`.
@@ -159,6 +194,7 @@ impl Destination {
         if on_grant(self.bursts[at].unsolicited, to_t) == Verdict::Done {
             // Unsolicited bursts start with nothing before them, so it is the first.
             let done = self.bursts.remove(at).map_or((0, 0), |burst| (burst.frames, burst.demand));
+            self.look();
             return Granted::Done(done.0, done.1);
         }
         self.bursts[at].unsolicited = false;
@@ -174,6 +210,7 @@ impl Destination {
             burst.state = State::Granted { leave_at: leave_at.max(earliest) };
             self.bursts.insert(first, burst);
         }
+        self.look();
         Granted::Waits
     }
 
@@ -192,6 +229,7 @@ impl Destination {
             true => self.credit_due.or(Some(due)),
             false => None,
         };
+        self.look();
     }
 
     /// Slots to give back with an RSV that is made now.
@@ -199,6 +237,7 @@ impl Destination {
         let release = self.credit.clamp(0, i64::from(k)) as u8;
         self.credit -= i64::from(release);
         self.credit_due = (self.credit > 0).then_some(due);
+        self.look();
         release
     }
 
@@ -212,13 +251,10 @@ impl Destination {
         !self.bursts.is_empty() || self.credit_due.is_some()
     }
 
-    /// The next time at which something is due here.
-    pub fn next_timeout(&self) -> Option<Nanos> {
-        let overdue = self.bursts.iter().filter_map(|burst| match burst.state {
-            State::Asked { deadline, .. } => deadline,
-            State::Granted { .. } => None,
-        });
-        overdue.chain(self.credit_due).chain(self.leave_at()).min()
+    /// The next time at which something is due here; `Nanos::MAX`: never.
+    #[inline]
+    pub fn due(&self) -> Nanos {
+        self.due
     }
 }
 
@@ -237,7 +273,7 @@ mod tests {
 
     fn ask(destination: &mut Destination, number: u64, demand: u8, unsolicited: bool) {
         let state = State::Asked { tries: 0, deadline: None };
-        destination.bursts.push_back(Burst { number, frames: demand.into(), demand, unsolicited, state });
+        destination.push(Burst { number, frames: demand.into(), demand, unsolicited, state });
     }
 
     /// A slot a frame.
@@ -305,11 +341,11 @@ mod tests {
         ask(&mut d, 1, 4, true);
         d.asked(1, |tries| Nanos(10 + u64::from(tries)));
         assert_eq!(d.take_overdue(Nanos(9)), None);
-        assert_eq!(d.next_timeout(), Some(Nanos(10)));
+        assert_eq!(d.due(), Nanos(10));
         assert_eq!(d.take_overdue(Nanos(10)), Some((1, 4)));
         assert_eq!(d.take_overdue(Nanos(10)), None);
         d.asked(1, |tries| Nanos(20 + u64::from(tries)));
-        assert_eq!(d.next_timeout(), Some(Nanos(21)));
+        assert_eq!(d.due(), Nanos(21));
         assert_eq!(d.grant(1, Less, Nanos(30)), Granted::Waits);
     }
 
@@ -327,12 +363,12 @@ mod tests {
     fn releases_are_at_most_k_and_never_what_was_not_reserved() {
         let mut d = destination(0);
         d.credit(-2, Nanos(5));
-        assert_eq!((d.take_release(4, Nanos(9)), d.next_timeout()), (0, None));
+        assert_eq!((d.take_release(4, Nanos(9)), d.due()), (0, Nanos::MAX));
         d.credit(8, Nanos(5));
         d.credit(0, Nanos(8));
         assert!(d.release_is_due(Nanos(5)) && !d.release_is_due(Nanos(4)));
         assert_eq!(d.take_release(4, Nanos(9)), 4);
-        assert_eq!(d.next_timeout(), Some(Nanos(9)));
-        assert_eq!((d.take_release(4, Nanos(12)), d.next_timeout()), (2, None));
+        assert_eq!(d.due(), Nanos(9));
+        assert_eq!((d.take_release(4, Nanos(12)), d.due()), (2, Nanos::MAX));
     }
 }

@@ -18,7 +18,7 @@ use crate::link::{Delays, Link};
 use crate::message::{Flow, FlowId, MessageId, Messages, host_of};
 use crate::random::{Between, Quantiles, Random};
 use crate::record::{Point, Recorder};
-use crate::schedule::Schedule;
+use crate::schedule::{Next, Schedule};
 use crate::tor::{Tor, TorError};
 use crate::traffic::{Traffic, histogram};
 use hdrhistogram::Histogram;
@@ -291,11 +291,14 @@ impl World {
 
     /// Runs until nothing happens any more before `end`. Whether something is left.
     pub fn run_until(&mut self, end: Nanos) -> bool {
-        while let Some((component, due)) = self.schedule.next() {
-            if due > end {
-                self.now = end;
-                return true;
-            }
+        loop {
+            let (component, due) = match self.schedule.next(end) {
+                Next::Due(component, due) => (component, due),
+                rest => {
+                    self.now = end;
+                    return rest == Next::Later;
+                }
+            };
             self.now = self.now.max(due);
             match component {
                 SWITCH => self.drain_switch(),
@@ -313,8 +316,6 @@ impl World {
                 }
             }
         }
-        self.now = end;
-        false
     }
 
     #[inline]
@@ -348,9 +349,26 @@ impl World {
         if !swallowed {
             self.mark(id);
             self.feed_switch(host, id);
+        } else {
+            self.frames.give_back(id);
         }
-        self.frames.give_back(id);
         self.drain_switch();
+    }
+
+    /// Takes out what the switch has ready.
+    fn drain_switch(&mut self) {
+        let mut due = self.tor.switch.next_timeout();
+        while due.is_some_and(|due| due <= self.now) {
+            let id = self.frames.take();
+            let Some(port) = self.tor.switch.poll_transmit(self.now, self.frames.get_mut(id)) else {
+                self.frames.give_back(id);
+                due = self.tor.switch.next_timeout();
+                break;
+            };
+            self.out_of_switch(port, id);
+            due = self.tor.switch.next_timeout();
+        }
+        self.schedule.set(SWITCH, due);
     }
 
     fn feed_switch(&mut self, host: usize, id: FrameId) {
@@ -359,15 +377,12 @@ impl World {
             // What a source has in the buffer is told from what the buffer holds before and after.
             let before = self.tor.switch.buffered_bytes();
             self.tor.switch.handle_frame(port, self.frames.get(id), self.now);
+            self.frames.give_back(id);
             return self.pfc_entered(host, before);
         }
-        let leaving = self.frames.take();
-        let mut out = std::mem::take(self.frames.get_mut(leaving));
-        let port = self.tor.switch.forward_frame(port, self.frames.get(id), self.now, &mut out);
-        *self.frames.get_mut(leaving) = out;
-        match port {
-            Some(port) => self.out_of_switch(port, leaving),
-            None => self.frames.give_back(leaving),
+        match self.tor.switch.forward_given(port, self.frames.get_mut(id), self.now) {
+            Some(port) => self.out_of_switch(port, id),
+            None => self.frames.give_back(id),
         }
     }
 
@@ -375,19 +390,6 @@ impl World {
     #[inline]
     pub fn port_of(&self, host: usize) -> u16 {
         self.experiment.rack.hosts[host].port
-    }
-
-    fn drain_switch(&mut self) {
-        loop {
-            let id = self.frames.take();
-            let frame = self.frames.get_mut(id);
-            let Some(port) = self.tor.switch.poll_transmit(self.now, frame) else {
-                self.frames.give_back(id);
-                break;
-            };
-            self.out_of_switch(port, id);
-        }
-        self.schedule.set(SWITCH, self.tor.switch.next_timeout());
     }
 
     /// The switch puts a frame on the wire of a port.
@@ -450,10 +452,11 @@ impl World {
             if let Some(destination) = granted.filter(|host| *host < self.hosts.len()) {
                 self.feed(host, destination);
             }
-            // Data is for the threads; what the machine has to send and when does not depend on it.
-            match only_data {
-                true => self.fetch_app(host),
-                false => self.drain_host(host),
+            let told = self.told;
+            self.give_app(host);
+            // Data is for the threads: what the machine has to send depends on it only by what transports answer.
+            if !only_data || self.told != told {
+                self.drain_host(host);
             }
         }
         self.set(host, DOWN, self.down[host].due());
@@ -471,11 +474,11 @@ impl World {
             self.set(host, MACHINE, None);
             return;
         }
-        loop {
+        while self.hosts[host].due().is_some_and(|due| due <= self.now) {
             let measures = self.measures();
             let id = self.frames.take();
             let frame = self.frames.get_mut(id);
-            if self.hosts[host].paused || !self.hosts[host].endpoint.poll_link(self.now, frame) {
+            if !self.hosts[host].endpoint.poll_link(self.now, frame) {
                 self.frames.give_back(id);
                 break;
             }
@@ -501,28 +504,19 @@ impl World {
                 self.feed(host, destination);
             }
         }
-        let before = self.told;
-        self.give_app(host);
-        // Answers of transports leave at once.
-        if self.told != before {
-            return self.drain_host(host);
+        if self.experiment.spec.scheme.notify_receiver {
+            self.look_for_silent(host);
         }
+        self.set(host, MACHINE, self.hosts[host].due());
+    }
+
+    /// What a host's machine says of those who fell silent goes to the controller.
+    fn look_for_silent(&mut self, host: usize) {
         while let Some(sender) = self.hosts[host].endpoint.poll_silent(self.now) {
             let delay = Nanos::from_micros(self.experiment.spec.scheme.controller_us);
             if let Some(sender) = host_of(&sender.0) {
                 self.at(self.now + delay, Event::Forget(sender, host));
             }
-        }
-        let due = self.hosts[host].endpoint.next_timeout().filter(|_| !self.hosts[host].paused);
-        self.set(host, MACHINE, due);
-    }
-
-    /// Takes out what a host's machine has for the threads, and what they have to say to it.
-    fn fetch_app(&mut self, host: usize) {
-        let before = self.told;
-        self.give_app(host);
-        if self.told != before {
-            self.drain_host(host);
         }
     }
 

@@ -476,6 +476,16 @@ impl<'p> Builder<'p> {
         // A trace tells where and how each packet leaves.
         self.code.standard.in_egress =
             self.traced || self.program.standard_metadata.iter().any(|(_, var)| touched(var));
+        let of_the_queue = [
+            standard.enq_qdepth,
+            standard.deq_timedelta,
+            standard.deq_qdepth,
+            standard.egress_global_timestamp,
+        ];
+        let looks = |(index, touched): (usize, &u8)| {
+            touched & EGRESS != 0 && of_the_queue.contains(&self.slots[index])
+        };
+        self.code.entry.egress_is_early &= !self.touched.iter().enumerate().any(looks);
     }
 
     fn keep(&mut self) {

@@ -147,6 +147,8 @@ impl Pipeline {
         builder.block(&program.compute)?;
         builder.block(&program.deparser)?;
         builder.emit(Op::End);
+        let late = &builder.code.ops[builder.code.entry.egress as usize..];
+        builder.code.entry.egress_is_early = late.iter().all(Op::is_early);
 
         let mut plans = vec![ActionPlan::default(); program.actions.len()];
         for (index, action) in program.actions.iter().enumerate() {

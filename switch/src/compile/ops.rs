@@ -345,3 +345,27 @@ pub(crate) enum Op {
         mark: u32,
     },
 }
+
+impl Op {
+    /// Whether it gives the same before the queue and behind it, and leaves nothing behind.
+    pub fn is_early(&self) -> bool {
+        !matches!(
+            self,
+            Op::Apply { .. }
+                | Op::ApplyIndirect { .. }
+                | Op::Count { .. }
+                | Op::DirectColor { .. }
+                | Op::Meter { .. }
+                | Op::RegisterRead { .. }
+                | Op::RegisterWrite { .. }
+                | Op::Random { .. }
+                | Op::Digest { .. }
+                | Op::Clone { .. }
+                | Op::Resubmit { .. }
+                | Op::Recirculate { .. }
+                | Op::Truncate { .. }
+                | Op::Log { .. }
+                | Op::Trace { .. }
+        )
+    }
+}

@@ -221,6 +221,9 @@ pub(crate) struct Entry {
     pub egress: u32,
     /// Whether nothing is there to do.
     pub egress_is_empty: bool,
+    /// Whether egress and deparser give the same whenever they run: they touch nothing that others change, ask for
+    /// nothing, and don't look at the queue that the packet passed.
+    pub egress_is_early: bool,
     /// Checksum computation and deparser, one after the other.
     pub deparser: u32,
 }
