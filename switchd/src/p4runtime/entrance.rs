@@ -11,13 +11,14 @@
 use super::patience::Patient;
 use crate::core::Handle;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 use tokio_stream::wrappers::ReceiverStream;
@@ -25,6 +26,8 @@ use tonic::transport::server::Connected;
 
 /// What every HTTP/2 client says first.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Handshakes under way at once; who comes then is turned away.
+const NEWCOMERS: usize = 4096;
 /// Newcomers that may wait to be served.
 const WAITING: usize = 64;
 /// How long the system is left alone when it has no socket for a newcomer.
@@ -40,14 +43,15 @@ pub(super) struct Entrance {
     pub limit: Duration,
     /// Counts those that are turned away.
     pub handle: Handle,
+    /// When one of them was logged.
+    pub logged: Mutex<Option<Instant>>,
 }
 
 impl Entrance {
     /// The connections that were let in. Listening ends when they are wanted no more.
     pub fn open(self, listener: TcpListener) -> ReceiverStream<io::Result<Guest>> {
         let (let_in, guests) = mpsc::channel(WAITING);
-        let entrance = Arc::new(self);
-        let log = Arc::new(std::sync::Mutex::new(None::<Instant>));
+        let (entrance, places) = (Arc::new(self), Arc::new(Semaphore::new(NEWCOMERS)));
         tokio::spawn(async move {
             loop {
                 let accepted = tokio::select! {
@@ -58,28 +62,36 @@ impl Entrance {
                     tokio::time::sleep(EXHAUSTED).await;
                     continue;
                 };
-                let (entrance, let_in, log) = (entrance.clone(), let_in.clone(), log.clone());
+                let Ok(place) = places.clone().try_acquire_owned() else {
+                    entrance.turn_away(peer, "too many handshakes are under way");
+                    continue;
+                };
+                let (entrance, let_in) = (entrance.clone(), let_in.clone());
                 tokio::spawn(async move {
-                    let greeted = tokio::time::timeout(entrance.limit, entrance.greet(stream));
-                    let refused = tokio::select! {
-                        greeted = greeted => match greeted {
-                            Ok(Ok(guest)) => return drop(let_in.send(Ok(guest)).await),
-                            Ok(Err(error)) => error.to_string(),
-                            Err(_) => format!("no handshake within {} ms", entrance.limit.as_millis()),
-                        },
+                    let _place = place;
+                    let greeted = tokio::select! {
+                        greeted = tokio::time::timeout(entrance.limit, entrance.greet(stream)) => greeted,
                         () = let_in.closed() => return,
                     };
-                    entrance.handle.count_turned_away();
-                    let mut last = log.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    if last.is_none_or(|last| last.elapsed() >= LOGGED_EVERY) {
-                        *last = Some(Instant::now());
-                        let all = entrance.handle.turned_away();
-                        tracing::warn!(%peer, refused, all, "a connection was turned away");
+                    match greeted {
+                        // Whoever stops serving wants nobody.
+                        Ok(Ok(guest)) => drop(let_in.send(Ok(guest)).await),
+                        Ok(Err(error)) => entrance.turn_away(peer, &error.to_string()),
+                        Err(_) => entrance.turn_away(peer, "its handshake takes too long"),
                     }
                 });
             }
         });
         ReceiverStream::new(guests)
+    }
+
+    fn turn_away(&self, peer: SocketAddr, why: &str) {
+        self.handle.count_turned_away();
+        let mut last = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= LOGGED_EVERY) {
+            *last = Some(Instant::now());
+            tracing::warn!(%peer, why, all = self.handle.turned_away(), "a connection was turned away");
+        }
     }
 
     async fn greet(&self, stream: TcpStream) -> io::Result<Guest> {

@@ -170,6 +170,7 @@ pub async fn serve_on(
         tls: config.tls.as_ref().map(ServerTls::config).transpose()?,
         limit: SILENT * config.keepalive,
         handle: handle.clone(),
+        logged: Mutex::default(),
     };
     let incoming = entrance.open(listener);
     let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone())))

@@ -524,7 +524,7 @@ fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> E
         Shape::Entry { .. } => entity::Entity::TableEntry(TableEntry {
             action: table_action(table, &entry),
             metadata: entry.metadata,
-            is_const: entry.is_const,
+            is_const: entry.is_const || (is_default && table.ir.default_is_const),
             counter_data: counter,
             meter_config: meter.map(meter_message),
             meter_counter_data: colors,

@@ -107,6 +107,11 @@ async fn the_default_entry_can_only_be_modified_and_is_reset_without_action() {
     assert_eq!(code(client.entry(Modify, keyed).await), Code::InvalidArgument);
     let constant = built(Entry::default_of("routes").action("only_default"));
     assert_eq!(code(client.entry(Modify, constant).await), Code::PermissionDenied);
+    // Those that can't be changed say so.
+    for (table, is_const) in [("routes", true), ("dmac", false)] {
+        let read = client.table(TableEntry { is_default_action: true, ..wildcard(table) }).await;
+        assert_eq!(read[0].is_const, is_const, "{table}");
+    }
 }
 
 #[tokio::test]
