@@ -179,6 +179,7 @@ fn every_kind_of_entity_is_written_and_shown() {
     let shown = ["10.0.0.0/8", "80..90", "02:00:00:00:00:01&ff:ff:00:00:00:ff", " 7 ", "port=4"];
     shows(&["table", "read", "acl", "--counters"], &shown);
     shows(&["counter", "read", "acl"], &["80..90", "packets"]);
+    shows(&["counter", "read", "hits"], &["80..90", "packets"]);
     entry("delete", &[]);
     shows(&["table", "read", "acl"], &["nothing"]);
 

@@ -126,7 +126,9 @@ impl std::fmt::Display for UpdateFailure {
             Code::AlreadyExists => "; modify it, or delete it first",
             Code::NotFound => "; insert it first, or list what is there",
             Code::ResourceExhausted => "; delete what is not needed, or give it a larger size in the program",
-            Code::PermissionDenied => "; is this controller primary, and the object not constant?",
+            Code::PermissionDenied => {
+                "; is this controller primary, the object its role's, and not constant?"
+            }
             _ => "",
         };
         f.write_str(hint)

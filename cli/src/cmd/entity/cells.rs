@@ -68,22 +68,28 @@ struct Counter {
 
 impl Counter {
     fn item(&self, schema: &Schema, counts: Option<Counts>) -> Result<Item, CtrlError> {
-        let entry = direct_entry(schema, &self.name, &self.keys, schema.counter(&self.name).is_ok())?;
+        let direct = schema.direct_counter(&self.name).ok().map(|direct| direct.direct_table_id);
+        let entry = direct_entry(schema, &self.name, &self.keys, schema.counter(&self.name).is_ok(), direct)?;
         Ok(Item::Counter(CounterItem { counter: self.name.clone(), index: self.index, entry, counts }))
     }
 }
 
-/// The entries whose direct resource is meant, where the name is a table's and not an array's.
+/// The entries whose direct resource is meant, where the name is a table's or the resource's own and not an array's.
 fn direct_entry(
     schema: &Schema,
     name: &str,
     keys: &[String],
     is_array: bool,
+    table_of_direct: Option<u32>,
 ) -> Result<Option<TableItem>, CtrlError> {
-    if is_array || schema.table(name).is_err() {
-        return Ok(None);
-    }
-    Ok(Some(TableItem { table: name.into(), keys: pairs(keys)?, ..Default::default() }))
+    let table = match table_of_direct {
+        _ if is_array => return Ok(None),
+        Some(id) => schema.table_by_id(id).ok(),
+        None => schema.table(name).ok(),
+    };
+    let Some(table) = table else { return Ok(None) };
+    let table = name_of(table.preamble.as_ref()).into();
+    Ok(Some(TableItem { table, keys: pairs(keys)?, ..Default::default() }))
 }
 
 /// Runs `p4rack counter`.
@@ -185,7 +191,8 @@ struct Meter {
 
 impl Meter {
     fn item(&self, schema: &Schema, rates: Option<Rates>, colors: bool) -> Result<Item, CtrlError> {
-        let entry = direct_entry(schema, &self.name, &self.keys, schema.meter(&self.name).is_ok())?;
+        let direct = schema.direct_meter(&self.name).ok().map(|direct| direct.direct_table_id);
+        let entry = direct_entry(schema, &self.name, &self.keys, schema.meter(&self.name).is_ok(), direct)?;
         let colors = colors.then(Colors::default);
         Ok(Item::Meter(MeterItem { meter: self.name.clone(), index: self.index, entry, rates, colors }))
     }
