@@ -121,7 +121,7 @@ impl Host {
         if backlog >= self.window {
             // Of short frames several share a slot.
             let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
-            if !first.is_some_and(|message| messages.get_mut(*message).unsent <= MTU / 4) {
+            if first.is_none_or(|message| messages.get_mut(*message).unsent > MTU / 4) {
                 return Fed::Nothing;
             }
         }
