@@ -28,6 +28,8 @@ pub(crate) struct Host {
     peers: Vec<Option<usize>>,
     /// Most frames the machine holds for one destination.
     window: usize,
+    /// Each thread may have a reservation in flight.
+    by_thread: bool,
     /// Frames after which the next thread has its turn.
     burst: u8,
     buffer: Box<[u8; 1_514]>,
@@ -77,6 +79,7 @@ impl Host {
             endpoint,
             outlets: (0..hosts).map(|_| Outlet::default()).collect(),
             window,
+            by_thread: spec.by_thread && spec.kind != Kind::Ethernet,
             burst: spec.k.max(1),
             buffer: Box::new([0; 1_514]),
             rds: rds::Receiver::new(rds_config(experiment, index)),
@@ -113,12 +116,19 @@ impl Host {
         messages: &mut Messages,
         now: Nanos,
     ) -> Fed {
-        let backlog = self.peers[destination].map_or(0, |peer| self.endpoint.backlog_at(peer));
-        if backlog >= 4 * self.window {
+        let peer = self.peers[destination];
+        let mut window = self.window;
+        if let (true, Some(peer)) = (self.by_thread, peer) {
+            let threads = self.outlets[destination].flows.len();
+            self.endpoint.allow_in_flight(peer, threads);
+            window = window.max(threads * usize::from(self.burst) + AHEAD);
+        }
+        let backlog = peer.map_or(0, |peer| self.endpoint.backlog_at(peer));
+        if backlog >= 4 * window {
             return Fed::Nothing;
         }
         let outlet = &mut self.outlets[destination];
-        if backlog >= self.window {
+        if backlog >= window {
             // Of short frames several share a slot.
             let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
             if first.is_none_or(|message| messages.get_mut(*message).unsent > MTU / 4) {

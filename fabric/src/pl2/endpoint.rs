@@ -10,11 +10,14 @@ use super::nic::{Data, Item, Nic};
 use super::pool::{FrameId, Pool};
 use super::reservations::{Answer, Reservations};
 use super::sender::{Burst, Destination, Granted, State};
-use super::{Config, Reason, Scheme, Stats, full_frame_wire_bytes};
+use super::{Config, Peer, Reason, Scheme, Stats, full_frame_wire_bytes};
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::{Control, NOT_NOW};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
+
+/// Most reservations in flight a destination that threads make.
+const IN_FLIGHT_MAX: usize = 64;
 
 /// What the machine itself reads of an application's frame: the Ethernet header.
 const PL2_SEES: usize = 14;
@@ -65,12 +68,13 @@ impl Endpoint {
         config.peers.dedup_by_key(|peer| peer.mac);
         let mut random = SplitMix(seed);
         let first_id = random.next() as u32;
-        let destinations: Vec<_> = config
-            .peers
-            .iter()
-            .map(|peer| Destination::new(peer.mac, peer.slot, random.next() as u32))
-            .collect();
-        let open_max = 64 + 2 * destinations.len().saturating_mul(config.in_flight.min(256));
+        let mut destination = |peer: &Peer| {
+            let mut destination = Destination::new(peer.mac, peer.slot, random.next() as u32);
+            destination.in_flight = config.in_flight;
+            destination
+        };
+        let destinations: Vec<_> = config.peers.iter().map(&mut destination).collect();
+        let open_max = 64 + 2 * destinations.len().saturating_mul(config.in_flight.clamp(IN_FLIGHT_MAX, 256));
         Endpoint {
             windows: vec![Window::new(); destinations.len()],
             directory: Directory::new(destinations.iter().map(|destination| destination.mac)),
@@ -295,13 +299,11 @@ impl Endpoint {
     /// Asks for reservations as long as frames wait and the limit of those in flight allows.
     fn ask(&mut self, d: usize, now: Nanos) {
         let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
-        // Only clocks don't count frames.
-        let packs = self.config.pack && self.config.scheme == Scheme::Clock;
-        let parts = if packs { full_frame_wire_bytes(self.config.shim) } else { 1 };
+        let (packs, parts) = (self.parts().is_some(), self.parts().unwrap_or(1));
         loop {
             let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
             let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { 1 };
-            let (in_flight, k) = (self.config.in_flight, self.config.k);
+            let (in_flight, k) = (self.destinations[d].in_flight, self.config.k);
             let Some((frames, demand)) = self.destinations[d].to_ask(in_flight, k, parts, share) else {
                 return;
             };
@@ -326,6 +328,21 @@ impl Endpoint {
         }
     }
 
+    /// Where short frames share slots: how many parts a slot has, the bytes of a full frame. Only clocks don't count frames.
+    fn parts(&self) -> Option<u64> {
+        let packs = self.config.pack && self.config.scheme == Scheme::Clock;
+        packs.then(|| full_frame_wire_bytes(self.config.shim))
+    }
+
+    /// Allows so many reservations in flight to the peer at `position`, though not fewer than configured and at most 64: as many
+    /// as threads have something to send there, and each gets the same share of the destination, whatever hosts they are on.
+    pub fn allow_in_flight(&mut self, position: usize, reservations: usize) {
+        let least = self.config.in_flight;
+        if let Some(destination) = self.destinations.get_mut(position) {
+            destination.in_flight = reservations.min(IN_FLIGHT_MAX).max(least);
+        }
+    }
+
     fn reserve(&mut self, d: usize, burst: Option<u64>, demand: u8, now: Nanos) {
         let due = now.saturating_add(self.config.release_after);
         let release = self.destinations[d].take_release(self.config.k, due);
@@ -346,7 +363,14 @@ impl Endpoint {
                 return;
             }
             let Some(burst) = self.destinations[d].pop() else { return };
-            for at in 0..burst.frames {
+            let frames = match self.parts() {
+                None => burst.frames,
+                Some(parts) => {
+                    let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
+                    self.destinations[d].fitting(&burst, parts, |id| wire_bytes(pool.len(id) as u64 + added))
+                }
+            };
+            for at in 0..frames {
                 let Some(id) = self.destinations[d].queue.pop_front() else { break };
                 self.destinations[d].in_nic += usize::from(at == 0);
                 self.push_scheduled(d, id, false, leave_at, at == 0);

@@ -77,6 +77,8 @@ pub(super) struct Destination {
     pub next_sequence: u32,
     /// Frames of this destination that the NIC holds while the scheme is off.
     pub unscheduled: usize,
+    /// Reservations that it may have in flight.
+    pub in_flight: usize,
 }
 
 impl Destination {
@@ -94,6 +96,7 @@ impl Destination {
             credit_due: None,
             next_sequence: first_sequence,
             unscheduled: 0,
+            in_flight: 1,
         }
     }
 
@@ -152,6 +155,18 @@ impl Destination {
             (frames, taken) = (frames + 1, more);
         }
         (frames > 0).then(|| (frames, taken.div_ceil(parts.max(1)).max(1) as u8))
+    }
+
+    /// How many frames from the queue's front fit into the slots of `burst`, whose turn it is: those that it was asked for, and
+    /// short ones that came since. The bursts behind it then cover what follows.
+    pub fn fitting(&self, burst: &Burst, parts: u64, share: impl Fn(FrameId) -> u64) -> u16 {
+        let room = u64::from(burst.demand) * parts;
+        let mut taken = 0;
+        let fits = self.queue.iter().take(u16::MAX.into()).take_while(|id| {
+            taken += share(**id).min(parts);
+            taken <= room
+        });
+        burst.frames.max(fits.count() as u16)
     }
 
     /// The RSV of a burst has left; unanswered, it is overdue at `deadline`.
@@ -306,6 +321,25 @@ mod tests {
         assert_eq!(
             (ask(10), ask(30), ask(60), ask(100), ask(250)),
             (Some((9, 1)), Some((6, 2)), Some((3, 2)), Some((2, 2)), Some((2, 2)))
+        );
+    }
+
+    #[test]
+    fn what_came_meanwhile_fills_the_slots() {
+        let d = destination(9);
+        let burst = |frames, demand| {
+            let state = State::Granted { leave_at: Nanos(0) };
+            Burst { number: 1, frames, demand, unsolicited: false, state }
+        };
+        let fitting = |burst: Burst, share: u64| d.fitting(&burst, 100, move |_| share);
+        assert_eq!(
+            (
+                fitting(burst(1, 1), 30),
+                fitting(burst(2, 2), 30),
+                fitting(burst(2, 2), 100),
+                fitting(burst(3, 9), 5)
+            ),
+            (3, 6, 2, 9)
         );
     }
 

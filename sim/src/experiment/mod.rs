@@ -138,6 +138,9 @@ pub struct SchemeSpec {
     /// Reservations in flight a destination.
     #[serde(default = "one_usize")]
     pub in_flight: usize,
+    /// Whether each thread that has something to send may have a reservation in flight, as the paper's have.
+    #[serde(default)]
+    pub by_thread: bool,
     /// In clock mode: whether short frames share slots.
     #[serde(default = "yes")]
     pub pack: bool,
