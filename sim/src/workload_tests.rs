@@ -330,3 +330,18 @@ fn the_examples_are_experiments_and_sweeps() {
     }
     assert!(count > 300, "{count}");
 }
+
+/// With a reservation for each thread, a destination is shared among threads, not among hosts.
+#[test]
+fn threads_share_a_destination_whatever_hosts_they_are_on() {
+    let run = |more: &str| {
+        let text = "pattern = \"incast\"\nsenders = [\"h2\"]\nsize = 6000\narrivals = \"saturate\"\nflows = 6\n\
+                    [[traffic]]\nname = \"two\"\npattern = \"incast\"\nsenders = [\"h3\"]\nsize = 6000\narrivals = \"saturate\"";
+        let text = toml::to_string(&six("pl2-clock", 1_000, text).spec).unwrap();
+        let text = text.replace("in_flight = 3", "in_flight = 1").replace("by_thread = false", more);
+        let outcome = go(&parse(&text));
+        outcome.traffic[0].goodput_gbps / outcome.traffic[1].goodput_gbps
+    };
+    let (hosts, threads) = (run("by_thread = false"), run("by_thread = true"));
+    assert!(hosts < 1.5 && threads > 4.0, "{hosts} {threads}");
+}
