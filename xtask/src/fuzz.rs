@@ -25,7 +25,7 @@ pub fn run(report: &mut Report, secs: u32) {
         "fuzz/target",
     ];
     let flags = COVERAGE.split_whitespace().collect::<Vec<_>>().join(" ");
-    if !report.step("fuzz targets build", cargo(&args).env("RUSTFLAGS", flags)) {
+    if !report.step("fuzz targets build", cargo(&args).env("RUSTFLAGS", flags).env_remove(crate::LINTER)) {
         return;
     }
     let folder = root().join("fuzz/fuzz_targets");

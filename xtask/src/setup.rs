@@ -51,7 +51,7 @@ pub fn python(report: &mut Report) {
     let pytest = |python: &Path, args: &[&str]| {
         let mut pytest = Command::new(python);
         pytest.current_dir(&tests).args(["-m", "pytest", "--no-header", "-p", "no:cacheprovider"]);
-        pytest.args(args).env("P4RACK_BIN", &binary).envs(crate::build_settings());
+        pytest.args(args).env("P4RACK_BIN", &binary).envs(crate::build_settings().iter().cloned());
         pytest
     };
     let requirements = [tests.join("requirements.txt"), root().join("ptf-tests/requirements.txt")];
