@@ -47,13 +47,8 @@ impl Switch {
             return None;
         }
         self.arrival.set_frame(frame);
-        match self.process::<true, false>(port, now, out) {
-            Some(Reached::Wire(at)) => {
-                self.manager.sent_at_once(at, out.len(), now);
-                Some(self.manager.number(at))
-            }
-            reached => self.go_on(port, reached, now, out),
-        }
+        let reached = self.process::<true, false>(port, now, out);
+        self.leave_or_go_on(port, reached, now, out)
     }
 
     /// Like [`Switch::forward_frame`] of a frame that is given away, which saves copying it: `frame` becomes the frame to
@@ -63,13 +58,8 @@ impl Switch {
             return None;
         }
         self.arrival.take_frame(frame);
-        match self.process::<true, true>(port, now, frame) {
-            Some(Reached::Wire(at)) => {
-                self.manager.sent_at_once(at, frame.len(), now);
-                Some(self.manager.number(at))
-            }
-            reached => self.go_on(port, reached, now, frame),
-        }
+        let reached = self.process::<true, true>(port, now, frame);
+        self.leave_or_go_on(port, reached, now, frame)
     }
 
     /// Counts a frame that comes in; false if it ends here.
@@ -169,6 +159,24 @@ impl Switch {
             true => Reached::Wire(at),
             false => Reached::Queue(at, verdict.priority, Stage::Sent),
         })
+    }
+
+    /// Gives the port if `out` is to be sent; most frames are.
+    #[inline(always)]
+    fn leave_or_go_on(
+        &mut self,
+        port: u16,
+        reached: Option<Reached>,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> Option<u16> {
+        match reached {
+            Some(Reached::Wire(at)) => {
+                self.manager.sent_at_once(at, out.len(), now);
+                Some(self.manager.number(at))
+            }
+            reached => self.go_on(port, reached, now, out),
+        }
     }
 
     /// Makes `arrival` a packet of the pool and goes on from where it got to; gives the port if `out` is to be sent.
