@@ -317,7 +317,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t ahead = free - now;
         in_reservation.write((bit<32>) hdr.pl2_management.index,
             hdr.pl2_management.kind == PL2_MGMT_READ  ? free :
-            hdr.pl2_management.kind == PL2_MGMT_WRITE ? now + (time_t) hdr.pl2_management.value : now);
+            (hdr.pl2_management.kind == PL2_MGMT_WRITE ? now + (time_t) hdr.pl2_management.value : now));
         hdr.pl2_management.value = ahead < HORIZON ? (bit<32>) ahead : 32w0;
     }
 
@@ -328,7 +328,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t ahead = free - now;
         out_reservation.write((bit<32>) hdr.pl2_management.index,
             hdr.pl2_management.kind == PL2_MGMT_READ  ? free :
-            hdr.pl2_management.kind == PL2_MGMT_WRITE ? now + (time_t) hdr.pl2_management.value : now);
+            (hdr.pl2_management.kind == PL2_MGMT_WRITE ? now + (time_t) hdr.pl2_management.value : now));
         hdr.pl2_management.value = ahead < HORIZON ? (bit<32>) ahead : 32w0;
     }
 

@@ -303,7 +303,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         in_reservation.read(before, (bit<32>) hdr.pl2_management.index);
         in_reservation.write((bit<32>) hdr.pl2_management.index,
             hdr.pl2_management.kind == PL2_MGMT_READ  ? before :
-            hdr.pl2_management.kind == PL2_MGMT_WRITE ? hdr.pl2_management.value : 32w0);
+            (hdr.pl2_management.kind == PL2_MGMT_WRITE ? hdr.pl2_management.value : 32w0));
         hdr.pl2_management.value = before;
     }
 
@@ -312,7 +312,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         out_reservation.read(before, (bit<32>) hdr.pl2_management.index);
         out_reservation.write((bit<32>) hdr.pl2_management.index,
             hdr.pl2_management.kind == PL2_MGMT_READ  ? before :
-            hdr.pl2_management.kind == PL2_MGMT_WRITE ? hdr.pl2_management.value : 32w0);
+            (hdr.pl2_management.kind == PL2_MGMT_WRITE ? hdr.pl2_management.value : 32w0));
         hdr.pl2_management.value = before;
     }
 
