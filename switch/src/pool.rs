@@ -114,7 +114,7 @@ impl Packet {
     #[inline(always)]
     pub fn complete(&mut self, headers: &mut Vec<u8>, given: bool) {
         match self.bytes.get_mut(..self.meta.cursor) {
-            Some(room) if given && room.len() == headers.len() => {
+            Some(room) if given && room.len() == headers.len() && room.len() <= self.len => {
                 room.copy_from_slice(headers);
                 self.bytes.truncate(self.len);
                 std::mem::swap(&mut self.bytes, headers);

@@ -36,7 +36,7 @@ fn cargo(args: &[&str]) -> Command {
 /// nothing is built yet, what speeds later builds up only costs time: a first run may well be the only one. And the
 /// linter then compiles as well, so that nothing is read twice; what it compiles is optimised a little less.
 fn build_settings() -> &'static [(&'static str, String)] {
-    static FIRST_RUN: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
+    static SETTINGS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
         let mut settings = Vec::new();
@@ -51,7 +51,7 @@ fn build_settings() -> &'static [(&'static str, String)] {
         }
         settings
     });
-    &FIRST_RUN
+    &SETTINGS
 }
 
 /// Cargo's name for what compiles the workspace's own crates.

@@ -357,18 +357,15 @@ impl World {
 
     /// Takes out what the switch has ready.
     fn drain_switch(&mut self) {
-        let mut due = self.tor.switch.next_timeout();
-        while due.is_some_and(|due| due <= self.now) {
+        while self.tor.switch.next_timeout().is_some_and(|due| due <= self.now) {
             let id = self.frames.take();
             let Some(port) = self.tor.switch.poll_transmit(self.now, self.frames.get_mut(id)) else {
                 self.frames.give_back(id);
-                due = self.tor.switch.next_timeout();
                 break;
             };
             self.out_of_switch(port, id);
-            due = self.tor.switch.next_timeout();
         }
-        self.schedule.set(SWITCH, due);
+        self.schedule.set(SWITCH, self.tor.switch.next_timeout());
     }
 
     fn feed_switch(&mut self, host: usize, id: FrameId) {

@@ -358,6 +358,9 @@ impl Op {
                 | Op::Meter { .. }
                 | Op::RegisterRead { .. }
                 | Op::RegisterWrite { .. }
+                | Op::JumpUnlessMember { .. }
+                // Its algorithm may be a random number.
+                | Op::Hash { .. }
                 | Op::Random { .. }
                 | Op::Digest { .. }
                 | Op::Clone { .. }
