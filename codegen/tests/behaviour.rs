@@ -189,6 +189,19 @@ fn clocks_reply_how_far_both_ports_are_reserved() {
 }
 
 #[test]
+fn clocks_count_parts_of_slots() {
+    let pl2 = "mode = \"clock\"\nslot_parts = 4\nslot_headroom_percent = 0";
+    let mut rig = Rig::new(&Built::new(rack(&SAME, pl2), Scheme::Pl2Clock));
+    // A quarter of 124 µs.
+    let part = 31_000;
+    assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(2, 3, 16, 0), Some((0, part)), "K slots");
+    assert_eq!(rig.reserve(2, 3, 1, 0), Some((16 * part, 17 * part)));
+    assert_eq!(rig.reserve(1, 4, 17, 0), None);
+    assert_eq!(rig.drops("bad_demand"), 1);
+}
+
+#[test]
 fn each_port_counts_in_its_own_slots() {
     let built = Built::new(rack(&["100 Mb/s", "1 Gb/s", "25 Gb/s"], "mode = \"clock\""), Scheme::Pl2Clock);
     let mut rig = Rig::new(&built);

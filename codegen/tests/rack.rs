@@ -74,6 +74,23 @@ fn slots_follow_each_port_and_whole_time_units() {
 }
 
 #[test]
+fn each_part_of_a_slot_is_whole_time_units() {
+    let slot = |rate: &str, rest: &str| {
+        let rack =
+            rack(&format!("port_rate = \"{rate}\""), HOSTS, &format!("[pl2]\nmode = \"clock\"\n{rest}"))
+                .unwrap();
+        (rack.hosts[0].slot.0, rack.part_units(&rack.hosts[0]))
+    };
+    let exact = "slot_headroom_percent = 0\nslot_parts = ";
+    // A full frame takes 124 ns, then 1240.
+    assert_eq!(slot("100 Gb/s", "slot_headroom_percent = 0"), (124, 124));
+    assert_eq!(slot("100 Gb/s", &format!("{exact}31")), (124, 4));
+    assert_eq!(slot("100 Gb/s", &format!("{exact}8")), (128, 16));
+    assert_eq!(slot("10 Gb/s", &format!("{exact}8")), (1_240, 155));
+    assert_eq!(slot("10 Gb/s", "slot_parts = 4"), (1_280, 320), "1277.2 ns and what rounding adds");
+}
+
+#[test]
 fn every_mistake_is_reported_at_once_with_its_line() {
     let hosts = HOSTS.replace("port = 2", "prot = 2").replace("00:02\"", "00:01\"");
     let error =
@@ -122,6 +139,33 @@ fn refusals() {
         (refused(rate, &host("\"h2\"", "\"h 2\""), ""), "`h 2` is no name"),
         (refused(rate, HOSTS, "[pl2]"), "pl2.mode: is missing"),
         (refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nk = 256"), "pl2.k: 256 is out of range"),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nslot_parts = 0"),
+            "pl2.slot_parts: 0 is out of range",
+        ),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nslot_parts = 64"),
+            "pl2.slot_parts: 4 slots of 64 parts are more than the 255 that an RSV can ask for; write 63 or less",
+        ),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"counter\"\nslot_parts = 2"),
+            "pl2.slot_parts: counter mode counts frames, not parts of a slot; remove it",
+        ),
+        (
+            refused("port_rate = \"100 Gb/s\"", HOSTS, "[pl2]\nmode = \"clock\"\nk = 1\nslot_parts = 100"),
+            "a part of a slot at 100 Gb/s is 1.3 ns, under two of the switch's 1 ns time units; write fewer slot_parts",
+        ),
+        (
+            refused(
+                rate,
+                HOSTS,
+                &format!(
+                    "[pl2]\nmode = \"clock\"\nslot_parts = 2\n{}",
+                    incast("senders = [\"h2\"]\nschemes = [\"pl2-counter\"]")
+                ),
+            ),
+            "workload.schemes[0]: counters count frames, not parts of a slot",
+        ),
         (
             refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nT = 9"),
             "pl2.T: is unknown; the switch's threshold is called drop_threshold",

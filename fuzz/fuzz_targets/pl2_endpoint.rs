@@ -13,6 +13,7 @@ use p4rack_wire::{EtherType, MacAddr, Nanos};
 struct Input {
     scheme: u8,
     k: u8,
+    slot_parts: u8,
     t_slots: u8,
     in_flight: u8,
     shim: bool,
@@ -47,6 +48,7 @@ fuzz_target!(|input: Input| {
     let rate_bps = u64::from(input.rate_bps);
     let config = Config {
         k: input.k,
+        slot_parts: input.slot_parts,
         t_slots: u32::from(input.t_slots),
         in_flight: usize::from(input.in_flight),
         shim: input.shim,

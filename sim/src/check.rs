@@ -58,6 +58,7 @@ pub(crate) struct Grants {
     ether_type: EtherType,
     /// Time of a unit in a grant: of the destination's slots or of a time unit.
     unit_ns: Vec<u64>,
+    /// Time of a slot, or of the part in which reservations count.
     slot_ns: Vec<u64>,
     /// Where each host's reservations are kept.
     link: Vec<u16>,

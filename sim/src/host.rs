@@ -294,6 +294,7 @@ fn config(experiment: &Experiment, index: usize) -> Config {
     let others = rack.hosts.iter().filter(|other| other.mac != host.mac);
     config.peers = others.map(|other| Peer { mac: other.mac, slot: other.slot }).collect();
     config.k = spec.k;
+    config.slot_parts = spec.slot_parts;
     config.t_slots = spec.t;
     config.notify_patience = spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us));
     config.pace_unsolicited = spec.pace_unsolicited;

@@ -40,7 +40,7 @@ pub use outcome::{Compared, ControlOutcome, Decile, Latency, Outcome, SwitchOutc
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use schedule::{Next, Schedule};
-pub use sweep::{Sweep, Task, TaskResult};
+pub use sweep::{Ratio, Sweep, Task, TaskResult};
 pub use tor::TorError;
 pub use trace::{Entry, Trace};
 pub use transport::{Transport, TransportSpec};

@@ -25,6 +25,27 @@ struct SweepSpec {
     /// Named sets of values; each is combined with the above.
     #[serde(default)]
     case: Vec<CaseSpec>,
+    /// What a paper says of two cases.
+    #[serde(default)]
+    ratio: Vec<Ratio>,
+}
+
+/// `[[ratio]]`: how a figure of one case compares with the same one of another, all else being equal, as a paper has it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratio {
+    /// Which of our figures: a path into the results, e.g. `goodput_gbps`.
+    pub figure: String,
+    /// The case whose figure is divided.
+    pub of: String,
+    /// The case by whose figure it is.
+    pub by: String,
+    /// What the paper says.
+    pub says: f64,
+    /// Where, in its words.
+    pub source: String,
+    /// Why ours differs, if it does.
+    pub why: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -59,6 +80,8 @@ pub struct TaskResult<'a> {
     pub sweep: &'a str,
     /// What distinguishes it.
     pub settings: &'a BTreeMap<String, String>,
+    /// What a paper says of its case beside another.
+    pub ratios: Vec<&'a Ratio>,
     /// What it showed.
     pub outcome: &'a Outcome,
 }
@@ -70,6 +93,8 @@ pub struct Sweep {
     pub name: String,
     /// Its tasks.
     pub tasks: Vec<Task>,
+    /// What a paper says of two of its cases.
+    pub ratios: Vec<Ratio>,
 }
 
 impl Sweep {
@@ -97,6 +122,15 @@ impl Sweep {
         let cases = if spec.case.is_empty() { vec![CaseSpec::default()] } else { spec.case.clone() };
         let combinations =
             spec.vary.values().map(Vec::len).product::<usize>() * cases.len() * spec.seeds.len();
+        for ratio in &spec.ratio {
+            for name in [&ratio.of, &ratio.by] {
+                if !cases.iter().any(|case| case.name == *name) {
+                    return Err(refuse(format!(
+                        "{file}: [[ratio]]: `{name}` is no case; write the name of one"
+                    )));
+                }
+            }
+        }
         if combinations == 0 || combinations > TASKS_MAX {
             return Err(refuse(format!(
                 "{file}: makes {combinations} tasks; it has to be 1 to {TASKS_MAX}: look at seeds, vary and case"
@@ -112,7 +146,13 @@ impl Sweep {
                 }
             }
         }
-        Ok(Sweep { name: spec.name, tasks })
+        Ok(Sweep { name: spec.name, tasks, ratios: spec.ratio })
+    }
+
+    /// What a paper says of `task`'s case beside another.
+    pub fn ratios_of(&self, task: &Task) -> Vec<&Ratio> {
+        let case = task.settings.get("case");
+        self.ratios.iter().filter(|ratio| case == Some(&ratio.of)).collect()
     }
 }
 
@@ -217,12 +257,25 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_belongs_to_the_case_that_it_is_of() {
+        let text = "name = \"s\"\nbase = \"b.toml\"\n[[case]]\nname = \"a\"\n[[case]]\nname = \"b\"\n[[ratio]]\n\
+                    figure = \"goodput_gbps\"\nof = \"a\"\nby = \"b\"\nsays = 1.8\nsource = \"x\"\n";
+        let sweep = parse(text).unwrap();
+        let counts: Vec<usize> = sweep.tasks.iter().map(|task| sweep.ratios_of(task).len()).collect();
+        assert_eq!(counts, [1, 0]);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (more, named) in [
             ("[vary]\n\"scheme.k\" = [0]", "k: is 0"),
             ("[vary]\n\"scheme.kk\" = [1]", "unknown field"),
             ("[vary]\n\"traffic.3.size\" = [1]", "has 1 tables"),
             ("[vary]\n\"scheme.k\" = []", "0 tasks"),
+            (
+                "[[case]]\nname = \"a\"\n[[ratio]]\nfigure = \"goodput_gbps\"\nof = \"a\"\nby = \"c\"\nsays = 2.0\nsource = \"\"",
+                "`c` is no case",
+            ),
             ("nonsense = 1", "s.toml:3: unknown field"),
         ] {
             let error = parse(&format!("name = \"s\"\nbase = \"b.toml\"\n{more}\n")).unwrap_err().to_string();

@@ -309,6 +309,22 @@ fn short_frames_share_slots() {
     assert!(packed > 3.0 * apart, "{packed} {apart}");
 }
 
+/// Where reservations count in parts of slots, short messages leave the rest of theirs to others.
+#[test]
+fn short_messages_take_parts_of_slots() {
+    let traffic = "pattern = \"incast\"\nsenders = [\"h2\"]\nsize = 6000\narrivals = \"saturate\"\nflows = 4\n\
+                   [[traffic]]\nname = \"short\"\npattern = \"incast\"\nsenders = [\"h3\", \"h4\", \"h5\", \"h6\"]\n\
+                   size = 64\nrequest_bytes = 200\narrivals = \"rpc\"\nflows = 8";
+    let text = toml::to_string(&six("pl2-clock", 400, traffic).spec).unwrap();
+    let run = |parts: u8| {
+        let outcome = go(&parse(&text.replace("slot_parts = 1", &format!("slot_parts = {parts}"))));
+        assert_eq!(outcome.frames_dropped, 0);
+        outcome.traffic[0].goodput_gbps
+    };
+    let (whole, parts) = (run(1), run(31));
+    assert!(whole < 80.0 && parts > 90.0, "{whole} {parts}");
+}
+
 /// What is shipped is sound.
 #[test]
 fn the_examples_are_experiments_and_sweeps() {

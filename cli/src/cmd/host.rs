@@ -148,6 +148,7 @@ fn endpoint(rack: &Rack, host: &Host, scheme: Scheme) -> Result<pl2::Config, Str
             config.ether_type = pl2.ether_type;
             config.vid = pl2.vid;
             config.k = pl2.k;
+            config.slot_parts = pl2.slot_parts;
             config.t_slots = pl2.t_slots;
             config.shim = pl2.shim;
             config.in_flight = pl2.reservations_in_flight as usize;

@@ -140,7 +140,13 @@ fn is_done(path: &Path, task: &Task) -> bool {
 fn run(sweep: &Sweep, task: &Task, dir: &Path) -> Result<bool, String> {
     let (outcome, _) =
         p4rack_sim::run(&task.experiment, None).map_err(|error| format!("{}: {error}", task.id))?;
-    let result = TaskResult { id: &task.id, sweep: &sweep.name, settings: &task.settings, outcome: &outcome };
+    let result = TaskResult {
+        id: &task.id,
+        sweep: &sweep.name,
+        settings: &task.settings,
+        ratios: sweep.ratios_of(task),
+        outcome: &outcome,
+    };
     let text = serde_json::to_string_pretty(&result).expect("structs of numbers and names are JSON");
     write(&result_path(dir, task), text.as_bytes())?;
     Ok(outcome.problems.is_empty())

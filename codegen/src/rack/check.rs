@@ -14,6 +14,8 @@ const PORT_MAX: u64 = 511;
 const FIRST_LANE: u16 = PORT_MAX as u16 + 1;
 /// Full frames that the buffer holds at the least, a port: less and the smallest burst is lost.
 const BUFFER_FRAMES: u64 = 8;
+/// The paper's K.
+const K: u64 = 4;
 /// Bytes of a full frame in the buffer, with FCS.
 const FRAME_BYTES: u64 = 1530;
 
@@ -94,7 +96,8 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
             Some(Some(Pl2 { mode: Mode::Counter, .. })) => vec![Scheme::L2, Scheme::Pl2Counter],
             Some(_) => vec![Scheme::L2, Scheme::Pl2Clock],
         };
-        read_workload(sink, section, &drafts, pl2.is_some(), mixed.is_some(), default_schemes)
+        let parts = pl2.iter().flatten().any(|pl2| pl2.slot_parts > 1);
+        read_workload(sink, section, &drafts, pl2.is_some(), mixed.is_some(), parts, default_schemes)
     });
     let (switch, _) = switch?;
     let pl2 = match pl2 {
@@ -252,6 +255,13 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
         },
     );
     let k = section.integer(sink, "k", (1, 255));
+    let parts = section.integer(sink, "slot_parts", (1, 255));
+    check_parts(
+        sink,
+        parts.as_ref(),
+        k.as_ref().map_or(K, |k| k.value),
+        mode.as_ref().map(|mode| mode.value),
+    );
     let t_slots = section.integer(sink, "t", (0, 1 << 16));
     let threshold = section.integer(sink, "drop_threshold", (1, 1 << 20));
     section.refuse(sink, "T", "is unknown", "the switch's threshold is called drop_threshold, the hosts' t");
@@ -283,7 +293,8 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
     Some(Pl2 {
         mode: mode.value,
         clocks: clocks.map_or(Clocks::default(), |clocks| clocks.value),
-        k: value(k, 4) as u8,
+        k: value(k, K) as u8,
+        slot_parts: value(parts, 1) as u8,
         t_slots: t as u32,
         drop_threshold_slots: drop_threshold as u32,
         ether_type: EtherType(value(ether_type, EtherType::PL2_DEFAULT.0.into()) as u16),
@@ -296,6 +307,24 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
         control_per_slot: value(control, 4) as u32,
         best_effort_percent: value(best_effort, 5) as u32,
     })
+}
+
+/// A reservation states its parts in a byte, and counters count frames.
+fn check_parts(sink: &mut Sink<'_>, parts: Option<&At<u64>>, k: u64, mode: Option<Mode>) {
+    let Some(parts) = parts.filter(|parts| parts.value > 1) else { return };
+    if mode == Some(Mode::Counter) {
+        let message = "counter mode counts frames, not parts of a slot".to_owned();
+        sink.error(&parts.span, &parts.field, message, "remove it, or use mode = \"clock\"");
+    } else if parts.value * k > 255 {
+        let message =
+            format!("{k} slots of {} parts are more than the 255 that an RSV can ask for", parts.value);
+        sink.error(
+            &parts.span,
+            &parts.field,
+            message,
+            format!("write {} or less, or a smaller k", 255 / k.max(1)),
+        );
+    }
 }
 
 /// Names, ports and addresses belong to one host each.
@@ -419,7 +448,8 @@ fn slot(switch: &Switch, pl2: Option<&Pl2>, rate_bps: u64, foreign_percent: u32)
     let headroom_percent = pl2.map_or(0.0, |pl2| pl2.slot_headroom_percent);
     // Slots so much longer that the rest of a fully reserved port is the share.
     let headroom_percent = (100.0 + headroom_percent) * 100.0 / f64::from(100 - foreign_percent) - 100.0;
-    slot_of(slot_wire_bytes(pl2), rate_bps, headroom_percent, switch.time_unit_ns)
+    let parts = pl2.map_or(1, |pl2| u64::from(pl2.slot_parts.max(1)));
+    slot_of(slot_wire_bytes(pl2), rate_bps, headroom_percent, switch.time_unit_ns, parts)
 }
 
 fn slot_wire_bytes(pl2: Option<&Pl2>) -> u64 {
@@ -427,7 +457,7 @@ fn slot_wire_bytes(pl2: Option<&Pl2>) -> u64 {
     overhead::wire_bytes(14 + 4 + shim + overhead::MTU)
 }
 
-/// A slot must be two time units at least and, where clocks run, what honest hosts reserve must stay
+/// A slot, or each of its parts, must be two time units at least and, where clocks run, what honest hosts reserve must stay
 /// within the horizon.
 fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Option<&Pl2>, runs_clock: bool) {
     let Some(pl2) = pl2 else { return };
@@ -439,7 +469,10 @@ fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Opti
             continue;
         }
         // Exact, before rounding up to whole units.
-        let bits = slot_wire_bytes(Some(pl2)) as f64 * 8.0 * (1.0 + pl2.slot_headroom_percent / 100.0);
+        let parts = f64::from(pl2.slot_parts.max(1));
+        let bits =
+            slot_wire_bytes(Some(pl2)) as f64 * 8.0 * (1.0 + pl2.slot_headroom_percent / 100.0) / parts;
+        let what = if pl2.slot_parts > 1 { "a part of a slot" } else { "a slot" };
         let rate_bps = draft.rate_bps;
         let slot_ns = bits * 1e9 / rate_bps as f64;
         let shortest_ns = 2.0 * switch.time_unit_ns as f64;
@@ -449,13 +482,16 @@ fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Opti
             let rate = show_rate(rate_bps);
             let unit = switch.time_unit_ns;
             let message = format!(
-                "a slot at {rate} is {slot_ns:.1} ns, under two of the switch's {unit} ns time units"
+                "{what} at {rate} is {slot_ns:.1} ns, under two of the switch's {unit} ns time units"
             );
             sink.error(
                 span,
                 field,
                 message,
-                format!("write a rate of {fits} or less, or a finer time_unit_ns"),
+                match pl2.slot_parts {
+                    0 | 1 => format!("write a rate of {fits} or less, or a finer time_unit_ns"),
+                    _ => format!("write fewer slot_parts, a rate of {fits} or less, or a finer time_unit_ns"),
+                },
             );
             said.push(span);
         } else if (pl2.mode == Mode::Clock || runs_clock)

@@ -123,8 +123,8 @@ pub struct Host {
     /// For a port to other racks: share of the ports' rate, in percent, that is left to what comes from there. Nobody
     /// schedules it, so it is best effort.
     pub foreign_percent: Option<u32>,
-    /// Derived: transmission time of a full frame at the link's rate, with headroom. A multiple of the
-    /// switch's time unit.
+    /// Derived: transmission time of a full frame at the link's rate, with headroom. Each of its parts is a
+    /// multiple of the switch's time unit.
     #[serde(rename = "slot_ns", serialize_with = "as_nanos")]
     pub slot: Nanos,
 }
@@ -138,6 +138,8 @@ pub struct Pl2 {
     pub clocks: Clocks,
     /// Most slots in one reservation (the paper's K).
     pub k: u8,
+    /// Parts of a slot, in which reservations count, so that short frames need not take whole ones; `k` times this fits a byte.
+    pub slot_parts: u8,
     /// Bursts to a destination whose wait was under this many slots go unsolicited (t).
     pub t_slots: u32,
     /// The switch drops unsolicited frames when more slots than this are reserved (T).
@@ -394,6 +396,16 @@ impl Rack {
         host.slot.0 / self.switch.time_unit_ns
     }
 
+    /// A part of `host`'s slot in the switch's time units.
+    pub fn part_units(&self, host: &Host) -> u64 {
+        self.slot_units(host) / self.slot_parts()
+    }
+
+    /// Parts of a slot, in which reservations count.
+    pub fn slot_parts(&self) -> u64 {
+        self.pl2.as_ref().map_or(1, |pl2| u64::from(pl2.slot_parts.max(1)))
+    }
+
     /// In calendars: binary logarithm of a cell's length in time units, and how many cells K slots take at the
     /// slowest port. A calendar has 64 cells.
     pub fn calendar_cells(&self) -> (u32, u64) {
@@ -425,13 +437,13 @@ impl Rack {
     }
 }
 
-/// Transmission time of `wire_bytes` at `rate_bps`, `headroom_percent` longer, rounded up to time units.
-fn slot_of(wire_bytes: u64, rate_bps: u64, headroom_percent: f64, time_unit_ns: u64) -> Nanos {
+/// Transmission time of `wire_bytes` at `rate_bps`, `headroom_percent` longer, each of its `parts` rounded up to time units.
+fn slot_of(wire_bytes: u64, rate_bps: u64, headroom_percent: f64, time_unit_ns: u64, parts: u64) -> Nanos {
     // Parts per million, so that the slot is the same on every machine.
     let ppm = 1_000_000 + (headroom_percent * 10_000.0).round() as u128;
     let numerator = u128::from(wire_bytes) * 8 * ppm * 1_000;
-    let units = numerator.div_ceil(u128::from(rate_bps) * u128::from(time_unit_ns));
-    Nanos((units as u64).saturating_mul(time_unit_ns))
+    let units = numerator.div_ceil(u128::from(rate_bps) * u128::from(time_unit_ns) * u128::from(parts));
+    Nanos((units as u64).saturating_mul(time_unit_ns).saturating_mul(parts))
 }
 
 fn as_text<T: std::fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {

@@ -22,8 +22,9 @@ pub(super) fn summary(rack: &Rack) -> String {
     if let Some(pl2) = &rack.pl2 {
         let _ = writeln!(
             out,
-            "pl2: K {} slots, t {}, T {}, VLAN {}, EtherType {}, {}, {} reservation(s) in flight, slot headroom {} %",
+            "pl2: K {} slots{}, t {}, T {}, VLAN {}, EtherType {}, {}, {} reservation(s) in flight, slot headroom {} %",
             pl2.k,
+            if pl2.slot_parts > 1 { format!(" of {} parts", pl2.slot_parts) } else { String::new() },
             pl2.t_slots,
             pl2.drop_threshold_slots,
             pl2.vid,

@@ -10,6 +10,7 @@ pub(super) fn read_workload(
     drafts: &[Draft],
     has_pl2: bool,
     mixed: bool,
+    parts: bool,
     default_schemes: Vec<Scheme>,
 ) -> Option<Workload> {
     let kind = section.parsed(sink, "kind", "write \"incast\"", |text| match text {
@@ -39,6 +40,10 @@ pub(super) fn read_workload(
                     message,
                     "remove it: pl2-clock gives each port its own slot",
                 );
+            }
+            Ok(Scheme::Pl2Counter) if parts => {
+                let message = "counters count frames, not parts of a slot".to_owned();
+                sink.error(&scheme.span, &scheme.field, message, "remove it, or remove slot_parts");
             }
             Ok(parsed) => schemes.push(parsed),
         }

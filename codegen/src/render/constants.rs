@@ -46,6 +46,7 @@ fn pl2_constants(pl2: &Pl2, scheme: Scheme) -> Value {
         "vid": pl2.vid,
         "shim": pl2.shim,
         "k": pl2.k,
+        "slot_parts": pl2.slot_parts,
         "t_slots": pl2.t_slots,
         "drop_threshold_slots": pl2.drop_threshold_slots,
         "kinds": kinds,

@@ -60,7 +60,7 @@ fn source_guard(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
         .exact("hdr.ethernet.srcAddr", host.mac.0)
         .action("RackIngress.accept_source");
     let entry = match scheme {
-        Scheme::Pl2Clock => entry.param("slot", rack.slot_units(host)),
+        Scheme::Pl2Clock => entry.param("slot", rack.part_units(host)),
         Scheme::L2 | Scheme::Pl2Counter => entry,
     };
     link(rack, host, scheme, entry)
@@ -81,7 +81,7 @@ fn l2_forward(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
         .param("port", host.port);
     let entry = match (scheme, &rack.pl2) {
         (Scheme::Pl2Clock, Some(pl2)) => entry
-            .param("slot", rack.slot_units(host))
+            .param("slot", rack.part_units(host))
             .param("drop_threshold", rack.slot_units(host) * u64::from(pl2.drop_threshold_slots)),
         _ => entry,
     };

@@ -156,6 +156,9 @@ fn pl2_of(rack: &Rack, scheme: Scheme) -> Result<Option<&crate::rack::Pl2>, Gene
         (Scheme::Pl2Counter, Some(_)) if rack.has_mixed_rates() => {
             refuse("counts one slot for all ports, but their rates differ: use pl2-clock")
         }
+        (Scheme::Pl2Counter, Some(pl2)) if pl2.slot_parts > 1 => {
+            refuse("counts frames, not parts of a slot: remove slot_parts, or use pl2-clock")
+        }
         (Scheme::Pl2Clock, Some(_)) if !rack.fits_clocks() => refuse(
             "can't tell so many reserved slots from the past: raise the rate or lower k or drop_threshold",
         ),

@@ -35,8 +35,10 @@ pub struct Config {
     pub ether_type: EtherType,
     /// VLAN of scheduled data and control frames.
     pub vid: u16,
-    /// K: most frames a burst, so most slots a reservation.
+    /// K: most full frames a burst, so most slots a reservation.
     pub k: u8,
+    /// With clocks: parts of a slot, in which reservations count; `k` times this is at most 255.
+    pub slot_parts: u8,
     /// t: below it a burst goes unsolicited, above it an unsolicited burst is sent again. 0: never unsolicited.
     pub t_slots: u32,
     /// Data carries a sequence number, by which receivers remove duplicates and count losses.
@@ -124,6 +126,7 @@ impl Config {
             ether_type: EtherType::PL2_DEFAULT,
             vid: 2,
             k: 4,
+            slot_parts: 1,
             t_slots: 15,
             shim: true,
             rate_bps,
@@ -158,6 +161,12 @@ impl Config {
         if self.k == 0 {
             return fail("k", "is 0; a burst has at least one frame");
         }
+        if self.slot_parts == 0 || self.k.checked_mul(self.slot_parts).is_none() {
+            return fail("slot_parts", "is 0, or so large that K slots have more than 255 parts");
+        }
+        if self.slot_parts > 1 && self.scheme == Scheme::Counter {
+            return fail("slot_parts", "is over 1, but counters count frames");
+        }
         if self.in_flight == 0 {
             return fail("in_flight", "is 0; at least one reservation must be allowed");
         }
@@ -180,6 +189,13 @@ impl Config {
             return fail("mtu", "is over 9000 bytes");
         }
         Ok(())
+    }
+}
+
+impl Config {
+    /// Time of so many parts of a slot.
+    pub(super) fn parts_time(&self, slot: Nanos, parts: u8) -> Nanos {
+        Nanos(slot.0.saturating_mul(parts.into()) / u64::from(self.slot_parts.max(1)))
     }
 }
 

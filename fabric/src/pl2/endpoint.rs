@@ -9,7 +9,7 @@ use super::frame::{self, Incoming, Rsv};
 use super::nic::{Data, Item, Nic};
 use super::pool::{FrameId, Pool};
 use super::reservations::{Answer, Reservations};
-use super::sender::{Burst, Destination, Granted, State};
+use super::sender::{Burst, Destination, Granted, Slots, State};
 use super::{Config, Peer, Reason, Scheme, Stats, full_frame_wire_bytes};
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::{Control, NOT_NOW};
@@ -59,6 +59,10 @@ impl Endpoint {
     /// What [`Config::check`] refuses is brought to the nearest value that works.
     pub fn new(mut config: Config, seed: u64, now: Nanos) -> Self {
         config.k = config.k.max(1);
+        config.slot_parts = match config.scheme {
+            Scheme::Clock => config.slot_parts.clamp(1, 255 / config.k),
+            Scheme::Counter | Scheme::Off => 1,
+        };
         config.in_flight = config.in_flight.max(1);
         config.mtu = config.mtu.min(9000);
         config.time_unit = config.time_unit.max(Nanos(1));
@@ -153,9 +157,11 @@ impl Endpoint {
                 self.stats.counters.notify_in += 1;
                 if let Some(sender) = self.find(source) {
                     let wait = Chosen::of(&grant, &self.config, self.config.slot).wait;
-                    let slots = Nanos(self.config.slot.0.saturating_mul(u64::from(grant.demand)));
+                    let slots = self.config.parts_time(self.config.slot, grant.demand);
                     let due = now.saturating_add(wait.min(self.config.wait_max)).saturating_add(slots);
-                    self.expected.notified(sender, grant.demand, due);
+                    // Whatever their lengths, no fewer frames fill these slots.
+                    let frames = grant.demand.div_ceil(self.config.slot_parts.max(1));
+                    self.expected.notified(sender, frames, due);
                 }
                 Ok(())
             }
@@ -250,10 +256,10 @@ impl Endpoint {
         destination.last = Some((chosen.to_t, received_at));
         match destination.grant(number, chosen.to_t, leave_at) {
             Granted::Waits => self.stats.counters.grt_used += 1,
-            Granted::Done(frames, slots) => {
+            Granted::Done(frames, demand) => {
                 self.stats.counters.grt_used += 1;
                 let slot = self.config.slot.max(self.destinations[d].slot);
-                let reserved = Nanos(slot.0.saturating_mul(u64::from(slots)));
+                let reserved = self.config.parts_time(slot, demand);
                 self.destinations[d].reserved_until = leave_at.saturating_add(reserved);
                 for _ in 0..frames {
                     if let Some(id) = self.destinations[d].queue.pop_front() {
@@ -261,7 +267,7 @@ impl Endpoint {
                         self.waiting -= 1;
                     }
                 }
-                self.credit(d, i64::from(slots), now);
+                self.credit(d, i64::from(demand), now);
             }
             Granted::Surplus => {
                 self.stats.counters.grt_surplus += 1;
@@ -299,12 +305,12 @@ impl Endpoint {
     /// Asks for reservations as long as frames wait and the limit of those in flight allows.
     fn ask(&mut self, d: usize, now: Nanos) {
         let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
-        let (packs, parts) = (self.parts().is_some(), self.parts().unwrap_or(1));
+        let (slots, packs) = (self.slots(), self.packs());
         loop {
             let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
-            let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { 1 };
-            let (in_flight, k) = (self.destinations[d].in_flight, self.config.k);
-            let Some((frames, demand)) = self.destinations[d].to_ask(in_flight, k, parts, share) else {
+            let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { slots.bytes };
+            let in_flight = self.destinations[d].in_flight;
+            let Some((frames, demand)) = self.destinations[d].to_ask(in_flight, slots, share) else {
                 return;
             };
             let destination = &mut self.destinations[d];
@@ -328,10 +334,14 @@ impl Endpoint {
         }
     }
 
-    /// Where short frames share slots: how many parts a slot has, the bytes of a full frame. Only clocks don't count frames.
-    fn parts(&self) -> Option<u64> {
-        let packs = self.config.pack && self.config.scheme == Scheme::Clock;
-        packs.then(|| full_frame_wire_bytes(self.config.shim))
+    /// Whether short frames share slots. Only clocks don't count frames.
+    fn packs(&self) -> bool {
+        self.config.pack && self.config.scheme == Scheme::Clock
+    }
+
+    fn slots(&self) -> Slots {
+        let bytes = full_frame_wire_bytes(self.config.shim);
+        Slots { bytes, parts: self.config.slot_parts.into(), k: self.config.k.into() }
     }
 
     /// Allows so many reservations in flight to the peer at `position`, though not fewer than configured and at most 64: as many
@@ -363,11 +373,12 @@ impl Endpoint {
                 return;
             }
             let Some(burst) = self.destinations[d].pop() else { return };
-            let frames = match self.parts() {
-                None => burst.frames,
-                Some(parts) => {
+            let frames = match self.packs() {
+                false => burst.frames,
+                true => {
                     let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
-                    self.destinations[d].fitting(&burst, parts, |id| wire_bytes(pool.len(id) as u64 + added))
+                    let share = |id| wire_bytes(pool.len(id) as u64 + added);
+                    self.destinations[d].fitting(&burst, self.slots(), share)
                 }
             };
             for at in 0..frames {

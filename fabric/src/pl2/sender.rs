@@ -26,7 +26,7 @@ pub(super) struct Burst {
     pub number: u64,
     /// Frames that it covers.
     pub frames: u16,
-    /// Slots: one a frame, or fewer where clocks don't count frames and short ones fit into one together.
+    /// Slots, or parts of slots: one a frame, or fewer where clocks don't count frames and short ones fit into one together.
     pub demand: u8,
     /// Its frames went out with the first RSV, and no RSV was repeated since.
     pub unsolicited: bool,
@@ -50,6 +50,17 @@ pub(super) enum Granted {
     Done(u16, u8),
     /// No burst waits for it.
     Surplus,
+}
+
+/// How frames fill slots.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slots {
+    /// Bytes of a full frame, which fills one; 1 where frames are counted.
+    pub bytes: u64,
+    /// Parts of a slot that a reservation can ask for.
+    pub parts: u64,
+    /// Most slots a reservation.
+    pub k: u64,
 }
 
 /// One destination.
@@ -133,13 +144,12 @@ impl Destination {
         self.queue.len() + self.unscheduled
     }
 
-    /// The next burst, if another reservation may be asked for: frames that no burst covers yet, and their slots.
-    /// `share` is what part of a slot a frame takes, of so many parts.
+    /// The next burst, if another reservation may be asked for: frames that no burst covers yet, and its demand.
+    /// `share` is what a frame takes of a slot's bytes.
     pub fn to_ask(
         &self,
         in_flight: usize,
-        k: u8,
-        parts: u64,
+        slots: Slots,
         share: impl Fn(FrameId) -> u64,
     ) -> Option<(u16, u8)> {
         if self.bursts.len() + self.in_nic >= in_flight {
@@ -148,22 +158,22 @@ impl Destination {
         let covered: usize = self.bursts.iter().map(|burst| usize::from(burst.frames)).sum();
         let (mut frames, mut taken) = (0u16, 0);
         for &id in self.queue.iter().skip(covered).take(u16::MAX.into()) {
-            let more = taken + share(id).min(parts);
-            if more > u64::from(k) * parts {
+            let more = taken + share(id).min(slots.bytes);
+            if more > slots.k * slots.bytes {
                 break;
             }
             (frames, taken) = (frames + 1, more);
         }
-        (frames > 0).then(|| (frames, taken.div_ceil(parts.max(1)).max(1) as u8))
+        (frames > 0).then(|| (frames, (taken * slots.parts).div_ceil(slots.bytes.max(1)).max(1) as u8))
     }
 
     /// How many frames from the queue's front fit into the slots of `burst`, whose turn it is: those that it was asked for, and
     /// short ones that came since. The bursts behind it then cover what follows.
-    pub fn fitting(&self, burst: &Burst, parts: u64, share: impl Fn(FrameId) -> u64) -> u16 {
-        let room = u64::from(burst.demand) * parts;
+    pub fn fitting(&self, burst: &Burst, slots: Slots, share: impl Fn(FrameId) -> u64) -> u16 {
+        let room = u64::from(burst.demand) * slots.bytes / slots.parts.max(1);
         let mut taken = 0;
         let fits = self.queue.iter().take(u16::MAX.into()).take_while(|id| {
-            taken += share(**id).min(parts);
+            taken += share(**id).min(slots.bytes);
             taken <= room
         });
         burst.frames.max(fits.count() as u16)
@@ -293,7 +303,8 @@ mod tests {
 
     /// A slot a frame.
     fn to_ask(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
-        destination.to_ask(in_flight, k, 1, |_| 1).map(|(_, demand)| demand)
+        let slots = Slots { bytes: 1, parts: 1, k: k.into() };
+        destination.to_ask(in_flight, slots, |_| 1).map(|(_, demand)| demand)
     }
 
     #[test]
@@ -317,10 +328,16 @@ mod tests {
     #[test]
     fn short_frames_share_slots() {
         let d = destination(9);
-        let ask = |share: u64| d.to_ask(1, 2, 100, move |_| share);
+        let ask_in = |parts, share: u64| d.to_ask(1, Slots { bytes: 100, parts, k: 2 }, move |_| share);
+        let ask = |share| ask_in(1, share);
         assert_eq!(
             (ask(10), ask(30), ask(60), ask(100), ask(250)),
             (Some((9, 1)), Some((6, 2)), Some((3, 2)), Some((2, 2)), Some((2, 2)))
+        );
+        // The same frames in quarters of slots.
+        assert_eq!(
+            (ask_in(4, 2), ask_in(4, 10), ask_in(4, 30), ask_in(4, 60), ask_in(4, 250)),
+            (Some((9, 1)), Some((9, 4)), Some((6, 8)), Some((3, 8)), Some((2, 8)))
         );
     }
 
@@ -331,7 +348,8 @@ mod tests {
             let state = State::Granted { leave_at: Nanos(0) };
             Burst { number: 1, frames, demand, unsolicited: false, state }
         };
-        let fitting = |burst: Burst, share: u64| d.fitting(&burst, 100, move |_| share);
+        let slots = Slots { bytes: 100, parts: 1, k: 4 };
+        let fitting = |burst: Burst, share: u64| d.fitting(&burst, slots, move |_| share);
         assert_eq!(
             (
                 fitting(burst(1, 1), 30),
@@ -341,6 +359,8 @@ mod tests {
             ),
             (3, 6, 2, 9)
         );
+        let quarters = |demand| d.fitting(&burst(1, demand), Slots { parts: 4, ..slots }, |_| 20);
+        assert_eq!((quarters(1), quarters(2), quarters(4), quarters(5)), (1, 2, 5, 6));
     }
 
     #[test]

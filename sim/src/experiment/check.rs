@@ -77,6 +77,19 @@ impl Check<'_> {
         if scheme.k == 0 {
             self.problem("scheme", 0, "k", "is 0; a burst has at least one frame");
         }
+        if scheme.slot_parts == 0 || scheme.k.checked_mul(scheme.slot_parts).is_none() {
+            let most = 255 / scheme.k.max(1);
+            let message =
+                format!("{} is out of range with K = {}; write 1 to {most}", scheme.slot_parts, scheme.k);
+            self.problem("scheme", 0, "slot_parts", message);
+        } else if scheme.slot_parts > 1 && scheme.kind == Kind::Pl2Counter {
+            self.problem(
+                "scheme",
+                0,
+                "slot_parts",
+                "pl2-counter counts frames, not parts of a slot; remove it, or use kind = \"pl2-clock\"",
+            );
+        }
         if !(1..=64).contains(&scheme.in_flight) {
             self.problem(
                 "scheme",

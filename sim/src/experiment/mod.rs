@@ -115,6 +115,9 @@ pub struct SchemeSpec {
     /// K: most slots a reservation.
     #[serde(default = "k")]
     pub k: u8,
+    /// In clock mode: parts of a slot, in which reservations count.
+    #[serde(default = "one_u8")]
+    pub slot_parts: u8,
     /// t: below it bursts go unsolicited; 0 never.
     #[serde(default = "t")]
     pub t: u32,
@@ -283,6 +286,9 @@ fn drain() -> u64 {
 fn one_usize() -> usize {
     1
 }
+fn one_u8() -> u8 {
+    1
+}
 fn k() -> u8 {
     4
 }
@@ -419,7 +425,7 @@ fn rack(spec: &Spec) -> Result<Rack, RackError> {
     let mode = if scheme.kind == Kind::Pl2Counter { "counter" } else { "clock" };
     let threshold = scheme.drop_threshold.unwrap_or(8 * scheme.t).max(1);
     let mut text = format!(
-        "name = \"sim\"\n[switch]\nport_rate = \"{}\"\nbuffer = \"{}\"\n[pl2]\nmode = \"{mode}\"\nclocks = \"{}\"\nnotify_receiver = {}\nk = {}\nt = {}\n\
+        "name = \"sim\"\n[switch]\nport_rate = \"{}\"\nbuffer = \"{}\"\n[pl2]\nmode = \"{mode}\"\nclocks = \"{}\"\nnotify_receiver = {}\nk = {}\nslot_parts = {}\nt = {}\n\
          drop_threshold = {threshold}\nshim = {}\nreservations_in_flight = {}\nslot_headroom_percent = {:?}\n\
          control_per_slot = 0\n",
         rack.rate,
@@ -427,6 +433,7 @@ fn rack(spec: &Spec) -> Result<Rack, RackError> {
         scheme.clocks.name(),
         scheme.notify_receiver,
         scheme.k,
+        scheme.slot_parts,
         scheme.t,
         scheme.shim,
         scheme.in_flight,

@@ -58,6 +58,8 @@ fn of_the_scheme() {
         ("silent_after_us = 0", "x.toml:8: [scheme] silent_after_us: 0 is out of range; write 1 to 1000000"),
         ("silent_after_us = -5", "x.toml:8: invalid value: integer `-5`"),
         ("controller_us = 2000000", "x.toml:8: [scheme] controller_us: 2000000 is out of range"),
+        ("slot_parts = 64", "x.toml:8: [scheme] slot_parts: 64 is out of range with K = 4; write 1 to 63"),
+        ("slot_parts = 0", "x.toml:8: [scheme] slot_parts: 0 is out of range"),
         ("in_flight = 65", "x.toml:8: [scheme] in_flight: 65 is out of range"),
         ("drop_threshold = 3", "x.toml:8: [scheme] drop_threshold: 3 slots are less than t = 15"),
         ("slot_headroom_percent = 101", "x.toml:8: [scheme] slot_headroom_percent: "),
@@ -69,6 +71,14 @@ fn of_the_scheme() {
     }
     let found = refused("rates = { h1 = \"1 Gb/s\" }", "clocks = \"calendar\"\nk = 4");
     assert!(found.starts_with("x.toml:9: [scheme] k: ") && found.contains("half a calendar"), "{found}");
+}
+
+#[test]
+fn counters_have_no_parts_of_slots() {
+    let text =
+        FILE.replace("RACK", "").replace("pl2-clock", "pl2-counter").replace("SCHEME", "slot_parts = 2");
+    let found = Experiment::parse(&text, "x.toml").map(|_| ()).unwrap_err().to_string();
+    assert!(found.starts_with("x.toml:8: [scheme] slot_parts: pl2-counter counts frames"), "{found}");
 }
 
 #[test]

@@ -216,7 +216,7 @@ impl World {
             ether_type,
             spec.scheme.kind == Kind::Pl2Counter,
             rack.switch.time_unit_ns,
-            rack.hosts.iter().map(|host| (host.slot.0, host.link)).collect(),
+            rack.hosts.iter().map(|host| (host.slot.0 / rack.slot_parts(), host.link)).collect(),
         );
         let sources_end = Nanos::from_micros(spec.duration_us);
         let mut world = World {
