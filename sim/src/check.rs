@@ -176,13 +176,18 @@ impl Digest {
     /// A frame at a time and place.
     #[inline]
     pub fn frame(&mut self, place: usize, now: Nanos, frame: &[u8]) {
-        self.add(now.0 ^ (place as u64) << 48);
         // Behind the addresses, which the place stands for: tags, then what control frames and messages say.
-        for at in [12, 20, 28, 36] {
-            if let Some(chunk) = frame.get(at..at + 8) {
-                self.add(u64::from_le_bytes(chunk.try_into().unwrap_or_default()));
-            }
-        }
-        self.add(frame.len() as u64);
+        let chunks = [12, 20, 28, 36].map(|at| {
+            let chunk = frame.get(at..at + 8).and_then(|chunk| chunk.try_into().ok());
+            u64::from_le_bytes(chunk.unwrap_or_default())
+        });
+        // One after the other would be a chain of multiplications.
+        let [tags, first, second, third] = chunks;
+        let mixed = tags.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ first.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(16)
+            ^ second.wrapping_mul(0x94d0_49bb_1331_11eb).rotate_left(32)
+            ^ third.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(48);
+        self.add(now.0 ^ (place as u64) << 48 ^ (frame.len() as u64) << 32);
+        self.add(mixed);
     }
 }

@@ -78,8 +78,8 @@ pub struct Config {
     pub app_limit_frames: usize,
     /// Largest payload of an application's frame; 14 bytes of header come on top.
     pub mtu: usize,
-    /// Bytes kept of an application's frame, as a capture's snap length: what lies behind goes out as zeros and is
-    /// cut off where it is handed over. For simulations, in which nobody reads payloads.
+    /// Bytes kept of an application's frame, as a capture's snap length: behind them goes out what the buffer
+    /// held, zeros where it was new, and nothing is handed over. For simulations, in which nobody reads payloads.
     pub snap_bytes: usize,
     /// An RSV without grant is sent again after the measured delay's mean and four deviations, but
     /// not sooner than this; doubled at each retry.

@@ -414,9 +414,9 @@ impl Endpoint {
                 data.ready
             }
             Item::BestEffort(data) => {
-                out.clear();
-                out.extend_from_slice(self.pool.bytes(data.frame));
+                let kept = self.pool.bytes(data.frame);
                 out.resize(self.pool.len(data.frame), 0);
+                out[..kept.len()].copy_from_slice(kept);
                 self.pool.give_back(data.frame);
                 self.stats.counters.best_effort_out += 1;
                 self.waiting -= 1;
@@ -452,8 +452,8 @@ impl Endpoint {
         let Some(d) = data.destination else { return };
         let next_sequence = &mut self.destinations[d].next_sequence;
         let sequence = self.config.shim.then(|| self.pool.sequence(data.frame, next_sequence));
-        frame::write_data(out, &self.config, self.pool.bytes(data.frame), sequence, data.unsolicited);
-        out.resize(self.pool.len(data.frame) + frame::added_bytes(&self.config) as usize, 0);
+        let frame = (self.pool.bytes(data.frame), self.pool.len(data.frame));
+        frame::write_data(out, &self.config, frame, sequence, data.unsolicited);
         if data.unsolicited {
             self.pool.mark_unsolicited(data.frame);
             self.stats.counters.unsolicited_out += 1;

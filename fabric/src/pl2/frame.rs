@@ -105,12 +105,12 @@ pub(super) struct Rsv {
     pub release: u8,
 }
 
-/// Writes an application's frame with PL2's tag and, where there is a sequence number, the shim.
-/// `frame` has at least an Ethernet header.
+/// Writes an application's frame of `len` bytes with PL2's tag and, where there is a sequence number, the shim.
+/// `frame` is what is kept of it, at least an Ethernet header; what `out` held behind that stays.
 pub(super) fn write_data(
     out: &mut Vec<u8>,
     config: &Config,
-    frame: &[u8],
+    (frame, len): (&[u8], usize),
     sequence: Option<u32>,
     unsolicited: bool,
 ) {
@@ -121,15 +121,15 @@ pub(super) fn write_data(
     tag[..2].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
     let outer = if sequence.is_some() { config.ether_type } else { ether_type };
     Vlan { pcp: PCP_SCHEDULED, dei: unsolicited, vid: config.vid, ether_type: outer }.emit(&mut tag[2..]);
-    out.clear();
-    out.extend_from_slice(addresses);
-    out.extend_from_slice(&tag);
+    let shim_bytes = if sequence.is_some() { Shim::BYTES } else { 0 };
+    out.resize(len.max(frame.len()) + Vlan::BYTES + shim_bytes, 0);
+    let (head, body) = out.split_at_mut(12 + tag.len());
+    head[..12].copy_from_slice(addresses);
+    head[12..].copy_from_slice(&tag);
     if let Some(sequence) = sequence {
-        let mut shim = [0; Shim::BYTES];
-        Shim { version: VERSION, kind: Kind::Data as u8, reserved: 0, ether_type, sequence }.emit(&mut shim);
-        out.extend_from_slice(&shim);
+        Shim { version: VERSION, kind: Kind::Data as u8, reserved: 0, ether_type, sequence }.emit(body);
     }
-    out.extend_from_slice(payload);
+    body[shim_bytes..][..payload.len()].copy_from_slice(payload);
 }
 
 /// Bytes that PL2 adds to a data frame.
@@ -180,7 +180,7 @@ mod tests {
             let sender = Config { mac: PEER, ..receiver.clone() };
             let app = app_frame(ME, PEER, b"hello");
             let mut out = Vec::new();
-            write_data(&mut out, &sender, &app, sequence, true);
+            write_data(&mut out, &sender, (&app, app.len()), sequence, true);
             assert_eq!(out.len() as u64, app.len() as u64 + added_bytes(&sender));
             let expected =
                 Incoming::Data { source: PEER, ether_type: EtherType::IPV4, sequence, rest: b"hello" };
@@ -223,7 +223,8 @@ mod tests {
         frame[12..14].copy_from_slice(&config.ether_type.0.to_be_bytes());
         assert_eq!(check_app(&frame, &config), Err(Reason::AppReserved));
         let mut tagged = Vec::new();
-        write_data(&mut tagged, &config, &app_frame(PEER, ME, b"x"), None, false);
+        let frame = app_frame(PEER, ME, b"x");
+        write_data(&mut tagged, &config, (&frame, frame.len()), None, false);
         assert_eq!(check_app(&tagged, &config), Err(Reason::AppReserved));
         assert_eq!(check_app(&app_frame(ME, PEER, b""), &config), Err(Reason::AppForeignSource));
         assert_eq!(check_app(&[0; 13], &config), Err(Reason::AppTooShort));

@@ -115,6 +115,8 @@ pub(crate) struct World {
     frames: Frames,
     pub tor: Tor,
     pub hosts: Vec<Host>,
+    /// Each host's switch port.
+    ports: Vec<u16>,
     pub up: Vec<Link>,
     pub down: Vec<Link>,
     /// Ports that hosts share, and which one a host's is.
@@ -227,6 +229,7 @@ impl World {
             frames: Frames::default(),
             tor,
             hosts: endpoints.map_err(SimError::Parameter)?,
+            ports: experiment.rack.hosts.iter().map(|host| host.port).collect(),
             up,
             down,
             trunks,
@@ -357,15 +360,20 @@ impl World {
 
     /// Takes out what the switch has ready.
     fn drain_switch(&mut self) {
-        while self.tor.switch.next_timeout().is_some_and(|due| due <= self.now) {
+        let mut due = self.tor.switch.next_timeout();
+        while due.is_some_and(|due| due <= self.now) {
             let id = self.frames.take();
-            let Some(port) = self.tor.switch.poll_transmit(self.now, self.frames.get_mut(id)) else {
-                self.frames.give_back(id);
-                break;
-            };
-            self.out_of_switch(port, id);
+            let sent = self.tor.switch.poll_transmit(self.now, self.frames.get_mut(id));
+            due = self.tor.switch.next_timeout();
+            match sent {
+                Some(port) => self.out_of_switch(port, id),
+                None => {
+                    self.frames.give_back(id);
+                    break;
+                }
+            }
         }
-        self.schedule.set(SWITCH, self.tor.switch.next_timeout());
+        self.schedule.set(SWITCH, due);
     }
 
     fn feed_switch(&mut self, host: usize, id: FrameId) {
@@ -386,7 +394,7 @@ impl World {
     /// A host's switch port.
     #[inline]
     pub fn port_of(&self, host: usize) -> u16 {
-        self.experiment.rack.hosts[host].port
+        self.ports[host]
     }
 
     /// The switch puts a frame on the wire of a port.
@@ -471,12 +479,14 @@ impl World {
             self.set(host, MACHINE, None);
             return;
         }
-        while self.hosts[host].due().is_some_and(|due| due <= self.now) {
+        let mut due = self.hosts[host].due();
+        while due.is_some_and(|due| due <= self.now) {
             let measures = self.measures();
             let id = self.frames.take();
             let frame = self.frames.get_mut(id);
             if !self.hosts[host].endpoint.poll_link(self.now, frame) {
                 self.frames.give_back(id);
+                due = self.hosts[host].due();
                 break;
             }
             let destination = host_of(frame);
@@ -500,11 +510,13 @@ impl World {
             if let Some(destination) = destination.filter(|d| self.hosts[host].has_for(*d)) {
                 self.feed(host, destination);
             }
+            due = self.hosts[host].due();
         }
         if self.experiment.spec.scheme.notify_receiver {
             self.look_for_silent(host);
+            due = self.hosts[host].due();
         }
-        self.set(host, MACHINE, self.hosts[host].due());
+        self.set(host, MACHINE, due);
     }
 
     /// What a host's machine says of those who fell silent goes to the controller.
