@@ -112,7 +112,7 @@ def run_scheme(run, platform, scheme):
         session = Session(run.grpc_addr, run.device_id, run.election_id)
         session.install(info, platform.device_config(run))
         session.close()
-        return run_ptf(run, scheme, generated)
+        return run_ptf(run, platform, scheme, generated)
     finally:
         if running:
             running.stop()
@@ -148,7 +148,7 @@ def remove_cables(run):
         subprocess.run(["ip", "link", "del", interface], check=True)
 
 
-def run_ptf(run, scheme, generated):
+def run_ptf(run, platform, scheme, generated):
     """Runs PTF; its counts."""
     others = set().union(*GROUPS.values()) - GROUPS[scheme]
     specs = (run.test or ["all"]) + [f"^{group}" for group in sorted(others)]
@@ -157,6 +157,7 @@ def run_ptf(run, scheme, generated):
         "grpc_addr": run.grpc_addr,
         "device_id": run.device_id,
         "election_id": run.election_id,
+        "cannot": getattr(platform, "CANNOT", {}),
     }
     command = [sys.executable, pathlib.Path(sys.executable).with_name("ptf"), "--test-dir", HERE / "tests"]
     command += ["--pypath", HERE, "--platform-dir", PLATFORMS, "--platform", run.platform.replace("-", "_")]

@@ -11,6 +11,8 @@ use std::process::Command;
 
 /// p4c's compiler for BMv2's v1model switch.
 const COMPILER: &str = "p4c-bm2-ss";
+/// The file that it writes.
+const OUTPUT: &str = "program.json";
 /// Length of a unit of BMv2's timestamps.
 const TIME_UNIT_NS: u64 = 1_000;
 
@@ -33,10 +35,15 @@ pub fn check(rack: &Rack, scheme: Scheme) -> Result<(), CtrlError> {
 
 /// The program as BMv2 takes it.
 pub fn compile(artefacts: &Artefacts) -> Result<Vec<u8>, CtrlError> {
-    compile_with(artefacts, find(COMPILER, &std::env::var_os("PATH").unwrap_or_default()))
+    compile_text(&artefacts.name, &artefacts.p4)
 }
 
-fn compile_with(artefacts: &Artefacts, compiler: Option<PathBuf>) -> Result<Vec<u8>, CtrlError> {
+/// Any P4_16 program for v1model as BMv2 takes it; what the compiler says calls it `name`.
+pub fn compile_text(name: &str, text: &str) -> Result<Vec<u8>, CtrlError> {
+    compile_with(name, text, find(COMPILER, &std::env::var_os("PATH").unwrap_or_default()))
+}
+
+fn compile_with(name: &str, text: &str, compiler: Option<PathBuf>) -> Result<Vec<u8>, CtrlError> {
     let compiler = compiler.ok_or_else(|| {
         CtrlError::Program(format!(
             "BMv2 takes p4c's JSON, and {COMPILER} is not on PATH: install p4c (`p4rack doctor` tells how), or \
@@ -44,19 +51,20 @@ fn compile_with(artefacts: &Artefacts, compiler: Option<PathBuf>) -> Result<Vec<
         ))
     })?;
     let folder = Folder::create()?;
-    let (source, json) = (folder.0.join(format!("{}.p4", artefacts.name)), folder.0.join("program.json"));
+    let source = format!("{name}.p4");
     let io = |what: &str, error: std::io::Error| CtrlError::Program(format!("{what}: {error}"));
-    std::fs::write(&source, &artefacts.p4).map_err(|error| io("writing the program", error))?;
+    std::fs::write(folder.0.join(&source), text).map_err(|error| io("writing the program", error))?;
     let done = Command::new(&compiler)
-        .args(["--arch", "v1model", "-o"])
-        .args([&json, &source])
+        .args(["--arch", "v1model", "-o", OUTPUT, &source])
+        // Its output names its input: a path of its own would make every time another program of the same text.
+        .current_dir(&folder.0)
         .output()
         .map_err(|error| io(&format!("starting {}", compiler.display()), error))?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         return Err(CtrlError::Program(format!("{COMPILER} refused the program:\n{}", said.trim_end())));
     }
-    std::fs::read(&json).map_err(|error| io(&format!("reading what {COMPILER} wrote"), error))
+    std::fs::read(folder.0.join(OUTPUT)).map_err(|error| io(&format!("reading what {COMPILER} wrote"), error))
 }
 
 fn find(program: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
@@ -118,20 +126,22 @@ mod tests {
 
     #[test]
     fn what_the_compiler_writes_is_installed() {
-        let compiler = script("copies", "test \"$1 $2\" = '--arch v1model' && cp \"$5\" \"$4\"");
+        let body = "test \"$1 $2\" = '--arch v1model' && (cat \"$5\"; echo \"of $5\") > \"$4\"";
+        let compiler = script("copies", body);
         let artefacts = artefacts();
-        let config = compile_with(&artefacts, Some(compiler)).unwrap();
-        assert_eq!(String::from_utf8(config).unwrap(), artefacts.p4);
+        let config = compile_with("r", &artefacts.p4, Some(compiler)).unwrap();
+        assert_eq!(String::from_utf8(config).unwrap(), artefacts.p4 + "of r.p4\n");
     }
 
     #[test]
     fn what_the_compiler_says_is_passed_on() {
         let compiler = script("refuses", "echo 'r.p4(7): error: no' >&2; exit 1");
-        let error = compile_with(&artefacts(), Some(compiler)).unwrap_err().to_string();
+        let compile = |compiler| compile_with("r", "", compiler);
+        let error = compile(Some(compiler)).unwrap_err().to_string();
         assert!(error.contains("p4c-bm2-ss refused the program:\nr.p4(7): error: no"), "{error}");
-        let error = compile_with(&artefacts(), None).unwrap_err().to_string();
+        let error = compile(None).unwrap_err().to_string();
         assert!(error.contains("not on PATH") && error.contains("p4rack doctor"), "{error}");
-        let error = compile_with(&artefacts(), Some(script("idle", "exit 0"))).unwrap_err().to_string();
+        let error = compile(Some(script("idle", "exit 0"))).unwrap_err().to_string();
         assert!(error.contains("reading what p4c-bm2-ss wrote"), "{error}");
     }
 

@@ -96,8 +96,13 @@ impl Client {
 
     /// P4Info of the program that is installed.
     pub async fn schema(&mut self) -> Result<Schema, CtrlError> {
-        let none = || CtrlError::Program("the switch runs no program; run `p4rack deploy` first".into());
         let config = self.pipeline_part(ResponseType::P4infoAndCookie).await?;
+        let none = || {
+            let Target { device_id, addr, .. } = &self.target;
+            CtrlError::Program(format!(
+                "device {device_id} at {addr} runs no program: run `p4rack deploy` first, or give the right --device-id"
+            ))
+        };
         let info = config.and_then(|config| config.p4info).ok_or_else(none)?;
         Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))
     }
@@ -171,8 +176,30 @@ impl Client {
         Ok(failures)
     }
 
-    /// Reads whatever the requests name.
+    /// Reads whatever the requests name. What isn't there is left out, also where a switch calls that an error.
     pub async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
+        if !entities.iter().any(names_one) {
+            return self.ask(entities).await;
+        }
+        match self.ask(entities.clone()).await {
+            // As servers other than the standard's answer.
+            Err(error) if error.is_not_found() => {}
+            answer => return answer,
+        }
+        // The error does not say which of them it is.
+        let mut found = Vec::new();
+        for entity in entities {
+            let is_one = names_one(&entity);
+            match self.ask(vec![entity]).await {
+                Ok(more) => found.extend(more),
+                Err(error) if is_one && error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    async fn ask(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
         const CALL: &str = "reading entries";
         let request =
             ReadRequest { device_id: self.target.device_id, role: self.target.role.clone(), entities };
@@ -183,6 +210,22 @@ impl Client {
             found.extend(answer.entities);
         }
         Ok(found)
+    }
+}
+
+/// Whether a read of this asks for one object that may be there or not.
+fn names_one(entity: &Entity) -> bool {
+    use packet_replication_engine_entry::Type;
+    match &entity.entity {
+        Some(entity::Entity::ActionProfileMember(member)) => member.member_id != 0,
+        Some(entity::Entity::ActionProfileGroup(group)) => group.group_id != 0,
+        Some(entity::Entity::DigestEntry(digest)) => digest.digest_id != 0,
+        Some(entity::Entity::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+            Some(Type::MulticastGroupEntry(group)) => group.multicast_group_id != 0,
+            Some(Type::CloneSessionEntry(session)) => session.session_id != 0,
+            None => false,
+        },
+        _ => false,
     }
 }
 

@@ -106,6 +106,18 @@ pub enum CtrlError {
     Generate(#[from] p4rack_codegen::GenerateError),
 }
 
+impl CtrlError {
+    /// Whether this is something that the switch can't do at all.
+    pub fn is_unimplemented(&self) -> bool {
+        matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::Unimplemented)
+    }
+
+    /// Whether the switch says that what was asked for is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::NotFound)
+    }
+}
+
 /// An update that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpdateFailure {

@@ -11,7 +11,6 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_p4rt::schema::{Schema, id_of};
 use std::collections::HashSet;
-use tonic::Code;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +30,7 @@ pub async fn read(client: &mut Client, schema: &Schema, desired: &[Entity]) -> R
         }
         match client.read(requests).await {
             Ok(entities) => found.entities.extend(entities),
-            Err(CtrlError::Refused { status, .. })
-                if kind != "table entries" && status.code() == Code::Unimplemented =>
-            {
+            Err(error) if kind != "table entries" && error.is_unimplemented() => {
                 found.unreadable.push(kind);
             }
             Err(error) => return Err(error),
@@ -117,7 +114,14 @@ fn requests(schema: &Schema, desired: &[Entity]) -> Vec<(&'static str, Vec<Entit
                 .map(|value_set_id| Kind::ValueSetEntry(ValueSetEntry { value_set_id, ..Default::default() }))
                 .collect(),
         ),
-        ("digests", profile(!info.digests.is_empty(), Kind::DigestEntry(DigestEntry::default()))),
+        (
+            "digests",
+            info.digests
+                .iter()
+                .map(|digest| id_of(digest.preamble.as_ref()))
+                .map(|digest_id| Kind::DigestEntry(DigestEntry { digest_id, ..Default::default() }))
+                .collect(),
+        ),
     ];
     let wrap = |kinds: Vec<Kind>| kinds.into_iter().map(|kind| Entity { entity: Some(kind) }).collect();
     kinds.into_iter().map(|(name, kinds)| (name, wrap(kinds))).collect()

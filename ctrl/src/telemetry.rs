@@ -22,6 +22,13 @@ impl Telemetry {
     /// The statistics; with `reset`, new ones start after this answer.
     pub async fn stats(&mut self, reset: bool) -> Result<GetStatsResponse, CtrlError> {
         let answer = self.client.get_stats(GetStatsRequest { reset }).await;
-        Ok(answer.map_err(refused("reading statistics"))?.into_inner())
+        answer.map(tonic::Response::into_inner).map_err(|status| match status.code() {
+            tonic::Code::Unimplemented => CtrlError::Program(
+                "this switch has no statistics beyond P4Runtime, p4rack's own has; \
+                 `p4rack counter watch` shows what its program counts"
+                    .into(),
+            ),
+            _ => refused("reading statistics")(status),
+        })
     }
 }

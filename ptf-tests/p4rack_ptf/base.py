@@ -30,6 +30,8 @@ class RackTest(BaseTest):
     def setUp(self):
         super().setUp()
         params = testutils.test_params_get()
+        if reason := params["cannot"].get(f"{type(self).__module__}.{type(self).__name__}"):
+            self.skipTest(reason)
         self.artefacts = Artefacts(params["artefacts"])
         self.constants, self.hosts = self.artefacts.constants, self.artefacts.hosts
         self.pl2, self.layers = self.artefacts.pl2, self.artefacts.layers

@@ -3,7 +3,8 @@
 - `missing(run)`: what it needs and does not find, or None;
 - `start(run)`: a `Running` switch, where `STARTS_A_SWITCH`;
 - `device_config(run)`: the bytes that P4Runtime installs;
-- `TARGET`, where the description's target has to be another.
+- `TARGET`, where the description's target has to be another;
+- `CANNOT`, tests that this target can't pass by its nature, and why: they are skipped.
 """
 
 import signal

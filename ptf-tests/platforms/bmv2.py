@@ -11,6 +11,9 @@ STARTS_A_SWITCH = True
 platform_config_update = by_interfaces
 #: What the description says: unit of time and device id follow.
 TARGET = "bmv2"
+CANNOT = {
+    "packets.MetadataMustBeTheProgramsOwn": "simple_switch_grpc takes any metadata for the packet_out header",
+}
 
 
 def missing(run):

@@ -1,6 +1,7 @@
 //! `p4rack bench p4runtime`.
 
-use super::target;
+use super::entity::Rows;
+use super::{bmv2, target};
 use p4rack_ctrl::bench::{self, Figure, Plan};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
@@ -21,6 +22,9 @@ pub struct Args {
     /// What the switch takes as the benchmark's program: P4_16 text, or BMv2's JSON
     #[arg(long, value_name = "FILE", requires = "p4info")]
     device_config: Option<PathBuf>,
+    /// Measure BMv2's simple_switch_grpc as well, which must be on PATH as p4c-bm2-ss must, in the same run
+    #[arg(long, conflicts_with_all = ["p4info", "pid"])]
+    beside_bmv2: bool,
     /// Write the benchmark's P4 program to this file and end: compile it for another switch
     #[arg(long, value_name = "FILE")]
     write_program: Option<PathBuf>,
@@ -72,19 +76,8 @@ pub fn run(args: Args) -> ExitCode {
             }
         };
     }
-    match measure(&args) {
-        Ok(figures) => {
-            if args.json {
-                let row = |figure: &Figure| {
-                    json!({
-                        "name": figure.name, "value": figure.value, "unit": figure.unit,
-                        "detail": figure.detail,
-                    })
-                };
-                println!("{:#}", figures.iter().map(row).collect::<Value>());
-            }
-            ExitCode::SUCCESS
-        }
+    match measure_all(&args) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -92,34 +85,93 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-fn measure(args: &Args) -> Result<Vec<Figure>, String> {
+fn measure_all(args: &Args) -> Result<(), String> {
+    let own = (!args.target.names_a_server()).then(start).transpose()?;
     let mut target = args.target.for_switch(None);
-    let mut own = None;
-    if !args.target.names_a_server() {
-        let (switch, addr) = start()?;
-        target.addr = addr;
-        own = Some(switch);
+    if let Some((_, addr)) = &own {
+        target.addr = addr.clone();
     }
     let plan = Plan {
         target,
         config: config(args)?,
-        pid: args.pid.or(own.as_ref().map(OwnSwitch::pid)),
+        pid: args.pid.or(own.as_ref().map(|(switch, _)| switch.pid())),
         read_entries: args.read_entries,
         many_entries: args.many_entries,
         streams: args.streams,
         only: args.only.clone(),
     };
+    if !args.beside_bmv2 {
+        let figures = measure(&plan, args.json)?;
+        if args.json {
+            println!("{:#}", json_of(&figures));
+        }
+        return Ok(());
+    }
+    let device_config = p4rack_ctrl::bmv2::compile_text("bench", bench::PROGRAM);
+    let device_config = device_config.map_err(|error| error.to_string())?;
+    let other = bmv2::Bmv2::start(plan.target.device_id)?;
+    let mut beside = Plan { pid: Some(other.pid()), ..plan.clone() };
+    beside.target.addr = other.addr().into();
+    beside.config.p4_device_config = device_config;
+    say(args.json, "the switch");
+    let ours = measure(&plan, args.json)?;
+    say(args.json, "\nsimple_switch_grpc");
+    let theirs = measure(&beside, args.json)?;
+    if args.json {
+        println!("{:#}", json!({ "switch": json_of(&ours), "bmv2": json_of(&theirs) }));
+    } else {
+        print!("\n{}", compared(&ours, &theirs).text());
+    }
+    Ok(())
+}
+
+fn say(as_json: bool, line: &str) {
+    if !as_json {
+        println!("{line}");
+    }
+}
+
+fn json_of(figures: &[Figure]) -> Value {
+    let row = |figure: &Figure| {
+        let Figure { name, value, unit, detail } = figure;
+        json!({ "name": name, "value": value, "unit": unit, "detail": detail })
+    };
+    figures.iter().map(row).collect()
+}
+
+/// Both servers' figures beside each other.
+fn compared(ours: &[Figure], theirs: &[Figure]) -> Rows {
+    let mut rows = Rows::new(&["", "the switch", "BMv2", "unit", "ratio"]);
+    for figure in ours {
+        let Some(other) = theirs.iter().find(|other| other.name == figure.name) else { continue };
+        rows.push(vec![
+            figure.name.into(),
+            show(figure.value),
+            show(other.value),
+            figure.unit.into(),
+            format!("{:.2}", figure.value / other.value),
+        ]);
+    }
+    rows
+}
+
+fn show(value: f64) -> String {
+    let decimals = if value < 100.0 { 3 } else { 0 };
+    format!("{value:.decimals$}")
+}
+
+/// Measures one server; prints each figure when it is there.
+fn measure(plan: &Plan, quiet: bool) -> Result<Vec<Figure>, String> {
     let done = |figure: &Figure| {
-        if !args.json {
+        if !quiet {
             let Figure { name, value, unit, detail } = figure;
-            let decimals = if *value < 100.0 { 3 } else { 0 };
-            println!("{name:<36}{value:>12.decimals$} {unit:<10}  ({detail})");
+            println!("{name:<36}{:>12} {unit:<10}  ({detail})", show(*value));
         }
     };
     // One thread: none has to wake another.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("starting threads: {error}"))?;
-    runtime.block_on(async { bench::run(&plan, done).await }).map_err(|error| error.to_string())
+    runtime.block_on(async { bench::run(plan, done).await }).map_err(|error| error.to_string())
 }
 
 fn config(args: &Args) -> Result<ForwardingPipelineConfig, String> {
@@ -147,8 +199,7 @@ pub(super) fn program() -> Result<ForwardingPipelineConfig, String> {
 /// Starts a switch without ports on a free address.
 pub(super) fn start() -> Result<(OwnSwitch, String), String> {
     let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let addr = free.map_err(|error| fail("looking for a free port", error))?.to_string();
+    let addr = free_addr()?;
     let program = std::env::current_exe().map_err(|error| fail("finding this program", error))?;
     let mut child = Command::new(program)
         .args(["switch", "run", "--no-p4", "--grpc-server-addr", &addr])
@@ -168,4 +219,10 @@ pub(super) fn start() -> Result<(OwnSwitch, String), String> {
         true => Ok((switch, addr)),
         false => Err("the switch did not start; its message stands above".into()),
     }
+}
+
+/// An address on this machine that nobody listens on.
+pub(super) fn free_addr() -> Result<String, String> {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.map(|addr| addr.to_string()).map_err(|error| format!("looking for a free port: {error}"))
 }

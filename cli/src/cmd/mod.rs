@@ -4,6 +4,7 @@ pub mod bench;
 pub mod bench_p4runtime;
 pub mod bench_sim;
 pub mod bench_soak;
+mod bmv2;
 pub mod deploy;
 pub mod doctor;
 pub mod entity;

@@ -169,7 +169,8 @@ async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
     for number in 0..plan.streams {
         let target = Target {
             role: format!("bench-{}", number / STREAMS_A_ROLE),
-            election_id: 1 + number as u128,
+            // Some switches want them different in all roles.
+            election_id: plan.target.election_id.saturating_add(1 + number as u128),
             ..plan.target.clone()
         };
         open.push(Session::connect(target).await?);

@@ -13,6 +13,7 @@ pub mod stream;
 pub mod table;
 
 use super::target;
+use p4rack_ctrl::client::name;
 use p4rack_ctrl::entities::Item;
 use p4rack_ctrl::reconcile::key_of;
 use p4rack_ctrl::{Client, CtrlError, Session};
@@ -91,11 +92,24 @@ impl Options {
     }
 }
 
-/// Reads what the items name.
+/// Reads what the items name. Of several, those are left out and told of that the switch can't read.
 async fn read(client: &mut Client, schema: &Schema, items: &[Item]) -> Result<Vec<Item>, CtrlError> {
-    let requests = items.iter().map(|item| item.entity(schema)).collect::<Result<_, _>>()?;
-    let found = client.read(requests).await?;
-    found.iter().map(|entity| Item::of(schema, entity)).collect()
+    let request = |item: &Item| item.entity(schema);
+    let mut found = client.read(items.iter().map(request).collect::<Result<_, _>>()?).await;
+    if items.len() > 1 && found.as_ref().is_err_and(CtrlError::is_unimplemented) {
+        let mut readable = Vec::new();
+        for item in items {
+            let entity = request(item)?;
+            let what = name(schema, &entity);
+            match client.read(vec![entity]).await {
+                Ok(more) => readable.extend(more),
+                Err(error) if error.is_unimplemented() => eprintln!("left out: {what}: {error}"),
+                Err(error) => return Err(error),
+            }
+        }
+        found = Ok(readable);
+    }
+    found?.iter().map(|entity| Item::of(schema, entity)).collect()
 }
 
 /// INSERT for what is not there, else MODIFY.

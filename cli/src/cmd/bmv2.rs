@@ -1,0 +1,73 @@
+//! BMv2's `simple_switch_grpc` as a process, for what compares with it.
+
+use super::bench_p4runtime::free_addr;
+use super::doctor;
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = "simple_switch_grpc";
+/// How long it may take to listen.
+const START: Duration = Duration::from_secs(20);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// Port of the controller's packets, as the embedded switch has it.
+const CPU_PORT: &str = "510";
+
+/// One without ports, ended when dropped.
+pub(super) struct Bmv2 {
+    process: Child,
+    addr: String,
+}
+
+impl Bmv2 {
+    /// Starts one on free addresses and waits until P4Runtime answers.
+    pub fn start(device_id: u64) -> Result<Bmv2, String> {
+        let program = doctor::on_path(PROGRAM)
+            .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))?;
+        let (addr, thrift) = (free_addr()?, free_addr()?);
+        let thrift_port = thrift.rsplit(':').next().unwrap_or_default();
+        let news = std::env::temp_dir().join(format!("p4rack-bmv2-{}.ipc", std::process::id()));
+        let process = Command::new(&program)
+            .args(["--no-p4", "--device-id", &device_id.to_string(), "--thrift-port", thrift_port])
+            .args(["--notifications-addr", &format!("ipc://{}", news.display())])
+            .args(["--", "--grpc-server-addr", &addr, "--cpu-port", CPU_PORT])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("starting {}: {error}", program.display()))?;
+        let mut switch = Bmv2 { process, addr };
+        let started = Instant::now();
+        while TcpStream::connect(&switch.addr).is_err() {
+            if let Ok(Some(status)) = switch.process.try_wait() {
+                return Err(format!("{PROGRAM} ended at once: {status}"));
+            }
+            if started.elapsed() > START {
+                return Err(format!(
+                    "{PROGRAM} does not listen on {} after {} s",
+                    switch.addr,
+                    START.as_secs()
+                ));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(switch)
+    }
+
+    /// Where it serves P4Runtime.
+    pub fn addr(&self) -> &str {
+        &self.addr
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Bmv2 {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
