@@ -2,78 +2,15 @@
 
 mod common;
 
+use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Output, Stdio};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything here may take.
 const LIMIT: Duration = Duration::from_secs(15);
-
-fn free_addr() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").to_string()
-}
-
-/// A process that is ended when dropped.
-struct Running(Child);
-
-impl Running {
-    fn start(command: &mut Command) -> Running {
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts"))
-    }
-
-    /// Lines of its output until one holds `wanted`.
-    fn until(&mut self, wanted: &str) -> String {
-        let out = self.0.stdout.as_mut().expect("piped");
-        // Byte by byte, so that nothing of what follows is lost.
-        let (mut line, mut byte) = (String::new(), [0]);
-        loop {
-            assert_eq!(out.read(&mut byte).expect("readable"), 1, "it ended without saying `{wanted}`");
-            if byte[0] != b'\n' {
-                line.push(char::from(byte[0]));
-            } else if line.contains(wanted) {
-                return line;
-            } else {
-                line.clear();
-            }
-        }
-    }
-
-    fn kill(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn switch(addr: &str, more: &[&str]) -> Running {
-    switch_with("--no-p4", addr, more)
-}
-
-fn switch_with(program: &str, addr: &str, more: &[&str]) -> Running {
-    let mut command = p4rack();
-    command.args(["switch", "run", program, "--grpc-server-addr", addr]).args(more);
-    let mut switch = Running::start(&mut command);
-    switch.until("ready");
-    switch
-}
-
-fn run(addr: &str, words: &[&str]) -> Output {
-    p4rack().args(words).args(["--grpc-addr", addr]).output().expect("p4rack starts")
-}
-
-fn fine(addr: &str, words: &[&str]) -> String {
-    let output = run(addr, words);
-    assert!(output.status.success(), "{words:?}: {}", stderr(&output));
-    stdout(&output)
-}
 
 fn rack() -> String {
     repo("examples/pl2-incast.toml").display().to_string()

@@ -13,10 +13,16 @@ use std::time::Duration;
 
 /// The switch reads its captures so long after its start; entries are made before.
 const START_SECS: u64 = 3;
-const THRIFT_PORT: &str = "19090";
+/// Cases that run at once: they mostly wait.
+const AT_ONCE: usize = 8;
+/// Ports of the first of them; the next have the next.
+const THRIFT_PORT: usize = 19_090;
+const GRPC_PORT: usize = 19_559;
 
-/// BMv2's compiler, switch and command line.
-const PROGRAMS: [&str; 3] = ["p4c-bm2-ss", "simple_switch_grpc", "simple_switch_CLI"];
+/// BMv2's compiler and switch.
+const PROGRAMS: [&str; 2] = ["p4c-bm2-ss", "simple_switch_grpc"];
+/// Its command line, which cases with entries need.
+const COMMAND_LINE: &str = "simple_switch_CLI";
 
 fn installed(program: &str) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -54,7 +60,7 @@ fn commands(text: &str) -> Option<Vec<String>> {
     Some(commands)
 }
 
-fn case(folder: &Path, program: &Path, text: &str) -> Result<Vec<String>, String> {
+fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<String>, String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let json = folder.join("program.json");
     let compiled = Command::new(PROGRAMS[0]).arg("-o").arg(&json).arg(program).output();
@@ -75,27 +81,29 @@ fn case(folder: &Path, program: &Path, text: &str) -> Result<Vec<String>, String
             _ => {}
         }
     }
+    let (thrift, grpc) = ((THRIFT_PORT + place).to_string(), format!("127.0.0.1:{}", GRPC_PORT + place));
     let mut switch = Command::new(PROGRAMS[1]);
-    switch.args(["--use-files", &START_SECS.to_string(), "--thrift-port", THRIFT_PORT]);
+    switch.args(["--use-files", &START_SECS.to_string(), "--thrift-port", &thrift]);
+    switch.args(["--notifications-addr", &format!("ipc://{}", folder.join("news.ipc").display())]);
     for port in &ports {
         let input = inputs.remove(port).unwrap_or_default();
         std::fs::write(folder.join(format!("pcap{port}_in.pcap")), input.bytes())
             .map_err(|error| failed("capture", &error))?;
         switch.arg("-i").arg(format!("{port}@pcap{port}"));
     }
-    switch.arg(&json).args(["--", "--grpc-server-addr", "127.0.0.1:19559"]).current_dir(folder);
+    switch.arg(&json).args(["--", "--grpc-server-addr", &grpc]).current_dir(folder);
     let switch = switch.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let _switch = Running(switch.map_err(|error| failed(PROGRAMS[1], &error))?);
     std::thread::sleep(Duration::from_secs(1));
     let entries = commands(text).unwrap_or_default();
     if !entries.is_empty() {
-        let mut line = Command::new(PROGRAMS[2]);
-        line.args(["--thrift-port", THRIFT_PORT]).stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut line = Running(line.spawn().map_err(|error| failed(PROGRAMS[2], &error))?);
+        let mut line = Command::new(COMMAND_LINE);
+        line.args(["--thrift-port", &thrift]).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut line = Running(line.spawn().map_err(|error| failed(COMMAND_LINE, &error))?);
         if let Some(mut input) = line.0.stdin.take() {
             input
                 .write_all((entries.join("\n") + "\n").as_bytes())
-                .map_err(|error| failed(PROGRAMS[2], &error))?;
+                .map_err(|error| failed(COMMAND_LINE, &error))?;
         }
         let _ = line.0.wait();
     }
@@ -128,19 +136,30 @@ fn cases_on_bmv2() {
     let mut programs: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
     programs.retain(|path| path.extension().is_some_and(|ending| ending == "p4"));
     programs.sort();
-    let (mut ran, mut left_out) = (0, 0);
-    for program in programs {
-        let text = std::fs::read_to_string(program.with_extension("stf")).unwrap_or_default();
-        if commands(&text).is_none() {
-            left_out += 1;
-            continue;
-        }
-        ran += 1;
-        let scratch = tempfile::tempdir().expect("a scratch folder");
-        let found = case(scratch.path(), &program, &text).unwrap_or_else(|error| vec![error]);
-        for what in found {
-            let _ = writeln!(out, "bmv2: {}: {what}", program.display());
-        }
+    let has_command_line = installed(COMMAND_LINE);
+    let text = |program: &PathBuf| std::fs::read_to_string(program.with_extension("stf")).unwrap_or_default();
+    let all = programs.len();
+    programs.retain(|program| {
+        commands(&text(program)).is_some_and(|commands| has_command_line || commands.is_empty())
+    });
+    let (ran, left_out) = (programs.len(), all - programs.len());
+    for some in programs.chunks(AT_ONCE) {
+        std::thread::scope(|scope| {
+            let run = |(place, program): (usize, &PathBuf)| {
+                let scratch = tempfile::tempdir().expect("a scratch folder");
+                case(scratch.path(), program, &text(program), place).unwrap_or_else(|error| vec![error])
+            };
+            let started: Vec<_> = some
+                .iter()
+                .enumerate()
+                .map(|numbered| (numbered.1, scope.spawn(move || run(numbered))))
+                .collect();
+            for (program, thread) in started {
+                for what in thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+                    let _ = writeln!(out, "bmv2: {}: {what}", program.display());
+                }
+            }
+        });
     }
     let _ = writeln!(
         out,

@@ -1,6 +1,8 @@
 //! What the system tests share: the binary, the examples, a kept rack that is always taken down.
 #![allow(dead_code)]
 
+pub mod switch;
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Connections on which nothing comes in are closed.
+//! Connections on which nothing comes in are closed, and on which what goes out goes together.
 //!
 //! A living client is heard of: it answers the server's keep-alive. One that is silent from the start, that stops in
 //! the middle of a handshake, or that has vanished behind a half-open connection would keep its socket for ever.
@@ -20,12 +20,27 @@ pub struct Patient {
     heard: Instant,
     /// Not moved on with each byte, only when it ends.
     alarm: Pin<Box<Sleep>>,
+    /// Whether writing has been put off, once between two flushes.
+    put_off: bool,
 }
 
 impl Patient {
     /// Waits so long for each byte.
     pub fn new(stream: TcpStream, limit: Duration) -> Patient {
-        Patient { stream, limit, heard: Instant::now(), alarm: Box::pin(sleep(limit)) }
+        Patient { stream, limit, heard: Instant::now(), alarm: Box::pin(sleep(limit)), put_off: false }
+    }
+}
+
+impl Patient {
+    /// Lets all else that can run do so before the first write, so that one system call takes what that has to say
+    /// too: answers to requests that came together leave together.
+    fn put_off(&mut self, context: &mut Context<'_>) -> bool {
+        if self.put_off {
+            return false;
+        }
+        self.put_off = true;
+        context.waker().wake_by_ref();
+        true
     }
 }
 
@@ -57,6 +72,9 @@ impl AsyncWrite for Patient {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.put_off(context) {
+            return Poll::Pending;
+        }
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -65,6 +83,9 @@ impl AsyncWrite for Patient {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.put_off(context) {
+            return Poll::Pending;
+        }
         Pin::new(&mut self.stream).poll_write_vectored(context, parts)
     }
 
@@ -73,10 +94,40 @@ impl AsyncWrite for Patient {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.put_off = false;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn the_first_write_after_a_flush_lets_others_go_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut patient = Patient::new(client, Duration::from_secs(9));
+        for _ in 0..2 {
+            let mut tries = 0;
+            let write = |patient: &mut Patient, context: &mut Context<'_>| {
+                Pin::new(patient).poll_write(context, b"answer")
+            };
+            // Pending would stay so for ever without a wake-up of its own.
+            let count = poll_fn(|context| {
+                tries += 1;
+                write(&mut patient, context)
+            });
+            assert_eq!((count.await.unwrap(), tries), (6, 2));
+            let second = poll_fn(|context| Poll::Ready(write(&mut patient, context))).await;
+            assert!(second.is_ready(), "only the first is put off");
+            poll_fn(|context| Pin::new(&mut patient).poll_flush(context)).await.unwrap();
+        }
     }
 }

@@ -1,0 +1,128 @@
+//! The control plane against BMv2's `simple_switch_grpc`, where it and p4c are installed.
+
+mod common;
+
+use common::switch::{Running, fine, free_addr, run};
+use common::{can_make_namespaces, one_at_a_time, p4rack, repo, skip, stderr, stdout, wait_until};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// How long it may take to start.
+const START: Duration = Duration::from_secs(20);
+
+fn installed() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let both = there("simple_switch_grpc") && there("p4c-bm2-ss");
+    if !both {
+        skip(
+            "simple_switch_grpc and p4c-bm2-ss",
+            "building p4lang's behavioral-model and p4c (`p4rack doctor`)",
+        );
+    }
+    both
+}
+
+fn bmv2(addr: &str, folder: &Path) -> Running {
+    let thrift = free_addr();
+    let mut command = Command::new("simple_switch_grpc");
+    command.args([
+        "--no-p4",
+        "--device-id",
+        "0",
+        "--thrift-port",
+        thrift.rsplit(':').next().unwrap_or_default(),
+    ]);
+    command.args(["--notifications-addr", &format!("ipc://{}", folder.join("news.ipc").display())]);
+    command.args(["--", "--grpc-server-addr", addr, "--cpu-port", "510", "--priority-queues", "8"]);
+    let switch = Running::start(&mut command);
+    assert!(wait_until(START, || TcpStream::connect(addr).is_ok()), "it listens");
+    switch
+}
+
+/// The tests' rack, for BMv2.
+fn rack(folder: &Path, name: &str, pl2: &str) -> String {
+    let text = std::fs::read_to_string(repo("ptf-tests/rack.toml")).expect("readable");
+    let text =
+        text.replace("[switch]", "[switch]\ntarget = \"bmv2\"").replace("[pl2]", &format!("[pl2]\n{pl2}"));
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("written");
+    path.display().to_string()
+}
+
+#[test]
+fn a_rack_is_deployed_changed_and_kept_across_a_restart() {
+    if !installed() {
+        return;
+    }
+    let (addr, folder) = (free_addr(), tempfile::tempdir().expect("a folder"));
+    let mut switch = bmv2(&addr, folder.path());
+    let described = rack(folder.path(), "rack.toml", "");
+    for scheme in ["l2", "pl2-counter", "pl2-clock"] {
+        assert!(fine(&addr, &["deploy", &described, "--scheme", scheme]).contains("the switch holds"));
+    }
+    for clocks in ["chain", "dst", "calendar"] {
+        let other = rack(folder.path(), "other.toml", &format!("clocks = \"{clocks}\""));
+        assert!(fine(&addr, &["deploy", &other]).contains("the switch holds"), "{clocks}");
+    }
+    fine(&addr, &["deploy", &described]);
+    let again = fine(&addr, &["deploy", &described]);
+    assert!(again.contains("the program runs already") && again.contains("nothing to change"), "{again}");
+    assert!(fine(&addr, &["pl2", "read", &described]).contains("h4"));
+
+    let on = |words: &[&str]| fine(&addr, &[words, &["--device-id", "0"]].concat());
+    on(&["table", "delete", "l2_forward", "dstAddr=02:00:00:00:00:02"]);
+    let dry = run(&addr, &["deploy", &described, "--dry-run"]);
+    assert_eq!(dry.status.code(), Some(1));
+    assert!(stdout(&dry).contains("+ table RackIngress.l2_forward") && stdout(&dry).contains("1 to insert"));
+    // It calls a read of what is not there an error.
+    assert!(on(&["group", "write", "--multicast", "7", "1", "2"]).contains("inserted"));
+    assert!(on(&["group", "write", "--multicast", "7", "3"]).contains("modified"));
+    assert!(on(&["group", "read"]).contains("3:1"));
+    let registers = run(&addr, &["register", "read", "in_reservation", "--device-id", "0"]);
+    assert_eq!(registers.status.code(), Some(1));
+    assert!(stderr(&registers).contains("not supported"), "{}", stderr(&registers));
+    let nobody = run(&addr, &["table", "list"]);
+    assert!(stderr(&nobody).contains("give the right --device-id"), "{}", stderr(&nobody));
+
+    let mut command = p4rack();
+    command.args(["deploy", &described, "--watch", "--every", "0.2", "--grpc-addr", &addr]);
+    let mut controller = Running::start(&mut command);
+    controller.until("the switch holds");
+    switch.kill();
+    let _restarted = bmv2(&addr, folder.path());
+    controller.until("installed the program");
+    controller.until("the switch holds");
+    drop(controller);
+    assert_eq!(run(&addr, &["deploy", &described, "--dry-run"]).status.code(), Some(0));
+}
+
+#[test]
+fn both_switches_are_measured_in_one_run() {
+    if !installed() {
+        return;
+    }
+    let words = ["bench", "p4runtime", "--beside-bmv2", "--only", "push", "--json"];
+    let output = p4rack().args(words).output().expect("p4rack starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    for switch in ["switch", "bmv2"] {
+        assert_eq!(figures[switch][0]["name"], "pipeline push to first packet", "{figures:#}");
+    }
+}
+
+#[test]
+fn mininet_hosts_reach_each_other_over_it() {
+    if !installed() || !Path::new("/usr/bin/mn").exists() || !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().expect("a folder");
+    let described = rack(folder.path(), "rack.toml", "");
+    let words = ["mininet", &described, "--switch", "bmv2", "--test", "--duration", "1"];
+    let done = p4rack().args(words).output().expect("p4rack starts");
+    assert!(done.status.success(), "{}{}", stdout(&done), stderr(&done));
+    assert!(stdout(&done).contains("0% dropped (12/12 received)"), "{}", stdout(&done));
+}

@@ -1,0 +1,77 @@
+//! Switches as processes of their own, and commands on them.
+
+use super::{p4rack, stderr, stdout};
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+
+/// An address that nobody listens on.
+pub fn free_addr() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+/// A process that is ended when dropped.
+pub struct Running(pub Child);
+
+impl Running {
+    /// Starts it; its output is read with `until`.
+    pub fn start(command: &mut Command) -> Running {
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts"))
+    }
+
+    /// Lines of its output until one holds `wanted`.
+    pub fn until(&mut self, wanted: &str) -> String {
+        let out = self.0.stdout.as_mut().expect("piped");
+        // Byte by byte, so that nothing of what follows is lost.
+        let (mut line, mut byte) = (String::new(), [0]);
+        loop {
+            assert_eq!(out.read(&mut byte).expect("readable"), 1, "it ended without saying `{wanted}`");
+            if byte[0] != b'\n' {
+                line.push(char::from(byte[0]));
+            } else if line.contains(wanted) {
+                return line;
+            } else {
+                line.clear();
+            }
+        }
+    }
+
+    /// Ends it as by `kill -9`.
+    pub fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// An embedded switch without program.
+pub fn switch(addr: &str, more: &[&str]) -> Running {
+    switch_with("--no-p4", addr, more)
+}
+
+/// An embedded switch with a program.
+pub fn switch_with(program: &str, addr: &str, more: &[&str]) -> Running {
+    let mut command = p4rack();
+    command.args(["switch", "run", program, "--grpc-server-addr", addr]).args(more);
+    let mut switch = Running::start(&mut command);
+    switch.until("ready");
+    switch
+}
+
+/// Runs a command on the switch at an address.
+pub fn run(addr: &str, words: &[&str]) -> Output {
+    p4rack().args(words).args(["--grpc-addr", addr]).output().expect("p4rack starts")
+}
+
+/// The same, which succeeds; its output.
+pub fn fine(addr: &str, words: &[&str]) -> String {
+    let output = run(addr, words);
+    assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    stdout(&output)
+}

@@ -1,0 +1,73 @@
+//! Commands that show what changes, and files of entries.
+
+mod common;
+
+use common::switch::{Running, fine, free_addr, run, switch, switch_with};
+use common::{p4rack, repo, stderr, stdout};
+
+fn watching(addr: &str, words: &[&str]) -> Running {
+    Running::start(p4rack().args(words).args(["--every", "0.05", "--grpc-addr", addr]))
+}
+
+#[test]
+fn watched_entries_and_cells_are_shown_as_they_change() {
+    let addr = free_addr();
+    let _switch = switch(&addr, &[]);
+    fine(&addr, &["deploy", &repo("examples/two-hosts.toml").display().to_string()]);
+    let mut entries = watching(&addr, &["table", "watch", "l2_forward"]);
+    entries.until("02:00:00:00:00:02");
+    let entry =
+        ["l2_forward", "dstAddr=02:00:00:00:00:77", "--action", "forward", "slot=1", "drop_threshold=4"];
+    fine(&addr, &[&["table", "insert"], &entry[..], &["port=1"]].concat());
+    assert!(entries.until("02:00:00:00:00:77").contains("port=1"));
+    fine(&addr, &[&["table", "modify"], &entry[..], &["port=2"]].concat());
+    while !entries.until("02:00:00:00:00:77").contains("port=2") {}
+
+    let mut counter = watching(&addr, &["counter", "watch", "drops"]);
+    counter.until("RackIngress.drops");
+    fine(&addr, &["counter", "write", "drops", "--index", "2", "--packets", "4711", "--bytes", "815"]);
+    assert!(counter.until("4711").contains("815"));
+    let mut register = watching(&addr, &["register", "watch", "in_reservation", "--index", "1"]);
+    register.until("RackIngress.in_reservation");
+    fine(&addr, &["register", "write", "in_reservation", "4712", "--index", "1"]);
+    register.until("4712");
+    for words in
+        [&["table", "watch", "nobody"], &["counter", "watch", "nobody"], &["register", "watch", "nobody"]]
+    {
+        let output = run(&addr, &words[..]);
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert!(
+            stderr(&output).contains("no") && stderr(&output).contains("`nobody`"),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_file_of_entries_is_carried_out_and_its_faults_are_named() {
+    let (addr, folder) = (free_addr(), tempfile::tempdir().expect("a folder"));
+    let out = folder.path().display().to_string();
+    let rack = repo("examples/two-hosts.toml").display().to_string();
+    let made = p4rack().args(["generate", &rack, "-o", &out]).output().expect("p4rack starts");
+    assert!(made.status.success(), "{}", stderr(&made));
+    let file = |ending: &str| folder.path().join(format!("two-hosts.{ending}")).display().to_string();
+    let _switch = switch_with(&file("p4"), &addr, &[]);
+    let entries = file("entries.txtpb");
+    let said = fine(&addr, &["table", "apply", &entries]);
+    assert!(said.starts_with("carried out ") && said.ends_with(" updates\n"), "{said}");
+    assert!(fine(&addr, &["table", "read", "l2_forward"]).contains("RackIngress.forward"));
+    assert_eq!(run(&addr, &["deploy", &rack, "--dry-run"]).status.code(), Some(0));
+
+    // All are there already: each insertion is refused by name, and nothing else.
+    let again = run(&addr, &["table", "apply", &entries]);
+    assert_eq!(again.status.code(), Some(1));
+    let text = stderr(&again);
+    assert!(text.contains("table RackIngress.l2_forward key") && text.contains("ALREADY_EXISTS"), "{text}");
+    std::fs::write(&entries, "device_id: 1\nupdates { kind: INSERT }\n").expect("written");
+    let wrong = run(&addr, &["table", "apply", &entries]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(stderr(&wrong).contains("two-hosts.entries.txtpb:2:"), "{}{}", stdout(&wrong), stderr(&wrong));
+    let absent = run(&addr, &["table", "apply", "/nowhere/entries.txtpb"]);
+    assert!(stderr(&absent).contains("/nowhere/entries.txtpb: No such file"), "{}", stderr(&absent));
+}
