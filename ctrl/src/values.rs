@@ -91,7 +91,10 @@ fn number(text: &str) -> Option<Vec<u8>> {
         return hex_bytes(hex);
     }
     for (prefix, radix) in [("0b", 2), ("0o", 8)] {
-        if let Some(rest) = lower.strip_prefix(prefix) {
+        // A MAC address may begin so as well.
+        if let Some(rest) = lower.strip_prefix(prefix)
+            && !rest.starts_with([':', '-'])
+        {
             return u128::from_str_radix(rest, radix).ok().map(bytes::from_u128);
         }
     }
@@ -245,6 +248,7 @@ mod tests {
             ("true", 1, vec![1]),
             ("02:00:00:00:00:0a", 48, vec![2, 0, 0, 0, 0, 10]),
             ("02-00-00-00-00-0A", 48, vec![2, 0, 0, 0, 0, 10]),
+            ("0b:00:00:00:00:01", 48, vec![11, 0, 0, 0, 0, 1]),
             ("10.0.0.1", 32, vec![10, 0, 0, 1]),
             ("::1", 128, vec![1]),
             ("0xabc", 128, vec![0xa, 0xbc]),

@@ -11,6 +11,7 @@ use load::{Load, OUTSTANDING};
 use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, PacketMetadata, PacketOut};
 use p4rack_p4rt::schema::Schema;
 use std::time::{Duration, Instant};
+use tonic::Code;
 
 /// A program for the measurements; its table takes a million entries.
 pub const PROGRAM: &str = include_str!("bench.p4");
@@ -165,7 +166,7 @@ async fn reconcile(session: &mut Session, plan: &Plan, load: &Load) -> Result<Fi
 /// Opens streams, each a controller that asks to be primary of its role.
 async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
     let started = Instant::now();
-    let mut open = Vec::with_capacity(plan.streams);
+    let (mut open, mut more) = (Vec::with_capacity(plan.streams), "");
     for number in 0..plan.streams {
         let target = Target {
             role: format!("bench-{}", number / STREAMS_A_ROLE),
@@ -173,14 +174,23 @@ async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
             election_id: plan.target.election_id.saturating_add(1 + number as u128),
             ..plan.target.clone()
         };
-        open.push(Session::connect(target).await?);
+        match Session::connect(target).await {
+            Ok(session) => open.push(session),
+            Err(CtrlError::Refused { status, .. })
+                if status.code() == Code::ResourceExhausted && !open.is_empty() =>
+            {
+                more = "; more are refused";
+                break;
+            }
+            Err(error) => return Err(error),
+        }
     }
     let seconds = started.elapsed().as_secs_f64();
     let memory = match plan.pid.and_then(resident_bytes) {
         Some(bytes) => format!("; {:.0} MB resident", bytes as f64 / 1e6),
         None => String::new(),
     };
-    let detail = format!("connected and primary one after the other in {seconds:.2} s{memory}");
+    let detail = format!("connected and primary one after the other in {seconds:.2} s{memory}{more}");
     Ok(Figure { name: "open streams in arbitration", value: open.len() as f64, unit: "streams", detail })
 }
 
