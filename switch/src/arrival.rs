@@ -124,7 +124,11 @@ impl Switch {
             && verdict.group == 0
             && verdict.egress_spec != drop_port;
         let at = if straight { manager.find(verdict.egress_spec) } else { None };
-        let passes = at.is_some_and(|at| THROUGH && manager.pass(at, verdict.priority, len, now));
+        // No closure: it would not be inlined.
+        let passes = match at {
+            Some(at) if THROUGH => manager.pass(at, verdict.priority, len, now),
+            _ => false,
+        };
         let Some(at) = at.filter(|_| passes || early) else {
             arrival.meta.cursor = cursor;
             return Some(Reached::Ingress(verdict));
