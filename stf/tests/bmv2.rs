@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// The switch reads its captures so long after its start; entries are made before.
 const START_SECS: u64 = 3;
+/// How much longer its start and the frames may take.
+const MARGIN_SECS: u64 = 2;
 /// Cases that run at once: they mostly wait.
 const AT_ONCE: usize = 8;
 /// Ports of the first of them; the next have the next.
@@ -107,7 +109,7 @@ fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<S
         }
         let _ = line.0.wait();
     }
-    std::thread::sleep(Duration::from_secs(START_SECS));
+    std::thread::sleep(Duration::from_secs(START_SECS + MARGIN_SECS));
     let mut sent = BTreeMap::new();
     for port in ports {
         let bytes = std::fs::read(folder.join(format!("pcap{port}_out.pcap"))).unwrap_or_default();
