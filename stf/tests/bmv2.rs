@@ -15,6 +15,8 @@ use std::time::Duration;
 const START_SECS: u64 = 3;
 /// How much longer its start and the frames may take.
 const MARGIN_SECS: u64 = 2;
+/// Link type of a capture.
+const ETHERNET: u32 = 1;
 /// Cases that run at once: they mostly wait.
 const AT_ONCE: usize = 8;
 /// Ports of the first of them; the next have the next.
@@ -112,10 +114,20 @@ fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<S
     std::thread::sleep(Duration::from_secs(START_SECS + MARGIN_SECS));
     let mut sent = BTreeMap::new();
     for port in ports {
-        let bytes = std::fs::read(folder.join(format!("pcap{port}_out.pcap"))).unwrap_or_default();
-        let frames = Reader::new(&bytes).into_iter().flatten().map_while(Result::ok);
-        let frames = frames.map(|record| Output { frame: record.frame.to_vec(), line: 0 });
-        sent.insert(port, frames.collect());
+        let capture = format!("pcap{port}_out.pcap");
+        let mut bytes = std::fs::read(folder.join(&capture)).map_err(|error| failed(&capture, &error))?;
+        // It names no link type. A capture without frames has not even a header.
+        if let Some(link_type) = bytes.get_mut(20..24) {
+            link_type.copy_from_slice(&ETHERNET.to_le_bytes());
+        }
+        let mut frames = Vec::new();
+        if !bytes.is_empty() {
+            for record in Reader::new(&bytes).map_err(|error| failed(&capture, &error))? {
+                let record = record.map_err(|error| failed(&capture, &error))?;
+                frames.push(Output { frame: record.frame.to_vec(), line: 0 });
+            }
+        }
+        sent.insert(port, frames);
     }
     let found = differences(&statements, &sent);
     Ok(found.iter().map(|failure| format!("line {}: {}", failure.line, failure.what)).collect())

@@ -28,7 +28,7 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) 
         const entries = {
             (1, 0x10 &&& 0xf0): set(1);
             (_, 0x12): set(2);
-            _: set(3);
+            (_, _): set(3);
         }
     }
     apply {

@@ -50,6 +50,11 @@ control I(inout hdr_t hdr, in meta_t meta, inout standard_metadata_t sm) {
         default_action = other(); // error: unknown name `other`
         const entries = { (1, 2) : NoAction(); } // error: one key of type `bit<48>` wanted, 2 given
     }
+    table pair {
+        key = { hdr.eth.dst : ternary; hdr.eth.type : ternary; }
+        actions = { NoAction; }
+        const entries = { _ : NoAction(); } // error: 2 keys wanted, 1 given; write `(_, _)` for any
+    }
     apply {
         v = add(1); // error: `add` takes 2 arguments, 1 given
         v = add(x = 1, z = 2); // error: `add` has no parameter `z`

@@ -438,6 +438,15 @@ impl Checker {
 
     fn entry(&mut self, table: &TableDef, entry: &TableEntry, all_const: bool) -> Option<TEntry> {
         let types: Vec<Type> = table.keys.iter().map(|k| k.expr.ty.clone()).collect();
+        // Unlike a select's, an entry's keysets are as many as the keys (§14.2.1.5).
+        if types.len() > 1
+            && let [only] = &entry.keysets[..]
+            && matches!(only.kind, ExprKind::Default | ExprKind::DontCare)
+        {
+            let all = vec!["_"; types.len()].join(", ");
+            self.error(only.span, format!("{} keys wanted, 1 given; write `({all})` for any", types.len()));
+            return None;
+        }
         let keys = self.keysets(&types, &entry.keysets, entry.span);
         let call = self.action_call(table, &entry.action, false);
         let priority = match &entry.priority {
