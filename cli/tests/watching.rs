@@ -31,9 +31,16 @@ fn watched_entries_and_cells_are_shown_as_they_change() {
     register.until("RackIngress.in_reservation");
     fine(&addr, &["register", "write", "in_reservation", "4712", "--index", "1"]);
     register.until("4712");
-    for words in
-        [&["table", "watch", "nobody"], &["counter", "watch", "nobody"], &["register", "watch", "nobody"]]
-    {
+    let mut groups = watching(&addr, &["group", "watch", "--json"]);
+    groups.until("[");
+    fine(&addr, &["group", "insert", "--multicast", "4713", "1", "2"]);
+    assert!(groups.until("4713").starts_with('['));
+    for words in [
+        &["table", "watch", "nobody"],
+        &["counter", "watch", "nobody"],
+        &["meter", "watch", "nobody"],
+        &["register", "watch", "nobody"],
+    ] {
         let output = run(&addr, &words[..]);
         assert_eq!(output.status.code(), Some(1), "{words:?}");
         assert!(
@@ -42,6 +49,16 @@ fn watched_entries_and_cells_are_shown_as_they_change() {
             stderr(&output)
         );
     }
+}
+
+#[test]
+fn a_meter_is_watched_with_what_it_has_seen() {
+    let addr = free_addr();
+    let _switch = switch_with(&repo("cli/tests/control.p4").display().to_string(), &addr, &[]);
+    let mut meter = watching(&addr, &["meter", "watch", "rates", "--index", "2", "--colors"]);
+    meter.until("yellow");
+    fine(&addr, &["meter", "write", "rates", "--index", "2", "--cir", "1000", "--cburst", "4714"]);
+    assert!(meter.until("4714").contains("0 (0 B)"));
 }
 
 #[test]

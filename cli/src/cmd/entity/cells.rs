@@ -1,7 +1,7 @@
 //! `p4rack counter`, `p4rack meter`, `p4rack register`.
 
 use super::table::pairs;
-use super::{Options, Rows, Verb, every, read, show, target, told};
+use super::{Options, Rows, Verb, show, target, told};
 use crate::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
@@ -101,14 +101,8 @@ pub fn counter(args: CounterArgs) -> ExitCode {
                 let found = options.read(async |schema| Ok(vec![counter.item(schema, None)?])).await;
                 show(found, &options, rows)
             }
-            CounterCommand::Watch { counter, every: seconds, options } => {
-                let watched = async {
-                    let (mut client, schema) = options.client().await?;
-                    let wanted = [counter.item(&schema, None)?];
-                    every(seconds, async || Ok(rows(&read(&mut client, &schema, &wanted).await?).text()))
-                        .await
-                };
-                told(watched.await.map(|()| Vec::new()), &options)
+            CounterCommand::Watch { counter, every, options } => {
+                options.watch(every, |schema| Ok(vec![counter.item(schema, None)?]), rows).await
             }
             CounterCommand::Write { counter, packets, bytes, options } => {
                 let counts = Some(Counts { packets, bytes });
@@ -145,6 +139,19 @@ enum MeterCommand {
         /// What each has seen, by colour, as well
         #[arg(long)]
         colors: bool,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// The same again and again
+    Watch {
+        #[command(flatten)]
+        meter: Meter,
+        /// What each has seen, by colour, as well
+        #[arg(long)]
+        colors: bool,
+        /// How often
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        every: f64,
         #[command(flatten)]
         options: Options,
     },
@@ -206,6 +213,9 @@ pub fn meter(args: MeterArgs) -> ExitCode {
             MeterCommand::Read { meter, colors, options } => {
                 let found = options.read(async |schema| Ok(vec![meter.item(schema, None, colors)?])).await;
                 show(found, &options, rows)
+            }
+            MeterCommand::Watch { meter, colors, every, options } => {
+                options.watch(every, |schema| Ok(vec![meter.item(schema, None, colors)?]), rows).await
             }
             MeterCommand::Write { meter, cir, cburst, pir, pburst, options } => {
                 let rates = Rates { cir, cburst, pir: pir.unwrap_or(cir), pburst: pburst.unwrap_or(cburst) };
@@ -280,14 +290,8 @@ pub fn register(args: RegisterArgs) -> ExitCode {
                 let found = options.read(async |_| Ok(vec![wanted.clone()])).await;
                 show(found, &options, rows)
             }
-            RegisterCommand::Watch { name, index, every: seconds, options } => {
-                let watched = async {
-                    let (mut client, schema) = options.client().await?;
-                    let wanted = [item(name, index, None)];
-                    every(seconds, async || Ok(rows(&read(&mut client, &schema, &wanted).await?).text()))
-                        .await
-                };
-                told(watched.await.map(|()| Vec::new()), &options)
+            RegisterCommand::Watch { name, index, every, options } => {
+                options.watch(every, |_| Ok(vec![item(name, index, None)]), rows).await
             }
             RegisterCommand::Write { name, value, index, options } => {
                 let item = item(name, index, Some(value));

@@ -22,6 +22,14 @@ enum Command {
     /// All groups, members and sessions on the switch
     #[command(visible_alias = "list")]
     Read(Options),
+    /// The same again and again
+    Watch {
+        /// How often
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        every: f64,
+        #[command(flatten)]
+        options: Options,
+    },
     /// Add one
     Insert(One),
     /// Change one
@@ -115,6 +123,9 @@ pub fn run(args: Args) -> ExitCode {
         Command::Read(options) => {
             let found = target::block_on(options.read(async |schema| Ok(all(schema))));
             return show(found, &options, rows);
+        }
+        Command::Watch { every, options } => {
+            return target::block_on(options.watch(every, |schema| Ok(all(schema)), rows));
         }
         Command::Insert(one) => (Verb::Insert, one),
         Command::Modify(one) => (Verb::Modify, one),

@@ -64,6 +64,41 @@ impl Options {
         read(&mut client, &schema, &items).await
     }
 
+    /// Shows what the items name again and again, on a terminal in place, as JSON a line each time; ends with the first
+    /// error or Ctrl-C.
+    async fn watch(
+        &self,
+        seconds: f64,
+        make: impl FnOnce(&Schema) -> Result<Vec<Item>, CtrlError>,
+        rows: impl Fn(&[Item]) -> Rows,
+    ) -> ExitCode {
+        let in_place = !self.json && std::io::stdout().is_terminal();
+        let pause = Duration::from_secs_f64(seconds.clamp(0.05, 3600.0));
+        let watched = async {
+            let (mut client, schema) = self.client().await?;
+            let items = make(&schema)?;
+            loop {
+                let found = read(&mut client, &schema, &items).await?;
+                if in_place {
+                    print!("\x1b[2J\x1b[H");
+                }
+                match self.json {
+                    true => println!("{}", serde_json::json!(found)),
+                    false => println!("{}", rows(&found).text()),
+                }
+                let _ = std::io::stdout().flush();
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    _ = tokio::signal::ctrl_c() => return Ok(()),
+                }
+            }
+        };
+        match watched.await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => target::fail(&error, self.json),
+        }
+    }
+
     /// Writes items as the switch's primary.
     async fn write(&self, verb: Verb, items: &[Item]) -> Result<Vec<String>, CtrlError> {
         let mut session = Session::connect(self.target.for_switch(None)).await?;
@@ -165,26 +200,6 @@ fn told(done: Result<Vec<String>, CtrlError>, options: &Options) -> ExitCode {
 fn print_json(value: &impl serde::Serialize) {
     let text = serde_json::to_string_pretty(value).expect("structs of numbers and names are JSON");
     println!("{text}");
-}
-
-/// Prints again and again, on a terminal in place; ends with the first error or Ctrl-C.
-async fn every(
-    seconds: f64,
-    mut once: impl AsyncFnMut() -> Result<String, CtrlError>,
-) -> Result<(), CtrlError> {
-    let in_place = std::io::stdout().is_terminal();
-    loop {
-        let text = once().await?;
-        if in_place {
-            print!("\x1b[2J\x1b[H");
-        }
-        println!("{text}");
-        let _ = std::io::stdout().flush();
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs_f64(seconds.clamp(0.05, 3600.0))) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(()),
-        }
-    }
 }
 
 /// A table of text.

@@ -1,6 +1,6 @@
 //! `p4rack table`.
 
-use super::{Options, Rows, Verb, every, read, show, target, told};
+use super::{Options, Rows, Verb, show, target, told};
 use crate::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::entities::{ActionItem, Counts, Item, TableItem};
@@ -149,13 +149,7 @@ pub fn run(args: Args) -> ExitCode {
                 told(watch_idle(&table, count, &options).await.map(|()| Vec::new()), &options)
             }
             Command::Watch { table, every: seconds, options, .. } => {
-                let watched = async {
-                    let (mut client, schema) = options.client().await?;
-                    let wanted = wanted(&schema, Some(&table), false, true)?;
-                    every(seconds, async || Ok(rows(&read(&mut client, &schema, &wanted).await?).text()))
-                        .await
-                };
-                told(watched.await.map(|()| Vec::new()), &options)
+                options.watch(seconds, |schema| wanted(schema, Some(&table), false, true), rows).await
             }
             Command::Insert(entry) => write(Verb::Insert, &entry).await,
             Command::Modify(entry) => write(Verb::Modify, &entry).await,
