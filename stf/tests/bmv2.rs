@@ -1,4 +1,4 @@
-//! The cases of `tests/stf` on BMv2, where it is installed: a list of what it does otherwise than expected.
+//! The cases of `tests/stf` on BMv2, where it is installed: it does what they expect, but for what is known.
 
 #![expect(clippy::disallowed_methods, reason = "BMv2 says nowhere when it is ready")]
 
@@ -15,6 +15,8 @@ use std::time::Duration;
 const START_SECS: u64 = 3;
 /// How much longer its start and the frames may take.
 const MARGIN_SECS: u64 = 2;
+/// How often what differs then is looked at again, a second apart: a busy machine is late.
+const PATIENCE: usize = 8;
 /// Link type of a capture.
 const ETHERNET: u32 = 1;
 /// Cases that run at once: they mostly wait.
@@ -27,6 +29,13 @@ const GRPC_PORT: usize = 19_559;
 const PROGRAMS: [&str; 2] = ["p4c-bm2-ss", "simple_switch_grpc"];
 /// Its command line, which cases with entries need.
 const COMMAND_LINE: &str = "simple_switch_CLI";
+
+/// Cases in which it differs, and how; `docs/p4.md` says so too.
+const KNOWN: [(&str, &str); 3] = [
+    ("for_in_range", "p4c refuses `for … in` for BMv2"),
+    ("for_loop", "it runs nothing of a loop with `continue` and `break`"),
+    ("select_no_match", "it accepts the packet, without an error"),
+];
 
 fn installed(program: &str) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -112,28 +121,49 @@ fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<S
         let _ = line.0.wait();
     }
     std::thread::sleep(Duration::from_secs(START_SECS + MARGIN_SECS));
+    let mut found = differences(&statements, &captured(folder, &ports)?);
+    for _ in 0..PATIENCE {
+        if found.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        found = differences(&statements, &captured(folder, &ports)?);
+    }
+    Ok(found.iter().map(|failure| format!("line {}: {}", failure.line, failure.what)).collect())
+}
+
+/// What each port has sent so far.
+fn captured(folder: &Path, ports: &BTreeSet<u16>) -> Result<BTreeMap<u16, Vec<Output>>, String> {
     let mut sent = BTreeMap::new();
-    for port in ports {
+    for &port in ports {
         let capture = format!("pcap{port}_out.pcap");
-        let mut bytes = std::fs::read(folder.join(&capture)).map_err(|error| failed(&capture, &error))?;
+        let mut bytes =
+            std::fs::read(folder.join(&capture)).map_err(|error| format!("{capture}: {error}"))?;
         // It names no link type. A capture without frames has not even a header.
         if let Some(link_type) = bytes.get_mut(20..24) {
             link_type.copy_from_slice(&ETHERNET.to_le_bytes());
         }
         let mut frames = Vec::new();
         if !bytes.is_empty() {
-            for record in Reader::new(&bytes).map_err(|error| failed(&capture, &error))? {
-                let record = record.map_err(|error| failed(&capture, &error))?;
+            for record in Reader::new(&bytes).map_err(|error| format!("{capture}: {error}"))? {
+                let record = record.map_err(|error| format!("{capture}: {error}"))?;
                 frames.push(Output { frame: record.frame.to_vec(), line: 0 });
             }
         }
         sent.insert(port, frames);
     }
-    let found = differences(&statements, &sent);
-    Ok(found.iter().map(|failure| format!("line {}: {}", failure.line, failure.what)).collect())
+    Ok(sent)
 }
 
-/// Differences are listed and not held against anybody: the cases say what this switch promises.
+/// What a case found, against what is known of it; `None` where that is the same.
+fn surprise(name: &str, found: &[String]) -> Option<String> {
+    match KNOWN.iter().find(|(case, _)| *case == name) {
+        Some((_, how)) if found.is_empty() => Some(format!("{name} agrees, and is known to differ: {how}")),
+        None if !found.is_empty() => Some(format!("{name} differs: {}", found.join("\n"))),
+        _ => None,
+    }
+}
+
 #[test]
 fn cases_on_bmv2() {
     let mut out = std::io::stdout();
@@ -157,6 +187,11 @@ fn cases_on_bmv2() {
         commands(&text(program)).is_some_and(|commands| has_command_line || commands.is_empty())
     });
     let (ran, left_out) = (programs.len(), all - programs.len());
+    let name = |program: &Path| program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    for (known, _) in KNOWN {
+        assert!(programs.iter().any(|program| name(program) == known), "{known} is no case that runs");
+    }
+    let mut surprises = Vec::new();
     for some in programs.chunks(AT_ONCE) {
         std::thread::scope(|scope| {
             let run = |(place, program): (usize, &PathBuf)| {
@@ -169,9 +204,8 @@ fn cases_on_bmv2() {
                 .map(|numbered| (numbered.1, scope.spawn(move || run(numbered))))
                 .collect();
             for (program, thread) in started {
-                for what in thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
-                    let _ = writeln!(out, "bmv2: {}: {what}", program.display());
-                }
+                let found = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                surprises.extend(surprise(&name(program), &found));
             }
         });
     }
@@ -179,4 +213,5 @@ fn cases_on_bmv2() {
         out,
         "bmv2: {ran} cases ran, {left_out} were left out: they need more than its command line"
     );
+    assert!(surprises.is_empty(), "{}", surprises.join("\n"));
 }
