@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bench, exact, mac};
+use common::{Bench, Parts, exact, mac};
 use p4rack_switch::{Config, Pipeline, Stats, Switch};
 use p4rack_wire::Nanos;
 use proptest::prelude::*;
@@ -125,6 +125,16 @@ proptest! {
         for text in GENERATED {
             same(text, &frames);
         }
+    }
+}
+
+/// Each alone must be enough for a frame not to be made ready before its time.
+#[test]
+fn egress_knows_the_queue_however_frames_come() {
+    let frames: Vec<(u16, Vec<u8>)> = (0..40u8).map(|number| (2, vec![number; 64])).collect();
+    for field in ["egress_global_timestamp", "deq_timedelta", "deq_qdepth", "enq_qdepth"] {
+        let egress = format!("hdr.eth.src = (bit<48>) sm.{field};");
+        same(&Parts { ingress: "sm.egress_spec = 1;", egress: &egress, ..Parts::default() }.text(), &frames);
     }
 }
 
