@@ -29,9 +29,7 @@ impl Patient {
     pub fn new(stream: TcpStream, limit: Duration) -> Patient {
         Patient { stream, limit, heard: Instant::now(), alarm: Box::pin(sleep(limit)), put_off: false }
     }
-}
 
-impl Patient {
     /// Lets all else that can run do so before the first write, so that one system call takes what that has to say
     /// too: answers to requests that came together leave together.
     fn put_off(&mut self, context: &mut Context<'_>) -> bool {
