@@ -22,6 +22,8 @@ import types
 HERE = pathlib.Path(__file__).resolve().parent
 PLATFORMS = HERE / "platforms"
 SCHEMES = ("l2", "pl2-counter", "pl2-clock")
+#: What is tested besides where no description is given: a scheme, a line of the rack's [pl2], and which tests.
+VARIANTS = (("pl2-clock", "slot_parts = 4", ("clock_mode",)),)
 GROUPS = {"l2": {"l2_only"}, "pl2-counter": {"pl2", "counter_mode"}, "pl2-clock": {"pl2", "clock_mode"}}
 sys.path[:0] = [str(HERE), str(PLATFORMS)]
 
@@ -32,7 +34,7 @@ from p4rack_ptf import sandbox  # noqa: E402
 def arguments():
     names = sorted(path.stem.replace("_", "-") for path in PLATFORMS.glob("*.py"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rack", nargs="?", type=pathlib.Path, default=HERE / "rack.toml", help="rack description")
+    parser.add_argument("rack", nargs="?", type=pathlib.Path, help="rack description [the one here, and variants]")
     parser.add_argument("--platform", required=True, choices=names, help="what to test")
     parser.add_argument("--scheme", action="append", choices=SCHEMES, help="can be repeated [all]")
     parser.add_argument("--test", action="append", default=[], metavar="FILE[.CLASS]", help="only these [all]")
@@ -71,7 +73,11 @@ def main():
     if args.artefacts:
         constants = json.loads(next(args.artefacts.glob("*.json")).read_text())
         schemes = [constants["scheme"]]
-    for scheme in schemes:
+    runs = [(scheme, None, ("all",)) for scheme in schemes]
+    if not (args.rack or args.artefacts):
+        run.rack = HERE / "rack.toml"
+        runs += [variant for variant in VARIANTS if variant[0] in schemes]
+    for scheme, run.line, run.specs in runs:
         with tempfile.TemporaryDirectory(prefix="p4rack-ptf-") as folder:
             run.folder = pathlib.Path(folder)
             counted = run_scheme(run, platform, scheme)
@@ -94,7 +100,7 @@ def run_scheme(run, platform, scheme):
     from p4rack_ptf.names import Artefacts
     from p4rack_ptf.session import Session
 
-    print(f"── {run.platform}, {scheme}", flush=True)
+    print(", ".join(filter(None, (f"── {run.platform}", scheme, run.line))), flush=True)
     generated = run.given or generate(run, platform, scheme)
     run.artefacts = Artefacts(generated)
     run.constants = run.artefacts.constants
@@ -123,10 +129,15 @@ def generate(run, platform, scheme):
     """Generates the program for the platform's target. The folder."""
     target = getattr(platform, "TARGET", None)
     rack, folder = run.rack, run.folder / "generated"
-    if target:
-        text = re.sub(r"(?m)^(target|time_unit_ns)\b.*$", "", run.rack.read_text())
+    if target or run.line:
+        text = run.rack.read_text()
+        if target:
+            text = re.sub(r"(?m)^(target|time_unit_ns)\b.*$", "", text)
+            text = text.replace("[switch]", f'[switch]\ntarget = "{target}"', 1)
+        if run.line:
+            text = text.replace("[pl2]", f"[pl2]\n{run.line}", 1)
         rack = run.folder / "rack.toml"
-        rack.write_text(text.replace("[switch]", f'[switch]\ntarget = "{target}"', 1))
+        rack.write_text(text)
     command = [run.binary, "generate", rack, "--scheme", scheme, "-o", folder]
     done = subprocess.run(command, stdout=subprocess.DEVNULL)
     if done.returncode:
@@ -151,7 +162,9 @@ def remove_cables(run):
 def run_ptf(run, platform, scheme, generated):
     """Runs PTF; its counts."""
     others = set().union(*GROUPS.values()) - GROUPS[scheme]
-    specs = (run.test or ["all"]) + [f"^{group}" for group in sorted(others)]
+    if run.constants.get("pl2", {}).get("slot_parts", 1) == 1:
+        others.add("slot_parts")
+    specs = (run.test or list(run.specs)) + [f"^{group}" for group in sorted(others)]
     params = {
         "artefacts": str(generated.resolve()),
         "grpc_addr": run.grpc_addr,

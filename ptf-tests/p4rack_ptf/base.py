@@ -159,9 +159,10 @@ class RackTest(BaseTest):
 
     # PL2.
 
-    def rsv(self, source, destination, demand=1, release=0, tagged=True, **fields):
-        """A reservation, as its bytes."""
+    def rsv(self, source, destination, demand=1, release=0, tagged=True, parts=0, **fields):
+        """A reservation of so many slots, and of parts of one, as its bytes."""
         kind = self.pl2["kinds"]["PL2_RSV"]
+        demand = demand * self.pl2["slot_parts"] + parts
         control = {"version": self.pl2["version"], "kind": kind, "demand": demand, "release": release}
         frame = Ether(src=self.mac(source), dst=self.mac(destination))
         if tagged:
@@ -218,6 +219,10 @@ class RackTest(BaseTest):
     def slot_units(self, host):
         """Length of a slot of the host's port: time units in clock mode, 1 in counter mode."""
         return self.hosts[host]["slot_units"] if self.pl2["mode"] == "clock" else 1
+
+    def part_units(self, host):
+        """Length of a part of a slot in time units, what reservations count in."""
+        return self.slot_units(host) // self.pl2["slot_parts"]
 
     def beyond_threshold(self, host):
         """What to write to an out register for unsolicited frames to be dropped: in clock mode far

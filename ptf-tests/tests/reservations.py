@@ -118,3 +118,29 @@ class DataTouchesNothing(ClockTest):
         grant, second = self.reserve(0, 2, 1)
         self.assert_left(grant[self.layers.Control].recv_wait, 4 * self.slot_units(2), first, second)
         self.expect_drops()
+
+
+@group("slot_parts")
+@group("clock_mode")
+class PartsOfASlotAddUp(ClockTest):
+    def runTest(self):
+        grant, first = self.reserve(0, 2, 2, parts=3)
+        assert grant[self.layers.Control].recv_wait == 0
+        reserved = (2 * self.pl2["slot_parts"] + 3) * self.part_units(2)
+        grant, second = self.reserve(1, 2, 0, parts=1)
+        self.assert_left(grant[self.layers.Control].recv_wait, reserved, first, second)
+        grant, third = self.reserve(3, 2, 1)
+        self.assert_left(grant[self.layers.Control].recv_wait, reserved + self.part_units(2), first, third)
+        assert grant[self.layers.Control].send_wait == 0
+
+
+@group("slot_parts")
+@group("clock_mode")
+class AReservationHasNoMorePartsThanKSlots(ClockTest):
+    def runTest(self):
+        grant, _ = self.reserve(0, 2, self.pl2["k"])
+        assert grant[self.layers.Control].demand == self.pl2["k"] * self.pl2["slot_parts"]
+        self.expect_drops()
+        self.send(1, self.rsv(1, 2, self.pl2["k"], parts=1))
+        self.expect_nothing()
+        self.expect_drops(bad_demand=1)
