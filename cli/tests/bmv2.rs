@@ -81,6 +81,14 @@ fn a_rack_is_deployed_changed_and_kept_across_a_restart() {
     assert!(on(&["group", "write", "--multicast", "7", "1", "2"]).contains("inserted"));
     assert!(on(&["group", "write", "--multicast", "7", "3"]).contains("modified"));
     assert!(on(&["group", "read"]).contains("3:1"));
+    let mut watch = p4rack();
+    watch.args(["group", "watch", "--json", "--every", "0.05", "--device-id", "0", "--grpc-addr", &addr]);
+    let mut groups = Running::start(&mut watch);
+    groups.until("[");
+    on(&["group", "insert", "--multicast", "4713", "1", "2"]);
+    assert!(groups.until("4713").starts_with('['));
+    drop(groups);
+    on(&["group", "delete", "--multicast", "4713"]);
     let registers = run(&addr, &["register", "read", "in_reservation", "--device-id", "0"]);
     assert_eq!(registers.status.code(), Some(1));
     assert!(stderr(&registers).contains("not supported"), "{}", stderr(&registers));
