@@ -122,6 +122,22 @@ fn both_switches_are_measured_in_one_run() {
 }
 
 #[test]
+fn frames_are_forwarded_by_both_in_one_run() {
+    if !installed() || !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let words = ["bench", "forward", "--beside-bmv2", "--io", "packet", "--seconds", "0.1", "--rounds", "1"];
+    let output = p4rack().args(words).arg("--json").output().expect("p4rack starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    for switch in ["forward", "bmv2"] {
+        let frames_per_s = figures[switch][0]["switch"]["frames_per_s"].as_f64();
+        assert!(frames_per_s.is_some_and(|rate| rate > 0.0), "{figures:#}");
+    }
+}
+
+#[test]
 fn mininet_hosts_reach_each_other_over_it() {
     if !installed() || !Path::new("/usr/bin/mn").exists() || !can_make_namespaces() {
         return;

@@ -1,5 +1,6 @@
 //! `p4rack bench`.
 
+use super::bmv2;
 use p4rack_netdev::netns;
 use p4rack_netdev::packet::{self, Io};
 use p4rack_switchd::bench::forward::{self, Forward, Rate};
@@ -29,6 +30,9 @@ enum Command {
         /// Measurements of each kind; the median counts
         #[arg(long, default_value_t = 3)]
         rounds: usize,
+        /// Measure BMv2's simple_switch_grpc as well, which must be on PATH as p4c-bm2-ss must, in the same run
+        #[arg(long)]
+        beside_bmv2: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -62,7 +66,9 @@ enum Command {
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     let printed = match args.command {
-        Command::Forward { io, seconds, rounds, json } => forward_all(io, seconds, rounds, json),
+        Command::Forward { io, seconds, rounds, beside_bmv2, json } => {
+            forward_all(io, seconds, rounds, beside_bmv2, json)
+        }
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
         Command::Soak(args) => return super::bench_soak::run(*args),
         Command::Sim(args) => return super::bench_sim::run_bench(&args),
@@ -89,7 +95,13 @@ fn as_json(result: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(result).expect("structs of numbers and names are JSON")
 }
 
-fn forward_all(only: Option<Io>, seconds: f64, rounds: usize, json: bool) -> Result<String, String> {
+fn forward_all(
+    only: Option<Io>,
+    seconds: f64,
+    rounds: usize,
+    beside_bmv2: bool,
+    json: bool,
+) -> Result<String, String> {
     netns::acquire().map_err(|error| error.to_string())?;
     let (mut results, mut skipped) = (Vec::new(), Vec::new());
     for io in Io::ALL.into_iter().filter(|io| only.is_none_or(|only| only == *io)) {
@@ -104,26 +116,50 @@ fn forward_all(only: Option<Io>, seconds: f64, rounds: usize, json: bool) -> Res
             results.push(forward::run(io, bytes, seconds, rounds).map_err(|error| error.to_string())?);
         }
     }
+    let others = if beside_bmv2 { forward_bmv2(seconds, rounds)? } else { Vec::new() };
     if json {
-        return Ok(as_json(&serde_json::json!({ "forward": results, "skipped": skipped })));
+        let others: Vec<_> = others
+            .iter()
+            .map(|(bytes, rate)| serde_json::json!({ "frame_bytes": bytes, "switch": rate }))
+            .collect();
+        return Ok(as_json(&serde_json::json!({ "forward": results, "bmv2": others, "skipped": skipped })));
     }
-    Ok(results.iter().map(forward_text).chain(skipped).collect::<Vec<String>>().join("\n\n"))
+    let others = others.iter().map(|(bytes, rate)| {
+        format!("{}{}({bytes}-byte frames)", rate_head("bmv2"), rate_line("BMv2", rate))
+    });
+    Ok(results.iter().map(forward_text).chain(others).chain(skipped).collect::<Vec<String>>().join("\n\n"))
+}
+
+/// The same program and frames through BMv2, which has only one kind of I/O.
+fn forward_bmv2(seconds: f64, rounds: usize) -> Result<Vec<(usize, Rate)>, String> {
+    let program = p4rack_ctrl::bmv2::compile_text("bench", forward::PROGRAM);
+    let json = std::env::temp_dir().join(format!("p4rack-bench-{}.json", std::process::id()));
+    let other = bmv2::forwarder(&json)?;
+    std::fs::write(&json, program.map_err(|error| error.to_string())?)
+        .map_err(|error| format!("{}: {error}", json.display()))?;
+    let rates = forward::LENGTHS
+        .map(|bytes| forward::run_other(&other, bytes, seconds, rounds).map(|rate| (bytes, rate)));
+    // It is in the system's folder for what may go.
+    let _ = std::fs::remove_file(&json);
+    rates.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+fn rate_head(kind: &str) -> String {
+    format!("{kind:<12}{:>12}{:>14}{:>16}\n", "frames/s", "offered/s", "CPU ns/frame")
+}
+
+fn rate_line(name: &str, rate: &Rate) -> String {
+    let Rate { frames_per_s, cpu_ns_per_frame, offered_per_s } = rate;
+    let limit = if rate.sender_was_limit() { "  (the sender was the limit)" } else { "" };
+    format!("{name:<12}{frames_per_s:>12.0}{offered_per_s:>14.0}{cpu_ns_per_frame:>16.0}{limit}\n")
 }
 
 fn forward_text(result: &Forward) -> String {
-    let line = |name: &str, rate: &Rate| {
-        let Rate { frames_per_s, cpu_ns_per_frame, offered_per_s } = rate;
-        let limit = if rate.sender_was_limit() { "  (the sender was the limit)" } else { "" };
-        format!("{name:<12}{frames_per_s:>12.0}{offered_per_s:>14.0}{cpu_ns_per_frame:>16.0}{limit}\n")
-    };
     format!(
-        "{:<12}{:>12}{:>14}{:>16}\n{}{}ratio {:.2}, by CPU time {:.2} ({}-byte frames, {} s a round, median round)",
-        result.io,
-        "frames/s",
-        "offered/s",
-        "CPU ns/frame",
-        line("switch", &result.switch),
-        line("empty loop", &result.empty_loop),
+        "{}{}{}ratio {:.2}, by CPU time {:.2} ({}-byte frames, {} s a round, median round)",
+        rate_head(&result.io.to_string()),
+        rate_line("switch", &result.switch),
+        rate_line("empty loop", &result.empty_loop),
         result.ratio,
         result.cpu_ratio,
         result.frame_bytes,

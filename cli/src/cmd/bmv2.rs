@@ -2,7 +2,9 @@
 
 use super::bench_p4runtime::free_addr;
 use super::doctor;
+use p4rack_switchd::bench::other::Other;
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,30 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Port of the controller's packets, as the embedded switch has it.
 const CPU_PORT: &str = "510";
 
+/// What runs, or how to get it.
+fn program() -> Result<PathBuf, String> {
+    doctor::on_path(PROGRAM)
+        .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
+}
+
+/// Where this process's switch tells its news.
+fn news() -> String {
+    let file = std::env::temp_dir().join(format!("p4rack-bmv2-{}.ipc", std::process::id()));
+    format!("ipc://{}", file.display())
+}
+
+/// One that forwards between `p1` and `p2` by a compiled program.
+pub(super) fn forwarder(json: &Path) -> Result<Other, String> {
+    let addr = free_addr()?;
+    let args = ["-i", "1@p1", "-i", "2@p2", "--notifications-addr", &news(), &json.display().to_string()];
+    let args = args.into_iter().chain(["--", "--grpc-server-addr", &addr]);
+    Ok(Other {
+        program: program()?,
+        args: args.map(str::to_owned).collect(),
+        addr: addr.parse().map_err(|error| format!("{addr}: {error}"))?,
+    })
+}
+
 /// One without ports, ended when dropped.
 pub(super) struct Bmv2 {
     process: Child,
@@ -23,14 +49,12 @@ pub(super) struct Bmv2 {
 impl Bmv2 {
     /// Starts one on free addresses and waits until P4Runtime answers.
     pub fn start(device_id: u64) -> Result<Bmv2, String> {
-        let program = doctor::on_path(PROGRAM)
-            .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))?;
+        let program = program()?;
         let (addr, thrift) = (free_addr()?, free_addr()?);
         let thrift_port = thrift.rsplit(':').next().unwrap_or_default();
-        let news = std::env::temp_dir().join(format!("p4rack-bmv2-{}.ipc", std::process::id()));
         let process = Command::new(&program)
             .args(["--no-p4", "--device-id", &device_id.to_string(), "--thrift-port", thrift_port])
-            .args(["--notifications-addr", &format!("ipc://{}", news.display())])
+            .args(["--notifications-addr", &news()])
             .args(["--", "--grpc-server-addr", &addr, "--cpu-port", CPU_PORT])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -5,8 +5,9 @@
 //!          (veth)                                        (veth)
 //! ```
 //!
-//! Sender and forwarder each have a thread; the far end costs nothing but the kernel's counter.
+//! Sender and forwarder each have a thread, or the forwarder is a process; the far end costs nothing but the kernel's counter.
 
+use super::other::Other;
 use crate::driver::{Driver, DriverError, IoChoice, PortSpec};
 use crate::plane::Plane;
 use p4rack_netdev::link::VethEnd;
@@ -18,6 +19,8 @@ use p4rack_wire::{EtherType, MacAddr, Nanos};
 use serde::Serialize;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Address that the program forwards to port 2.
 const FAR: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -27,7 +30,7 @@ const LOOK: Nanos = Nanos::from_millis(5);
 const WARM_UP: Nanos = Nanos::from_millis(100);
 
 /// The program measured: parse Ethernet, look the destination up, count, forward.
-const PROGRAM: &str = r#"
+pub const PROGRAM: &str = r#"
 #include <core.p4>
 #include <v1model.p4>
 header ethernet_t { bit<48> dstAddr; bit<48> srcAddr; bit<16> etherType; }
@@ -74,6 +77,9 @@ pub enum BenchError {
     /// The built-in program did not compile.
     #[error("the built-in program: {0}")]
     Program(String),
+    /// Another switch did not start.
+    #[error("{0}")]
+    Other(String),
 }
 
 /// One way of forwarding.
@@ -119,7 +125,7 @@ const FCS: usize = overhead::FCS as usize;
 
 /// Measures both in turn over a kind of I/O with frames of some length, `rounds` times, each for `seconds`.
 pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
-    let span = Nanos((seconds.clamp(0.05, 60.0) * 1e9) as u64);
+    let span = span(seconds);
     let pipeline = || {
         let compiled = p4rack_p4::compile(PROGRAM, "bench.p4", &p4rack_p4::Options::default())
             .map_err(|errors| BenchError::Program(errors.render(false)))?;
@@ -128,8 +134,10 @@ pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Fo
     let (mut switch, mut empty) = (Vec::new(), Vec::new());
     for _ in 0..rounds.clamp(1, 100) {
         let pipeline = pipeline()?;
-        switch.push(measure(frame_bytes, span, |stop| through_switch(io, pipeline, stop))?);
-        empty.push(measure(frame_bytes, span, |stop| through_loop(io, stop))?);
+        switch.push(measure(frame_bytes, u64::MAX, span, |signs| {
+            timed(|| through_switch(io, pipeline, signs))
+        })?);
+        empty.push(measure(frame_bytes, u64::MAX, span, |signs| timed(|| through_loop(io, signs)))?);
     }
     let (switch, empty_loop) = (median(switch), median(empty));
     let ratio = switch.frames_per_s / empty_loop.frames_per_s.max(1.0);
@@ -137,16 +145,58 @@ pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Fo
     Ok(Forward { io, frame_bytes, seconds: span.as_secs_f64(), switch, empty_loop, ratio, cpu_ratio })
 }
 
+/// Frames a second offered to another switch, one after the other: what it takes in and drops costs it time too.
+const PACES: [u64; 6] = [u64::MAX, 320_000, 160_000, 80_000, 40_000, 20_000];
+
+/// Measures another switch in the same place, at the pace at which it forwards most.
+pub fn run_other(other: &Other, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Rate, BenchError> {
+    let span = span(seconds);
+    let mut best = Rate::default();
+    for pace in PACES {
+        let round = |_| measure(frame_bytes, pace, span, |signs| other.forward(signs));
+        let rate = median((0..rounds.clamp(1, 100)).map(round).collect::<Result<_, _>>()?);
+        if rate.frames_per_s > best.frames_per_s {
+            best = rate;
+        }
+    }
+    Ok(best)
+}
+
+fn span(seconds: f64) -> Nanos {
+    Nanos((seconds.clamp(0.05, 60.0) * 1e9) as u64)
+}
+
 fn median(mut rates: Vec<Rate>) -> Rate {
     rates.sort_by(|a, b| a.frames_per_s.total_cmp(&b.frames_per_s));
     rates.get(rates.len() / 2).copied().unwrap_or_default()
 }
 
-/// Floods one way of forwarding, which runs on a thread in a fresh namespace until `stop`.
+/// What a way of forwarding and who measures it tell each other.
+pub(super) struct Signs<'a> {
+    ready: mpsc::Sender<()>,
+    stop: &'a AtomicBool,
+}
+
+impl Signs<'_> {
+    /// Frames may come.
+    pub(super) fn ready(&self) {
+        // Who measures waits for it, or has given up.
+        let _ = self.ready.send(());
+    }
+
+    /// Whether enough has been measured.
+    pub(super) fn stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Offers one way of forwarding so many frames a second, or as many as can be; it runs on a thread in a fresh namespace
+/// and tells what processor time it took.
 fn measure(
     frame_bytes: usize,
+    pace: u64,
     span: Nanos,
-    forward: impl FnOnce(&AtomicBool) -> Result<(), BenchError> + Send,
+    forward: impl FnOnce(&Signs) -> Result<Nanos, BenchError> + Send,
 ) -> Result<Rate, BenchError> {
     let (middle, outside) = (NetNs::create()?, NetNs::create()?);
     for (inner, outer) in [("p1", "send"), ("p2", "far")] {
@@ -161,18 +211,24 @@ fn measure(
     let mut links = Links::open_in(&outside)?;
     let mut sender = outside.run(|| PacketSocket::open("send", &Options::default()))??;
     let stop = AtomicBool::new(false);
+    let (ready, is_ready) = mpsc::channel();
+    let signs = Signs { ready, stop: &stop };
     std::thread::scope(|scope| {
-        let forwarder = scope.spawn(|| middle.run(|| timed(|| forward(&stop)))?);
-        let flood = scope.spawn(|| flood(&mut sender, frame_bytes, &stop));
+        let forwarder = scope.spawn(|| middle.run(move || forward(&signs))?);
+        if is_ready.recv().is_err() {
+            // It has ended, and says why.
+            stop.store(true, Ordering::Relaxed);
+        }
+        let flood = scope.spawn(|| flood(&mut sender, frame_bytes, pace, &stop));
         let counted = count(&mut links, span);
         stop.store(true, Ordering::Relaxed);
-        let forwarder = forwarder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let cpu = forwarder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let sent = flood.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let (frames, all, elapsed) = counted?;
         let elapsed_s = elapsed.as_secs_f64();
         Ok(Rate {
             frames_per_s: frames as f64 / elapsed_s,
-            cpu_ns_per_frame: forwarder.0 as f64 / all.max(1) as f64,
+            cpu_ns_per_frame: cpu.0 as f64 / all.max(1) as f64,
             offered_per_s: sent as f64 / (elapsed + WARM_UP).as_secs_f64(),
         })
     })
@@ -199,8 +255,9 @@ fn count(links: &mut Links, span: Nanos) -> Result<(u64, u64, Nanos), Error> {
     Ok((after - before, after, to - from))
 }
 
-fn flood(sender: &mut PacketSocket, frame_bytes: usize, stop: &AtomicBool) -> u64 {
+fn flood(sender: &mut PacketSocket, frame_bytes: usize, pace: u64, stop: &AtomicBool) -> u64 {
     let mut frame = Vec::new();
+    let mut due = clock::now();
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..packet::BATCH {
             frame.clear();
@@ -210,11 +267,13 @@ fn flood(sender: &mut PacketSocket, frame_bytes: usize, stop: &AtomicBool) -> u6
             frame.resize(frame_bytes.max(LENGTHS[0]) - FCS, 0);
             sender.send(&mut frame);
         }
+        due += Nanos(packet::BATCH as u64 * 1_000_000_000 / pace);
+        std::thread::sleep(Duration::from_nanos(due.0.saturating_sub(clock::now().0)));
     }
     sender.stats().sent
 }
 
-fn through_switch(io: Io, pipeline: Pipeline, stop: &AtomicBool) -> Result<(), BenchError> {
+fn through_switch(io: Io, pipeline: Pipeline, signs: &Signs) -> Result<(), BenchError> {
     let ports = [1, 2].map(|number| PortSpec { number, interface: format!("p{number}") });
     let config = Config {
         ports: ports.iter().map(|port| PortConfig::new(port.number, 0)).collect(),
@@ -224,20 +283,22 @@ fn through_switch(io: Io, pipeline: Pipeline, stop: &AtomicBool) -> Result<(), B
     switch.load(pipeline);
     let mut plane = Plane::new(switch, Driver::open(&ports, IoChoice::Only(io), None)?)?;
     plane.take_thread();
-    while !stop.load(Ordering::Relaxed) {
+    signs.ready();
+    while !signs.stop() {
         plane.turn(Some(clock::now() + LOOK))?;
     }
     Ok(())
 }
 
-fn through_loop(io: Io, stop: &AtomicBool) -> Result<(), BenchError> {
+fn through_loop(io: Io, signs: &Signs) -> Result<(), BenchError> {
     let options = Options { io, ..Options::default() };
     let (mut from, mut to) = (PacketSocket::open("p1", &options)?, PacketSocket::open("p2", &options)?);
     let mut poller = Poller::new();
     poller.add(&from)?;
     sched::prompt(30);
     let mut copy = Vec::new();
-    while !stop.load(Ordering::Relaxed) {
+    signs.ready();
+    while !signs.stop() {
         poller.wait(Some(clock::now() + LOOK))?;
         from.receive(|frame, _| {
             copy.clear();

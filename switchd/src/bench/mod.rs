@@ -1,4 +1,5 @@
 //! Measurements on this machine: how fast frames are forwarded, how late timers wake.
 
 pub mod forward;
+pub mod other;
 pub mod timers;
