@@ -173,10 +173,10 @@ impl Digest {
         self.0 = (self.0 ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
     }
 
-    /// A frame at a time and place.
+    /// A frame at a time.
     #[inline]
-    pub fn frame(&mut self, place: usize, now: Nanos, frame: &[u8]) {
-        // Behind the addresses, which the place stands for: tags, then what control frames and messages say.
+    pub fn frame(&mut self, now: Nanos, frame: &[u8]) {
+        // Behind the addresses, which the place that is summed up stands for: tags, then what control frames and messages say.
         let chunks = [12, 20, 28, 36].map(|at| {
             let chunk = frame.get(at..at + 8).and_then(|chunk| chunk.try_into().ok());
             u64::from_le_bytes(chunk.unwrap_or_default())
@@ -187,7 +187,7 @@ impl Digest {
             ^ first.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(16)
             ^ second.wrapping_mul(0x94d0_49bb_1331_11eb).rotate_left(32)
             ^ third.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(48);
-        self.add(now.0 ^ (place as u64) << 48 ^ (frame.len() as u64) << 32);
+        self.add(now.0 ^ (frame.len() as u64) << 48);
         self.add(mixed);
     }
 }

@@ -1,10 +1,12 @@
 //! A host: its PL2 machine, and the threads that feed it.
 
 use crate::experiment::{Experiment, Kind, Place};
-use crate::message::{FROM_TURN, Flow, FlowId, Head, MTU, Machine, MessageId, Messages, mac_of};
+use crate::message::{FROM_TURN, Flow, FlowId, Head, MTU, Machine, MessageId, mac_of};
+use crate::random::Random;
 use crate::transport::rds;
 use crate::transport::tcp;
 use crate::transport::wire::{Frame, Kind as FrameKind};
+use crate::world::{Agenda, HostEvent};
 use p4rack_fabric::pl2::{Config, Endpoint, Peer, Scheme};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
@@ -22,6 +24,12 @@ const SNAP_BYTES: usize = 128;
 pub(crate) struct Host {
     pub index: usize,
     pub endpoint: Endpoint,
+    /// The time up to which it has come.
+    pub now: Nanos,
+    /// When the machine has something to do; `Nanos::MAX`: never.
+    pub machine_due: Nanos,
+    pub agenda: Agenda<HostEvent>,
+    pub random: Random,
     /// To each other host: flows that have something to send.
     outlets: Vec<Outlet>,
     /// Where the machine has each other host.
@@ -77,6 +85,10 @@ impl Host {
             index,
             peers: (0..hosts).map(|host| endpoint.position_of(mac_of(host))).collect(),
             endpoint,
+            now: Nanos::ZERO,
+            machine_due: Nanos::MAX,
+            agenda: Agenda::new(),
+            random: Random::stream(experiment.spec.seed, 0x0d3a_0000 + index as u64),
             outlets: (0..hosts).map(|_| Outlet::default()).collect(),
             window,
             by_thread: spec.by_thread && spec.kind != Kind::Ethernet,
@@ -102,20 +114,14 @@ impl Host {
         !self.outlets[destination].flows.is_empty()
     }
 
-    /// When its machine has something to send, or to look after.
+    /// When its machine has something to send, or to look after; `Nanos::MAX`: never.
     #[inline]
-    pub fn due(&self) -> Option<Nanos> {
-        self.endpoint.next_timeout().filter(|_| !self.paused)
+    pub fn due(&self) -> Nanos {
+        if self.paused { Nanos::MAX } else { self.endpoint.next_timeout().unwrap_or(Nanos::MAX) }
     }
 
     /// Gives the machine one frame for `destination`, if it has room for it.
-    pub fn feed(
-        &mut self,
-        destination: usize,
-        flows: &mut [Flow],
-        messages: &mut Messages,
-        now: Nanos,
-    ) -> Fed {
+    pub fn feed(&mut self, destination: usize, flows: &mut [Flow], now: Nanos) -> Fed {
         let peer = self.peers[destination];
         let mut window = self.window;
         if let (true, Some(peer)) = (self.by_thread, peer) {
@@ -131,7 +137,7 @@ impl Host {
         if backlog >= window {
             // Of short frames several share a slot.
             let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
-            if first.is_none_or(|message| messages.get_mut(*message).unsent > MTU / 4) {
+            if first.is_none_or(|message| message.unsent > MTU / 4) {
                 return Fed::Nothing;
             }
         }
@@ -147,67 +153,73 @@ impl Host {
             outlet.turn = 0;
         };
         let flow = &mut flows[id as usize];
-        let part = match flow.part(id, messages, now) {
-            Some(part) => part,
-            None => return Fed::Nothing,
+        let raw = matches!(flow.transport, Machine::Raw);
+        let whole = if raw {
+            let Some((head, whole)) = flow.part(id, now) else { return Fed::Nothing };
+            self.endpoint.handle_app(head.emit(self.index, destination, &mut self.buffer), now);
+            whole
+        } else {
+            let Some(part) = flow.carried(id, now) else { return Fed::Nothing };
+            let frame = part.frame.emit(self.index, destination, part.header_bytes, &mut self.buffer);
+            self.endpoint.handle_app(frame, now);
+            part.whole
         };
-        let frame = match part.frame {
-            None => {
-                let Part { message, bytes, .. } = part;
-                let head = Head { flow: id, message, sequence: flow.next_out, bytes };
-                flow.next_out = flow.next_out.wrapping_add(1);
-                head.emit(self.index, destination, &mut self.buffer)
-            }
-            Some(frame) => frame.emit(self.index, destination, part.header_bytes, &mut self.buffer),
-        };
-        self.endpoint.handle_app(frame, now);
-        let whole = part.whole;
         outlet.turn += 1;
         if whole {
             flow.queue.pop_front();
-        }
-        let empty = whole && flow.queue.is_empty();
-        let resting = !matches!(flow.transport, Machine::Raw) && !flow.transport.can_send();
-        if empty && (resting || matches!(flow.transport, Machine::Raw)) {
-            flow.listed = false;
-            outlet.flows.pop_front();
-            outlet.turn = 0;
-            return Fed::FlowEmpty(id);
+            if flow.queue.is_empty() && (raw || !flow.transport.can_send()) {
+                flow.listed = false;
+                outlet.flows.pop_front();
+                outlet.turn = 0;
+                return Fed::FlowEmpty(id);
+            }
         }
         if whole || outlet.turn >= self.burst {
             outlet.turn = 0;
-            outlet.flows.rotate_left(1);
+            outlet.flows.pop_front();
+            outlet.flows.push_back(id);
         }
         Fed::Frame(id)
     }
 }
 
-/// What a flow sends next.
+/// What a flow's transport sends next.
 struct Part {
-    message: MessageId,
-    bytes: u16,
+    frame: Frame,
+    header_bytes: usize,
     /// A message was sent to its end.
     whole: bool,
-    /// The transport's frame, if there is a transport.
-    frame: Option<Frame>,
-    header_bytes: usize,
 }
 
 impl Flow {
-    /// The next part of its messages.
-    fn part(&mut self, id: FlowId, messages: &mut Messages, now: Nanos) -> Option<Part> {
+    /// The next part of its first message, without a transport, and whether it is the last.
+    #[inline]
+    fn part(&mut self, flow: FlowId, now: Nanos) -> Option<(Head, bool)> {
+        let one = self.queue.front_mut()?;
+        let (message, bytes) = (one.message, one.unsent.min(MTU));
+        let first = one.unsent == one.size;
+        one.unsent -= bytes;
+        let whole = one.unsent == 0;
+        let sequence = self.next_out;
+        self.next_out = sequence.wrapping_add(1);
+        if first {
+            self.begin(message, now);
+        }
+        Some((Head { flow, message, sequence, bytes: bytes as u16 }, whole))
+    }
+
+    /// The first frame of a message is made.
+    fn begin(&mut self, message: MessageId, now: Nanos) {
+        if let Some(one) = self.messages.get_mut(message).filter(|one| one.tag & FROM_TURN != 0) {
+            one.created = now;
+        }
+    }
+
+    /// What its transport sends next.
+    #[inline(never)]
+    fn carried(&mut self, id: FlowId, now: Nanos) -> Option<Part> {
         match &mut self.transport {
-            Machine::Raw => {
-                let message = *self.queue.front()?;
-                let one = messages.get_mut(message);
-                let bytes = one.unsent.min(MTU);
-                if one.unsent == one.size && one.tag & FROM_TURN != 0 {
-                    one.created = now;
-                }
-                one.unsent -= bytes;
-                let whole = one.unsent == 0;
-                Some(Part { message, bytes: bytes as u16, whole, frame: None, header_bytes: 0 })
-            }
+            Machine::Raw => None,
             Machine::Tcp(ends) => {
                 let segment = ends.0.poll(now)?;
                 let markable = ends.0.control.markable();
@@ -216,9 +228,8 @@ impl Flow {
             Machine::Rds(sender) => {
                 let part = sender.poll(now)?;
                 let (message, bytes) = (part.message, part.bytes);
-                let one = messages.get_mut(message);
-                if part.offset == 0 && !part.again && one.tag & FROM_TURN != 0 {
-                    one.created = now;
+                if part.offset == 0 && !part.again {
+                    self.begin(message, now);
                 }
                 let key = u64::from(part.key) << 32 | u64::from(part.size);
                 let frame = Frame {
@@ -228,7 +239,7 @@ impl Flow {
                     ..Frame::new(FrameKind::Data, id, part.offset, key)
                 };
                 let whole = !part.again && part.offset + u64::from(bytes) == u64::from(part.size);
-                Some(Part { message, bytes, whole, frame: Some(frame), header_bytes: 0 })
+                Some(Part { frame, header_bytes: 0, whole })
             }
         }
     }
@@ -244,7 +255,7 @@ impl Part {
             ..Frame::new(FrameKind::Data, id, segment.start, u64::from(segment.last))
         };
         let whole = segment.last && !segment.again;
-        Part { message, bytes, whole, frame: Some(frame), header_bytes: tcp::HEADER_BYTES }
+        Part { frame, header_bytes: tcp::HEADER_BYTES, whole }
     }
 }
 
@@ -264,9 +275,8 @@ impl Host {
         markable: bool,
         now: Nanos,
     ) {
-        if let Some(frame) = Part::tcp(id, segment, markable).frame {
-            self.tell(destination, &frame, tcp::HEADER_BYTES, now);
-        }
+        let part = Part::tcp(id, segment, markable);
+        self.tell(destination, &part.frame, part.header_bytes, now);
     }
 }
 

@@ -39,7 +39,6 @@ pub use link::{Faults, LinkStats};
 pub use outcome::{Compared, ControlOutcome, Decile, Latency, Outcome, SwitchOutcome, TrafficOutcome, run};
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
-pub use schedule::{Next, Schedule};
 pub use sweep::{Ratio, Sweep, Task, TaskResult};
 pub use tor::TorError;
 pub use trace::{Entry, Trace};

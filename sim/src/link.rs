@@ -2,8 +2,8 @@
 
 use crate::frames::{FrameId, Frames};
 use crate::random::{Quantiles, Random};
-use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
+use p4rack_wire::{Nanos, WireRate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -60,20 +60,22 @@ pub(crate) struct InFlight {
 /// One direction.
 #[derive(Debug)]
 pub(crate) struct Link {
-    rate_bps: u64,
-    /// Wire time of each length, up to a full frame's.
-    wire_ns: Vec<u32>,
+    rate: WireRate,
     /// Before the frame reaches the wire (a NIC's DMA).
     before: Option<Arc<Quantiles>>,
     wire: Arc<Quantiles>,
     /// After the last bit: pipeline or DMA of the receiver.
     after: Option<Arc<Quantiles>>,
-    faults: Option<Faults>,
+    faults: Option<Box<Faults>>,
+    /// Neither limit nor faults.
+    plain: bool,
     random: Random,
     free_at: Nanos,
     /// Most that may wait for it.
     limit: Nanos,
     queue: VecDeque<InFlight>,
+    /// When the last of them is handled, and when it arrives.
+    last: (Nanos, Nanos),
     pub stats: LinkStats,
 }
 
@@ -85,70 +87,60 @@ pub(crate) struct Delays {
     pub after: Option<Arc<Quantiles>>,
 }
 
-const LENGTHS: usize = 2_048;
-
 impl Link {
     pub fn new(rate_bps: u64, delays: Delays, faults: &Faults, random: Random) -> Link {
-        let wire_ns =
-            (0..LENGTHS).map(|len| Nanos::on_wire(wire_bytes(len as u64), rate_bps).0 as u32).collect();
+        let faults = (*faults != Faults::default()).then(|| Box::new(faults.clone()));
         Link {
-            rate_bps,
-            wire_ns,
+            rate: WireRate::new(rate_bps),
             before: delays.before,
             wire: delays.wire,
             after: delays.after,
-            faults: (*faults != Faults::default()).then(|| faults.clone()),
+            plain: faults.is_none(),
+            faults,
             random,
             free_at: Nanos::ZERO,
             limit: Nanos::MAX,
             queue: VecDeque::with_capacity(256),
+            last: (Nanos::ZERO, Nanos::ZERO),
             stats: LinkStats::default(),
         }
     }
 
     /// The same with a buffer of so many bytes before it: what does not fit is dropped.
     pub fn bounded(self, bytes: u64) -> Link {
-        Link { limit: Nanos::on_wire(bytes, self.rate_bps), ..self }
-    }
-
-    fn wire_time(&self, len: usize) -> Nanos {
-        match self.wire_ns.get(len) {
-            Some(ns) => Nanos(u64::from(*ns)),
-            None => Nanos::on_wire(wire_bytes(len as u64), self.rate_bps),
-        }
+        Link { limit: self.rate.time(bytes), plain: false, ..self }
     }
 
     /// Takes a frame that starts to leave now.
     #[inline]
     pub fn send(&mut self, frame: FrameId, now: Nanos, frames: &mut Frames) {
-        let len = frames.get(frame).len();
+        let wire_bytes = wire_bytes(frames.get(frame).len() as u64);
         self.stats.sent += 1;
-        if self.free_at.saturating_sub(now) > self.limit {
+        if !self.plain && self.free_at.saturating_sub(now) > self.limit {
             self.stats.overflow += 1;
             return frames.give_back(frame);
         }
-        self.stats.wire_bytes += wire_bytes(len as u64);
+        self.stats.wire_bytes += wire_bytes;
         let ready = match &self.before {
             Some(before) => now + Nanos(before.sample(&mut self.random)),
             None => now,
         };
         let start = ready.max(self.free_at);
-        self.free_at = start + self.wire_time(len);
+        self.free_at = start + self.rate.time(wire_bytes);
         let mut arrived = self.free_at + Nanos(self.wire.sample(&mut self.random));
-        if self.faults.is_some() && self.faulty(frame, start, &mut arrived, frames) {
+        if !self.plain && self.faulty(frame, start, &mut arrived, frames) {
             return;
         }
         self.push(frame, arrived);
     }
 
+    #[inline]
     fn push(&mut self, frame: FrameId, arrived: Nanos) {
         let after = self.after.as_ref().map_or(0, |after| after.sample(&mut self.random));
         // A wire keeps the order: what was held up holds up what follows.
-        let due = arrived + Nanos(after);
-        let (arrived, due) = match self.queue.back() {
-            Some(last) => (arrived.max(last.arrived), due.max(last.due)),
-            None => (arrived, due),
-        };
+        let due = (arrived + Nanos(after)).max(self.last.0);
+        let arrived = arrived.max(self.last.1);
+        self.last = (due, arrived);
         self.queue.push_back(InFlight { due, arrived, frame });
     }
 
@@ -179,15 +171,24 @@ impl Link {
             *arrived += Nanos(faults.reorder_ns);
             let at = self.queue.partition_point(|other| other.arrived <= *arrived);
             self.queue.insert(at, InFlight { due: *arrived, arrived: *arrived, frame });
+            self.last = self.queue.back().map_or(self.last, |last| (last.due, last.arrived));
             return true;
         }
         false
     }
 
-    /// When the next frame is handled.
+    /// When the next frame is handled; `Nanos::MAX`: there is none.
     #[inline]
-    pub fn due(&self) -> Option<Nanos> {
-        self.queue.front().map(|first| first.due)
+    pub fn due(&self) -> Nanos {
+        self.queue.front().map_or(Nanos::MAX, |first| first.due)
+    }
+
+    /// No frame is handled earlier after it was sent.
+    pub fn least_delay(&self) -> Nanos {
+        let least = |quantiles: &Option<Arc<Quantiles>>| quantiles.as_ref().map_or(0, |some| some.least());
+        // A frame that is held up overtakes what others still have before them.
+        let after = if self.faults.is_some() { 0 } else { least(&self.after) };
+        self.rate.time(wire_bytes(0)) + Nanos(least(&self.before) + self.wire.least() + after)
     }
 
     /// Takes the frame that is due.
@@ -227,7 +228,8 @@ mod tests {
             link.send(frame, Nanos(n * 10), &mut frames);
         }
         let (mut order, mut last) = (Vec::new(), Nanos::ZERO);
-        while let Some(due) = link.due() {
+        while link.in_flight() > 0 {
+            let due = link.due();
             assert!(due >= last, "time goes on");
             last = due;
             let Some(received) = link.receive(due) else { panic!("due and not there") };

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::transport::{rds, tcp};
+use p4rack_fabric::pl2::AppFrame;
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
@@ -18,15 +19,17 @@ pub const MTU: u32 = 1_500;
 const PAYLOAD_MIN: usize = 46;
 /// IEEE's second local experimental EtherType.
 const ETHER_TYPE: EtherType = EtherType(0x88b6);
+/// Bytes of the fields above.
+const FIELDS: usize = 14;
 /// Ethernet header and the fields above.
-const HEAD: usize = Ethernet::BYTES + 14;
+const HEAD: usize = Ethernet::BYTES + FIELDS;
 
 /// Tags of messages: it counts, being of the measured time.
 pub const MEASURED: u32 = 1;
 /// Its time counts from its turn, when its first frame is made.
 pub const FROM_TURN: u32 = 2;
 
-/// Number of a message while it is under way; used again afterwards.
+/// Number of a message: counts its flow's.
 pub type MessageId = u32;
 /// Number of a flow.
 pub type FlowId = u32;
@@ -48,64 +51,66 @@ pub fn host_of(mac: &[u8]) -> Option<usize> {
 /// A message under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// Its flow.
-    pub flow: FlowId,
     /// Bytes.
     pub size: u32,
-    /// Bytes not yet cut into frames.
-    pub unsent: u32,
     /// Bytes delivered.
     pub received: u32,
-    /// When the sending thread had it.
-    pub created: Nanos,
-    /// Counts all messages of the run.
-    pub number: u64,
     /// What its traffic needs to know.
     pub tag: u32,
+    /// When the sending thread had it.
+    pub created: Nanos,
 }
 
-/// All messages under way.
-#[derive(Debug, Default)]
+/// What the sender has of a message: whatever became of it at the receiver, it does not know.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// Its number.
+    pub message: MessageId,
+    /// Bytes.
+    pub size: u32,
+    /// Bytes not yet cut into frames, where there is no transport to do that.
+    pub unsent: u32,
+}
+
+/// A flow's messages under way, from the oldest on.
+///
+/// Numbers depend on nothing but the flow's own messages, so that frames carry the same ones however the work on
+/// several hosts is put in turn.
+#[derive(Clone, Debug, Default)]
 pub struct Messages {
-    slots: Vec<Message>,
-    free: Vec<MessageId>,
-    /// How many there were so far.
-    pub count: u64,
+    /// `None`: ended before an older one.
+    slots: VecDeque<Option<Message>>,
+    /// Number of the first.
+    first: MessageId,
 }
 
 impl Messages {
     /// A new one.
-    pub fn add(&mut self, flow: FlowId, size: u32, created: Nanos, tag: u32) -> MessageId {
+    pub fn add(&mut self, size: u32, created: Nanos, tag: u32) -> MessageId {
         let size = size.max(1);
-        let message = Message { flow, size, unsent: size, received: 0, created, number: self.count, tag };
-        self.count += 1;
-        if let Some(id) = self.free.pop() {
-            self.slots[id as usize] = message;
-            return id;
-        }
-        self.slots.push(message);
-        (self.slots.len() - 1) as MessageId
+        self.slots.push_back(Some(Message { size, received: 0, created, tag }));
+        self.first.wrapping_add(self.slots.len() as MessageId - 1)
     }
 
     /// One that is under way.
-    pub fn get_mut(&mut self, id: MessageId) -> &mut Message {
-        &mut self.slots[id as usize]
+    #[inline]
+    pub fn get_mut(&mut self, id: MessageId) -> Option<&mut Message> {
+        self.slots.get_mut(id.wrapping_sub(self.first) as usize)?.as_mut()
     }
 
     /// Ends one.
-    pub fn remove(&mut self, id: MessageId) -> Message {
-        self.free.push(id);
-        self.slots[id as usize]
-    }
-
-    /// One that is or was under way, if there was ever one of this number.
-    pub fn find(&self, id: MessageId) -> Option<&Message> {
-        self.slots.get(id as usize)
+    pub fn remove(&mut self, id: MessageId) -> Option<Message> {
+        let removed = self.slots.get_mut(id.wrapping_sub(self.first) as usize)?.take();
+        while let Some(None) = self.slots.front() {
+            self.slots.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        removed
     }
 
     /// Messages under way.
     pub fn open(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.iter().flatten().count()
     }
 }
 
@@ -118,8 +123,10 @@ pub struct Flow {
     pub dst: u16,
     /// Index of its traffic.
     pub traffic: u16,
+    /// Those under way.
+    pub messages: Messages,
     /// Messages that wait for their turn; the first is being cut.
-    pub queue: VecDeque<MessageId>,
+    pub queue: VecDeque<Outgoing>,
     /// Messages of which the receiver does not have everything, oldest first.
     pub open: VecDeque<MessageId>,
     /// Sequence number of the next frame to send.
@@ -172,6 +179,7 @@ impl Flow {
             src: src as u16,
             dst: dst as u16,
             traffic: traffic as u16,
+            messages: Messages::default(),
             queue: VecDeque::new(),
             open: VecDeque::new(),
             next_out: 0,
@@ -209,11 +217,17 @@ impl Head {
     }
 
     /// Reads one.
-    pub fn parse(frame: &[u8]) -> Option<Head> {
-        let fields: &[u8; 14] = frame.get(Ethernet::BYTES..HEAD)?.try_into().ok()?;
-        if frame[12..14] != ETHER_TYPE.0.to_be_bytes() {
+    #[inline]
+    pub fn parse(app: &AppFrame<'_>) -> Option<Head> {
+        if app.ether_type != ETHER_TYPE {
             return None;
         }
+        Head::fields(app.rest)
+    }
+
+    #[inline]
+    fn fields(rest: &[u8]) -> Option<Head> {
+        let fields: &[u8; FIELDS] = rest.first_chunk()?;
         let word =
             |at: usize| u32::from_be_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
         let bytes = u16::from_be_bytes([fields[12], fields[13]]);
@@ -222,17 +236,22 @@ impl Head {
 
     /// Reads one from a frame as it is on the wire: tags and shim are stepped over.
     pub fn on_wire(frame: &[u8], shim: bool) -> Option<Head> {
-        let tagged = frame.get(12..14)? == EtherType::VLAN.0.to_be_bytes();
-        let skip = match (tagged, shim) {
-            (false, _) => return Head::parse(frame),
-            (true, false) => 4,
-            (true, true) => 4 + p4rack_wire::pl2::Shim::BYTES,
+        let ether_type = EtherType(u16::from_be_bytes(*frame.get(12..)?.first_chunk()?));
+        let skip = match (ether_type, shim) {
+            (ETHER_TYPE, _) => 0,
+            (EtherType::VLAN, false) => 4,
+            (EtherType::VLAN, true) => 4 + p4rack_wire::pl2::Shim::BYTES,
+            _ => return None,
         };
-        let fields = frame.get(Ethernet::BYTES + skip..HEAD + skip)?;
-        let word = |at: usize| Some(u32::from_be_bytes(fields.get(at..at + 4)?.try_into().ok()?));
-        let bytes = u16::from_be_bytes(fields.get(12..14)?.try_into().ok()?);
-        Some(Head { flow: word(0)?, message: word(4)?, sequence: word(8)?, bytes })
+        Head::fields(frame.get(Ethernet::BYTES + skip..)?)
     }
+}
+
+/// A frame as it is with the application.
+#[cfg(test)]
+pub(crate) fn whole(frame: &[u8]) -> AppFrame<'_> {
+    let ether_type = EtherType(u16::from_be_bytes([frame[12], frame[13]]));
+    AppFrame { addresses: &frame[..12], ether_type, rest: &frame[14..] }
 }
 
 #[cfg(test)]
@@ -246,19 +265,27 @@ mod tests {
             let head = Head { flow: 70_000, message: 3, sequence: u32::MAX, bytes };
             let frame = head.emit(4, 299, &mut buffer);
             assert_eq!(frame.len(), len);
-            assert_eq!(Head::parse(frame), Some(head));
+            assert_eq!(Head::parse(&whole(frame)), Some(head));
+            assert_eq!(Head::on_wire(frame, true), Some(head));
             assert_eq!((host_of(frame), host_of(&frame[6..])), (Some(299), Some(4)));
         }
-        assert_eq!(Head::parse(&[0; 60]), None);
-        assert_eq!(Head::parse(&[0; 20]), None);
+        assert_eq!(Head::parse(&whole(&[0; 60])), None);
+        assert_eq!(Head::on_wire(&[0; 20], true), None);
+        let frame = Head { flow: 1, message: 2, sequence: 3, bytes: 4 }.emit(0, 1, &mut buffer);
+        assert_eq!(Head::parse(&whole(&frame[..27])), None);
     }
 
     #[test]
-    fn numbers_are_used_again() {
+    fn messages_may_end_in_any_order() {
         let mut messages = Messages::default();
-        let first = messages.add(0, 10, Nanos(0), 0);
+        let [first, second, third] = [10, 20, 30].map(|size| messages.add(size, Nanos(0), 0));
+        assert_eq!((first, second, third), (0, 1, 2));
+        assert_eq!(messages.remove(second).map(|message| message.size), Some(20));
+        assert!(messages.get_mut(second).is_none() && messages.remove(second).is_none());
+        assert_eq!((messages.open(), messages.slots.len()), (2, 3));
         messages.remove(first);
-        assert_eq!(messages.add(0, 20, Nanos(0), 0), first);
-        assert_eq!((messages.open(), messages.count), (1, 2));
+        assert_eq!((messages.open(), messages.slots.len()), (1, 1));
+        assert_eq!(messages.add(40, Nanos(0), 0), 3);
+        assert_eq!(messages.get_mut(third).map(|message| message.size), Some(30));
     }
 }

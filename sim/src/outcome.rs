@@ -296,7 +296,7 @@ fn judge(world: &mut World) -> Verdict {
     }
     let failures = lost > 0 || world.hosts.iter().any(|host| host.dies != Nanos::MAX);
     if !failures {
-        verdict.stuck_messages = world.messages.open() as u64;
+        verdict.stuck_messages = world.flows.iter().map(|flow| flow.messages.open() as u64).sum();
     }
     // Reservations: free once everything had time to pass.
     if world.experiment.scheme != Scheme::L2 {
@@ -380,7 +380,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         problems: checks.problems(),
         checks,
         paper: Vec::new(),
-        digest: format!("{:016x}", world.digest.0),
+        digest: format!("{:016x}", world.digest()),
         frame_hops: world.hops,
     };
     let scheme = if experiment.scheme == Scheme::L2 { "ethernet" } else { experiment.scheme.name() };

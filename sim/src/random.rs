@@ -69,10 +69,14 @@ const CELLS: usize = 1024;
 pub struct Quantiles {
     points: Vec<(f64, f64)>,
     between: Between,
-    /// Value at the start of each cell and at the end of the last one but one: within a cell that
-    /// holds no quantile, values lie on a line. The last cell is looked up in `points`: tails matter.
-    table: Vec<u32>,
+    /// Of each cell the value at its start and how much more there is at its end: within a cell that holds no quantile,
+    /// values lie on a line. Where [`EXACT`] stands for the latter `points` are asked: in the last cell, as tails matter, and
+    /// where lines are none.
+    cells: Box<[(u32, u32); CELLS]>,
 }
+
+/// See [`Quantiles::cells`].
+const EXACT: u32 = u32::MAX;
 
 impl Quantiles {
     /// From pairs of cumulative probability and value, which start at 0, end at 1 and ascend.
@@ -95,17 +99,23 @@ impl Quantiles {
         if points.iter().any(|point| !(least..=4e9).contains(&point.1)) {
             return Err(format!("has values outside {least} to 4e9"));
         }
-        let mut quantiles = Quantiles { points: points.to_vec(), between, table: Vec::new() };
-        quantiles.table =
-            (0..CELLS).map(|cell| quantiles.at(cell as f64 / CELLS as f64).round() as u32).collect();
+        let cells = Box::new([(0, EXACT); CELLS]);
+        let mut quantiles = Quantiles { points: points.to_vec(), between, cells };
+        if between == Between::Linear {
+            let value = |cell: usize| quantiles.at(cell as f64 / CELLS as f64).round() as u32;
+            let cell =
+                |cell: usize| (value(cell), value(cell + 1).saturating_sub(value(cell)).min(EXACT - 1));
+            let mut cells = Box::new(std::array::from_fn(cell));
+            cells[CELLS - 1].1 = EXACT;
+            quantiles.cells = cells;
+        }
         Ok(quantiles)
     }
 
     /// Always this value.
     pub fn constant(value: u32) -> Quantiles {
-        let value = f64::from(value);
-        let points = vec![(0.0, value), (1.0, value)];
-        Quantiles { points, between: Between::Linear, table: vec![value as u32; CELLS] }
+        let points = vec![(0.0, value.into()), (1.0, value.into())];
+        Quantiles { points, between: Between::Linear, cells: Box::new([(value, 0); CELLS]) }
     }
 
     /// The value below which a share `p` of all lies.
@@ -118,6 +128,11 @@ impl Quantiles {
             Between::Linear => v0 + part * (v1 - v0),
             Between::Logarithmic => v0 * (v1 / v0).powf(part),
         }
+    }
+
+    /// No value is less.
+    pub fn least(&self) -> u64 {
+        self.at(0.0).floor() as u64
     }
 
     /// The mean.
@@ -149,13 +164,16 @@ impl Quantiles {
     #[inline]
     pub fn sample(&self, random: &mut Random) -> u64 {
         let bits = random.next();
-        let cell = (bits >> 54) as usize;
-        if cell + 1 == CELLS || self.between == Between::Logarithmic {
-            let p = (bits >> 11) as f64 / (1u64 << 53) as f64;
-            return self.at(p).round() as u64;
+        let (start, more) = self.cells[(bits >> 54) as usize & (CELLS - 1)];
+        if more == EXACT {
+            return self.exact(bits);
         }
-        let (low, high) = (u64::from(self.table[cell]), u64::from(self.table[cell + 1]));
-        low + ((high.saturating_sub(low) * ((bits >> 22) & 0xffff_ffff)) >> 32)
+        u64::from(start) + ((u64::from(more) * (bits >> 22 & 0xffff_ffff)) >> 32)
+    }
+
+    #[cold]
+    fn exact(&self, bits: u64) -> u64 {
+        self.at((bits >> 11) as f64 / (1u64 << 53) as f64).round() as u64
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a run leaves behind for looking at: captures of links, and one message's way.
 
-use crate::message::{Head, Messages, host_of};
+use crate::message::{FlowId, Head, MessageId, host_of};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{Control, Kind};
@@ -80,8 +80,8 @@ pub struct Recorder {
     pub steps: Vec<Step>,
     /// Frames beyond the limit.
     pub lost: u64,
-    /// Sender and receiver of the message while it is under way.
-    ends: Option<(usize, usize)>,
+    /// The message while it is under way, its sender and its receiver.
+    under_way: Option<((FlowId, MessageId), (usize, usize))>,
 }
 
 impl Recorder {
@@ -91,7 +91,7 @@ impl Recorder {
         Recorder { links, message, shim, ..Recorder::default() }
     }
 
-    pub(crate) fn note(&mut self, point: Point, time: Nanos, frame: &[u8], messages: &Messages) {
+    pub(crate) fn note(&mut self, point: Point, time: Nanos, frame: &[u8]) {
         let captured = match point {
             Point::HostOut(host) | Point::HostIn(host) => self.links.contains(&host),
             _ => false,
@@ -103,21 +103,20 @@ impl Recorder {
                 self.lost += 1;
             }
         }
-        let Some(wanted) = self.message else { return };
-        if let Some(head) = Head::on_wire(frame, self.shim) {
-            let known = messages.find(head.message);
-            if known.is_some_and(|message| message.number == wanted && message.flow == head.flow) {
-                let kind = match (frame[12..14] == [0x81, 0], frame[14] & 0x10 != 0) {
-                    (false, _) => "data",
-                    (true, true) => "data, unsolicited",
-                    (true, false) => "data, scheduled",
-                };
-                self.step(point, time, format!("{kind}, frame {}, {} bytes", head.sequence, head.bytes));
-                return;
-            }
+        let Some((message, ends)) = self.under_way else { return };
+        if let Some(head) = Head::on_wire(frame, self.shim)
+            && (head.flow, head.message) == message
+        {
+            let kind = match (frame[12..14] == [0x81, 0], frame[14] & 0x10 != 0) {
+                (false, _) => "data",
+                (true, true) => "data, unsolicited",
+                (true, false) => "data, scheduled",
+            };
+            self.step(point, time, format!("{kind}, frame {}, {} bytes", head.sequence, head.bytes));
+            return;
         }
         // Reservations of the pair while the message is under way; before its first frame too.
-        if let Some(text) = self.ends.and_then(|ends| control(frame, ends)) {
+        if let Some(text) = control(frame, ends) {
             self.step(point, time, text);
         }
     }
@@ -130,18 +129,16 @@ impl Recorder {
         }
     }
 
-    /// A message is made, from one host to another.
-    pub(crate) fn begins(&mut self, number: u64, from: usize, to: usize) {
+    /// The `number`th message is made, from one host to another.
+    pub(crate) fn begins(&mut self, number: u64, message: (FlowId, MessageId), ends: (usize, usize)) {
         if self.message == Some(number) {
-            self.ends = Some((from, to));
+            self.under_way = Some((message, ends));
         }
     }
 
     /// A message has arrived.
-    pub(crate) fn ends(&mut self, number: u64) {
-        if self.message == Some(number) {
-            self.ends = None;
-        }
+    pub(crate) fn ends(&mut self, message: (FlowId, MessageId)) {
+        self.under_way = self.under_way.filter(|(known, _)| *known != message);
     }
 
     /// The message's way as a Chrome trace, which Perfetto reads too: JSON text.

@@ -1,232 +1,89 @@
-//! Which component is next: one due time each, on a wheel of nanoseconds.
+//! Which component is next: one due time each, in a tournament.
 //!
 //! ```text
-//!   base                                    base + SLOTS
-//!    ├──┬──┬──┬──┬── … ──┬──┬──┬──┬──┬──┬──┬──┤
-//!    │  │AC│  │B │       │  │  │  │  │D │  │  │   far: E, F …, until the wheel comes round to them
-//!    └──┴──┴──┴──┴── … ──┴──┴──┴──┴──┴──┴──┴──┘
+//!              3                  each match is won by who is due first
+//!        ┌─────┴─────┐
+//!        0           3            tree[1]: the winner of all
+//!     ┌──┴──┐     ┌──┴──┐         tree[2], tree[3] …
+//!     0     1     2     3         components
 //! ```
 
 use p4rack_wire::Nanos;
 
-/// Nanoseconds that the wheel spans: 64 words of 64 bits say which of them somebody waits for.
-const SLOTS: u64 = 64 * 64;
-/// No component.
-const NONE: u16 = u16::MAX;
-/// In no slot, but in `far`.
-const FAR: u16 = u16::MAX - 1;
-
 /// Due times of a fixed set of components.
 ///
 /// A component that holds many events (a link with frames on it) keeps them in order itself and
-/// shows only the first, so setting a time is a few steps and allocates nothing.
-/// Components due at the same time come in the order in which their times were set.
+/// shows only the first. Setting a time replays the matches on one way to the top: as many as the logarithm of how many
+/// components there are, in memory that stays in the processor's cache. Among components due at the same time the lot
+/// decides, which time and component make: nobody is always first, and who set what before whom has no say.
 #[derive(Clone, Debug)]
-pub struct Schedule {
-    components: Vec<Component>,
-    /// The first and the last component of each slot; slot `t % SLOTS` is that of time `t`.
-    slots: Box<[(u16, u16); SLOTS as usize]>,
-    /// Bit by slot: it is not empty. Bit by word of these: it is not zero.
-    words: [u64; 64],
-    summary: u64,
-    /// The time that the wheel stands at.
-    base: u64,
-    far: Vec<u16>,
-    /// Nobody in `far` is due earlier.
-    far_from: u64,
-    sequence: u64,
+pub(crate) struct Schedule {
+    /// When each is due.
+    due: Vec<Nanos>,
+    /// Winners, the final's at 1; the matches between components from `due.len() / 2` on.
+    tree: Vec<u16>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Component {
-    /// `u64::MAX`: waits for nothing.
-    due: u64,
-    /// Counts what was set.
-    sequence: u64,
-    /// Its slot, `FAR` or `NONE`.
-    slot: u16,
-    next: u16,
-    /// Of those in `far` their position.
-    previous: u16,
-}
-
-/// What [`Schedule::next`] finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// This component is due, then.
-    Due(usize, Nanos),
-    /// Somebody is, but later than asked for.
-    Later,
-    /// Nobody waits for anything.
-    Nothing,
+/// A component's lot among those due at the same time; no two have the same.
+#[cold]
+fn lot(component: usize, due: Nanos) -> u64 {
+    let mixed = due.0 ^ (component as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed & !0xffff | component as u64
 }
 
 impl Schedule {
-    /// A schedule of so many components, less than 2^16 - 1, none of which waits for anything.
+    /// A schedule of so many components, at most 2^16, none of which waits for anything.
     pub fn new(components: usize) -> Schedule {
-        let idle = Component { due: u64::MAX, sequence: 0, slot: NONE, next: NONE, previous: NONE };
-        Schedule {
-            components: vec![idle; components.min(usize::from(FAR))],
-            slots: Box::new([(NONE, NONE); SLOTS as usize]),
-            words: [0; 64],
-            summary: 0,
-            base: 0,
-            far: Vec::new(),
-            far_from: u64::MAX,
-            sequence: 0,
+        let leaves = components.clamp(2, 1 << 16).next_power_of_two();
+        let mut tree: Vec<u16> = vec![0; leaves];
+        for at in (1..leaves).rev() {
+            let left = 2 * at;
+            tree[at] = if left < leaves { tree[left] } else { (left - leaves) as u16 };
         }
+        Schedule { due: vec![Nanos::MAX; leaves], tree }
     }
 
-    /// When `component` is due; `None`: it waits for nothing. A time that has passed counts as now.
-    #[inline]
-    pub fn set(&mut self, component: usize, due: Option<Nanos>) {
-        let due = due.map_or(u64::MAX, |due| due.0);
-        let one = &mut self.components[component];
-        if one.due == due {
-            return;
-        }
-        one.due = due;
-        self.sequence += 1;
-        one.sequence = self.sequence;
-        match one.slot {
-            NONE => {}
-            FAR => self.leave_far(component),
-            slot => self.leave(component, slot),
-        }
-        if due != u64::MAX {
-            self.place(component, due);
-        }
-    }
-
-    /// The component that is due first, if that is not after `end`. The wheel turns to its time.
-    #[inline]
-    pub fn next(&mut self, end: Nanos) -> Next {
+    /// When `component` is due; `Nanos::MAX`: it waits for nothing.
+    pub fn set(&mut self, component: usize, due: Nanos) {
+        let Some(known) = self.due.get_mut(component).filter(|known| **known != due) else { return };
+        *known = due;
+        let mut at = (component + self.due.len()) / 2;
+        let (mut left, mut right) = (component & !1, component | 1);
         loop {
-            if self.summary != 0 {
-                let slot = self.first();
-                let time = self.base + (u64::from(slot).wrapping_sub(self.base) & (SLOTS - 1));
-                if time > end.0 {
-                    return Next::Later;
-                }
-                if time != self.base {
-                    self.turn(time);
-                }
-                let first = self.slots[usize::from(slot)].0;
-                return Next::Due(first.into(), Nanos(self.components[usize::from(first)].due));
+            let (a, b) = (self.due[left], self.due[right]);
+            let right_wins = b < a || b == a && a != Nanos::MAX && lot(right, b) < lot(left, a);
+            let winner = if right_wins { right } else { left };
+            self.tree[at] = winner as u16;
+            if at == 1 {
+                return;
             }
-            if self.far.is_empty() {
-                return Next::Nothing;
-            }
-            let times = self.far.iter().map(|component| self.components[usize::from(*component)].due);
-            match times.min() {
-                Some(first) if first <= end.0 => self.turn(first),
-                _ => return Next::Later,
-            }
+            // Who won against whom on the other side.
+            let other = usize::from(self.tree[at ^ 1]);
+            (left, right) = (winner, other);
+            at /= 2;
         }
     }
 
-    /// The first slot from `base` on that is not empty; there is one.
+    /// `component` is due then, if not earlier.
     #[inline]
-    fn first(&self) -> u16 {
-        let at = (self.base & (SLOTS - 1)) as u32;
-        let (word, bit) = (at / 64, at % 64);
-        let here = self.words[word as usize] >> bit;
-        if here != 0 {
-            return (at + here.trailing_zeros()) as u16;
+    pub fn hasten(&mut self, component: usize, due: Nanos) {
+        if due < self.due[component] {
+            self.set(component, due);
         }
-        // The last word looked at is this one again, for what lies almost a turn ahead.
-        let word = (word + 1 + self.summary.rotate_right(word + 1).trailing_zeros()) % 64;
-        (word * 64 + self.words[word as usize].trailing_zeros()) as u16
     }
 
-    /// The wheel turns to a time that is not beyond anybody on it.
+    /// The component that is due first, and when; `Nanos::MAX`: nobody waits for anything.
     #[inline]
-    fn turn(&mut self, time: u64) {
-        self.base = time;
-        if self.far_from < time.saturating_add(SLOTS) {
-            self.take_far();
-        }
+    pub fn first(&self) -> (usize, Nanos) {
+        let first = usize::from(self.tree[1]);
+        (first, self.due[first])
     }
 
-    /// Who is far and no longer so comes onto the wheel.
-    #[cold]
-    fn take_far(&mut self) {
-        let reach = self.base.saturating_add(SLOTS);
-        let (mut near, far): (Vec<u16>, Vec<u16>) =
-            self.far.iter().partition(|component| self.components[usize::from(**component)].due < reach);
-        self.far = far;
-        self.far_from = u64::MAX;
-        for (position, &component) in self.far.iter().enumerate() {
-            let one = &mut self.components[usize::from(component)];
-            one.previous = position as u16;
-            self.far_from = self.far_from.min(one.due);
-        }
-        near.sort_unstable_by_key(|component| self.components[usize::from(*component)].sequence);
-        for component in near {
-            let component = usize::from(component);
-            self.place(component, self.components[component].due);
-        }
-    }
-
+    /// When the first is due.
     #[inline]
-    fn place(&mut self, component: usize, due: u64) {
-        let due = due.max(self.base);
-        if due - self.base >= SLOTS {
-            let one = &mut self.components[component];
-            (one.slot, one.previous) = (FAR, self.far.len() as u16);
-            self.far.push(component as u16);
-            self.far_from = self.far_from.min(due);
-            return;
-        }
-        let slot = (due & (SLOTS - 1)) as usize;
-        let ends = &mut self.slots[slot];
-        let last = std::mem::replace(&mut ends.1, component as u16);
-        if last == NONE {
-            ends.0 = component as u16;
-            self.words[slot / 64] |= 1 << (slot % 64);
-            self.summary |= 1 << (slot / 64);
-        } else {
-            self.components[usize::from(last)].next = component as u16;
-        }
-        let one = &mut self.components[component];
-        (one.slot, one.next, one.previous) = (slot as u16, NONE, last);
-    }
-
-    /// Takes a component out of its slot.
-    #[inline]
-    fn leave(&mut self, component: usize, slot: u16) {
-        let one = &mut self.components[component];
-        let (next, previous) = (one.next, one.previous);
-        one.slot = NONE;
-        let ends = &mut self.slots[usize::from(slot)];
-        if (previous, next) == (NONE, NONE) {
-            *ends = (NONE, NONE);
-            let word = usize::from(slot / 64);
-            self.words[word] &= !(1 << (slot % 64));
-            if self.words[word] == 0 {
-                self.summary &= !(1 << word);
-            }
-            return;
-        }
-        match previous {
-            NONE => ends.0 = next,
-            previous => self.components[usize::from(previous)].next = next,
-        }
-        match next {
-            NONE => ends.1 = previous,
-            next => self.components[usize::from(next)].previous = previous,
-        }
-    }
-
-    /// Takes a component out of those that are far.
-    fn leave_far(&mut self, component: usize) {
-        let one = &mut self.components[component];
-        let at = usize::from(one.previous);
-        one.slot = NONE;
-        self.far.swap_remove(at);
-        if let Some(&moved) = self.far.get(at) {
-            self.components[usize::from(moved)].previous = at as u16;
-        }
+    pub fn first_due(&self) -> Nanos {
+        self.first().1
     }
 }
 
@@ -234,82 +91,58 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    const END: Nanos = Nanos(u64::MAX);
+    fn order(schedule: &mut Schedule) -> Vec<(usize, u64)> {
+        let next = || {
+            let (component, due) = schedule.first();
+            schedule.set(component, Nanos::MAX);
+            (due != Nanos::MAX).then_some((component, due.0))
+        };
+        std::iter::from_fn(next).collect()
+    }
 
     #[test]
-    fn earliest_first_and_ties_in_the_order_they_were_set() {
+    fn earliest_first() {
         let mut schedule = Schedule::new(7);
-        assert_eq!(schedule.next(END), Next::Nothing);
-        // 5 and 6 are far when they are set, so is their time; 2 comes to it later.
-        for (component, due) in [(3, 50), (1, 20), (4, 20), (0, 20), (6, 9_000), (5, 9_000)] {
-            schedule.set(component, Some(Nanos(due)));
+        assert_eq!(schedule.first_due(), Nanos::MAX);
+        for (component, due) in [(3, 50), (1, 20), (4, 21), (0, 60), (6, 9_000), (5, 9_001)] {
+            schedule.set(component, Nanos(due));
         }
-        assert_eq!(schedule.next(Nanos(19)), Next::Later);
-        let mut order = Vec::new();
-        while let Next::Due(component, due) = schedule.next(END) {
-            order.push((component, due.0));
-            schedule.set(component, None);
-            if component == 3 {
-                schedule.set(1, Some(Nanos(8_000)));
-            } else if due.0 == 8_000 {
-                schedule.set(2, Some(Nanos(9_000)));
-            }
-        }
-        assert_eq!(
-            order,
-            [(1, 20), (4, 20), (0, 20), (3, 50), (1, 8_000), (6, 9_000), (5, 9_000), (2, 9_000)]
-        );
-        assert_eq!(schedule.next(END), Next::Nothing);
+        schedule.hasten(1, Nanos(30));
+        schedule.hasten(5, Nanos(8_000));
+        schedule.set(0, Nanos(10));
+        assert_eq!(order(&mut schedule), [(0, 10), (1, 20), (4, 21), (3, 50), (5, 8_000), (6, 9_000)]);
     }
 
     #[test]
-    fn what_has_passed_is_due_now() {
-        let mut schedule = Schedule::new(2);
-        schedule.set(0, Some(Nanos(5_000)));
-        assert_eq!(schedule.next(END), Next::Due(0, Nanos(5_000)));
-        schedule.set(0, None);
-        schedule.set(1, Some(Nanos(10)));
-        assert_eq!(schedule.next(Nanos(5_000)), Next::Due(1, Nanos(10)));
+    fn at_the_same_time_each_is_first_as_often_whoever_came_before() {
+        let mut first = [0; 4];
+        for due in 0..4_000 {
+            let [mut up, mut down] = [Schedule::new(4), Schedule::new(4)];
+            (0..4).for_each(|component| up.set(component, Nanos(due)));
+            (0..4).rev().for_each(|component| down.set(component, Nanos(due)));
+            let order = order(&mut up);
+            assert_eq!(order, self::order(&mut down));
+            first[order[0].0] += 1;
+        }
+        assert!(first.iter().all(|times| (850..1_150).contains(times)), "{first:?}");
     }
 
-    /// Against a list that is searched: times near and far, set, moved and taken back.
+    /// Against a list that is searched: times set, moved and taken back.
     #[test]
     fn agrees_with_a_list() {
         let mut random = crate::random::Random::new(7);
-        for components in [1, 5, 37, 300] {
+        for components in [1, 2, 3, 5, 37, 300] {
             let mut schedule = Schedule::new(components);
-            let mut list = vec![(u64::MAX, 0); components];
-            let (mut now, mut sequence) = (0, 0);
+            let mut list = vec![Nanos::MAX; components];
             for _ in 0..20_000 {
-                for _ in 0..random.below(3) {
-                    let component = random.below(components as u64) as usize;
-                    let due = match random.below(8) {
-                        0 => None,
-                        1 => Some(now + random.below(100_000)),
-                        2 => Some(now + SLOTS - 2 + random.below(4)),
-                        _ => Some(now + random.below(300)),
-                    };
-                    schedule.set(component, due.map(Nanos));
-                    if list[component].0 != due.unwrap_or(u64::MAX) {
-                        sequence += 1;
-                        list[component] = (due.unwrap_or(u64::MAX), sequence);
-                    }
-                }
-                let least = (0..components).min_by_key(|component| list[*component]).unwrap_or(0);
-                let end = now + random.below(2_000);
-                let expected = match list[least].0 {
-                    u64::MAX => Next::Nothing,
-                    due if due > end => Next::Later,
-                    due => Next::Due(least, Nanos(due)),
-                };
-                assert_eq!(schedule.next(Nanos(end)), expected);
-                if let Next::Due(component, due) = expected {
-                    now = due.0;
-                    schedule.set(component, None);
-                    list[component] = (u64::MAX, 0);
-                } else {
-                    now = end;
-                }
+                let component = random.below(components as u64) as usize;
+                let due = if random.chance(0.2) { Nanos::MAX } else { Nanos(random.below(100)) };
+                schedule.set(component, due);
+                list[component] = due;
+                let (first, due) = schedule.first();
+                let least = list.iter().min().copied().unwrap();
+                assert_eq!(due, least);
+                assert!(least == Nanos::MAX || list[first] == least);
             }
         }
     }

@@ -46,6 +46,12 @@ impl std::fmt::Debug for Tor {
 }
 
 impl Tor {
+    /// When it has something to send, or to look after; `Nanos::MAX`: never.
+    #[inline]
+    pub(crate) fn due(&self) -> Nanos {
+        self.switch.next_timeout().unwrap_or(Nanos::MAX)
+    }
+
     /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter
     /// what the switch is made with.
     pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<Tor, TorError> {

@@ -361,3 +361,35 @@ fn threads_share_a_destination_whatever_hosts_they_are_on() {
     let (hosts, threads) = (run("by_thread = false"), run("by_thread = true"));
     assert!(hosts < 1.5 && threads > 4.0, "{hosts} {threads}");
 }
+
+/// Hosts and switch run ahead of each other as far as they can't meet; what is recorded is recorded in the order of
+/// time, so with a recorder they don't. The results are the same to the last byte.
+#[test]
+fn running_ahead_changes_nothing() {
+    let poisson = "pattern = \"all-to-all\"\nsize = \"W3\"\narrivals = \"poisson\"\nload = 0.6\nflows = 2";
+    let rpc = "pattern = \"outcast\"\nsenders = [\"h1\"]\nreceivers = [\"h2\", \"h3\", \"h4\"]\nsize = 1024\n\
+               arrivals = \"rpc\"\nycsb = \"A\"\nkeys = 1000\nflows = 8";
+    let saturate = "pattern = \"incast\"\nsize = 6000\narrivals = \"saturate\"\nflows = 4";
+    let bad = "[link]\nloss = 0.002\nduplication = 0.01\nreordering = 0.01\n[nic]\nplace = \"host\"";
+    for (kind, rack, traffic) in [
+        ("pl2-clock", "", poisson.to_owned()),
+        ("pl2-clock", "", rpc.to_owned()),
+        ("pl2-counter", "", saturate.to_owned()),
+        ("pl2-counter", "", format!("{saturate}\n{bad}")),
+        ("ethernet", "pfc_bytes = 60000", saturate.to_owned()),
+        ("ethernet", "", format!("{saturate}\ntransport = \"dctcp\"\n{bad}")),
+        ("ethernet", "", format!("{saturate}\ntransport = \"rds\"")),
+        ("pl2-clock", "", format!("{saturate}\n[[fail]]\nhost = \"h3\"\nat_us = 300")),
+    ] {
+        let experiment = six_in(kind, 600, rack, &traffic);
+        let recorder = crate::Recorder::new(Vec::new(), None, experiment.spec.scheme.shim);
+        let (ahead, in_step) =
+            (run(&experiment, None).unwrap().0, run(&experiment, Some(recorder)).unwrap().0);
+        let fields = |outcome: &Outcome| serde_json::to_value(outcome).unwrap();
+        let (ahead_fields, in_step_fields) = (fields(&ahead), fields(&in_step));
+        for (name, value) in ahead_fields.as_object().unwrap() {
+            assert_eq!(Some(value), in_step_fields.get(name), "{name} of {kind} {rack} {traffic}");
+        }
+        assert!(ahead.frame_hops > 1_000, "{kind} {traffic}");
+    }
+}

@@ -44,6 +44,7 @@ impl Aging {
     }
 
     /// When the next alarm rings.
+    #[inline]
     pub fn next(&self) -> Option<Nanos> {
         self.alarms.first().map(|(at, ..)| *at)
     }

@@ -165,7 +165,7 @@ impl Switch {
         })
     }
 
-    /// Gives the port if `out` is to be sent; most frames are.
+    /// Gives the port if `out` is to be sent; most frames are, or wait for it.
     #[inline(always)]
     fn leave_or_go_on(
         &mut self,
@@ -179,6 +179,10 @@ impl Switch {
                 self.manager.sent_at_once(at, out.len(), now);
                 Some(self.manager.number(at))
             }
+            Some(Reached::Queue(at, priority, stage)) => {
+                self.wait(port, at, priority, stage, now, out);
+                None
+            }
             reached => self.go_on(port, reached, now, out),
         }
     }
@@ -190,17 +194,12 @@ impl Switch {
             self.drop_frame(DropReason::NoProgram, None);
             return None;
         };
-        let cursor = self.arrival.meta.cursor;
-        let meta = Meta { ingress_port: port, arrived: now, cursor, ..Meta::default() };
         if let Reached::Queue(at, priority, stage) = reached {
-            let len = self.arrival.len();
-            let id = self.pool.adopt_sent(out, Meta { priority, stage, ..meta });
-            self.enqueue_at(id, len, at, now);
-            if self.manager.cpu_waits {
-                self.serve_cpu(now);
-            }
+            self.wait(port, at, priority, stage, now, out);
             return None;
         }
+        let cursor = self.arrival.meta.cursor;
+        let meta = Meta { ingress_port: port, arrived: now, cursor, ..Meta::default() };
         let id = self.pool.adopt(&mut self.arrival, meta);
         let sent = match reached {
             Reached::Ingress(verdict) => {
@@ -226,6 +225,18 @@ impl Switch {
             self.serve_cpu(now);
         }
         sent.map(|at| self.manager.number(at))
+    }
+
+    /// Puts `out`, which was made ready, into a queue.
+    #[inline(always)]
+    fn wait(&mut self, port: u16, at: usize, priority: u8, stage: Stage, now: Nanos, out: &mut Vec<u8>) {
+        let cursor = self.arrival.meta.cursor;
+        let meta = Meta { ingress_port: port, arrived: now, cursor, priority, stage, ..Meta::default() };
+        let id = self.pool.adopt_sent(out, meta);
+        self.enqueue_at(id, self.arrival.len(), at, now);
+        if self.manager.cpu_waits {
+            self.serve_cpu(now);
+        }
     }
 
     /// Notes what a packet learns on its way through an empty queue.

@@ -244,6 +244,7 @@ impl Switch {
     }
 
     /// When an entry may be idle.
+    #[inline]
     fn alarm(&self) -> Option<Nanos> {
         self.running.as_ref()?.state.aging.next()
     }

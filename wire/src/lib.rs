@@ -9,4 +9,4 @@ pub mod time;
 
 pub use ethernet::{EtherType, MacAddr};
 pub use header::{FieldDesc, HeaderDesc, ParseError};
-pub use time::Nanos;
+pub use time::{Nanos, WireRate};

@@ -68,16 +68,28 @@ impl Kind {
     ];
 
     /// Kind of the PL2 frame whose bytes after the EtherType start with `first_byte`.
+    #[inline]
     pub fn of(first_byte: u8) -> Result<Kind, ParseError> {
         if first_byte >> 4 != VERSION {
             return Err(ParseError::Invalid { field: "version", value: u64::from(first_byte >> 4) });
         }
         let code = first_byte & 0xf;
-        Kind::ALL
-            .into_iter()
-            .map(|(kind, _)| kind)
-            .find(|kind| *kind as u8 == code)
-            .ok_or(ParseError::Invalid { field: "kind", value: u64::from(code) })
+        Kind::of_code(code).ok_or(ParseError::Invalid { field: "kind", value: u64::from(code) })
+    }
+
+    /// The kind of this number.
+    #[inline]
+    pub fn of_code(code: u8) -> Option<Kind> {
+        const KINDS: [Option<Kind>; 16] = {
+            let (mut kinds, mut at) = ([None; 16], 0);
+            while at < Kind::ALL.len() {
+                let kind = Kind::ALL[at].0;
+                kinds[kind as usize] = Some(kind);
+                at += 1;
+            }
+            kinds
+        };
+        *KINDS.get(usize::from(code))?
     }
 }
 

@@ -58,6 +58,42 @@ impl Nanos {
     }
 }
 
+/// A wire's rate, made ready for what is asked of it every frame: [`Nanos::on_wire`] without a division.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireRate {
+    rate_bps: u64,
+    /// Time of a byte in 2⁻⁶⁴ ns, rounded down; 0 where that is a nanosecond or more.
+    byte_time: u64,
+}
+
+impl WireRate {
+    /// Bytes whose time the rounding of one byte's can't change: 2²⁰ such errors are less than what a time of
+    /// up to 10¹³ bits a second can differ from a whole nanosecond without being one.
+    const BYTES_MAX: u64 = 1 << 20;
+    const RATE_MAX_BPS: u64 = 10_000_000_000_000;
+
+    /// Of so many bits a second; 0: without limit.
+    pub const fn new(rate_bps: u64) -> WireRate {
+        const BYTE: u128 = 8_000_000_000 << 64;
+        let byte_time = if rate_bps <= 8_000_000_000 || rate_bps > WireRate::RATE_MAX_BPS {
+            0
+        } else {
+            (BYTE / rate_bps as u128) as u64
+        };
+        WireRate { rate_bps, byte_time }
+    }
+
+    /// The same as [`Nanos::on_wire`].
+    #[inline]
+    pub const fn time(&self, bytes: u64) -> Nanos {
+        if self.byte_time == 0 || bytes > WireRate::BYTES_MAX {
+            return Nanos::on_wire(bytes, self.rate_bps);
+        }
+        let time = bytes as u128 * self.byte_time as u128;
+        Nanos((time >> 64) as u64 + (time as u64 != 0) as u64)
+    }
+}
+
 impl Add for Nanos {
     type Output = Nanos;
     fn add(self, other: Nanos) -> Nanos {
@@ -86,5 +122,30 @@ impl fmt::Display for Nanos {
             n if n >= 1_000 => write!(f, "{:.3} µs", n as f64 / 1e3),
             n => write!(f, "{n} ns"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_rate_made_ready_gives_the_same_times(
+            bytes in prop_oneof![0..3_000u64, 0..3_000_000u64, any::<u64>().prop_map(|bytes| bytes >> 20)],
+            rate_bps in prop_oneof![
+                Just(0), 1..100u64, 1..20_000_000_000_000u64,
+                (1..1_000u64).prop_map(|n| n * 1_000_000_000), (1..1_000u64).prop_map(|n| n * 12_500_000_000),
+            ],
+        ) {
+            prop_assert_eq!(WireRate::new(rate_bps).time(bytes), Nanos::on_wire(bytes, rate_bps));
+        }
+    }
+
+    #[test]
+    fn whole_nanoseconds_stay_whole() {
+        let rate = WireRate::new(100_000_000_000);
+        assert_eq!((rate.time(25), rate.time(26), rate.time(1_538)), (Nanos(2), Nanos(3), Nanos(124)));
     }
 }

@@ -22,6 +22,24 @@ const IN_FLIGHT_MAX: usize = 64;
 /// What the machine itself reads of an application's frame: the Ethernet header.
 const PL2_SEES: usize = 14;
 
+/// A frame for the application, whose bytes stand in one from the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppFrame<'f> {
+    /// Destination and source: 12 bytes.
+    pub addresses: &'f [u8],
+    /// What the rest is.
+    pub ether_type: EtherType,
+    /// What follows the EtherType.
+    pub rest: &'f [u8],
+}
+
+impl AppFrame<'_> {
+    /// The frame in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        [self.addresses, &self.ether_type.0.to_be_bytes(), self.rest].concat()
+    }
+}
+
 /// A host's PL2 machine: between the application's frames and the rack's link, NIC included.
 ///
 /// Frames to a known peer go in reserved slots, everything else as best effort, untagged. Handle
@@ -50,6 +68,8 @@ pub struct Endpoint {
     /// Of these, best effort to nobody known.
     waiting_unknown: usize,
     bursts_made: u64,
+    /// Before this time no burst is to be handed to the NIC, unless something about bursts or its queues changes.
+    quiet_until: Nanos,
     now: Nanos,
     stats: Stats,
 }
@@ -93,6 +113,7 @@ impl Endpoint {
             waiting: 0,
             waiting_unknown: 0,
             bursts_made: 0,
+            quiet_until: Nanos::ZERO,
             now,
             stats: Stats::new(config.delay_window),
             config,
@@ -133,8 +154,10 @@ impl Endpoint {
             self.destinations[d].unscheduled += 1;
             self.nic.push_best_effort(data);
         } else {
-            self.destinations[d].queue.push_back(id);
-            if !self.to_ask.contains(&d) {
+            let destination = &mut self.destinations[d];
+            destination.queue.push_back(id);
+            // Else it is asked when a reservation has come to its end.
+            if destination.may_ask() && !self.to_ask.contains(&d) {
                 self.to_ask.push(d);
             }
         }
@@ -146,12 +169,41 @@ impl Endpoint {
     /// Takes an Ethernet frame (no FCS, VLAN tag in place) from the link; `received_at` is when the
     /// kernel or the NIC saw it.
     pub fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
+        let Some(app) = self.receive(frame, received_at, now) else { return };
+        if self.app_queue.len() >= self.config.app_limit_frames {
+            return self.stats.drop_frame(Reason::AppQueueFull);
+        }
+        self.app_queue.push_back(self.pool.store(&[
+            app.addresses,
+            &app.ether_type.0.to_be_bytes(),
+            app.rest,
+        ]));
+    }
+
+    /// Like [`handle_link`](Self::handle_link), of a frame from which the application takes its own at once, if there is one in it:
+    /// nothing waits for [`poll_app`](Self::poll_app) and nothing is copied.
+    #[inline]
+    pub fn forward_link<'f>(
+        &mut self,
+        frame: &'f [u8],
+        received_at: Nanos,
+        now: Nanos,
+    ) -> Option<AppFrame<'f>> {
+        let app = self.receive(frame, received_at, now)?;
+        self.stats.counters.app_out += 1;
+        Some(app)
+    }
+
+    fn receive<'f>(&mut self, frame: &'f [u8], received_at: Nanos, now: Nanos) -> Option<AppFrame<'f>> {
         let now = self.advance(now);
         self.stats.counters.link_in += 1;
         let done = match frame::classify(frame, &self.config) {
-            Ok(Incoming::Grant(from, grant)) => self.take_grant(from, &grant, received_at, now),
             Ok(Incoming::Data { source, ether_type, sequence, rest }) => {
-                self.take_data(frame, source, ether_type, sequence, rest)
+                let addresses = &frame[..12];
+                self.take_data(source, sequence).map(|()| Some(AppFrame { addresses, ether_type, rest }))
+            }
+            Ok(Incoming::Grant(from, grant)) => {
+                self.take_grant(from, &grant, received_at, now).map(|()| None)
             }
             Ok(Incoming::Notify(source, grant)) => {
                 self.stats.counters.notify_in += 1;
@@ -163,27 +215,26 @@ impl Endpoint {
                     let frames = grant.demand.div_ceil(self.config.slot_parts.max(1));
                     self.expected.notified(sender, frames, due);
                 }
-                Ok(())
+                Ok(None)
             }
             Ok(Incoming::Plain) => {
                 self.stats.counters.best_effort_in += 1;
-                self.deliver(&[frame])
+                let (addresses, rest) = frame.split_at(12);
+                let ether_type = EtherType(u16::from_be_bytes([rest[0], rest[1]]));
+                Ok(Some(AppFrame { addresses, ether_type, rest: &rest[2..] }))
             }
             Err(reason) => Err(reason),
         };
-        if let Err(reason) = done {
-            self.stats.drop_frame(reason);
+        match done {
+            Ok(app) => app,
+            Err(reason) => {
+                self.stats.drop_frame(reason);
+                None
+            }
         }
     }
 
-    fn take_data(
-        &mut self,
-        frame: &[u8],
-        source: MacAddr,
-        ether_type: EtherType,
-        sequence: Option<u32>,
-        rest: &[u8],
-    ) -> Result<(), Reason> {
+    fn take_data(&mut self, source: MacAddr, sequence: Option<u32>) -> Result<(), Reason> {
         if let Some(sequence) = sequence {
             let peer = self.find(source).ok_or(Reason::BadShim)?;
             match self.windows[peer].accept(sequence) {
@@ -201,14 +252,6 @@ impl Endpoint {
             self.expected.came(sender, self.now);
         }
         self.stats.counters.data_in += 1;
-        self.deliver(&[&frame[..12], &ether_type.0.to_be_bytes(), rest])
-    }
-
-    fn deliver(&mut self, parts: &[&[u8]]) -> Result<(), Reason> {
-        if self.app_queue.len() >= self.config.app_limit_frames {
-            return Err(Reason::AppQueueFull);
-        }
-        self.app_queue.push_back(self.pool.store(parts));
         Ok(())
     }
 
@@ -254,6 +297,7 @@ impl Endpoint {
         let leave_at = received_at.saturating_add(waiting_time(chosen.wait, least, Nanos::ZERO));
         let destination = &mut self.destinations[d];
         destination.last = Some((chosen.to_t, received_at));
+        self.quiet_until = Nanos::ZERO;
         match destination.grant(number, chosen.to_t, leave_at) {
             Granted::Waits => self.stats.counters.grt_used += 1,
             Granted::Done(frames, demand) => {
@@ -279,8 +323,16 @@ impl Endpoint {
     }
 
     /// Does what is due: repeats RSVs, gives back slots. Bursts are handed to the NIC by the polls that follow.
+    #[inline]
     pub fn handle_timeout(&mut self, now: Nanos) {
         let now = self.advance(now);
+        // Often only the NIC has something to do.
+        if self.active.iter().any(|d| self.destinations[*d].due() <= now) {
+            self.handle_due(now);
+        }
+    }
+
+    fn handle_due(&mut self, now: Nanos) {
         let mut idle = false;
         for at in 0..self.active.len() {
             let d = self.active[at];
@@ -288,6 +340,7 @@ impl Endpoint {
             if self.destinations[d].due() > now {
                 continue;
             }
+            self.quiet_until = Nanos::ZERO;
             while let Some((number, demand)) = self.destinations[d].take_overdue(now) {
                 self.stats.counters.rsv_repeated += 1;
                 self.reserve(d, Some(number), demand, now);
@@ -304,13 +357,15 @@ impl Endpoint {
 
     /// Asks for reservations as long as frames wait and the limit of those in flight allows.
     fn ask(&mut self, d: usize, now: Nanos) {
+        if !self.destinations[d].may_ask() {
+            return;
+        }
         let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
         let (slots, packs) = (self.slots(), self.packs());
         loop {
             let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
             let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { slots.bytes };
-            let in_flight = self.destinations[d].in_flight;
-            let Some((frames, demand)) = self.destinations[d].to_ask(in_flight, slots, share) else {
+            let Some((frames, demand)) = self.destinations[d].to_ask(slots, share) else {
                 return;
             };
             let destination = &mut self.destinations[d];
@@ -349,7 +404,11 @@ impl Endpoint {
     pub fn allow_in_flight(&mut self, position: usize, reservations: usize) {
         let least = self.config.in_flight;
         if let Some(destination) = self.destinations.get_mut(position) {
+            let before = destination.may_ask();
             destination.in_flight = reservations.min(IN_FLIGHT_MAX).max(least);
+            if !before && destination.may_ask() && !self.to_ask.contains(&position) {
+                self.to_ask.push(position);
+            }
         }
     }
 
@@ -360,16 +419,23 @@ impl Endpoint {
         let id = self.reservations.ask(d, burst, demand, release);
         self.stats.counters.lost_attempts_forgotten = self.reservations.forgotten;
         self.nic.push_rsv(d, Rsv { id, demand, release }, now);
+        self.quiet_until = Nanos::ZERO;
     }
 
     /// Hands granted bursts to the NIC, earliest first: equation 1, with what the NIC still has to
     /// send as `pendingDataDelay`.
+    ///
+    /// What the NIC sends leaves the end of its queue where it is, so nobody's turn comes earlier by that.
     fn hand_off(&mut self, now: Nanos) {
         loop {
             let granted = self.active.iter();
             let first = granted.filter_map(|d| Some((self.destinations[*d].leave_at()?, *d))).min();
-            let Some((leave_at, d)) = first else { return };
+            let Some((leave_at, d)) = first else {
+                self.quiet_until = Nanos::MAX;
+                return;
+            };
             if waiting_time(leave_at.saturating_sub(now), Nanos::ZERO, self.nic.pending(now)) > Nanos::ZERO {
+                self.quiet_until = leave_at;
                 return;
             }
             let Some(burst) = self.destinations[d].pop() else { return };
@@ -394,6 +460,7 @@ impl Endpoint {
         let bytes = self.pool.len(id) as u64 + frame::added_bytes(&self.config);
         let data = Data { frame: id, destination: Some(d), unsolicited, ready, opens_burst };
         self.nic.push_scheduled(data, wire_bytes(bytes));
+        self.quiet_until = Nanos::ZERO;
     }
 
     /// The next frame to put on the link now, written over `out`. Call until it says false.
@@ -402,7 +469,9 @@ impl Endpoint {
         while let Some(d) = self.to_ask.pop() {
             self.ask(d, now);
         }
-        self.hand_off(now);
+        if self.quiet_until <= now {
+            self.hand_off(now);
+        }
         let Some(item) = self.nic.next(now) else { return false };
         let ready = match item {
             Item::Rsv { destination, rsv, ready } => {
@@ -484,6 +553,7 @@ impl Endpoint {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and then [`poll_link`](Self::poll_link) next.
+    #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
         if !self.to_ask.is_empty() {
             return Some(self.now);
@@ -492,8 +562,8 @@ impl Endpoint {
         for d in &self.active {
             due = due.min(self.destinations[*d].due());
         }
-        if let Some(silent) = self.expected.next_timeout() {
-            due = due.min(silent);
+        if self.config.notify_patience.is_some() {
+            due = due.min(self.expected.next_timeout().unwrap_or(Nanos::MAX));
         }
         (due != Nanos::MAX).then_some(due)
     }
@@ -543,6 +613,7 @@ impl Endpoint {
         self.windows.iter().map(Window::missing).sum()
     }
 
+    #[inline]
     fn find(&self, mac: MacAddr) -> Option<usize> {
         self.directory.find(mac)
     }

@@ -51,6 +51,7 @@ impl Expected {
     }
 
     /// When the first may turn out silent.
+    #[cold]
     pub fn next_timeout(&self) -> Option<Nanos> {
         let patience = self.patience?;
         self.senders.iter().filter_map(|sender| sender.silent_at(patience)).min()

@@ -55,7 +55,7 @@ pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<
     if first >> 4 != VERSION {
         return Err(Reason::BadVersion);
     }
-    match Kind::of(first).map_err(|_| Reason::BadKind)? {
+    match Kind::of_code(first & 0xf).ok_or(Reason::BadKind)? {
         Kind::Grt if ethernet.dst == config.mac => {
             let control = Control::parse(rest).map_err(|_| Reason::LinkTooShort)?;
             Ok(Incoming::Grant(ethernet.src, control))

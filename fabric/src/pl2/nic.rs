@@ -2,7 +2,7 @@
 
 use super::frame::Rsv;
 use super::pool::FrameId;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Nanos, WireRate};
 use std::collections::VecDeque;
 
 /// A data frame in the NIC.
@@ -31,7 +31,7 @@ pub(super) enum Item {
 /// the endpoint's limits.
 #[derive(Clone, Debug)]
 pub(super) struct Nic {
-    rate_bps: u64,
+    rate: WireRate,
     catch_up: Nanos,
     /// When the wire has done with what was sent.
     free_at: Nanos,
@@ -47,7 +47,7 @@ const CONTROL_WIRE_BYTES: u64 = p4rack_wire::ethernet::overhead::wire_bytes(0);
 impl Nic {
     pub fn new(rate_bps: u64, catch_up: Nanos) -> Self {
         Nic {
-            rate_bps,
+            rate: WireRate::new(rate_bps),
             catch_up,
             free_at: Nanos::ZERO,
             control: VecDeque::new(),
@@ -73,9 +73,10 @@ impl Nic {
     /// Equation 1's `pendingDataDelay`: until a frame that is handed over now would begin to leave.
     pub fn pending(&self, now: Nanos) -> Nanos {
         let queued = self.scheduled_wire_bytes + self.control.len() as u64 * CONTROL_WIRE_BYTES;
-        self.free_at.saturating_sub(now).saturating_add(Nanos::on_wire(queued, self.rate_bps))
+        self.free_at.saturating_sub(now).saturating_add(self.rate.time(queued))
     }
 
+    #[inline]
     fn head_ready(&self) -> Option<Nanos> {
         match (self.control.front(), self.scheduled.front(), self.best_effort.front()) {
             (Some(Item::Rsv { ready, .. }), _, _) => Some(*ready),
@@ -85,6 +86,7 @@ impl Nic {
     }
 
     /// When [`next`](Self::next) has something.
+    #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         self.head_ready().map(|ready| ready.max(self.free_at))
     }
@@ -112,7 +114,7 @@ impl Nic {
     /// the wire counts as busy from when the frame could have left, at most `catch_up` ago.
     pub fn sent(&mut self, wire_bytes: u64, ready: Nanos, now: Nanos) {
         let start = self.free_at.max(ready).max(now.saturating_sub(self.catch_up)).min(now);
-        self.free_at = start.saturating_add(Nanos::on_wire(wire_bytes, self.rate_bps));
+        self.free_at = start.saturating_add(self.rate.time(wire_bytes));
     }
 }
 

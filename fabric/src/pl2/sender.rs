@@ -118,8 +118,8 @@ impl Destination {
 
     /// A burst more, behind all others.
     pub fn push(&mut self, burst: Burst) {
+        debug_assert_eq!(burst.state, State::Asked { tries: 0, deadline: None }, "nothing is due with it");
         self.bursts.push_back(burst);
-        self.look();
     }
 
     /// Takes the first burst.
@@ -139,20 +139,22 @@ impl Destination {
         self.due = due.unwrap_or(Nanos::MAX);
     }
 
+    /// Whether another reservation may be asked for, if frames wait.
+    #[inline]
+    pub fn may_ask(&self) -> bool {
+        self.bursts.len() + self.in_nic < self.in_flight
+    }
+
     /// Frames that wait.
+    #[inline]
     pub fn waiting(&self) -> usize {
         self.queue.len() + self.unscheduled
     }
 
     /// The next burst, if another reservation may be asked for: frames that no burst covers yet, and its demand.
     /// `share` is what a frame takes of a slot's bytes.
-    pub fn to_ask(
-        &self,
-        in_flight: usize,
-        slots: Slots,
-        share: impl Fn(FrameId) -> u64,
-    ) -> Option<(u16, u8)> {
-        if self.bursts.len() + self.in_nic >= in_flight {
+    pub fn to_ask(&self, slots: Slots, share: impl Fn(FrameId) -> u64) -> Option<(u16, u8)> {
+        if !self.may_ask() {
             return None;
         }
         let covered: usize = self.bursts.iter().map(|burst| usize::from(burst.frames)).sum();
@@ -183,9 +185,12 @@ impl Destination {
     pub fn asked(&mut self, number: u64, deadline: impl FnOnce(u32) -> Nanos) {
         let burst = self.bursts.iter_mut().find(|burst| burst.number == number);
         if let Some(Burst { state: State::Asked { tries, deadline: at }, .. }) = burst {
-            *at = Some(deadline(*tries));
+            let before = at.replace(deadline(*tries));
+            match (before, *at) {
+                (None, Some(deadline)) => self.due = self.due.min(deadline),
+                _ => self.look(),
+            }
         }
-        self.look();
     }
 
     /// The switch has nothing for burst `number` now; it is asked for again at `at`.
@@ -259,6 +264,9 @@ impl Destination {
 
     /// Slots to give back with an RSV that is made now.
     pub fn take_release(&mut self, k: u8, due: Nanos) -> u8 {
+        if self.credit <= 0 && self.credit_due.is_none() {
+            return 0;
+        }
         let release = self.credit.clamp(0, i64::from(k)) as u8;
         self.credit -= i64::from(release);
         self.credit_due = (self.credit > 0).then_some(due);
@@ -304,7 +312,8 @@ mod tests {
     /// A slot a frame.
     fn to_ask(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
         let slots = Slots { bytes: 1, parts: 1, k: k.into() };
-        destination.to_ask(in_flight, slots, |_| 1).map(|(_, demand)| demand)
+        let destination = Destination { in_flight, ..destination.clone() };
+        destination.to_ask(slots, |_| 1).map(|(_, demand)| demand)
     }
 
     #[test]
@@ -328,7 +337,7 @@ mod tests {
     #[test]
     fn short_frames_share_slots() {
         let d = destination(9);
-        let ask_in = |parts, share: u64| d.to_ask(1, Slots { bytes: 100, parts, k: 2 }, move |_| share);
+        let ask_in = |parts, share: u64| d.to_ask(Slots { bytes: 100, parts, k: 2 }, move |_| share);
         let ask = |share| ask_in(1, share);
         assert_eq!(
             (ask(10), ask(30), ask(60), ask(100), ask(250)),

@@ -8,6 +8,7 @@
 //! no room of their own; what the real headers take is added as padding.
 
 use crate::message::{FlowId, Head, MessageId};
+use p4rack_fabric::pl2::AppFrame;
 use p4rack_wire::ethernet::Ethernet;
 
 /// Where they start in an untagged frame.
@@ -111,8 +112,9 @@ impl Frame {
     }
 
     /// Reads one.
-    pub fn parse(frame: &[u8]) -> Option<Frame> {
-        let head = Head::parse(frame)?;
+    pub fn parse(app: &AppFrame<'_>) -> Option<Frame> {
+        const START: usize = self::START - Ethernet::BYTES;
+        let (head, frame) = (Head::parse(app)?, app.rest);
         let number = |at: usize| {
             let bytes: [u8; 8] = frame.get(at..at + 8)?.try_into().ok()?;
             Some(u64::from_be_bytes(bytes))
@@ -140,7 +142,7 @@ impl Frame {
 
 /// Marks a frame, if its sender understands that. `frame` has no tags.
 pub fn mark(frame: &mut [u8]) {
-    if Head::parse(frame).is_some()
+    if Head::on_wire(frame, false).is_some()
         && let Some(ecn) = frame.get_mut(START)
         && *ecn & ECT != 0
     {
@@ -151,6 +153,7 @@ pub fn mark(frame: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::whole;
 
     #[test]
     fn frames_survive_the_wire_and_only_markable_ones_are_marked() {
@@ -158,17 +161,17 @@ mod tests {
         let mut frame = Frame::new(Kind::Ack, 7, u64::MAX, 1);
         (frame.ranges, frame.count) = ([(1, 2), (3, 4), (5, 6)], 3);
         let bytes = frame.emit(1, 2, 52, &mut buffer).to_vec();
-        assert_eq!(Frame::parse(&bytes), Some(frame));
+        assert_eq!(Frame::parse(&whole(&bytes)), Some(frame));
         let mut data = Frame { kind: Kind::Data, bytes: 1_448, markable: true, ..frame };
         data.count = 0;
         data.ranges = [(0, 0); RANGES];
         let mut bytes = data.emit(1, 2, 52, &mut buffer).to_vec();
         assert_eq!(bytes.len(), 1_514);
         mark(&mut bytes);
-        assert_eq!(Frame::parse(&bytes), Some(Frame { marked: true, ..data }));
+        assert_eq!(Frame::parse(&whole(&bytes)), Some(Frame { marked: true, ..data }));
         let mut bytes = frame.emit(1, 2, 52, &mut buffer).to_vec();
         mark(&mut bytes);
-        assert_eq!(Frame::parse(&bytes), Some(frame));
-        assert_eq!(Frame::parse(&bytes[..40]), None);
+        assert_eq!(Frame::parse(&whole(&bytes)), Some(frame));
+        assert_eq!(Frame::parse(&whole(&bytes[..40])), None);
     }
 }

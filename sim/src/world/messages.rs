@@ -1,9 +1,8 @@
 //! Messages: from the sending thread to frames, and from frames to the receiving thread.
 
-use super::{Event, World};
+use super::{HostEvent, RackEvent, World};
 use crate::experiment::{Arrivals, TimedFrom};
-use crate::message::{FROM_TURN, Flow, FlowId, Head, MEASURED, Machine, MessageId};
-use crate::record::Point;
+use crate::message::{FROM_TURN, Flow, FlowId, Head, MEASURED, Machine, Message, MessageId, Outgoing};
 use p4rack_wire::Nanos;
 
 impl World {
@@ -20,30 +19,30 @@ impl World {
             one.stats.refused += u64::from(self.measuring);
             return;
         }
-        let size = size.unwrap_or_else(|| one.size(flow, &mut self.random)).max(1);
+        let host = usize::from(self.flows[flow as usize].src);
+        let random = &mut self.hosts[host].random;
+        let size = size.unwrap_or_else(|| one.size(flow, random)).max(1);
         one.stats.made += u64::from(self.measuring);
         let from_turn = one.spec.timed_from == TimedFrom::Turn;
         let tag = (u32::from(self.measuring) * MEASURED) | (u32::from(from_turn) * FROM_TURN);
-        let message = self.messages.add(flow, size, created, tag);
+        let dma = self.dma.as_ref().filter(|_| !ahead).map(|dma| Nanos(dma.sample(random)));
+        let Flow { dst, messages, .. } = &mut self.flows[flow as usize];
+        let message = messages.add(size, created, tag);
         if let Some(recorder) = &mut self.recorder {
-            let Flow { src, dst, .. } = self.flows[flow as usize];
-            recorder.begins(self.messages.count - 1, src.into(), dst.into());
+            recorder.begins(self.messages_made, (flow, message), (host, (*dst).into()));
         }
-        match (&self.dma, ahead) {
-            (Some(dma), false) => {
-                let at = self.now + Nanos(dma.sample(&mut self.random));
-                self.at(at, Event::Ready(flow, message));
-            }
-            _ => self.ready(flow, message),
+        self.messages_made += 1;
+        match dma {
+            Some(dma) => self.at_host(host, self.now + dma, HostEvent::Ready(flow, message, size)),
+            None => self.ready(flow, message, size),
         }
     }
 
-    pub(super) fn ready(&mut self, id: FlowId, message: MessageId) {
+    pub(super) fn ready(&mut self, id: FlowId, message: MessageId, size: u32) {
         let flow = &mut self.flows[id as usize];
         let host = usize::from(flow.src);
-        flow.queue.push_back(message);
+        flow.queue.push_back(Outgoing { message, size, unsent: size });
         flow.open.push_back(message);
-        let size = self.messages.get_mut(message).size;
         match &mut flow.transport {
             Machine::Raw => {}
             Machine::Tcp(ends) => ends.0.write(message, size),
@@ -52,18 +51,10 @@ impl World {
         self.hosts[host].list(id, flow);
     }
 
-    /// An application has a frame.
-    pub(super) fn deliver(&mut self, host: usize, frame: &[u8]) {
-        let Some(head) = Head::parse(frame) else { return };
+    /// A thread has a part of a message.
+    pub(super) fn take_part(&mut self, host: usize, head: &Head) {
         self.frames_delivered += 1;
-        if let Some(recorder) = &mut self.recorder {
-            recorder.note(Point::App(host), self.now, frame, &self.messages);
-        }
         let Some(flow) = self.flows.get_mut(head.flow as usize) else { return };
-        if !matches!(flow.transport, Machine::Raw) {
-            self.take_transport(host, frame);
-            return;
-        }
         let ahead = head.sequence.wrapping_sub(flow.next_in);
         if ahead > u32::MAX / 2 {
             self.out_of_order += 1;
@@ -84,9 +75,9 @@ impl World {
         while let Some(&first) = flow.open.front().filter(|first| **first != head.message) {
             flow.open.pop_front();
             one.stats.lost += u64::from(self.measuring);
-            self.messages.remove(first);
+            flow.messages.remove(first);
         }
-        let message = self.messages.get_mut(head.message);
+        let Some(message) = flow.messages.get_mut(head.message) else { return };
         message.received += u32::from(head.bytes);
         if message.received < message.size {
             return;
@@ -96,28 +87,24 @@ impl World {
     }
 
     /// All of a message is here.
-    pub(super) fn whole(&mut self, flow: FlowId, message: MessageId) {
-        let traffic = usize::from(self.flows[flow as usize].traffic);
-        let message = self.messages.remove(message);
+    pub(super) fn whole(&mut self, id: FlowId, message: MessageId) {
+        let flow = &mut self.flows[id as usize];
+        let (host, traffic) = (usize::from(flow.dst), usize::from(flow.traffic));
         if let Some(recorder) = &mut self.recorder {
-            recorder.ends(message.number);
+            recorder.ends((id, message));
         }
-        let bus = self.dma.as_ref().map_or(0, |dma| dma.sample(&mut self.random));
+        let Some(message) = flow.messages.remove(message) else { return };
+        let random = &mut self.hosts[host].random;
+        let bus = self.dma.as_ref().map_or(0, |dma| dma.sample(random));
         let done = self.now + Nanos(bus);
-        self.arrived(flow, traffic, message.size, message.created, message.tag & MEASURED != 0, done);
+        self.arrived(host, id, traffic, &message, done);
     }
 
     /// A message is whole and with its thread.
-    fn arrived(
-        &mut self,
-        flow: FlowId,
-        traffic: usize,
-        size: u32,
-        created: Nanos,
-        measured: bool,
-        done: Nanos,
-    ) {
+    fn arrived(&mut self, host: usize, flow: FlowId, traffic: usize, message: &Message, done: Nanos) {
         let one = &mut self.traffic[traffic];
+        let Message { size, created, tag, .. } = *message;
+        let measured = tag & MEASURED != 0;
         match one.spec.arrivals {
             Arrivals::Saturate | Arrivals::Poisson | Arrivals::Trace => {
                 if measured {
@@ -128,15 +115,15 @@ impl World {
                 if measured {
                     one.record(size, done - created);
                 }
-                let forward = one.next_ask(one.forward(flow), &mut self.random);
+                let forward = one.next_ask(one.forward(flow), &mut self.hosts[host].random);
                 let next = done + Nanos(one.spec.think_ns);
                 if next < one.stop {
-                    self.at(next, Event::Ask(forward));
+                    self.at_host(host, next, HostEvent::Ask(forward));
                 }
             }
             Arrivals::Rpc => {
                 let (back, at) = (one.back(flow), done + Nanos(one.spec.service_ns));
-                self.at(at, Event::Answer(back, created));
+                self.at_host(host, at, HostEvent::Answer(back, created));
             }
             Arrivals::Rounds => {
                 one.round_open -= 1;
@@ -145,7 +132,7 @@ impl World {
                     if measured {
                         one.record(size, took);
                     }
-                    self.at(done, Event::Round(traffic));
+                    self.agenda.push(done, RackEvent::Round(traffic));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Priority flow control: the switch pauses a host of whose frames it holds too many.
 
-use super::{Event, World};
+use super::{HostEvent, World};
 use crate::message::host_of;
 use p4rack_wire::Nanos;
 
@@ -44,8 +44,10 @@ impl World {
 
     /// The pause frame takes the link's median delay.
     fn tell_pause(&mut self, host: usize, paused: bool) {
-        let delay = self.pause_delay;
-        self.at(self.now + delay, Event::Pause(host, paused));
+        let at = self.now + self.pause_delay;
+        self.pauses_told += 1;
+        self.hosts[host].agenda.push_foreign(at, self.pauses_told, HostEvent::Pause(paused));
+        self.hosts_due.hasten(host, at);
     }
 
     pub(super) fn pause(&mut self, host: usize, paused: bool) {

@@ -1,49 +1,46 @@
 //! When threads have messages.
 
-use super::{Event, MACHINE, World};
+use super::{HostEvent, RackEvent, World};
 use crate::experiment::Arrivals;
 use crate::message::FlowId;
 use p4rack_wire::Nanos;
-use std::cmp::Reverse;
 
 impl World {
-    /// What the agenda says.
+    /// What the rack's agenda says.
     pub(super) fn happen(&mut self) {
-        while let Some(Reverse((time, _, event))) = self.agenda.peek().copied() {
-            if time > self.now {
-                break;
-            }
-            self.agenda.pop();
+        while let Some(event) = self.agenda.pop(self.now) {
             match event {
-                Event::Ready(flow, message) => {
-                    self.ready(flow, message);
+                RackEvent::Arrival(traffic) => self.poisson(traffic),
+                RackEvent::Start(traffic) => self.start(traffic),
+                RackEvent::Round(traffic) => self.round(traffic),
+                RackEvent::Replay(traffic) => self.replay(traffic),
+                RackEvent::Warm => self.warm(),
+            }
+        }
+    }
+
+    /// What a host's agenda says.
+    pub(super) fn happen_at(&mut self, host: usize) {
+        while let Some(event) = self.hosts[host].agenda.pop(self.now) {
+            match event {
+                HostEvent::Ready(flow, message, size) => {
+                    self.ready(flow, message, size);
                     self.go(flow);
                 }
-                Event::Arrival(traffic) => self.poisson(traffic),
-                Event::Start(traffic) => self.start(traffic),
-                Event::Answer(flow, created) => {
+                HostEvent::Answer(flow, created) => {
                     self.submit(flow, created, false);
                     self.go(flow);
                 }
-                Event::Ask(flow) => {
+                HostEvent::Ask(flow) => {
                     self.submit(flow, self.now, false);
                     self.go(flow);
                 }
-                Event::Round(traffic) => self.round(traffic),
-                Event::Replay(traffic) => self.replay(traffic),
-                Event::Forget(sender, destination) => {
-                    let link = |host: usize| self.experiment.rack.hosts[host].link;
-                    self.tor.forget(link(sender), link(destination), self.now);
-                    self.resets.push((self.now, sender, destination));
-                }
-                Event::Pause(host, paused) => self.pause(host, paused),
-                Event::Timer(flow) => self.timer(flow),
-                Event::Receiver(host) => self.receiver_timer(host),
-                Event::Warm => self.warm(),
-                Event::Die(host) => self.set(host, MACHINE, None),
+                HostEvent::Timer(flow) => self.timer(flow),
+                HostEvent::Receiver => self.receiver_timer(host),
+                HostEvent::Pause(paused) => self.pause(host, paused),
+                HostEvent::Die => self.hosts[host].machine_due = Nanos::MAX,
             }
         }
-        self.show_agenda();
     }
 
     /// A flow's host looks whether it can send.
@@ -52,6 +49,9 @@ impl World {
         let (host, destination) = (usize::from(flow.src), usize::from(flow.dst));
         self.feed(host, destination);
         self.drain_host(host);
+        let one = &mut self.hosts[host];
+        one.now = one.now.max(self.now);
+        self.hosts_due.hasten(host, one.machine_due);
     }
 
     fn start(&mut self, traffic: usize) {
@@ -69,7 +69,9 @@ impl World {
                 let half = (flows.end - flows.start) / 2;
                 for flow in flows.start..flows.start + half {
                     // Not all at the same instant.
-                    let spread = self.random.below(1_000 * u64::from(threads.max(1)));
+                    let host = usize::from(self.flows[flow as usize].src);
+                    let random = &mut self.hosts[host].random;
+                    let spread = random.below(1_000 * u64::from(threads.max(1)));
                     // Under YCSB a client's thread asks one server at a time, so one flow a thread begins.
                     let one = &mut self.traffic[traffic];
                     if one.spec.ycsb.is_some() {
@@ -79,8 +81,8 @@ impl World {
                             continue;
                         }
                     }
-                    let flow = one.next_ask(flow, &mut self.random);
-                    self.at(self.now + Nanos(spread), Event::Ask(flow));
+                    let flow = one.next_ask(flow, random);
+                    self.at_host(host, self.now + Nanos(spread), HostEvent::Ask(flow));
                 }
             }
             Arrivals::Rounds => self.round(traffic),
@@ -93,7 +95,7 @@ impl World {
         let gap = one.random.exponential(one.gap_ns);
         let at = self.now.saturating_add(Nanos(gap.round() as u64));
         if at < one.stop {
-            self.at(at, Event::Arrival(traffic));
+            self.agenda.push(at, RackEvent::Arrival(traffic));
         }
     }
 
@@ -123,7 +125,7 @@ impl World {
                 return;
             }
             if at > self.now {
-                self.at(at, Event::Replay(traffic));
+                self.agenda.push(at, RackEvent::Replay(traffic));
                 return;
             }
             self.traffic[traffic].trace.pop();

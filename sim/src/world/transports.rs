@@ -1,6 +1,6 @@
 //! What transports' machines are told, and what they say.
 
-use super::{Event, World};
+use super::{HostEvent, World};
 use crate::experiment::{Experiment, Kind};
 use crate::frames::FrameId;
 use crate::host::rds_config;
@@ -50,14 +50,13 @@ impl World {
     }
 
     /// A frame of a transport has come to `host`.
-    pub(super) fn take_transport(&mut self, host: usize, bytes: &[u8]) {
-        let Some(frame) = Frame::parse(bytes) else { return };
+    pub(super) fn take_transport(&mut self, host: usize, frame: &Frame) {
         let flow = &self.flows[frame.flow as usize];
         let at_receiver = host == usize::from(flow.dst);
         match (&flow.transport, frame.kind, at_receiver) {
-            (Machine::Tcp(_), FrameKind::Data, true) => self.take_segment(&frame),
-            (Machine::Rds(_), FrameKind::Data, true) => self.take_part(host, &frame),
-            (_, _, false) => self.take_answer(&frame),
+            (Machine::Tcp(_), FrameKind::Data, true) => self.take_segment(frame),
+            (Machine::Rds(_), FrameKind::Data, true) => self.take_rds(host, frame),
+            (_, _, false) => self.take_answer(frame),
             _ => {}
         }
     }
@@ -84,7 +83,7 @@ impl World {
         while bytes > 0 {
             let flow = &mut self.flows[id as usize];
             let Some(&first) = flow.open.front() else { return };
-            let message = self.messages.get_mut(first);
+            let Some(message) = flow.messages.get_mut(first) else { return };
             let taken = bytes.min(u64::from(message.size - message.received));
             message.received += taken as u32;
             bytes -= taken;
@@ -104,7 +103,7 @@ impl World {
         }
     }
 
-    fn take_part(&mut self, host: usize, frame: &Frame) {
+    fn take_rds(&mut self, host: usize, frame: &Frame) {
         let part = rds::Part {
             message: frame.message,
             key: (frame.b >> 32) as u32,
@@ -142,7 +141,7 @@ impl World {
             let due = due.max(self.now);
             if due < self.hosts[host].rds_at {
                 self.hosts[host].rds_at = due;
-                self.at(due, Event::Receiver(host));
+                self.at_host(host, due, HostEvent::Receiver);
             }
         }
     }
@@ -202,7 +201,8 @@ impl World {
             && due < flow.timer_at
         {
             flow.timer_at = due;
-            self.at(due.max(self.now), Event::Timer(id));
+            let host = usize::from(flow.src);
+            self.at_host(host, due.max(self.now), HostEvent::Timer(id));
         }
     }
 

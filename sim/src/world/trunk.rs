@@ -1,7 +1,7 @@
 //! Switch ports that several hosts share: what their lanes bring goes through one port, what the port brings is
 //! parted among the lanes.
 
-use super::{FIRST_HOST, World};
+use super::World;
 use crate::experiment::Experiment;
 use crate::frames::FrameId;
 use crate::link::{Delays, Faults, Link};
@@ -59,7 +59,7 @@ impl World {
 
     fn show_trunk(&mut self, trunk: usize) {
         let due = self.trunks[trunk].link.due();
-        self.schedule.set(FIRST_HOST + 3 * self.hosts.len() + trunk, due);
+        self.inlets.set(self.hosts.len() + trunk, due);
     }
 
     /// The host that a frame leaving by `port` is for.

@@ -1,0 +1,194 @@
+//! Hosts in the rack: what comes to them, and what their machines and threads do.
+
+use super::{Planted, World};
+use crate::experiment::Arrivals;
+use crate::host::Fed;
+use crate::message::{Head, Machine, host_of};
+use crate::record::Point;
+use crate::transport::wire::Frame;
+use p4rack_wire::Nanos;
+use p4rack_wire::pl2;
+use std::collections::VecDeque;
+
+/// When an RSV left that is answered now.
+fn take_rsv(left: &mut VecDeque<(u32, Nanos)>, id: u32) -> Option<Nanos> {
+    let at = left.iter().position(|(known, _)| *known == id)?;
+    left.remove(at).map(|(_, when)| when)
+}
+
+impl World {
+    /// A frame comes to a host.
+    pub(super) fn enter_host(&mut self, host: usize) {
+        let Some(received) = self.down[host].receive(self.now) else { return };
+        let frame = self.frames.get(received.frame);
+        self.digests[2 * host + 1].frame(self.now, frame);
+        if self.now >= self.hosts[host].dies {
+            self.frames_to_dead += 1;
+            return self.frames.give_back(received.frame);
+        }
+        let seen = self.grants.read(frame);
+        self.control.1 += u64::from(seen.is_some() && self.measures());
+        if let Some(seen) = &seen
+            && seen.kind == pl2::Kind::Grt as u8
+            && let Some(when) = take_rsv(&mut self.rsv_left[host], seen.id)
+            && self.measuring
+        {
+            self.rsv_grt.saturating_record(received.arrived.saturating_sub(when).0);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(Point::HostIn(host), self.now, frame);
+        }
+        let app = self.hosts[host].endpoint.forward_link(frame, received.arrived, self.now);
+        if let (Some(recorder), Some(app)) = (&mut self.recorder, app) {
+            recorder.note(Point::App(host), self.now, &app.to_vec());
+        }
+        let head = app.as_ref().and_then(Head::parse);
+        // Frames of transports say more.
+        let mut carried = None;
+        if let (Some(head), Some(app)) = (head, app)
+            && self.flows.get(head.flow as usize).is_some_and(|flow| !matches!(flow.transport, Machine::Raw))
+        {
+            carried = Frame::parse(&app);
+        }
+        self.frames.give_back(received.frame);
+        // A grant may show that frames sent ahead of it have arrived, so that there is room for others.
+        if let Some(destination) = seen.as_ref().map(|seen| seen.destination)
+            && destination < self.hosts.len()
+        {
+            self.feed(host, destination);
+        }
+        let told = self.told;
+        match (&carried, head) {
+            (Some(frame), _) => {
+                self.frames_delivered += 1;
+                self.take_transport(host, frame);
+            }
+            (None, Some(head)) => self.give(host, head),
+            (None, None) => {}
+        }
+        // Data is for the threads: what the machine has to send depends on it only by what transports answer.
+        let only_data = seen.is_none() && !self.experiment.spec.scheme.notify_receiver;
+        if !only_data || self.told != told {
+            self.drain_host(host);
+        }
+    }
+
+    /// The machine's time has come.
+    pub(super) fn wake(&mut self, host: usize) {
+        self.hosts[host].endpoint.handle_timeout(self.now);
+        self.drain(host, true);
+    }
+
+    /// Takes out what a host's machine has ready, and gives it what it has room for.
+    pub(super) fn drain_host(&mut self, host: usize) {
+        self.drain(host, false);
+    }
+
+    /// Likewise; `due`: it is known that the machine has something.
+    fn drain(&mut self, host: usize, due: bool) {
+        let asleep = self.planted == Some(Planted::Sleep) && host == 1 && self.hops > 1_000;
+        let one = &mut self.hosts[host];
+        if asleep || self.now >= one.dies {
+            one.machine_due = Nanos::MAX;
+            return;
+        }
+        let mut next = if due { self.now } else { one.due() };
+        if next <= self.now {
+            next = self.send_due(host);
+        }
+        if self.experiment.spec.scheme.notify_receiver {
+            self.look_for_silent(host);
+            next = self.hosts[host].due();
+        }
+        self.hosts[host].machine_due = next;
+    }
+
+    /// Puts on the link what is due; when something is due again.
+    fn send_due(&mut self, host: usize) -> Nanos {
+        loop {
+            let id = self.frames.take();
+            let frame = self.frames.get_mut(id);
+            if !self.hosts[host].endpoint.poll_link(self.now, frame) {
+                self.frames.give_back(id);
+                return self.hosts[host].due();
+            }
+            let destination = host_of(frame);
+            if let Some(seen) = self.grants.read(frame) {
+                let left = &mut self.rsv_left[host];
+                if left.len() == 256 {
+                    left.pop_front();
+                }
+                left.push_back((seen.id, self.now));
+                self.control.0 += u64::from(self.measuring && self.now < self.sources_end);
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.note(Point::HostOut(host), self.now, frame);
+            }
+            let mut leaves = self.now;
+            if self.planted == Some(Planted::Address) {
+                leaves += Nanos(frame.as_ptr() as u64 >> 5 & 63);
+            }
+            self.up[host].send(id, leaves, &mut self.frames);
+            self.inlets.hasten(host, self.up[host].due());
+            if let Some(destination) = destination.filter(|d| self.hosts[host].has_for(*d)) {
+                self.feed(host, destination);
+            }
+            let due = self.hosts[host].due();
+            if due > self.now {
+                return due;
+            }
+        }
+    }
+
+    /// What a host's machine says of those who fell silent goes to the controller.
+    fn look_for_silent(&mut self, host: usize) {
+        while let Some(sender) = self.hosts[host].endpoint.poll_silent(self.now) {
+            let delay = Nanos::from_micros(self.experiment.spec.scheme.controller_us);
+            if let Some(sender) = host_of(&sender.0) {
+                self.forget.push(self.now + delay, (sender, host));
+                self.inlets.hasten(self.hosts.len() + self.trunks.len(), self.forget.due());
+            }
+        }
+    }
+
+    /// Gives a thread a part of a message.
+    #[inline]
+    fn give(&mut self, host: usize, head: Head) {
+        if self.planted == Some(Planted::Swap) {
+            if self.frames_delivered == 1_000 && self.held.is_none() {
+                self.held = Some(Some(head));
+                return;
+            }
+            if self.frames_delivered > 1_500
+                && let Some(held) = self.held.as_mut().and_then(Option::take)
+            {
+                self.take_part(host, &held);
+            }
+        }
+        self.take_part(host, &head);
+    }
+
+    /// Gives a host's machine frames for a destination as long as it has room.
+    pub(super) fn feed(&mut self, host: usize, destination: usize) {
+        loop {
+            let fed = self.hosts[host].feed(destination, &mut self.flows, self.now);
+            if let Fed::Frame(flow) | Fed::FlowEmpty(flow) = fed
+                && self.transports
+            {
+                self.plan_timer(flow);
+            }
+            match fed {
+                Fed::Nothing => return,
+                Fed::Frame(_) => self.frames_given += 1,
+                Fed::FlowEmpty(flow) => {
+                    self.frames_given += 1;
+                    let traffic = usize::from(self.flows[flow as usize].traffic);
+                    let one = &self.traffic[traffic];
+                    if one.spec.arrivals == Arrivals::Saturate && self.now < one.stop {
+                        self.submit(flow, self.now, true);
+                    }
+                }
+            }
+        }
+    }
+}

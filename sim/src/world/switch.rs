@@ -1,0 +1,124 @@
+//! The switch in the rack: what comes to it and what it sends.
+
+use super::{Planted, World};
+use crate::frames::FrameId;
+use crate::record::Point;
+use p4rack_wire::pl2;
+
+impl World {
+    /// Something comes to the switch, or to what hosts share before it.
+    pub(super) fn enter_by(&mut self, inlet: usize) {
+        let hosts = self.hosts.len();
+        if inlet < hosts {
+            self.enter_switch(inlet);
+        } else if inlet < hosts + self.trunks.len() {
+            self.leave_trunk(inlet - hosts);
+        } else {
+            self.take_back();
+        }
+    }
+
+    fn enter_switch(&mut self, host: usize) {
+        let received = self.up[host].receive(self.now);
+        self.inlets.set(host, self.up[host].due());
+        if let Some(received) = received {
+            match self.trunk_of[host] {
+                Some(trunk) => self.enter_trunk(trunk, received.frame),
+                None => self.at_port(host, received.frame),
+            }
+        }
+    }
+
+    /// A frame of `host` is at its switch port.
+    pub(super) fn at_port(&mut self, host: usize, id: FrameId) {
+        let frame = self.frames.get(id);
+        self.digests[2 * host].frame(self.now, frame);
+        if let Some(seen) = self.grants.read(frame) {
+            self.grants.asked(&seen, self.now);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(Point::SwitchIn(host), self.now, frame);
+        }
+        let swallowed =
+            self.planted == Some(Planted::Leak) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
+        if !swallowed {
+            self.mark(id);
+            self.feed_switch(host, id);
+        } else {
+            self.frames.give_back(id);
+        }
+        self.tor_due = self.tor.due();
+    }
+
+    /// Takes out what the switch has ready.
+    pub(super) fn leave_switch(&mut self) {
+        let id = self.frames.take();
+        match self.tor.switch.poll_transmit(self.now, self.frames.get_mut(id)) {
+            Some(port) => self.out_of_switch(port, id),
+            None => self.frames.give_back(id),
+        }
+        self.tor_due = self.tor.due();
+    }
+
+    /// The controller takes back what silent senders have reserved.
+    fn take_back(&mut self) {
+        while let Some((sender, destination)) = self.forget.pop(self.now) {
+            let link = |host: usize| self.experiment.rack.hosts[host].link;
+            self.tor.forget(link(sender), link(destination), self.now);
+            self.resets.push((self.now, sender, destination));
+        }
+        self.inlets.set(self.hosts.len() + self.trunks.len(), self.forget.due());
+        self.tor_due = self.tor.due();
+    }
+
+    fn feed_switch(&mut self, host: usize, id: FrameId) {
+        let port = self.port_of(host);
+        if self.experiment.spec.rack.pfc_bytes.is_some() {
+            // What a source has in the buffer is told from what the buffer holds before and after.
+            let before = self.tor.switch.buffered_bytes();
+            self.tor.switch.handle_frame(port, self.frames.get(id), self.now);
+            self.frames.give_back(id);
+            return self.pfc_entered(host, before);
+        }
+        match self.tor.switch.forward_given(port, self.frames.get_mut(id), self.now) {
+            Some(port) => self.out_of_switch(port, id),
+            None => self.frames.give_back(id),
+        }
+    }
+
+    /// A host's switch port.
+    #[inline]
+    pub fn port_of(&self, host: usize) -> u16 {
+        self.ports[host]
+    }
+
+    /// The switch puts a frame on the wire of a port.
+    fn out_of_switch(&mut self, port: u16, id: FrameId) {
+        self.hops += 1;
+        let host = self.host_at(port, id);
+        let frame = self.frames.get_mut(id);
+        if let Some(mut seen) = self.grants.read(frame) {
+            if self.planted == Some(Planted::GrantNow) {
+                frame[26..34].fill(0);
+                (seen.control.send_wait, seen.control.recv_wait) = (0, 0);
+            }
+            if seen.kind == pl2::Kind::Grt as u8 {
+                self.grants.granted(&seen);
+            }
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(Point::SwitchOut(host), self.now, frame);
+        }
+        if self.planted == Some(Planted::Vanish) && self.hops == 1_000 {
+            return self.frames.give_back(id);
+        }
+        if self.experiment.spec.rack.pfc_bytes.is_some() {
+            let frame = self.frames.get(id);
+            let (mut source, len) = ([0; 6], frame.len());
+            source.copy_from_slice(&frame[6..12]);
+            self.pfc_left(&source, len);
+        }
+        self.down[host].send(id, self.now, &mut self.frames);
+        self.hosts_due.hasten(host, self.down[host].due());
+    }
+}
