@@ -74,6 +74,8 @@ pub(crate) struct Link {
     /// Most that may wait for it.
     limit: Nanos,
     queue: VecDeque<InFlight>,
+    /// When the first of them is handled; `Nanos::MAX`: there is none.
+    due: Nanos,
     /// When the last of them is handled, and when it arrives.
     last: (Nanos, Nanos),
     pub stats: LinkStats,
@@ -101,6 +103,7 @@ impl Link {
             free_at: Nanos::ZERO,
             limit: Nanos::MAX,
             queue: VecDeque::with_capacity(256),
+            due: Nanos::MAX,
             last: (Nanos::ZERO, Nanos::ZERO),
             stats: LinkStats::default(),
         }
@@ -141,6 +144,9 @@ impl Link {
         let due = (arrived + Nanos(after)).max(self.last.0);
         let arrived = arrived.max(self.last.1);
         self.last = (due, arrived);
+        if self.queue.is_empty() {
+            self.due = due;
+        }
         self.queue.push_back(InFlight { due, arrived, frame });
     }
 
@@ -172,6 +178,7 @@ impl Link {
             let at = self.queue.partition_point(|other| other.arrived <= *arrived);
             self.queue.insert(at, InFlight { due: *arrived, arrived: *arrived, frame });
             self.last = self.queue.back().map_or(self.last, |last| (last.due, last.arrived));
+            self.due = self.first_due();
             return true;
         }
         false
@@ -180,6 +187,11 @@ impl Link {
     /// When the next frame is handled; `Nanos::MAX`: there is none.
     #[inline]
     pub fn due(&self) -> Nanos {
+        self.due
+    }
+
+    #[inline]
+    fn first_due(&self) -> Nanos {
         self.queue.front().map_or(Nanos::MAX, |first| first.due)
     }
 
@@ -194,8 +206,11 @@ impl Link {
     /// Takes the frame that is due.
     #[inline]
     pub fn receive(&mut self, now: Nanos) -> Option<InFlight> {
-        let first = self.queue.front().copied().filter(|first| first.due <= now)?;
-        self.queue.pop_front();
+        if self.due > now {
+            return None;
+        }
+        let first = self.queue.pop_front()?;
+        self.due = self.first_due();
         self.stats.delivered += 1;
         Some(first)
     }

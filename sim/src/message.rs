@@ -8,7 +8,6 @@
 //! ```
 
 use crate::transport::{rds, tcp};
-use p4rack_fabric::pl2::AppFrame;
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
@@ -216,13 +215,13 @@ impl Head {
         &out[..Ethernet::BYTES + usize::from(self.bytes).max(PAYLOAD_MIN).min(MTU as usize)]
     }
 
-    /// Reads one.
+    /// Reads one from what follows an EtherType.
     #[inline]
-    pub fn parse(app: &AppFrame<'_>) -> Option<Head> {
-        if app.ether_type != ETHER_TYPE {
+    pub fn parse(ether_type: EtherType, rest: &[u8]) -> Option<Head> {
+        if ether_type != ETHER_TYPE {
             return None;
         }
-        Head::fields(app.rest)
+        Head::fields(rest)
     }
 
     #[inline]
@@ -247,11 +246,10 @@ impl Head {
     }
 }
 
-/// A frame as it is with the application.
+/// EtherType and rest of an application's frame.
 #[cfg(test)]
-pub(crate) fn whole(frame: &[u8]) -> AppFrame<'_> {
-    let ether_type = EtherType(u16::from_be_bytes([frame[12], frame[13]]));
-    AppFrame { addresses: &frame[..12], ether_type, rest: &frame[14..] }
+pub(crate) fn split(frame: &[u8]) -> (EtherType, &[u8]) {
+    (EtherType(u16::from_be_bytes([frame[12], frame[13]])), &frame[14..])
 }
 
 #[cfg(test)]
@@ -265,14 +263,15 @@ mod tests {
             let head = Head { flow: 70_000, message: 3, sequence: u32::MAX, bytes };
             let frame = head.emit(4, 299, &mut buffer);
             assert_eq!(frame.len(), len);
-            assert_eq!(Head::parse(&whole(frame)), Some(head));
+            let (ether_type, rest) = split(frame);
+            assert_eq!(Head::parse(ether_type, rest), Some(head));
             assert_eq!(Head::on_wire(frame, true), Some(head));
             assert_eq!((host_of(frame), host_of(&frame[6..])), (Some(299), Some(4)));
         }
-        assert_eq!(Head::parse(&whole(&[0; 60])), None);
+        assert_eq!(Head::parse(EtherType::IPV4, &[0; 46]), None);
         assert_eq!(Head::on_wire(&[0; 20], true), None);
         let frame = Head { flow: 1, message: 2, sequence: 3, bytes: 4 }.emit(0, 1, &mut buffer);
-        assert_eq!(Head::parse(&whole(&frame[..27])), None);
+        assert_eq!(Head::parse(ETHER_TYPE, &frame[14..27]), None);
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl Pool {
     }
 
     /// Makes a packet of a frame that nothing will read but the wire; `frame` gets another's buffer for it.
-    #[inline]
+    #[inline(always)]
     pub fn adopt_sent(&mut self, frame: &mut Vec<u8>, meta: Meta) -> PacketId {
         let id = self.take();
         let packet = &mut self.packets[id as usize];

@@ -240,7 +240,11 @@ impl TableState {
     /// The row of an exact table with keys of `N` words that matches.
     #[inline(always)]
     pub fn lookup_exact<const N: usize>(&self, key: &[u64; N]) -> Option<u32> {
-        let same = |row| self.keys.get(row as usize * N..).and_then(<[u64]>::first_chunk) == Some(key);
+        // Word by word: the program has just written the key in words, and what is read in larger pieces then has to wait.
+        let same = |row| {
+            let known = self.keys.get(row as usize * N..).and_then(<[u64]>::first_chunk::<N>);
+            known.is_some_and(|known| known.iter().zip(key).fold(0, |differ, (a, b)| differ | a ^ b) == 0)
+        };
         self.groups.first()?.rows.get(hash(key.iter().copied()), same)
     }
 

@@ -315,6 +315,7 @@ impl Switch {
 
     /// Egress of a packet that has left its queue, in which `left` wait on. True: `out` is the frame to send and
     /// the packet is still the caller's. False: it went elsewhere.
+    #[inline(always)]
     pub(crate) fn egress(
         &mut self,
         id: PacketId,
@@ -324,15 +325,17 @@ impl Switch {
         out: &mut Vec<u8>,
     ) -> bool {
         match self.pool.get(id).meta.stage {
-            Stage::Ingress => {}
             Stage::Sent => {
                 self.pool.hand_out(id, out);
-                return true;
+                true
             }
-            Stage::Ended(exit) => {
-                return self.after_egress(id, at, exit, true, now, out);
-            }
+            Stage::Ended(exit) => self.after_egress(id, at, exit, true, now, out),
+            Stage::Ingress => self.run_egress(id, at, left, now, out),
         }
+    }
+
+    #[inline(never)]
+    fn run_egress(&mut self, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>) -> bool {
         if self.hot == id {
             self.hot = NONE;
         } else {
@@ -375,7 +378,6 @@ impl Switch {
     }
 
     /// Does what egress decided and asked for.
-    #[inline(always)]
     pub(crate) fn after_egress(
         &mut self,
         id: PacketId,

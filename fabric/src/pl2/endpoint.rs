@@ -22,21 +22,25 @@ const IN_FLIGHT_MAX: usize = 64;
 /// What the machine itself reads of an application's frame: the Ethernet header.
 const PL2_SEES: usize = 14;
 
-/// A frame for the application, whose bytes stand in one from the link.
+/// Where a frame from the link has one for the application: the addresses stand at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AppFrame<'f> {
-    /// Destination and source: 12 bytes.
-    pub addresses: &'f [u8],
+pub struct AppFrame {
     /// What the rest is.
     pub ether_type: EtherType,
-    /// What follows the EtherType.
-    pub rest: &'f [u8],
+    /// Where the rest starts.
+    start: u16,
 }
 
-impl AppFrame<'_> {
-    /// The frame in one piece.
-    pub fn to_vec(&self) -> Vec<u8> {
-        [self.addresses, &self.ether_type.0.to_be_bytes(), self.rest].concat()
+impl AppFrame {
+    /// What follows the EtherType, of the frame from the link that this was said of.
+    #[inline]
+    pub fn rest<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
+        frame.get(usize::from(self.start)..).unwrap_or_default()
+    }
+
+    /// Addresses, EtherType and rest of that frame.
+    pub fn parts<'f>(&self, frame: &'f [u8]) -> (&'f [u8], [u8; 2], &'f [u8]) {
+        (frame.get(..12).unwrap_or_default(), self.ether_type.0.to_be_bytes(), self.rest(frame))
     }
 }
 
@@ -173,34 +177,26 @@ impl Endpoint {
         if self.app_queue.len() >= self.config.app_limit_frames {
             return self.stats.drop_frame(Reason::AppQueueFull);
         }
-        self.app_queue.push_back(self.pool.store(&[
-            app.addresses,
-            &app.ether_type.0.to_be_bytes(),
-            app.rest,
-        ]));
+        let (addresses, ether_type, rest) = app.parts(frame);
+        self.app_queue.push_back(self.pool.store(&[addresses, &ether_type, rest]));
     }
 
     /// Like [`handle_link`](Self::handle_link), of a frame from which the application takes its own at once, if there is one in it:
     /// nothing waits for [`poll_app`](Self::poll_app) and nothing is copied.
     #[inline]
-    pub fn forward_link<'f>(
-        &mut self,
-        frame: &'f [u8],
-        received_at: Nanos,
-        now: Nanos,
-    ) -> Option<AppFrame<'f>> {
+    pub fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
         let app = self.receive(frame, received_at, now)?;
         self.stats.counters.app_out += 1;
         Some(app)
     }
 
-    fn receive<'f>(&mut self, frame: &'f [u8], received_at: Nanos, now: Nanos) -> Option<AppFrame<'f>> {
+    fn receive(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
         let now = self.advance(now);
         self.stats.counters.link_in += 1;
         let done = match frame::classify(frame, &self.config) {
             Ok(Incoming::Data { source, ether_type, sequence, rest }) => {
-                let addresses = &frame[..12];
-                self.take_data(source, sequence).map(|()| Some(AppFrame { addresses, ether_type, rest }))
+                let start = (frame.len() - rest.len()) as u16;
+                self.take_data(source, sequence).map(|()| Some(AppFrame { ether_type, start }))
             }
             Ok(Incoming::Grant(from, grant)) => {
                 self.take_grant(from, &grant, received_at, now).map(|()| None)
@@ -219,9 +215,8 @@ impl Endpoint {
             }
             Ok(Incoming::Plain) => {
                 self.stats.counters.best_effort_in += 1;
-                let (addresses, rest) = frame.split_at(12);
-                let ether_type = EtherType(u16::from_be_bytes([rest[0], rest[1]]));
-                Ok(Some(AppFrame { addresses, ether_type, rest: &rest[2..] }))
+                let ether_type = EtherType(u16::from_be_bytes([frame[12], frame[13]]));
+                Ok(Some(AppFrame { ether_type, start: PL2_SEES as u16 }))
             }
             Err(reason) => Err(reason),
         };
@@ -255,6 +250,7 @@ impl Endpoint {
         Ok(())
     }
 
+    #[inline(never)]
     fn take_grant(
         &mut self,
         from: MacAddr,

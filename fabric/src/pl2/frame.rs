@@ -117,15 +117,14 @@ pub(super) fn write_data(
     let (addresses, rest) = frame.split_at(12);
     let (ether_type, payload) = rest.split_at(2);
     let ether_type = EtherType(u16::from_be_bytes([ether_type[0], ether_type[1]]));
-    let mut tag = [0; 2 + Vlan::BYTES];
-    tag[..2].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
     let outer = if sequence.is_some() { config.ether_type } else { ether_type };
-    Vlan { pcp: PCP_SCHEDULED, dei: unsolicited, vid: config.vid, ether_type: outer }.emit(&mut tag[2..]);
     let shim_bytes = if sequence.is_some() { Shim::BYTES } else { 0 };
     out.resize(len.max(frame.len()) + Vlan::BYTES + shim_bytes, 0);
-    let (head, body) = out.split_at_mut(12 + tag.len());
+    let (head, body) = out.split_at_mut(TAGGED);
     head[..12].copy_from_slice(addresses);
-    head[12..].copy_from_slice(&tag);
+    head[12..14].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
+    Vlan { pcp: PCP_SCHEDULED, dei: unsolicited, vid: config.vid, ether_type: outer }
+        .emit(&mut head[Ethernet::BYTES..]);
     if let Some(sequence) = sequence {
         Shim { version: VERSION, kind: Kind::Data as u8, reserved: 0, ether_type, sequence }.emit(body);
     }

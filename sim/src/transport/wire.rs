@@ -8,7 +8,7 @@
 //! no room of their own; what the real headers take is added as padding.
 
 use crate::message::{FlowId, Head, MessageId};
-use p4rack_fabric::pl2::AppFrame;
+use p4rack_wire::EtherType;
 use p4rack_wire::ethernet::Ethernet;
 
 /// Where they start in an untagged frame.
@@ -111,10 +111,10 @@ impl Frame {
         &out[..data.max(least).max(at).min(1_514)]
     }
 
-    /// Reads one.
-    pub fn parse(app: &AppFrame<'_>) -> Option<Frame> {
+    /// Reads one from what follows an EtherType.
+    pub fn parse(ether_type: EtherType, frame: &[u8]) -> Option<Frame> {
         const START: usize = self::START - Ethernet::BYTES;
-        let (head, frame) = (Head::parse(app)?, app.rest);
+        let head = Head::parse(ether_type, frame)?;
         let number = |at: usize| {
             let bytes: [u8; 8] = frame.get(at..at + 8)?.try_into().ok()?;
             Some(u64::from_be_bytes(bytes))
@@ -153,7 +153,12 @@ pub fn mark(frame: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::whole;
+    use crate::message::split;
+
+    fn parse(frame: &[u8]) -> Option<Frame> {
+        let (ether_type, rest) = split(frame);
+        Frame::parse(ether_type, rest)
+    }
 
     #[test]
     fn frames_survive_the_wire_and_only_markable_ones_are_marked() {
@@ -161,17 +166,17 @@ mod tests {
         let mut frame = Frame::new(Kind::Ack, 7, u64::MAX, 1);
         (frame.ranges, frame.count) = ([(1, 2), (3, 4), (5, 6)], 3);
         let bytes = frame.emit(1, 2, 52, &mut buffer).to_vec();
-        assert_eq!(Frame::parse(&whole(&bytes)), Some(frame));
+        assert_eq!(parse(&bytes), Some(frame));
         let mut data = Frame { kind: Kind::Data, bytes: 1_448, markable: true, ..frame };
         data.count = 0;
         data.ranges = [(0, 0); RANGES];
         let mut bytes = data.emit(1, 2, 52, &mut buffer).to_vec();
         assert_eq!(bytes.len(), 1_514);
         mark(&mut bytes);
-        assert_eq!(Frame::parse(&whole(&bytes)), Some(Frame { marked: true, ..data }));
+        assert_eq!(parse(&bytes), Some(Frame { marked: true, ..data }));
         let mut bytes = frame.emit(1, 2, 52, &mut buffer).to_vec();
         mark(&mut bytes);
-        assert_eq!(Frame::parse(&whole(&bytes)), Some(frame));
-        assert_eq!(Frame::parse(&whole(&bytes[..40])), None);
+        assert_eq!(parse(&bytes), Some(frame));
+        assert_eq!(parse(&bytes[..40]), None);
     }
 }

@@ -40,15 +40,16 @@ impl World {
         }
         let app = self.hosts[host].endpoint.forward_link(frame, received.arrived, self.now);
         if let (Some(recorder), Some(app)) = (&mut self.recorder, app) {
-            recorder.note(Point::App(host), self.now, &app.to_vec());
+            let (addresses, ether_type, rest) = app.parts(frame);
+            recorder.note(Point::App(host), self.now, &[addresses, &ether_type, rest].concat());
         }
-        let head = app.as_ref().and_then(Head::parse);
+        let head = app.and_then(|app| Head::parse(app.ether_type, app.rest(frame)));
         // Frames of transports say more.
         let mut carried = None;
-        if let (Some(head), Some(app)) = (head, app)
+        if let (true, Some(head), Some(app)) = (self.transports, head, app)
             && self.flows.get(head.flow as usize).is_some_and(|flow| !matches!(flow.transport, Machine::Raw))
         {
-            carried = Frame::parse(&app);
+            carried = Frame::parse(app.ether_type, app.rest(frame));
         }
         self.frames.give_back(received.frame);
         // A grant may show that frames sent ahead of it have arrived, so that there is room for others.

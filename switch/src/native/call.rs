@@ -11,13 +11,14 @@ use crate::table::TableState;
 pub(super) struct Runtime {
     /// The packet and its padding.
     pub bytes: *const u8,
+    /// How many bytes there are where the deparser writes. Not beside `out`: both would be read at once from the vector,
+    /// in whose fields they were just written one by one, which the processor can't forward.
+    pub out_len: usize,
     /// All registers' cells.
     pub registers: *mut u64,
     /// Where the deparser writes,
     pub out: *mut u8,
-    /// how many bytes there are,
-    pub out_len: usize,
-    /// and how many there may be before it has to ask.
+    /// and how many bytes there may be before it has to ask.
     pub out_room: usize,
     code: *const Code,
     state: *mut State,
