@@ -451,6 +451,38 @@ fn expressions_of_all_kinds() {
 }
 
 #[test]
+fn saturation_at_the_bounds_and_within() {
+    let mut bench = Parts {
+        ingress: "
+            bit<48> a = hdr.eth.dst;
+            bit<48> b = hdr.eth.src;
+            bit<64> all = (a ++ 16w0xffff) |+| (b ++ 16w0);
+            hdr.eth.dst = a |+| b;
+            hdr.eth.src = b |-| a;
+            hdr.eth.kind = hdr.eth.kind |-| 16w2;
+            sm.egress_spec = all == 64w0xffff_ffff_ffff_ffff ? 9w2 : 9w1;",
+        ..Parts::default()
+    }
+    .run();
+    let most = (1u64 << 48) - 1;
+    for (a, b, kind) in
+        [(0, 0, 0), (1, 2, 1), (2, 1, 2), (5, 5, 3), (most, 0, 9), (most, 1, 0xffff), (most - 1, 1, 5)]
+            .into_iter()
+            .chain([(0, most, 0), (most, most, 2), (1 << 47, 1 << 47, 1), (1 << 47, (1 << 47) - 1, 0)])
+    {
+        let frame =
+            [&(a as u64).to_be_bytes()[2..], &(b as u64).to_be_bytes()[2..], &(kind as u16).to_be_bytes()]
+                .concat();
+        let (port, out) = bench.pass(1, &frame);
+        let sum = (a + b).min(most);
+        let expected = [&sum.to_be_bytes()[2..], &b.saturating_sub(a).to_be_bytes()[2..]].concat();
+        assert_eq!(out[..12], expected, "{a} {b}");
+        assert_eq!(out[12..14], (kind as u16).saturating_sub(2).to_be_bytes(), "{kind}");
+        assert_eq!(port, if a + b >= most { 2 } else { 1 }, "{a} {b}");
+    }
+}
+
+#[test]
 fn hashes_and_random_stay_in_their_bounds() {
     let mut bench = Parts {
         ingress_locals: "bit<16> h; bit<16> r; bit<32> c;",

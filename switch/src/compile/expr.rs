@@ -207,12 +207,16 @@ impl Builder<'_> {
         let right = self.kind_of(right)?;
         let dst = self.want(want, result)?;
         let w = kind.width.min(64) as u8;
-        let rare = matches!(op, BinOp::Div | BinOp::Mod | BinOp::AddSat | BinOp::SubSat)
-            || (op == BinOp::Shr && kind.signed)
+        let saturates = matches!(op, BinOp::AddSat | BinOp::SubSat);
+        let rare = matches!(op, BinOp::Div | BinOp::Mod)
+            || (matches!(op, BinOp::Shr | BinOp::AddSat | BinOp::SubSat) && kind.signed)
             || kind.width == 0;
         if rare || !kind.narrow() || !right.narrow() {
             self.wide(WidePlan::Binary { op, dst, a, b, kind, right });
             return Ok(dst);
+        }
+        if saturates {
+            return self.saturating(op, dst, (a, b), w);
         }
         let swapped = matches!(op, BinOp::Gt | BinOp::Ge);
         let (a, b) = if swapped { (b, a) } else { (a, b) };
@@ -235,6 +239,25 @@ impl Builder<'_> {
                 return Err(self.malformed("operator without a fast form".into()));
             }
         });
+        Ok(dst)
+    }
+
+    /// Unsigned, of up to 64 bits: what leaves the bounds is covered with ones, or cut off with zeros. `dst` may be `a` or `b`.
+    fn saturating(&mut self, op: BinOp, dst: Slot, (a, b): (Slot, Slot), w: u8) -> Result<Slot> {
+        let mask = self.temp(1)?;
+        if op == BinOp::AddSat {
+            let sum = self.temp(1)?;
+            self.emit(Op::Add { dst: sum, a, b, w });
+            self.emit(Op::Lt { dst: mask, a: sum, b: a });
+            self.emit(Op::Neg { dst: mask, a: mask, w });
+            self.emit(Op::Or { dst, a: sum, b: mask });
+        } else {
+            let one = self.number(1)?;
+            self.emit(Op::Lt { dst: mask, a, b });
+            self.emit(Op::Sub { dst: mask, a: mask, b: one, w: 64 });
+            self.emit(Op::Sub { dst, a, b, w });
+            self.emit(Op::And { dst, a: dst, b: mask });
+        }
         Ok(dst)
     }
 
