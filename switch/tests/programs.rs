@@ -465,19 +465,26 @@ fn saturation_at_the_bounds_and_within() {
     }
     .run();
     let most = (1u64 << 48) - 1;
-    for (a, b, kind) in
-        [(0, 0, 0), (1, 2, 1), (2, 1, 2), (5, 5, 3), (most, 0, 9), (most, 1, 0xffff), (most - 1, 1, 5)]
-            .into_iter()
-            .chain([(0, most, 0), (most, most, 2), (1 << 47, 1 << 47, 1), (1 << 47, (1 << 47) - 1, 0)])
-    {
-        let frame =
-            [&(a as u64).to_be_bytes()[2..], &(b as u64).to_be_bytes()[2..], &(kind as u16).to_be_bytes()]
-                .concat();
+    let cases: [(u64, u64, u16); 11] = [
+        (0, 0, 0),
+        (1, 2, 1),
+        (2, 1, 2),
+        (5, 5, 3),
+        (most, 0, 9),
+        (0, most, 0),
+        (most, 1, 0xffff),
+        (most - 1, 1, 5),
+        (most, most, 2),
+        (1 << 47, 1 << 47, 1),
+        (1 << 47, (1 << 47) - 1, 0),
+    ];
+    for (a, b, kind) in cases {
+        let frame = [&a.to_be_bytes()[2..], &b.to_be_bytes()[2..], &kind.to_be_bytes()].concat();
         let (port, out) = bench.pass(1, &frame);
         let sum = (a + b).min(most);
         let expected = [&sum.to_be_bytes()[2..], &b.saturating_sub(a).to_be_bytes()[2..]].concat();
         assert_eq!(out[..12], expected, "{a} {b}");
-        assert_eq!(out[12..14], (kind as u16).saturating_sub(2).to_be_bytes(), "{kind}");
+        assert_eq!(out[12..14], kind.saturating_sub(2).to_be_bytes(), "{kind}");
         assert_eq!(port, if a + b >= most { 2 } else { 1 }, "{a} {b}");
     }
 }
