@@ -371,25 +371,31 @@ fn running_ahead_changes_nothing() {
                arrivals = \"rpc\"\nycsb = \"A\"\nkeys = 1000\nflows = 8";
     let saturate = "pattern = \"incast\"\nsize = 6000\narrivals = \"saturate\"\nflows = 4";
     let bad = "[link]\nloss = 0.002\nduplication = 0.01\nreordering = 0.01\n[nic]\nplace = \"host\"";
-    for (kind, rack, traffic) in [
+    let dies = format!("{saturate}\n[[fail]]\nhost = \"h3\"\nat_us = 300");
+    let cases = [
         ("pl2-clock", "", poisson.to_owned()),
         ("pl2-clock", "", rpc.to_owned()),
+        ("pl2-clock", "shared = [[\"h1\", \"h2\", \"h3\"]]", saturate.to_owned()),
         ("pl2-counter", "", saturate.to_owned()),
         ("pl2-counter", "", format!("{saturate}\n{bad}")),
         ("ethernet", "pfc_bytes = 60000", saturate.to_owned()),
         ("ethernet", "", format!("{saturate}\ntransport = \"dctcp\"\n{bad}")),
         ("ethernet", "", format!("{saturate}\ntransport = \"rds\"")),
-        ("pl2-clock", "", format!("{saturate}\n[[fail]]\nhost = \"h3\"\nat_us = 300")),
-    ] {
-        let experiment = six_in(kind, 600, rack, &traffic);
+        ("pl2-clock", "", dies.clone()),
+    ];
+    let mut experiments: Vec<Experiment> =
+        cases.iter().map(|(kind, rack, traffic)| six_in(kind, 600, rack, traffic)).collect();
+    let told = toml::to_string(&six_in("pl2-counter", 600, "", &dies).spec).unwrap();
+    experiments.push(parse(&told.replace("notify_receiver = false", "notify_receiver = true")));
+    assert!(experiments.iter().any(|experiment| experiment.spec.scheme.notify_receiver));
+    for experiment in &experiments {
         let recorder = crate::Recorder::new(Vec::new(), None, experiment.spec.scheme.shim);
-        let (ahead, in_step) =
-            (run(&experiment, None).unwrap().0, run(&experiment, Some(recorder)).unwrap().0);
+        let (ahead, in_step) = (run(experiment, None).unwrap().0, run(experiment, Some(recorder)).unwrap().0);
         let fields = |outcome: &Outcome| serde_json::to_value(outcome).unwrap();
         let (ahead_fields, in_step_fields) = (fields(&ahead), fields(&in_step));
         for (name, value) in ahead_fields.as_object().unwrap() {
-            assert_eq!(Some(value), in_step_fields.get(name), "{name} of {kind} {rack} {traffic}");
+            assert_eq!(Some(value), in_step_fields.get(name), "{name} of {:?}", experiment.spec);
         }
-        assert!(ahead.frame_hops > 1_000, "{kind} {traffic}");
+        assert!(ahead.frame_hops > 1_000, "{:?}", experiment.spec);
     }
 }
