@@ -76,6 +76,12 @@ impl Nic {
         self.free_at.saturating_sub(now).saturating_add(self.rate.time(queued))
     }
 
+    /// Whether a control frame waits.
+    #[inline]
+    pub fn has_control(&self) -> bool {
+        !self.control.is_empty()
+    }
+
     #[inline]
     fn head_ready(&self) -> Option<Nanos> {
         match (self.control.front(), self.scheduled.front(), self.best_effort.front()) {

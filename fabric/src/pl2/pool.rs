@@ -4,20 +4,35 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameId(u32);
 
+/// A frame and what is known of it.
 #[derive(Clone, Debug, Default)]
-struct Slot {
-    bytes: Vec<u8>,
-    /// Of the whole frame, where less of it is kept.
-    len: usize,
+pub(super) struct Stored {
+    /// What is kept of it.
+    pub bytes: Vec<u8>,
+    /// Length of the whole frame.
+    pub len: usize,
+    /// Whether it has gone unsolicited.
+    pub went_unsolicited: bool,
     holders: u32,
     sequence: Option<u32>,
-    went_unsolicited: bool,
+}
+
+impl Stored {
+    /// Its sequence number; `next` gives it one at first use, the same for good.
+    #[inline]
+    pub fn sequence(&mut self, next: &mut u32) -> u32 {
+        *self.sequence.get_or_insert_with(|| {
+            let sequence = *next;
+            *next = next.wrapping_add(1);
+            sequence
+        })
+    }
 }
 
 /// Reference-counted frames. Its users' queue limits bound it.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
-    slots: Vec<Slot>,
+    slots: Vec<Stored>,
     free: Vec<u32>,
     /// Most bytes kept of a frame.
     snap: usize,
@@ -32,7 +47,7 @@ impl Pool {
     /// Stores the concatenation of `parts`, held once.
     pub fn store(&mut self, parts: &[&[u8]]) -> FrameId {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(Stored::default());
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[index as usize];
@@ -72,22 +87,10 @@ impl Pool {
         self.slots[id.0 as usize].len
     }
 
-    /// The frame's sequence number; `next` gives it one at first use, the same for good.
-    pub fn sequence(&mut self, id: FrameId, next: &mut u32) -> u32 {
-        *self.slots[id.0 as usize].sequence.get_or_insert_with(|| {
-            let sequence = *next;
-            *next = next.wrapping_add(1);
-            sequence
-        })
-    }
-
-    /// Remembers that the frame went unsolicited.
-    pub fn mark_unsolicited(&mut self, id: FrameId) {
-        self.slots[id.0 as usize].went_unsolicited = true;
-    }
-
-    pub fn went_unsolicited(&self, id: FrameId) -> bool {
-        self.slots[id.0 as usize].went_unsolicited
+    /// The frame itself.
+    #[inline]
+    pub fn get_mut(&mut self, id: FrameId) -> &mut Stored {
+        &mut self.slots[id.0 as usize]
     }
 
     /// Frames that somebody holds.
@@ -109,13 +112,13 @@ mod tests {
         pool.give_back(first);
         assert_eq!((pool.bytes(first), pool.held()), (&b"abc"[..], 1));
         let mut next = u32::MAX;
-        assert_eq!(pool.sequence(first, &mut next), u32::MAX);
-        assert_eq!(pool.sequence(first, &mut next), u32::MAX);
+        assert_eq!(pool.get_mut(first).sequence(&mut next), u32::MAX);
+        assert_eq!(pool.get_mut(first).sequence(&mut next), u32::MAX);
         assert_eq!(next, 0);
         pool.give_back(first);
         let second = pool.store(&[b"d"]);
         assert_eq!((second, pool.held()), (first, 1), "the buffer is used again");
-        assert_eq!(pool.sequence(second, &mut next), 0);
+        assert_eq!(pool.get_mut(second).sequence(&mut next), 0);
     }
 
     #[test]

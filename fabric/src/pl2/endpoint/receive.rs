@@ -1,0 +1,216 @@
+//! What comes from the link: data for the application, and grants.
+
+use super::super::algorithm::{Chosen, waiting_time};
+use super::super::dedup::{self, Window};
+use super::super::frame::{self, Incoming};
+use super::super::reservations::Answer;
+use super::super::sender::Granted;
+use super::super::{Reason, Scheme};
+use super::{Endpoint, PL2_SEES};
+use p4rack_wire::pl2::{Control, NOT_NOW};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+
+/// Where a frame from the link has one for the application: the addresses stand at its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppFrame {
+    /// What the rest is.
+    pub ether_type: EtherType,
+    /// Where the rest starts.
+    start: u16,
+}
+
+impl AppFrame {
+    /// What follows the EtherType, of the frame from the link that this was said of.
+    #[inline]
+    pub fn rest<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
+        frame.get(usize::from(self.start)..).unwrap_or_default()
+    }
+
+    /// Addresses, EtherType and rest of that frame.
+    pub fn parts<'f>(&self, frame: &'f [u8]) -> (&'f [u8], [u8; 2], &'f [u8]) {
+        (frame.get(..12).unwrap_or_default(), self.ether_type.0.to_be_bytes(), self.rest(frame))
+    }
+}
+
+impl Endpoint {
+    /// Takes an Ethernet frame (no FCS, VLAN tag in place) from the link; `received_at` is when the
+    /// kernel or the NIC saw it.
+    pub fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
+        let Some(app) = self.receive(frame, received_at, now) else { return };
+        if self.app_queue.len() >= self.config.app_limit_frames {
+            return self.stats.drop_frame(Reason::AppQueueFull);
+        }
+        let (addresses, ether_type, rest) = app.parts(frame);
+        self.app_queue.push_back(self.pool.store(&[addresses, &ether_type, rest]));
+    }
+
+    /// Like [`handle_link`](Self::handle_link), of a frame from which the application takes its own at once, if there is one in it:
+    /// nothing waits for [`poll_app`](Self::poll_app) and nothing is copied.
+    #[inline]
+    pub fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
+        let app = self.receive(frame, received_at, now)?;
+        self.stats.counters.app_out += 1;
+        Some(app)
+    }
+
+    fn receive(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
+        let now = self.advance(now);
+        self.stats.counters.link_in += 1;
+        let done = match frame::classify(frame, &self.config) {
+            Ok(Incoming::Data { source, ether_type, sequence, rest }) => {
+                let start = (frame.len() - rest.len()) as u16;
+                self.take_data(source, sequence).map(|()| Some(AppFrame { ether_type, start }))
+            }
+            Ok(Incoming::Grant(from, grant)) => {
+                self.take_grant(from, &grant, received_at, now).map(|()| None)
+            }
+            Ok(Incoming::Notify(source, grant)) => {
+                self.stats.counters.notify_in += 1;
+                if let Some(sender) = self.find(source) {
+                    let wait = Chosen::of(&grant, &self.config, self.config.slot).wait;
+                    let slots = self.config.parts_time(self.config.slot, grant.demand);
+                    let due = now.saturating_add(wait.min(self.config.wait_max)).saturating_add(slots);
+                    // Whatever their lengths, no fewer frames fill these slots.
+                    let frames = grant.demand.div_ceil(self.config.slot_parts.max(1));
+                    self.expected.notified(sender, frames, due);
+                }
+                Ok(None)
+            }
+            Ok(Incoming::Plain) => {
+                self.stats.counters.best_effort_in += 1;
+                let ether_type = EtherType(u16::from_be_bytes([frame[12], frame[13]]));
+                Ok(Some(AppFrame { ether_type, start: PL2_SEES as u16 }))
+            }
+            Err(reason) => Err(reason),
+        };
+        match done {
+            Ok(app) => app,
+            Err(reason) => {
+                self.stats.drop_frame(reason);
+                None
+            }
+        }
+    }
+
+    fn take_data(&mut self, source: MacAddr, sequence: Option<u32>) -> Result<(), Reason> {
+        if let Some(sequence) = sequence {
+            let peer = self.find(source).ok_or(Reason::BadShim)?;
+            match self.windows[peer].accept(sequence) {
+                dedup::Verdict::Fresh { lost } => self.stats.counters.losses_seen += lost,
+                dedup::Verdict::Restart { lost } => {
+                    self.stats.counters.losses_seen += lost;
+                    self.stats.counters.peer_restarts += 1;
+                }
+                dedup::Verdict::Duplicate => return Err(Reason::Duplicate),
+            }
+        }
+        if self.config.notify_patience.is_some()
+            && let Some(sender) = self.find(source)
+        {
+            self.expected.came(sender, self.now);
+        }
+        self.stats.counters.data_in += 1;
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn take_grant(
+        &mut self,
+        from: MacAddr,
+        grant: &Control,
+        received_at: Nanos,
+        now: Nanos,
+    ) -> Result<(), Reason> {
+        let d = self.find(from).ok_or(Reason::UnknownPeer)?;
+        let answer = self.reservations.answer(d, grant, now, self.patience());
+        self.collect_credits(now);
+        let attempt = match answer {
+            Answer::Known(attempt) => attempt,
+            Answer::Duplicate => return Err(Reason::GrtDuplicate),
+            Answer::Mismatch => return Err(Reason::GrtMismatch),
+            Answer::Unasked => return Err(Reason::GrtUnasked),
+        };
+        // A timestamp from before the RSV left is none.
+        let left_at = attempt.emitted_at.unwrap_or(now);
+        let received_at = if received_at < left_at { now } else { received_at.min(now) };
+        let delay = received_at.saturating_sub(left_at);
+        self.stats.rsv_grt.record(delay, now);
+        let Some(number) = attempt.burst else {
+            self.stats.counters.grt_bare += 1;
+            return Ok(());
+        };
+        if self.config.scheme == Scheme::Clock && (grant.send_wait, grant.recv_wait) == (NOT_NOW, NOT_NOW) {
+            self.stats.counters.grt_not_now += 1;
+            // Spread, so that those who were refused together don't come together again.
+            let quarters = 4 + u64::from(attempt.id % 8);
+            let spread = Nanos(self.stats.rsv_grt.mean().0.saturating_mul(quarters) / 4);
+            self.destinations[d].refused(number, now.saturating_add(spread));
+            return Ok(());
+        }
+        let chosen = Chosen::of(grant, &self.config, self.destinations[d].slot);
+        if chosen.wait > self.config.wait_max {
+            self.credit(d, i64::from(attempt.demand), now);
+            return Err(Reason::GrtImplausible);
+        }
+        let least = self.stats.rsv_grt.min().unwrap_or(delay);
+        let leave_at = received_at.saturating_add(waiting_time(chosen.wait, least, Nanos::ZERO));
+        let destination = &mut self.destinations[d];
+        destination.last = Some((chosen.to_t, received_at));
+        self.quiet_until = Nanos::ZERO;
+        match destination.grant(number, chosen.to_t, leave_at) {
+            Granted::Waits => self.stats.counters.grt_used += 1,
+            Granted::Done(frames, demand) => {
+                self.stats.counters.grt_used += 1;
+                let slot = self.config.slot.max(self.destinations[d].slot);
+                let reserved = self.config.parts_time(slot, demand);
+                self.destinations[d].reserved_until = leave_at.saturating_add(reserved);
+                for _ in 0..frames {
+                    if let Some(id) = self.destinations[d].queue.pop_front() {
+                        self.pool.give_back(id);
+                        self.waiting -= 1;
+                    }
+                }
+                self.credit(d, i64::from(demand), now);
+            }
+            Granted::Surplus => {
+                self.stats.counters.grt_surplus += 1;
+                self.credit(d, i64::from(attempt.demand), now);
+            }
+        }
+        self.ask(d, now);
+        Ok(())
+    }
+
+    fn collect_credits(&mut self, now: Nanos) {
+        while let Some((d, slots)) = self.reservations.credits.pop() {
+            self.credit(d, slots, now);
+        }
+        self.stats.counters.lost_attempts_settled = self.reservations.settled;
+        self.stats.counters.lost_attempts_forgotten = self.reservations.forgotten;
+        self.stats.counters.ledger_adopted = self.reservations.adopted;
+    }
+
+    /// The next frame for the application side, written over `out`. Call until it says false.
+    pub fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(id) = self.app_queue.pop_front() else { return false };
+        out.clear();
+        out.extend_from_slice(self.pool.bytes(id));
+        self.pool.give_back(id);
+        self.stats.counters.app_out += 1;
+        true
+    }
+
+    /// A sender that was granted slots to send to us and fell silent: what it reserved is for the
+    /// controller to take back. Call until `None`.
+    pub fn poll_silent(&mut self, now: Nanos) -> Option<MacAddr> {
+        let sender = self.expected.take_silent(now)?;
+        self.stats.counters.senders_silent += 1;
+        Some(self.destinations[sender].mac)
+    }
+
+    /// Frames of peers that are missing among the newest, and may still come; `losses_seen` counts
+    /// them once they can't.
+    pub fn missing_frames(&self) -> u64 {
+        self.windows.iter().map(Window::missing).sum()
+    }
+}

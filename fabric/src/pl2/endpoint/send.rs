@@ -1,0 +1,264 @@
+//! What goes to the link: reservations, and bursts in their slots.
+
+use super::super::algorithm::{goes_unsolicited, waiting_time};
+use super::super::frame::{self, Rsv};
+use super::super::nic::{Data, Item};
+use super::super::pool::FrameId;
+use super::super::sender::{Burst, Slots, State};
+use super::super::{Scheme, full_frame_wire_bytes};
+use super::Endpoint;
+use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::overhead::wire_bytes;
+
+/// Most reservations in flight a destination that threads make.
+pub(super) const IN_FLIGHT_MAX: usize = 64;
+
+impl Endpoint {
+    /// Does what is due: repeats RSVs, gives back slots. Bursts are handed to the NIC by the polls that follow.
+    #[inline]
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        let now = self.advance(now);
+        // Often only the NIC has something to do.
+        if self.active.iter().any(|d| self.destinations[*d].due() <= now) {
+            self.handle_due(now);
+        }
+    }
+
+    fn handle_due(&mut self, now: Nanos) {
+        let mut idle = false;
+        for at in 0..self.active.len() {
+            let d = self.active[at];
+            idle |= !self.destinations[d].is_active();
+            if self.destinations[d].due() > now {
+                continue;
+            }
+            self.quiet_until = Nanos::ZERO;
+            while let Some((number, demand)) = self.destinations[d].take_overdue(now) {
+                self.stats.counters.rsv_repeated += 1;
+                self.reserve(d, Some(number), demand, now);
+            }
+            if self.destinations[d].release_is_due(now) {
+                self.reserve(d, None, 0, now);
+            }
+        }
+        if idle {
+            let destinations = &self.destinations;
+            self.active.retain(|d| destinations[*d].is_active());
+        }
+    }
+
+    /// Asks for reservations as long as frames wait and the limit of those in flight allows.
+    pub(super) fn ask(&mut self, d: usize, now: Nanos) {
+        if !self.destinations[d].may_ask() {
+            return;
+        }
+        let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
+        let (slots, packs) = (self.slots(), self.packs());
+        loop {
+            let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
+            let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { slots.bytes };
+            let Some((frames, demand)) = self.destinations[d].to_ask(slots, share) else {
+                return;
+            };
+            let unsolicited = self.goes_unsolicited(d, now, fresh);
+            self.bursts_made += 1;
+            let (number, state) = (self.bursts_made, State::Asked { tries: 0, deadline: None });
+            self.destinations[d].push(Burst { number, frames, demand, unsolicited, state });
+            self.activate(d);
+            self.reserve(d, Some(number), demand, now);
+            if !unsolicited {
+                continue;
+            }
+            for at in 0..usize::from(frames) {
+                let Some(id) = self.destinations[d].queue.get(at).copied() else { break };
+                self.pool.hold(id);
+                self.push_scheduled(d, id, true, now, false);
+            }
+        }
+    }
+
+    /// Whether the next burst goes out together with its RSV.
+    fn goes_unsolicited(&self, d: usize, now: Nanos, fresh: Nanos) -> bool {
+        let destination = &self.destinations[d];
+        let clear = || destination.reserved_until <= now && self.nic.pending(now) <= self.config.slot;
+        // Only with nothing before it, so that frames of one destination can't overtake.
+        destination.bursts().is_empty()
+            && goes_unsolicited(destination.last, now, fresh)
+            && (!self.config.pace_unsolicited || clear())
+    }
+
+    /// Whether short frames share slots. Only clocks don't count frames.
+    fn packs(&self) -> bool {
+        self.config.pack && self.config.scheme == Scheme::Clock
+    }
+
+    fn slots(&self) -> Slots {
+        let bytes = full_frame_wire_bytes(self.config.shim);
+        Slots { bytes, parts: self.config.slot_parts.into(), k: self.config.k.into() }
+    }
+
+    /// Allows so many reservations in flight to the peer at `position`, though not fewer than configured and at most 64: as many
+    /// as threads have something to send there, and each gets the same share of the destination, whatever hosts they are on.
+    pub fn allow_in_flight(&mut self, position: usize, reservations: usize) {
+        let least = self.config.in_flight;
+        if let Some(destination) = self.destinations.get_mut(position) {
+            let before = destination.may_ask();
+            destination.in_flight = reservations.min(IN_FLIGHT_MAX).max(least);
+            if !before && destination.may_ask() && !self.to_ask.contains(&position) {
+                self.to_ask.push(position);
+            }
+        }
+    }
+
+    pub(super) fn reserve(&mut self, d: usize, burst: Option<u64>, demand: u8, now: Nanos) {
+        let due = now.saturating_add(self.config.release_after);
+        let release = self.destinations[d].take_release(self.config.k, due);
+        self.stats.counters.released_slots += u64::from(release);
+        let id = self.reservations.ask(d, burst, demand, release);
+        self.stats.counters.lost_attempts_forgotten = self.reservations.forgotten;
+        self.nic.push_rsv(d, Rsv { id, demand, release }, now);
+        self.quiet_until = Nanos::ZERO;
+    }
+
+    /// Hands granted bursts to the NIC, earliest first: equation 1, with what the NIC still has to
+    /// send as `pendingDataDelay`.
+    ///
+    /// What the NIC sends leaves the end of its queue where it is, so nobody's turn comes earlier by that.
+    fn hand_off(&mut self, now: Nanos) {
+        loop {
+            let granted = self.active.iter();
+            let first = granted.filter_map(|d| Some((self.destinations[*d].leave_at()?, *d))).min();
+            let Some((leave_at, d)) = first else {
+                self.quiet_until = Nanos::MAX;
+                return;
+            };
+            if waiting_time(leave_at.saturating_sub(now), Nanos::ZERO, self.nic.pending(now)) > Nanos::ZERO {
+                self.quiet_until = leave_at;
+                return;
+            }
+            let Some(burst) = self.destinations[d].pop() else { return };
+            let frames = match self.packs() {
+                false => burst.frames,
+                true => {
+                    let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
+                    let share = |id| wire_bytes(pool.len(id) as u64 + added);
+                    self.destinations[d].fitting(&burst, self.slots(), share)
+                }
+            };
+            for at in 0..frames {
+                let Some(id) = self.destinations[d].queue.pop_front() else { break };
+                self.destinations[d].in_nic += usize::from(at == 0);
+                self.push_scheduled(d, id, false, leave_at, at == 0);
+            }
+            self.ask(d, now);
+        }
+    }
+
+    fn push_scheduled(&mut self, d: usize, id: FrameId, unsolicited: bool, ready: Nanos, opens_burst: bool) {
+        let bytes = self.pool.len(id) as u64 + frame::added_bytes(&self.config);
+        let data = Data { frame: id, destination: Some(d), unsolicited, ready, opens_burst };
+        self.nic.push_scheduled(data, wire_bytes(bytes));
+        self.quiet_until = Nanos::ZERO;
+    }
+
+    /// The next frame to put on the link now, written over `out`. Call until it says false.
+    pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        let now = self.advance(now);
+        while let Some(d) = self.to_ask.pop() {
+            self.ask(d, now);
+        }
+        if self.quiet_until <= now {
+            self.hand_off(now);
+        }
+        let Some(item) = self.nic.next(now) else { return false };
+        let ready = match item {
+            Item::Rsv { destination, rsv, ready } => {
+                self.send_rsv(destination, &rsv, now, out);
+                ready
+            }
+            Item::Scheduled(data) => {
+                self.send_scheduled(data, now, out);
+                data.ready
+            }
+            Item::BestEffort(data) => {
+                let kept = self.pool.bytes(data.frame);
+                out.resize(self.pool.len(data.frame), 0);
+                out[..kept.len()].copy_from_slice(kept);
+                self.pool.give_back(data.frame);
+                self.stats.counters.best_effort_out += 1;
+                self.waiting -= 1;
+                match data.destination {
+                    Some(d) => self.destinations[d].unscheduled -= 1,
+                    None => self.waiting_unknown -= 1,
+                }
+                data.ready
+            }
+        };
+        self.nic.sent(wire_bytes(out.len() as u64), ready, now);
+        self.stats.counters.link_out += 1;
+        self.stats.counters.link_out_bytes += out.len() as u64;
+        true
+    }
+
+    /// Whether what [`poll_link`](Self::poll_link) gives next may be an RSV.
+    #[inline]
+    pub fn may_reserve(&self) -> bool {
+        !self.to_ask.is_empty() || self.nic.has_control()
+    }
+
+    fn send_rsv(&mut self, d: usize, rsv: &Rsv, now: Nanos, out: &mut Vec<u8>) {
+        frame::write_rsv(out, &self.config, self.destinations[d].mac, rsv);
+        match rsv.demand {
+            0 => self.stats.counters.rsv_bare += 1,
+            _ => self.stats.counters.rsv_out += 1,
+        }
+        let burst = self.reservations.emitted(rsv.id, now).and_then(|attempt| attempt.burst);
+        let Some(number) = burst else { return };
+        let (patience, most) = (self.patience(), self.config.grt_timeout_max);
+        self.destinations[d].asked(number, |tries| {
+            let wait = Nanos(patience.0.saturating_mul(1 << tries.min(20))).min(most).max(Nanos(1));
+            now.saturating_add(wait)
+        });
+    }
+
+    fn send_scheduled(&mut self, data: Data, now: Nanos, out: &mut Vec<u8>) {
+        let Some(d) = data.destination else { return };
+        let destination = &mut self.destinations[d];
+        let stored = self.pool.get_mut(data.frame);
+        let sequence = self.config.shim.then(|| stored.sequence(&mut destination.next_sequence));
+        frame::write_data(out, &self.config, (&stored.bytes, stored.len), sequence, data.unsolicited);
+        if data.unsolicited {
+            stored.went_unsolicited = true;
+            self.stats.counters.unsolicited_out += 1;
+        } else {
+            self.reservations.frame_sent();
+            self.waiting -= 1;
+            self.stats.counters.scheduled_out += 1;
+            self.stats.counters.resent_out += u64::from(stored.went_unsolicited);
+        }
+        if data.opens_burst {
+            self.stats.lateness.record(now.saturating_sub(data.ready), now);
+            destination.in_nic -= 1;
+        }
+        self.pool.give_back(data.frame);
+        if data.opens_burst {
+            self.ask(d, now);
+        }
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and then [`poll_link`](Self::poll_link) next.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        if !self.to_ask.is_empty() {
+            return Some(self.now);
+        }
+        let mut due = self.nic.next_at().unwrap_or(Nanos::MAX);
+        for d in &self.active {
+            due = due.min(self.destinations[*d].due());
+        }
+        if self.config.notify_patience.is_some() {
+            due = due.min(self.expected.next_timeout().unwrap_or(Nanos::MAX));
+        }
+        (due != Nanos::MAX).then_some(due)
+    }
+}
