@@ -12,5 +12,6 @@ mod render;
 pub use drops::{DropReason, drop_reasons};
 pub use rack::{Rack, RackError, Scheme};
 pub use render::{
-    Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, check, generate, render_p4,
+    Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, check, generate, program,
+    render_p4,
 };

@@ -2,15 +2,13 @@
 
 use num_bigint::BigUint;
 use p4rack_codegen::rack::{Rack, Scheme};
-use p4rack_codegen::{Arch, drop_reasons, generate};
+use p4rack_codegen::{Arch, Program, drop_reasons, program};
+use p4rack_p4::Compiled;
 use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, TableId};
-use p4rack_p4::{Compiled, Options, compile};
 use p4rack_p4rt::p4::v1::{
-    CloneSessionEntry, Entity, MeterEntry, MulticastGroupEntry, TableEntry, WriteRequest,
-    entity::Entity as Kind, field_match, packet_replication_engine_entry::Type, replica::PortKind,
-    table_action,
+    CloneSessionEntry, Entity, MeterEntry, MulticastGroupEntry, TableEntry, entity::Entity as Kind,
+    field_match, packet_replication_engine_entry::Type, replica::PortKind, table_action,
 };
-use p4rack_p4rt::text;
 use p4rack_switch::{CloneSession, Config, MeterConfig, Pipeline, PortConfig, Replica, Switch};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{self, Management, Target};
@@ -55,9 +53,7 @@ impl Tor {
     /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter
     /// what the switch is made with.
     pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<Tor, TorError> {
-        let artefacts = generate(rack, scheme, Arch::V1model)?;
-        let compiled = compile(&artefacts.p4, &format!("{}.p4", rack.name), &Options::default())
-            .map_err(|diagnostics| TorError::Program(diagnostics.render(false)))?;
+        let Program { compiled, entries, .. } = program(rack, scheme, Arch::V1model)?;
         let mut config = Config {
             ports: rack.ports().map(|host| PortConfig::new(host.port, host.port_rate_bps)).collect(),
             buffer_bytes: rack.switch.buffer_bytes,
@@ -80,9 +76,7 @@ impl Tor {
         let ether_type = pl2.map_or(p4rack_wire::EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
         let mut tor =
             Tor { switch, scheme, cpu_port: rack.switch.cpu_port, ether_type, compiled, managed: 0 };
-        let request: WriteRequest =
-            text::parse(&artefacts.entries).map_err(|error| TorError::Program(error.to_string()))?;
-        for update in &request.updates {
+        for (_, update) in &entries {
             tor.write(update.entity.as_ref())
                 .ok_or_else(|| TorError::Program(format!("entry not understood: {update:?}")))?;
         }

@@ -18,20 +18,25 @@ const CONTROL_BURST_FRAMES: i64 = 256;
 const BEST_EFFORT_BURST_BYTES: i64 = 32 << 10;
 
 /// The text-format `WriteRequest`, each update with a comment on what it is for.
-pub(super) fn text(rack: &Rack, scheme: Scheme, schema: &Schema) -> Result<String, EntityError> {
+pub(super) fn text(rack: &Rack, entries: Vec<(String, Update)>) -> String {
     let mut text = text::print(&WriteRequest {
         device_id: rack.switch.device_id,
         election_id: Some(Uint128 { high: 0, low: 1 }),
         ..Default::default()
     });
-    for (comment, update) in updates(rack, scheme, schema)? {
+    for (comment, update) in entries {
         let update = text::print(&WriteRequest { updates: vec![update], ..Default::default() });
         text.push_str(&format!("\n# {comment}\n{update}"));
     }
-    Ok(text)
+    text
 }
 
-fn updates(rack: &Rack, scheme: Scheme, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+/// What the program's tables, meters and groups hold, each with what it is for.
+pub(super) fn updates(
+    rack: &Rack,
+    scheme: Scheme,
+    schema: &Schema,
+) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
     for host in &rack.hosts {
         let (name, port) = (&host.name, host.port);

@@ -10,6 +10,7 @@ use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Target, VERSION};
 use p4rack_wire::{HeaderDesc, render::p4_header};
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 macro_rules! templates {
     ($($name:literal),* $(,)?) => {
@@ -52,16 +53,20 @@ pub fn render_p4(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<String, Gene
     let main = match arch {
         Arch::V1model => "v1model/main",
     };
+    let templates = PARSED.as_ref().map_err(|problem| GenerateError::Program(problem.clone()))?;
+    templates.render(main, &context).map_err(|error| GenerateError::Template(Box::new(error)))
+}
+
+/// All templates: parsing them takes longer than rendering one program.
+static PARSED: LazyLock<Result<Handlebars<'static>, String>> = LazyLock::new(|| {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.register_escape_fn(handlebars::no_escape);
     for (name, text) in TEMPLATES {
-        handlebars
-            .register_partial(name, text)
-            .map_err(|error| GenerateError::Program(format!("template {name}: {error}")))?;
+        handlebars.register_partial(name, text).map_err(|error| format!("template {name}: {error}"))?;
     }
-    handlebars.render(main, &context).map_err(|error| GenerateError::Template(Box::new(error)))
-}
+    Ok(handlebars)
+});
 
 fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
     let mut context = json!({
