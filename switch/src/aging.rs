@@ -24,6 +24,8 @@ pub(crate) struct Aging {
     alarms: BTreeSet<(Nanos, u32, u32)>,
     /// The alarm of a table's row.
     set: BTreeMap<(u32, u32), Nanos>,
+    /// When the first alarm rings, which is asked after every frame.
+    next: Option<Nanos>,
     idle: VecDeque<(TableId, TableEntry)>,
     lost: u64,
 }
@@ -41,12 +43,13 @@ impl Aging {
         if let Some(at) = at {
             self.alarms.insert((at, table, row));
         }
+        self.next = self.alarms.first().map(|(at, ..)| *at);
     }
 
     /// When the next alarm rings.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {
-        self.alarms.first().map(|(at, ..)| *at)
+        self.next
     }
 }
 

@@ -522,13 +522,15 @@ pub(crate) fn tell_egress(
         frame[standard.egress_port as usize] = meta.egress_port.into();
         frame[standard.instance_type as usize] = meta.instance_type.into();
         frame[standard.packet_length as usize] = len as u64;
+        frame[standard.egress_rid as usize] = meta.rid.into();
+    }
+    if standard.times_in_egress {
         frame[standard.enq_timestamp as usize] = units(meta.enqueued, unit_ns, 32);
         frame[standard.enq_qdepth as usize] = u64::from(meta.enqueued_depth) & 0x7_ffff;
         frame[standard.deq_timedelta as usize] = units(now.saturating_sub(meta.enqueued), unit_ns, 32);
         frame[standard.deq_qdepth as usize] = left & 0x7_ffff;
         frame[standard.ingress_global_timestamp as usize] = units(meta.arrived, unit_ns, 48);
         frame[standard.egress_global_timestamp as usize] = units(now, unit_ns, 48);
-        frame[standard.egress_rid as usize] = meta.rid.into();
     }
 }
 

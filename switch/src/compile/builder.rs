@@ -482,10 +482,15 @@ impl<'p> Builder<'p> {
             standard.deq_qdepth,
             standard.egress_global_timestamp,
         ];
-        let looks = |(index, touched): (usize, &u8)| {
-            touched & EGRESS != 0 && of_the_queue.contains(&self.slots[index])
+        let times = [standard.enq_timestamp, standard.ingress_global_timestamp];
+        let looked_at = |slots: &[Slot]| {
+            let looks =
+                |(index, touched): (usize, &u8)| touched & EGRESS != 0 && slots.contains(&self.slots[index]);
+            self.touched.iter().enumerate().any(looks)
         };
-        self.code.entry.egress_is_early &= !self.touched.iter().enumerate().any(looks);
+        let queue_in_egress = looked_at(&of_the_queue);
+        self.code.standard.times_in_egress = self.traced || queue_in_egress || looked_at(&times);
+        self.code.entry.egress_is_early &= !queue_in_egress;
     }
 
     fn keep(&mut self) {

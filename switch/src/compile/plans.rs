@@ -260,6 +260,8 @@ pub(crate) struct Standard {
     pub priority: Slot,
     /// Whether egress, the deparser or a field list may read any of it.
     pub in_egress: bool,
+    /// Whether they may read times or what the packet's queue held.
+    pub times_in_egress: bool,
 }
 
 /// Words that are cleared at once. A run has no constants.
