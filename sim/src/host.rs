@@ -3,9 +3,9 @@
 use crate::experiment::{Experiment, Kind, Place};
 use crate::message::{FROM_TURN, Flow, FlowId, Head, MTU, Machine, MessageId, mac_of};
 use crate::random::Random;
-use crate::transport::rds;
 use crate::transport::tcp;
 use crate::transport::wire::{Frame, Kind as FrameKind};
+use crate::transport::{Transport, rds};
 use crate::world::{Agenda, HostEvent};
 use p4rack_fabric::pl2::{Config, Endpoint, Peer, Scheme};
 use p4rack_wire::Nanos;
@@ -18,6 +18,8 @@ const AHEAD: usize = 8;
 
 /// Bytes at a frame's start that anybody here reads: headers, and what transports say.
 const SNAP_BYTES: usize = 128;
+/// The same where no traffic has a transport: what a message's frame says, and as far as checksums look.
+const SNAP_BYTES_RAW: usize = 48;
 
 /// One host.
 #[derive(Debug)]
@@ -60,10 +62,10 @@ struct Outlet {
 /// What feeding did that somebody else has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
-    /// Nothing to give, or no room.
+    /// Nothing to give any more, or no room.
     Nothing,
-    /// A frame.
-    Frame(FlowId),
+    /// A frame of a flow with a transport, which may have a timer now.
+    Carried(FlowId),
     /// The last frame of a flow's last message.
     FlowEmpty(FlowId),
 }
@@ -120,66 +122,71 @@ impl Host {
         if self.paused { Nanos::MAX } else { self.endpoint.next_timeout().unwrap_or(Nanos::MAX) }
     }
 
-    /// Gives the machine one frame for `destination`, if it has room for it.
-    pub fn feed(&mut self, destination: usize, flows: &mut [Flow], now: Nanos) -> Fed {
+    /// Gives the machine frames for `destination` as long as it has room and nobody else has to know; counts them.
+    pub fn feed(&mut self, destination: usize, flows: &mut [Flow], now: Nanos, given: &mut u64) -> Fed {
         let peer = self.peers[destination];
-        let mut window = self.window;
-        if let (true, Some(peer)) = (self.by_thread, peer) {
-            let threads = self.outlets[destination].flows.len();
-            self.endpoint.allow_in_flight(peer, threads);
-            window = window.max(threads * usize::from(self.burst) + AHEAD);
-        }
-        let backlog = peer.map_or(0, |peer| self.endpoint.backlog_at(peer));
-        if backlog >= 4 * window {
-            return Fed::Nothing;
-        }
-        let outlet = &mut self.outlets[destination];
-        if backlog >= window {
-            // Of short frames several share a slot.
-            let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
-            if first.is_none_or(|message| message.unsent > MTU / 4) {
+        loop {
+            let mut window = self.window;
+            if let (true, Some(peer)) = (self.by_thread, peer) {
+                let threads = self.outlets[destination].flows.len();
+                self.endpoint.allow_in_flight(peer, threads);
+                window = window.max(threads * usize::from(self.burst) + AHEAD);
+            }
+            let backlog = peer.map_or(0, |peer| self.endpoint.backlog_at(peer));
+            if backlog >= 4 * window {
                 return Fed::Nothing;
             }
-        }
-        // A transport may have nothing to send although messages wait.
-        let id = loop {
-            let Some(&id) = outlet.flows.front() else { return Fed::Nothing };
-            let flow = &mut flows[id as usize];
-            if matches!(flow.transport, Machine::Raw) || flow.transport.can_send() {
-                break id;
+            let outlet = &mut self.outlets[destination];
+            if backlog >= window {
+                // Of short frames several share a slot.
+                let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
+                if first.is_none_or(|message| message.unsent > MTU / 4) {
+                    return Fed::Nothing;
+                }
             }
-            flow.listed = false;
-            outlet.flows.pop_front();
-            outlet.turn = 0;
-        };
-        let flow = &mut flows[id as usize];
-        let raw = matches!(flow.transport, Machine::Raw);
-        let whole = if raw {
-            let Some((head, whole)) = flow.part(id, now) else { return Fed::Nothing };
-            self.endpoint.handle_app(head.emit(self.index, destination, &mut self.buffer), now);
-            whole
-        } else {
-            let Some(part) = flow.carried(id, now) else { return Fed::Nothing };
-            let frame = part.frame.emit(self.index, destination, part.header_bytes, &mut self.buffer);
-            self.endpoint.handle_app(frame, now);
-            part.whole
-        };
-        outlet.turn += 1;
-        if whole {
-            flow.queue.pop_front();
-            if flow.queue.is_empty() && (raw || !flow.transport.can_send()) {
+            // A transport may have nothing to send although messages wait.
+            let id = loop {
+                let Some(&id) = outlet.flows.front() else { return Fed::Nothing };
+                let flow = &mut flows[id as usize];
+                if matches!(flow.transport, Machine::Raw) || flow.transport.can_send() {
+                    break id;
+                }
                 flow.listed = false;
                 outlet.flows.pop_front();
                 outlet.turn = 0;
-                return Fed::FlowEmpty(id);
+            };
+            let flow = &mut flows[id as usize];
+            let raw = matches!(flow.transport, Machine::Raw);
+            let whole = if raw {
+                let Some((head, whole)) = flow.part(id, now) else { return Fed::Nothing };
+                self.endpoint.handle_app(head.emit(self.index, destination, &mut self.buffer), now);
+                whole
+            } else {
+                let Some(part) = flow.carried(id, now) else { return Fed::Nothing };
+                let frame = part.frame.emit(self.index, destination, part.header_bytes, &mut self.buffer);
+                self.endpoint.handle_app(frame, now);
+                part.whole
+            };
+            *given += 1;
+            outlet.turn += 1;
+            if whole {
+                flow.queue.pop_front();
+                if flow.queue.is_empty() && (raw || !flow.transport.can_send()) {
+                    flow.listed = false;
+                    outlet.flows.pop_front();
+                    outlet.turn = 0;
+                    return Fed::FlowEmpty(id);
+                }
+            }
+            if whole || outlet.turn >= self.burst {
+                outlet.turn = 0;
+                outlet.flows.pop_front();
+                outlet.flows.push_back(id);
+            }
+            if !raw {
+                return Fed::Carried(id);
             }
         }
-        if whole || outlet.turn >= self.burst {
-            outlet.turn = 0;
-            outlet.flows.pop_front();
-            outlet.flows.push_back(id);
-        }
-        Fed::Frame(id)
     }
 }
 
@@ -322,7 +329,8 @@ fn config(experiment: &Experiment, index: usize) -> Config {
     // Drivers are never late here.
     config.catch_up = Nanos::ZERO;
     config.total_limit_frames = usize::MAX;
-    config.snap_bytes = SNAP_BYTES;
+    let raw = experiment.spec.traffic.iter().all(|traffic| traffic.transport == Transport::Raw);
+    config.snap_bytes = if raw { SNAP_BYTES_RAW } else { SNAP_BYTES };
     if let (Some(pl2), true) = (&rack.pl2, scheme != Scheme::Off) {
         config.ether_type = pl2.ether_type;
         config.vid = pl2.vid;

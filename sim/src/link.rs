@@ -137,7 +137,7 @@ impl Link {
         self.push(frame, arrived);
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, frame: FrameId, arrived: Nanos) {
         let after = self.after.as_ref().map_or(0, |after| after.sample(&mut self.random));
         // A wire keeps the order: what was held up holds up what follows.
@@ -237,7 +237,7 @@ mod tests {
     fn run(faults: Faults, count: u64) -> (Vec<u8>, LinkStats, Nanos) {
         let (mut link, mut frames) = link(faults);
         for n in 0..count {
-            let frame = frames.take();
+            let frame = frames.take(false);
             frames.get_mut(frame).clear();
             frames.get_mut(frame).resize(1514, n as u8);
             link.send(frame, Nanos(n * 10), &mut frames);

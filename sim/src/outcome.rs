@@ -266,19 +266,19 @@ fn judge(world: &mut World) -> Verdict {
     verdict.unaccounted_frames += (rx + clones) as i64 - (tx + drops + queued) as i64;
     // Between them.
     // What comes to shared ports goes on by them.
-    let delivered_up: u64 = world.up.iter().map(|link| link.stats.delivered).sum::<u64>()
+    let delivered_up: u64 = world.nodes.iter().map(|node| node.up.stats.delivered).sum::<u64>()
         + world.trunks.iter().map(|trunk| trunk.link.stats.delivered).sum::<u64>()
         - world.trunks.iter().map(|trunk| trunk.link.stats.sent).sum::<u64>();
     let managed = world.tor.managed;
-    let sent_down: u64 = world.down.iter().map(|link| link.stats.sent).sum();
+    let sent_down: u64 = world.nodes.iter().map(|node| node.down.stats.sent).sum();
     verdict.unaccounted_frames +=
         (delivered_up + managed).abs_diff(rx) as i64 + tx.abs_diff(sent_down + managed) as i64;
     // From end to end: what never arrived was dropped by somebody.
-    let backlog: usize = world.hosts.iter().map(|host| host.endpoint.backlog_frames()).sum();
+    let backlog: usize = world.hosts().map(|host| host.endpoint.backlog_frames()).sum();
     let missing =
         world.frames_given as i64 - world.frames_delivered as i64 - world.on_links() as i64 - queued as i64;
     let lost = lost_frames(world) as i64;
-    let duplicated: u64 = world.up.iter().chain(&world.down).map(|link| link.stats.duplicated).sum();
+    let duplicated: u64 = world.links().map(|link| link.stats.duplicated).sum();
     if missing - backlog as i64 > lost {
         verdict.unaccounted_frames += missing - backlog as i64 - lost;
     } else if world.frames_delivered > world.frames_given + duplicated {
@@ -290,11 +290,11 @@ fn judge(world: &mut World) -> Verdict {
     if world.planted == Some(Planted::Overfill) {
         verdict.over_limit += u64::from(stats.buffer_max_bytes > 0);
     }
-    for host in &world.hosts {
+    for host in world.hosts() {
         let limit = host.endpoint.config().queue_limit_frames as u64;
         verdict.over_limit += u64::from(host.endpoint.stats().queue_max_frames > limit);
     }
-    let failures = lost > 0 || world.hosts.iter().any(|host| host.dies != Nanos::MAX);
+    let failures = lost > 0 || world.hosts().any(|host| host.dies != Nanos::MAX);
     if !failures {
         verdict.stuck_messages = world.flows.iter().map(|flow| flow.messages.open() as u64).sum();
     }
@@ -319,7 +319,7 @@ fn lost_frames(world: &World) -> u64 {
     let switch = world.tor.switch.stats(world.now);
     let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
     let links: u64 = world.links().map(|link| losses(&link.stats)).sum();
-    let hosts: u64 = world.hosts.iter().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
+    let hosts: u64 = world.hosts().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
     switch + links + hosts + world.frames_to_dead
 }
 
@@ -334,7 +334,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
     let gbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e9;
     let fullest = measured.ports.iter().max_by_key(|port| port.queue_max_bytes);
     let (mut host_drops, mut host_counters) = (BTreeMap::new(), BTreeMap::new());
-    for host in &world.hosts {
+    for host in world.hosts() {
         let stats = host.endpoint.stats();
         for (name, count) in stats.drops().filter(|(_, count)| *count > 0) {
             *host_drops.entry(name.to_owned()).or_insert(0) += count;
@@ -351,8 +351,8 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         scheme: experiment.scheme.name().to_owned(),
         seed: spec.seed,
         measured_s: seconds,
-        goodput_gbps: gbps(world.received.iter().sum()),
-        goodput_max_host_gbps: gbps(world.received.iter().copied().max().unwrap_or(0)),
+        goodput_gbps: gbps(world.nodes.iter().map(|node| node.received).sum()),
+        goodput_max_host_gbps: gbps(world.nodes.iter().map(|node| node.received).max().unwrap_or(0)),
         ceiling_receive_gbps: experiment.rack.goodput_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
         ceiling_send_gbps: experiment.rack.send_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
         traffic: world.traffic.iter().map(|traffic| traffic_outcome(traffic, &gbps)).collect(),

@@ -69,14 +69,11 @@ const CELLS: usize = 1024;
 pub struct Quantiles {
     points: Vec<(f64, f64)>,
     between: Between,
-    /// Of each cell the value at its start and how much more there is at its end: within a cell that holds no quantile,
-    /// values lie on a line. Where [`EXACT`] stands for the latter `points` are asked: in the last cell, as tails matter, and
-    /// where lines are none.
-    cells: Box<[(u32, u32); CELLS]>,
+    /// The values at the cells' ends: within a cell that holds no quantile, values lie on a line.
+    ends: Box<[u32; CELLS + 1]>,
+    /// In cells from this one on `points` are asked: in the last, as tails matter, or in all, where lines are none.
+    exact_from: usize,
 }
-
-/// See [`Quantiles::cells`].
-const EXACT: u32 = u32::MAX;
 
 impl Quantiles {
     /// From pairs of cumulative probability and value, which start at 0, end at 1 and ascend.
@@ -99,15 +96,12 @@ impl Quantiles {
         if points.iter().any(|point| !(least..=4e9).contains(&point.1)) {
             return Err(format!("has values outside {least} to 4e9"));
         }
-        let cells = Box::new([(0, EXACT); CELLS]);
-        let mut quantiles = Quantiles { points: points.to_vec(), between, cells };
+        let mut quantiles =
+            Quantiles { points: points.to_vec(), between, ends: Box::new([0; CELLS + 1]), exact_from: 0 };
         if between == Between::Linear {
             let value = |cell: usize| quantiles.at(cell as f64 / CELLS as f64).round() as u32;
-            let cell =
-                |cell: usize| (value(cell), value(cell + 1).saturating_sub(value(cell)).min(EXACT - 1));
-            let mut cells = Box::new(std::array::from_fn(cell));
-            cells[CELLS - 1].1 = EXACT;
-            quantiles.cells = cells;
+            quantiles.ends = Box::new(std::array::from_fn(value));
+            quantiles.exact_from = CELLS - 1;
         }
         Ok(quantiles)
     }
@@ -115,7 +109,7 @@ impl Quantiles {
     /// Always this value.
     pub fn constant(value: u32) -> Quantiles {
         let points = vec![(0.0, value.into()), (1.0, value.into())];
-        Quantiles { points, between: Between::Linear, cells: Box::new([(value, 0); CELLS]) }
+        Quantiles { points, between: Between::Linear, ends: Box::new([value; CELLS + 1]), exact_from: CELLS }
     }
 
     /// The value below which a share `p` of all lies.
@@ -164,11 +158,12 @@ impl Quantiles {
     #[inline]
     pub fn sample(&self, random: &mut Random) -> u64 {
         let bits = random.next();
-        let (start, more) = self.cells[(bits >> 54) as usize & (CELLS - 1)];
-        if more == EXACT {
+        let cell = (bits >> 54) as usize & (CELLS - 1);
+        if cell >= self.exact_from {
             return self.exact(bits);
         }
-        u64::from(start) + ((u64::from(more) * (bits >> 22 & 0xffff_ffff)) >> 32)
+        let (start, end) = (u64::from(self.ends[cell]), u64::from(self.ends[cell + 1]));
+        start + (((end - start) * (bits >> 22 & 0xffff_ffff)) >> 32)
     }
 
     #[cold]

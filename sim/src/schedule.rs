@@ -1,4 +1,4 @@
-//! Which component is next: one due time each, in a tournament.
+//! When components are due, one time each: who is next, in a tournament; or only when the first is.
 //!
 //! ```text
 //!              3                  each match is won by who is due first
@@ -24,12 +24,17 @@ pub(crate) struct Schedule {
     tree: Vec<u16>,
 }
 
-/// A component's lot among those due at the same time; no two have the same.
+/// Who of two that are due at the same time is first.
 #[cold]
-fn lot(component: usize, due: Nanos) -> u64 {
-    let mixed = due.0 ^ (component as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed & !0xffff | component as u64
+#[inline(never)]
+fn by_lot(left: usize, right: usize, due: Nanos) -> usize {
+    // No two have the same lot.
+    let lot = |component: usize| {
+        let mixed = due.0 ^ (component as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed & !0xffff | component as u64
+    };
+    if lot(right) < lot(left) { right } else { left }
 }
 
 impl Schedule {
@@ -52,8 +57,11 @@ impl Schedule {
         let (mut left, mut right) = (component & !1, component | 1);
         loop {
             let (a, b) = (self.due[left], self.due[right]);
-            let right_wins = b < a || b == a && a != Nanos::MAX && lot(right, b) < lot(left, a);
-            let winner = if right_wins { right } else { left };
+            // Who wins is anybody's guess, so no jump may depend on it; a tie is rare.
+            let mut winner = if b < a { right } else { left };
+            if a == b {
+                winner = by_lot(left, right, a);
+            }
             self.tree[at] = winner as u16;
             if at == 1 {
                 return;
@@ -87,6 +95,53 @@ impl Schedule {
     }
 }
 
+/// Due times of components among which the order does not matter.
+#[derive(Clone, Debug)]
+pub(crate) struct Dues {
+    due: Vec<Nanos>,
+    first: Nanos,
+}
+
+impl Dues {
+    /// So many components, none of which waits for anything.
+    pub fn new(components: usize) -> Dues {
+        Dues { due: vec![Nanos::MAX; components], first: Nanos::MAX }
+    }
+
+    /// When the first is due.
+    #[inline]
+    pub fn first(&self) -> Nanos {
+        self.first
+    }
+
+    /// When one is due.
+    #[inline]
+    pub fn of(&self, component: usize) -> Nanos {
+        self.due[component]
+    }
+
+    /// `component` is due then, if not earlier.
+    #[inline]
+    pub fn hasten(&mut self, component: usize, due: Nanos) {
+        let known = &mut self.due[component];
+        *known = due.min(*known);
+        self.first = due.min(self.first);
+    }
+
+    /// `component` is due then; when the first is has to be [told](Self::begin_with) once all have had their turn.
+    #[inline]
+    pub fn set(&mut self, component: usize, due: Nanos) {
+        self.due[component] = due;
+    }
+
+    /// The first is due then.
+    #[inline]
+    pub fn begin_with(&mut self, first: Nanos) {
+        debug_assert_eq!(self.due.iter().min().copied().unwrap_or(Nanos::MAX), first);
+        self.first = first;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +166,19 @@ mod tests {
         schedule.hasten(5, Nanos(8_000));
         schedule.set(0, Nanos(10));
         assert_eq!(order(&mut schedule), [(0, 10), (1, 20), (4, 21), (3, 50), (5, 8_000), (6, 9_000)]);
+    }
+
+    #[test]
+    fn the_first_is_known_after_each_has_had_its_turn() {
+        let mut dues = Dues::new(3);
+        assert_eq!(dues.first(), Nanos::MAX);
+        dues.hasten(2, Nanos(7));
+        dues.hasten(0, Nanos(9));
+        dues.hasten(2, Nanos(8));
+        assert_eq!((dues.first(), dues.of(2), dues.of(1)), (Nanos(7), Nanos(7), Nanos::MAX));
+        dues.set(2, Nanos(20));
+        dues.begin_with(Nanos(9));
+        assert_eq!((dues.first(), dues.of(2)), (Nanos(9), Nanos(20)));
     }
 
     #[test]

@@ -8,37 +8,32 @@ use crate::record::Point;
 use crate::transport::wire::Frame;
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2;
-use std::collections::VecDeque;
-
-/// When an RSV left that is answered now.
-fn take_rsv(left: &mut VecDeque<(u32, Nanos)>, id: u32) -> Option<Nanos> {
-    let at = left.iter().position(|(known, _)| *known == id)?;
-    left.remove(at).map(|(_, when)| when)
-}
 
 impl World {
     /// A frame comes to a host.
     pub(super) fn enter_host(&mut self, host: usize) {
-        let Some(received) = self.down[host].receive(self.now) else { return };
+        let node = &mut self.nodes[host];
+        let Some(received) = node.down.receive(self.now) else { return };
         let frame = self.frames.get(received.frame);
-        self.digests[2 * host + 1].frame(self.now, frame);
-        if self.now >= self.hosts[host].dies {
+        node.digest_down.frame(self.now, frame);
+        if self.now >= node.host.dies {
             self.frames_to_dead += 1;
             return self.frames.give_back(received.frame);
         }
         let seen = self.grants.read(frame);
-        self.control.1 += u64::from(seen.is_some() && self.measures());
-        if let Some(seen) = &seen
-            && seen.kind == pl2::Kind::Grt as u8
-            && let Some(when) = take_rsv(&mut self.rsv_left[host], seen.id)
-            && self.measuring
-        {
-            self.rsv_grt.saturating_record(received.arrived.saturating_sub(when).0);
+        if let Some(seen) = &seen {
+            self.control.1 += u64::from(self.measuring && self.now < self.sources_end);
+            if seen.kind == pl2::Kind::Grt as u8
+                && let Some(when) = node.answered(seen.id)
+                && self.measuring
+            {
+                self.rsv_grt.saturating_record(received.arrived.saturating_sub(when).0);
+            }
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.note(Point::HostIn(host), self.now, frame);
         }
-        let app = self.hosts[host].endpoint.forward_link(frame, received.arrived, self.now);
+        let app = node.host.endpoint.forward_link(frame, received.arrived, self.now);
         if let (Some(recorder), Some(app)) = (&mut self.recorder, app) {
             let (addresses, ether_type, rest) = app.parts(frame);
             recorder.note(Point::App(host), self.now, &[addresses, &ether_type, rest].concat());
@@ -54,7 +49,7 @@ impl World {
         self.frames.give_back(received.frame);
         // A grant may show that frames sent ahead of it have arrived, so that there is room for others.
         if let Some(destination) = seen.as_ref().map(|seen| seen.destination)
-            && destination < self.hosts.len()
+            && destination < self.nodes.len()
         {
             self.feed(host, destination);
         }
@@ -76,7 +71,7 @@ impl World {
 
     /// The machine's time has come.
     pub(super) fn wake(&mut self, host: usize) {
-        self.hosts[host].endpoint.handle_timeout(self.now);
+        self.nodes[host].host.endpoint.handle_timeout(self.now);
         self.drain(host, true);
     }
 
@@ -88,7 +83,7 @@ impl World {
     /// Likewise; `due`: it is known that the machine has something.
     fn drain(&mut self, host: usize, due: bool) {
         let asleep = self.planted == Some(Planted::Sleep) && host == 1 && self.hops > 1_000;
-        let one = &mut self.hosts[host];
+        let one = &mut self.nodes[host].host;
         if asleep || self.now >= one.dies {
             one.machine_due = Nanos::MAX;
             return;
@@ -99,27 +94,24 @@ impl World {
         }
         if self.experiment.spec.scheme.notify_receiver {
             self.look_for_silent(host);
-            next = self.hosts[host].due();
+            next = self.nodes[host].host.due();
         }
-        self.hosts[host].machine_due = next;
+        self.nodes[host].host.machine_due = next;
     }
 
     /// Puts on the link what is due; when something is due again.
     fn send_due(&mut self, host: usize) -> Nanos {
         loop {
-            let id = self.frames.take();
+            let node = &mut self.nodes[host];
+            let id = self.frames.take(node.host.endpoint.may_reserve());
             let frame = self.frames.get_mut(id);
-            if !self.hosts[host].endpoint.poll_link(self.now, frame) {
+            if !node.host.endpoint.poll_link(self.now, frame) {
                 self.frames.give_back(id);
-                return self.hosts[host].due();
+                return node.host.due();
             }
             let destination = host_of(frame);
             if let Some(seen) = self.grants.read(frame) {
-                let left = &mut self.rsv_left[host];
-                if left.len() == 256 {
-                    left.pop_front();
-                }
-                left.push_back((seen.id, self.now));
+                node.leaves(seen.id, self.now);
                 self.control.0 += u64::from(self.measuring && self.now < self.sources_end);
             }
             if let Some(recorder) = &mut self.recorder {
@@ -129,12 +121,12 @@ impl World {
             if self.planted == Some(Planted::Address) {
                 leaves += Nanos(frame.as_ptr() as u64 >> 5 & 63);
             }
-            self.up[host].send(id, leaves, &mut self.frames);
-            self.inlets.hasten(host, self.up[host].due());
-            if let Some(destination) = destination.filter(|d| self.hosts[host].has_for(*d)) {
+            node.up.send(id, leaves, &mut self.frames);
+            self.inlets.hasten(host, node.up.due());
+            if let Some(destination) = destination.filter(|d| node.host.has_for(*d)) {
                 self.feed(host, destination);
             }
-            let due = self.hosts[host].due();
+            let due = self.nodes[host].host.due();
             if due > self.now {
                 return due;
             }
@@ -143,11 +135,11 @@ impl World {
 
     /// What a host's machine says of those who fell silent goes to the controller.
     fn look_for_silent(&mut self, host: usize) {
-        while let Some(sender) = self.hosts[host].endpoint.poll_silent(self.now) {
+        while let Some(sender) = self.nodes[host].host.endpoint.poll_silent(self.now) {
             let delay = Nanos::from_micros(self.experiment.spec.scheme.controller_us);
             if let Some(sender) = host_of(&sender.0) {
                 self.forget.push(self.now + delay, (sender, host));
-                self.inlets.hasten(self.hosts.len() + self.trunks.len(), self.forget.due());
+                self.inlets.hasten(self.nodes.len() + self.trunks.len(), self.forget.due());
             }
         }
     }
@@ -172,17 +164,13 @@ impl World {
     /// Gives a host's machine frames for a destination as long as it has room.
     pub(super) fn feed(&mut self, host: usize, destination: usize) {
         loop {
-            let fed = self.hosts[host].feed(destination, &mut self.flows, self.now);
-            if let Fed::Frame(flow) | Fed::FlowEmpty(flow) = fed
-                && self.transports
-            {
-                self.plan_timer(flow);
-            }
+            let fed =
+                self.nodes[host].host.feed(destination, &mut self.flows, self.now, &mut self.frames_given);
             match fed {
                 Fed::Nothing => return,
-                Fed::Frame(_) => self.frames_given += 1,
+                Fed::Carried(flow) => self.plan_timer(flow),
                 Fed::FlowEmpty(flow) => {
-                    self.frames_given += 1;
+                    self.plan_timer(flow);
                     let traffic = usize::from(self.flows[flow as usize].traffic);
                     let one = &self.traffic[traffic];
                     if one.spec.arrivals == Arrivals::Saturate && self.now < one.stop {

@@ -13,9 +13,8 @@
 //! nanosecond together, and that is also done where one microsecond can't be given away: rounds begin
 //! everywhere at once, and what is recorded is recorded in the order of time.
 
-use super::World;
+use super::{Node, World};
 use crate::experiment::{Arrivals, Experiment};
-use crate::link::Link;
 use p4rack_wire::Nanos;
 
 /// The least time from one side to the other.
@@ -26,10 +25,11 @@ pub(super) struct Lookahead {
 }
 
 impl Lookahead {
-    pub fn new(experiment: &Experiment, up: &[Link], down: &[Link], pause_delay: Nanos) -> Lookahead {
-        let least = |links: &[Link]| links.iter().map(Link::least_delay).min().unwrap_or_default();
+    pub fn new(experiment: &Experiment, nodes: &[Node], pause_delay: Nanos) -> Lookahead {
         let spec = &experiment.spec;
-        let mut look = Lookahead { up: least(up), down: least(down) };
+        let up = nodes.iter().map(|node| node.up.least_delay()).min();
+        let down = nodes.iter().map(|node| node.down.least_delay()).min();
+        let mut look = Lookahead { up: up.unwrap_or_default(), down: down.unwrap_or_default() };
         if spec.rack.pfc_bytes.is_some() {
             look.down = look.down.min(pause_delay);
         }
@@ -51,7 +51,7 @@ impl World {
         let after = Nanos(end.0.saturating_add(1));
         let look = if self.recorder.is_some() { Lookahead::NONE } else { self.lookahead };
         loop {
-            let (hosts, switch) = (self.hosts_due.first_due(), self.switch_due());
+            let (hosts, switch) = (self.hosts_due.first(), self.switch_due());
             let next = hosts.min(switch);
             if next.min(self.agenda.due()) > end {
                 break;
@@ -67,7 +67,7 @@ impl World {
             let first_at_switch = switch.min(hosts.saturating_add(look.up));
             self.run_hosts(first_at_switch.saturating_add(look.down).max(least).min(limit));
             let limit = after.min(self.agenda.due());
-            let first_at_host = self.hosts_due.first_due().min(self.switch_due().saturating_add(look.down));
+            let first_at_host = self.hosts_due.first().min(self.switch_due().saturating_add(look.down));
             self.run_switch(first_at_host.saturating_add(look.up).max(least).min(limit));
         }
         self.now = end;
@@ -78,24 +78,31 @@ impl World {
         self.tor_due.min(self.inlets.first_due())
     }
 
-    /// All that happens at hosts before `until`.
+    /// All that happens at hosts before `until`. None of them can reach another meanwhile.
     fn run_hosts(&mut self, until: Nanos) {
-        loop {
-            let (host, due) = self.hosts_due.first();
-            if due >= until {
-                return;
-            }
-            self.run_host(host, until);
+        if self.hosts_due.first() >= until {
+            return;
         }
+        let mut first = Nanos::MAX;
+        for host in 0..self.nodes.len() {
+            let mut due = self.hosts_due.of(host);
+            if due < until {
+                due = self.run_host(host, until);
+                self.hosts_due.set(host, due);
+            }
+            first = first.min(due);
+        }
+        self.hosts_due.begin_with(first);
     }
 
-    fn run_host(&mut self, host: usize, until: Nanos) {
+    /// All that happens at a host before `until`; when it goes on.
+    fn run_host(&mut self, host: usize, until: Nanos) -> Nanos {
         loop {
-            let one = &mut self.hosts[host];
-            let (agenda, link, machine) = (one.agenda.due(), self.down[host].due(), one.machine_due);
+            let Node { host: one, down, .. } = &mut self.nodes[host];
+            let (agenda, link, machine) = (one.agenda.due(), down.due(), one.machine_due);
             let due = agenda.min(link).min(machine);
             if due >= until {
-                return self.hosts_due.set(host, due);
+                return due;
             }
             self.now = due.max(one.now);
             one.now = self.now;

@@ -20,7 +20,7 @@ impl World {
             return;
         }
         let host = usize::from(self.flows[flow as usize].src);
-        let random = &mut self.hosts[host].random;
+        let random = &mut self.nodes[host].host.random;
         let size = size.unwrap_or_else(|| one.size(flow, random)).max(1);
         one.stats.made += u64::from(self.measuring);
         let from_turn = one.spec.timed_from == TimedFrom::Turn;
@@ -48,7 +48,7 @@ impl World {
             Machine::Tcp(ends) => ends.0.write(message, size),
             Machine::Rds(sender) => sender.write(message, size),
         }
-        self.hosts[host].list(id, flow);
+        self.nodes[host].host.list(id, flow);
     }
 
     /// A thread has a part of a message.
@@ -66,7 +66,7 @@ impl World {
         let in_time = self.measuring && self.now < self.sources_end;
         if in_time {
             one.stats.bytes += u64::from(head.bytes);
-            self.received[host] += u64::from(head.bytes);
+            self.nodes[host].received += u64::from(head.bytes);
         }
         // Frames of a flow come in order, so whatever lies before this one's message is not coming.
         if flow.open.front() != Some(&head.message) && !flow.open.contains(&head.message) {
@@ -94,7 +94,7 @@ impl World {
             recorder.ends((id, message));
         }
         let Some(message) = flow.messages.remove(message) else { return };
-        let random = &mut self.hosts[host].random;
+        let random = &mut self.nodes[host].host.random;
         let bus = self.dma.as_ref().map_or(0, |dma| dma.sample(random));
         let done = self.now + Nanos(bus);
         self.arrived(host, id, traffic, &message, done);
@@ -115,7 +115,7 @@ impl World {
                 if measured {
                     one.record(size, done - created);
                 }
-                let forward = one.next_ask(one.forward(flow), &mut self.hosts[host].random);
+                let forward = one.next_ask(one.forward(flow), &mut self.nodes[host].host.random);
                 let next = done + Nanos(one.spec.think_ns);
                 if next < one.stop {
                     self.at_host(host, next, HostEvent::Ask(forward));

@@ -8,6 +8,7 @@ mod agenda;
 mod hosts;
 mod lookahead;
 mod messages;
+mod node;
 mod pfc;
 mod sources;
 mod switch;
@@ -18,21 +19,21 @@ use crate::check::{Digest, Grants};
 use crate::experiment::{Experiment, Kind, Place};
 use crate::frames::Frames;
 use crate::host::Host;
-use crate::link::{Delays, Link};
+use crate::link::Link;
 use crate::message::{Flow, FlowId, Head};
-use crate::random::{Between, Quantiles, Random};
+use crate::random::{Between, Quantiles};
 use crate::record::Recorder;
-use crate::schedule::Schedule;
+use crate::schedule::{Dues, Schedule};
 use crate::tor::{Tor, TorError};
 use crate::traffic::{Traffic, histogram};
 use crate::transport::Transport;
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_wire::Nanos;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub(crate) use agenda::{Agenda, HostEvent, RackEvent};
+pub(crate) use node::Node;
 
 /// Why a simulation did not start.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +74,7 @@ pub(crate) struct World {
     /// What concerns the whole rack.
     agenda: Agenda<RackEvent>,
     /// When each host has something to do, or somewhat earlier.
-    hosts_due: Schedule,
+    hosts_due: Dues,
     /// When each host's link, each trunk and, last, the controller bring something to the switch.
     inlets: Schedule,
     /// Reservations to take back: whose, towards whom.
@@ -83,22 +84,16 @@ pub(crate) struct World {
     switch_now: Nanos,
     frames: Frames,
     pub tor: Tor,
-    pub hosts: Vec<Host>,
-    /// Each host's switch port.
-    ports: Vec<u16>,
-    pub up: Vec<Link>,
-    pub down: Vec<Link>,
-    /// Ports that hosts share, and which one a host's is.
+    /// By host.
+    pub nodes: Vec<Node>,
+    /// Ports that hosts share.
     pub trunks: Vec<trunk::Trunk>,
-    trunk_of: Vec<Option<usize>>,
     pub flows: Vec<Flow>,
     /// Messages made.
     pub messages_made: u64,
     pub traffic: Vec<Traffic>,
     dma: Option<Arc<Quantiles>>,
     pub grants: Grants,
-    /// Of what came to the switch from each host and to each host from the switch, in turn.
-    digests: Vec<Digest>,
     pub recorder: Option<Box<Recorder>>,
     pub measuring: bool,
     /// Frames that passed the switch.
@@ -109,13 +104,9 @@ pub(crate) struct World {
     pub out_of_order: u64,
     /// Switch's counters up to the end of the warm-up.
     pub before: Before,
-    /// RSVs that left, by host: number, when.
-    rsv_left: Vec<VecDeque<(u32, Nanos)>>,
     pub rsv_grt: Histogram<u64>,
     /// Control frames in the measured time: that hosts sent, and that came to them.
     pub control: (u64, u64),
-    /// Bytes of application payload that arrived since the warm-up, by host.
-    pub received: Vec<u64>,
     pub sources_end: Nanos,
     pub planted: Option<Planted>,
     /// With a planted fault: what was held back, until it is given.
@@ -126,8 +117,6 @@ pub(crate) struct World {
     transports: bool,
     /// Whether frames may have to be marked.
     marks: bool,
-    /// What the switch holds of each host's frames, for pauses.
-    held_by: Vec<pfc::Held>,
     pause_delay: Nanos,
     /// Reservations taken back: when, whose, towards whom.
     pub resets: Vec<(Nanos, usize, usize)>,
@@ -158,23 +147,12 @@ impl World {
         let quantiles = |points: &[(f64, f64)]| {
             Quantiles::new(points, Between::Linear).map(Arc::new).map_err(SimError::Parameter)
         };
-        let (wire, dma) = (quantiles(&spec.link.delay_ns)?, quantiles(&spec.nic.dma_ns)?);
-        let pipeline = quantiles(&spec.rack.pipeline_ns)?;
-        let bus = (spec.nic.place == Place::Host).then(|| dma.clone());
-        let link = |host: usize, direction: u64, before, after| {
-            let delays = Delays { before, wire: wire.clone(), after };
-            let random = Random::stream(spec.seed, 2 * host as u64 + direction);
-            Link::new(experiment.rack.hosts[host].rate_bps, delays, &experiment.faults(host), random)
+        let times = node::Times {
+            wire: quantiles(&spec.link.delay_ns)?,
+            dma: quantiles(&spec.nic.dma_ns)?,
+            pipeline: quantiles(&spec.rack.pipeline_ns)?,
+            lane_bytes: parse_size(&spec.rack.lane_buffer).map_err(SimError::Parameter)?,
         };
-        let up: Vec<Link> =
-            (0..hosts).map(|host| link(host, 0, bus.clone(), Some(pipeline.clone()))).collect();
-        let lane_bytes = parse_size(&spec.rack.lane_buffer).map_err(SimError::Parameter)?;
-        let (trunks, trunk_of) = trunk::trunks(&experiment, lane_bytes);
-        let lane = |host: usize| {
-            let link = link(host, 1, None, bus.clone());
-            if trunk_of[host].is_some() { link.bounded(lane_bytes) } else { link }
-        };
-        let down: Vec<Link> = (0..hosts).map(lane).collect();
         let pause_delay = World::pause_delay(&spec.link.delay_ns);
         let (mut flows, mut traffic) = (Vec::new(), Vec::new());
         for nth in 0..spec.traffic.len() {
@@ -185,8 +163,7 @@ impl World {
             }
             traffic.push(one);
         }
-        let endpoints: Result<Vec<Host>, String> =
-            (0..hosts).map(|host| Host::new(&experiment, host)).collect();
+        let (nodes, trunks) = Node::all(&experiment, &times).map_err(SimError::Parameter)?;
         let rack = &experiment.rack;
         let ether_type = rack.pl2.as_ref().map_or(p4rack_wire::EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
         let grants = Grants::new(
@@ -198,27 +175,22 @@ impl World {
         let sources_end = Nanos::from_micros(spec.duration_us);
         let mut world = World {
             now: Nanos::ZERO,
-            lookahead: lookahead::Lookahead::new(&experiment, &up, &down, pause_delay),
+            lookahead: lookahead::Lookahead::new(&experiment, &nodes, pause_delay),
             agenda: Agenda::new(),
-            hosts_due: Schedule::new(hosts),
+            hosts_due: Dues::new(hosts),
             inlets: Schedule::new(hosts + trunks.len() + 1),
             forget: Agenda::new(),
             tor_due: Nanos::MAX,
             switch_now: Nanos::ZERO,
             frames: Frames::default(),
             tor,
-            hosts: endpoints.map_err(SimError::Parameter)?,
-            ports: experiment.rack.hosts.iter().map(|host| host.port).collect(),
-            up,
-            down,
+            nodes,
             trunks,
-            trunk_of,
             flows,
             messages_made: 0,
             traffic,
-            dma: (spec.nic.place == Place::Nic).then_some(dma),
+            dma: (spec.nic.place == Place::Nic).then_some(times.dma),
             grants,
-            digests: vec![Digest::new(); 2 * hosts],
             recorder: None,
             measuring: false,
             hops: 0,
@@ -227,17 +199,14 @@ impl World {
             frames_to_dead: 0,
             out_of_order: 0,
             before: Before::default(),
-            rsv_left: vec![VecDeque::new(); hosts],
             rsv_grt: histogram(),
             control: (0, 0),
-            received: vec![0; hosts],
             sources_end,
             planted: None,
             held: None,
             told: 0,
             transports: spec.traffic.iter().any(|traffic| traffic.transport != Transport::Raw),
             marks: World::marks(&experiment),
-            held_by: vec![pfc::Held::default(); hosts],
             pause_delay,
             pauses: 0,
             pauses_told: 0,
@@ -253,30 +222,27 @@ impl World {
         for nth in 0..self.traffic.len() {
             self.agenda.push(self.traffic[nth].start, RackEvent::Start(nth));
         }
-        for host in 0..self.hosts.len() {
-            if self.hosts[host].dies != Nanos::MAX {
-                self.at_host(host, self.hosts[host].dies, HostEvent::Die);
+        for host in 0..self.nodes.len() {
+            if self.nodes[host].host.dies != Nanos::MAX {
+                self.at_host(host, self.nodes[host].host.dies, HostEvent::Die);
             }
         }
     }
 
     /// Notes an event at a host.
     fn at_host(&mut self, host: usize, time: Nanos, event: HostEvent) {
-        self.hosts[host].agenda.push(time, event);
+        self.nodes[host].host.agenda.push(time, event);
         self.hosts_due.hasten(host, time);
     }
 
     /// Checksum of all that happened.
     pub fn digest(&self) -> u64 {
         let mut all = Digest::new();
-        self.digests.iter().for_each(|one| all.add(one.0));
+        for node in &self.nodes {
+            all.add(node.digest_up.0);
+            all.add(node.digest_down.0);
+        }
         all.0
-    }
-
-    /// Whether what happens now counts.
-    #[inline]
-    fn measures(&self) -> bool {
-        self.measuring && self.now < self.sources_end
     }
 
     fn warm(&mut self) {
@@ -296,6 +262,12 @@ impl World {
 
     /// All links, and what shared ports have before the switch.
     pub fn links(&self) -> impl Iterator<Item = &Link> {
-        self.up.iter().chain(&self.down).chain(self.trunks.iter().map(|trunk| &trunk.link))
+        let hosts = self.nodes.iter().flat_map(|node| [&node.up, &node.down]);
+        hosts.chain(self.trunks.iter().map(|trunk| &trunk.link))
+    }
+
+    /// All hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.nodes.iter().map(|node| &node.host)
     }
 }

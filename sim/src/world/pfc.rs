@@ -21,7 +21,7 @@ impl World {
     /// A frame of `host` has entered, when so much was in the buffer before.
     pub(super) fn pfc_entered(&mut self, host: usize, before: u64) {
         let Some(limit) = self.experiment.spec.rack.pfc_bytes else { return };
-        let held = &mut self.held_by[host];
+        let held = &mut self.nodes[host].held;
         held.bytes += self.tor.switch.buffered_bytes().saturating_sub(before);
         if held.bytes > limit && !held.paused {
             held.paused = true;
@@ -34,7 +34,7 @@ impl World {
     pub(super) fn pfc_left(&mut self, source: &[u8], len: usize) {
         let Some(limit) = self.experiment.spec.rack.pfc_bytes else { return };
         let Some(host) = host_of(source) else { return };
-        let held = &mut self.held_by[host];
+        let held = &mut self.nodes[host].held;
         held.bytes = held.bytes.saturating_sub(stored(len));
         if held.bytes <= limit / 2 && held.paused {
             held.paused = false;
@@ -46,12 +46,12 @@ impl World {
     fn tell_pause(&mut self, host: usize, paused: bool) {
         let at = self.now + self.pause_delay;
         self.pauses_told += 1;
-        self.hosts[host].agenda.push_foreign(at, self.pauses_told, HostEvent::Pause(paused));
+        self.nodes[host].host.agenda.push_foreign(at, self.pauses_told, HostEvent::Pause(paused));
         self.hosts_due.hasten(host, at);
     }
 
     pub(super) fn pause(&mut self, host: usize, paused: bool) {
-        self.hosts[host].paused = paused;
+        self.nodes[host].host.paused = paused;
         self.drain_host(host);
     }
 

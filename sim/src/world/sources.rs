@@ -21,7 +21,7 @@ impl World {
 
     /// What a host's agenda says.
     pub(super) fn happen_at(&mut self, host: usize) {
-        while let Some(event) = self.hosts[host].agenda.pop(self.now) {
+        while let Some(event) = self.nodes[host].host.agenda.pop(self.now) {
             match event {
                 HostEvent::Ready(flow, message, size) => {
                     self.ready(flow, message, size);
@@ -38,7 +38,7 @@ impl World {
                 HostEvent::Timer(flow) => self.timer(flow),
                 HostEvent::Receiver => self.receiver_timer(host),
                 HostEvent::Pause(paused) => self.pause(host, paused),
-                HostEvent::Die => self.hosts[host].machine_due = Nanos::MAX,
+                HostEvent::Die => self.nodes[host].host.machine_due = Nanos::MAX,
             }
         }
     }
@@ -49,7 +49,7 @@ impl World {
         let (host, destination) = (usize::from(flow.src), usize::from(flow.dst));
         self.feed(host, destination);
         self.drain_host(host);
-        let one = &mut self.hosts[host];
+        let one = &mut self.nodes[host].host;
         one.now = one.now.max(self.now);
         self.hosts_due.hasten(host, one.machine_due);
     }
@@ -70,7 +70,7 @@ impl World {
                 for flow in flows.start..flows.start + half {
                     // Not all at the same instant.
                     let host = usize::from(self.flows[flow as usize].src);
-                    let random = &mut self.hosts[host].random;
+                    let random = &mut self.nodes[host].host.random;
                     let spread = random.below(1_000 * u64::from(threads.max(1)));
                     // Under YCSB a client's thread asks one server at a time, so one flow a thread begins.
                     let one = &mut self.traffic[traffic];

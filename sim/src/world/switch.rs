@@ -1,6 +1,6 @@
 //! The switch in the rack: what comes to it and what it sends.
 
-use super::{Planted, World};
+use super::{Node, Planted, World};
 use crate::frames::FrameId;
 use crate::record::Point;
 use p4rack_wire::pl2;
@@ -8,7 +8,7 @@ use p4rack_wire::pl2;
 impl World {
     /// Something comes to the switch, or to what hosts share before it.
     pub(super) fn enter_by(&mut self, inlet: usize) {
-        let hosts = self.hosts.len();
+        let hosts = self.nodes.len();
         if inlet < hosts {
             self.enter_switch(inlet);
         } else if inlet < hosts + self.trunks.len() {
@@ -19,10 +19,11 @@ impl World {
     }
 
     fn enter_switch(&mut self, host: usize) {
-        let received = self.up[host].receive(self.now);
-        self.inlets.set(host, self.up[host].due());
+        let Node { up, trunk, .. } = &mut self.nodes[host];
+        let received = up.receive(self.now);
+        self.inlets.set(host, up.due());
         if let Some(received) = received {
-            match self.trunk_of[host] {
+            match *trunk {
                 Some(trunk) => self.enter_trunk(trunk, received.frame),
                 None => self.at_port(host, received.frame),
             }
@@ -32,7 +33,7 @@ impl World {
     /// A frame of `host` is at its switch port.
     pub(super) fn at_port(&mut self, host: usize, id: FrameId) {
         let frame = self.frames.get(id);
-        self.digests[2 * host].frame(self.now, frame);
+        self.nodes[host].digest_up.frame(self.now, frame);
         if let Some(seen) = self.grants.read(frame) {
             self.grants.asked(&seen, self.now);
         }
@@ -52,7 +53,8 @@ impl World {
 
     /// Takes out what the switch has ready.
     pub(super) fn leave_switch(&mut self) {
-        let id = self.frames.take();
+        // It gets whatever buffer the frame is in.
+        let id = self.frames.take(true);
         match self.tor.switch.poll_transmit(self.now, self.frames.get_mut(id)) {
             Some(port) => self.out_of_switch(port, id),
             None => self.frames.give_back(id),
@@ -67,7 +69,7 @@ impl World {
             self.tor.forget(link(sender), link(destination), self.now);
             self.resets.push((self.now, sender, destination));
         }
-        self.inlets.set(self.hosts.len() + self.trunks.len(), self.forget.due());
+        self.inlets.set(self.nodes.len() + self.trunks.len(), self.forget.due());
         self.tor_due = self.tor.due();
     }
 
@@ -89,7 +91,7 @@ impl World {
     /// A host's switch port.
     #[inline]
     pub fn port_of(&self, host: usize) -> u16 {
-        self.ports[host]
+        self.nodes[host].port
     }
 
     /// The switch puts a frame on the wire of a port.
@@ -118,7 +120,8 @@ impl World {
             source.copy_from_slice(&frame[6..12]);
             self.pfc_left(&source, len);
         }
-        self.down[host].send(id, self.now, &mut self.frames);
-        self.hosts_due.hasten(host, self.down[host].due());
+        let down = &mut self.nodes[host].down;
+        down.send(id, self.now, &mut self.frames);
+        self.hosts_due.hasten(host, down.due());
     }
 }

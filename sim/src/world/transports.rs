@@ -99,7 +99,7 @@ impl World {
         if self.measuring && self.now < self.sources_end {
             let flow = &self.flows[flow as usize];
             self.traffic[usize::from(flow.traffic)].stats.bytes += bytes;
-            self.received[usize::from(flow.dst)] += bytes;
+            self.nodes[usize::from(flow.dst)].received += bytes;
         }
     }
 
@@ -112,7 +112,7 @@ impl World {
             bytes: frame.bytes,
             again: frame.count > 0,
         };
-        let (new, whole) = self.hosts[host].rds.handle(frame.flow, &part, self.now);
+        let (new, whole) = self.nodes[host].host.rds.handle(frame.flow, &part, self.now);
         self.count_bytes(frame.flow, new);
         if whole {
             let flow = &mut self.flows[frame.flow as usize];
@@ -126,7 +126,7 @@ impl World {
 
     /// Sends what a host's receiving end has to say, and sets its timer.
     fn receive_on(&mut self, host: usize) {
-        while let Some(reply) = self.hosts[host].rds.poll() {
+        while let Some(reply) = self.nodes[host].host.rds.poll() {
             let frame = match reply {
                 Reply::Grant { flow, key, to } => Frame::new(FrameKind::Grant, flow, to, key.into()),
                 Reply::Done { flow, key } => Frame::new(FrameKind::Done, flow, 0, key.into()),
@@ -137,21 +137,21 @@ impl World {
             let src = usize::from(self.flows[frame.flow as usize].src);
             self.tell(host, src, &frame, 0);
         }
-        if let Some(due) = self.hosts[host].rds.next_timeout() {
+        if let Some(due) = self.nodes[host].host.rds.next_timeout() {
             let due = due.max(self.now);
-            if due < self.hosts[host].rds_at {
-                self.hosts[host].rds_at = due;
+            if due < self.nodes[host].host.rds_at {
+                self.nodes[host].host.rds_at = due;
                 self.at_host(host, due, HostEvent::Receiver);
             }
         }
     }
 
     pub(super) fn receiver_timer(&mut self, host: usize) {
-        if self.now < self.hosts[host].rds_at || self.now >= self.hosts[host].dies {
+        if self.now < self.nodes[host].host.rds_at || self.now >= self.nodes[host].host.dies {
             return;
         }
-        self.hosts[host].rds_at = Nanos::MAX;
-        self.hosts[host].rds.handle_timeout(self.now);
+        self.nodes[host].host.rds_at = Nanos::MAX;
+        self.nodes[host].host.rds.handle_timeout(self.now);
         self.receive_on(host);
         self.drain_host(host);
     }
@@ -177,7 +177,7 @@ impl World {
         let flow = &mut self.flows[id as usize];
         let (src, dst) = (usize::from(flow.src), usize::from(flow.dst));
         if flow.transport.can_send() {
-            self.hosts[src].list(id, flow);
+            self.nodes[src].host.list(id, flow);
             self.feed(src, dst);
             self.told += 1;
         }
@@ -187,7 +187,7 @@ impl World {
     fn tell(&mut self, from: usize, to: usize, frame: &Frame, header_bytes: usize) {
         self.frames_given += 1;
         self.told += 1;
-        self.hosts[from].tell(to, frame, header_bytes, self.now);
+        self.nodes[from].host.tell(to, frame, header_bytes, self.now);
     }
 
     /// Puts a flow's timer on the agenda, unless an earlier one is there.
@@ -209,7 +209,7 @@ impl World {
     pub(super) fn timer(&mut self, id: FlowId) {
         let flow = &mut self.flows[id as usize];
         let (src, dst) = (usize::from(flow.src), usize::from(flow.dst));
-        if self.now < flow.timer_at || self.now >= self.hosts[src].dies {
+        if self.now < flow.timer_at || self.now >= self.nodes[src].host.dies {
             return;
         }
         flow.timer_at = Nanos::MAX;
@@ -220,7 +220,7 @@ impl World {
                 let markable = ends.0.control.markable();
                 if let Some(segment) = ends.0.handle_timeout(self.now) {
                     self.frames_given += 1;
-                    self.hosts[src].probe(id, dst, &segment, markable, self.now);
+                    self.nodes[src].host.probe(id, dst, &segment, markable, self.now);
                 }
             }
         }

@@ -49,7 +49,7 @@ impl World {
     pub(super) fn leave_trunk(&mut self, trunk: usize) {
         if let Some(received) = self.trunks[trunk].link.receive(self.now) {
             let source = self.frames.get(received.frame).get(6..).and_then(host_of);
-            match source.filter(|host| *host < self.hosts.len()) {
+            match source.filter(|host| *host < self.nodes.len()) {
                 Some(host) => self.at_port(host, received.frame),
                 None => self.frames.give_back(received.frame),
             }
@@ -59,16 +59,16 @@ impl World {
 
     fn show_trunk(&mut self, trunk: usize) {
         let due = self.trunks[trunk].link.due();
-        self.inlets.set(self.hosts.len() + trunk, due);
+        self.inlets.set(self.nodes.len() + trunk, due);
     }
 
     /// The host that a frame leaving by `port` is for.
     #[inline]
     pub(super) fn host_at(&self, port: u16, frame: FrameId) -> usize {
         let first = usize::from(port) - 1;
-        if self.trunk_of[first].is_none() {
+        if self.nodes[first].trunk.is_none() {
             return first;
         }
-        host_of(self.frames.get(frame)).filter(|host| *host < self.hosts.len()).unwrap_or(first)
+        host_of(self.frames.get(frame)).filter(|host| *host < self.nodes.len()).unwrap_or(first)
     }
 }

@@ -1,0 +1,94 @@
+//! A host and its cable to the switch: all that one host's frames touch lies together.
+
+use super::{pfc, trunk};
+use crate::check::Digest;
+use crate::experiment::{Experiment, Place};
+use crate::host::Host;
+use crate::link::{Delays, Link};
+use crate::random::{Quantiles, Random};
+use p4rack_wire::Nanos;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// RSVs remembered that nobody answered.
+const RSVS_LEFT: usize = 256;
+
+/// One host in the rack.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub host: Host,
+    pub up: Link,
+    pub down: Link,
+    /// Its switch port, and which of the shared ones that is.
+    pub port: u16,
+    pub trunk: Option<usize>,
+    /// Of what came to the switch from it, and to it from the switch.
+    pub digest_up: Digest,
+    pub digest_down: Digest,
+    /// RSVs that left: number, when.
+    rsv_left: VecDeque<(u32, Nanos)>,
+    /// Bytes of application payload that arrived since the warm-up.
+    pub received: u64,
+    /// What the switch holds of its frames, for pauses.
+    pub held: pfc::Held,
+}
+
+/// What links and buses take, the same for all.
+pub(crate) struct Times {
+    pub wire: Arc<Quantiles>,
+    pub dma: Arc<Quantiles>,
+    pub pipeline: Arc<Quantiles>,
+    /// Most that a lane of a shared port holds.
+    pub lane_bytes: u64,
+}
+
+impl Node {
+    /// All nodes, and the ports that some of them share.
+    pub fn all(experiment: &Experiment, times: &Times) -> Result<(Vec<Node>, Vec<trunk::Trunk>), String> {
+        let (trunks, trunk_of) = trunk::trunks(experiment, times.lane_bytes);
+        let nodes = (0..trunk_of.len()).map(|host| Node::new(experiment, host, trunk_of[host], times));
+        Ok((nodes.collect::<Result<_, _>>()?, trunks))
+    }
+
+    fn new(
+        experiment: &Experiment,
+        host: usize,
+        trunk: Option<usize>,
+        times: &Times,
+    ) -> Result<Node, String> {
+        let spec = &experiment.spec;
+        let bus = (spec.nic.place == Place::Host).then(|| times.dma.clone());
+        let link = |direction: u64, before, after| {
+            let delays = Delays { before, wire: times.wire.clone(), after };
+            let random = Random::stream(spec.seed, 2 * host as u64 + direction);
+            Link::new(experiment.rack.hosts[host].rate_bps, delays, &experiment.faults(host), random)
+        };
+        let down = link(1, None, bus.clone());
+        Ok(Node {
+            host: Host::new(experiment, host)?,
+            up: link(0, bus, Some(times.pipeline.clone())),
+            down: if trunk.is_some() { down.bounded(times.lane_bytes) } else { down },
+            port: experiment.rack.hosts[host].port,
+            trunk,
+            digest_up: Digest::new(),
+            digest_down: Digest::new(),
+            rsv_left: VecDeque::new(),
+            received: 0,
+            held: pfc::Held::default(),
+        })
+    }
+
+    /// An RSV leaves.
+    pub fn leaves(&mut self, id: u32, now: Nanos) {
+        if self.rsv_left.len() == RSVS_LEFT {
+            self.rsv_left.pop_front();
+        }
+        self.rsv_left.push_back((id, now));
+    }
+
+    /// When an RSV left that is answered now.
+    pub fn answered(&mut self, id: u32) -> Option<Nanos> {
+        let at = self.rsv_left.iter().position(|(known, _)| *known == id)?;
+        self.rsv_left.remove(at).map(|(_, when)| when)
+    }
+}
