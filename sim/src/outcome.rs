@@ -287,7 +287,7 @@ fn judge(world: &mut World) -> Verdict {
     // Buffers.
     let config = world.tor.switch.config();
     verdict.over_limit += u64::from(stats.buffer_max_bytes > config.buffer_bytes);
-    if world.planted == Some(Planted::Overfill) {
+    if Planted::Overfill.is(world.planted) {
         verdict.over_limit += u64::from(stats.buffer_max_bytes > 0);
     }
     for host in world.hosts() {

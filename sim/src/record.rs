@@ -91,6 +91,7 @@ impl Recorder {
         Recorder { links, message, shim, ..Recorder::default() }
     }
 
+    #[cold]
     pub(crate) fn note(&mut self, point: Point, time: Nanos, frame: &[u8]) {
         let captured = match point {
             Point::HostOut(host) | Point::HostIn(host) => self.links.contains(&host),
@@ -130,6 +131,7 @@ impl Recorder {
     }
 
     /// The `number`th message is made, from one host to another.
+    #[cold]
     pub(crate) fn begins(&mut self, number: u64, message: (FlowId, MessageId), ends: (usize, usize)) {
         if self.message == Some(number) {
             self.under_way = Some((message, ends));
@@ -137,6 +139,7 @@ impl Recorder {
     }
 
     /// A message has arrived.
+    #[cold]
     pub(crate) fn ends(&mut self, message: (FlowId, MessageId)) {
         self.under_way = self.under_way.filter(|(known, _)| *known != message);
     }

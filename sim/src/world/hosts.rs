@@ -82,7 +82,7 @@ impl World {
 
     /// Likewise; `due`: it is known that the machine has something.
     fn drain(&mut self, host: usize, due: bool) {
-        let asleep = self.planted == Some(Planted::Sleep) && host == 1 && self.hops > 1_000;
+        let asleep = Planted::Sleep.is(self.planted) && host == 1 && self.hops > 1_000;
         let one = &mut self.nodes[host].host;
         if asleep || self.now >= one.dies {
             one.machine_due = Nanos::MAX;
@@ -118,7 +118,7 @@ impl World {
                 recorder.note(Point::HostOut(host), self.now, frame);
             }
             let mut leaves = self.now;
-            if self.planted == Some(Planted::Address) {
+            if Planted::Address.is(self.planted) {
                 leaves += Nanos(frame.as_ptr() as u64 >> 5 & 63);
             }
             node.up.send(id, leaves, &mut self.frames);
@@ -147,7 +147,7 @@ impl World {
     /// Gives a thread a part of a message.
     #[inline]
     fn give(&mut self, host: usize, head: Head) {
-        if self.planted == Some(Planted::Swap) {
+        if Planted::Swap.is(self.planted) {
             if self.frames_delivered == 1_000 && self.held.is_none() {
                 self.held = Some(Some(head));
                 return;

@@ -41,7 +41,7 @@ impl World {
             recorder.note(Point::SwitchIn(host), self.now, frame);
         }
         let swallowed =
-            self.planted == Some(Planted::Leak) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
+            Planted::Leak.is(self.planted) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
         if !swallowed {
             self.mark(id);
             self.feed_switch(host, id);
@@ -100,7 +100,7 @@ impl World {
         let host = self.host_at(port, id);
         let frame = self.frames.get_mut(id);
         if let Some(mut seen) = self.grants.read(frame) {
-            if self.planted == Some(Planted::GrantNow) {
+            if Planted::GrantNow.is(self.planted) {
                 frame[26..34].fill(0);
                 (seen.control.send_wait, seen.control.recv_wait) = (0, 0);
             }
@@ -111,7 +111,7 @@ impl World {
         if let Some(recorder) = &mut self.recorder {
             recorder.note(Point::SwitchOut(host), self.now, frame);
         }
-        if self.planted == Some(Planted::Vanish) && self.hops == 1_000 {
+        if Planted::Vanish.is(self.planted) && self.hops == 1_000 {
             return self.frames.give_back(id);
         }
         if self.experiment.spec.rack.pfc_bytes.is_some() {
