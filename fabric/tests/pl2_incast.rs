@@ -56,7 +56,7 @@ fn a_t_above_all_reservations_switches_the_papers_schedule_off() {
     assert!(outcome.unsolicited_share > 0.9 && outcome.buffer_drops > 0, "{outcome:?}");
 }
 
-/// The third condition keeps it on: no burst goes unsolicited before its predecessor's slots have passed.
+/// `pace_unsolicited` keeps it on: no burst goes unsolicited before its predecessor's slots have passed.
 #[test]
 fn a_t_above_all_reservations_does_not_switch_the_schedule_off() {
     for scheme in [Scheme::Counter, Scheme::Clock] {

@@ -164,6 +164,9 @@ impl Grants {
 pub(crate) struct Digest(pub u64);
 
 impl Digest {
+    /// What it looks at of a frame ends here.
+    pub const LOOKS_TO: usize = 44;
+
     pub fn new() -> Digest {
         Digest(0xcbf2_9ce4_8422_2325)
     }

@@ -1,5 +1,6 @@
 //! A host: its PL2 machine, and the threads that feed it.
 
+use crate::check::Digest;
 use crate::experiment::{Experiment, Kind, Place};
 use crate::message::{FROM_TURN, Flow, FlowId, Head, MTU, Machine, MessageId, mac_of};
 use crate::random::Random;
@@ -20,6 +21,7 @@ const AHEAD: usize = 8;
 const SNAP_BYTES: usize = 128;
 /// The same where no traffic has a transport: what a message's frame says, and as far as checksums look.
 const SNAP_BYTES_RAW: usize = 48;
+const _: () = assert!(SNAP_BYTES_RAW >= Digest::LOOKS_TO);
 
 /// One host.
 #[derive(Debug)]

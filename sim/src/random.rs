@@ -101,6 +101,8 @@ impl Quantiles {
         if between == Between::Linear {
             let value = |cell: usize| quantiles.at(cell as f64 / CELLS as f64).round() as u32;
             quantiles.ends = Box::new(std::array::from_fn(value));
+            // Whatever rounding does.
+            (1..=CELLS).for_each(|at| quantiles.ends[at] = quantiles.ends[at].max(quantiles.ends[at - 1]));
             quantiles.exact_from = CELLS - 1;
         }
         Ok(quantiles)

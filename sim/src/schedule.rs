@@ -57,7 +57,8 @@ impl Schedule {
         let (mut left, mut right) = (component & !1, component | 1);
         loop {
             let (a, b) = (self.due[left], self.due[right]);
-            // Who wins is anybody's guess, so no jump may depend on it; a tie is rare.
+            // Who wins is anybody's guess, so no jump may depend on it. Two at the same time are rare; of two that wait for
+            // nothing either may win.
             let mut winner = if b < a { right } else { left };
             if a == b {
                 winner = by_lot(left, right, a);

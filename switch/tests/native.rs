@@ -128,11 +128,13 @@ proptest! {
     }
 }
 
-/// Each alone must be enough for a frame not to be made ready before its time.
+/// Of the queue's fields each alone must be enough for a frame not to be made ready before its time; each time alone for
+/// egress to be told.
 #[test]
 fn egress_knows_the_queue_however_frames_come() {
     let frames: Vec<(u16, Vec<u8>)> = (0..40u8).map(|number| (2, vec![number; 64])).collect();
-    for field in ["egress_global_timestamp", "deq_timedelta", "deq_qdepth", "enq_qdepth"] {
+    let of_the_queue = ["egress_global_timestamp", "deq_timedelta", "deq_qdepth", "enq_qdepth"];
+    for field in of_the_queue.into_iter().chain(["enq_timestamp", "ingress_global_timestamp"]) {
         let egress = format!("hdr.eth.src = (bit<48>) sm.{field};");
         same(&Parts { ingress: "sm.egress_spec = 1;", egress: &egress, ..Parts::default() }.text(), &frames);
     }

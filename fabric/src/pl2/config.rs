@@ -59,8 +59,8 @@ pub struct Config {
     /// How long a grant's wait counts as recent (§4.4, condition ii). `None`: twice the RSV→GRT delay.
     pub fresh: Option<Nanos>,
     /// Two conditions for unsolicited bursts beside §4.4's two. The slots of the one before have passed: else few senders,
-    /// each of which sees a wait below t, together send more than the port carries. And the NIC has no more than a slot's
-    /// time to send: else the burst would wait there as well, and push others behind their slots. `false`: the paper's
+    /// each of which sees a wait below t, together send more than the port carries. And the NIC holds no more than a slot's
+    /// time of frames: else the burst would wait there as well, and those that follow it come later than their slots. `false`: the paper's
     /// Algorithm 2 as it stands.
     pub pace_unsolicited: bool,
     /// How late a sender may be of whom a copied grant told us before it counts as silent. `None`: copies are

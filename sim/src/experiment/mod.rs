@@ -135,7 +135,8 @@ pub struct SchemeSpec {
     /// With `notify_receiver`: what the controller takes until a silent sender's reservations are taken back.
     #[serde(default = "controller")]
     pub controller_us: u64,
-    /// Whether unsolicited bursts wait until the slots of the one before have passed; false: as in the paper.
+    /// Whether bursts go unsolicited only once the slots of the one before have passed and while the NIC has at most a frame to
+    /// send; false: as in the paper.
     #[serde(default = "yes")]
     pub pace_unsolicited: bool,
     /// Reservations in flight a destination.

@@ -16,11 +16,15 @@ const RSVS_LEFT: usize = 256;
 /// One host in the rack.
 #[derive(Debug)]
 pub(crate) struct Node {
+    /// Machine and threads.
     pub host: Host,
+    /// To the switch, its pipeline included.
     pub up: Link,
+    /// From the switch.
     pub down: Link,
-    /// Its switch port, and which of the shared ones that is.
+    /// Its switch port.
     pub port: u16,
+    /// Which of the shared ports that is.
     pub trunk: Option<usize>,
     /// Of what came to the switch from it, and to it from the switch.
     pub digest_up: Digest,
@@ -35,8 +39,11 @@ pub(crate) struct Node {
 
 /// What links and buses take, the same for all.
 pub(crate) struct Times {
+    /// A cable and its ends, nanoseconds.
     pub wire: Arc<Quantiles>,
+    /// A host's bus, nanoseconds.
     pub dma: Arc<Quantiles>,
+    /// The switch's pipeline, nanoseconds.
     pub pipeline: Arc<Quantiles>,
     /// Most that a lane of a shared port holds.
     pub lane_bytes: u64,

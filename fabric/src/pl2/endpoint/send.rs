@@ -200,7 +200,7 @@ impl Endpoint {
         true
     }
 
-    /// Whether what [`poll_link`](Self::poll_link) gives next may be an RSV.
+    /// Whether what [`poll_link`](Self::poll_link) gives next is probably an RSV.
     #[inline]
     pub fn may_reserve(&self) -> bool {
         !self.to_ask.is_empty() || self.nic.has_control()
