@@ -128,15 +128,34 @@ proptest! {
     }
 }
 
-/// Of the queue's fields each alone must be enough for a frame not to be made ready before its time; each time alone for
-/// egress to be told.
+fn numbered() -> Vec<(u16, Vec<u8>)> {
+    (0..40u8).map(|number| (2, vec![number; 64])).collect()
+}
+
+/// Each alone must be enough for a frame not to be made ready before its time.
 #[test]
 fn egress_knows_the_queue_however_frames_come() {
-    let frames: Vec<(u16, Vec<u8>)> = (0..40u8).map(|number| (2, vec![number; 64])).collect();
-    let of_the_queue = ["egress_global_timestamp", "deq_timedelta", "deq_qdepth", "enq_qdepth"];
-    for field in of_the_queue.into_iter().chain(["enq_timestamp", "ingress_global_timestamp"]) {
+    for field in ["egress_global_timestamp", "deq_timedelta", "deq_qdepth", "enq_qdepth"] {
         let egress = format!("hdr.eth.src = (bit<48>) sm.{field};");
-        same(&Parts { ingress: "sm.egress_spec = 1;", egress: &egress, ..Parts::default() }.text(), &frames);
+        let program = Parts { ingress: "sm.egress_spec = 1;", egress: &egress, ..Parts::default() }.text();
+        same(&program, &numbered());
+    }
+}
+
+/// Each alone must be enough for egress to be told, also where frames are not made ready before their time.
+#[test]
+fn egress_knows_times_however_frames_come() {
+    for (field, with) in
+        ["enq_timestamp", "ingress_global_timestamp"].into_iter().zip(["", "cells.write(0, 1);"])
+    {
+        let egress = format!("hdr.eth.src = (bit<48>) sm.{field}; {with}");
+        let program = Parts {
+            ingress: "sm.egress_spec = 1;",
+            egress_locals: "register<bit<8>>(1) cells;",
+            egress: &egress,
+            ..Parts::default()
+        };
+        same(&program.text(), &numbered());
     }
 }
 
