@@ -11,8 +11,8 @@ pub struct Args {
     /// Simulated time of the measurement of speed, milliseconds
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     simulated_ms: u64,
-    /// Measurements of each kind; the median counts
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    /// Measurements of each kind: their median, and the best, which is the least disturbed
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
     /// Print JSON
     #[arg(long)]
@@ -25,10 +25,12 @@ struct Speed {
     scheme: &'static str,
     /// Frames that passed the switch.
     frame_hops: u64,
-    /// Processor time, translating the program and all checks included.
+    /// Processor time, translating the program and all checks included: the median.
     cpu_s: f64,
     hops_per_s: f64,
     ns_per_hop: f64,
+    /// Of the quickest measurement.
+    best_hops_per_s: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -91,7 +93,9 @@ fn measure(args: &Args) -> Result<Results, String> {
         rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (cpu_s, frame_hops) = rounds[rounds.len() / 2];
         let hops_per_s = frame_hops as f64 / cpu_s;
-        speed.push(Speed { scheme, frame_hops, cpu_s, hops_per_s, ns_per_hop: 1e9 / hops_per_s });
+        let best_hops_per_s = rounds[0].1 as f64 / rounds[0].0;
+        let ns_per_hop = 1e9 / hops_per_s;
+        speed.push(Speed { scheme, frame_hops, cpu_s, hops_per_s, ns_per_hop, best_hops_per_s });
     }
     let long_run_peak_bytes = peak_bytes();
     let incast_10_ms_cpu_s = timed(&incast("pl2-clock", 10)?)?.0;
@@ -105,11 +109,14 @@ fn peak_bytes() -> Option<u64> {
 }
 
 fn text(args: &Args, results: &Results) -> String {
-    let mut text = format!("{:<14}{:>14}{:>16}{:>14}\n", "scheme", "frame-hops", "frame-hops/s", "ns/hop");
+    let mut text = format!(
+        "{:<14}{:>14}{:>16}{:>10}{:>16}\n",
+        "scheme", "frame-hops", "frame-hops/s", "ns/hop", "best, hops/s"
+    );
     for one in &results.speed {
         text += &format!(
-            "{:<14}{:>14}{:>16.0}{:>14.0}\n",
-            one.scheme, one.frame_hops, one.hops_per_s, one.ns_per_hop
+            "{:<14}{:>14}{:>16.0}{:>10.0}{:>16.0}\n",
+            one.scheme, one.frame_hops, one.hops_per_s, one.ns_per_hop, one.best_hops_per_s
         );
     }
     let mb = |bytes: Option<u64>| bytes.map_or("?".to_owned(), |bytes| format!("{:.1}", bytes as f64 / 1e6));
