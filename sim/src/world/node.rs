@@ -26,8 +26,9 @@ pub(crate) struct Node {
     pub port: u16,
     /// Which of the shared ports that is.
     pub trunk: Option<usize>,
-    /// Of what came to the switch from it, and to it from the switch.
+    /// Of what came to the switch from it.
     pub digest_up: Digest,
+    /// Of what came to it from the switch.
     pub digest_down: Digest,
     /// RSVs that left: number, when.
     rsv_left: VecDeque<(u32, Nanos)>,
