@@ -17,7 +17,7 @@ cargo xtask COMMAND
   test --fast   the same without fuzz targets and anything in Python
   fuzz [SECS]   run every fuzz target for SECS seconds each (default 10)
   python        PyPI's P4Runtime clients and the PTF suite against the switch
-  bless         rewrite the golden files; read the diff before you commit it
+  bless         rewrite the golden files, of generated text and of experiments; read the diff before you commit it
 ";
 
 /// The folder that holds the workspace.
@@ -73,7 +73,9 @@ fn main() -> ExitCode {
             setup::python(&mut report);
         }
         ["bless"] => {
-            let mut command = cargo(&["test", "--profile", "verify", "-p", "p4rack-codegen", "golden"]);
+            let crates = ["-p", "p4rack-codegen", "-p", "p4rack-sim"];
+            let mut command = cargo(&["test", "--profile", "verify", "--test", "golden"]);
+            command.args(crates);
             report.step("golden files", command.env("P4RACK_BLESS", "1"));
         }
         _ => {
