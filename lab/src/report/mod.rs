@@ -4,9 +4,13 @@ mod plots;
 mod svg;
 
 use crate::results::{Results, SchemeResult};
+use crate::workload::BUCKET_NS;
 use crate::{table, text};
 use std::fmt::Write;
 use svg::escape;
+
+/// The style sheet of all reports.
+pub const STYLE: &str = include_str!("style.css");
 
 /// Colours that the style sheet has for hosts; more hosts than that share them.
 const HOST_COLOURS: usize = 8;
@@ -14,7 +18,7 @@ const HOST_COLOURS: usize = 8;
 /// The whole file.
 pub fn html(results: &Results) -> String {
     let name = escape(&results.rack);
-    let style = include_str!("style.css");
+    let style = STYLE;
     let body = [
         head(results),
         section("Figures", "", &figures(results)),
@@ -35,8 +39,11 @@ pub fn html(results: &Results) -> String {
             results,
             "Goodput by host",
             &format!(
-                "What {} received of each sender, in Ethernet payload, stacked.",
-                escape(&results.setting.receiver)
+                "What {} received of each sender, in Ethernet payload, stacked. A frame counts in the {} ms in \
+                 which the program read it. After a pause of the program that stretch holds what waited in its \
+                 socket as well, so a peak above the port’s rate follows a dip of the same size.",
+                escape(&results.setting.receiver),
+                BUCKET_NS / 1_000_000
             ),
             &host_legend(results),
             plots::goodput,

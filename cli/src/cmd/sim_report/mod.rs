@@ -1,0 +1,67 @@
+//! `p4rack sim report`: results as one HTML file that needs nothing else.
+
+use super::sim::write;
+use super::sim_sweep::results;
+use std::path::PathBuf;
+
+const PAGE: &str = include_str!("page.html");
+/// What the page has places for: the style of all reports with what this one adds, the script, and last the results,
+/// since these may hold anything.
+const PLACES: [(&str, &[&str]); 2] = [
+    ("/*STYLE*/", &[p4rack_lab::report::STYLE, include_str!("page.css")]),
+    ("/*SCRIPT*/", &[include_str!("plot.js"), include_str!("page.js")]),
+];
+const RESULTS: &str = "/*RESULTS*/[]";
+
+/// Arguments of `p4rack sim report`.
+#[derive(clap::Args, Debug)]
+pub struct ReportArgs {
+    /// Folder of results: of a sweep, or of `sim run --json=DIR/NAME.json`
+    dir: PathBuf,
+    /// The page to write; DIR/report.html if not given
+    #[arg(long, short, value_name = "HTML")]
+    output: Option<PathBuf>,
+}
+
+/// Writes the page.
+pub fn report(args: &ReportArgs) -> Result<bool, String> {
+    let results = results(&args.dir)?;
+    let json = serde_json::to_string(&results).expect("JSON that was read can be written");
+    let page = page(&json);
+    let path = args.output.clone().unwrap_or_else(|| args.dir.join("report.html"));
+    write(&path, page.as_bytes())?;
+    println!("{}: {} runs", path.display(), results.len());
+    Ok(true)
+}
+
+/// The page that shows `results`, a JSON array.
+fn page(results: &str) -> String {
+    let mut page = PAGE.to_owned();
+    for (place, parts) in PLACES {
+        page = page.replace(place, &parts.concat());
+    }
+    // Within a script, only `</` ends it early.
+    page.replace(RESULTS, &results.replace("</", "<\\/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_a_place_for_everything() {
+        for place in PLACES.map(|(place, _)| place).into_iter().chain([RESULTS]) {
+            assert_eq!(PAGE.matches(place).count(), 1, "{place}");
+        }
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_outside_and_results_cannot_end_its_script() {
+        let page = page(r#"[{"name":"</script><img src=x>"}]"#);
+        for outside in ["http:", "https:", "src=\"", "@import", "url(", "<link"] {
+            assert!(!page.contains(outside), "{outside} in the page");
+        }
+        assert_eq!(page.matches("</script>").count(), 1);
+        assert!(page.contains(r"<\/script>"));
+    }
+}
