@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What comes in at one port leaves by the other.
 const CROSS: &str = r#"
@@ -62,10 +62,10 @@ impl Setup {
         setup
     }
 
-    fn switch(&self, program: &Path, io: Io) -> (Child, BufReader<ChildStdout>) {
+    fn switch(&self, program: &Path, io: Io, more: &[&str]) -> (Child, BufReader<ChildStdout>) {
         let mut command = p4rack();
         command.args(["switch", "run", "-i", "1@p1", "-i", "2@p2", "--stats", "-", "--io", io.name()]);
-        command.arg(program).stdout(Stdio::piped());
+        command.args(more).arg(program).stdout(Stdio::piped());
         self.middle.command(&mut command, true).unwrap();
         let mut child = command.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -114,6 +114,36 @@ impl Setup {
         assert_eq!(got, [sent], "{io}");
     }
 
+    /// Sends full frames for a while, one each `every` or as fast as it goes; how many and for how long, and how many came.
+    fn pour(&self, every: Option<Duration>) -> (u64, Duration, u64) {
+        let open = || PacketSocket::open("h", &Options::default());
+        let (mut from, mut to) = (self.a.run(open).unwrap().unwrap(), self.b.run(open).unwrap().unwrap());
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
+        frame.resize(1514, 7);
+        let ours = |frame: &[u8]| frame[12..14] == [0x88, 0xb5];
+        let (mut sent, mut came, start) = (0, 0, Instant::now());
+        let mut next = start;
+        while start.elapsed() < Duration::from_millis(500) {
+            if let Some(every) = every {
+                while Instant::now() < next {
+                    std::hint::spin_loop();
+                }
+                // As a host's NIC, it makes up for one frame.
+                next = (next + every).max(Instant::now());
+            }
+            from.send(&mut frame.clone());
+            from.flush();
+            sent += 1;
+            to.receive(|frame, _| came += u64::from(ours(frame))).unwrap();
+        }
+        let took = start.elapsed();
+        wait_until(Duration::from_millis(300), || {
+            to.receive(|frame, _| came += u64::from(ours(frame))).unwrap();
+            false
+        });
+        (sent, took, came)
+    }
+
     fn bulk(&self, io: Io) {
         // Else the host gives its interface segments of 64 KiB to cut, and a veth cuts nothing.
         for host in [&self.a, &self.b] {
@@ -137,6 +167,15 @@ impl Setup {
     }
 }
 
+/// Ends the switch; what it says of itself.
+fn end(switch: &mut Child, output: &mut impl Read) -> serde_json::Value {
+    assert!(Command::new("kill").arg(switch.id().to_string()).status().unwrap().success());
+    let mut report = String::new();
+    output.read_to_string(&mut report).unwrap();
+    assert!(switch.wait().unwrap().success());
+    serde_json::from_str(&report).unwrap()
+}
+
 fn udp(host: &NetNs, address: Ipv4Addr) -> UdpSocket {
     let socket = host.run(|| UdpSocket::bind((address, 7))).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -157,26 +196,55 @@ fn a_switch_forwards_over_each_kind_and_leaves_the_interfaces_as_they_were() {
             continue;
         }
         let setup = Setup::new();
-        let (mut switch, mut output) = setup.switch(&program, io);
+        let (mut switch, mut output) = setup.switch(&program, io, &[]);
         assert_eq!(setup.has_xdp(), io == Io::Xdp, "{io}");
         setup.ask_and_answer(io);
         setup.tagged_frames(io);
         setup.bulk(io);
 
-        assert!(Command::new("kill").arg(switch.id().to_string()).status().unwrap().success());
-        let mut report = String::new();
-        output.read_to_string(&mut report).unwrap();
-        assert!(switch.wait().unwrap().success(), "{io}");
-        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let report = end(&mut switch, &mut output);
         let port = &report["ports"][0];
         assert_eq!(port["io"], io.name());
         assert!(port["socket"]["received"].as_u64().unwrap() > 5_000, "{io}: {port}");
         assert!(!setup.has_xdp(), "{io}: left behind");
 
         // Ended without a chance to tidy up.
-        let (mut switch, _output) = setup.switch(&program, io);
+        let (mut switch, _output) = setup.switch(&program, io, &[]);
         switch.kill().unwrap();
         switch.wait().unwrap();
         assert!(wait_until(Duration::from_secs(2), || !setup.has_xdp()), "{io}: left behind");
+    }
+}
+
+/// A veth carries gigabits a second, a port only its rate.
+#[test]
+fn what_comes_in_faster_than_the_ports_rate_is_dropped_and_counted() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("cross.p4");
+    std::fs::write(&program, CROSS).unwrap();
+    // A full frame is 1538 bytes on the wire.
+    let frame_time = Duration::from_nanos(1_538 * 80);
+    for io in [Io::Packet, Io::Ring] {
+        for (every, floods) in [(None, true), (Some(frame_time), false)] {
+            let setup = Setup::new();
+            // The port that it leaves by has no limit.
+            let (mut switch, mut output) = setup.switch(&program, io, &["--port-rate", "1=100 Mb/s"]);
+            let (sent, took, came) = setup.pour(every);
+            let report = end(&mut switch, &mut output);
+            let over = report["drops"]["over_rate"].as_u64().unwrap_or(0);
+            assert_eq!(over > 0, floods, "{io}: {sent} in {took:?}, {came} came, {over} over the rate");
+            let carries = (took + Duration::from_millis(10)).as_nanos() / frame_time.as_nanos();
+            assert!(u128::from(came) <= carries + 2, "{io}: {came} in {took:?}, {carries} fit");
+            // How much that is depends on who else wants the processors; but all that the rate carries goes on.
+            let count = |port: usize, what: &str| report["ports"][port]["socket"][what].as_u64().unwrap();
+            let all = |what: &str| count(0, what) + count(1, what);
+            let drops: u64 =
+                report["drops"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+            assert_eq!(all("received"), all("sent") + drops, "{io}: {report}");
+            assert!(count(1, "sent") >= 80, "{io}: {report}");
+        }
     }
 }

@@ -62,6 +62,8 @@ impl Tor {
             drop_port: rack.switch.drop_port,
             time_unit_ns: rack.switch.time_unit_ns,
             catch_up: Nanos::ZERO,
+            // Links have their rates.
+            arrival_burst: Nanos::MAX,
             ..Config::default()
         };
         if scheme == Scheme::L2 {

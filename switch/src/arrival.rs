@@ -31,7 +31,17 @@ enum Reached {
 impl Switch {
     /// Takes a frame (without FCS) in. From the CPU port it is a packet-out.
     pub fn handle_frame(&mut self, port: u16, frame: &[u8], now: Nanos) {
-        if self.arrive(port, frame.len(), now) {
+        self.handle::<true>(port, frame, now);
+    }
+
+    /// Takes a frame in that the switch made itself: no wire limits those.
+    pub(crate) fn handle_generated(&mut self, port: u16, frame: &[u8], now: Nanos) {
+        self.handle::<false>(port, frame, now);
+    }
+
+    #[inline(always)]
+    fn handle<const WIRE: bool>(&mut self, port: u16, frame: &[u8], now: Nanos) {
+        if self.arrive::<WIRE>(port, frame.len(), now, now) {
             self.arrival.set_frame(frame);
             let mut out = std::mem::take(&mut self.cpu_out);
             let reached = self.process::<false, false>(port, now, &mut out);
@@ -43,7 +53,20 @@ impl Switch {
     /// Like [`Switch::handle_frame`]. If the frame's port is idle, it does at once what [`Switch::poll_transmit`] would do
     /// next: `out` is the frame to put on the wire of the port given. Else there may be something to poll for.
     pub fn forward_frame(&mut self, port: u16, frame: &[u8], now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
-        if !self.arrive(port, frame.len(), now) {
+        self.forward_late(port, frame, now, now, out)
+    }
+
+    /// Like [`Switch::forward_frame`] of a frame that arrived some time ago, as far as its port's rate is concerned.
+    #[inline(always)]
+    pub fn forward_late(
+        &mut self,
+        port: u16,
+        frame: &[u8],
+        arrived: Nanos,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> Option<u16> {
+        if !self.arrive::<true>(port, frame.len(), arrived, now) {
             return None;
         }
         self.arrival.set_frame(frame);
@@ -54,7 +77,7 @@ impl Switch {
     /// Like [`Switch::forward_frame`] of a frame that is given away, which saves copying it: `frame` becomes the frame to
     /// put on the wire. If there is none to put there now, `frame` is some buffer to be used again.
     pub fn forward_given(&mut self, port: u16, frame: &mut Vec<u8>, now: Nanos) -> Option<u16> {
-        if !self.arrive(port, frame.len(), now) {
+        if !self.arrive::<true>(port, frame.len(), now, now) {
             return None;
         }
         self.arrival.take_frame(frame);
@@ -62,9 +85,9 @@ impl Switch {
         self.leave_or_go_on(port, reached, now, frame)
     }
 
-    /// Counts a frame that comes in; false if it ends here.
+    /// Counts a frame that comes in, by a wire or not; false if it ends here.
     #[inline(always)]
-    fn arrive(&mut self, port: u16, len: usize, now: Nanos) -> bool {
+    fn arrive<const WIRE: bool>(&mut self, port: u16, len: usize, arrived: Nanos, now: Nanos) -> bool {
         self.now = self.now.max(now);
         let Some(at) = self.manager.find(port.into()) else {
             self.drop_frame(DropReason::UnknownIngressPort, None);
@@ -73,6 +96,10 @@ impl Switch {
         let counters = self.manager.port_mut(at);
         counters.rx_frames += 1;
         counters.rx_bytes += len as u64;
+        if WIRE && !counters.inlet.takes(len, arrived) {
+            self.drop_frame(DropReason::OverRate, Some(at));
+            return false;
+        }
         if len > self.config.max_frame_bytes {
             self.drop_frame(DropReason::FrameTooLong, None);
             return false;

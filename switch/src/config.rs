@@ -7,7 +7,8 @@ use p4rack_wire::Nanos;
 pub struct PortConfig {
     /// Its number in `standard_metadata`, 0 to 511.
     pub port: u16,
-    /// Bits a second on the wire, preamble and gap counted; 0 is no limit.
+    /// Bits a second on the wire, preamble and gap counted; 0 is no limit. It sends no faster, and of what comes in faster
+    /// the excess is dropped ([`Config::arrival_burst`]).
     pub rate_bps: u64,
     /// Most bytes (with FCS) that one of its eight queues may hold; `None`: only the shared buffer limits it.
     pub queue_limit_bytes: Option<u64>,
@@ -52,6 +53,9 @@ pub struct Config {
     pub digest_queue: usize,
     /// How far a port that is polled late makes up for lost time.
     pub catch_up: Nanos,
+    /// How far ahead of its port's rate what comes in may be, and 16 full frames at least. What is beyond is dropped at the
+    /// port: no wire of that rate would carry it. `Nanos::MAX`: real wires see to it.
+    pub arrival_burst: Nanos,
     /// Interval of the depth samples.
     pub sample_interval: Nanos,
     /// Most depth samples kept a port.
@@ -77,6 +81,7 @@ impl Default for Config {
             recirculation_limit: 64,
             digest_queue: 1024,
             catch_up: Nanos::from_millis(10),
+            arrival_burst: Nanos::from_millis(10),
             sample_interval: Nanos::from_millis(1),
             samples: 16 * 1024,
             log_messages: 0,

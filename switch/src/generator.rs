@@ -132,7 +132,7 @@ impl Switch {
             }
             let mut burst = 0;
             while one.stats.active && one.due <= now && burst < BURST {
-                self.handle_frame(one.config.port, &one.config.frame, now);
+                self.handle_generated(one.config.port, &one.config.frame, now);
                 one.stats.sent += 1;
                 one.step(1);
                 burst += 1;

@@ -20,6 +20,7 @@ mod depth;
 mod error;
 mod exec;
 mod generator;
+mod inlet;
 mod meter;
 #[cfg(feature = "native")]
 mod native;

@@ -9,6 +9,8 @@ pub enum DropReason {
     NoProgram,
     /// The frame came from a port that is not configured.
     UnknownIngressPort,
+    /// Its port took in more than the port's rate carries.
+    OverRate,
     /// Longer than the longest frame taken.
     FrameTooLong,
     /// The parser or a loop ran beyond its limit.
@@ -41,9 +43,10 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of their declaration.
-    pub const ALL: [DropReason; 16] = [
+    pub const ALL: [DropReason; 17] = [
         DropReason::NoProgram,
         DropReason::UnknownIngressPort,
+        DropReason::OverRate,
         DropReason::FrameTooLong,
         DropReason::LoopLimit,
         DropReason::AssertFailed,
@@ -65,6 +68,7 @@ impl DropReason {
         match self {
             DropReason::NoProgram => "no_program",
             DropReason::UnknownIngressPort => "unknown_ingress_port",
+            DropReason::OverRate => "over_rate",
             DropReason::FrameTooLong => "frame_too_long",
             DropReason::LoopLimit => "loop_limit",
             DropReason::AssertFailed => "assert_failed",
@@ -119,9 +123,9 @@ pub struct PortStats {
     pub port: u16,
     /// Its rate; 0 is no limit.
     pub rate_bps: u64,
-    /// Frames taken in.
+    /// Frames that came in, those dropped at once too.
     pub rx_frames: u64,
-    /// Bytes taken in, without FCS.
+    /// Bytes that came in, without FCS.
     pub rx_bytes: u64,
     /// Frames given out.
     pub tx_frames: u64,
@@ -137,7 +141,8 @@ pub struct PortStats {
     pub histogram: Vec<DepthTime>,
     /// Maximum of each interval; intervals between two samples of 0 are left out.
     pub samples: Vec<DepthSample>,
-    /// Frames dropped that were meant for this port, by reason; only reasons that occurred.
+    /// Frames dropped that were meant for this port, and those over its rate that came from it, by reason; only reasons that
+    /// occurred.
     pub drops: Vec<(DropReason, u64)>,
 }
 

@@ -185,11 +185,11 @@ impl Switch {
         self.running = Some(running);
     }
 
-    /// Changes the rate of a port; 0 is no limit.
+    /// Changes the rate of a port, both ways; 0 is no limit.
     pub fn set_port_rate(&mut self, port: u16, rate_bps: u64) -> Result<(), ControlError> {
         let at =
             self.manager.find(port.into()).ok_or_else(|| ControlError::NotFound(format!("port {port}")))?;
-        self.manager.set_rate(at, rate_bps);
+        self.manager.set_rate(at, rate_bps, &self.config);
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 
 use crate::config::{Config, PortConfig};
 use crate::depth::Depth;
+use crate::inlet::Inlet;
 use crate::pool::{NONE, PacketId, Pool};
 use crate::stats::{DropReason, PortStats, QueueStats};
 use p4rack_wire::Nanos;
@@ -19,7 +20,7 @@ const SHORTEST: u64 = 60;
 /// Frame check sequence.
 const FCS: u64 = 4;
 /// Preamble, start delimiter and gap.
-const GAP: u64 = 20;
+pub(crate) const GAP: u64 = 20;
 
 /// Bytes that a frame rarely exceeds.
 const EASY: u64 = 10_240;
@@ -33,7 +34,7 @@ fn easy_below(config: &Config) -> u64 {
 }
 
 /// Bytes (with FCS) that a frame holds of the buffer.
-fn stored(len: usize) -> u64 {
+pub(crate) fn stored(len: usize) -> u64 {
     (len as u64).max(SHORTEST) + FCS
 }
 
@@ -69,6 +70,7 @@ pub(crate) struct Port {
     /// What did not make a whole nanosecond, in 2⁻⁶⁴ ns.
     fraction: u64,
     depth: Depth,
+    pub inlet: Inlet,
     pub rx_frames: u64,
     pub rx_bytes: u64,
     pub tx_frames: u64,
@@ -135,6 +137,8 @@ impl TrafficManager {
         }
         self.by_number[number] = self.ports.len() as u16;
         self.words = self.ports.len() / 64 + 1;
+        // What the controller sends comes over no wire.
+        let inlet = Inlet::new(if is_cpu { 0 } else { port.rate_bps }, config);
         self.ports.push(Port {
             byte_time: byte_time(port.rate_bps),
             config: port,
@@ -145,6 +149,7 @@ impl TrafficManager {
             waiting_since: Nanos::ZERO,
             fraction: 0,
             depth: Depth::new(config.buffer_bytes, config.sample_interval, config.samples),
+            inlet,
             rx_frames: 0,
             rx_bytes: 0,
             tx_frames: 0,
@@ -178,8 +183,9 @@ impl TrafficManager {
     }
 
     /// Changes a rate; the frame on the wire keeps its own.
-    pub fn set_rate(&mut self, at: usize, rate_bps: u64) {
+    pub fn set_rate(&mut self, at: usize, rate_bps: u64, config: &Config) {
         self.ports[at].config.rate_bps = rate_bps;
+        self.ports[at].inlet = Inlet::new(rate_bps, config);
         self.ports[at].byte_time = byte_time(rate_bps);
         self.ports[at].fraction = 0;
     }

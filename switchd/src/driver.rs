@@ -282,13 +282,13 @@ impl Driver {
         }
     }
 
-    /// Reads one batch from the port at a position; calls `frame` with port number, frame and the ports to
-    /// send it to. An interface that is down has nothing.
-    pub fn receive(&mut self, position: usize, mut frame: impl FnMut(u16, &[u8], &mut Outputs)) {
+    /// Reads one batch from the port at a position; calls `frame` with port number, frame, when it arrived
+    /// and the ports to send it to. An interface that is down has nothing.
+    pub fn receive(&mut self, position: usize, mut frame: impl FnMut(u16, &[u8], Nanos, &mut Outputs)) {
         let Input { number, receiver, captured, .. } = &mut self.inputs[position];
         let result = receiver.receive(|bytes, at| {
             Captured::write(captured, bytes, at);
-            frame(*number, bytes, &mut self.outputs);
+            frame(*number, bytes, at, &mut self.outputs);
         });
         if let Err(error) = result {
             report_down(&mut self.inputs[position], &error);

@@ -142,10 +142,10 @@ impl Plane {
                 packets = true;
                 let Plane { driver, frame: out, .. } = self;
                 let switch = &mut *switch;
-                driver.receive(position, |port, frame, outputs| {
+                driver.receive(position, |port, frame, arrived, outputs| {
                     let now = clock::now();
                     // Most ports are idle most of the time, and the frame goes straight through.
-                    if let Some(to) = switch.forward_frame(port, frame, now, out) {
+                    if let Some(to) = switch.forward_late(port, frame, arrived, now, out) {
                         outputs.send(to, out, now);
                     }
                 });

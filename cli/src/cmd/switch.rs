@@ -73,7 +73,8 @@ struct RunArgs {
     /// Write INTERFACE_in.pcap and INTERFACE_out.pcap for each port [folder: the current one]
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
     pcap: Option<PathBuf>,
-    /// Rate of all ports, e.g. "100 Mb/s" [default: as fast as it goes]
+    /// Rate of all ports, both ways, e.g. "100 Mb/s" [default: as fast as it goes]; what comes in faster is dropped and
+    /// counted as over_rate
     #[arg(long, value_parser = parse_rate)]
     rate: Option<u64>,
     /// Rate of one port, e.g. "1=25 Mb/s"

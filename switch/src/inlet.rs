@@ -1,0 +1,133 @@
+//! What a port takes in: no more than its rate, as a wire of that rate could carry no more.
+//!
+//! A token bucket, kept as the time at which the frames taken in would have arrived over such a wire (the generic cell
+//! rate algorithm): a frame is over the rate if that time is further ahead of it than the burst allowed.
+
+use crate::config::Config;
+use crate::tm::{GAP, stored};
+use p4rack_wire::Nanos;
+
+/// Bits after the point of a byte's time.
+const SHIFT: u32 = 24;
+/// Frames that may come at once whatever the rate.
+const FRAMES: u64 = 16;
+/// A full frame on the wire, with two tags.
+const FULL_WIRE_BYTES: u64 = 1_514 + 2 * 4 + 4 + GAP;
+
+/// The rate limit of what one port takes in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inlet {
+    /// Wire time of a byte in 2⁻²⁴ ns, rounded down, so that exactly the rate is never over it; 0 is no limit.
+    byte_time: u64,
+    /// How far ahead of a frame `free_at` may be.
+    burst: Nanos,
+    /// When a wire would have carried all that was taken in, and the fraction of a nanosecond.
+    free_at: Nanos,
+    fraction: u64,
+}
+
+impl Inlet {
+    /// Of a port with this rate; 0 is no limit.
+    pub fn new(rate_bps: u64, config: &Config) -> Inlet {
+        let byte_time = (8_000_000_000u128 << SHIFT).checked_div(rate_bps.into()).unwrap_or(0) as u64;
+        let frames = byte_time.saturating_mul(FRAMES * FULL_WIRE_BYTES) >> SHIFT;
+        let burst = config.arrival_burst.max(Nanos(frames));
+        Inlet { byte_time, burst, free_at: Nanos::ZERO, fraction: 0 }
+    }
+
+    /// Whether a frame of this length that arrived now is taken in, which counts from then on.
+    #[inline(always)]
+    pub fn takes(&mut self, len: usize, now: Nanos) -> bool {
+        if self.byte_time == 0 {
+            return true;
+        }
+        if self.free_at.0 > now.0.saturating_add(self.burst.0) {
+            return false;
+        }
+        if self.free_at < now {
+            (self.free_at, self.fraction) = (now, 0);
+        }
+        let time = self.byte_time.saturating_mul(stored(len) + GAP).saturating_add(self.fraction);
+        self.fraction = time & ((1 << SHIFT) - 1);
+        self.free_at = self.free_at.saturating_add(Nanos(time >> SHIFT));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Wire bytes of a full frame with one tag.
+    const WIRE_BYTES: u64 = 1_518 + 4 + 20;
+
+    fn inlet(rate_bps: u64, burst: Nanos) -> Inlet {
+        Inlet::new(rate_bps, &Config { arrival_burst: burst, ..Config::default() })
+    }
+
+    #[test]
+    fn a_burst_and_from_then_on_the_rate() {
+        let mut inlet = inlet(100_000_000, Nanos::from_millis(10));
+        // 123.36 µs a frame at 100 Mb/s: while no more than 10 ms are ahead, so 82 of them at once.
+        let at_once = (0..1_000).filter(|_| inlet.takes(1_518, Nanos(5_000))).count();
+        assert_eq!(at_once, 82);
+        // A second of 4 Gb/s.
+        let taken =
+            (0..300_000u64).filter(|n| inlet.takes(1_518, Nanos(5_000 + n * 10_000_000 / 3_000))).count();
+        assert!((8_105..=8_107).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn sixteen_frames_at_once_at_any_rate_and_no_limit_without_one() {
+        for rate_bps in [1_000, 64_000, 1_000_000] {
+            let mut inlet = inlet(rate_bps, Nanos::ZERO);
+            let taken = (0..100).filter(|_| inlet.takes(1_518, Nanos(7))).count();
+            assert!((16..=17).contains(&taken), "{rate_bps}: {taken}");
+        }
+        let mut inlet = inlet(0, Nanos::ZERO);
+        assert!((0..100_000).all(|_| inlet.takes(9_216, Nanos(7))));
+    }
+
+    proptest! {
+        /// What a wire of the rate carries is taken, however late within the burst it is handed over.
+        #[test]
+        fn what_a_wire_carries_is_taken_even_late(
+            rate_bps in prop::sample::select(vec![10_000_000u64, 100_000_000, 999_999_937, 100_000_000_000]),
+            frames in prop::collection::vec((60usize..9_216, 0u64..100_000, 0u64..10_000_000), 1..400),
+        ) {
+            let mut inlet = inlet(rate_bps, Nanos::from_millis(10));
+            let (mut wire, mut handed) = (1_000_000_000u128 << 64, Nanos::ZERO);
+            for (len, idle, late) in frames {
+                wire += u128::from(idle) << 64;
+                let bytes = u128::from(stored(len) + GAP);
+                wire += ((bytes * 8_000_000_000) << 64) / u128::from(rate_bps);
+                let arrived = Nanos((wire >> 64) as u64 + 1);
+                handed = handed.max(arrived + Nanos(late));
+                prop_assert!(inlet.takes(len, handed));
+            }
+        }
+
+        /// Never more than the rate and the burst, in any stretch from the start.
+        #[test]
+        fn never_more_than_rate_and_burst(gaps in prop::collection::vec((60usize..1_600, 0u64..200_000), 1..2_000)) {
+            let rate_bps = 100_000_000;
+            let mut inlet = inlet(rate_bps, Nanos::from_millis(2));
+            let (mut now, mut taken) = (Nanos(1_000), 0);
+            for (len, gap) in gaps {
+                now += Nanos(gap);
+                if inlet.takes(len, now) {
+                    taken += stored(len) + GAP;
+                }
+                // One frame may begin when the burst is just not used up.
+                let most = (now.0 - 1_000 + 2_000_000) / 80 + 1_700;
+                prop_assert!(taken <= most, "{taken} of {most} at {now}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_frame_has_its_wire_bytes() {
+        assert_eq!(stored(1_518) + GAP, WIRE_BYTES);
+    }
+}
