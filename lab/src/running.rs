@@ -165,6 +165,10 @@ fn start_switch(
     push("--cpu-port", switch.cpu_port.to_string());
     push("--drop-port", switch.drop_port.to_string());
     push("--buffer", switch.buffer_bytes.to_string());
+    if scheme != Scheme::L2 {
+        // Else best effort could leave no room for what was reserved.
+        push("--reserve", (switch.buffer_bytes / 4).to_string());
+    }
     for host in &rack.hosts {
         push("--interface", format!("{}@{}", host.port, switch_interface(host.port)));
         push("--port-rate", format!("{}={} b/s", host.port, host.rate_bps));

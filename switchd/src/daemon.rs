@@ -35,6 +35,8 @@ pub struct DaemonConfig {
     pub port_rates_bps: Vec<(u16, u64)>,
     /// Buffer that all queues share.
     pub buffer_bytes: u64,
+    /// Part of it that frames of a priority below the scheduled one can't take.
+    pub reserved_bytes: u64,
     /// Port of the controller's packets.
     pub cpu_port: u16,
     /// Port that means dropping.
@@ -164,6 +166,7 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
     Ok(Config {
         ports: config.ports.iter().map(|spec| PortConfig::new(spec.number, rate_of(spec.number))).collect(),
         buffer_bytes: config.buffer_bytes,
+        reserved_bytes: config.reserved_bytes,
         cpu_port: Some(config.cpu_port),
         drop_port: config.drop_port,
         seed: clock::wall_ns(),

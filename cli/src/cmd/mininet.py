@@ -162,6 +162,9 @@ class EmbeddedSwitch(RackSwitch):
         command = [BINARY, "switch", "run", "--no-p4", "--stats", "-", "--buffer", str(SWITCH["buffer_bytes"])]
         command += ["--device-id", str(SWITCH["device_id"]), "--grpc-server-addr", SWITCH["grpc_addr"]]
         command += ["--cpu-port", str(SWITCH["cpu_port"]), "--drop-port", str(SWITCH["drop_port"])]
+        if CONFIG["scheme"] != "l2":
+            # Else best effort could leave no room for what was reserved.
+            command += ["--reserve", str(SWITCH["buffer_bytes"] // 4)]
         for host in self.hosts:
             command += ["--port-rate", f"{host['port']}={host['rate_bps']} b/s"]
         process = self.popen(command + self.interfaces())

@@ -83,6 +83,9 @@ struct RunArgs {
     /// Buffer that all queues share, e.g. "256 KiB"
     #[arg(long, value_name = "BYTES", default_value = "256 KiB", value_parser = bytes)]
     buffer: u64,
+    /// Part of the buffer that frames of a priority under 4 can't take, e.g. "64 KiB": a quarter under PL2
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
+    reserve: u64,
     /// Folder that #include <…> is looked up in, before the built-in core.p4 and v1model.p4
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -117,6 +120,7 @@ pub fn run(args: Args) -> ExitCode {
         rate_bps: args.rate.unwrap_or(0),
         port_rates_bps: args.port_rate,
         buffer_bytes: args.buffer,
+        reserved_bytes: args.reserve,
         cpu_port: args.cpu_port,
         drop_port: args.drop_port,
         device_id: args.device_id,
