@@ -15,9 +15,11 @@ impl Client {
         let mut cells: Vec<(i64, u64)> = Vec::new();
         for found in self.read(vec![all]).await? {
             if let Some(entity::Entity::CounterEntry(entry)) = found.entity {
-                let index = entry.index.map_or(0, |index| index.index);
-                let packets = entry.data.map_or(0, |data| data.packet_count.try_into().unwrap_or(0));
-                cells.push((index, packets));
+                let missing =
+                    |what| CtrlError::Program(format!("counter {name}: a cell came without {what}"));
+                let index = entry.index.ok_or_else(|| missing("its index"))?.index;
+                let packets = entry.data.ok_or_else(|| missing("its counts"))?.packet_count;
+                cells.push((index, packets.try_into().map_err(|_| missing("a count that is possible"))?));
             }
         }
         cells.sort_unstable();

@@ -10,7 +10,7 @@
 //! What the kernel drops because the agent was not quick enough is counted by the kernel and reported.
 
 use crate::metrics::Page;
-use crate::report;
+use crate::report::Report;
 use p4rack_fabric::pl2::{self, Delay, Endpoint};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
@@ -236,7 +236,7 @@ impl Agent {
 
     fn write_stats(&mut self) -> Result<(), AgentError> {
         let Some(path) = self.config.stats_file.clone() else { return Ok(()) };
-        let report = report::of(self);
+        let report = Report::of(self);
         file::write_json(&path, &report).map_err(|error| AgentError::Stats(path, error))
     }
 }

@@ -2,6 +2,6 @@
 
 pub mod agent;
 mod metrics;
-mod report;
+pub mod report;
 
 pub use agent::{Agent, AgentConfig, AgentError};

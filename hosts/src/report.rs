@@ -1,70 +1,178 @@
-//! An agent's statistics as JSON.
+//! An agent's statistics as JSON: the agent writes them, whoever measures reads them, by one type.
+//!
+//! Reading refuses what is missing: a count that nobody wrote is an error, not a zero.
 
 use crate::agent::Agent;
 use p4rack_fabric::pl2::{Delay, Scheme};
-use p4rack_netdev::{clock, link};
+use p4rack_netdev::link::LinkInfo;
+use p4rack_netdev::sched::Granted;
+use p4rack_netdev::{clock, link, packet};
 use p4rack_wire::Nanos;
-use serde_json::{Map, Value, json};
-
-/// A delay's figures, nanoseconds.
-fn delay(delay: &Delay) -> Value {
-    json!({
-        "samples": delay.samples(),
-        "min_ns": delay.min().unwrap_or(Nanos::ZERO).0,
-        "mean_ns": delay.mean().0,
-        "p50_ns": delay.percentile(500).0,
-        "p99_ns": delay.percentile(990).0,
-        "p999_ns": delay.percentile(999).0,
-        "max_ns": delay.max().0,
-    })
-}
-
-fn names(pairs: impl Iterator<Item = (&'static str, u64)>) -> Value {
-    Value::Object(pairs.map(|(name, count)| (name.to_owned(), count.into())).collect::<Map<_, _>>())
-}
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Everything that is known about a running agent.
-pub(crate) fn of(agent: &mut Agent) -> Value {
-    let stats = agent.endpoint.stats();
-    let config = agent.endpoint.config();
-    let scheme = match config.scheme {
-        Scheme::Off => "l2",
-        Scheme::Counter => "pl2-counter",
-        Scheme::Clock => "pl2-clock",
-    };
-    let endpoint = json!({
-        "counters": names(stats.counters.iter()),
-        "drops": names(stats.drops()),
-        "app_frames_dropped": stats.app_frames_dropped(),
-        "rsv_grt": delay(&stats.rsv_grt),
-        "lateness": delay(&stats.lateness),
-        "queue_max_frames": stats.queue_max_frames,
-        "backlog_frames": agent.endpoint.backlog_frames(),
-    });
-    let link_info = agent.links.get(&agent.config.interface).ok();
-    let tap_info = agent.links.get(&agent.config.tap).ok();
-    json!({
-        "host": agent.config.name,
-        "mac": config.mac.to_string(),
-        "scheme": scheme,
-        "running_ns": clock::now().saturating_sub(agent.started).0,
-        "cpu_ns": clock::thread_cpu().0,
-        "wakeups": agent.counters.wakeups,
-        "wake_late": delay(&agent.wake_late),
-        "scheduling": agent.granted,
-        "congestion_control": link::sysctl("ipv4/tcp_congestion_control").ok(),
-        "read_errors": agent.counters.read_errors,
-        "endpoint": endpoint,
-        "link": {
-            "interface": agent.config.interface,
-            "socket": agent.link.stats(),
-            "receive_buffer_bytes": agent.link.receive_buffer_bytes(),
-            "kernel": link_info,
-        },
-        "tap": {
-            "interface": agent.config.tap,
-            "kernel": tap_info,
-            "refused": agent.counters.tap_refused,
-        },
-    })
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Name of the host.
+    pub host: String,
+    /// Its MAC address.
+    pub mac: String,
+    /// `l2`, `pl2-counter` or `pl2-clock`.
+    pub scheme: String,
+    /// How long the agent has been running.
+    pub running_ns: u64,
+    /// Processor time of its thread.
+    pub cpu_ns: u64,
+    /// Times that its loop woke up.
+    pub wakeups: u64,
+    /// How late timers woke it.
+    pub wake_late: DelayFigures,
+    /// What the kernel granted; `None` before the loop has begun.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub scheduling: Option<Granted>,
+    /// TCP's congestion control in its namespace; `None` where the kernel doesn't tell.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub congestion_control: Option<String>,
+    /// Errors reading the link or the TAP.
+    pub read_errors: u64,
+    /// PL2's machine.
+    pub endpoint: EndpointReport,
+    /// The interface towards the switch.
+    pub link: LinkReport,
+    /// The interface that applications use.
+    pub tap: TapReport,
+}
+
+/// PL2's machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndpointReport {
+    /// Events by name: those of [`p4rack_fabric::pl2::Counters`]. See [`EndpointReport::counter`].
+    pub counters: BTreeMap<String, u64>,
+    /// Dropped frames by reason, zeroes included.
+    pub drops: BTreeMap<String, u64>,
+    /// Applications' frames that were dropped before they reached the link.
+    pub app_frames_dropped: u64,
+    /// From a request to its grant.
+    pub rsv_grt: DelayFigures,
+    /// How late frames left.
+    pub lateness: DelayFigures,
+    /// Most frames that waited in the queues together.
+    pub queue_max_frames: u64,
+    /// Frames that wait now.
+    pub backlog_frames: u64,
+}
+
+impl EndpointReport {
+    /// An event's count; an error names the counter that is missing.
+    pub fn counter(&self, name: &str) -> Result<u64, String> {
+        let count = self.counters.get(name).copied();
+        count.ok_or_else(|| format!("endpoint.counters: missing field `{name}`"))
+    }
+}
+
+/// The interface towards the switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkReport {
+    /// Its name.
+    pub interface: String,
+    /// What happened on the socket.
+    pub socket: packet::Stats,
+    /// Receive buffer of the socket.
+    pub receive_buffer_bytes: u64,
+    /// What the kernel says; `None` if the interface is gone.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub kernel: Option<LinkInfo>,
+}
+
+/// The interface that applications use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TapReport {
+    /// Its name.
+    pub interface: String,
+    /// What the kernel says; `None` if the interface is gone.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub kernel: Option<LinkInfo>,
+    /// Frames that the system did not take.
+    pub refused: u64,
+}
+
+/// A delay's figures, nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelayFigures {
+    /// How often it was measured.
+    pub samples: u64,
+    /// Shortest.
+    pub min_ns: u64,
+    /// Mean.
+    pub mean_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+impl From<&Delay> for DelayFigures {
+    fn from(delay: &Delay) -> DelayFigures {
+        DelayFigures {
+            samples: delay.samples(),
+            min_ns: delay.min().unwrap_or(Nanos::ZERO).0,
+            mean_ns: delay.mean().0,
+            p50_ns: delay.percentile(500).0,
+            p99_ns: delay.percentile(990).0,
+            p999_ns: delay.percentile(999).0,
+            max_ns: delay.max().0,
+        }
+    }
+}
+
+impl Report {
+    /// What is known about `agent` now.
+    pub(crate) fn of(agent: &mut Agent) -> Report {
+        let stats = agent.endpoint.stats();
+        let config = agent.endpoint.config();
+        let scheme = match config.scheme {
+            Scheme::Off => "l2",
+            Scheme::Counter => "pl2-counter",
+            Scheme::Clock => "pl2-clock",
+        };
+        let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+        let endpoint = EndpointReport {
+            counters: stats.counters.iter().map(named).collect(),
+            drops: stats.drops().map(named).collect(),
+            app_frames_dropped: stats.app_frames_dropped(),
+            rsv_grt: (&stats.rsv_grt).into(),
+            lateness: (&stats.lateness).into(),
+            queue_max_frames: stats.queue_max_frames as u64,
+            backlog_frames: agent.endpoint.backlog_frames() as u64,
+        };
+        Report {
+            host: agent.config.name.clone(),
+            mac: config.mac.to_string(),
+            scheme: scheme.to_owned(),
+            running_ns: clock::now().saturating_sub(agent.started).0,
+            cpu_ns: clock::thread_cpu().0,
+            wakeups: agent.counters.wakeups,
+            wake_late: (&agent.wake_late).into(),
+            scheduling: agent.granted,
+            congestion_control: link::sysctl("ipv4/tcp_congestion_control").ok(),
+            read_errors: agent.counters.read_errors,
+            endpoint,
+            link: LinkReport {
+                interface: agent.config.interface.clone(),
+                socket: agent.link.stats(),
+                receive_buffer_bytes: agent.link.receive_buffer_bytes() as u64,
+                kernel: agent.links.get(&agent.config.interface).ok(),
+            },
+            tap: TapReport {
+                interface: agent.config.tap.clone(),
+                kernel: agent.links.get(&agent.config.tap).ok(),
+                refused: agent.counters.tap_refused,
+            },
+        }
+    }
 }

@@ -31,6 +31,14 @@ pub struct SwitchStats {
     pub drops: BTreeMap<String, u64>,
 }
 
+impl SwitchStats {
+    /// A port's figures; every port of the rack has some.
+    pub fn port(&self, number: u16) -> Result<&PortStats, LabError> {
+        let port = self.ports.get(&number);
+        port.ok_or_else(|| LabError::measurement("the switch's statistics", format!("missing port {number}")))
+    }
+}
+
 /// The program's counter of dropped frames.
 const DROPS: &str = "RackIngress.drops";
 
@@ -55,8 +63,17 @@ pub fn stats(running: &Running<'_>, reset: bool) -> Result<SwitchStats, LabError
 pub fn program_drops(running: &Running<'_>) -> Result<BTreeMap<String, u64>, LabError> {
     let target = target(running);
     let cells = ask(running, "counters", async { Session::connect(target).await?.counter(DROPS).await })?;
-    let names = drop_reasons(running.scheme).iter().map(|reason| reason.name.to_owned());
-    Ok(names.zip(cells).collect())
+    let names = drop_reasons(running.scheme).iter().map(|reason| reason.name);
+    by_name(names.collect(), cells)
+}
+
+/// Cells by their names; there must be as many of one as of the other.
+fn by_name(names: Vec<&str>, cells: Vec<u64>) -> Result<BTreeMap<String, u64>, LabError> {
+    if names.len() != cells.len() {
+        let why = format!("{} cells instead of {}", cells.len(), names.len());
+        return Err(LabError::measurement(format!("the switch's counter {DROPS}"), why));
+    }
+    Ok(names.into_iter().map(str::to_owned).zip(cells).collect())
 }
 
 fn target(running: &Running<'_>) -> Target {
@@ -76,4 +93,20 @@ fn ask<T: Send>(
         runtime.block_on(request).map_err(|error| error.to_string())
     })?;
     answer.map_err(|why| LabError::Control { what, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_or_a_cell_that_is_missing_is_an_error_that_names_it() {
+        let stats = SwitchStats { ports: [(1, PortStats::default())].into(), ..SwitchStats::default() };
+        assert!(stats.port(1).is_ok());
+        let error = stats.port(2).unwrap_err().to_string();
+        assert_eq!(error, "the switch's statistics: missing port 2");
+        assert_eq!(by_name(vec!["a", "b"], vec![1, 2]).unwrap()["b"], 2);
+        let error = by_name(vec!["a", "b"], vec![1]).unwrap_err().to_string();
+        assert!(error.contains(DROPS) && error.contains("1 cells instead of 2"), "{error}");
+    }
 }

@@ -33,6 +33,14 @@ pub enum LabError {
         /// What came instead.
         why: String,
     },
+    /// A measurement that is missing or has another form than expected: never taken for zero.
+    #[error("{what}: {why}")]
+    Measurement {
+        /// Whose, and which.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file.
     #[error("{}: {source}", path.display())]
     File {
@@ -62,6 +70,11 @@ impl LabError {
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> LabError {
         let path = path.into();
         move |source| LabError::File { path, source }
+    }
+
+    /// For a measurement that can't be used.
+    pub(crate) fn measurement(what: impl Into<String>, why: impl std::fmt::Display) -> LabError {
+        LabError::Measurement { what: what.into(), why: why.to_string() }
     }
 
     /// For `map_err` elsewhere.

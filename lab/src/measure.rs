@@ -6,7 +6,7 @@
 //!        all traffic runs from here …  kill   [reset]   … to here
 //! ```
 
-use crate::control::{self, SwitchStats};
+use crate::control::{self, PortStats, SwitchStats};
 use crate::error::LabError;
 use crate::kill;
 use crate::network::{self, InterfaceCounts, TAP_INTERFACE};
@@ -21,8 +21,8 @@ use crate::workload::udp::{SendReport, SinkReport};
 use crate::workload::{Span, Timeline, UDP_OVERHEAD_BYTES};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::Workload;
+use p4rack_hosts::report::Report;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -41,8 +41,18 @@ const FINISH: Duration = Duration::from_secs(10);
 /// How long nothing may move for all frames to have arrived, and how often that is tried.
 const SETTLE: Duration = Duration::from_millis(150);
 const SETTLE_TRIES: usize = 20;
+/// Readings of the receiver's TAP at each edge of the window, and the pause after each.
+const EDGE_READINGS: usize = 10;
+const EDGE_PAUSE: Duration = Duration::from_millis(2);
 /// Name of the program's counter cell that is not a loss of the fabric.
 const UNSOLICITED: &str = "unsolicited_over_threshold";
+
+/// An agent's counters of frames that it sent into its link and got from it.
+const LINK_OUT: &str = "link_out";
+const LINK_IN: &str = "link_in";
+
+/// Frames by where and why they were lost.
+type Counts = BTreeMap<String, u64>;
 
 /// What one scheme is to go through.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +81,7 @@ pub(crate) struct Times {
 }
 
 /// Counts of the switch since the scheme was started.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SwitchCounts {
     /// Frames lost by name: the traffic manager's and the program's reasons.
     pub(crate) lost: BTreeMap<String, u64>,
@@ -103,10 +113,11 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
     let programs = start_programs(running, plan, times)?;
 
     progress.wait_until(&format!("{scheme}: traffic, warming up"), times.window.start_ns)?;
-    let before = Snapshot::take(running, receiver)?;
+    let ceiling_bps = running.rack.goodput_ceiling_bps(&running.rack.hosts[receiver], scheme);
+    let before = Snapshot::take(running, receiver, ceiling_bps)?;
     let early = control::stats(running, true)?;
     progress.wait_until(&format!("{scheme}: measuring"), times.window.end_ns())?;
-    let after = Snapshot::take(running, receiver)?;
+    let after = Snapshot::take(running, receiver, ceiling_bps)?;
     let windowed = control::stats(running, false)?;
     let counts = switch_counts(running, &early, &windowed)?;
     running.check(None)?;
@@ -124,7 +135,7 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
     let mut result = SchemeResult {
         name: scheme.name().to_owned(),
         goodput_bps: goodput_bps(&before, &after),
-        goodput_ceiling_bps: running.rack.goodput_ceiling_bps(&running.rack.hosts[receiver], scheme),
+        goodput_ceiling_bps: ceiling_bps,
         unsolicited_drops: counts.unsolicited,
         ..SchemeResult::default()
     };
@@ -132,9 +143,10 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
         (times.window.start_ns - times.traffic.start_ns, times.window.end_ns() - times.traffic.start_ns);
     result.offered_bps =
         Timeline::sum(reports.senders.values().map(|s| &s.offered)).rate_bps(window.0, window.1) as u64;
+    check_sizes(plan.workload, &reports.client)?;
     result.rpc = reports.client.values;
     result.tcp = reports.client.tcp;
-    fill_queue(&mut result, running, &windowed, &last, receiver, times);
+    fill_queue(&mut result, running, [&windowed, &last], receiver, times)?;
     fill_goodput(&mut result, running, &reports.sink, plan.workload, window);
     let who = (receiver, killed.as_ref().map(|killed| killed.host.as_str()));
     fill_drops(&mut result, running, &counts, [&early, &last], &agents, &reports.senders, who)?;
@@ -232,48 +244,83 @@ impl Programs {
     }
 }
 
+/// Every size of value that was asked for has its figures.
+fn check_sizes(workload: &Workload, client: &ClientReport) -> Result<(), LabError> {
+    let asked = workload.rpc.iter().flat_map(|rpc| &rpc.value_bytes);
+    for size in asked {
+        if !client.values.iter().any(|value| value.value_bytes == *size) {
+            let why = format!("no figures of requests for {size} bytes");
+            return Err(LabError::measurement("result of the request/response client", why));
+        }
+    }
+    Ok(())
+}
+
 fn report<T: DeserializeOwned>(process: &mut Process) -> Result<T, LabError> {
     let output = process.finish(FINISH)?;
     serde_json::from_str(output.trim()).map_err(|error| process.failure(&format!("wrote no result: {error}")))
 }
 
 /// What the receiver's applications had got at a moment.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Snapshot {
     at_ns: u64,
     tap: InterfaceCounts,
 }
 
 impl Snapshot {
-    fn take(running: &Running<'_>, receiver: usize) -> Result<Snapshot, LabError> {
-        let tap = network::interface_counts(&running.network.hosts[receiver], TAP_INTERFACE)?;
-        Ok(Snapshot { at_ns: sys::monotonic_ns(), tap })
+    /// Of some readings the one that is least behind a port of `rate_bps`: what an agent was late to hand over at a
+    /// window's edge would count for the wrong side of it.
+    fn take(running: &Running<'_>, receiver: usize, rate_bps: u64) -> Result<Snapshot, LabError> {
+        let mut readings = Vec::with_capacity(EDGE_READINGS);
+        for _ in 0..EDGE_READINGS {
+            let (at_ns, tap) = network::interface_counts(&running.network.hosts[receiver], TAP_INTERFACE)?;
+            readings.push(Snapshot { at_ns, tap });
+            pause(EDGE_PAUSE)?;
+        }
+        least_behind(&readings, rate_bps)
+            .ok_or_else(|| LabError::measurement("counts of the receiver's TAP", "none was read"))
+    }
+
+    fn payload_bytes(&self) -> u64 {
+        const ETHERNET_HEADER: u64 = 14;
+        self.tap.rx_bytes.saturating_sub(self.tap.rx_frames * ETHERNET_HEADER)
     }
 }
 
-/// Ethernet payload that came through the TAP between two moments.
+/// The reading that has most, beside what `rate_bps` gives until its time.
+fn least_behind(readings: &[Snapshot], rate_bps: u64) -> Option<Snapshot> {
+    let start_ns = readings.first()?.at_ns;
+    let ahead = |reading: &Snapshot| {
+        let due_bytes = u128::from(rate_bps) * u128::from(reading.at_ns - start_ns) / 8_000_000_000;
+        i128::from(reading.payload_bytes()) - due_bytes as i128
+    };
+    readings.iter().copied().max_by_key(ahead)
+}
+
+/// Ethernet payload that came through the TAP between two moments. The first frame had been on its way before: it
+/// does not count.
 fn goodput_bps(before: &Snapshot, after: &Snapshot) -> u64 {
-    const ETHERNET_HEADER: u64 = 14;
     let frames = after.tap.rx_frames.saturating_sub(before.tap.rx_frames);
-    let bytes =
-        after.tap.rx_bytes.saturating_sub(before.tap.rx_bytes).saturating_sub(frames * ETHERNET_HEADER);
+    let bytes = after.payload_bytes().saturating_sub(before.payload_bytes());
+    let whole_bytes = u128::from(bytes) * u128::from(frames.saturating_sub(1)) / u128::from(frames.max(1));
     let span_ns = after.at_ns.saturating_sub(before.at_ns).max(1);
-    (bytes as f64 * 8e9 / span_ns as f64) as u64
+    (whole_bytes as f64 * 8e9 / span_ns as f64) as u64
 }
 
 /// The switch's counts and the agents' reports once no frame is on its way any more, so that what one
 /// end has sent and the other has seen can be compared.
-fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<(usize, Value)>), LabError> {
-    let counters = |reports: &[(usize, Value)]| -> Vec<(u64, u64)> {
-        let of = |report: &Value, name: &str| number(&report["endpoint"]["counters"][name]);
-        reports.iter().map(|(_, report)| (of(report, "link_in"), of(report, "link_out"))).collect()
+fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<(usize, Report)>), LabError> {
+    let counters = |reports: &[(usize, Report)]| -> Result<Vec<(u64, u64)>, LabError> {
+        let of = |(_, report): &(usize, Report)| Ok((counter(report, LINK_IN)?, counter(report, LINK_OUT)?));
+        reports.iter().map(of).collect()
     };
     let mut before = running.agent_reports()?;
     for _ in 0..SETTLE_TRIES {
         pause(SETTLE)?;
         let stats = control::stats(running, false)?;
         let after = running.agent_reports()?;
-        if counters(&before) == counters(&after) {
+        if counters(&before)? == counters(&after)? {
             return Ok((stats, after));
         }
         before = after;
@@ -288,10 +335,14 @@ pub(crate) fn switch_counts(
     early: &SwitchStats,
     late: &SwitchStats,
 ) -> Result<SwitchCounts, LabError> {
-    let program = control::program_drops(running)?;
-    let mut lost: BTreeMap<String, u64> = BTreeMap::new();
-    for (reason, count) in early.drops.iter().chain(&late.drops) {
-        *lost.entry(format!("switch.{reason}")).or_default() += count;
+    Ok(combined(control::program_drops(running)?, [early, late]))
+}
+
+/// The program's reasons and the traffic manager's, as one.
+fn combined(program: Counts, switch: [&SwitchStats; 2]) -> SwitchCounts {
+    let mut lost = Counts::new();
+    for (reason, count) in switch.iter().flat_map(|stats| &stats.drops) {
+        add(&mut lost, &format!("switch.{reason}"), *count);
     }
     let named: u64 = program.values().sum();
     if let Some(unnamed) = lost.get_mut("switch.ingress_drop") {
@@ -306,25 +357,27 @@ pub(crate) fn switch_counts(
         }
     }
     lost.retain(|_, count| *count > 0);
-    Ok(SwitchCounts { lost, unsolicited })
+    SwitchCounts { lost, unsolicited }
 }
 
 fn fill_queue(
     result: &mut SchemeResult,
     running: &Running<'_>,
-    windowed: &SwitchStats,
-    last: &SwitchStats,
+    [windowed, last]: [&SwitchStats; 2],
     receiver: usize,
     times: Times,
-) {
+) -> Result<(), LabError> {
     let number = running.rack.hosts[receiver].port;
-    if let Some(port) = windowed.ports.get(&number) {
-        result.queue_max_bytes = port.queue_max_bytes;
-        // A bin of the histogram may end above the deepest moment.
-        result.queue_p999_bytes = weighted_quantile(&port.depth_times, 0.999).min(port.queue_max_bytes);
+    let port = windowed.port(number)?;
+    if port.depth_times.is_empty() {
+        let why = format!("port {number} has no depths of its queue");
+        return Err(LabError::measurement("the switch's statistics", why));
     }
+    result.queue_max_bytes = port.queue_max_bytes;
+    // A bin of the histogram may end above the deepest moment.
+    result.queue_p999_bytes = weighted_quantile(&port.depth_times, 0.999).min(port.queue_max_bytes);
     let start_ns = times.traffic.start_ns;
-    let samples = last.ports.get(&number).map(|port| port.samples.as_slice()).unwrap_or_default();
+    let samples = &last.port(number)?.samples;
     result.series = Series {
         queue: samples
             .iter()
@@ -334,6 +387,7 @@ fn fill_queue(
         window_ns: (times.window.start_ns - start_ns, times.window.end_ns() - start_ns),
         ..Series::default()
     };
+    Ok(())
 }
 
 fn fill_goodput(
@@ -356,29 +410,14 @@ fn fill_drops(
     running: &Running<'_>,
     counts: &SwitchCounts,
     switch: [&SwitchStats; 2],
-    agents: &[(usize, Value)],
+    agents: &[(usize, Report)],
     senders: &BTreeMap<String, SendReport>,
     (receiver, killed): (usize, Option<&str>),
 ) -> Result<(), LabError> {
-    let mut links = BTreeMap::new();
-    let mut hosts: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut links, mut hosts) = (Counts::new(), Counts::new());
     for (index, report) in agents {
         let port = running.rack.hosts[*index].port;
-        let frames = |of: fn(&control::PortStats) -> u64| -> u64 {
-            switch.iter().filter_map(|stats| stats.ports.get(&port)).map(of).sum()
-        };
-        let counter = |name: &str| number(&report["endpoint"]["counters"][name]);
-        // What one end sent and the other never saw.
-        *links.entry("link.to_switch".to_owned()).or_insert(0) +=
-            counter("link_out").saturating_sub(frames(|port| port.rx_frames));
-        *links.entry("link.to_host".to_owned()).or_insert(0) +=
-            frames(|port| port.tx_frames).saturating_sub(counter("link_in"));
-        for (reason, count) in report["endpoint"]["drops"].as_object().into_iter().flatten() {
-            *hosts.entry(format!("agent.{reason}")).or_default() += number(count);
-        }
-        *hosts.entry("tap.transmit_queue".to_owned()).or_default() +=
-            number(&report["tap"]["kernel"]["tx_dropped"]);
-        *hosts.entry("tap.refused".to_owned()).or_default() += number(&report["tap"]["refused"]);
+        add_host(report, [switch[0].port(port)?, switch[1].port(port)?], &mut links, &mut hosts)?;
     }
     // A dead host's sockets refuse everything; that is no loss of the run.
     let living = senders.iter().filter(|(host, _)| killed != Some(host.as_str()));
@@ -397,6 +436,45 @@ fn fill_drops(
     Ok(())
 }
 
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
+/// What a host and its link have lost, added to the others' losses; `port` is its port's figures before and after
+/// they were reset.
+fn add_host(
+    report: &Report,
+    port: [&PortStats; 2],
+    links: &mut Counts,
+    hosts: &mut Counts,
+) -> Result<(), LabError> {
+    let [rx_frames, tx_frames] = [|port: &PortStats| port.rx_frames, |port: &PortStats| port.tx_frames]
+        .map(|of| port.map(of).iter().sum());
+    // What one end sent and the other never saw.
+    add(links, "link.to_switch", lost_between(counter(report, LINK_OUT)?, rx_frames));
+    add(links, "link.to_host", lost_between(tx_frames, counter(report, LINK_IN)?));
+    for (reason, count) in &report.endpoint.drops {
+        add(hosts, &format!("agent.{reason}"), *count);
+    }
+    let tap = report.tap.kernel.as_ref().ok_or_else(|| {
+        let what = format!("statistics of the agent of {}", report.host);
+        LabError::measurement(what, "tap.kernel: the interface is gone")
+    })?;
+    add(hosts, "tap.transmit_queue", tap.tx_dropped);
+    add(hosts, "tap.refused", report.tap.refused);
+    Ok(())
 }
+
+fn add(counts: &mut Counts, name: &str, more: u64) {
+    *counts.entry(name.to_owned()).or_default() += more;
+}
+
+/// Frames that were sent and not seen. More seen than sent is what the kernel itself says on a link.
+fn lost_between(sent: u64, seen: u64) -> u64 {
+    sent.saturating_sub(seen)
+}
+
+fn counter(report: &Report, name: &str) -> Result<u64, LabError> {
+    let what = || format!("statistics of the agent of {}", report.host);
+    report.endpoint.counter(name).map_err(|why| LabError::measurement(what(), why))
+}
+
+#[cfg(test)]
+#[path = "measure_tests.rs"]
+mod tests;

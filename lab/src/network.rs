@@ -1,6 +1,7 @@
 //! The rack's wiring: a namespace for the switch, one for each host, a veth pair between.
 
 use crate::error::LabError;
+use crate::sys;
 use p4rack_codegen::Rack;
 use p4rack_netdev::link::{self, VethEnd};
 use p4rack_netdev::{Links, NetNs};
@@ -13,6 +14,12 @@ pub const TAP_INTERFACE: &str = "app0";
 const LINK_MTU: u32 = 1_600;
 /// TCP's congestion control on every host.
 const CONGESTION_CONTROL: &str = "cubic";
+/// Where the kernel counts for the calling thread's namespace: interfaces, protocols.
+const INTERFACES: &str = "/proc/thread-self/net/dev";
+const PROTOCOLS: &str = "/proc/thread-self/net/snmp";
+/// Reading [`INTERFACES`] that takes longer was disturbed, and is repeated so often at most.
+const READ_NS: u64 = 200_000;
+const READ_TRIES: usize = 20;
 
 /// Namespaces and links of a rack. They vanish with this value and the processes inside.
 #[derive(Debug)]
@@ -96,10 +103,29 @@ pub struct InterfaceCounts {
     pub tx_dropped: u64,
 }
 
-/// The counts of an interface inside a namespace; zeroes if there is none.
-pub fn interface_counts(ns: &NetNs, interface: &str) -> Result<InterfaceCounts, LabError> {
-    let text = ns.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default())?;
-    Ok(parse_dev(&text, interface).unwrap_or_default())
+/// The counts of an interface inside a namespace, and when they were read.
+///
+/// The clock is read before and after; where the thread was kept waiting in between, it is done again.
+pub fn interface_counts(ns: &NetNs, interface: &str) -> Result<(u64, InterfaceCounts), LabError> {
+    let read = || {
+        let mut best: Option<(u64, u64, String)> = None;
+        for _ in 0..READ_TRIES {
+            let before_ns = sys::monotonic_ns();
+            let text = std::fs::read_to_string(INTERFACES).map_err(LabError::file(INTERFACES))?;
+            let took_ns = sys::monotonic_ns() - before_ns;
+            if best.as_ref().is_none_or(|&(_, least_ns, _)| took_ns < least_ns) {
+                best = Some((before_ns + took_ns / 2, took_ns, text));
+            }
+            if took_ns < READ_NS {
+                break;
+            }
+        }
+        best.ok_or_else(|| LabError::measurement(INTERFACES, "not read"))
+    };
+    let (at_ns, _, text) = ns.run(read)??;
+    let counts = parse_dev(&text, interface);
+    let missing = || LabError::measurement(INTERFACES, format!("no counts of interface {interface}"));
+    Ok((at_ns, counts.ok_or_else(missing)?))
 }
 
 fn parse_dev(text: &str, interface: &str) -> Option<InterfaceCounts> {
@@ -117,8 +143,9 @@ fn parse_dev(text: &str, interface: &str) -> Option<InterfaceCounts> {
 
 /// Datagrams that UDP sockets in a namespace lost because their buffers were full.
 pub fn udp_buffer_drops(ns: &NetNs) -> Result<u64, LabError> {
-    let text = ns.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap_or_default())?;
-    Ok(parse_snmp(&text, "Udp", "RcvbufErrors").unwrap_or(0))
+    let text = ns.run(|| std::fs::read_to_string(PROTOCOLS))?.map_err(LabError::file(PROTOCOLS))?;
+    parse_snmp(&text, "Udp", "RcvbufErrors")
+        .ok_or_else(|| LabError::measurement(PROTOCOLS, "missing field `Udp: RcvbufErrors`"))
 }
 
 fn parse_snmp(text: &str, protocol: &str, name: &str) -> Option<u64> {

@@ -6,8 +6,8 @@ use crate::process::{self, Process, pause};
 use crate::progress::Progress;
 use crate::sys;
 use p4rack_codegen::{Rack, Scheme};
+use p4rack_hosts::report::Report;
 use p4rack_netdev::NetNs;
-use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -94,11 +94,11 @@ impl<'a> Running<'a> {
     }
 
     /// What each agent that still runs says of itself, by index.
-    pub fn agent_reports(&mut self) -> Result<Vec<(usize, Value)>, LabError> {
+    pub fn agent_reports(&mut self) -> Result<Vec<(usize, Report)>, LabError> {
         let mut asked = Vec::new();
         for (index, agent) in self.agents.iter_mut().enumerate() {
             if agent.ended().is_none() {
-                asked.push((index, reports(agent).len()));
+                asked.push((index, report_lines(&agent.output()).len()));
                 agent.signal(libc::SIGUSR1);
             }
         }
@@ -107,9 +107,9 @@ impl<'a> Running<'a> {
         for (index, before) in asked {
             let agent = &mut self.agents[index];
             let report = loop {
-                let mut lines = reports(agent);
-                if lines.len() > before {
-                    break lines.pop();
+                let output = agent.output();
+                if let Some(line) = report_lines(&output).get(before..).and_then(<[_]>::last) {
+                    break parse_report(&self.rack.hosts[index].name, line)?;
                 }
                 if sys::monotonic_ns() >= until_ns {
                     return Err(agent.failure("did not report its statistics"));
@@ -117,7 +117,7 @@ impl<'a> Running<'a> {
                 agent.check_running()?;
                 pause(Duration::from_millis(2))?;
             };
-            answers.extend(report.map(|report| (index, report)));
+            answers.push((index, report));
         }
         Ok(answers)
     }
@@ -140,15 +140,16 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Complete reports in an agent's output.
-fn reports(agent: &Process) -> Vec<Value> {
-    let output = agent.output();
+/// The reports in an agent's output, those that are complete.
+fn report_lines(output: &str) -> Vec<&str> {
     let complete = output.rfind('\n').map_or("", |end| &output[..end]);
-    complete
-        .lines()
-        .filter(|line| line.starts_with('{'))
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect()
+    complete.lines().filter(|line| line.starts_with('{')).collect()
+}
+
+/// A report; an error names the host and the field that is missing.
+pub(crate) fn parse_report(host: &str, line: &str) -> Result<Report, LabError> {
+    serde_json::from_str(line)
+        .map_err(|error| LabError::measurement(format!("statistics of the agent of {host}"), error))
 }
 
 fn start_switch(

@@ -5,7 +5,7 @@ use crate::error::{Context, NEED_PRIVILEGE};
 use crate::netlink::{Netlink, Request, attributes};
 use crate::{Error, NetNs, sys};
 use p4rack_wire::MacAddr;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,14 +17,14 @@ const VETH_INFO_PEER: u16 = 1;
 const RTAX_CC_ALGO: u16 = 16;
 
 /// What the kernel says about an interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkInfo {
     /// Index.
     pub index: i32,
     /// Longest payload of a frame.
     pub mtu: u32,
     /// MAC address.
-    #[serde(serialize_with = "mac_as_text")]
+    #[serde(with = "mac_as_text")]
     pub mac: MacAddr,
     /// Whether it is switched on.
     pub up: bool,
@@ -42,8 +42,17 @@ pub struct LinkInfo {
     pub tx_dropped: u64,
 }
 
-fn mac_as_text<S: serde::Serializer>(mac: &MacAddr, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(mac)
+mod mac_as_text {
+    use super::MacAddr;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(mac: &MacAddr, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(mac)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<MacAddr, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
 }
 
 /// One end of a veth pair.

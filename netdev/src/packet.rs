@@ -13,7 +13,7 @@ use crate::link::VethEnd;
 use crate::{Error, Links, NetNs, sys, xdp};
 use p4rack_wire::Nanos;
 pub(crate) use ring::is_too_long;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::ops::Add;
@@ -73,7 +73,7 @@ impl FromStr for Io {
 }
 
 /// What happened on a socket so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// Frames handed out.
     pub received: u64,

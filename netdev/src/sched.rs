@@ -1,11 +1,11 @@
 //! Asking for prompt scheduling, and saying what was granted.
 
 use crate::sys;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What the kernel granted to the calling thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
     /// Real-time priority; `None` where it was refused (no CAP_SYS_NICE and no RLIMIT_RTPRIO).
     pub fifo_priority: Option<i32>,

@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("codegen", &["p4", "p4rt", "wire"]),
     ("hosts", &["fabric", "netdev", "wire"]),
     ("ctrl", &["codegen", "p4rt", "wire"]),
-    ("lab", &["codegen", "ctrl", "netdev", "wire"]),
+    ("lab", &["codegen", "ctrl", "hosts", "netdev", "wire"]),
     ("conformance", &["p4", "p4rt", "stf", "switch", "wire"]),
     ("sim", &["codegen", "fabric", "p4", "p4rt", "switch", "wire"]),
     ("xtask", &[]),
