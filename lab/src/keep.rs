@@ -7,15 +7,14 @@ use crate::error::LabError;
 use crate::process::{self, own_binary};
 use crate::progress::Progress;
 use crate::running::Running;
-use crate::state::{KeptHost, KeptRack, Pid, Runtime};
+use crate::state::{KeptHost, KeptRack, Pid, RUNTIME_OPTION, Runtime, SUPERVISE};
 use crate::{sys, up};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_netdev::NetNs;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -45,15 +44,13 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
     up::check_scheme(&rack, scheme)?;
     let runtime = Runtime::locate();
-    runtime.prepare()?;
-    if runtime.racks().iter().any(|running| running.name == rack.name) {
-        let name = &rack.name;
-        let message = format!("a rack called `{name}` is already running: end it with `p4rack down {name}`");
-        return Err(LabError::Unfit(message));
+    if runtime.racks()?.iter().any(|running| running.name == rack.name) {
+        return Err(taken(&rack.name));
     }
     let path = std::path::absolute(&options.path).map_err(LabError::file(&options.path))?;
     let mut command = own_binary();
-    command.args(["workload", "supervise"]).arg(path).args(["--scheme", scheme.name()]);
+    command.args(SUPERVISE).arg(path).args(["--scheme", scheme.name()]);
+    command.arg(RUNTIME_OPTION).arg(runtime.folder());
     if let Some(captures) = &options.captures {
         command.arg("--pcap").arg(std::path::absolute(captures).map_err(LabError::file(captures))?);
     }
@@ -77,14 +74,18 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     })
 }
 
-/// The supervisor's work: builds the rack, says so, stays until it is told to end. Call it on the
-/// main thread before any other was started.
-pub fn supervise(options: &KeepOptions) -> Result<(), LabError> {
+fn taken(name: &str) -> LabError {
+    LabError::Unfit(format!("a rack called `{name}` is already running: end it with `p4rack down {name}`"))
+}
+
+/// The supervisor's work: takes the rack's name, builds the rack, says so, stays until it is told to end. Call it on
+/// the main thread before any other was started.
+pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabError> {
     sys::catch_interrupts();
     sys::detach().map_err(LabError::system("leaving the terminal"))?;
-    let runtime = Runtime::locate();
     let progress = Progress::new(options.quiet);
     let rack = Rack::load(&options.path)?;
+    let _name = runtime.lock(&rack.name)?.ok_or_else(|| taken(&rack.name))?;
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
     let network = up::create_network(&rack, &progress)?;
     let mut running =
@@ -155,17 +156,19 @@ fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command
             return Err(LabError::NotThere(message));
         }
     };
-    if !resident.is_alive() {
-        let message =
-            format!("{}: {host} has died; end the rack with `p4rack down {}`", rack.name, rack.name);
-        return Err(LabError::NotThere(message));
-    }
     let Some((program, args)) = command.split_first() else {
         return Err(LabError::Unfit("name the command to run: p4rack exec HOST -- COMMAND".to_owned()));
     };
     let mut command = Command::new(program);
     command.args(args);
-    NetNs::of_process(resident.pid)?.command(&mut command, false)?;
+    let ns = NetNs::of_process(resident.pid);
+    // The namespace is the host's if the host still runs now that it was opened.
+    if !resident.is_alive() {
+        let message =
+            format!("{}: {host} has died; end the rack with `p4rack down {}`", rack.name, rack.name);
+        return Err(LabError::NotThere(message));
+    }
+    ns?.command(&mut command, false)?;
     Ok(command)
 }
 
@@ -173,19 +176,48 @@ fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command
 pub fn down(name: Option<&str>) -> Result<String, LabError> {
     let runtime = Runtime::locate();
     let rack = runtime.find(name)?;
-    let supervisor = rack.supervisor;
-    // Gone in this very moment: as good.
-    let _ = sys::kill(supervisor.pid, libc::SIGTERM);
-    let until_ns = sys::monotonic_ns() + DOWN.as_nanos() as u64;
-    while supervisor.is_alive() && sys::monotonic_ns() < until_ns {
+    end(rack.supervisor)?;
+    Ok(rack.name)
+}
+
+/// Ends all kept racks of this user, also those that are being started or whose file is gone; returns what they are
+/// called.
+pub fn down_all() -> Result<Vec<String>, LabError> {
+    let runtime = Runtime::locate();
+    let racks = runtime.racks()?;
+    let mut names = Vec::new();
+    for rack in &racks {
+        end(rack.supervisor)?;
+        names.push(rack.name.clone());
+    }
+    for supervisor in runtime.supervisors() {
+        if end(supervisor)? {
+            names.push(format!("a rack without a file (process {})", supervisor.pid));
+        }
+    }
+    Ok(names)
+}
+
+/// Ends a supervisor, and with it its rack; `false` if it had ended already.
+fn end(supervisor: Pid) -> Result<bool, LabError> {
+    let signal = |signal| supervisor.signal(signal).map_err(LabError::system("ending the rack"));
+    if !signal(libc::SIGTERM)? {
+        return Ok(false);
+    }
+    if !ends_within(supervisor, DOWN) {
+        // Its processes end with it.
+        signal(libc::SIGKILL)?;
+        ends_within(supervisor, DOWN);
+    }
+    Ok(true)
+}
+
+fn ends_within(process: Pid, limit: Duration) -> bool {
+    let until_ns = sys::monotonic_ns() + limit.as_nanos() as u64;
+    while process.is_alive() && sys::monotonic_ns() < until_ns {
         std::thread::sleep(Duration::from_millis(10));
     }
-    if supervisor.is_alive() {
-        // Its processes end with it.
-        let _ = sys::kill(supervisor.pid, libc::SIGKILL);
-    }
-    runtime.remove(&rack.name);
-    Ok(rack.name)
+    !process.is_alive()
 }
 
 /// What a person sees of a rack that was just started.
@@ -200,9 +232,4 @@ pub fn welcome(rack: &KeptRack) -> String {
         hosts.join(", "),
         rack.name
     )
-}
-
-/// Writes text to a file, or says which file could not be written.
-pub fn write_file(path: &Path, text: &str) -> Result<(), LabError> {
-    fs::write(path, text).map_err(LabError::file(path))
 }

@@ -3,10 +3,11 @@
 use crate::error::LabError;
 use crate::sys;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder};
-use std::io;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A process that must not be mistaken for a later one with the same number.
@@ -24,6 +25,23 @@ impl Pid {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let start = start_time(&stat).ok_or_else(|| io::Error::other("/proc/PID/stat in an unknown form"))?;
         Ok(Pid { pid, start })
+    }
+
+    /// Sends it a signal; `false` if it has ended. A later process with the same number never gets it.
+    pub fn signal(&self, signal: i32) -> io::Result<bool> {
+        let gone = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        let process = match sys::open_process(self.pid) {
+            Err(error) if gone(&error) => return Ok(false),
+            other => other?,
+        };
+        // Asked with the descriptor at hand: whoever has the number now is who gets the signal.
+        if !self.is_alive() {
+            return Ok(false);
+        }
+        match sys::signal_process(&process, signal) {
+            Err(error) if gone(&error) => Ok(false),
+            other => other.map(|()| true),
+        }
     }
 
     /// Whether it still runs.
@@ -95,16 +113,53 @@ impl Runtime {
         Runtime { folder: folder.into() }
     }
 
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Makes the folder; refuses one that another user could write to.
     pub fn prepare(&self) -> Result<(), LabError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(LabError::file(&self.folder))?;
-        let meta = fs::symlink_metadata(&self.folder).map_err(LabError::file(&self.folder))?;
+        self.check().map(drop)
+    }
+
+    /// Whether the folder is there; an error if it is not this user's alone: nothing in it could be believed.
+    fn check(&self) -> Result<bool, LabError> {
+        let meta = match fs::symlink_metadata(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other.map_err(LabError::file(&self.folder))?,
+        };
         if !meta.is_dir() || meta.uid() != sys::user_id() || meta.mode() & 0o022 != 0 {
             let why = "must be a folder that belongs to you and that nobody else can write to; remove it";
             return Err(LabError::File { path: self.folder.clone(), source: io::Error::other(why) });
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Takes the name of a rack for as long as the lock is kept; `None` if another process has it.
+    pub fn lock(&self, name: &str) -> Result<Option<NameLock>, LabError> {
+        self.prepare()?;
+        let path = self.folder.join(format!("{name}.lock"));
+        loop {
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&path)
+                .map_err(LabError::file(&path))?;
+            if !sys::try_lock(&file).map_err(LabError::file(&path))? {
+                return Ok(None);
+            }
+            // Whoever had it before may have removed the file meanwhile: then the lock is of a file nobody finds.
+            let mine = file.metadata().map_err(LabError::file(&path))?;
+            if fs::symlink_metadata(&path).is_ok_and(|there| there.ino() == mine.ino()) {
+                return Ok(Some(NameLock { path, _file: file }));
+            }
+        }
     }
 
     /// File of a rack.
@@ -119,36 +174,75 @@ impl Runtime {
         let temporary = path.with_extension("json.new");
         let text =
             serde_json::to_string_pretty(rack).map_err(io::Error::from).map_err(LabError::file(&path))?;
-        fs::write(&temporary, text).map_err(LabError::file(&temporary))?;
+        // Left by a process that was killed here; the name's lock is ours.
+        let _ = fs::remove_file(&temporary);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)
+            .map_err(LabError::file(&temporary))?;
+        file.write_all(text.as_bytes()).map_err(LabError::file(&temporary))?;
         fs::rename(&temporary, &path).map_err(LabError::file(&path))
     }
 
-    /// Removes a rack's file, if it is there.
+    /// Removes a rack's file, if it is there. The caller has the rack's name.
     pub fn remove(&self, name: &str) {
         let _ = fs::remove_file(self.file(name));
     }
 
+    /// Removes a file that counts for nothing, unless somebody is starting a rack of its name.
+    fn remove_stale(&self, path: &Path) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if let Ok(Some(_name)) = self.lock(&name)
+            && running_rack(path).is_none()
+        {
+            let _ = fs::remove_file(path);
+        }
+    }
+
     /// The racks that run. Files of racks that have ended are removed.
-    pub fn racks(&self) -> Vec<KeptRack> {
+    pub fn racks(&self) -> Result<Vec<KeptRack>, LabError> {
         let mut racks = Vec::new();
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+        if !self.check()? {
+            return Ok(racks);
+        }
+        for entry in fs::read_dir(&self.folder).map_err(LabError::file(&self.folder))?.flatten() {
             let path = entry.path();
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let text = fs::read_to_string(&path).unwrap_or_default();
-            match serde_json::from_str::<KeptRack>(&text) {
-                Ok(rack) if rack.supervisor.is_alive() => racks.push(rack),
-                _ => drop(fs::remove_file(&path)),
+            match running_rack(&path) {
+                Some(rack) => racks.push(rack),
+                None => self.remove_stale(&path),
             }
         }
         racks.sort_by(|a, b| a.name.cmp(&b.name));
-        racks
+        Ok(racks)
+    }
+
+    /// Supervisors that keep their files here, whether they have written one or not: what `down --all` ends.
+    pub fn supervisors(&self) -> Vec<Pid> {
+        let folder = self.folder.as_os_str().as_bytes();
+        let user = sys::user_id();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            let Ok(process) = Pid::of(pid) else { continue };
+            let own = fs::metadata(entry.path()).is_ok_and(|meta| meta.uid() == user);
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            if own && is_supervisor(&line, folder) {
+                found.push(process);
+            }
+        }
+        found
     }
 
     /// The rack that is meant: by name, or the only one.
     pub fn find(&self, name: Option<&str>) -> Result<KeptRack, LabError> {
-        let racks = self.racks();
+        let racks = self.racks()?;
         let names = || racks.iter().map(|rack| rack.name.as_str()).collect::<Vec<_>>().join(", ");
         match (name, racks.as_slice()) {
             (_, []) => Err(LabError::NotThere(
@@ -165,69 +259,49 @@ impl Runtime {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The name of a rack, taken. It is free again when this is dropped or its process ends.
+#[derive(Debug)]
+pub struct NameLock {
+    path: PathBuf,
+    _file: File,
+}
 
-    fn rack(name: &str, supervisor: Pid) -> KeptRack {
-        KeptRack {
-            name: name.to_owned(),
-            scheme: "pl2-clock".to_owned(),
-            supervisor,
-            switch: supervisor,
-            grpc_addr: "127.0.0.1:9559".parse().unwrap(),
-            hosts: vec![KeptHost { name: "h1".into(), ip: [10, 0, 0, 1].into(), agent: supervisor }],
-        }
-    }
-
-    fn here() -> Pid {
-        Pid::of(std::process::id()).unwrap()
-    }
-
-    #[test]
-    fn a_running_rack_is_found_alone_and_by_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let runtime = Runtime::at(folder.path().join("p4rack"));
-        let message = runtime.find(None).unwrap_err().to_string();
-        assert!(message.contains("p4rack up --keep"), "{message}");
-        runtime.write(&rack("a", here())).unwrap();
-        assert_eq!(runtime.find(None).unwrap(), rack("a", here()));
-        runtime.write(&rack("b", here())).unwrap();
-        let message = runtime.find(None).unwrap_err().to_string();
-        assert!(message.contains("a, b"), "{message}");
-        assert_eq!(runtime.find(Some("b")).unwrap().name, "b");
-        assert!(runtime.find(Some("c")).unwrap_err().to_string().contains("running: a, b"));
-        runtime.remove("a");
-        assert_eq!(runtime.find(None).unwrap().name, "b");
-        let mode = fs::metadata(folder.path().join("p4rack")).unwrap().mode();
-        assert_eq!(mode & 0o777, 0o700);
-    }
-
-    #[test]
-    fn a_file_whose_process_is_gone_or_another_counts_for_nothing_and_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let runtime = Runtime::at(folder.path());
-        let other_start = Pid { start: here().start + 1, ..here() };
-        runtime.write(&rack("reused-number", other_start)).unwrap();
-        runtime.write(&rack("gone", Pid { pid: u32::MAX >> 2, start: 1 })).unwrap();
-        fs::write(folder.path().join("torn.json"), "{\"name\"").unwrap();
-        assert!(runtime.racks().is_empty());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_folder_that_others_can_write_to_is_refused() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let error = Runtime::at(folder.path()).write(&rack("a", here())).unwrap_err();
-        assert!(error.to_string().contains("nobody else"), "{error}");
-    }
-
-    #[test]
-    fn the_start_time_is_read_behind_any_name() {
-        let tail = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
-        assert_eq!(start_time(&format!("7 (a) b ({tail}) {tail}")), Some(4242));
-        assert_eq!(start_time("7 (short) S 1"), None);
+impl Drop for NameLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
     }
 }
+
+/// The rack that a file is about, if it runs.
+fn running_rack(path: &Path) -> Option<KeptRack> {
+    let rack: KeptRack = serde_json::from_str(&read_own(path).ok()?).ok()?;
+    rack.supervisor.is_alive().then_some(rack)
+}
+
+/// A file of this user's, and none that a link leads to.
+fn read_own(path: &Path) -> io::Result<String> {
+    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+    if file.metadata()?.uid() != sys::user_id() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The words that a supervisor of a folder's racks is started with.
+pub(crate) const SUPERVISE: [&str; 2] = ["workload", "supervise"];
+/// The option that names the folder.
+pub(crate) const RUNTIME_OPTION: &str = "--runtime";
+
+/// Whether a command line, words ended by zeroes, is a supervisor's that keeps its files in `folder`.
+fn is_supervisor(line: &[u8], folder: &[u8]) -> bool {
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    let [_, first, second, rest @ ..] = words.as_slice() else { return false };
+    [*first, *second] == SUPERVISE.map(str::as_bytes)
+        && rest.windows(2).any(|pair| pair[0] == RUNTIME_OPTION.as_bytes() && pair[1] == folder)
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

@@ -84,7 +84,45 @@ pub fn memory_file(name: &str) -> io::Result<std::fs::File> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
-/// Sends `signal` to the process `pid`. Errors mean that it is gone.
+/// A descriptor of the process that has the number `pid` now: it never comes to mean another one.
+pub fn open_process(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just created and belongs to nobody else; the kernel gives an int.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// Sends `signal` to the process behind a descriptor of [`open_process`].
+pub fn signal_process(process: &OwnedFd, signal: libc::c_int) -> io::Result<()> {
+    let nothing: *const libc::siginfo_t = std::ptr::null();
+    // SAFETY: the descriptor is open; without further information the kernel reads no memory.
+    let result =
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, nothing, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Takes the lock of an open file for as long as it stays open; `false` if another process has it.
+pub fn try_lock(file: &std::fs::File) -> io::Result<bool> {
+    // SAFETY: no memory is involved; the descriptor is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) }
+}
+
+/// Names the calling thread, and with it the process, in `ps` and `top`: 15 bytes count. Call it on the main thread.
+pub fn set_process_name(name: &str) {
+    let mut bytes: Vec<u8> = name.bytes().filter(|byte| *byte != 0).take(15).collect();
+    bytes.push(0);
+    // SAFETY: `bytes` is a terminated string that outlives the call. A name that was refused does no harm.
+    unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
+}
+
+/// Sends `signal` to a child of this process that has not been waited for.
 pub fn kill(pid: u32, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: no memory is involved.
     let result = unsafe { libc::kill(pid as libc::pid_t, signal) };
