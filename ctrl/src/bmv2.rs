@@ -6,8 +6,11 @@
 use crate::error::CtrlError;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::{Artefacts, Rack, Scheme};
-use std::path::{Path, PathBuf};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::Command;
+use tempfile::TempDir;
 
 /// p4c's compiler for BMv2's v1model switch.
 const COMPILER: &str = "p4c-bm2-ss";
@@ -50,56 +53,39 @@ fn compile_with(name: &str, text: &str, compiler: Option<PathBuf>) -> Result<Vec
              compile the program of `p4rack generate` elsewhere and give the JSON with --device-config"
         ))
     })?;
-    let folder = Folder::create()?;
+    let folder = private_folder()?;
     let source = format!("{name}.p4");
     let io = |what: &str, error: std::io::Error| CtrlError::Program(format!("{what}: {error}"));
-    std::fs::write(folder.0.join(&source), text).map_err(|error| io("writing the program", error))?;
+    std::fs::write(folder.path().join(&source), text).map_err(|error| io("writing the program", error))?;
     let done = Command::new(&compiler)
         .args(["--arch", "v1model", "-o", OUTPUT, &source])
         // Its output names its input: a path of its own would make every time another program of the same text.
-        .current_dir(&folder.0)
+        .current_dir(folder.path())
         .output()
         .map_err(|error| io(&format!("starting {}", compiler.display()), error))?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         return Err(CtrlError::Program(format!("{COMPILER} refused the program:\n{}", said.trim_end())));
     }
-    std::fs::read(folder.0.join(OUTPUT)).map_err(|error| io(&format!("reading what {COMPILER} wrote"), error))
+    std::fs::read(folder.path().join(OUTPUT))
+        .map_err(|error| io(&format!("reading what {COMPILER} wrote"), error))
 }
 
 fn find(program: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// A folder that goes with this value.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create() -> Result<Folder, CtrlError> {
-        let name = format!("p4rack-bmv2-{}-{:?}", std::process::id(), std::thread::current().id());
-        let path = std::env::temp_dir().join(name.replace(['(', ')'], ""));
-        std::fs::create_dir_all(&path)
-            .map_err(|error| CtrlError::Program(format!("{}: {error}", path.display())))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        remove(&self.0);
-    }
-}
-
-fn remove(folder: &Path) {
-    // What stays behind is in the system's folder for what may go.
-    let _ = std::fs::remove_dir_all(folder);
+/// A folder of this user's alone, under a name that nobody could foresee; it goes with this value.
+fn private_folder() -> Result<TempDir, CtrlError> {
+    let private = Permissions::from_mode(0o700);
+    let made = tempfile::Builder::new().prefix("p4rack-bmv2-").permissions(private).tempdir();
+    made.map_err(|error| CtrlError::Program(format!("a folder for {COMPILER}'s files: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use p4rack_codegen::{Arch, generate};
-    use std::os::unix::fs::PermissionsExt;
 
     fn rack(switch: &str) -> Rack {
         let text = format!(
@@ -115,19 +101,30 @@ mod tests {
     }
 
     /// A stand-in for the compiler: what is tested is how it is called and believed, not p4c.
-    fn script(name: &str, body: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("p4rack-fake-p4c-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join(name);
+    fn script(body: &str) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("compiler");
         std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        path
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        (folder, path)
+    }
+
+    /// The compiler runs in a folder that only this user can enter, of another name each time, and that is gone after.
+    #[test]
+    fn the_compiler_works_where_nobody_else_can() {
+        let (_kept, compiler) = script("(pwd; stat -c %a .) > \"$4\"");
+        let said = || String::from_utf8(compile_with("r", "", Some(compiler.clone())).unwrap()).unwrap();
+        let (first, second) = (said(), said());
+        let folder = first.lines().next().unwrap();
+        assert_eq!(first.lines().nth(1), Some("700"));
+        assert_ne!(Some(folder), second.lines().next());
+        assert!(!std::path::Path::new(folder).exists());
     }
 
     #[test]
     fn what_the_compiler_writes_is_installed() {
         let body = "test \"$1 $2\" = '--arch v1model' && (cat \"$5\"; echo \"of $5\") > \"$4\"";
-        let compiler = script("copies", body);
+        let (_kept, compiler) = script(body);
         let artefacts = artefacts();
         let config = compile_with("r", &artefacts.p4, Some(compiler)).unwrap();
         assert_eq!(String::from_utf8(config).unwrap(), artefacts.p4 + "of r.p4\n");
@@ -135,13 +132,14 @@ mod tests {
 
     #[test]
     fn what_the_compiler_says_is_passed_on() {
-        let compiler = script("refuses", "echo 'r.p4(7): error: no' >&2; exit 1");
+        let (_kept, compiler) = script("echo 'r.p4(7): error: no' >&2; exit 1");
         let compile = |compiler| compile_with("r", "", compiler);
         let error = compile(Some(compiler)).unwrap_err().to_string();
         assert!(error.contains("p4c-bm2-ss refused the program:\nr.p4(7): error: no"), "{error}");
         let error = compile(None).unwrap_err().to_string();
         assert!(error.contains("not on PATH") && error.contains("p4rack doctor"), "{error}");
-        let error = compile(Some(script("idle", "exit 0"))).unwrap_err().to_string();
+        let (_kept, idle) = script("exit 0");
+        let error = compile(Some(idle)).unwrap_err().to_string();
         assert!(error.contains("reading what p4c-bm2-ss wrote"), "{error}");
     }
 

@@ -1,9 +1,10 @@
 //! Statistics as JSON files that others read while they are written anew.
 
 use serde::Serialize;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes `value` as JSON so that a reader sees the old or the new file, never half of one. The path
 /// `-` is one line on standard output.
@@ -11,10 +12,30 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     if path == Path::new("-") {
         return writeln!(io::stdout(), "{}", serde_json::to_string(value)?);
     }
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".tmp");
-    fs::write(&temporary, serde_json::to_string_pretty(value)? + "\n")?;
-    fs::rename(&temporary, path)
+    let text = serde_json::to_string_pretty(value)? + "\n";
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        // A device or a pipe is written to: a file must not take its place.
+        return OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
+    }
+    let (temporary, mut file) = create_beside(path)?;
+    let written = file.write_all(text.as_bytes());
+    written.and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| {
+        // Better nothing than half.
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+/// A new file beside `path`. Its name can't be foreseen, and what has it already is neither opened nor followed: the
+/// folder may be one that others write to.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    loop {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(format!(".{:016x}.tmp", RandomState::new().hash_one(std::process::id())));
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (temporary.into(), file)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -31,5 +52,26 @@ mod tests {
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(write_json(&folder.path().join("no/such/folder"), &0).is_err());
+    }
+
+    #[test]
+    fn a_device_stays_one() {
+        write_json(Path::new("/dev/null"), &7).unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        assert!(write_json(Path::new("/dev/full"), &7).is_err());
+    }
+
+    #[test]
+    fn planted_links_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, victim) = (folder.path().join("stats.json"), folder.path().join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        for name in ["stats.json", "stats.json.tmp"] {
+            std::os::unix::fs::symlink(&victim, folder.path().join(name)).unwrap();
+        }
+        write_json(&path, &7).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "7\n");
+        assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
     }
 }

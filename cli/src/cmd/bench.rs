@@ -133,14 +133,13 @@ fn forward_all(
 /// The same program and frames through BMv2, which has only one kind of I/O.
 fn forward_bmv2(seconds: f64, rounds: usize) -> Result<Vec<(usize, Rate)>, String> {
     let program = p4rack_ctrl::bmv2::compile_text("bench", forward::PROGRAM);
-    let json = std::env::temp_dir().join(format!("p4rack-bench-{}.json", std::process::id()));
+    let folder = bmv2::private_folder()?;
+    let json = folder.path().join("program.json");
     let other = bmv2::forwarder(&json)?;
     std::fs::write(&json, program.map_err(|error| error.to_string())?)
         .map_err(|error| format!("{}: {error}", json.display()))?;
     let rates = forward::LENGTHS
         .map(|bytes| forward::run_other(&other, bytes, seconds, rounds).map(|rate| (bytes, rate)));
-    // It is in the system's folder for what may go.
-    let _ = std::fs::remove_file(&json);
     rates.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 

@@ -3,10 +3,13 @@
 use super::bench_p4runtime::free_addr;
 use super::doctor;
 use p4rack_switchd::bench::other::Other;
+use std::fs::Permissions;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const PROGRAM: &str = "simple_switch_grpc";
 /// How long it may take to listen.
@@ -22,16 +25,23 @@ fn program() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
 }
 
-/// Where this process's switch tells its news.
-fn news() -> String {
-    let file = std::env::temp_dir().join(format!("p4rack-bmv2-{}.ipc", std::process::id()));
-    format!("ipc://{}", file.display())
+/// A folder of this user's alone, under a name that nobody could foresee; it goes with the value.
+pub(super) fn private_folder() -> Result<TempDir, String> {
+    let private = Permissions::from_mode(0o700);
+    let made = tempfile::Builder::new().prefix("p4rack-").permissions(private).tempdir();
+    made.map_err(|error| format!("a temporary folder: {error}"))
 }
 
-/// One that forwards between `p1` and `p2` by a compiled program.
+/// Where a switch tells its news, in a folder.
+fn news(folder: &Path) -> String {
+    format!("ipc://{}", folder.join("news.ipc").display())
+}
+
+/// One that forwards between `p1` and `p2` by a compiled program, in whose folder it tells its news.
 pub(super) fn forwarder(json: &Path) -> Result<Other, String> {
     let addr = free_addr()?;
-    let args = ["-i", "1@p1", "-i", "2@p2", "--notifications-addr", &news(), &json.display().to_string()];
+    let news = news(json.parent().unwrap_or(Path::new(".")));
+    let args = ["-i", "1@p1", "-i", "2@p2", "--notifications-addr", &news, &json.display().to_string()];
     let args = args.into_iter().chain(["--", "--grpc-server-addr", &addr]);
     Ok(Other {
         program: program()?,
@@ -44,23 +54,25 @@ pub(super) fn forwarder(json: &Path) -> Result<Other, String> {
 pub(super) struct Bmv2 {
     process: Child,
     addr: String,
+    _folder: TempDir,
 }
 
 impl Bmv2 {
     /// Starts one on free addresses and waits until P4Runtime answers.
     pub fn start(device_id: u64) -> Result<Bmv2, String> {
         let program = program()?;
+        let folder = private_folder()?;
         let (addr, thrift) = (free_addr()?, free_addr()?);
         let thrift_port = thrift.rsplit(':').next().unwrap_or_default();
         let process = Command::new(&program)
             .args(["--no-p4", "--device-id", &device_id.to_string(), "--thrift-port", thrift_port])
-            .args(["--notifications-addr", &news()])
+            .args(["--notifications-addr", &news(folder.path())])
             .args(["--", "--grpc-server-addr", &addr, "--cpu-port", CPU_PORT])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .map_err(|error| format!("starting {}: {error}", program.display()))?;
-        let mut switch = Bmv2 { process, addr };
+        let mut switch = Bmv2 { process, addr, _folder: folder };
         let started = Instant::now();
         while TcpStream::connect(&switch.addr).is_err() {
             if let Ok(Some(status)) = switch.process.try_wait() {
