@@ -1,34 +1,79 @@
 //! etcd, where several controllers share a rack's description: as much of its v3 API as that needs.
 
 use crate::error::{CtrlError, refused};
+use crate::target::{Tls, innermost};
 use prost::Message;
 use std::time::Duration;
 use tonic::Request;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
 
 /// How long connecting and each call may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Which etcd server, and as whom.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// `host:port`
+    pub addr: String,
+    /// Encryption; `None` is plain text.
+    pub tls: Option<Tls>,
+    /// A user's name and password; `None` where the server asks for none, or takes the certificate's name.
+    pub login: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let user = self.login.as_ref().map(|(user, _)| user);
+        f.debug_struct("Access")
+            .field("addr", &self.addr)
+            .field("tls", &self.tls)
+            .field("user", &user)
+            .finish()
+    }
+}
+
 /// A connection to an etcd server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Etcd {
     grpc: Grpc<Channel>,
+    /// What the server gave for the login; goes with every call.
+    token: Option<AsciiMetadataValue>,
 }
 
 impl Etcd {
-    /// Connects to `host:port`.
-    pub async fn connect(addr: &str) -> Result<Etcd, CtrlError> {
+    /// Connects, and logs in where there is a login.
+    pub async fn connect(access: &Access) -> Result<Etcd, CtrlError> {
+        let addr = &access.addr;
         let fail = |reason: String| CtrlError::Etcd(format!("no etcd answers at {addr}: {reason}"));
-        let endpoint = Endpoint::from_shared(format!("http://{addr}")).map_err(|e| fail(e.to_string()))?;
-        let endpoint = endpoint.connect_timeout(PATIENCE).http2_keep_alive_interval(PATIENCE);
-        let channel = endpoint.connect().await.map_err(|error| {
-            let cause = std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string);
-            fail(cause)
-        })?;
-        Ok(Etcd { grpc: Grpc::new(channel) })
+        let scheme = if access.tls.is_some() { "https" } else { "http" };
+        let endpoint =
+            Endpoint::from_shared(format!("{scheme}://{addr}")).map_err(|e| fail(e.to_string()))?;
+        let mut endpoint = endpoint.connect_timeout(PATIENCE).http2_keep_alive_interval(PATIENCE);
+        if let Some(tls) = &access.tls {
+            endpoint = endpoint.tls_config(tls.config()?).map_err(|error| fail(innermost(&error)))?;
+        }
+        let channel = endpoint.connect().await.map_err(|error| fail(innermost(&error)))?;
+        let mut etcd = Etcd { grpc: Grpc::new(channel), token: None };
+        if let Some((name, password)) = &access.login {
+            let request = AuthenticateRequest { name: name.clone(), password: password.clone() };
+            let answer: AuthenticateResponse = etcd.call("/etcdserverpb.Auth/Authenticate", request).await?;
+            let token = answer.token.parse().map_err(|_| fail("its token is not text".into()))?;
+            etcd.token = Some(token);
+        }
+        Ok(etcd)
+    }
+
+    /// A request, by whoever is logged in.
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(token) = &self.token {
+            request.metadata_mut().insert("token", token.clone());
+        }
+        request
     }
 
     async fn call<Q, A>(&mut self, path: &'static str, request: Q) -> Result<A, CtrlError>
@@ -38,7 +83,8 @@ impl Etcd {
     {
         self.grpc.ready().await.map_err(|error| CtrlError::Etcd(error.to_string()))?;
         let codec: ProstCodec<Q, A> = ProstCodec::default();
-        let answer = self.grpc.unary(Request::new(request), PathAndQuery::from_static(path), codec);
+        let request = self.request(request);
+        let answer = self.grpc.unary(request, PathAndQuery::from_static(path), codec);
         match tokio::time::timeout(PATIENCE, answer).await {
             Ok(answer) => Ok(answer.map_err(refused("asking etcd"))?.into_inner()),
             Err(_) => Err(CtrlError::Timeout("etcd's answer".into(), PATIENCE.as_millis())),
@@ -86,7 +132,8 @@ impl Etcd {
         self.grpc.ready().await.map_err(|error| CtrlError::Etcd(error.to_string()))?;
         let codec: ProstCodec<WatchRequest, WatchResponse> = ProstCodec::default();
         let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
-        let answers = self.grpc.streaming(Request::new(requests), path, codec).await;
+        let requests = self.request(requests);
+        let answers = self.grpc.streaming(requests, path, codec).await;
         let mut answers = answers.map_err(refused("watching etcd"))?.into_inner();
         while let Some(answer) = answers.message().await.map_err(refused("watching etcd"))? {
             if answer.canceled {
@@ -111,6 +158,20 @@ fn text(value: Vec<u8>) -> Result<String, CtrlError> {
 const CREATE: i32 = 1;
 /// `Event.type`.
 const PUT: i32 = 0;
+
+#[derive(Clone, PartialEq, Message)]
+struct AuthenticateRequest {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    password: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct AuthenticateResponse {
+    #[prost(string, tag = "2")]
+    token: String,
+}
 
 #[derive(Clone, PartialEq, Message)]
 struct Header {

@@ -117,7 +117,7 @@ impl Target {
 }
 
 impl Tls {
-    fn config(&self) -> Result<ClientTlsConfig, CtrlError> {
+    pub(crate) fn config(&self) -> Result<ClientTlsConfig, CtrlError> {
         let read = |path: &PathBuf| {
             std::fs::read(path)
                 .map_err(|error| CtrlError::Certificate(format!("reading {}: {error}", path.display())))
@@ -137,7 +137,7 @@ impl Tls {
 }
 
 /// The outermost error says only that the transport failed.
-fn innermost(error: &dyn std::error::Error) -> String {
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

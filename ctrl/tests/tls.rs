@@ -2,12 +2,14 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/certificates.rs"]
+mod certificates;
+use certificates::{certificate, have_openssl};
 use p4rack_ctrl::target::Tls;
 use p4rack_ctrl::{Client, CtrlError, Target};
 use p4rack_p4rt::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use p4rack_p4rt::p4::v1::*;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
@@ -58,29 +60,6 @@ impl P4Runtime for OnlyVersion {
     }
 }
 
-fn openssl(words: &[&str]) {
-    let status = Command::new("openssl").args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert!(status.unwrap().success(), "openssl {words:?}");
-}
-
-/// A certificate and its key, signed by `ca` or by itself.
-fn certificate(folder: &Path, name: &str, ca: Option<&str>) {
-    let file = |end: &str| folder.join(end).display().to_string();
-    let (key, cert) = (file(&format!("{name}.key")), file(&format!("{name}.pem")));
-    let subject = format!("/CN={name}");
-    let mut words = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-    words.extend(["-days", "2", "-subj", &subject, "-keyout", &key, "-out", &cert]);
-    let (ca_cert, ca_key) = match ca {
-        Some(ca) => (file(&format!("{ca}.pem")), file(&format!("{ca}.key"))),
-        None => Default::default(),
-    };
-    if ca.is_some() {
-        words.extend(["-CA", &ca_cert, "-CAkey", &ca_key]);
-        words.extend(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"]);
-    }
-    openssl(&words);
-}
-
 async fn start(folder: &Path, client_ca: Option<&str>) -> String {
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
     let mut tls = ServerTlsConfig::new().identity(Identity::from_pem(read("server.pem"), read("server.key")));
@@ -101,8 +80,7 @@ async fn version(addr: &str, tls: Option<Tls>) -> Result<String, CtrlError> {
 
 #[tokio::test]
 async fn the_server_must_be_known_and_so_must_the_controller_where_asked_for() {
-    if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: needs openssl, get it by: sudo apt-get install openssl");
+    if !have_openssl() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -4,8 +4,10 @@ use super::target;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::{Desired, Extent, Step, deploy};
 use p4rack_ctrl::entities::Item;
+use p4rack_ctrl::etcd::Access;
 use p4rack_ctrl::platform::Platform;
 use p4rack_ctrl::reconcile::Changes;
+use p4rack_ctrl::target::Tls;
 use p4rack_ctrl::{CtrlError, Target};
 use p4rack_p4rt::p4::v1::update;
 use p4rack_p4rt::schema::Schema;
@@ -51,6 +53,8 @@ pub struct Args {
     /// what is there counts
     #[arg(long, value_name = "ADDR", requires = "watch")]
     pub etcd: Option<String>,
+    #[command(flatten)]
+    pub etcd_access: EtcdArgs,
     /// With --etcd: put the file there even if another description is
     #[arg(long, requires = "etcd")]
     pub publish: bool,
@@ -60,6 +64,58 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// How etcd is reached, and as whom.
+#[derive(clap::Args, Clone, Debug)]
+#[group(id = "etcd-access")]
+pub struct EtcdArgs {
+    /// Encrypt the connection to etcd: authority that has signed its certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "etcd", help_heading = "etcd")]
+    etcd_cacert: Option<PathBuf>,
+    /// Certificate of this controller for etcd, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_cacert", "etcd_key"], help_heading = "etcd")]
+    etcd_cert: Option<PathBuf>,
+    /// Key of that certificate, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_cacert", "etcd_cert"], help_heading = "etcd")]
+    etcd_key: Option<PathBuf>,
+    /// Name in etcd's certificate, where it is not the address's
+    #[arg(long, value_name = "NAME", requires = "etcd_cacert", help_heading = "etcd")]
+    etcd_server_name: Option<String>,
+    /// Log in to etcd as this user, with the password in P4RACK_ETCD_PASSWORD or --etcd-password-file
+    #[arg(long, value_name = "NAME", requires = "etcd", help_heading = "etcd")]
+    etcd_user: Option<String>,
+    /// File with the user's password in its first line
+    #[arg(long, value_name = "FILE", requires = "etcd_user", help_heading = "etcd")]
+    etcd_password_file: Option<PathBuf>,
+}
+
+/// Where the password is if no file is named. It is no option: everybody sees a process's words.
+const PASSWORD: &str = "P4RACK_ETCD_PASSWORD";
+
+impl EtcdArgs {
+    /// How to reach the server at `addr`.
+    pub fn at(&self, addr: &str) -> Result<Access, String> {
+        let identity = self.etcd_cert.clone().zip(self.etcd_key.clone());
+        let server_name = self.etcd_server_name.clone();
+        let tls = self.etcd_cacert.clone().map(|ca| Tls { cacert: Some(ca), identity, server_name });
+        let login = self.etcd_user.clone().map(|user| Ok::<_, String>((user, self.password()?)));
+        Ok(Access { addr: addr.to_owned(), tls, login: login.transpose()? })
+    }
+
+    fn password(&self) -> Result<String, String> {
+        match &self.etcd_password_file {
+            None => std::env::var(PASSWORD).map_err(|_| {
+                format!("--etcd-user: set {PASSWORD} to the password, or give --etcd-password-file")
+            }),
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                let text =
+                    text.map_err(|error| format!("--etcd-password-file: {}: {error}", path.display()))?;
+                Ok(text.lines().next().unwrap_or_default().to_owned())
+            }
+        }
+    }
 }
 
 impl Args {

@@ -4,7 +4,7 @@ use super::deploy::{Args, line};
 use super::target;
 use p4rack_codegen::Rack;
 use p4rack_ctrl::deploy::{Desired, Step};
-use p4rack_ctrl::etcd::Etcd;
+use p4rack_ctrl::etcd::{Access, Etcd};
 use p4rack_ctrl::watch::{Change, watch};
 use p4rack_netdev::exporter::{self, Exposition};
 use serde_json::json;
@@ -47,6 +47,10 @@ pub fn run(args: Args) -> ExitCode {
         Ok(made) => made,
         Err(error) => return fail(error),
     };
+    let etcd = match args.etcd.as_deref().map(|addr| args.etcd_access.at(addr)).transpose() {
+        Ok(etcd) => etcd,
+        Err(error) => return fail(error),
+    };
     let board = Board::default();
     if let Some(addr) = args.metrics_addr {
         let board = board.clone();
@@ -54,7 +58,7 @@ pub fn run(args: Args) -> ExitCode {
             return fail(format!("serving metrics at {addr}: {error}"));
         }
     }
-    target::block_on(keep(args, rack, text, desired, board))
+    target::block_on(keep(args, etcd, rack, text, desired, board))
 }
 
 fn make(args: &Args, text: &str) -> Result<(Rack, Desired), String> {
@@ -63,15 +67,22 @@ fn make(args: &Args, text: &str) -> Result<(Rack, Desired), String> {
     Ok((rack, desired))
 }
 
-async fn keep(args: Args, rack: Rack, text: String, mut desired: Desired, board: Board) -> ExitCode {
+async fn keep(
+    args: Args,
+    etcd: Option<Access>,
+    rack: Rack,
+    text: String,
+    mut desired: Desired,
+    board: Board,
+) -> ExitCode {
     let args = Arc::new(args);
-    if let Some(addr) = &args.etcd {
+    if let Some(access) = &etcd {
         // Before the switches are touched: what is shared counts, not this file.
-        let shared = agree(addr, &key(&rack.name), &text, args.publish).await;
+        let shared = agree(access, &key(&rack.name), &text, args.publish).await;
         desired = match make(&args, &shared) {
             Ok((_, desired)) => desired,
             Err(error) => {
-                eprintln!("the description in etcd at {addr}:\n{error}");
+                eprintln!("the description in etcd at {}:\n{error}", access.addr);
                 return ExitCode::from(1);
             }
         };
@@ -98,8 +109,8 @@ async fn keep(args: Args, rack: Rack, text: String, mut desired: Desired, board:
         };
         tasks.spawn(watch(target, receiver.clone(), args.interval(), tell));
     }
-    match args.etcd.clone() {
-        Some(addr) => tasks.spawn(follow_etcd(args.clone(), addr, key(&rack.name), sender)),
+    match etcd {
+        Some(access) => tasks.spawn(follow_etcd(args.clone(), access, key(&rack.name), sender)),
         None => tasks.spawn(follow_file(args.clone(), sender)),
     };
     let mut end = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
@@ -156,10 +167,10 @@ fn key(rack: &str) -> String {
 
 /// Puts the file there where nothing is, or where it is to be published; what is there then. Asks until etcd
 /// answers.
-async fn agree(addr: &str, key: &str, text: &str, publish: bool) -> String {
+async fn agree(access: &Access, key: &str, text: &str, publish: bool) -> String {
     loop {
         let told = async {
-            let mut etcd = Etcd::connect(addr).await?;
+            let mut etcd = Etcd::connect(access).await?;
             if publish {
                 etcd.put(key, text).await?;
             } else {
@@ -177,11 +188,12 @@ async fn agree(addr: &str, key: &str, text: &str, publish: bool) -> String {
 }
 
 /// Takes what is in etcd, for ever.
-async fn follow_etcd(args: Arc<Args>, addr: String, key: String, sender: channel::Sender<Arc<Desired>>) {
+async fn follow_etcd(args: Arc<Args>, access: Access, key: String, sender: channel::Sender<Arc<Desired>>) {
     loop {
         let told = async {
-            let mut etcd = Etcd::connect(&addr).await?;
-            etcd.follow(&key, |shared| take(&args, shared, &sender, &format!("etcd {addr} {key}"))).await
+            let mut etcd = Etcd::connect(&access).await?;
+            let origin = format!("etcd {} {key}", access.addr);
+            etcd.follow(&key, |shared| take(&args, shared, &sender, &origin)).await
         };
         if let Err(error) = told.await {
             eprintln!("{error}; asking again, the switches are kept as they are");
