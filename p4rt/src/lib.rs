@@ -7,6 +7,7 @@
 //!  schema               P4Info by name and id
 //!  entity               table entries by name
 //!  text                 text format
+//!  nearest              the name that a misspelt one means
 //!  diff                 whether two P4Infos mean the same
 //!  errors               one error an update in a Write's status
 //! ```
@@ -69,6 +70,7 @@ pub mod bytes;
 pub mod diff;
 pub mod entity;
 pub mod errors;
+pub mod nearest;
 pub mod raw;
 pub mod schema;
 pub mod text;

@@ -2,6 +2,7 @@
 //!
 //! A name is the full control-plane name or, where unique, the alias.
 
+use crate::nearest::nearest;
 use crate::p4::config::v1::{
     Action, ActionProfile, ControllerPacketMetadata, Counter, Digest, DirectCounter, DirectMeter, MatchField,
     Meter, P4Info, Preamble, Register, Table, ValueSet, action, controller_packet_metadata::Metadata,
@@ -90,10 +91,16 @@ fn hint(wanted: &str, names: &[String]) -> String {
         .map(String::as_str)
         .filter(|name| last(name).contains(&last(wanted)) || last(wanted).contains(&last(name)))
         .collect();
-    match (close.as_slice(), names) {
-        ([], []) => String::new(),
-        ([], _) => format!("; there are: {}", names.join(", ")),
-        (close, _) => format!("; did you mean {}?", close.join(" or ")),
+    if !close.is_empty() {
+        return format!("; did you mean {}?", close.join(" or "));
+    }
+    // By the last part, which is what people write.
+    let near = nearest(&last(wanted), names.iter().map(|name| name.rsplit('.').next().unwrap_or_default()));
+    let meant = near.and_then(|near| names.iter().find(|name| last(name) == near.to_lowercase()));
+    match meant {
+        Some(name) => format!("; did you mean {name}?"),
+        None if names.is_empty() => String::new(),
+        None => format!("; there are: {}", names.join(", ")),
     }
 }
 
@@ -203,8 +210,9 @@ pub fn match_type(field: &MatchField) -> match_field::MatchType {
 pub fn key<'a>(table: &'a Table, name: &str) -> Result<&'a MatchField, SchemaError> {
     table.match_fields.iter().find(|field| field.name == name).ok_or_else(|| {
         let names: Vec<String> = table.match_fields.iter().map(|field| field.name.clone()).collect();
+        let hint = hint(name, &names);
         let name = format!("{name}` of table `{}", name_of(table.preamble.as_ref()));
-        SchemaError::NoName { kind: "key", hint: hint(&name, &names), name }
+        SchemaError::NoName { kind: "key", hint, name }
     })
 }
 
@@ -212,7 +220,8 @@ pub fn key<'a>(table: &'a Table, name: &str) -> Result<&'a MatchField, SchemaErr
 pub fn param<'a>(action: &'a Action, name: &str) -> Result<&'a action::Param, SchemaError> {
     action.params.iter().find(|param| param.name == name).ok_or_else(|| {
         let names: Vec<String> = action.params.iter().map(|param| param.name.clone()).collect();
+        let hint = hint(name, &names);
         let name = format!("{name}` of action `{}", name_of(action.preamble.as_ref()));
-        SchemaError::NoName { kind: "parameter", hint: hint(&name, &names), name }
+        SchemaError::NoName { kind: "parameter", hint, name }
     })
 }

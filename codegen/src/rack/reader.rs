@@ -1,5 +1,6 @@
 //! Typed access to a TOML table that collects every mistake with its line.
 
+use p4rack_p4rt::nearest::nearest;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -297,7 +298,7 @@ impl<'a, 'i> Section<'a, 'i> {
             if self.known.contains(&name) {
                 continue;
             }
-            let help = match nearest(name, &self.known) {
+            let help = match nearest(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", self.known.join(", ")),
             };
@@ -332,29 +333,4 @@ fn article(kind: &str) -> String {
         Some(b'a' | b'e' | b'i' | b'o' | b'u') => format!("an {kind}"),
         _ => format!("a {kind}"),
     }
-}
-
-/// The candidate that a misspelt `word` most likely means.
-pub(super) fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
-    let limit = word.chars().count().div_ceil(3);
-    candidates
-        .iter()
-        .map(|candidate| (distance(&word.to_lowercase(), candidate), *candidate))
-        .min()
-        .filter(|(distance, _)| *distance <= limit)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, cb) in b.iter().enumerate() {
-            let cost = (diagonal + usize::from(ca != *cb)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], cost);
-        }
-    }
-    row[b.len()]
 }

@@ -1,8 +1,9 @@
 //! The `[workload]` table.
 
 use super::check::Draft;
-use super::reader::{At, Section, Sink, as_integer_to, as_string, nearest};
+use super::reader::{At, Section, Sink, as_integer_to, as_string};
 use super::{Kill, Rpc, Scheme, Workload, WorkloadKind};
+use p4rack_p4rt::nearest::nearest;
 
 pub(super) fn read_workload(
     sink: &mut Sink<'_>,
@@ -160,7 +161,7 @@ fn known_host(sink: &mut Sink<'_>, name: &At<String>, drafts: &[Draft]) -> bool 
     let names: Vec<&str> = drafts.iter().flat_map(|d| &d.name).map(|name| name.value.as_str()).collect();
     let known = names.contains(&name.value.as_str());
     if !known {
-        let help = match nearest(&name.value, &names) {
+        let help = match nearest(&name.value, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the hosts are {}", names.join(", ")),
         };

@@ -18,6 +18,7 @@ pub use profile::{GroupItem, GroupMember, MemberItem};
 pub use table::{ActionItem, Counts, Mode, SizeOf, TableItem};
 
 use crate::error::CtrlError;
+use p4rack_p4rt::nearest::nearest;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{Entity, PacketReplicationEngineEntry, entity::Entity as Kind};
 use p4rack_p4rt::schema::{Schema, SchemaError};
@@ -138,8 +139,15 @@ fn by_name<'a, T>(
         (Some(found), None) => Ok(found),
         _ => {
             let names: Vec<&str> = list.iter().map(&name).collect();
-            let there = if names.is_empty() { "it has none".into() } else { names.join(", ") };
-            Err(CtrlError::Input(format!("{what} has no `{wanted}`; there are: {there}")))
+            let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+            let near =
+                nearest(&last(wanted), names.iter().map(|name| name.rsplit('.').next().unwrap_or_default()));
+            let help = match names.iter().find(|name| Some(last(name)) == near) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if names.is_empty() => "it has none".to_owned(),
+                None => format!("there are: {}", names.join(", ")),
+            };
+            Err(CtrlError::Input(format!("{what} has no `{wanted}`; {help}")))
         }
     }
 }

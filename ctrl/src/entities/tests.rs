@@ -106,7 +106,7 @@ fn faults_name_place_and_remedy() {
     let table = |rest: &str| fault(&format!(r#"{{"kind": "table-entry", "table": "acl", {rest}}}"#));
     assert_eq!(
         table(r#""keys": {"prot": "1"}"#),
-        "table ingress.acl has no `prot`; there are: meta.port, hdr.ipv4.dst, hdr.ethernet.src"
+        "table ingress.acl has no `prot`; did you mean `meta.port`?"
     );
     assert_eq!(
         table(r#""keys": {"port": "512"}"#),
@@ -120,6 +120,6 @@ fn faults_name_place_and_remedy() {
         fault(
             r#"{"kind": "digest", "digest": "lern", "max_timeout_ns": 1, "max_list_size": 2, "ack_timeout_ns": 3}"#
         ),
-        "there is no digest `lern`; there are: learn"
+        "there is no digest `lern`; did you mean learn?"
     );
 }

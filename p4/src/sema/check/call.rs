@@ -95,11 +95,10 @@ impl Checker {
             "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes" => {
                 self.size_of(&ty, member, span)
             }
+            _ if ty.is_poison() => TExpr::bad(span),
             _ => {
-                if !ty.is_poison() {
-                    self.error(member.span, format!("type `{ty}` has no method `{}`", member.name));
-                }
-                TExpr::bad(span)
+                let sizes = ["minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes"];
+                self.no_method(&ty, member, &[&["apply"], &sizes[..]].concat(), span)
             }
         }
     }
