@@ -1,7 +1,10 @@
 //! The command `p4rack`: parses, calls, prints.
 //!
-//! Exit codes everywhere: 0 fine, 1 refused or a promise not kept, 2 usage, 3 internal.
+//! Exit codes everywhere: 0 fine, 1 refused, a promise not kept or a result that found no room, 2 usage, 3 internal,
+//! 141 nobody reads the output any more.
 
+#[macro_use]
+mod output;
 mod cmd;
 mod complete;
 
@@ -83,12 +86,13 @@ enum Command {
     Workload(cmd::up::WorkloadArgs),
 }
 
-/// Exit code of a process that SIGPIPE ended, as shells give it.
-const READER_GONE: i32 = 141;
-
 fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
-    let Cli { log_format, command } = Cli::parse();
+    let Cli { log_format, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::usage(&error),
+    };
+    p4rack_lab::sys::set_process_name(&command.process_name());
     let filter = tracing_subscriber::EnvFilter::try_from_env("P4RACK_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
@@ -98,25 +102,22 @@ fn main() -> ExitCode {
         "json" => log.json().init(),
         _ => log.init(),
     }
-    if !matches!(command, Command::Up(_) | Command::Switch(_) | Command::Host(_) | Command::Workload(_)) {
-        end_when_the_reader_is_gone();
-    }
     // A fault of this program has an exit code of its own; the panic's own message has been printed.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(command)));
-    done.unwrap_or_else(|_| ExitCode::from(3))
+    output::finish(done.unwrap_or_else(|_| ExitCode::from(3)))
 }
 
-/// Lets the process end quietly when whoever reads its output has gone (`p4rack … | head`), as other tools do. Not by
-/// the signal that ends those: it would also come when a server hangs up, and nobody would be told.
-fn end_when_the_reader_is_gone() {
-    let shown = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        // What prints has no other way to say it.
-        if info.payload().downcast_ref::<String>().is_some_and(|what| what.contains("Broken pipe")) {
-            std::process::exit(READER_GONE);
-        }
-        shown(info);
-    }));
+impl Command {
+    /// What `ps` and `top` show: which part of a rack this process is. The kernel keeps 15 bytes.
+    fn process_name(&self) -> String {
+        let role = match self {
+            Command::Switch(_) => Some("switch"),
+            Command::Host(args) => Some(args.name()),
+            Command::Workload(args) => Some(args.name()),
+            _ => None,
+        };
+        role.map_or_else(|| "p4rack".to_owned(), |role| format!("p4rack {role}"))
+    }
 }
 
 fn run(command: Command) -> ExitCode {
@@ -146,7 +147,9 @@ fn run(command: Command) -> ExitCode {
         Command::Mininet(args) => cmd::mininet::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "p4rack", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "p4rack", &mut script);
+            output::write_bytes(&script);
             ExitCode::SUCCESS
         }
     }

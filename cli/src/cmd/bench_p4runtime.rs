@@ -2,6 +2,7 @@
 
 use super::entity::Rows;
 use super::{bmv2, target};
+use crate::output::OutputFile;
 use p4rack_ctrl::bench::{self, Figure, Plan};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
@@ -68,10 +69,11 @@ impl Drop for OwnSwitch {
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     if let Some(path) = &args.write_program {
-        return match std::fs::write(path, bench::PROGRAM) {
+        let file = OutputFile::open("--write-program", path);
+        return match file.and_then(|file| file.write(bench::PROGRAM.as_bytes())) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("error: writing {}: {error}", path.display());
+                eprintln!("error: {error}");
                 ExitCode::FAILURE
             }
         };

@@ -1,5 +1,6 @@
 //! `p4rack generate`.
 
+use crate::output;
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
 use serde_json::json;
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let rack = Rack::load(&args.file)?;
+    output::folder("--output", &args.output)?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
     let written = generate(&rack, scheme, args.arch)?.write_to(&args.output)?;
     if args.json {

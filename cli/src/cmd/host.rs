@@ -1,12 +1,12 @@
 //! `p4rack host`.
 
+use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::{Host, Rack, Scheme};
 use p4rack_fabric::pl2;
 use p4rack_hosts::{Agent, AgentConfig};
 use p4rack_netdev::{clock, signal::Signals};
 use p4rack_wire::{MacAddr, Nanos};
-use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::mpsc;
 
@@ -56,6 +56,14 @@ struct RunArgs {
     when_silent: Option<String>,
 }
 
+impl Args {
+    /// Name of the host.
+    pub fn name(&self) -> &str {
+        let HostCommand::Run(args) = &self.command;
+        &args.name
+    }
+}
+
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     let HostCommand::Run(args) = args.command;
@@ -98,11 +106,13 @@ fn agent(args: RunArgs) -> Result<(), String> {
         metrics_addr: args.metrics_addr,
         silent,
     };
+    if let Some(path) = config.stats_file.as_deref().filter(|path| *path != Path::new("-")) {
+        OutputFile::open("--stats", path)?;
+    }
     let signals = Signals::take().map_err(|error| error.to_string())?;
     let ready = format!("ready {} {} on {} scheme {scheme}", config.name, config.tap, config.interface);
     let agent = Agent::start(config, signals).map_err(|error| error.to_string())?;
-    // Whoever waits for the line may have gone.
-    let _ = writeln!(std::io::stdout(), "{ready}");
+    output::tell(&ready);
     agent.run().map_err(|error| error.to_string())
 }
 
@@ -114,8 +124,7 @@ fn tell_silent(rack: &Rack, host: &Host, command: Option<String>) -> mpsc::Sende
     std::thread::spawn(move || {
         for mac in silent {
             let Some((_, name)) = names.iter().find(|(known, _)| *known == mac) else { continue };
-            // Whoever reads the lines may have gone.
-            let _ = writeln!(std::io::stdout(), "silent {name}");
+            output::tell(&format!("silent {name}"));
             let Some(command) = &command else { continue };
             let ran = Command::new("sh").args(["-c", command]).env("SENDER", name).env("HOST", &own).status();
             if !ran.as_ref().is_ok_and(ExitStatus::success) {

@@ -1,10 +1,11 @@
 //! `p4rack p4`.
 
+use crate::output::{self, OutputFile};
 use p4rack_p4::{Accepted, Diagnostics, Options};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::text::TextMessage;
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack p4`.
@@ -92,23 +93,23 @@ pub fn run(args: Args) -> ExitCode {
             let result = p4rack_p4::check(text, name, options);
             check(name, result, json)
         }),
-        Command::Info { source, output, format } => {
+        Command::Info { source, output, format } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::check(text, name, options) {
                 Ok(accepted) => {
                     tell(accepted.warnings());
-                    write(output.as_deref(), &encode(&accepted.into_p4info(), format))
+                    write(&encode(&accepted.into_p4info(), format))
                 }
                 Err(diagnostics) => refuse(&diagnostics),
             })
-        }
+        }),
         Command::Run { source, run } => super::p4_run::run(&source, &run),
         Command::Stf { source, stf } => super::p4_stf::run(&source, &stf),
-        Command::Preprocess { source, output } => {
+        Command::Preprocess { source, output } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::preprocess(text, name, options) {
-                Ok(text) => write(output.as_deref(), text.as_bytes()),
+                Ok(text) => write(text.as_bytes()),
                 Err(diagnostics) => refuse(&diagnostics),
             })
-        }
+        }),
     }
 }
 
@@ -197,16 +198,24 @@ pub fn refuse(diagnostics: &Diagnostics) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn write(path: Option<&Path>, bytes: &[u8]) -> ExitCode {
-    let (done, name) = match path {
-        Some(path) => (std::fs::write(path, bytes), path.to_string_lossy().into_owned()),
-        None => (std::io::stdout().write_all(bytes), "standard output".to_owned()),
+/// What takes the result: the file of `--output`, else standard output.
+type Take<'a> = &'a mut dyn FnMut(&[u8]) -> ExitCode;
+
+/// Opens the output before the work that gives its result to it.
+fn with_output(path: Option<PathBuf>, work: impl FnOnce(Take<'_>) -> ExitCode) -> ExitCode {
+    let told = |error: String| {
+        eprintln!("error: {error}");
+        ExitCode::from(USAGE)
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {name}: {error}");
-            ExitCode::from(USAGE)
+    let mut file = match path.map(|path| OutputFile::open("--output", &path)).transpose() {
+        Ok(file) => file,
+        Err(error) => return told(error),
+    };
+    work(&mut |bytes| match file.take() {
+        Some(file) => file.write(bytes).map_or_else(told, |()| ExitCode::SUCCESS),
+        None => {
+            output::write_bytes(bytes);
+            ExitCode::SUCCESS
         }
-    }
+    })
 }

@@ -1,6 +1,7 @@
 //! `p4rack p4 run`: a program on captures, in simulated time, with a trace of what it does.
 
 use super::p4::{Source, USAGE, refuse};
+use crate::output;
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_stf::pcap::{Reader, Writer};
 use p4rack_stf::{Fate, Player};
@@ -52,6 +53,10 @@ struct Input {
 
 /// Runs it: 0 fine, 1 the program is refused, 2 a file that is not understood.
 pub fn run(source: &Source, options: &Options) -> ExitCode {
+    if let Err(error) = output::folder("--out-dir", &options.out_dir) {
+        eprintln!("error: {error}");
+        return ExitCode::from(USAGE);
+    }
     source.with(|text, name, preprocessing| {
         let compiled = match p4rack_p4::compile(text, name, preprocessing) {
             Ok(compiled) => compiled,
@@ -150,7 +155,6 @@ fn inputs(captures: &[String]) -> Result<Vec<Input>, String> {
 }
 
 fn write(folder: &Path, outputs: &BTreeMap<Option<u16>, Writer>) -> Result<(), String> {
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for (port, writer) in outputs {
         let name = port.map_or("controller.pcap".into(), |port| format!("port_{port}.pcap"));
         let path = folder.join(name);

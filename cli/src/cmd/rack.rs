@@ -1,5 +1,6 @@
 //! `p4rack rack`.
 
+use crate::output::OutputFile;
 use p4rack_codegen::rack::Rack;
 use p4rack_codegen::rack::import::{self, import};
 use p4rack_ctrl::runtime_json;
@@ -116,11 +117,8 @@ fn read(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-fn write(file: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
-}
-
 fn import_entries(entries: &Path, p4info: &Path, output: &Path, device_id: u64) -> Result<(), String> {
+    let written = OutputFile::open("--output", output)?;
     let info = text::parse(&read(p4info)?).map_err(|error| format!("{}: {error}", p4info.display()))?;
     let schema = Schema::new(info).map_err(|error| format!("{}: {error}", p4info.display()))?;
     let updates = runtime_json::updates(&read(entries)?, &schema)
@@ -128,13 +126,14 @@ fn import_entries(entries: &Path, p4info: &Path, output: &Path, device_id: u64) 
     let count = updates.len();
     let election_id = Some(Uint128 { high: 0, low: 1 });
     let request = WriteRequest { device_id, election_id, updates, ..Default::default() };
-    write(output, &text::print(&request))?;
+    written.write(text::print(&request).as_bytes())?;
     println!("wrote {}: {count} updates", output.display());
     Ok(())
 }
 
 fn import_topology(args: &ImportArgs) -> Result<(), String> {
     let file = args.topology.display();
+    let output = OutputFile::open("--output", &args.output)?;
     let text = read(&args.topology)?;
     let stem = args.output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let options = import::Options {
@@ -144,7 +143,7 @@ fn import_topology(args: &ImportArgs) -> Result<(), String> {
         port_rate: args.port_rate.clone(),
     };
     let imported = import(&text, &options).map_err(|error| format!("{file}: {error}"))?;
-    write(&args.output, &imported.toml)?;
+    output.write(imported.toml.as_bytes())?;
     for what in imported.left_out {
         eprintln!("left out: {what}");
     }

@@ -2,6 +2,7 @@
 
 use super::sim_report::{self, ReportArgs};
 use super::sim_sweep::{self, MergeArgs, SweepArgs};
+use crate::output::{self, OutputFile};
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
 use p4rack_stf::pcap::Writer;
 use std::path::{Path, PathBuf};
@@ -79,6 +80,13 @@ fn run_one(args: &RunArgs) -> Result<bool, String> {
         experiment.spec.seed = seed;
     }
     let recorder = recorder(args, &experiment)?;
+    if recorder.is_some() {
+        output::folder("--out-dir", &args.out_dir)?;
+    }
+    let json = match &args.json {
+        Some(Some(path)) => Some(OutputFile::open("--json", path)?),
+        _ => None,
+    };
     let (mut outcome, recorder) =
         p4rack_sim::run(&experiment, recorder).map_err(|error| error.to_string())?;
     if args.twice {
@@ -90,9 +98,12 @@ fn run_one(args: &RunArgs) -> Result<bool, String> {
     if let Some(recorder) = recorder {
         keep(args, &recorder)?;
     }
+    if let Some(file) = json {
+        file.write(as_json(&outcome).as_bytes())?;
+    }
     match &args.json {
         Some(None) => println!("{}", as_json(&outcome)),
-        Some(Some(path)) => write(path, as_json(&outcome).as_bytes())?,
+        Some(Some(_)) => {}
         None => print!("{}", text(&outcome)),
     }
     for problem in &outcome.problems {
@@ -107,8 +118,17 @@ fn load(path: &Path) -> Result<Experiment, String> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         format!("{name}: can't be read: {error}; give the path of an experiment, e.g. examples/paper/pl2/fig9-incast.toml")
     })?;
-    let experiment = Experiment::parse(&text, &name).map_err(|error| error.to_string())?;
+    let experiment = Experiment::parse(&text, &name).map_err(|error| match is_sweep(&text) {
+        true => format!("{name}: is a sweep of experiments: p4rack sim sweep {name} --out-dir DIR"),
+        false => error.to_string(),
+    })?;
     with_traces(experiment, path)
+}
+
+/// Whether a file is about a sweep: only those name a base.
+fn is_sweep(text: &str) -> bool {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("base"));
+    lines.any(|rest| rest.trim_start().starts_with('='))
 }
 
 /// Reads the traces that an experiment names, beside its file.
@@ -138,7 +158,6 @@ fn recorder(args: &RunArgs, experiment: &Experiment) -> Result<Option<Recorder>,
 
 /// Writes captures and trace.
 fn keep(args: &RunArgs, recorder: &Recorder) -> Result<(), String> {
-    std::fs::create_dir_all(&args.out_dir).map_err(|error| format!("{}: {error}", args.out_dir.display()))?;
     for &host in &recorder.links {
         let mut writer = Writer::default();
         let of_host =

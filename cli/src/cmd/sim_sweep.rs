@@ -1,6 +1,7 @@
 //! `p4rack sim sweep`, `merge`: many runs, over all cores or over many machines.
 
 use super::sim::{with_traces, write};
+use crate::output::{self, OutputFile};
 use indicatif::{ProgressBar, ProgressStyle};
 use p4rack_sim::{Sweep, Task, TaskResult};
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
         return Ok(true);
     }
     let chosen = chosen(args, &sweep)?;
-    std::fs::create_dir_all(&args.out_dir).map_err(|error| format!("{}: {error}", args.out_dir.display()))?;
+    output::folder("--out-dir", &args.out_dir)?;
     let (done, open): (Vec<&Task>, Vec<&Task>) =
         chosen.into_iter().partition(|task| is_done(&result_path(&args.out_dir, task), task));
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -213,6 +214,8 @@ const COLUMNS: [(&str, &str); 17] = [
 
 /// One table of all results.
 pub fn merge(args: &MergeArgs) -> Result<bool, String> {
+    let path = args.csv.clone().unwrap_or_else(|| args.dir.join("results.csv"));
+    let output = OutputFile::open("--csv", &path)?;
     let results = results(&args.dir)?;
     let mut keys: Vec<String> = Vec::new();
     for result in &results {
@@ -239,8 +242,7 @@ pub fn merge(args: &MergeArgs) -> Result<bool, String> {
         csv += &row.join(",");
         csv.push('\n');
     }
-    let path = args.csv.clone().unwrap_or_else(|| args.dir.join("results.csv"));
-    write(&path, csv.as_bytes())?;
+    output.write(csv.as_bytes())?;
     println!("{}: {} results", path.display(), results.len());
     Ok(true)
 }

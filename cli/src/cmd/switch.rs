@@ -1,12 +1,12 @@
 //! `p4rack switch`.
 
+use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
 use p4rack_switchd::p4runtime::ServerTls;
-use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments of `p4rack switch`.
@@ -132,15 +132,21 @@ pub fn run(args: Args) -> ExitCode {
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,
     };
-    let ready = |line: &str| {
-        // Whoever waits for the line may have gone.
-        let _ = writeln!(std::io::stdout(), "{line}");
-    };
-    match daemon::run(config, ready) {
+    let done =
+        check_outputs(&config).and_then(|()| daemon::run(config, output::tell).map_err(|e| e.to_string()));
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Before the switch runs: what it will write can be written.
+fn check_outputs(config: &DaemonConfig) -> Result<(), String> {
+    if let Some(path) = config.stats_file.as_deref().filter(|path| *path != Path::new("-")) {
+        OutputFile::open("--stats", path)?;
+    }
+    config.captures.as_deref().map_or(Ok(()), |folder| output::folder("--pcap", folder))
 }

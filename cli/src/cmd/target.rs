@@ -3,6 +3,7 @@
 use p4rack_codegen::rack::Switch;
 use p4rack_ctrl::target::{Tls, parse_election_id};
 use p4rack_ctrl::{CtrlError, RequestLog, RoleConfig, Target};
+use p4rack_lab::state::Runtime;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -109,5 +110,23 @@ pub fn fail(error: &CtrlError, as_json: bool) -> ExitCode {
         println!("{:#}", json!({ "error": error.to_string() }));
     }
     eprintln!("{error}");
+    if matches!(error, CtrlError::Connect { .. })
+        && let Some(hint) = kept_rack_hint()
+    {
+        eprintln!("{hint}");
+    }
     ExitCode::from(1)
+}
+
+/// A kept rack's switch can't be reached from here: it listens in a namespace of its own.
+fn kept_rack_hint() -> Option<String> {
+    let racks = Runtime::locate().racks().ok().filter(|racks| !racks.is_empty())?;
+    let names: Vec<&str> = racks.iter().map(|rack| rack.name.as_str()).collect();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let rack = if racks.len() > 1 { "--rack NAME " } else { "" };
+    Some(format!(
+        "{} runs here, its switch in a namespace of its own: p4rack exec {rack}switch -- p4rack {}",
+        names.join(", "),
+        words.join(" ")
+    ))
 }

@@ -2,6 +2,7 @@
 
 use super::entity::Rows;
 use super::target;
+use crate::output;
 use p4rack_codegen::{Rack, drop_reasons};
 use p4rack_ctrl::entities::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
@@ -9,7 +10,7 @@ use p4rack_ctrl::{Client, CtrlError};
 use p4rack_p4rt::p4rack::telemetry::v1::GetStatsResponse;
 use p4rack_p4rt::schema::Schema;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -80,7 +81,7 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
             return Ok(());
         }
         print!("\x1b[2J\x1b[H{text}\nCtrl-C ends\n");
-        let _ = std::io::stdout().flush();
+        output::flush();
         before = now;
     }
 }

@@ -1,16 +1,17 @@
 //! `p4rack up`, `exec`, `down` and the traffic programs.
 
+use crate::output::{self, OutputFile};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_lab::keep::{self, KeepOptions};
 use p4rack_lab::results::Results;
+use p4rack_lab::state::Runtime;
 use p4rack_lab::up::{self, Options};
 use p4rack_lab::workload::rpc::{self, ClientSpan};
 use p4rack_lab::workload::{Span, capture, print_result, udp};
-use p4rack_lab::{LabError, report, table};
+use p4rack_lab::{report, table};
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -64,6 +65,9 @@ pub struct ExecArgs {
 pub struct DownArgs {
     /// Name of the rack, where several are running
     name: Option<String>,
+    /// End all of yours, also one that is being started or whose file is gone
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
 }
 
 /// Arguments of `p4rack workload`.
@@ -71,6 +75,20 @@ pub struct DownArgs {
 pub struct WorkloadArgs {
     #[command(subcommand)]
     program: Program,
+}
+
+impl WorkloadArgs {
+    /// What the program does, in a word.
+    pub fn name(&self) -> &'static str {
+        match self.program {
+            Program::UdpSend { .. } => "sender",
+            Program::UdpSink { .. } => "sink",
+            Program::RpcServer { .. } => "server",
+            Program::RpcClient { .. } => "client",
+            Program::Capture { .. } => "capture",
+            Program::Supervise { .. } => "rack",
+        }
+    }
 }
 
 #[derive(clap::Subcommand, Debug)]
@@ -138,6 +156,9 @@ enum Program {
         /// Captures
         #[arg(long)]
         pcap: Option<PathBuf>,
+        /// Folder of its file
+        #[arg(long)]
+        runtime: PathBuf,
         /// No steps
         #[arg(long)]
         quiet: bool,
@@ -189,41 +210,64 @@ pub fn up(args: UpArgs) -> ExitCode {
         captures: args.pcap,
         quiet: args.quiet,
     };
-    match up::run(&options).and_then(|results| show(&results, args.json.as_deref(), args.html.as_deref())) {
+    let outputs = match Outputs::open(args.json.as_deref(), args.html, options.captures.as_deref()) {
+        Ok(outputs) => outputs,
+        Err(error) => return refused(error),
+    };
+    let done = up::run(&options).map_err(|error| error.to_string());
+    match done.and_then(|results| outputs.write(&results)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => refused(error),
     }
 }
 
-/// Table, JSON and report; whether all promises were kept.
-fn show(results: &Results, json: Option<&Path>, html: Option<&Path>) -> Result<bool, LabError> {
-    let table = table::render(results);
-    let json_on_output = json == Some(Path::new("-"));
-    if json_on_output {
-        eprint!("{table}");
-    } else {
-        print(&table);
-    }
-    if let Some(path) = html {
-        keep::write_file(path, &report::html(results))?;
-        eprintln!("report: {}", path.display());
-    }
-    if let Some(path) = json {
-        let mut text = results.to_json();
-        text.push('\n');
-        if json_on_output {
-            print(&text);
-        } else {
-            keep::write_file(path, &text)?;
-        }
-    }
-    Ok(results.failures.is_empty())
+/// Where the figures go, opened before the run.
+struct Outputs {
+    json: Option<Json>,
+    html: Option<(PathBuf, OutputFile)>,
 }
 
-/// To standard output; whoever read it may have gone.
-fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+enum Json {
+    StandardOutput,
+    File(OutputFile),
+}
+
+impl Outputs {
+    fn open(json: Option<&Path>, html: Option<PathBuf>, pcap: Option<&Path>) -> Result<Outputs, String> {
+        let json = match json {
+            Some(path) if path == Path::new("-") => Some(Json::StandardOutput),
+            other => other.map(|path| OutputFile::open("--json", path).map(Json::File)).transpose()?,
+        };
+        let html = html.map(|path| Ok::<_, String>((path.clone(), OutputFile::open("--html", &path)?)));
+        pcap.map_or(Ok(()), |folder| output::folder("--pcap", folder))?;
+        Ok(Outputs { json, html: html.transpose()? })
+    }
+
+    /// Files first, then table or JSON on standard output; whether all promises were kept.
+    fn write(self, results: &Results) -> Result<bool, String> {
+        let json = format!("{}\n", results.to_json());
+        let json_on_output = match self.json {
+            Some(Json::File(file)) => {
+                file.write(json.as_bytes())?;
+                false
+            }
+            Some(Json::StandardOutput) => true,
+            None => false,
+        };
+        if let Some((path, file)) = self.html {
+            file.write(report::html(results).as_bytes())?;
+            eprintln!("report: {}", path.display());
+        }
+        let table = table::render(results);
+        if json_on_output {
+            eprint!("{table}");
+            print!("{json}");
+        } else {
+            print!("{table}");
+        }
+        Ok(results.failures.is_empty())
+    }
 }
 
 fn keep_running(args: UpArgs) -> ExitCode {
@@ -236,9 +280,10 @@ fn keep_running(args: UpArgs) -> ExitCode {
         captures: args.pcap,
         quiet: args.quiet,
     };
-    match keep::keep(&options) {
+    let started = options.captures.as_deref().map_or(Ok(()), |folder| output::folder("--pcap", folder));
+    match started.and_then(|()| keep::keep(&options).map_err(|error| error.to_string())) {
         Ok(rack) => {
-            print(&format!("{}\n", keep::welcome(&rack)));
+            println!("{}", keep::welcome(&rack));
             ExitCode::SUCCESS
         }
         Err(error) => refused(error),
@@ -252,9 +297,15 @@ pub fn exec(args: ExecArgs) -> ExitCode {
 
 /// Runs it.
 pub fn down(args: DownArgs) -> ExitCode {
-    match keep::down(args.name.as_deref()) {
-        Ok(name) => {
-            print(&format!("{name} is down\n"));
+    let ended =
+        if args.all { keep::down_all() } else { keep::down(args.name.as_deref()).map(|name| vec![name]) };
+    match ended {
+        Ok(names) if names.is_empty() => {
+            println!("no rack is running");
+            ExitCode::SUCCESS
+        }
+        Ok(names) => {
+            names.iter().for_each(|name| println!("{name} is down"));
             ExitCode::SUCCESS
         }
         Err(error) => refused(error),
@@ -283,9 +334,9 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
                 Err(error) => refused(error),
             };
         }
-        Program::Supervise { rack, scheme, pcap, quiet } => {
+        Program::Supervise { rack, scheme, pcap, runtime, quiet } => {
             let options = KeepOptions { path: rack, scheme, captures: pcap, quiet };
-            return match keep::supervise(&options) {
+            return match keep::supervise(&options, &Runtime::at(runtime)) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => refused(error),
             };

@@ -30,8 +30,8 @@ pub fn loopback(file: &Path) -> Result<(), LabError> {
     let mut poller = Poller::new();
     let signal = poller.add(&signals).map_err(LabError::system("waiting for signals"))?;
     poller.add(&socket).map_err(LabError::system("waiting for frames"))?;
-    println!("ready");
-    std::io::stdout().flush().map_err(LabError::system("saying ready"))?;
+    let mut output = std::io::stdout();
+    writeln!(output, "ready").and_then(|()| output.flush()).map_err(LabError::system("saying ready"))?;
     loop {
         poller.wait(Some(clock::now() + FLUSH)).map_err(LabError::system("waiting for frames"))?;
         let mut failed = None;

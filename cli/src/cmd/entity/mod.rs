@@ -13,13 +13,14 @@ pub mod stream;
 pub mod table;
 
 use super::target;
+use crate::output;
 use p4rack_ctrl::client::name;
 use p4rack_ctrl::entities::Item;
 use p4rack_ctrl::reconcile::key_of;
 use p4rack_ctrl::{Client, CtrlError, Session};
 use p4rack_p4rt::p4::v1::{Entity, Update, entity::Entity as Kind, update::Type};
 use p4rack_p4rt::schema::Schema;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ impl Options {
                     true => println!("{}", serde_json::json!(found)),
                     false => println!("{}", rows(&found).text()),
                 }
-                let _ = std::io::stdout().flush();
+                output::flush();
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     _ = tokio::signal::ctrl_c() => return Ok(()),

@@ -106,6 +106,12 @@ struct Entry {
 
 impl Entry {
     fn item(&self) -> Result<Item, CtrlError> {
+        if let Some(at) = self.keys.iter().position(|word| !word.contains('=')) {
+            let (word, rest) = (&self.keys[at], self.keys[at..].join(" "));
+            return Err(CtrlError::Input(format!(
+                "`{word}` is not KEY=VALUE; if it is an action, write it and its parameters after --action: --action {rest}"
+            )));
+        }
         let action = match (self.member, self.group) {
             (Some(member), _) => Some(ActionItem::Member { member }),
             (_, Some(group)) => Some(ActionItem::Group { group }),

@@ -1,7 +1,7 @@
 //! `p4rack sim report`: results as one HTML file that needs nothing else.
 
-use super::sim::write;
 use super::sim_sweep::results;
+use crate::output::OutputFile;
 use std::path::PathBuf;
 
 const PAGE: &str = include_str!("page.html");
@@ -25,11 +25,12 @@ pub struct ReportArgs {
 
 /// Writes the page.
 pub fn report(args: &ReportArgs) -> Result<bool, String> {
+    let path = args.output.clone().unwrap_or_else(|| args.dir.join("report.html"));
+    let output = OutputFile::open("--output", &path)?;
     let results = results(&args.dir)?;
     let json = serde_json::to_string(&results).expect("JSON that was read can be written");
     let page = page(&json);
-    let path = args.output.clone().unwrap_or_else(|| args.dir.join("report.html"));
-    write(&path, page.as_bytes())?;
+    output.write(page.as_bytes())?;
     println!("{}: {} runs", path.display(), results.len());
     Ok(true)
 }

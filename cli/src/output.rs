@@ -1,0 +1,218 @@
+//! Where results go: standard output, and the files and folders that options name.
+//!
+//! `print!` and `println!` of this crate end the command when nothing more can be written: what was asked for is lost,
+//! so the command has failed. They unwind, so that files are finished and processes ended on the way, up to
+//! [`finish`], which says why. Files and folders are opened before the work whose results they take.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use tempfile::NamedTempFile;
+
+/// Exit code of a process that SIGPIPE ended, as shells give it. Not by the signal itself: it would also come when a
+/// server hangs up, and nobody would be told.
+const READER_GONE: u8 = 141;
+
+/// Why standard output took no more.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Like `std`'s, but see [`write`].
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::write(format_args!($($text)*)) };
+}
+
+/// Like `std`'s, but see [`write`].
+macro_rules! println {
+    () => { $crate::output::write(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::write(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// Writes to standard output; where that fails, the command ends.
+pub fn write(text: fmt::Arguments<'_>) {
+    written(io::stdout().write_fmt(text));
+}
+
+/// Writes to standard output what need not be text.
+pub fn write_bytes(bytes: &[u8]) {
+    written(io::stdout().write_all(bytes));
+}
+
+/// Shows what was written so far.
+pub fn flush() {
+    written(io::stdout().flush());
+}
+
+fn written(done: io::Result<()>) {
+    if let Err(error) = done {
+        let _ = LOST.set(error);
+        // No panic: no message, no hook. Only `main` catches it.
+        std::panic::resume_unwind(Box::new("standard output"));
+    }
+}
+
+/// Tells a line to whoever started a daemon. The daemon runs on without: its work is not what it prints.
+pub fn tell(line: &str) {
+    let mut output = io::stdout();
+    match writeln!(output, "{line}").and_then(|()| output.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("warning: standard output: {}", reason(&error));
+        }
+        _ => {}
+    }
+}
+
+/// The exit code of a command that has ended with `code`: another one if its output was lost.
+pub fn finish(code: ExitCode) -> ExitCode {
+    if let Err(error) = io::stdout().flush() {
+        let _ = LOST.set(error);
+    }
+    match LOST.get() {
+        None => code,
+        Some(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(READER_GONE),
+        Some(error) => {
+            eprintln!("error: standard output: {}", reason(error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints what the command line's parser has to say, help or an error, and ends.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    if let Err(why) = error.print() {
+        let _ = LOST.set(why);
+    }
+    finish(ExitCode::from(error.exit_code() as u8))
+}
+
+/// What the system says, without the number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// A file that an option names, opened before the work whose results it takes. What it held before stays until it is
+/// written, and where it was not there, nothing stays if it never is.
+#[derive(Debug)]
+pub struct OutputFile {
+    option: &'static str,
+    path: PathBuf,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// Takes the file's place when it is whole.
+    File(NamedTempFile),
+    /// A device or a pipe.
+    Stream(File),
+}
+
+impl OutputFile {
+    /// Opens the file; an error names the option.
+    pub fn open(option: &'static str, path: &Path) -> Result<OutputFile, String> {
+        let opened = open(path);
+        let target = opened.map_err(|error| named(option, path, &error))?;
+        Ok(OutputFile { option, path: path.to_owned(), target })
+    }
+
+    /// Writes it whole.
+    pub fn write(self, bytes: &[u8]) -> Result<(), String> {
+        let done = match self.target {
+            Target::Stream(mut stream) => stream.write_all(bytes),
+            Target::File(mut file) => file.write_all(bytes).and_then(|()| {
+                let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+                file.persist(path).map(drop).map_err(|error| error.error)
+            }),
+        };
+        done.map_err(|error| named(self.option, &self.path, &error))
+    }
+}
+
+fn open(path: &Path) -> io::Result<Target> {
+    let there = match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+        Ok(meta) => Some((OpenOptions::new().write(true).open(path)?, meta)),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let permissions = match there {
+        Some((stream, meta)) if !meta.is_file() => return Ok(Target::Stream(stream)),
+        Some((_, meta)) => meta.permissions(),
+        // What the user's mask leaves of it.
+        None => Permissions::from_mode(0o666),
+    };
+    let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = whole.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::Builder::new().permissions(permissions).tempfile_in(folder).map(Target::File)
+}
+
+/// Makes the folder that an option names and sees that files can be written there; an error names the option.
+pub fn folder(option: &'static str, path: &Path) -> Result<(), String> {
+    let made = match fs::metadata(path) {
+        Ok(meta) if !meta.is_dir() => {
+            Err(io::Error::new(ErrorKind::NotADirectory, "is there and is no folder"))
+        }
+        _ => fs::create_dir_all(path),
+    };
+    let done = made.and_then(|()| tempfile::tempfile_in(path).map(drop));
+    done.map_err(|error| named(option, path, &error))
+}
+
+fn named(option: &str, path: &Path, error: &io::Error) -> String {
+    format!("{option}: {}: {}", path.display(), reason(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_takes_its_place_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.json");
+        drop(OutputFile::open("--json", &path).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing stays of work that failed");
+        OutputFile::open("--json", &path).unwrap().write(b"one").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let second = OutputFile::open("--json", &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one", "the old one stays until the new one is written");
+        second.write(b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_at_once_and_by_its_option() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        for path in [Path::new("/nonexistent/x.json"), folder.path(), &file.join("x.json")] {
+            let error = OutputFile::open("--json", path).unwrap_err();
+            assert!(error.starts_with(&format!("--json: {}: ", path.display())), "{error}");
+        }
+        let error = self::folder("--out-dir", &file).unwrap_err();
+        assert_eq!(error, format!("--out-dir: {}: is there and is no folder", file.display()));
+        assert!(self::folder("--pcap", &file.join("sub")).unwrap_err().starts_with("--pcap: "));
+        self::folder("--pcap", &folder.path().join("a/b")).unwrap();
+        assert_eq!(fs::read_dir(folder.path().join("a/b")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn devices_are_written_to_and_links_followed() {
+        OutputFile::open("-o", Path::new("/dev/null")).unwrap().write(b"x").unwrap();
+        let error = OutputFile::open("-o", Path::new("/dev/full")).unwrap().write(b"x").unwrap_err();
+        assert_eq!(error, "-o: /dev/full: No space left on device");
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        OutputFile::open("-o", &link).unwrap().write(b"new").unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+}
