@@ -17,6 +17,13 @@ pub fn render(results: &Results) -> String {
         table.add_row(row);
     }
     let mut out = table.to_string();
+    let waiting = results.schemes.iter().flat_map(|scheme| &scheme.rpc).any(|value| value.unfinished > 0);
+    if waiting {
+        out.push_str(&format!(
+            "\na request that was still waiting at the end counts with the time it had waited, at least with the whole window of {} s",
+            results.duration_s
+        ));
+    }
     let kept = results.promises.iter().filter(|promise| promise.holds).count();
     out.push_str(&format!("\n{kept} of {} promises kept\n", results.promises.len()));
     for promise in results.promises.iter().filter(|promise| !promise.holds) {
@@ -49,6 +56,10 @@ pub(crate) fn rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         rows.push((
             format!("{name} requests answered"),
             Box::new(move |s| of(s, |v| text::count(v.completed))),
+        ));
+        rows.push((
+            format!("{name} requests still waiting"),
+            Box::new(move |s| of(s, |v| text::count(v.unfinished))),
         ));
         rows.push((format!("{name} requests, p50"), Box::new(move |s| of(s, |v| text::micros(v.p50_us)))));
         rows.push((format!("{name} requests, p99"), Box::new(move |s| of(s, |v| text::micros(v.p99_us)))));
@@ -90,11 +101,16 @@ mod tests {
         results.schemes[2].fabric_drops = 7;
         results.promises = crate::promises::judge(&results);
         let text = super::render(&results);
+        assert!(!text.contains("still waiting at the end"));
         for expected in
             ["l2", "pl2-counter", "pl2-clock", "92 Mb/s", "1 KiB requests, p99", "16 of 17 promises"]
         {
             assert!(text.contains(expected), "{expected} in\n{text}");
         }
         assert!(text.contains("not kept: pl2-clock: frames lost in the fabric: measured 7, promised 0"));
+        results.schemes[0].rpc[0].unfinished = 1;
+        assert!(
+            super::render(&results).contains("still waiting at the end counts with the time it had waited")
+        );
     }
 }

@@ -1,0 +1,81 @@
+//! `p4rack up` from its first step to its last, and what it does with its figures.
+
+mod common;
+
+use common::{can_make_namespaces, one_at_a_time, p4rack, repo, stderr};
+use serde_json::Value;
+use std::fs::{self, OpenOptions};
+
+/// The example with a window of two seconds.
+fn short(folder: &tempfile::TempDir) -> std::path::PathBuf {
+    let text = fs::read_to_string(repo("examples/pl2-incast.toml")).expect("the example is there");
+    let lines = text.lines().map(|line| match line.trim_start().starts_with("duration_s") {
+        true => "duration_s = 2".to_owned(),
+        false => line.to_owned(),
+    });
+    let shortened = lines.collect::<Vec<_>>().join("\n");
+    assert!(shortened.contains("duration_s = 2\n"), "{shortened}");
+    let path = folder.path().join("rack.toml");
+    fs::write(&path, shortened).expect("written");
+    path
+}
+
+#[test]
+fn up_runs_to_its_end_and_its_exit_code_is_its_verdict() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let json = folder.path().join("results.json");
+    let output = p4rack()
+        .arg("up")
+        .arg(short(&folder))
+        .arg(format!("--json={}", json.display()))
+        .output()
+        .expect("p4rack starts");
+    let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    let results: Value = serde_json::from_str(&text).expect("JSON");
+    let failures = results["failures"].as_array().expect("a list");
+    assert_eq!(output.status.code(), Some(i32::from(!failures.is_empty())), "{failures:?}");
+    assert_eq!(results["duration_s"], 2.0);
+    assert!(results["promises"].as_array().is_some_and(|promises| promises.len() > 10));
+    let schemes = results["schemes"].as_array().expect("a list");
+    let names: Vec<_> = schemes.iter().filter_map(|scheme| scheme["name"].as_str()).collect();
+    assert_eq!(names, ["l2", "pl2-counter", "pl2-clock"]);
+    let number =
+        |scheme: &Value, key: &str| scheme[key].as_u64().unwrap_or_else(|| panic!("{key} in {scheme}"));
+    for scheme in schemes {
+        assert!(number(scheme, "offered_bps") > 120_000_000, "more than the port carries: {scheme}");
+        let (goodput, ceiling) = (number(scheme, "goodput_bps"), number(scheme, "goodput_ceiling_bps"));
+        assert!((50_000_000..=ceiling).contains(&goodput), "goodput {goodput}, ceiling {ceiling}");
+    }
+    assert!(number(&schemes[0], "fabric_drops") > 0, "plain switching drops: {}", schemes[0]);
+    for scheme in &schemes[1..] {
+        assert_eq!(number(scheme, "fabric_drops"), 0, "{scheme}");
+        assert_eq!(scheme["host_kill"]["fabric_drops"], 0, "{scheme}");
+        assert!(scheme["rpc"].as_array().is_some_and(|rpc| rpc.iter().all(|v| number(v, "completed") > 0)));
+    }
+}
+
+#[test]
+fn figures_that_find_no_room_are_no_success() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("the kernel has it");
+    let output = p4rack()
+        .args(["up", "--scheme", "l2", "--duration", "0.2", "--json"])
+        .arg(short(&folder))
+        .stdout(full)
+        .output()
+        .expect("p4rack starts");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("error: standard output: No space left on device"),
+        "{}",
+        stderr(&output)
+    );
+}
