@@ -147,7 +147,7 @@ impl Report {
             app_frames_dropped: stats.app_frames_dropped(),
             rsv_grt: (&stats.rsv_grt).into(),
             lateness: (&stats.lateness).into(),
-            queue_max_frames: stats.queue_max_frames as u64,
+            queue_max_frames: stats.queue_max_frames,
             backlog_frames: agent.endpoint.backlog_frames() as u64,
         };
         Report {
