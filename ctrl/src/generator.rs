@@ -1,32 +1,43 @@
 //! Packet generators of a switch.
 
+use crate::client::Client;
 use crate::error::{CtrlError, refused};
 use crate::target::Target;
 use p4rack_p4rt::p4rack::generator::v1::generator_client::GeneratorClient;
 use p4rack_p4rt::p4rack::generator::v1::{Config, ListRequest, RemoveRequest, SetRequest, Status};
 use tonic::transport::Channel;
 
-/// Configures a switch's packet generators; needs no session.
+/// Configures a switch's packet generators.
 #[derive(Clone, Debug)]
 pub struct Generators {
     client: GeneratorClient<Channel>,
+    target: Target,
 }
 
 impl Generators {
-    /// Connects to the target's address.
+    /// Connects to the target's address; without a session, generators can be listed only.
     pub async fn connect(target: &Target) -> Result<Generators, CtrlError> {
-        Ok(Generators { client: GeneratorClient::new(target.channel().await?) })
+        Ok(Generators { client: GeneratorClient::new(target.channel().await?), target: target.clone() })
+    }
+
+    /// Over a connection that is there. Setting and removing is for who is primary of the default role.
+    pub fn of(client: &Client) -> Generators {
+        Generators { client: GeneratorClient::new(client.channel.clone()), target: client.target().clone() }
     }
 
     /// Adds or replaces a generator, which starts over.
     pub async fn set(&mut self, config: Config) -> Result<(), CtrlError> {
-        let answer = self.client.set(SetRequest { config: Some(config) }).await;
+        let Target { device_id, role, .. } = self.target.clone();
+        let election_id = Some(self.target.election());
+        let answer = self.client.set(SetRequest { config: Some(config), device_id, election_id, role }).await;
         answer.map(|_| ()).map_err(refused("setting a packet generator"))
     }
 
     /// Removes a generator.
     pub async fn remove(&mut self, number: u32) -> Result<(), CtrlError> {
-        let answer = self.client.remove(RemoveRequest { number }).await;
+        let Target { device_id, role, .. } = self.target.clone();
+        let election_id = Some(self.target.election());
+        let answer = self.client.remove(RemoveRequest { number, device_id, election_id, role }).await;
         answer.map(|_| ()).map_err(refused("removing a packet generator"))
     }
 

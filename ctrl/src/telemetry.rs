@@ -1,27 +1,54 @@
 //! Statistics of a switch.
 
+use crate::client::Client;
 use crate::error::{CtrlError, refused};
 use crate::target::Target;
+use p4rack_p4rt::p4rack::telemetry::v1::GetStatsRequest;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_client::TelemetryClient;
-use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsRequest, GetStatsResponse};
 use tonic::transport::Channel;
 
-/// Reads a switch's statistics; needs no session.
+pub use p4rack_p4rt::p4rack::telemetry::v1::GetStatsResponse;
+
+/// Largest message taken.
+const RECEIVE_LIMIT: usize = 128 << 20;
+
+/// Reads a switch's statistics.
 #[derive(Clone, Debug)]
 pub struct Telemetry {
     client: TelemetryClient<Channel>,
+    target: Target,
 }
 
 impl Telemetry {
-    /// Connects to the target's address.
+    /// Connects to the target's address; without a session, statistics can only be read.
     pub async fn connect(target: &Target) -> Result<Telemetry, CtrlError> {
-        let client = TelemetryClient::new(target.channel().await?).max_decoding_message_size(128 << 20);
-        Ok(Telemetry { client })
+        Ok(Telemetry::over(target.channel().await?, target))
     }
 
-    /// The statistics; with `reset`, new ones start after this answer.
-    pub async fn stats(&mut self, reset: bool) -> Result<GetStatsResponse, CtrlError> {
-        let answer = self.client.get_stats(GetStatsRequest { reset }).await;
+    /// Over a connection that is there. Starting anew is for who is primary of the default role.
+    pub fn of(client: &Client) -> Telemetry {
+        Telemetry::over(client.channel.clone(), client.target())
+    }
+
+    fn over(channel: Channel, target: &Target) -> Telemetry {
+        let client = TelemetryClient::new(channel).max_decoding_message_size(RECEIVE_LIMIT);
+        Telemetry { client, target: target.clone() }
+    }
+
+    /// The statistics.
+    pub async fn stats(&mut self) -> Result<GetStatsResponse, CtrlError> {
+        self.ask(GetStatsRequest::default()).await
+    }
+
+    /// The statistics; new ones start after this answer.
+    pub async fn start_anew(&mut self) -> Result<GetStatsResponse, CtrlError> {
+        let Target { device_id, role, .. } = self.target.clone();
+        let election_id = Some(self.target.election());
+        self.ask(GetStatsRequest { reset: true, device_id, election_id, role }).await
+    }
+
+    async fn ask(&mut self, request: GetStatsRequest) -> Result<GetStatsResponse, CtrlError> {
+        let answer = self.client.get_stats(request).await;
         answer.map(tonic::Response::into_inner).map_err(|status| match status.code() {
             tonic::Code::Unimplemented => CtrlError::Program(
                 "this switch has no statistics beyond P4Runtime, p4rack's own has; \

@@ -128,7 +128,7 @@ async fn statistics_name_the_ports() {
     let rack = rack();
     let (_running, target) = start(&rack, 0).await;
     let mut telemetry = Telemetry::connect(&target).await.unwrap();
-    let stats = telemetry.stats(false).await.unwrap();
+    let stats = telemetry.stats().await.unwrap();
     let ports: Vec<u32> = stats.ports.iter().map(|port| port.port).collect();
     assert!(rack.hosts.iter().all(|host| ports.contains(&u32::from(host.port))), "{ports:?}");
     assert_eq!(stats.ports[0].rate_bps, rack.hosts[0].rate_bps);

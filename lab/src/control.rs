@@ -3,7 +3,7 @@
 use crate::error::LabError;
 use crate::running::Running;
 use p4rack_codegen::drop_reasons;
-use p4rack_ctrl::telemetry::Telemetry;
+use p4rack_ctrl::telemetry::{GetStatsResponse, Telemetry};
 use p4rack_ctrl::{CtrlError, Session, Target};
 use std::collections::BTreeMap;
 
@@ -42,10 +42,20 @@ impl SwitchStats {
 /// The program's counter of dropped frames.
 const DROPS: &str = "RackIngress.drops";
 
-/// The switch's statistics; with `reset`, new ones start after this answer.
-pub fn stats(running: &Running<'_>, reset: bool) -> Result<SwitchStats, LabError> {
+/// The switch's statistics.
+pub fn stats(running: &Running<'_>) -> Result<SwitchStats, LabError> {
     let target = target(running);
-    let answer = ask(running, "statistics", async { Telemetry::connect(&target).await?.stats(reset).await })?;
+    ask(running, "statistics", async { Telemetry::connect(&target).await?.stats().await }).map(read)
+}
+
+/// The same; new ones start after this answer.
+pub fn start_stats_anew(running: &Running<'_>) -> Result<SwitchStats, LabError> {
+    let target = target(running);
+    let answer = async { Telemetry::of(&*Session::connect(target).await?).start_anew().await };
+    ask(running, "new statistics", answer).map(read)
+}
+
+fn read(answer: GetStatsResponse) -> SwitchStats {
     let ports = answer.ports.into_iter().map(|port| {
         let stats = PortStats {
             rx_frames: port.rx_frames,
@@ -56,7 +66,7 @@ pub fn stats(running: &Running<'_>, reset: bool) -> Result<SwitchStats, LabError
         };
         (port.port as u16, stats)
     });
-    Ok(SwitchStats { ports: ports.collect(), drops: answer.drops.into_iter().collect() })
+    SwitchStats { ports: ports.collect(), drops: answer.drops.into_iter().collect() }
 }
 
 /// Frames that the program dropped, by the names of its counter's cells.

@@ -115,10 +115,10 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
     progress.wait_until(&format!("{scheme}: traffic, warming up"), times.window.start_ns)?;
     let ceiling_bps = running.rack.goodput_ceiling_bps(&running.rack.hosts[receiver], scheme);
     let before = Snapshot::take(running, receiver, ceiling_bps)?;
-    let early = control::stats(running, true)?;
+    let early = control::start_stats_anew(running)?;
     progress.wait_until(&format!("{scheme}: measuring"), times.window.end_ns())?;
     let after = Snapshot::take(running, receiver, ceiling_bps)?;
-    let windowed = control::stats(running, false)?;
+    let windowed = control::stats(running)?;
     let counts = switch_counts(running, &early, &windowed)?;
     running.check(None)?;
 
@@ -318,14 +318,14 @@ fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<(usize, Report
     let mut before = running.agent_reports()?;
     for _ in 0..SETTLE_TRIES {
         pause(SETTLE)?;
-        let stats = control::stats(running, false)?;
+        let stats = control::stats(running)?;
         let after = running.agent_reports()?;
         if counters(&before)? == counters(&after)? {
             return Ok((stats, after));
         }
         before = after;
     }
-    Ok((control::stats(running, false)?, before))
+    Ok((control::stats(running)?, before))
 }
 
 /// Everything that the switch has dropped: what the traffic manager says before and after its counts

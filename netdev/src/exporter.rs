@@ -1,14 +1,26 @@
 //! Metrics for Prometheus: the text format, and a server of one page.
+//!
+//! Each connection has a thread, a limit of time for all that it does, and no claim to stay: when there are too many, the
+//! oldest is ended for the newest. One who asks and takes the answer is done long before.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// How long one who asks may take.
+/// How long one who asks may take, from the first byte to the answer's last.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Connections at once.
+const CONNECTIONS: usize = 32;
 /// Largest request taken, bytes.
-const REQUEST: u64 = 8 << 10;
+const REQUEST: usize = 8 << 10;
+/// Stack of a connection's thread, bytes; a debugger's build needs more than others.
+const STACK: usize = 256 << 10;
+/// How long the system is left alone when it has no socket or thread for a newcomer.
+const EXHAUSTED: Duration = Duration::from_millis(50);
 
 /// Metrics in the text exposition format.
 #[derive(Clone, Debug, Default)]
@@ -42,41 +54,125 @@ impl Exposition {
     }
 }
 
-/// Serves what `render` returns under /metrics, on a thread of its own, one request after the other; the
-/// address that it listens at.
+/// The connections that are open, the oldest first, and how many were ended before they had their answer.
+#[derive(Debug, Default)]
+struct Guests {
+    open: Mutex<VecDeque<(u64, TcpStream)>>,
+    ended: AtomicU64,
+}
+
+impl Guests {
+    fn open(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
+        // Each change is one call of the queue's: a panic elsewhere leaves no half of it.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one in; where there are too many, the oldest has to go.
+    fn enter(&self, number: u64, stream: TcpStream) {
+        let mut open = self.open();
+        if open.len() >= CONNECTIONS
+            && let Some((_, oldest)) = open.pop_front()
+        {
+            // Its thread finds the connection closed, and ends.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        open.push_back((number, stream));
+    }
+
+    fn leave(&self, number: u64) {
+        self.open().retain(|(other, _)| *other != number);
+    }
+}
+
+/// Serves what `render` returns under /metrics, on threads of its own; the address that it listens at.
 pub fn serve(addr: SocketAddr, render: impl Fn() -> String + Send + 'static) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(addr)?;
     let addr = listener.local_addr()?;
+    let (render, guests) = (Arc::new(Mutex::new(render)), Arc::new(Guests::default()));
     std::thread::Builder::new().name("metrics".into()).spawn(move || {
-        for connection in listener.incoming().flatten() {
-            // Who asks wrongly or leaves has no one to be told.
-            let _ = answer(connection, &render);
+        for (number, connection) in (0u64..).zip(listener.incoming()) {
+            let entered = connection.and_then(|connection| {
+                guests.enter(number, connection.try_clone()?);
+                Ok(connection)
+            });
+            let Ok(connection) = entered else {
+                std::thread::sleep(EXHAUSTED);
+                continue;
+            };
+            let (render, own) = (render.clone(), guests.clone());
+            let answering = std::thread::Builder::new().name("metrics-page".into()).stack_size(STACK);
+            let answering = answering.spawn(move || {
+                let page = || {
+                    // It only reads.
+                    let text = render.lock().unwrap_or_else(PoisonError::into_inner)();
+                    let mut end = Exposition(text);
+                    let ended = own.ended.load(Ordering::Relaxed) as f64;
+                    end.single(
+                        ENDED,
+                        "Connections to this page that had no answer in time",
+                        "counter",
+                        ended,
+                    );
+                    end.into_string()
+                };
+                if answer(connection, page, Instant::now() + PATIENCE).is_err() {
+                    own.ended.fetch_add(1, Ordering::Relaxed);
+                }
+                own.leave(number);
+            });
+            if answering.is_err() {
+                guests.leave(number);
+                std::thread::sleep(EXHAUSTED);
+            }
         }
     })?;
     Ok(addr)
 }
 
-fn answer(mut connection: TcpStream, render: &impl Fn() -> String) -> io::Result<()> {
-    connection.set_read_timeout(Some(PATIENCE))?;
-    connection.set_write_timeout(Some(PATIENCE))?;
-    let mut request = BufReader::new((&connection).take(REQUEST));
-    let (mut first, mut line) = (String::new(), String::new());
-    request.read_line(&mut first)?;
-    while request.read_line(&mut line)? > 2 {
-        line.clear();
+/// Counter of connections that were slow, or wrong, or too many.
+const ENDED: &str = "p4rack_metrics_connections_ended_total";
+
+/// Time left; an error if there is none.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+fn answer(mut connection: TcpStream, page: impl Fn() -> String, until: Instant) -> io::Result<()> {
+    let mut request = Vec::with_capacity(512);
+    let mut part = [0; 512];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        connection.set_read_timeout(Some(left(until)?))?;
+        match connection.read(&mut part)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => request.extend_from_slice(&part[..count]),
+        }
+        if request.len() > REQUEST {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
     }
-    let path = first.split(' ').nth(1).unwrap_or_default();
-    let (status, body) = match (first.split(' ').next(), path.split('?').next()) {
-        (Some("GET"), Some("/metrics")) => ("200 OK", render()),
-        (Some("GET"), _) => ("404 Not Found", "metrics are at /metrics\n".into()),
+    let first = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = first.split(|byte| *byte == b' ');
+    let (method, path) = (words.next(), words.next().unwrap_or_default());
+    let (status, body) = match (method, path.split(|byte| *byte == b'?').next()) {
+        (Some(b"GET"), Some(b"/metrics")) => ("200 OK", page()),
+        (Some(b"GET"), _) => ("404 Not Found", "metrics are at /metrics\n".into()),
         _ => ("405 Method Not Allowed", "only GET\n".into()),
     };
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    write!(
-        connection,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
+    let length = body.len();
+    let text = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        connection.set_write_timeout(Some(left(until)?))?;
+        match connection.write(rest)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => rest = &rest[count..],
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -108,9 +204,54 @@ mod tests {
     fn one_page_is_served() {
         let addr = serve("127.0.0.1:0".parse().unwrap(), || "up 1\n".into()).unwrap();
         let page = ask(addr, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-        assert!(page.starts_with("HTTP/1.1 200 OK") && page.ends_with("\r\n\r\nup 1\n"), "{page}");
+        assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("\r\n\r\nup 1\n# HELP"), "{page}");
+        assert!(page.ends_with("\np4rack_metrics_connections_ended_total 0\n"), "{page}");
         assert!(ask(addr, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert!(ask(addr, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
         assert!(ask(addr, "GET /metrics HTTP/1.1\r\n\r\n").contains("up 1"), "it goes on");
+    }
+
+    /// Bytes that come one by one, or not at all, and answers that nobody takes.
+    #[test]
+    fn who_is_slow_keeps_nobody_waiting_and_is_ended_in_time() {
+        // More than sockets take by themselves.
+        let large = "up 1\n".repeat(2 << 20);
+        let addr = serve("127.0.0.1:0".parse().unwrap(), move || large.clone()).unwrap();
+        let began = Instant::now();
+        let never_read: Vec<TcpStream> = (0..4)
+            .map(|_| {
+                let mut connection = TcpStream::connect(addr).unwrap();
+                connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+                connection
+            })
+            .collect();
+        let mut silent: Vec<TcpStream> =
+            (0..2 * CONNECTIONS).map(|_| TcpStream::connect(addr).unwrap()).collect();
+        let trickling = std::thread::spawn(move || {
+            let mut connection = TcpStream::connect(addr).unwrap();
+            let began = Instant::now();
+            // Never silent for long, and never done.
+            while connection.write_all(b"G").is_ok() && began.elapsed() < 5 * PATIENCE {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            began.elapsed()
+        });
+        for _ in 0..3 {
+            let asked = Instant::now();
+            assert!(ask(addr, "GET /nowhere HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+            assert!(asked.elapsed() < PATIENCE / 2, "{:?}", asked.elapsed());
+        }
+        assert!(began.elapsed() < PATIENCE, "they were still there: {:?}", began.elapsed());
+        // One of the newest, which no other has pushed out: it ends by itself.
+        let mut last = silent.pop().unwrap();
+        last.set_read_timeout(Some(5 * PATIENCE)).unwrap();
+        assert!(matches!(last.read(&mut [0; 8]), Ok(0) | Err(_)));
+        assert!(began.elapsed() < 2 * PATIENCE, "{:?}", began.elapsed());
+        let trickled = trickling.join().unwrap();
+        assert!(trickled < 2 * PATIENCE, "{trickled:?}");
+        drop(never_read);
+        let page = ask(addr, "GET /metrics HTTP/1.1\r\n\r\n");
+        let ended = page.rsplit(' ').next().unwrap().trim().parse::<usize>().unwrap();
+        assert!(ended >= 2 * CONNECTIONS, "{ended}");
     }
 }

@@ -42,7 +42,10 @@ pub fn pack(outcomes: &[Result<(), UpdateError>]) -> Option<Status> {
         return None;
     }
     let details = outcomes.iter().map(|outcome| to_any(outcome.as_ref().err())).collect();
-    let message = format!("{failed} of {} updates failed; see the details for each", outcomes.len());
+    let message = format!(
+        "{failed} of {} updates failed; the status details say why for each, the switch's log for the first",
+        outcomes.len()
+    );
     Some(Status { code: Code::Unknown as i32, message, details })
 }
 

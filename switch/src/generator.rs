@@ -77,13 +77,20 @@ impl Generators {
 }
 
 impl Switch {
-    /// Adds or replaces a generator, which starts over.
+    /// Adds or replaces a generator, which starts over. Errors: no frame or one too long, no such port or the CPU
+    /// port, no period, too many generators.
     pub fn generator_set(&mut self, number: u32, mut config: GeneratorConfig) -> Result<(), ControlError> {
         let name = format!("generator {number}");
         if config.frame.is_empty() || config.frame.len() > self.config.max_frame_bytes {
             let (length, most) = (config.frame.len(), self.config.max_frame_bytes);
             return Err(ControlError::Invalid(format!(
                 "{name}: a frame has 1 to {most} bytes, not {length}"
+            )));
+        }
+        if self.config.cpu_port == Some(config.port) {
+            let port = config.port;
+            return Err(ControlError::Invalid(format!(
+                "{name}: port {port} is the CPU port, where only the controller's packets come in; give another"
             )));
         }
         if self.manager.find(config.port.into()).is_none() {

@@ -47,6 +47,8 @@ pub struct DaemonConfig {
     pub grpc_addr: SocketAddr,
     /// Encryption of P4Runtime; `None` is plain text.
     pub tls: Option<ServerTls>,
+    /// Whether plain text may be served to other machines.
+    pub insecure: bool,
     /// Program to start with.
     pub program: Option<PathBuf>,
     /// Folders of `#include <…>`.
@@ -65,6 +67,12 @@ pub enum DaemonError {
     /// The ports were refused.
     #[error(transparent)]
     Ports(#[from] DriverError),
+    /// Whoever reaches the address could take the switch.
+    #[error(
+        "P4Runtime in plain text at {0} would let anyone who reaches that address control the switch: encrypt it with \
+         --grpc-server-ssl, listen on a loopback address such as 127.0.0.1:9559, or allow it with --insecure"
+    )]
+    PlainText(SocketAddr),
     /// A rate for a port that is not there.
     #[error("--port-rate names port {0}, which no -i opens")]
     NoSuchPort(u16),
@@ -89,6 +97,7 @@ pub enum DaemonError {
 /// are open, the program runs and P4Runtime listens. Call it before the process has other threads.
 pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), DaemonError> {
     driver::check(&config.ports, Some(config.cpu_port), config.drop_port)?;
+    check_trust(&config)?;
     let switch = Switch::new(switch_config(&config)?);
     let program = config.program.as_deref().map(|path| compile(path, &config.include_dirs)).transpose()?;
     let signals = Signals::take()?;
@@ -125,7 +134,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
 
     if let Some(addr) = config.metrics_addr {
         let (handle, threads) = (handle.clone(), runtime.handle().clone());
-        let render = move || match threads.block_on(telemetry::read(&handle, false)) {
+        let render = move || match threads.block_on(telemetry::read(&handle)) {
             Ok(stats) => metrics::exposition(&stats),
             // Who asks after the end is told of nothing.
             Err(_) => String::new(),
@@ -153,6 +162,20 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
     }
 }
 
+/// Refuses to serve plain text to other machines unless that is allowed.
+fn check_trust(config: &DaemonConfig) -> Result<(), DaemonError> {
+    let addr = config.grpc_addr;
+    // ::ffff:127.0.0.1 is this machine too.
+    match config.tls.is_some() || addr.ip().to_canonical().is_loopback() {
+        true => Ok(()),
+        false if config.insecure => {
+            tracing::warn!(%addr, "P4Runtime is in plain text: anyone who reaches this address controls the switch");
+            Ok(())
+        }
+        false => Err(DaemonError::PlainText(addr)),
+    }
+}
+
 fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
     if let Some((port, _)) =
         config.port_rates_bps.iter().find(|(port, _)| config.ports.iter().all(|spec| spec.number != *port))
@@ -177,10 +200,55 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
 fn compile(path: &Path, include_dirs: &[PathBuf]) -> Result<Candidate, DaemonError> {
     let text = fs::read_to_string(path).map_err(|error| DaemonError::Unreadable(path.to_owned(), error))?;
     let options = p4rack_p4::Options { include_dirs: include_dirs.to_vec(), ..Default::default() };
-    Candidate::compile(&text, &path.display().to_string(), &options).map_err(DaemonError::Program)
+    let refused = |message: String| {
+        // Whoever prints it says that it is an error.
+        DaemonError::Program(message.strip_prefix("error: ").unwrap_or(&message).to_owned())
+    };
+    Candidate::compile(&text, &path.display().to_string(), &options).map_err(refused)
 }
 
 fn ready_line(config: &DaemonConfig) -> String {
     let ports: Vec<_> = config.ports.iter().map(PortSpec::to_string).collect();
     format!("ready device {} P4Runtime {} ports {}", config.device_id, config.grpc_addr, ports.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(grpc_addr: &str) -> DaemonConfig {
+        DaemonConfig {
+            ports: Vec::new(),
+            io: IoChoice::default(),
+            rate_bps: 0,
+            port_rates_bps: Vec::new(),
+            buffer_bytes: 1 << 18,
+            reserved_bytes: 0,
+            cpu_port: 510,
+            drop_port: 511,
+            device_id: 1,
+            grpc_addr: grpc_addr.parse().unwrap(),
+            tls: None,
+            insecure: false,
+            program: None,
+            include_dirs: Vec::new(),
+            captures: None,
+            stats_file: None,
+            metrics_addr: None,
+        }
+    }
+
+    #[test]
+    fn plain_text_is_for_this_machine_unless_it_is_allowed() {
+        for addr in ["127.0.0.1:0", "127.9.9.9:1", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
+            assert!(check_trust(&config(addr)).is_ok(), "{addr}");
+        }
+        for addr in ["0.0.0.0:9559", "[::]:9559", "10.0.0.1:9559", "[::ffff:10.0.0.1]:9559"] {
+            let error = run(config(addr), |_| panic!("it serves")).unwrap_err().to_string();
+            assert!(error.contains(addr) && error.contains("--insecure"), "{error}");
+            assert!(check_trust(&DaemonConfig { insecure: true, ..config(addr) }).is_ok());
+            let tls = ServerTls { certificate: "c".into(), key: "k".into(), client_ca: None };
+            assert!(check_trust(&DaemonConfig { tls: Some(tls), ..config(addr) }).is_ok());
+        }
+    }
 }

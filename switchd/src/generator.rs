@@ -1,6 +1,9 @@
 //! The generator service: packet generators of the switch, beside P4Runtime.
+//!
+//! A generator brings in frames of anybody's choice at any port. So only who may write everything may set one.
 
 use crate::core::Handle;
+use crate::p4runtime::{Claim, Device};
 use p4rack_p4rt::p4rack::generator::v1::generator_server::Generator;
 use p4rack_p4rt::p4rack::generator::v1::{
     Config, ListRequest, ListResponse, RemoveRequest, RemoveResponse, SetRequest, SetResponse,
@@ -8,18 +11,20 @@ use p4rack_p4rt::p4rack::generator::v1::{
 };
 use p4rack_switch::{ControlError, GeneratorConfig, GeneratorStats};
 use p4rack_wire::Nanos;
+use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
 /// Serves the packet generators of the switch behind a handle.
 #[derive(Clone, Debug)]
 pub struct GeneratorService {
     handle: Handle,
+    device: Arc<Device>,
 }
 
 impl GeneratorService {
-    /// For this switch.
-    pub fn new(handle: Handle) -> GeneratorService {
-        GeneratorService { handle }
+    /// For this switch, whose device says who is primary.
+    pub fn new(handle: Handle, device: Arc<Device>) -> GeneratorService {
+        GeneratorService { handle, device }
     }
 }
 
@@ -34,7 +39,7 @@ fn status(error: ControlError) -> Status {
 #[tonic::async_trait]
 impl Generator for GeneratorService {
     async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {
-        let config = request.into_inner().config;
+        let SetRequest { config, device_id, election_id, role } = request.into_inner();
         let config = config.ok_or_else(|| Status::invalid_argument("the configuration is not set"))?;
         let port = u16::try_from(config.ingress_port)
             .map_err(|_| Status::invalid_argument(format!("there is no port {}", config.ingress_port)))?;
@@ -48,13 +53,16 @@ impl Generator for GeneratorService {
             };
             switch.generator_set(config.number, wanted)
         };
-        self.handle.call(set).await?.map_err(status)?;
+        let claim = Claim { device_id, role: &role, election_id: election_id.as_ref() };
+        self.device.as_primary(claim, set).await?.map_err(status)?;
         Ok(Response::new(SetResponse {}))
     }
 
     async fn remove(&self, request: Request<RemoveRequest>) -> Result<Response<RemoveResponse>, Status> {
-        let number = request.into_inner().number;
-        self.handle.call(move |switch, _| switch.generator_remove(number)).await?.map_err(status)?;
+        let RemoveRequest { number, device_id, election_id, role } = request.into_inner();
+        let claim = Claim { device_id, role: &role, election_id: election_id.as_ref() };
+        let remove = move |switch: &mut p4rack_switch::Switch, _: Nanos| switch.generator_remove(number);
+        self.device.as_primary(claim, remove).await?.map_err(status)?;
         Ok(Response::new(RemoveResponse {}))
     }
 

@@ -4,7 +4,7 @@ pub mod bench;
 pub mod core;
 pub mod daemon;
 pub mod driver;
-pub mod generator;
+mod generator;
 pub mod metrics;
 pub mod p4runtime;
 pub mod plane;

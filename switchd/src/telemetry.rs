@@ -1,6 +1,7 @@
 //! The telemetry service: the switch's own counters, beside P4Runtime.
 
 use crate::core::{Gone, Handle};
+use crate::p4runtime::{Claim, Device};
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::Telemetry;
 use p4rack_p4rt::p4rack::telemetry::v1::{
     DepthSample, DepthTime, GetStatsRequest, GetStatsResponse, PortStats,
@@ -8,18 +9,20 @@ use p4rack_p4rt::p4rack::telemetry::v1::{
 use p4rack_switch::{self as switch, DropReason};
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
 /// Serves the statistics of the switch behind a handle.
 #[derive(Clone, Debug)]
-pub struct TelemetryService {
+pub(crate) struct TelemetryService {
     handle: Handle,
+    device: Arc<Device>,
 }
 
 impl TelemetryService {
-    /// For this switch.
-    pub fn new(handle: Handle) -> TelemetryService {
-        TelemetryService { handle }
+    /// For this switch, whose device says who is primary.
+    pub fn new(handle: Handle, device: Arc<Device>) -> TelemetryService {
+        TelemetryService { handle, device }
     }
 }
 
@@ -29,26 +32,32 @@ impl Telemetry for TelemetryService {
         &self,
         request: Request<GetStatsRequest>,
     ) -> Result<Response<GetStatsResponse>, Status> {
-        let reset = request.into_inner().reset;
-        Ok(Response::new(read(&self.handle, reset).await?))
+        let GetStatsRequest { reset, device_id, election_id, role } = request.into_inner();
+        if !reset {
+            return Ok(Response::new(read(&self.handle).await?));
+        }
+        let claim = Claim { device_id, role: &role, election_id: election_id.as_ref() };
+        let start_anew = |switch: &mut switch::Switch, now: Nanos| {
+            let stats = switch.stats(now);
+            switch.reset_stats(now);
+            (stats, now)
+        };
+        let (stats, now) = self.device.as_primary(claim, start_anew).await?;
+        Ok(Response::new(with_counts_of(&self.handle, message(&stats, now))))
     }
 }
 
-/// The statistics of the switch behind a handle; with `reset`, new ones start.
-pub async fn read(handle: &Handle, reset: bool) -> Result<GetStatsResponse, Gone> {
-    let (stats, now) = handle
-        .call(move |switch, now| {
-            let stats = switch.stats(now);
-            if reset {
-                switch.reset_stats(now);
-            }
-            (stats, now)
-        })
-        .await?;
-    let mut response = message(&stats, now);
+/// The statistics of the switch behind a handle.
+pub async fn read(handle: &Handle) -> Result<GetStatsResponse, Gone> {
+    let (stats, now) = handle.call(|switch, now| (switch.stats(now), now)).await?;
+    Ok(with_counts_of(handle, message(&stats, now)))
+}
+
+/// Adds what the servers count.
+fn with_counts_of(handle: &Handle, mut response: GetStatsResponse) -> GetStatsResponse {
     response.packet_ins_lost = handle.events_lost();
     response.connections_turned_away = handle.turned_away();
-    Ok(response)
+    response
 }
 
 /// Statistics as the service sends them.

@@ -1,8 +1,8 @@
 //! `p4rack generator`.
 
 use super::target;
-use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::generator::Generators;
+use p4rack_ctrl::{CtrlError, Session};
 use p4rack_p4rt::p4rack::generator::v1::{Config, Status};
 use serde_json::json;
 use std::process::ExitCode;
@@ -16,14 +16,14 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Add a generator or replace it; it starts over
+    /// Add a generator or replace it; it starts over. For the primary of the default role
     Set {
         /// Its number
         number: u32,
         /// The frame in hex, without FCS
         #[arg(long, value_name = "HEX", value_parser = hex)]
         frame: Frame,
-        /// Port that it comes in at
+        /// Port that it comes in at; not the CPU port
         #[arg(long)]
         port: u16,
         /// Nanoseconds from one frame to the next
@@ -38,7 +38,7 @@ enum Command {
         #[command(flatten)]
         switch: target::Args,
     },
-    /// Remove a generator
+    /// Remove a generator. For the primary of the default role
     Remove {
         /// Its number
         number: u32,
@@ -76,11 +76,11 @@ pub fn run(args: Args) -> ExitCode {
             let config =
                 Config { number, frame: frame.0, ingress_port: port.into(), period_ns, count, delay_ns };
             finish(target::block_on(async {
-                Generators::connect(&switch.for_switch(None)).await?.set(config).await
+                Generators::of(&*Session::connect(switch.for_switch(None)).await?).set(config).await
             }))
         }
         Command::Remove { number, switch } => finish(target::block_on(async {
-            Generators::connect(&switch.for_switch(None)).await?.remove(number).await
+            Generators::of(&*Session::connect(switch.for_switch(None)).await?).remove(number).await
         })),
         Command::List { switch, json } => {
             let all =

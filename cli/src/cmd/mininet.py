@@ -5,6 +5,7 @@ ends, however it ends, the kernel takes all the rest away.
 """
 
 import ctypes
+import ipaddress
 import json
 import os
 import signal
@@ -165,6 +166,9 @@ class EmbeddedSwitch(RackSwitch):
         if CONFIG["scheme"] != "l2":
             # Else best effort could leave no room for what was reserved.
             command += ["--reserve", str(SWITCH["buffer_bytes"] // 4)]
+        if not ipaddress.ip_address(SWITCH["grpc_addr"].rsplit(":", 1)[0].strip("[]")).is_loopback:
+            # Only processes of this namespace reach it, whatever the address.
+            command += ["--insecure"]
         for host in self.hosts:
             command += ["--port-rate", f"{host['port']}={host['rate_bps']} b/s"]
         process = self.popen(command + self.interfaces())

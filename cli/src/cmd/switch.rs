@@ -64,6 +64,9 @@ struct RunArgs {
     /// Let only controllers in that have a certificate of --grpc-server-cacert
     #[arg(long, requires = "grpc_server_ssl", requires = "grpc_server_cacert")]
     grpc_server_with_client_auth: bool,
+    /// Serve P4Runtime in plain text at an address that is not loopback: anyone who reaches it controls the switch
+    #[arg(long, conflicts_with = "grpc_server_ssl")]
+    insecure: bool,
     /// Port of the controller's packets
     #[arg(long, default_value_t = 510)]
     cpu_port: u16,
@@ -126,6 +129,7 @@ pub fn run(args: Args) -> ExitCode {
         device_id: args.device_id,
         grpc_addr: args.grpc_server_addr,
         tls,
+        insecure: args.insecure,
         program: args.program,
         include_dirs: args.include,
         captures: args.pcap,

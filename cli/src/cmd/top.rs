@@ -87,7 +87,7 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
 }
 
 async fn look(telemetry: &mut Telemetry, client: &mut Client) -> Result<Look, CtrlError> {
-    let stats = telemetry.stats(false).await?;
+    let stats = telemetry.stats().await?;
     // A switch without a program, or with one that has no reservations, still has ports.
     let Ok(schema) = client.schema().await else { return Ok(Look { stats, ..Look::default() }) };
     let [sources, destinations] = [

@@ -16,7 +16,7 @@ use p4rack_p4rt::p4::v1::{
     Role, SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
-use p4rack_switch::{DigestMessage, TableEntry};
+use p4rack_switch::{DigestMessage, Switch, TableEntry};
 use p4rack_wire::Nanos;
 use prost::Message;
 use prost::bytes::Bytes;
@@ -49,6 +49,17 @@ struct Clients {
 struct Programs {
     running: Option<Arc<Program>>,
     saved: Option<Candidate>,
+}
+
+/// As whom a request was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a> {
+    /// The device that is meant.
+    pub device_id: u64,
+    /// The sender's role; empty is the default one.
+    pub role: &'a str,
+    /// The sender's election id.
+    pub election_id: Option<&'a Uint128>,
 }
 
 /// The device.
@@ -376,6 +387,24 @@ impl Device {
     /// What is installed.
     pub async fn config(&self) -> Option<ForwardingPipelineConfig> {
         self.programs.read().await.running.as_ref().map(|program| program.config.clone())
+    }
+
+    /// Does work on the switch for the primary of the default role, who stays it until that is done. Errors: another
+    /// device is meant, another role asks, the sender is not primary.
+    pub async fn as_primary<R: Send + 'static>(
+        &self,
+        claim: Claim<'_>,
+        work: impl FnOnce(&mut Switch, Nanos) -> R + Send + 'static,
+    ) -> Result<R, Status> {
+        self.check_id(claim.device_id)?;
+        if !claim.role.is_empty() {
+            let message =
+                format!("role `{}` may not do this, only the primary of the default role", claim.role);
+            return Err(status(Code::PermissionDenied, message));
+        }
+        let _programs = self.programs.read().await;
+        self.authorise("", claim.election_id)?;
+        Ok(self.handle.call(work).await?)
     }
 
     // ---- Entities

@@ -4,7 +4,7 @@
 //!  entrance (patience, tls)                        who is let in
 //!  service ── device ─┬─ arbitration                 who may write
 //!                     ├─ roles                       what a role is for
-//!                     ├─ pipeline (diff, compile)    what runs
+//!                     ├─ pipeline (given, compile)   what runs
 //!                     ├─ preserve                    a program takes over what another was told
 //!                     ├─ work ─ tables, cells,       requests to changes and queries,
 //!                     │         replication,
@@ -13,6 +13,7 @@
 //!                     ├─ writing                     run in the data-plane thread
 //!                     ├─ packets                     packet-in, packet-out
 //!                     └─ digests                     lists, repeats, acknowledgements
+//!  refusals                                        what the log says of them
 //! ```
 
 mod arbitration;
@@ -21,6 +22,7 @@ mod device;
 mod digests;
 mod entrance;
 mod front;
+mod given;
 mod matching;
 mod offline;
 mod packets;
@@ -29,6 +31,7 @@ mod pipeline;
 mod plain;
 mod preserve;
 mod profiles;
+mod refusals;
 mod replication;
 mod roles;
 mod service;
@@ -38,6 +41,7 @@ mod value_sets;
 mod work;
 mod writing;
 
+pub(crate) use device::{Claim, Device};
 pub use offline::Offline;
 pub use pipeline::Candidate;
 pub use service::{ServeError, ServerConfig, bind, serve, serve_on};

@@ -4,7 +4,7 @@ use super::digests::Digests;
 use super::packets::ControllerHeader;
 use super::plain::Plans;
 use super::replication::Groups;
-use super::{Refused, refuse};
+use super::{Refused, given, refuse};
 use p4rack_p4::ir::{self, InstanceId, TableId, ValueSetId};
 use p4rack_p4::{Compiled, Options, preprocess};
 use p4rack_p4rt::diff;
@@ -66,6 +66,9 @@ pub struct Program {
 impl Candidate {
     /// Compiles P4 text; the error is what to show to the author.
     pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Candidate, String> {
+        if let Some(what) = given::other_than_p4(text) {
+            return Err(format!("error: {file_name} is {what}"));
+        }
         let compiled =
             p4rack_p4::compile(text, file_name, options).map_err(|diagnostics| diagnostics.render(false))?;
         Candidate::new(text, compiled)
@@ -108,12 +111,18 @@ impl Candidate {
                 "config.p4_device_config is empty; this switch runs P4_16 text, put the program there",
             );
         }
-        let text = std::str::from_utf8(&config.p4_device_config).map_err(|_| {
-            invalid(
-                "config.p4_device_config is not text; this switch runs P4_16 text, not a compiler's output"
-                    .into(),
-            )
+        let (data, wrapped) = match given::device_data(&config.p4_device_config) {
+            Some(data) => (data, ", in a P4DeviceConfig,"),
+            None => (&config.p4_device_config[..], ""),
+        };
+        let text = std::str::from_utf8(data).map_err(|_| {
+            invalid(format!(
+                "config.p4_device_config{wrapped} is not text; this switch runs P4_16 text, not a compiler's output"
+            ))
         })?;
+        if let Some(what) = given::other_than_p4(text) {
+            return Err(invalid(format!("config.p4_device_config{wrapped} is {what}")));
+        }
         let mut candidate = Candidate::received(text)
             .map_err(|error| invalid(format!("the program can't be installed:\n{error}")))?;
         let differences = diff::differences(given, &candidate.program.info);

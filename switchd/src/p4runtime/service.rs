@@ -4,6 +4,7 @@ use super::device::{Device, STREAM_MESSAGES, status};
 use super::entrance::Entrance;
 use super::front::Front;
 use super::pipeline::Candidate;
+use super::refusals::Refusals;
 use super::tls::ServerTls;
 use crate::core::{Event, Events, Gone, Handle};
 use crate::generator::GeneratorService;
@@ -29,7 +30,7 @@ use prost::bytes::Bytes;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -173,9 +174,9 @@ pub async fn serve_on(
         logged: Mutex::default(),
     };
     let incoming = entrance.open(listener);
-    let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone())))
-        .add_service(TelemetryServer::new(TelemetryService::new(handle)));
-    let front = Front::new(Service { device, stopping }, others);
+    let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone(), device.clone())))
+        .add_service(TelemetryServer::new(TelemetryService::new(handle, device.clone())));
+    let front = Front::new(Service { device, stopping, refusals: Refusals::default() }, others);
     let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(config.keepalive))
         .http2_keepalive_timeout(Some(config.keepalive))
@@ -208,14 +209,16 @@ pub type Answers<T> = UnboundedReceiverStream<Result<T, Status>>;
 pub struct Service {
     device: Arc<Device>,
     stopping: watch::Receiver<bool>,
+    refusals: Refusals,
 }
 
 impl Service {
     /// Reads; the messages come serialised.
     pub async fn read_bytes(&self, request: ReadRequest) -> Result<Answers<Bytes>, Status> {
         tracing::debug!(entities = request.entities.len(), "Read");
-        self.device.check_read(&request).await.inspect_err(|error| log("Read", Some(error)))?;
-        let (device, (sender, receiver)) = (self.device.clone(), mpsc::unbounded_channel());
+        self.device.check_read(&request).await.inspect_err(|error| self.refusals.log("Read", Some(error)))?;
+        let (device, refusals) = (self.device.clone(), self.refusals.clone());
+        let (sender, receiver) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             // The reader may have left.
             let send = |answer| drop(sender.send(answer));
@@ -227,7 +230,7 @@ impl Service {
                 }
             });
             let end = end.await;
-            log("Read", end.as_ref().err());
+            refusals.log("Read", end.as_ref().err());
             if !fields.is_empty() {
                 send(Ok(fields.into()));
             }
@@ -241,7 +244,7 @@ impl Service {
     /// A Write as it came.
     pub async fn write_bytes(&self, request: Bytes) -> Result<(), Status> {
         let written = self.device.write(request).await;
-        log("Write", written.as_ref().err());
+        self.refusals.log("Write", written.as_ref().err());
         written
     }
 }
@@ -270,7 +273,7 @@ impl P4Runtime for Service {
         let request = request.into_inner();
         tracing::debug!(action = request.action().as_str_name(), "SetForwardingPipelineConfig");
         let set = self.device.set_config(request).await;
-        log("SetForwardingPipelineConfig", set.as_ref().err());
+        self.refusals.log("SetForwardingPipelineConfig", set.as_ref().err());
         set.map(|()| Response::new(SetForwardingPipelineConfigResponse {}))
     }
 
@@ -302,6 +305,7 @@ impl P4Runtime for Service {
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
         let (outbox, receiver) = mpsc::channel(STREAM_MESSAGES);
         let (device, mut stopping) = (self.device.clone(), self.stopping.clone());
+        let refusals = self.refusals.clone();
         let mut inbound = request.into_inner();
         tokio::spawn(async move {
             let client = device.enter(outbox.clone());
@@ -316,7 +320,7 @@ impl P4Runtime for Service {
                 // A broken stream has nobody to tell.
                 let Ok(Some(message)) = message else { break None };
                 if let Err(end) = stream_message(&device, client, message, &mut arbitrated, &outbox).await {
-                    log("StreamChannel", Some(&end));
+                    refusals.log("StreamChannel", Some(&end));
                     break Some(end);
                 }
             };
@@ -393,38 +397,4 @@ async fn until(moment: Option<Nanos>) {
         }
         None => std::future::pending().await,
     }
-}
-
-/// Refusals logged a second; more are only counted.
-const LOGGED_A_SECOND: u32 = 20;
-
-/// What has been logged in a second, and what has not.
-#[derive(Debug)]
-struct Logged {
-    second: u64,
-    count: u32,
-}
-
-static LOGGED: Mutex<Logged> = Mutex::new(Logged { second: 0, count: 0 });
-
-fn log(call: &str, error: Option<&Status>) {
-    let Some(error) = error else { return };
-    let second = clock::now().0 / 1_000_000_000;
-    let left_out = {
-        // Two numbers: whatever a panic left of them does.
-        let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
-        let left_out = if logged.second == second { 0 } else { logged.count.saturating_sub(LOGGED_A_SECOND) };
-        if logged.second != second {
-            *logged = Logged { second, count: 0 };
-        }
-        logged.count = logged.count.saturating_add(1);
-        if logged.count > LOGGED_A_SECOND {
-            return;
-        }
-        left_out
-    };
-    if left_out > 0 {
-        tracing::warn!(left_out, "more requests were refused than are logged");
-    }
-    tracing::warn!("{call}: {:?}: {}", error.code(), error.message());
 }

@@ -2,7 +2,7 @@ use crate::rig::*;
 use p4rack_p4rt::entity::Entry;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{
-    PacketMetadata, PacketOut, StreamError, stream_error::Details, stream_message_request,
+    PacketMetadata, PacketOut, StreamError, Uint128, stream_error::Details, stream_message_request,
     stream_message_response::Update,
 };
 
@@ -87,12 +87,28 @@ async fn telemetry_counts_frames_and_starts_anew_on_request() {
     rig.inject(1, &frame(9, 0x0800)).await;
     rig.sent(1).await;
     let mut telemetry = TelemetryClient::connect(format!("http://{}", rig.addr)).await.unwrap();
-    let stats = telemetry.get_stats(GetStatsRequest { reset: true }).await.unwrap().into_inner();
+    let anew = GetStatsRequest {
+        reset: true,
+        device_id: DEVICE,
+        election_id: election(client.election),
+        ..Default::default()
+    };
+    // Anyone reads, only the primary of the default role starts anew.
+    for (claim, code) in strangers(&rig, client.election).await {
+        let refused = GetStatsRequest {
+            device_id: claim.0,
+            election_id: claim.1,
+            role: claim.2.into(),
+            ..anew.clone()
+        };
+        assert_eq!(telemetry.get_stats(refused).await.unwrap_err().code(), code, "{claim:?}");
+    }
+    let stats = telemetry.get_stats(anew).await.unwrap().into_inner();
     let port = |number| stats.ports.iter().find(|port| port.port == number).unwrap();
     assert_eq!((port(1).rx_frames, port(1).rx_bytes), (2, 128));
     assert_eq!((port(2).tx_frames, port(2).tx_bytes), (1, 64));
     assert_eq!(stats.drops.get("ingress_drop"), Some(&1));
-    let stats = telemetry.get_stats(GetStatsRequest { reset: false }).await.unwrap().into_inner();
+    let stats = telemetry.get_stats(GetStatsRequest::default()).await.unwrap().into_inner();
     assert!(stats.ports.iter().all(|port| port.rx_frames == 0 && port.tx_frames == 0));
 }
 
@@ -111,13 +127,59 @@ async fn generators_bring_frames_in_over_their_own_service() {
         count: 3,
         delay_ns: 0,
     };
+    let set = |config: &Config| SetRequest {
+        config: Some(config.clone()),
+        device_id: DEVICE,
+        election_id: election(1),
+        role: String::new(),
+    };
+    let remove =
+        RemoveRequest { number: 5, device_id: DEVICE, election_id: election(1), role: String::new() };
     let bad = Config { ingress_port: 99, ..config.clone() };
-    let refused = generators.set(SetRequest { config: Some(bad) }).await.unwrap_err();
+    let refused = generators.set(set(&bad)).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::NotFound, "{refused}");
-    generators.set(SetRequest { config: Some(config) }).await.unwrap();
+    let controllers = Config { ingress_port: CPU.into(), ..config.clone() };
+    let refused = generators.set(set(&controllers)).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument, "{refused}");
+    assert!(refused.message().contains("port 510 is the CPU port"), "{refused}");
+    for (claim, code) in strangers(&rig, 1).await {
+        let (device_id, election_id, role) = (claim.0, claim.1, claim.2.to_owned());
+        let request = SetRequest { device_id, election_id, role: role.clone(), ..set(&config) };
+        assert_eq!(generators.set(request).await.unwrap_err().code(), code, "{claim:?}");
+        let request = RemoveRequest { number: 5, device_id, election_id, role };
+        assert_eq!(generators.remove(request).await.unwrap_err().code(), code, "{claim:?}");
+    }
+    let listed = generators.list(ListRequest {}).await.unwrap().into_inner().generators;
+    assert_eq!(listed.len(), 0, "nothing was set, and anyone may look");
+    generators.set(set(&config)).await.unwrap();
     rig.sent(3).await;
     let listed = generators.list(ListRequest {}).await.unwrap().into_inner().generators;
     assert_eq!((listed.len(), listed[0].sent, listed[0].skipped, listed[0].active), (1, 3, 0, false));
-    generators.remove(RemoveRequest { number: 5 }).await.unwrap();
-    assert!(generators.remove(RemoveRequest { number: 5 }).await.is_err());
+    generators.remove(remove.clone()).await.unwrap();
+    assert_eq!(generators.remove(remove.clone()).await.unwrap_err().code(), tonic::Code::NotFound);
+    // With nobody in charge nobody may, also not with the last primary's election id.
+    drop(client);
+    let mut next = Client::connect(&rig).await;
+    next.arbitrate(DEVICE, "", election(0)).await;
+    while next.next_arbitration().await.0 != Code::NotFound {}
+    assert_eq!(generators.remove(remove).await.unwrap_err().code(), tonic::Code::PermissionDenied);
+}
+
+/// A device, an election id and a role, as a request carries them.
+type Claim = (u64, Option<Uint128>, &'static str);
+
+/// Those who are not the primary of the default role, whose election id is `primary`, and how they are refused. One
+/// of them is another role's primary.
+async fn strangers(rig: &Rig, primary: u128) -> [(Claim, tonic::Code); 5] {
+    use tonic::Code::{NotFound, PermissionDenied};
+    let mut other = Client::connect(rig).await;
+    other.arbitrate(DEVICE, "other", election(primary)).await;
+    assert_eq!(other.next_arbitration().await.0, Code::Ok);
+    [
+        ((DEVICE, None, ""), PermissionDenied),
+        ((DEVICE, election(primary + 1), ""), PermissionDenied),
+        ((DEVICE, election(primary), "other"), PermissionDenied),
+        ((DEVICE, election(primary), "nobody"), PermissionDenied),
+        ((DEVICE + 1, election(primary), ""), NotFound),
+    ]
 }

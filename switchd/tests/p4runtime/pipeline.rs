@@ -97,6 +97,41 @@ async fn something_other_than_p4_text_is_refused() {
     }
 }
 
+/// A `P4DeviceConfig` as p4lang's tutorials send it: `reassign` and `device_data`.
+fn wrapped(data: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![8, 1, 3 << 3 | 2];
+    prost::encoding::encode_varint(data.len() as u64, &mut bytes);
+    [bytes, data.to_vec()].concat()
+}
+
+#[tokio::test]
+async fn text_in_a_p4_device_config_is_installed_and_given_back_as_it_came() {
+    let (_rig, mut client) = primary().await;
+    let given = ForwardingPipelineConfig { p4_device_config: wrapped(PROGRAM.as_bytes()), ..config() };
+    client.set(Action::VerifyAndCommit, Some(given.clone())).await.unwrap();
+    assert_eq!(client.get(ResponseType::All).await, Some(given));
+    client.insert(dmac(1, 1)).await.unwrap();
+    let broken = ForwardingPipelineConfig { p4_device_config: wrapped(b"control C("), ..config() };
+    let refused = client.set(Action::Verify, Some(broken)).await.unwrap_err();
+    assert!(refused.message().contains("p4_device_config:1:"), "{}", refused.message());
+}
+
+#[tokio::test]
+async fn bmv2_json_is_named_with_what_to_give_in_its_place() {
+    let (_rig, mut client) = primary().await;
+    let json = br#"{ "header_types": [], "parsers": [], "pipelines": [], "__meta__": {"version": [2, 23]} }"#;
+    for (bytes, where_) in
+        [(json.to_vec(), "p4_device_config is"), (wrapped(json), "in a P4DeviceConfig, is")]
+    {
+        let given = ForwardingPipelineConfig { p4_device_config: bytes, ..config() };
+        let refused = client.set(Action::VerifyAndCommit, Some(given)).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+        for part in [where_, "BMv2 JSON", "give the .p4 file", "p4rack p4 info"] {
+            assert!(refused.message().contains(part), "{part}: {}", refused.message());
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_program_from_the_network_includes_no_file_of_this_machine() {
     let (_rig, mut client) = primary().await;
