@@ -3,7 +3,7 @@
 
 For each scheme it generates the rack's program, starts the target in a network namespace of its own
 (unless the platform is `external`), installs the program over P4Runtime and runs PTF. Exit code: 0 if
-everything passed, 1 if something failed, 2 for wrong usage.
+everything passed, 1 if something failed, 2 for wrong usage, 77 if nothing could be tested here.
 """
 
 import argparse
@@ -21,6 +21,8 @@ import types
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLATFORMS = HERE / "platforms"
+#: Exit code where the target or the rights for it are missing: neither passed nor failed.
+NOTHING_TESTED = 77
 SCHEMES = ("l2", "pl2-counter", "pl2-clock")
 #: What is tested besides where no description is given: a scheme, a line of the rack's [pl2], and which tests.
 VARIANTS = (("pl2-clock", "slot_parts = 4", ("clock_mode",)),)
@@ -66,7 +68,7 @@ def main():
         problem = sandbox.enter_namespace()
     if problem:
         print(f"skipped: {problem}")
-        return 0
+        return NOTHING_TESTED
     total = {"passed": 0, "failed": 0, "skipped": 0}
     started = time.monotonic()
     schemes = args.scheme or SCHEMES

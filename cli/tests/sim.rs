@@ -1,5 +1,7 @@
 //! `p4rack sim` from outside.
 
+mod common;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -99,7 +101,7 @@ fn a_full_disk_leaves_nothing_half_written() {
         .output()
         .expect("unshare starts");
     if output.status.code() == Some(77) || text(&output.stderr).contains("Operation not permitted") {
-        eprintln!("skipped: needs root for a file system of its own");
+        common::skip("root for a file system of its own", "running the tests as root");
         return;
     }
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));

@@ -6,6 +6,7 @@ use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Target;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use std::collections::{HashMap, HashSet};
 
 const RATE: u64 = 100_000_000;
@@ -245,7 +246,11 @@ fn plans(scheme: Scheme, faulty: bool) -> impl Strategy<Value = Plan> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        // Seeds of past failures, beside this file: they are run before new ones.
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn counter_keeps_every_promise(plan in plans(Scheme::Counter, false)) { check(&plan)?; }

@@ -30,7 +30,10 @@ class RackTest(BaseTest):
     def setUp(self):
         super().setUp()
         params = testutils.test_params_get()
-        if reason := params["cannot"].get(f"{type(self).__module__}.{type(self).__name__}"):
+        name = f"{type(self).__module__}.{type(self).__name__}"
+        if reason := params["cannot"].get(name):
+            # As pytest names its own, for whoever counts.
+            print(f"SKIPPED [1] {name}: {reason}", flush=True)
             self.skipTest(reason)
         self.artefacts = Artefacts(params["artefacts"])
         self.constants, self.hosts = self.artefacts.constants, self.artefacts.hosts

@@ -21,7 +21,8 @@ def enter_namespace():
     uid, gid = os.getuid(), os.getgid()
     flags = CLONE_NEWNET if uid == 0 else CLONE_NEWUSER | CLONE_NEWNET
     if libc.unshare(flags) != 0:
-        return f"no network namespace: {os.strerror(ctypes.get_errno())}; run as root or allow user namespaces"
+        why = os.strerror(ctypes.get_errno())
+        return f"needs a network namespace ({why}), get it by running as root or allowing user namespaces"
     if uid != 0:
         pathlib.Path("/proc/self/setgroups").write_text("deny")
         pathlib.Path("/proc/self/uid_map").write_text(f"0 {uid} 1")

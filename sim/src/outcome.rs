@@ -183,9 +183,9 @@ pub struct ControlOutcome {
 
 impl ControlOutcome {
     fn of(world: &World, seconds: f64) -> ControlOutcome {
-        let rate: u64 = world.experiment.rack.hosts.iter().map(|host| host.rate_bps).sum();
+        let rate_bps: u64 = world.experiment.rack.hosts.iter().map(|host| host.rate_bps).sum();
         let per_s = |count: u64| count as f64 / seconds;
-        let share = |count: u64| per_s(count) * (wire_bytes(0) * 8) as f64 / rate as f64;
+        let share = |count: u64| per_s(count) * (wire_bytes(0) * 8) as f64 / rate_bps as f64;
         let (sent, received) = world.control;
         ControlOutcome {
             sent_per_s: per_s(sent),

@@ -18,7 +18,7 @@ pub(crate) struct Depth {
     bin_shift: u32,
     bins: Vec<u64>,
     since: Nanos,
-    interval: u64,
+    interval_ns: u64,
     /// Where the open interval starts, and the maximum in it.
     start: u64,
     peak: u64,
@@ -36,7 +36,7 @@ impl Depth {
             bin_shift: bin_bytes.trailing_zeros(),
             bins: vec![0; (buffer_bytes.div_ceil(bin_bytes) + 2) as usize],
             since: Nanos::ZERO,
-            interval: interval.0.max(1),
+            interval_ns: interval.0.max(1),
             start: 0,
             peak: 0,
             samples: VecDeque::with_capacity(samples),
@@ -60,7 +60,7 @@ impl Depth {
     #[inline(always)]
     pub fn touch(&mut self, bytes: u64, now: Nanos) {
         // Time without bytes can be counted later, but maxima belong to their interval.
-        if now.0.saturating_sub(self.start) >= self.interval {
+        if now.0.saturating_sub(self.start) >= self.interval_ns {
             self.advance(now);
         }
         self.max_bytes = self.max_bytes.max(bytes);
@@ -72,7 +72,7 @@ impl Depth {
         let bin = self.bin();
         self.bins[bin] += now.saturating_sub(self.since).0;
         self.since = self.since.max(now);
-        if now.0.saturating_sub(self.start) >= self.interval {
+        if now.0.saturating_sub(self.start) >= self.interval_ns {
             self.close(now);
         }
     }
@@ -84,10 +84,10 @@ impl Depth {
     /// Closes the open interval and those passed since, of which the last one stands for all.
     #[inline(never)]
     fn close(&mut self, now: Nanos) {
-        let start = now.0 - now.0 % self.interval;
+        let start = now.0 - now.0 % self.interval_ns;
         self.sample(self.start, self.peak);
-        if start - self.start > self.interval {
-            self.sample(start - self.interval, self.bytes);
+        if start - self.start > self.interval_ns {
+            self.sample(start - self.interval_ns, self.bytes);
         }
         self.start = start;
         self.peak = self.bytes;

@@ -56,8 +56,8 @@ impl Meter {
         };
         let passed = u128::from(now_ns.saturating_sub(self.last_ns));
         self.last_ns = self.last_ns.max(now_ns);
-        let fill = |tokens: u128, rate: u64, burst: u64| {
-            tokens.saturating_add(u128::from(rate) * passed).min(u128::from(burst) * SCALE)
+        let fill = |tokens: u128, rate_per_s: u64, burst: u64| {
+            tokens.saturating_add(u128::from(rate_per_s) * passed).min(u128::from(burst) * SCALE)
         };
         self.committed = fill(self.committed, config.cir, config.cburst);
         self.peak = fill(self.peak, config.pir, config.pburst);

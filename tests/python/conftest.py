@@ -96,7 +96,7 @@ def switch(binary):
     if NO_NAMESPACE:
         pytest.skip(NO_NAMESPACE)
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        pytest.skip("no /dev/net/tun; load the kernel module tun")
+        pytest.skip("needs /dev/net/tun, get it by: modprobe tun")
     running = Switch(binary)
     yield running
     assert running.stop() == 0

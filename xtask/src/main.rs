@@ -4,6 +4,8 @@ mod arrows;
 mod fuzz;
 mod report;
 mod setup;
+mod skips;
+mod tidy;
 
 use report::Report;
 use std::path::{Path, PathBuf};
@@ -90,6 +92,7 @@ fn test(report: &mut Report, whole: bool) {
     setup::debian(report);
     report.step("formatting", &mut cargo(&["fmt", "--all", "--check"]));
     report.check("arrows between the crates", arrows::check(&root()));
+    tidy::check(report, &root());
     match build_settings().iter().any(|(name, _)| *name == LINTER) {
         true => report.step(
             "lints",

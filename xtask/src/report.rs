@@ -1,16 +1,26 @@
-//! Runs steps, counts what passed, failed and was skipped, and closes with one line.
+//! Runs steps, counts what passed, failed and was skipped, and closes with the lists and one line.
 
+use crate::skips;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
+
+/// How many of the slowest groups of tests are named at the end.
+const SLOWEST: usize = 10;
+
+/// Exit code of a suite that says what it needs and tests nothing.
+const NOTHING_TESTED: i32 = 77;
 
 /// What has happened so far.
 #[derive(Default)]
 pub struct Report {
     passed: u64,
     failed: u64,
-    skipped: u64,
     failures: Vec<String>,
+    /// Where, and what it needs.
+    skips: Vec<(String, String)>,
+    /// Seconds, and the file of tests that took them.
+    slowest: Vec<(f64, String)>,
 }
 
 impl Report {
@@ -43,34 +53,34 @@ impl Report {
 
     /// Something that needs what this machine lacks: counted, never silent.
     pub fn skip(&mut self, name: &str, why: &str) {
-        self.skipped += 1;
         println!("── {name}\n   skipped: {why}");
+        self.skips.push((name.to_owned(), why.to_owned()));
     }
 
-    /// Test runners: shows their output and adds up their own counts (cargo test's and pytest's).
+    /// Test runners: shows their output and adds up what they say of themselves, on either stream.
     pub fn tests(&mut self, name: &str, command: &mut Command) {
         println!("── {name}");
         let start = Instant::now();
-        let mut child = match command.stdout(Stdio::piped()).spawn() {
-            Ok(child) => child,
+        let piped = std::io::pipe().and_then(|(output, input)| {
+            let child = command.stdout(input.try_clone()?).stderr(input).spawn();
+            // The command's own ends of the pipe, without which it does not end.
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            Ok((child?, output))
+        });
+        let (mut child, output) = match piped {
+            Ok(piped) => piped,
             Err(error) => return self.check(name, Err(format!("{command:?} did not start: {error}"))),
         };
-        let mut failed_here = 0;
-        if let Some(stdout) = child.stdout.take() {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                println!("{line}");
-                let (passed, failed, skipped) = counts(&line);
-                self.passed += passed;
-                self.skipped += skipped;
-                failed_here += failed;
-                if line.starts_with("test ") && line.ends_with("FAILED") || line.starts_with("FAILED ") {
-                    self.failures.push(line.clone());
-                }
-            }
+        let (failed_before, skips_before) = (self.failed, self.skips.len());
+        let mut lines = Lines::new(name);
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            lines.read(&line, self);
         }
-        self.failed += failed_here;
         match child.wait() {
-            Ok(status) if status.success() || failed_here > 0 => {}
+            Ok(status) if status.success() || self.failed > failed_before => {}
+            Ok(status) if status.code() == Some(NOTHING_TESTED) && self.skips.len() > skips_before => {}
             Ok(status) => self.check(name, Err(format!("ended with {status}"))),
             Err(error) => self.check(name, Err(error.to_string())),
         }
@@ -78,43 +88,165 @@ impl Report {
     }
 
     /// The closing lines and the exit code.
-    pub fn close(self) -> ExitCode {
+    pub fn close(mut self) -> ExitCode {
         println!();
+        self.slowest.sort_by(|one, other| other.0.total_cmp(&one.0));
+        for (seconds, of) in self.slowest.iter().take(SLOWEST) {
+            println!("{seconds:7.1} s  {of}");
+        }
+        for (name, reason) in &self.skips {
+            match skips::allowed(reason) {
+                Some(why) => println!("skipped: {name}: {reason} (allowed: {why})"),
+                None => {
+                    self.failed += 1;
+                    self.failures.push(format!(
+                        "{name} was skipped, which xtask/src/skips.rs does not allow: {reason}"
+                    ));
+                }
+            }
+        }
         for failure in &self.failures {
             println!("failed: {failure}");
         }
-        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
+        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skips.len());
         if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
-/// Passed, failed and skipped in a runner's summary line, e.g.
-/// `test result: ok. 3 passed; 0 failed; 1 ignored; …`, `==== 3 passed, 1 skipped in 2.0s ====`,
-/// or one skip that a test reports of itself, `skipped: needs …`.
-fn counts(line: &str) -> (u64, u64, u64) {
-    if line.trim_start().starts_with("skipped: needs") {
-        return (0, 0, 1);
+/// Reads a runner's output: cargo test's, pytest's and the PTF suite's.
+struct Lines {
+    /// What runs: the step, or the file of tests that cargo named last.
+    running: String,
+    step: String,
+    /// Skips named since the last summary, by the runner itself.
+    named: u64,
+}
+
+impl Lines {
+    fn new(step: &str) -> Lines {
+        Lines { running: step.to_owned(), step: step.to_owned(), named: 0 }
     }
+
+    fn read(&mut self, line: &str, report: &mut Report) {
+        // `     Running tests/x.rs (target/…)`, `   Doc-tests x`
+        let start = line.trim_start();
+        if let Some(file) = start.strip_prefix("Running ").or(start.strip_prefix("Doc-tests ")) {
+            // Of `unittests src/lib.rs (…/p4rack_wire-0123)` the binary's name says whose they are.
+            let (what, binary) = file.split_once(" (").unwrap_or((file, ""));
+            let whose = binary.rsplit(['/', '-']).nth(1).unwrap_or_default();
+            self.running =
+                if what.starts_with("unittests") { format!("{whose} {what}") } else { what.to_owned() };
+        }
+        if let Some((_, reason)) = line.split_once("skipped: needs ") {
+            report.skips.push((self.running.clone(), format!("needs {}", reason.trim_end())));
+        } else if let Some((test, reason)) =
+            line.strip_prefix("test ").and_then(|line| line.split_once(" ... ignored"))
+        {
+            self.named += 1;
+            report.skips.push((test.to_owned(), reason.trim_start_matches(", ").to_owned()));
+        } else if let Some((times, reason)) =
+            line.strip_prefix("SKIPPED [").and_then(|line| line.split_once("] "))
+        {
+            self.named += times.parse::<u64>().unwrap_or(1);
+            report.skips.push((self.step.clone(), reason.to_owned()));
+        }
+        if line.starts_with("test ") && line.ends_with("FAILED") || line.starts_with("FAILED ") {
+            report.failures.push(line.to_owned());
+        }
+        if let Some((passed, failed, skipped)) = counts(line) {
+            report.passed += passed;
+            report.failed += failed;
+            for _ in self.named..skipped {
+                report.skips.push((self.running.clone(), "no reason given".into()));
+            }
+            self.named = 0;
+            let seconds =
+                line.rsplit_once(" in ").and_then(|(_, time)| time.split(['s', ' ']).next()?.parse().ok());
+            report.slowest.extend(seconds.map(|seconds: f64| (seconds, self.running.clone())));
+        }
+    }
+}
+
+/// Passed, failed and skipped in a runner's summary line, e.g.
+/// `test result: ok. 3 passed; 0 failed; 1 ignored; …` or `==== 3 passed, 1 skipped in 2.0s ====`.
+fn counts(line: &str) -> Option<(u64, u64, u64)> {
     if !(line.starts_with("test result:") || (line.starts_with("==") && line.contains(" in "))) {
-        return (0, 0, 0);
+        return None;
     }
     let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
     let count = |what: &[&str]| {
         words.windows(2).filter(|w| what.contains(&w[1])).filter_map(|w| w[0].parse::<u64>().ok()).sum()
     };
-    (count(&["passed"]), count(&["failed", "error", "errors"]), count(&["skipped", "ignored"]))
+    Some((count(&["passed"]), count(&["failed", "error", "errors"]), count(&["skipped", "ignored"])))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::counts;
+    use super::*;
+
+    fn read(text: &str) -> Report {
+        let mut report = Report::default();
+        let mut lines = Lines::new("step");
+        text.lines().for_each(|line| lines.read(line, &mut report));
+        report
+    }
+
+    fn skips(text: &str) -> Vec<(String, String)> {
+        read(text).skips
+    }
+
+    fn pair(one: &str, other: &str) -> (String, String) {
+        (one.into(), other.into())
+    }
 
     #[test]
     fn runner_summaries_are_counted() {
-        let cargo = "test result: ok. 3 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished";
-        assert_eq!(counts(cargo), (3, 1, 2));
-        assert_eq!(counts("===== 4 passed, 1 skipped in 2.01s ====="), (4, 0, 1));
-        assert_eq!(counts("skipped: needs root, get it by sudo"), (0, 0, 1));
-        assert_eq!(counts("5 passed on to the next stage"), (0, 0, 0));
+        let cargo =
+            "test result: ok. 3 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 1.50s";
+        assert_eq!(counts(cargo), Some((3, 1, 2)));
+        assert_eq!(counts("===== 4 passed, 1 skipped in 2.01s ====="), Some((4, 0, 1)));
+        assert_eq!(counts("5 passed on to the next stage"), None);
+    }
+
+    #[test]
+    fn tests_that_skip_themselves_are_named_with_their_file() {
+        let text = "     Running tests/tls.rs (target/verify/deps/tls-0123)\ntest a ... skipped: needs openssl, get it by x\nok";
+        assert_eq!(skips(text), [pair("tests/tls.rs", "needs openssl, get it by x")]);
+        let text = "     Running unittests src/lib.rs (target/verify/deps/p4rack_sim-01)\nskipped: needs y";
+        assert_eq!(skips(text), [pair("p4rack_sim unittests src/lib.rs", "needs y")]);
+    }
+
+    #[test]
+    fn runners_own_skips_are_named_once() {
+        let pytest = "SKIPPED [2] test_x.py:5: no namespaces\n==== 3 passed, 2 skipped in 1.00s ====";
+        assert_eq!(skips(pytest), [pair("step", "test_x.py:5: no namespaces")]);
+        let cargo = "test one ... ignored, too long\ntest result: ok. 1 passed; 0 failed; 1 ignored; finished in 0.1s";
+        assert_eq!(skips(cargo), [pair("one", "too long")]);
+        let unnamed = "==== 3 passed, 1 skipped in 1.00s ====";
+        assert_eq!(skips(unnamed), [pair("step", "no reason given")]);
+    }
+
+    #[test]
+    fn only_what_was_allowed_may_be_skipped() {
+        let with = |reason: &str| Report { skips: vec![pair("x", reason)], ..Report::default() };
+        assert_eq!(with("needs simple_switch_grpc, get it by …").close(), ExitCode::SUCCESS);
+        assert_eq!(with("needs root, get it by sudo").close(), ExitCode::FAILURE);
+        assert_eq!(with("no reason given").close(), ExitCode::FAILURE);
+    }
+
+    #[test]
+    fn the_slowest_are_named() {
+        let text = "     Running tests/a.rs (target/a-1)\ntest result: ok. 1 passed; 0 failed; finished in 12.25s\n\
+                    ==== embedded: 9 passed, 0 failed, 0 skipped in 25.8 s ====";
+        assert_eq!(read(text).slowest, [(12.25, "tests/a.rs".into()), (25.8, "tests/a.rs".into())]);
+    }
+
+    #[test]
+    fn both_streams_are_read() {
+        let mut report = Report::default();
+        let script = "echo 'skipped: needs a'; echo 'skipped: needs b' >&2; exit 3";
+        report.tests("two", Command::new("sh").args(["-c", script]));
+        assert_eq!(report.skips, [pair("two", "needs a"), pair("two", "needs b")]);
+        assert_eq!(report.failures, ["two: ended with exit status: 3"]);
     }
 }

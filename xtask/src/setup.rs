@@ -50,7 +50,7 @@ pub fn python(report: &mut Report) {
     let binary = target.join("verify/p4rack");
     let pytest = |python: &Path, args: &[&str]| {
         let mut pytest = Command::new(python);
-        pytest.current_dir(&tests).args(["-m", "pytest", "--no-header", "-p", "no:cacheprovider"]);
+        pytest.current_dir(&tests).args(["-m", "pytest", "-rs", "--no-header", "-p", "no:cacheprovider"]);
         pytest.args(args).env("P4RACK_BIN", &binary).envs(crate::build_settings().iter().cloned());
         pytest
     };

@@ -28,8 +28,8 @@ pub struct Args {
     #[arg(long)]
     test: bool,
     /// Length of the test's incast, seconds
-    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
-    duration: u32,
+    #[arg(long = "duration", value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
+    duration_s: u32,
 }
 
 /// Runs it: this process becomes Mininet's.
@@ -88,7 +88,7 @@ fn config(rack: &Rack, scheme: Scheme, kind: &str, args: &Args, (binary, file): 
         .collect();
     json!({
         "binary": binary, "rack": file, "scheme": scheme, "kind": kind, "test": args.test,
-        "duration_s": args.duration, "hosts": hosts, "switch": rack.switch, "workload": workload(rack),
+        "duration_s": args.duration_s, "hosts": hosts, "switch": rack.switch, "workload": workload(rack),
     })
 }
 

@@ -78,8 +78,8 @@ struct RunArgs {
     pcap: Option<PathBuf>,
     /// Rate of all ports, both ways, e.g. "100 Mb/s" [default: as fast as it goes]; what comes in faster is dropped and
     /// counted as over_rate
-    #[arg(long, value_parser = parse_rate)]
-    rate: Option<u64>,
+    #[arg(long = "rate", value_parser = parse_rate)]
+    rate_bps: Option<u64>,
     /// Rate of one port, e.g. "1=25 Mb/s"
     #[arg(long, value_name = "PORT=RATE", value_parser = port_rate)]
     port_rate: Vec<(u16, u64)>,
@@ -120,7 +120,7 @@ pub fn run(args: Args) -> ExitCode {
     let config = DaemonConfig {
         ports: args.interfaces,
         io: args.io,
-        rate_bps: args.rate.unwrap_or(0),
+        rate_bps: args.rate_bps.unwrap_or(0),
         port_rates_bps: args.port_rate,
         buffer_bytes: args.buffer,
         reserved_bytes: args.reserve,

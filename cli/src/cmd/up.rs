@@ -34,8 +34,8 @@ pub struct UpArgs {
     #[arg(long, value_name = "SCHEME")]
     scheme: Vec<Scheme>,
     /// Length of the measured part of each scheme, seconds [default: the description's]
-    #[arg(long, value_name = "S", value_parser = duration)]
-    duration: Option<f64>,
+    #[arg(long = "duration", value_name = "S", value_parser = duration)]
+    duration_s: Option<f64>,
     /// Seed of the workload [default: the description's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -205,7 +205,7 @@ pub fn up(args: UpArgs) -> ExitCode {
     let options = Options {
         path: args.rack,
         schemes: args.scheme,
-        duration_s: args.duration,
+        duration_s: args.duration_s,
         seed: args.seed,
         captures: args.pcap,
         quiet: args.quiet,

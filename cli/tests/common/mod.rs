@@ -29,7 +29,7 @@ pub fn repo(path: &str) -> PathBuf {
 
 /// Says that a test cannot run here. Written past the test harness's capture, so that it is counted.
 pub fn skip(needs: &str, get_it_by: &str) {
-    let _ = writeln!(std::io::stdout(), "skipped: needs {needs}, get it by: {get_it_by}");
+    let _ = writeln!(std::io::stderr(), "skipped: needs {needs}, get it by: {get_it_by}");
 }
 
 /// Whether network namespaces can be made here; says so when not.

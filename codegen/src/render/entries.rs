@@ -160,14 +160,20 @@ fn meters(
 }
 
 /// One rate, one burst: what exceeds them is red.
-fn meter(schema: &Schema, name: &str, host: &Host, rate: i64, burst: i64) -> Result<Update, EntityError> {
+fn meter(
+    schema: &Schema,
+    name: &str,
+    host: &Host,
+    rate_per_s: i64,
+    burst: i64,
+) -> Result<Update, EntityError> {
     let entry = MeterEntry {
         meter_id: id_of(schema.meter(name)?.preamble.as_ref()),
         index: Some(Index { index: host.port.into() }),
         config: Some(MeterConfig {
-            cir: rate,
+            cir: rate_per_s,
             cburst: burst,
-            pir: rate,
+            pir: rate_per_s,
             pburst: burst,
             ..Default::default()
         }),
