@@ -154,3 +154,14 @@ fn run(command: Command) -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// clap looks for contradictions in the descriptions of commands only where it is asked to.
+    #[test]
+    fn commands_are_described_without_contradiction() {
+        Cli::command().debug_assert();
+    }
+}

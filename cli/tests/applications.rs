@@ -82,9 +82,16 @@ fn iperf3_carries_tcp_across_the_rack() {
     });
     assert!(ran, "iperf3 did not finish: {result}");
     let json: serde_json::Value = serde_json::from_str(&result).expect("iperf3 -J prints JSON");
-    let bytes = json["end"]["sum_received"]["bytes"].as_f64().expect("bytes received");
-    // Ten full frames a millisecond would be line rate; this only asks that TCP really flowed.
-    assert!(bytes > 1e6, "only {bytes} bytes in three seconds");
+    let rate_bps = json["end"]["sum_received"]["bits_per_second"].as_f64().expect("a rate");
+    // `rack check` promises 93.96 Mb/s of IP to h1 at most, a slot a full frame, of which TCP's headers leave 1448 of 1500
+    // bytes: 90.7. A single connection has it all to itself but for its start; beside compilers it reached 89.
+    assert!(rate_bps > 80e6, "only {rate_bps} b/s");
+    // Whatever TCP tried, what was reserved was not lost.
+    let example = repo("examples/pl2-incast.toml").display().to_string();
+    let top = [env!("CARGO_BIN_EXE_p4rack"), "top", &example, "--once", "--every", "0.1"];
+    let top = stdout(&rack.exec("switch", &top).output().expect("p4rack starts"));
+    let dropped = top.split_once("dropped  frames  a second").map(|(_, reasons)| reasons.trim());
+    assert_eq!(dropped, Some(""), "reasons under top's last headline: {top}");
     let _ = writeln!(
         std::io::stdout(),
         "iperf3 over PL2: {:.1} Mb/s received",

@@ -74,11 +74,10 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
     let top = fine(&addr, &["top", &rack, "--once", "--every", "0.1"]);
     assert!(top.contains("destination"), "{top}");
     let wrong = run(&addr, &["table", "read", "l3_forward"]);
-    assert!(
-        stderr(&wrong).contains("did you mean") || stderr(&wrong).contains("there are"),
-        "{}",
-        stderr(&wrong)
-    );
+    let there_are =
+        "there is no table `l3_forward`; there are: RackIngress.source_guard, RackIngress.l2_forward";
+    assert!(stderr(&wrong).contains(there_are), "{}", stderr(&wrong));
+    assert_eq!(wrong.status.code(), Some(1));
 }
 
 #[test]

@@ -41,11 +41,9 @@ fn plain_switching_loses_what_does_not_fit() {
     let args = ["--test", "--duration", "1", "--scheme", "l2"];
     let done = p4rack().arg("mininet").arg(rack).args(args).output().unwrap();
     assert!(done.status.success(), "{}{}", stdout(&done), stderr(&done));
-    assert!(
-        stdout(&done).contains("best_effort_full") || stdout(&done).contains("buffer_full"),
-        "{}",
-        stdout(&done)
-    );
+    // Without scheduled frames nothing is kept free for them: what is full is the whole buffer.
+    let text = stdout(&done);
+    assert!(text.contains("lost in the switch: ") && text.contains(" frames for buffer_full\n"), "{text}");
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct Report {
     failures: Vec<String>,
     /// Where, and what it needs.
     skips: Vec<(String, String)>,
+    /// Command blocks of documents that say why they are not run.
+    not_run: Vec<String>,
     /// Seconds, and the file of tests that took them.
     slowest: Vec<(f64, String)>,
 }
@@ -105,10 +107,17 @@ impl Report {
                 }
             }
         }
+        for block in &self.not_run {
+            println!("{block}");
+        }
         for failure in &self.failures {
             println!("failed: {failure}");
         }
-        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skips.len());
+        let (skipped, blocks) = (self.skips.len(), self.not_run.len());
+        println!(
+            "{} passed, {} failed, {skipped} skipped, {blocks} command blocks of documents not run",
+            self.passed, self.failed
+        );
         if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
@@ -136,6 +145,9 @@ impl Lines {
             let whose = binary.rsplit(['/', '-']).nth(1).unwrap_or_default();
             self.running =
                 if what.starts_with("unittests") { format!("{whose} {what}") } else { what.to_owned() };
+        }
+        if line.contains(".md:") && line.contains(": not run: ") {
+            report.not_run.push(line.to_owned());
         }
         if let Some((_, reason)) = line.split_once("skipped: needs ") {
             report.skips.push((self.running.clone(), format!("needs {}", reason.trim_end())));

@@ -10,6 +10,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("g++", "/usr/bin/g++", "the fuzz targets"),
     ("memcached", "/usr/bin/memcached", "the memcached test"),
     ("iperf3", "/usr/bin/iperf3", "the iperf3 test"),
+    ("curl", "/usr/bin/curl", "the documents' commands"),
     ("iputils-ping", "/usr/bin/ping", "the ping tests"),
     ("iproute2", "/usr/sbin/ip", "the PTF suite"),
     ("etcd-server", "/usr/bin/etcd", "the etcd test"),

@@ -28,7 +28,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Build the rack, leave it running without its workload; see `p4rack exec` and `p4rack down`
-    #[arg(long, conflicts_with_all = ["json", "html", "duration", "seed"])]
+    #[arg(long, conflicts_with_all = ["json", "html", "duration_s", "seed"])]
     keep: bool,
     /// l2, pl2-counter or pl2-clock; can be repeated [default: what the description lists; with --keep, its mode]
     #[arg(long, value_name = "SCHEME")]
