@@ -17,6 +17,9 @@ const LINES_MANY: usize = 400;
 /// Roots under which only one machine has its files.
 const OF_ONE_MACHINE: &[&str] = &["root", "home", "work", "Users"];
 
+/// Name of a check of each file by itself, and what finds its problems.
+type Check = (&'static str, fn(&Source) -> Vec<String>);
+
 /// A file as the checks see it.
 struct Source {
     /// From the workspace.
@@ -48,7 +51,7 @@ pub fn check(report: &mut Report, root: &Path) {
     sources.sort_by(|one, other| one.path.cmp(&other.path));
     let long: Vec<String> = sources.iter().filter_map(|source| longer(source, LINES_MANY)).collect();
     println!("── files of more than {LINES_MANY} lines: {}\n   {}", long.len(), long.join("\n   "));
-    let each: [(&str, fn(&Source) -> Vec<String>); 4] = [
+    let each: [Check; 4] = [
         ("lengths of files", |source| longer(source, LINES_MAX - 1).into_iter().collect()),
         ("units of times and rates", units_of),
         ("paths of one machine", paths_of_one_machine),
