@@ -74,9 +74,8 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
     let top = fine(&addr, &["top", &rack, "--once", "--every", "0.1"]);
     assert!(top.contains("destination"), "{top}");
     let wrong = run(&addr, &["table", "read", "l3_forward"]);
-    let there_are =
-        "there is no table `l3_forward`; there are: RackIngress.source_guard, RackIngress.l2_forward";
-    assert!(stderr(&wrong).contains(there_are), "{}", stderr(&wrong));
+    let near = "there is no table `l3_forward`; did you mean RackIngress.l2_forward?";
+    assert!(stderr(&wrong).contains(near), "{}", stderr(&wrong));
     assert_eq!(wrong.status.code(), Some(1));
 }
 
