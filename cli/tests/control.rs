@@ -394,6 +394,26 @@ fn controllers_share_a_description_in_etcd() {
 }
 
 #[test]
+fn what_etcd_asks_for_must_be_there_before_anything_is_touched() {
+    let refused = |more: &[&str]| {
+        let rack = rack();
+        let mut command = p4rack();
+        command.args(["deploy", &rack, "--watch", "--etcd", "127.0.0.1:1"]).args(more);
+        let output = command.env_remove("P4RACK_ETCD_PASSWORD").output().expect("p4rack starts");
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{more:?}");
+        stderr(&output)
+    };
+    let said = refused(&["--etcd-user", "controller"]);
+    assert!(said.contains("P4RACK_ETCD_PASSWORD"), "{said}");
+    let said = refused(&["--etcd-user", "controller", "--etcd-password-file", "/nowhere/password"]);
+    assert!(said.contains("--etcd-password-file: /nowhere/password"), "{said}");
+    let said = refused(&["--etcd-cacert", "/nowhere/ca.pem"]);
+    assert!(said.contains("--etcd-cacert: /nowhere/ca.pem"), "{said}");
+    let said = refused(&["--etcd-cert", "me.pem", "--etcd-key", "me.key"]);
+    assert!(said.contains("--etcd-cacert"), "{said}");
+}
+
+#[test]
 fn the_benchmark_prints_its_figures() {
     let words = [
         "bench",

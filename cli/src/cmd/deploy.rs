@@ -96,6 +96,17 @@ const PASSWORD: &str = "P4RACK_ETCD_PASSWORD";
 impl EtcdArgs {
     /// How to reach the server at `addr`.
     pub fn at(&self, addr: &str) -> Result<Access, String> {
+        let files = [
+            ("--etcd-cacert", &self.etcd_cacert),
+            ("--etcd-cert", &self.etcd_cert),
+            ("--etcd-key", &self.etcd_key),
+        ];
+        for (option, path) in files {
+            if let Some(path) = path {
+                // Asking etcd again and again would not help.
+                std::fs::read(path).map_err(|error| format!("{option}: {}: {error}", path.display()))?;
+            }
+        }
         let identity = self.etcd_cert.clone().zip(self.etcd_key.clone());
         let server_name = self.etcd_server_name.clone();
         let tls = self.etcd_cacert.clone().map(|ca| Tls { cacert: Some(ca), identity, server_name });
