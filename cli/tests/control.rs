@@ -444,3 +444,54 @@ fn a_server_that_is_not_there_is_named_with_what_to_do() {
     reader.read_line(&mut line).expect("a line");
     assert!(line.starts_with("no P4Runtime server answers at 127.0.0.1:1"), "{line}");
 }
+
+#[test]
+fn plain_text_for_other_machines_is_refused_by_the_flag_that_allows_it_and_json_by_its_name() {
+    let start = |words: &[&str]| {
+        let output = p4rack().args(["switch", "run"]).args(words).output().expect("p4rack starts");
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    let refused = start(&["--no-p4", "--grpc-server-addr", "0.0.0.0:0"]);
+    assert!(refused.contains("--insecure") && refused.contains("0.0.0.0:0"), "{refused}");
+    let json = tempfile::NamedTempFile::new().expect("a scratch file");
+    std::fs::write(json.path(), r#"{"header_types": [], "pipelines": []}"#).expect("written");
+    let refused = start(&[&json.path().display().to_string()]);
+    assert!(refused.contains("is BMv2 JSON") && !refused.contains("error: error"), "{refused}");
+    let warned = p4rack()
+        .args(["switch", "run", "--no-p4", "--grpc-server-addr", "0.0.0.0:0", "--insecure"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut switch = Running(warned.expect("it starts"));
+    switch.until("ready");
+    let mut line = String::new();
+    BufReader::new(switch.0.stderr.as_mut().expect("piped")).read_line(&mut line).expect("text");
+    assert!(line.contains("WARN") && line.contains("plain text"), "{line}");
+}
+
+#[test]
+fn generators_are_the_primarys() {
+    let addr = free_addr();
+    let _switch = switch(&addr, &[]);
+    let frame = "ff".repeat(60);
+    let set = ["generator", "set", "1", "--frame", &frame];
+    let no_port = run(&addr, &[&set[..], &["--port", "1"]].concat());
+    assert!(stderr(&no_port).contains("port 1"), "{}", stderr(&no_port));
+    let cpu = run(&addr, &[&set[..], &["--port", "510"]].concat());
+    assert!(stderr(&cpu).contains("is the CPU port"), "{}", stderr(&cpu));
+    let role = run(&addr, &[&set[..], &["--port", "510", "--role", "other"]].concat());
+    assert!(stderr(&role).contains("only the primary of the default role"), "{}", stderr(&role));
+    assert_eq!(fine(&addr, &["generator", "list", "--json"]).trim(), "[]");
+}
+
+#[test]
+fn hostile_clients_cost_a_bounded_amount_of_memory_and_keep_nobody_waiting() {
+    let words = ["bench", "hostile-clients", "--connections", "80", "--seconds", "4", "--most-mb", "400", "--json"];
+    // Processors that other tests use too are slower than the default allows for.
+    let output = p4rack().args(words).args(["--p99-ms", "500"]).output().expect("p4rack starts");
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert!(report["seen"]["connections"].as_u64().is_some_and(|made| made >= 80), "{report}");
+    assert!(report["seen"]["writes"].as_u64().is_some_and(|writes| writes > 10), "{report}");
+}

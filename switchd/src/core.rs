@@ -133,6 +133,7 @@ pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
             bell: bell.clone(),
             events_lost: lost.clone(),
             turned_away: Arc::default(),
+            calls_refused: Arc::default(),
         },
         Jobs { jobs, long, unfinished: None, waker, bell },
         EventSender { events: event_sender, lost },
@@ -166,6 +167,7 @@ pub struct Handle {
     bell: Arc<Bell>,
     events_lost: Arc<AtomicU64>,
     turned_away: Arc<AtomicU64>,
+    calls_refused: Arc<AtomicU64>,
 }
 
 impl Handle {
@@ -253,6 +255,11 @@ impl Handle {
     /// Connections that made no handshake, or not in time.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
+    }
+
+    /// Counts calls that were refused because of a limit on what clients may take.
+    pub fn calls_refused(&self) -> &Arc<AtomicU64> {
+        &self.calls_refused
     }
 
     /// Events that reached nobody: the servers or the controller were too slow, or there was none.

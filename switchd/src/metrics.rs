@@ -45,6 +45,9 @@ pub fn exposition(stats: &GetStatsResponse) -> String {
     let turned_away = stats.connections_turned_away as f64;
     const AWAY: &str = "p4rack_switch_connections_turned_away_total";
     text.single(AWAY, "Connections without a handshake in time", "counter", turned_away);
+    const REFUSED: &str = "p4rack_switch_calls_refused_total";
+    let refused = stats.calls_refused as f64;
+    text.single(REFUSED, "Calls refused because of a limit on what clients may take", "counter", refused);
     text.into_string()
 }
 

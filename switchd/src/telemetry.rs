@@ -10,6 +10,7 @@ use p4rack_switch::{self as switch, DropReason};
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tonic::{Request, Response, Status};
 
 /// Serves the statistics of the switch behind a handle.
@@ -57,6 +58,7 @@ pub async fn read(handle: &Handle) -> Result<GetStatsResponse, Gone> {
 fn with_counts_of(handle: &Handle, mut response: GetStatsResponse) -> GetStatsResponse {
     response.packet_ins_lost = handle.events_lost();
     response.connections_turned_away = handle.turned_away();
+    response.calls_refused = handle.calls_refused().load(Ordering::Relaxed);
     response
 }
 
@@ -70,6 +72,7 @@ pub fn message(stats: &switch::Stats, now: Nanos) -> GetStatsResponse {
         buffer_max_bytes: stats.buffer_max_bytes,
         packet_ins_lost: 0,
         connections_turned_away: 0,
+        calls_refused: 0,
     }
 }
 

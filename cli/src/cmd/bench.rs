@@ -47,6 +47,12 @@ enum Command {
     /// Starts an embedded switch without ports, or takes the one at --grpc-addr, whose state is cleared. Exit code 1
     /// if memory grew or something failed that the load did not mean to.
     Soak(Box<super::bench_soak::Args>),
+    /// A thousand connections that misbehave beside one that writes: the server's memory, the good one's waiting
+    ///
+    /// A quarter reads large answers a few bytes at a time, a quarter takes no errors of what it sends on streams, a
+    /// quarter takes none of batches that fail, a quarter stops in the handshake. Starts an embedded switch without
+    /// ports, or takes the one at --grpc-addr, whose state is cleared. Exit code 1 if a bound was not kept.
+    HostileClients(Box<super::bench_hostile::Args>),
     /// Frame-hops a second of the rack in virtual time, and its memory
     Sim(super::bench_sim::Args),
     /// How late sleeping threads are woken: the shortest slot that this machine can keep
@@ -71,6 +77,7 @@ pub fn run(args: Args) -> ExitCode {
         }
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
         Command::Soak(args) => return super::bench_soak::run(*args),
+        Command::HostileClients(args) => return super::bench_hostile::run(&args),
         Command::Sim(args) => return super::bench_sim::run_bench(&args),
         Command::Timers { interval_us, seconds, json } => {
             let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);

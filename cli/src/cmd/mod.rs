@@ -1,7 +1,8 @@
 //! One file a subcommand. Each parses its arguments, calls the crate that does the work, prints.
 
 pub mod bench;
-pub mod bench_p4runtime;
+mod bench_hostile;
+mod bench_p4runtime;
 pub mod bench_sim;
 pub mod bench_soak;
 mod bmv2;

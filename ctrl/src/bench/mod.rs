@@ -1,5 +1,6 @@
 //! How fast a switch's P4Runtime server is, seen by a client.
 
+pub mod hostile;
 mod load;
 pub mod soak;
 

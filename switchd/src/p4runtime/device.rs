@@ -1,10 +1,13 @@
 //! The device: arbitration, the program, and the order in which requests reach the switch.
 
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
+use super::limits::{Charge, Connection, SMALL_UPDATES, UPDATE_BYTES, UPDATES};
+use super::outbox::Outbox;
 use super::pipeline::{Candidate, Program};
 use super::plain::{Plans, Request};
 use super::roles::Access;
-use super::{Refused, digests, preserve, refuse, tables, writing};
+use super::writing::Reading;
+use super::{Refused, digests, plain, preserve, refuse, tables, writing};
 use crate::core::{Gone, Handle};
 use p4rack_p4::ir::TableId;
 use p4rack_p4rt::errors::{UpdateError, pack};
@@ -23,19 +26,22 @@ use prost::bytes::Bytes;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::sync::{RwLock, mpsc};
 use tonic::Status;
 
 /// Controllers that may be connected in one role, and roles.
 const CONTROLLERS: usize = 64;
-/// Messages that may wait for one controller.
-pub const STREAM_MESSAGES: usize = 1024;
-/// Room in that queue that packet-ins leave to the other messages.
-const STREAM_RESERVE: usize = 64;
 
-/// Where a stream's messages go.
-pub type Outbox = mpsc::Sender<Result<StreamMessageResponse, Status>>;
+/// Bytes in one message of a Read, about.
+const BYTES_A_MESSAGE: usize = 32 << 10;
+/// Turns of the data plane in the first part of a Read. Each further one is twice as long as the one before, so none is
+/// much larger than all that the client has taken.
+const FIRST_PART: usize = 16;
+/// Turns in a part at most.
+const LONGEST_PART: usize = 64;
+/// A Read of which the client takes nothing for so long is ended.
+const STALLED: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 struct Clients {
@@ -213,9 +219,7 @@ impl Device {
             };
             let update = stream_message_response::Update::Arbitration(update);
             if let Some(outbox) = clients.outboxes.get(&notice.client) {
-                // A controller that lets a thousand messages wait has stopped reading: its
-                // keep-alive ends the stream.
-                let _ = outbox.try_send(Ok(StreamMessageResponse { update: Some(update) }));
+                outbox.send(Ok(StreamMessageResponse { update: Some(update) }));
             }
         }
     }
@@ -263,10 +267,8 @@ impl Device {
         let (mut delivered, mut lost) = (0, 0);
         for (primary, access) in clients.arbitration.primaries() {
             let Some(update) = update(access).map(Some) else { continue };
-            let sent = clients.outboxes.get(&primary).is_some_and(|outbox| {
-                outbox.capacity() > STREAM_RESERVE
-                    && outbox.try_send(Ok(StreamMessageResponse { update })).is_ok()
-            });
+            let outbox = clients.outboxes.get(&primary);
+            let sent = outbox.is_some_and(|outbox| outbox.offer(StreamMessageResponse { update }));
             *if sent { &mut delivered } else { &mut lost } += 1;
         }
         delivered > 0 && lost == 0
@@ -409,8 +411,17 @@ impl Device {
 
     // ---- Entities
 
-    /// Applies updates in order.
-    pub async fn write(&self, request: Bytes) -> Result<(), Status> {
+    /// Applies updates in order; what they take of memory is charged.
+    pub async fn write(
+        &self,
+        request: Bytes,
+        connection: &Connection,
+        charge: &Charge,
+    ) -> Result<(), Status> {
+        // Fewer bytes can't hold too many.
+        if request.len() > 2 * UPDATES {
+            connection.check_count("updates", plain::count_updates(&request))?;
+        }
         // Nobody becomes primary and no program comes before the last change is made; the order among Writes and
         // Reads is that of the data plane's long jobs.
         let programs = self.programs.read().await;
@@ -418,6 +429,9 @@ impl Device {
         let plans = programs.running.as_ref().map_or(&none, |program| &program.plans);
         let mut request =
             Request::decode(request, plans).map_err(|error| Status::internal(error.to_string()))?;
+        if request.steps.len() > SMALL_UPDATES {
+            charge.add(UPDATE_BYTES * request.steps.len())?;
+        }
         let head = &request.head;
         self.check_id(head.device_id)?;
         let atomicity = Atomicity::try_from(head.atomicity);
@@ -459,29 +473,71 @@ impl Device {
         self.programs.read().await.running.as_ref().map(|_| ()).ok_or_else(no_program)
     }
 
-    /// Reads entities: `found` is given fields of a `ReadResponse` as the data plane finds them, and the end tells
-    /// whether that is all that was asked for. A slow reader must not keep others waiting, so nothing here waits for it.
-    pub async fn read(&self, request: ReadRequest, mut found: impl FnMut(Vec<u8>)) -> Result<(), Status> {
-        let programs = self.programs.read().await;
-        let program = programs.running.as_ref().ok_or_else(no_program)?;
+    /// Reads entities: `answers` are given fields of a `ReadResponse`, and the end tells whether that is all that was
+    /// asked for. It is read in parts, the next when the client has taken nearly all of the one before; nobody else
+    /// waits meanwhile.
+    pub async fn read(&self, request: ReadRequest, answers: &mpsc::Sender<Bytes>) -> Result<(), Status> {
+        let program = self.programs.read().await.running.clone().ok_or_else(no_program)?;
         let access = self.clients().arbitration.access(&request.role).cloned();
         let access = access.as_deref();
-        let (sender, mut answers) = mpsc::unbounded_channel();
-        let collected = self.handle.in_turns(writing::reading(program, &request.entities, access, sender));
-        let convert = async {
-            while let Some(messages) = answers.recv().await {
-                found(match access {
-                    None => messages.encoded(),
-                    Some(access) => {
-                        let mut entities = messages.messages();
-                        entities.retain(|found| access.check_entity(found.entity.as_ref()).is_ok());
-                        ReadResponse { entities }.encode_to_vec()
-                    }
-                });
+        let mut reading = Reading::new(&program, &request.entities, access);
+        let (mut turns, mut fields) = (FIRST_PART, Vec::new());
+        loop {
+            if let Some(outcomes) = reading.outcomes() {
+                if !fields.is_empty() {
+                    give(answers, fields.into()).await?;
+                }
+                return overall(outcomes);
             }
-        };
-        let (outcomes, ()) = tokio::join!(collected, convert);
-        overall(&outcomes?)
+            let (sender, mut found) = mpsc::unbounded_channel();
+            let part = async {
+                // No program comes while the data plane is at it.
+                let programs = self.programs.read().await;
+                if !programs.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, &program)) {
+                    let message = "another program was installed during the read; read again";
+                    return Err(status(Code::Aborted, message));
+                }
+                Ok::<_, Status>(self.handle.in_turns(reading.part(turns, sender)).await?)
+            };
+            let convert = async {
+                while let Some(messages) = found.recv().await {
+                    fields.extend(match access {
+                        None => messages.encoded(),
+                        Some(access) => {
+                            let mut entities = messages.messages();
+                            entities.retain(|found| access.check_entity(found.entity.as_ref()).is_ok());
+                            ReadResponse { entities }.encode_to_vec()
+                        }
+                    });
+                    if fields.len() >= BYTES_A_MESSAGE {
+                        give(answers, std::mem::take(&mut fields).into()).await?;
+                    }
+                }
+                Ok::<(), Status>(())
+            };
+            let (rest, given) = tokio::join!(part, convert);
+            given?;
+            reading = rest?;
+            turns = (2 * turns).min(LONGEST_PART);
+        }
+    }
+}
+
+/// Sends a part of an answer when there is room for it. Errors: the client has left, or takes nothing.
+async fn give(answers: &mpsc::Sender<Bytes>, message: Bytes) -> Result<(), Status> {
+    match answers.try_send(message) {
+        Ok(()) => Ok(()),
+        Err(mpsc::error::TrySendError::Full(message)) => {
+            match tokio::time::timeout(STALLED, answers.send(message)).await {
+                Ok(sent) => sent.map_err(|_| Status::cancelled("the client has left")),
+                Err(_) => {
+                    let seconds = STALLED.as_secs();
+                    let message = format!("nothing of the answer was taken for {seconds} s; read again");
+                    Err(status(Code::DeadlineExceeded, message))
+                }
+            }
+        }
+        Err(mpsc::error::TrySendError::Closed(_)) => Err(Status::cancelled("the client has left")),
     }
 }
 

@@ -8,6 +8,7 @@
 //! After the preface HTTP/2's own keep-alive watches over the connection. Each newcomer has a task, so nobody waits
 //! for another's handshake.
 
+use super::limits::{Connection, Limits};
 use super::patience::Patient;
 use crate::core::Handle;
 use std::io;
@@ -41,6 +42,8 @@ pub(super) struct Entrance {
     pub tls: Option<Arc<ServerConfig>>,
     /// How long TLS and preface may take together, and how long a connection may be silent.
     pub limit: Duration,
+    /// How many there may be, and what they may take.
+    pub limits: Arc<Limits>,
     /// Counts those that are turned away.
     pub handle: Handle,
     /// When one of them was logged.
@@ -113,7 +116,9 @@ impl Entrance {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"));
             }
         }
-        Ok(Guest { talk, replayed: 0 })
+        let connection =
+            self.limits.connect().ok_or_else(|| io::Error::other("too many connections are open"))?;
+        Ok(Guest { talk, replayed: 0, connection })
     }
 }
 
@@ -153,6 +158,18 @@ pub(super) struct Guest {
     talk: Talk,
     /// Bytes of the preface that were handed out.
     replayed: usize,
+    /// What it takes.
+    connection: Arc<Connection>,
+}
+
+impl Guest {
+    /// Tells what has left.
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(count)) = &written {
+            self.connection.written(*count);
+        }
+        written
+    }
 }
 
 impl AsyncRead for Guest {
@@ -178,7 +195,8 @@ impl AsyncWrite for Guest {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        either!(&mut self.talk, stream => stream.poll_write(context, bytes))
+        let written = either!(&mut self.talk, stream => stream.poll_write(context, bytes));
+        self.note(written)
     }
 
     fn poll_write_vectored(
@@ -186,7 +204,8 @@ impl AsyncWrite for Guest {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        either!(&mut self.talk, stream => stream.poll_write_vectored(context, parts))
+        let written = either!(&mut self.talk, stream => stream.poll_write_vectored(context, parts));
+        self.note(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -206,7 +225,9 @@ impl AsyncWrite for Guest {
 }
 
 impl Connected for Guest {
-    type ConnectInfo = ();
+    type ConnectInfo = Arc<Connection>;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> Arc<Connection> {
+        self.connection.clone()
+    }
 }

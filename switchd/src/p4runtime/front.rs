@@ -1,14 +1,19 @@
 //! All services, with Writes taken and Reads answered as bytes: the generated code makes messages of them. These two
 //! are also told from the rest before the router, which costs more than a small Write.
 
+use super::limits::{Charge, Connection, SMALL_BYTES};
 use super::service::{Answers, Service};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use p4rack_p4rt::p4::v1::ReadRequest;
 use p4rack_p4rt::p4::v1::p4_runtime_server::P4RuntimeServer;
 use p4rack_p4rt::raw::RawCodec;
 use prost::bytes::Bytes;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::Sleep;
 use tonic::body::Body;
 use tonic::codec::Codec;
 use tonic::codegen::{Service as Tower, http};
@@ -19,6 +24,12 @@ use tonic_prost::ProstDecoder;
 
 /// Largest message taken.
 const RECEIVE_LIMIT: usize = 128 << 20;
+/// Largest Read: names of objects, no values.
+const READ_LIMIT: usize = 1 << 20;
+/// Largest message of a controller's stream: a packet, or what a role may do.
+const STREAM_LIMIT: usize = 1 << 20;
+/// A request that is not small may take so long to arrive.
+const ARRIVAL: Duration = Duration::from_secs(60);
 /// Room for a request and for an answer that is set aside at once: those of one update have it.
 const ROOM: usize = 256;
 /// The same for the answers of a Read.
@@ -28,6 +39,7 @@ const READ_ROOM: usize = 40 << 10;
 #[derive(Clone, Debug)]
 pub struct Front {
     service: Service,
+    streams: P4RuntimeServer<Service>,
     routes: Routes,
 }
 
@@ -37,7 +49,8 @@ impl Front {
         let all = P4RuntimeServer::new(service.clone())
             .max_decoding_message_size(RECEIVE_LIMIT)
             .max_encoding_message_size(usize::MAX);
-        Front { service, routes: others.add_service(all).prepare() }
+        let streams = P4RuntimeServer::new(service.clone()).max_decoding_message_size(STREAM_LIMIT);
+        Front { service, streams, routes: others.add_service(all).prepare() }
     }
 }
 
@@ -53,7 +66,19 @@ impl Tower<http::Request<Body>> for Front {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let handlers = Handlers(self.service.clone());
+        let Some(connection) = request.extensions().get::<Arc<Connection>>().cloned() else {
+            return refused(Status::internal("the request came over no connection"));
+        };
+        if let Err(error) = connection.check() {
+            return refused(error);
+        }
+        if request.uri().path() == "/p4.v1.P4Runtime/StreamChannel" {
+            return Box::pin(self.streams.call(request));
+        }
+        let charge = Arc::new(connection.charge());
+        let charged = charge.clone();
+        let request = request.map(|body| Body::new(Counted::new(body, charged)));
+        let handlers = Handlers { service: self.service.clone(), connection, charge };
         match request.uri().path() {
             "/p4.v1.P4Runtime/Write" => Box::pin(async move {
                 let mut grpc = Grpc::new(RawCodec { room: ROOM }).max_decoding_message_size(RECEIVE_LIMIT);
@@ -61,7 +86,7 @@ impl Tower<http::Request<Body>> for Front {
             }),
             "/p4.v1.P4Runtime/Read" => Box::pin(async move {
                 let mut grpc = Grpc::new(ReadCodec)
-                    .max_decoding_message_size(RECEIVE_LIMIT)
+                    .max_decoding_message_size(READ_LIMIT)
                     .max_encoding_message_size(usize::MAX);
                 Ok(grpc.server_streaming(handlers, request).await)
             }),
@@ -70,8 +95,96 @@ impl Tower<http::Request<Body>> for Front {
     }
 }
 
+fn refused(error: Status) -> Answering<http::Response<Body>, Infallible> {
+    Box::pin(std::future::ready(Ok(error.into_http())))
+}
+
+/// A request's body of which what is announced is charged before it comes, unless it is small.
+struct Counted {
+    body: Body,
+    charge: Arc<Charge>,
+    /// The first message's prefix: a byte, and its length in four.
+    prefix: [u8; 5],
+    /// Bytes of it that have come.
+    known: usize,
+    /// What has come in all, and what may.
+    count: usize,
+    most: usize,
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+impl Counted {
+    fn new(body: Body, charge: Arc<Charge>) -> Counted {
+        Counted { body, charge, prefix: [0; 5], known: 0, count: 0, most: SMALL_BYTES, alarm: None }
+    }
+
+    fn arrived(&mut self, data: &[u8]) -> Result<(), Status> {
+        self.count += data.len();
+        if self.known < self.prefix.len() {
+            let part = data.get(..self.prefix.len() - self.known).unwrap_or(data);
+            self.prefix[self.known..][..part.len()].copy_from_slice(part);
+            self.known += part.len();
+            let [_, length @ ..] = self.prefix;
+            let length = u32::from_be_bytes(length) as usize;
+            // A larger one is refused before it is read.
+            if self.known == self.prefix.len() && length > SMALL_BYTES && length <= RECEIVE_LIMIT {
+                self.charge.add(length)?;
+                self.most += length;
+                self.alarm = Some(Box::pin(tokio::time::sleep(ARRIVAL)));
+            }
+        }
+        if self.count > self.most {
+            return Err(Status::out_of_range("the request is larger than it says, or several"));
+        }
+        Ok(())
+    }
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
+            let is_late = this.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(context).is_ready());
+            return match is_late {
+                true => {
+                    let seconds = ARRIVAL.as_secs();
+                    let late = format!("the request has not arrived within {seconds} s; split it");
+                    Poll::Ready(Some(Err(Status::deadline_exceeded(late))))
+                }
+                false => Poll::Pending,
+            };
+        };
+        Poll::Ready(frame.map(|frame| {
+            let frame = frame?;
+            if let Some(data) = frame.data_ref() {
+                this.arrived(data)?;
+            }
+            Ok(frame)
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// One call.
 #[derive(Clone)]
-struct Handlers(Service);
+struct Handlers {
+    service: Service,
+    connection: Arc<Connection>,
+    charge: Arc<Charge>,
+}
 
 impl Tower<Request<Bytes>> for Handlers {
     /// No `WriteResponse` has a field.
@@ -84,15 +197,16 @@ impl Tower<Request<Bytes>> for Handlers {
     }
 
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let service = self.0.clone();
+        let Handlers { service, connection, charge } = self.clone();
         Box::pin(async move {
-            service.write_bytes(request.into_inner()).await.map(|()| Response::new(Bytes::new()))
+            let written = service.write_bytes(request.into_inner(), &connection, &charge).await;
+            written.map(|()| Response::new(Bytes::new()))
         })
     }
 }
 
 impl Tower<Request<ReadRequest>> for Handlers {
-    type Response = Response<Answers<Bytes>>;
+    type Response = Response<Answers>;
     type Error = Status;
     type Future = Answering<Self::Response, Status>;
 
@@ -101,8 +215,10 @@ impl Tower<Request<ReadRequest>> for Handlers {
     }
 
     fn call(&mut self, request: Request<ReadRequest>) -> Self::Future {
-        let service = self.0.clone();
-        Box::pin(async move { service.read_bytes(request.into_inner()).await.map(Response::new) })
+        let Handlers { service, connection, .. } = self.clone();
+        Box::pin(
+            async move { service.read_bytes(request.into_inner(), &connection).await.map(Response::new) },
+        )
     }
 }
 

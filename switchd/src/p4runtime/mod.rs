@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  entrance (patience, tls)                        who is let in
+//!  front ─ limits                                  what it may take
 //!  service ── device ─┬─ arbitration                 who may write
 //!                     ├─ roles                       what a role is for
 //!                     ├─ pipeline (given, compile)   what runs
@@ -23,8 +24,10 @@ mod digests;
 mod entrance;
 mod front;
 mod given;
+mod limits;
 mod matching;
 mod offline;
+mod outbox;
 mod packets;
 mod patience;
 mod pipeline;

@@ -26,12 +26,16 @@ use p4rack_p4rt::schema::id_of;
 use p4rack_switch::{FieldLayout, Pipeline, PlainUpdate, PlainVerb, Switch, TableLayout};
 use p4rack_wire::Nanos;
 use prost::bytes::Bytes;
+use prost::encoding::{self, DecodeContext};
 use prost::{DecodeError, Message};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Fields of a key, and parameters of an action, that are told apart by the bits of a word.
 const MOST_FIELDS: usize = 64;
+
+/// The updates' field in a `WriteRequest`.
+const UPDATES: u32 = 4;
 
 /// An action that entries can have.
 #[derive(Debug)]
@@ -216,7 +220,6 @@ impl Request {
 impl Plans {
     /// `None`: something needs the general decoder, or is malformed.
     fn request(&self, bytes: &Bytes) -> Option<Request> {
-        const UPDATES: u32 = 4;
         let mut head = Vec::new();
         let (mut steps, mut words) = (Vec::new(), Vec::new());
         let mut fields = Fields::of(bytes);
@@ -392,6 +395,18 @@ impl Plan {
         }
         (count == action.params.len()).then_some(action.position)
     }
+}
+
+/// Updates of a serialised `WriteRequest`, up to where it is malformed.
+pub fn count_updates(mut request: &[u8]) -> usize {
+    let mut count = 0;
+    while let Ok((number, kind)) = encoding::decode_key(&mut request) {
+        if encoding::skip_field(kind, number, &mut request, DecodeContext::default()).is_err() {
+            break;
+        }
+        count += usize::from(number == UPDATES);
+    }
+    count
 }
 
 /// The second field of a match.

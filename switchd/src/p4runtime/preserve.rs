@@ -4,7 +4,8 @@
 //! over when all of it was accepted, between two packets; nothing has changed when something was not.
 
 use super::pipeline::{Candidate, Program};
-use super::{Refused, refuse, work, writing};
+use super::writing::Reading;
+use super::{Refused, refuse, work};
 use crate::core::{Gone, Handle};
 use p4rack_netdev::clock;
 use p4rack_p4rt::errors::UpdateError;
@@ -75,7 +76,7 @@ async fn told(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Go
     let wanted: Vec<Entity> =
         wildcards(program).into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
     let (sender, mut answers) = mpsc::unbounded_channel();
-    let reading = handle.in_turns(writing::reading(program, &wanted, None, sender));
+    let reading = handle.in_turns(Reading::new(program, &wanted, None).part(usize::MAX, sender));
     let mut found = Vec::new();
     let convert = async {
         while let Some(messages) = answers.recv().await {

@@ -71,6 +71,36 @@ mod tests {
     use p4rack_p4rt::google::rpc::Code;
     use prost::Message;
 
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_log_holds_the_details_that_the_answer_refers_to() {
+        let status = pack(&[Ok(()), Err(UpdateError::new(Code::NotFound, "no such entry"))]).unwrap();
+        let message = status.message.clone();
+        assert!(message.contains("log"), "{message}");
+        let status = Status::with_details(tonic::Code::Unknown, message, status.encode_to_vec().into());
+        let log = Log::default();
+        let written = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || Refusals::default().log("Write", Some(&status)));
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("Write: Unknown: 1 of 2 updates failed"), "{text}");
+        assert!(text.contains("2 of 2: NOT_FOUND: no such entry"), "{text}");
+    }
+
     #[test]
     fn refused_updates_are_named_and_those_beyond_counted() {
         let mut outcomes = vec![Ok(()), Err(UpdateError::new(Code::NotFound, "no such entry"))];

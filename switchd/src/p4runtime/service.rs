@@ -1,8 +1,10 @@
 //! The gRPC side: services, streams, shutdown.
 
-use super::device::{Device, STREAM_MESSAGES, status};
+use super::device::{Device, status};
 use super::entrance::Entrance;
 use super::front::Front;
+use super::limits::{CALLS_A_CONNECTION, Charge, Connection, Limits};
+use super::outbox::{Outbox, Stored};
 use super::pipeline::Candidate;
 use super::refusals::Refusals;
 use super::tls::ServerTls;
@@ -31,17 +33,19 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::{Stream, StreamExt};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Bytes in one message of a Read, about.
-const BYTES_A_MESSAGE: usize = 32 << 10;
+/// Messages of a Read, 32 KiB each, that wait for gRPC to send them.
+const READ_AHEAD: usize = 4;
+/// Details of an error, bytes, that need no room kept for them: of a few updates.
+const SMALL_DETAILS: usize = 4 << 10;
 /// Bytes that a client may send before the server has taken what came before: some batches of a write.
 const WINDOW: u32 = 4 << 20;
 /// How often a silent controller is asked whether it lives, where nothing else is said.
@@ -170,6 +174,7 @@ pub async fn serve_on(
     let entrance = Entrance {
         tls: config.tls.as_ref().map(ServerTls::config).transpose()?,
         limit: SILENT * config.keepalive,
+        limits: Limits::new(handle.calls_refused().clone()),
         handle: handle.clone(),
         logged: Mutex::default(),
     };
@@ -180,6 +185,7 @@ pub async fn serve_on(
     let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(config.keepalive))
         .http2_keepalive_timeout(Some(config.keepalive))
+        .max_concurrent_streams(CALLS_A_CONNECTION)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
         .serve_with_incoming_shutdown(front, incoming, async {
@@ -201,8 +207,27 @@ pub async fn serve_on(
     served
 }
 
-/// What a Read is answered with.
-pub type Answers<T> = UnboundedReceiverStream<Result<T, Status>>;
+/// What a Read is answered with: messages, and how it ended.
+#[derive(Debug)]
+pub struct Answers {
+    messages: mpsc::Receiver<Bytes>,
+    end: Option<oneshot::Receiver<Result<(), Status>>>,
+}
+
+impl Stream for Answers {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(message) = ready!(self.messages.poll_recv(context)) {
+            return Poll::Ready(Some(Ok(message)));
+        }
+        let Some(end) = &mut self.end else { return Poll::Ready(None) };
+        let ended = ready!(Pin::new(end).poll(context));
+        self.end = None;
+        let lost = |_| Err(Status::internal("the read ended without an answer; please report it"));
+        Poll::Ready(ended.unwrap_or_else(lost).err().map(Err))
+    }
+}
 
 /// The calls' handlers.
 #[derive(Clone, Debug)]
@@ -214,52 +239,78 @@ pub struct Service {
 
 impl Service {
     /// Reads; the messages come serialised.
-    pub async fn read_bytes(&self, request: ReadRequest) -> Result<Answers<Bytes>, Status> {
+    pub async fn read_bytes(
+        &self,
+        request: ReadRequest,
+        connection: &Arc<Connection>,
+    ) -> Result<Answers, Status> {
         tracing::debug!(entities = request.entities.len(), "Read");
-        self.device.check_read(&request).await.inspect_err(|error| self.refusals.log("Read", Some(error)))?;
+        let place = async {
+            connection.check_count("entities", request.entities.len())?;
+            self.device.check_read(&request).await?;
+            connection.read()
+        };
+        let place = place.await.inspect_err(|error| self.refusals.log("Read", Some(error)))?;
         let (device, refusals) = (self.device.clone(), self.refusals.clone());
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, messages) = mpsc::channel(READ_AHEAD);
+        let (ended, end) = oneshot::channel();
         tokio::spawn(async move {
+            let result = device.read(request, &sender).await;
             // The reader may have left.
-            let send = |answer| drop(sender.send(answer));
-            let mut fields = Vec::new();
-            let end = device.read(request, |found| {
-                fields.extend(found);
-                if fields.len() >= BYTES_A_MESSAGE {
-                    send(Ok(std::mem::take(&mut fields).into()));
-                }
-            });
-            let end = end.await;
-            refusals.log("Read", end.as_ref().err());
-            if !fields.is_empty() {
-                send(Ok(fields.into()));
-            }
-            if let Err(error) = end {
-                send(Err(error));
-            }
+            refusals
+                .log("Read", result.as_ref().err().filter(|error| error.code() != tonic::Code::Cancelled));
+            let _ = ended.send(result);
+            drop(place);
         });
-        Ok(UnboundedReceiverStream::new(receiver))
+        Ok(Answers { messages, end: Some(end) })
     }
 
     /// A Write as it came.
-    pub async fn write_bytes(&self, request: Bytes) -> Result<(), Status> {
-        let written = self.device.write(request).await;
+    pub async fn write_bytes(
+        &self,
+        request: Bytes,
+        connection: &Connection,
+        charge: &Charge,
+    ) -> Result<(), Status> {
+        connection.drained().await;
+        let written = self.device.write(request, connection, charge).await;
         self.refusals.log("Write", written.as_ref().err());
-        written
+        written.map_err(|error| fitting(error, connection))
     }
+}
+
+/// An error whose details there is memory for until the client takes them, or one without.
+fn fitting(error: Status, connection: &Connection) -> Status {
+    // They travel in base64.
+    let bytes = error.details().len() / 3 * 4;
+    if bytes < SMALL_DETAILS || connection.answered(bytes) {
+        return error;
+    }
+    Status::new(
+        error.code(),
+        format!("{}; there is no memory to send them all: take your answers", error.message()),
+    )
+}
+
+/// The connection that a request came over.
+fn connection_of<T>(request: &Request<T>) -> Result<Arc<Connection>, Status> {
+    let connection = request.extensions().get::<Arc<Connection>>();
+    connection.cloned().ok_or_else(|| Status::internal("the request came over no connection"))
 }
 
 #[tonic::async_trait]
 impl P4Runtime for Service {
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
-        let request = request.into_inner().encode_to_vec().into();
-        self.write_bytes(request).await.map(|()| Response::new(WriteResponse {}))
+        let connection = connection_of(&request)?;
+        let (request, charge) = (request.into_inner().encode_to_vec().into(), connection.charge());
+        self.write_bytes(request, &connection, &charge).await.map(|()| Response::new(WriteResponse {}))
     }
 
     type ReadStream = Pin<Box<dyn Stream<Item = Result<ReadResponse, Status>> + Send>>;
 
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
-        let answers = self.read_bytes(request.into_inner()).await?;
+        let connection = connection_of(&request)?;
+        let answers = self.read_bytes(request.into_inner(), &connection).await?;
         let message = |bytes: Result<Bytes, Status>| {
             ReadResponse::decode(bytes?).map_err(|error| Status::internal(error.to_string()))
         };
@@ -297,13 +348,13 @@ impl P4Runtime for Service {
         Ok(Response::new(GetForwardingPipelineConfigResponse { config }))
     }
 
-    type StreamChannelStream = ReceiverStream<Result<StreamMessageResponse, Status>>;
+    type StreamChannelStream = Stored;
 
     async fn stream_channel(
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let (outbox, receiver) = mpsc::channel(STREAM_MESSAGES);
+        let (outbox, stored) = Outbox::new();
         let (device, mut stopping) = (self.device.clone(), self.stopping.clone());
         let refusals = self.refusals.clone();
         let mut inbound = request.into_inner();
@@ -326,10 +377,10 @@ impl P4Runtime for Service {
             };
             device.leave(client).await;
             if let Some(end) = end {
-                let _ = outbox.try_send(Err(end));
+                outbox.send(Err(end));
             }
         });
-        Ok(Response::new(ReceiverStream::new(receiver)))
+        Ok(Response::new(stored))
     }
 
     async fn capabilities(
@@ -353,7 +404,7 @@ async fn stream_message(
     client: u64,
     message: StreamMessageRequest,
     arbitrated: &mut bool,
-    outbox: &mpsc::Sender<Result<StreamMessageResponse, Status>>,
+    outbox: &Outbox,
 ) -> Result<(), Status> {
     use stream_message_request::Update;
     let (error, details) = match message.update {
@@ -385,7 +436,7 @@ async fn stream_message(
     };
     // Errors are the first to be dropped when a controller does not read.
     let update = stream_message_response::Update::Error(error);
-    let _ = outbox.try_send(Ok(StreamMessageResponse { update: Some(update) }));
+    outbox.offer(StreamMessageResponse { update: Some(update) });
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub const UPDATES_A_TURN: usize = 16;
 
 /// What became of each update.
-type Outcomes = Vec<Refused<()>>;
+pub type Outcomes = Vec<Refused<()>>;
 
 /// Applies updates one by one, whatever becomes of the others.
 pub fn each(
@@ -99,44 +99,66 @@ pub fn all(
     }
 }
 
-/// Reads what each entity asks for and sends it on; ends with what became of each of them.
-pub fn reading(
-    program: &Arc<Program>,
-    entities: &[Entity],
-    access: Option<&Access>,
-    found: UnboundedSender<Found>,
-) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send + 'static {
-    let mut outcomes = Vec::with_capacity(entities.len());
-    let mut queries: VecDeque<(usize, Query)> = VecDeque::new();
-    for (position, entity) in entities.iter().enumerate() {
-        let allowed = access.map_or(Ok(()), |access| access.check_entity(entity.entity.as_ref()));
-        match allowed.and_then(|()| work::query(program, entity)) {
-            Ok(parts) => {
-                queries.extend(parts.into_iter().map(|query| (position, query)));
-                outcomes.push(Ok(()));
+/// A Read, made in parts: what has not been read, and what became of each entity so far.
+#[derive(Default)]
+pub struct Reading {
+    queries: VecDeque<(usize, Query)>,
+    outcomes: Outcomes,
+}
+
+impl Reading {
+    /// Of what each entity asks for.
+    pub fn new(program: &Arc<Program>, entities: &[Entity], access: Option<&Access>) -> Reading {
+        let mut reading = Reading::default();
+        for (position, entity) in entities.iter().enumerate() {
+            let allowed = access.map_or(Ok(()), |access| access.check_entity(entity.entity.as_ref()));
+            match allowed.and_then(|()| work::query(program, entity)) {
+                Ok(parts) => {
+                    reading.queries.extend(parts.into_iter().map(|query| (position, query)));
+                    reading.outcomes.push(Ok(()));
+                }
+                Err(error) => reading.outcomes.push(Err(error)),
             }
-            Err(error) => outcomes.push(Err(error)),
+        }
+        reading
+    }
+
+    /// What became of each entity, if everything has been read.
+    pub fn outcomes(&self) -> Option<&Outcomes> {
+        self.queries.is_empty().then_some(&self.outcomes)
+    }
+
+    fn turn(&mut self, switch: &Switch, now: Nanos, found: &UnboundedSender<Found>) {
+        let Some((position, query)) = self.queries.pop_front() else { return };
+        match query(switch, now) {
+            Ok(answer) => {
+                // The reader may have left.
+                let _ = found.send(answer.found);
+                if let Some(next) = answer.next {
+                    self.queries.push_front((position, next));
+                }
+            }
+            Err(error) => {
+                self.outcomes[position] = Err(error);
+                self.queries.retain(|(other, _)| *other != position);
+            }
         }
     }
-    move |switch, now| {
-        if let Some((position, query)) = queries.pop_front() {
-            match query(switch, now) {
-                Ok(answer) => {
-                    // The reader may have left.
-                    let _ = found.send(answer.found);
-                    if let Some(next) = answer.next {
-                        queries.push_front((position, next));
-                    }
-                }
-                Err(error) => {
-                    outcomes[position] = Err(error);
-                    queries.retain(|(other, _)| *other != position);
-                }
+
+    /// A job that takes so many turns of it, sends on what it finds, and gives back the rest.
+    pub fn part(
+        self,
+        turns: usize,
+        found: UnboundedSender<Found>,
+    ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<Reading> + Send + 'static {
+        let (mut reading, mut left) = (self, turns);
+        move |switch, now| {
+            reading.turn(switch, now, &found);
+            left = left.saturating_sub(1);
+            match left == 0 || reading.queries.is_empty() {
+                true => ControlFlow::Break(std::mem::take(&mut reading)),
+                false => ControlFlow::Continue(()),
             }
-        }
-        match queries.is_empty() {
-            true => ControlFlow::Break(std::mem::take(&mut outcomes)),
-            false => ControlFlow::Continue(()),
         }
     }
 }

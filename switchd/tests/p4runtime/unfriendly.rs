@@ -189,27 +189,30 @@ async fn a_handshake_that_trickles_is_cut_off_and_nobody_else_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_bad_writes_a_second_leave_the_others_unharmed() {
+async fn ten_thousand_bad_writes_are_refused_and_good_ones_beside_them_are_made_in_time() {
+    const BAD: u64 = 10_000;
     let (rig, mut client) = Rig::ready().await;
-    let (stop, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let begun = Arc::new(AtomicU64::new(0));
     let stranger = Client::connect(&rig).await;
-    let mut tasks = Vec::new();
+    let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..32 {
-        let (mut rpc, stop, refused) = (stranger.rpc.clone(), stop.clone(), refused.clone());
-        tasks.push(tokio::spawn(async move {
-            while !stop.load(Ordering::Relaxed) {
+        let (mut rpc, begun) = (stranger.rpc.clone(), begun.clone());
+        tasks.spawn(async move {
+            let mut refused = 0;
+            while begun.fetch_add(1, Ordering::Relaxed) < BAD {
                 // Of somebody who is not primary.
                 let request =
                     WriteRequest { device_id: DEVICE, election_id: election(77), ..Default::default() };
                 let status = rpc.write(request).await.unwrap_err();
                 assert_eq!(status.code(), tonic::Code::PermissionDenied, "{status:?}");
-                refused.fetch_add(1, Ordering::Relaxed);
+                refused += 1;
             }
-        }));
+            refused
+        });
     }
     let (began, mut worst) = (Instant::now(), Duration::ZERO);
     client.insert(dmac(1, 3)).await.unwrap();
-    while began.elapsed() < Duration::from_secs(1) {
+    while begun.load(Ordering::Relaxed) < BAD {
         let asked = Instant::now();
         client.entry(Modify, dmac(1, 2).build(schema()).unwrap()).await.unwrap();
         assert_eq!(
@@ -218,14 +221,96 @@ async fn ten_thousand_bad_writes_a_second_leave_the_others_unharmed() {
         );
         worst = worst.max(asked.elapsed());
     }
-    stop.store(true, Ordering::Relaxed);
-    for task in tasks {
-        task.await.unwrap();
-    }
-    println!(
-        "{} bad writes refused in a second, two good ones took {worst:?} at most",
-        refused.load(Ordering::Relaxed)
-    );
-    assert!(refused.load(Ordering::Relaxed) > 500, "{refused:?}");
+    let refused: u64 = tasks.join_all().await.into_iter().sum();
+    println!("{refused} bad writes in {:?}, two good ones took {worst:?} at most", began.elapsed());
+    assert_eq!(refused, BAD);
     assert!(worst < Duration::from_millis(500), "{worst:?}");
+}
+
+/// Routes, and a read that asks for them `times` times.
+async fn many_routes(client: &mut Client, times: usize) -> ReadRequest {
+    let updates = (0..1000).map(|n| crate::entries::route(n).update(schema()).unwrap()).collect();
+    client.write_all(updates).await.unwrap();
+    let entity = Entity { entity: Some(entity::Entity::TableEntry(wildcard("routes"))) };
+    ReadRequest { device_id: DEVICE, entities: vec![entity; times], ..Default::default() }
+}
+
+#[tokio::test]
+async fn a_read_is_made_as_its_client_takes_it_and_ends_when_another_program_comes() {
+    let (rig, mut client) = Rig::ready().await;
+    let request = many_routes(&mut client, 1000).await;
+    let mut reader = Client::connect(&rig).await;
+    let mut whole = 0;
+    let part = ReadRequest { entities: request.entities[..100].to_vec(), ..request.clone() };
+    let mut answers = reader.rpc.read(part).await.unwrap().into_inner();
+    while let Some(answer) = answers.message().await.unwrap() {
+        whole += answer.entities.len();
+    }
+    assert_eq!(whole, 100 * 1000);
+    // Nobody takes this one; what it holds up is itself.
+    let mut answers = reader.rpc.read(request).await.unwrap().into_inner();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let install = client.install();
+    tokio::time::timeout(Duration::from_secs(5), install).await.expect("a program can come").unwrap();
+    let end = loop {
+        match answers.message().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("all of it was made while nobody took it"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(end.code(), tonic::Code::Aborted, "{end:?}");
+    assert!(end.message().contains("another program"), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_connection_has_so_many_reads_at_once_and_others_are_told() {
+    let (rig, mut client) = Rig::ready().await;
+    let request = many_routes(&mut client, 1000).await;
+    let mut greedy = Client::connect(&rig).await;
+    let mut open = Vec::new();
+    for _ in 0..16 {
+        open.push(greedy.rpc.read(request.clone()).await.unwrap());
+    }
+    let refused = greedy.rpc.read(request).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused:?}");
+    assert!(refused.message().contains("16 reads of this connection"), "{refused:?}");
+    assert_eq!(rig.handle.calls_refused().load(Ordering::Relaxed), 1);
+    assert_eq!(client.table(wildcard("routes")).await.len(), 1000, "others read");
+    drop(open);
+    let again = async {
+        while greedy.read(entity::Entity::TableEntry(wildcard("routes"))).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), again).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn a_write_of_too_many_updates_is_refused_before_it_takes_memory() {
+    let (rig, mut client) = Rig::ready().await;
+    // Each is two bytes, and would take hundreds.
+    let status = write_bytes(&rig, [0x22, 0].repeat(8 << 20)).await;
+    assert_eq!(status.code(), tonic::Code::ResourceExhausted, "{status:?}");
+    assert!(status.message().contains("8388608 updates, and 65536 are the limit"), "{status:?}");
+    client.insert(dmac(1, 3)).await.unwrap();
+}
+
+#[tokio::test]
+async fn large_requests_at_once_take_a_bounded_amount_of_memory() {
+    let (rig, mut client) = Rig::ready().await;
+    // There is room for two at once of one connection.
+    let channel = Endpoint::from_shared(format!("http://{}", rig.addr)).unwrap().connect().await.unwrap();
+    let large: prost::bytes::Bytes = vec![0x0a; 100 << 20].into();
+    let all = (0..4).map(|_| {
+        let (channel, large) = (channel.clone(), large.clone());
+        tokio::spawn(async move { raw::write(&channel, large).await.unwrap_err() })
+    });
+    let mut codes = Vec::new();
+    for one in all.collect::<Vec<_>>() {
+        codes.push(one.await.unwrap().code());
+    }
+    assert!(codes.contains(&tonic::Code::ResourceExhausted), "{codes:?}");
+    assert!(codes.contains(&tonic::Code::Internal), "some came through, and were malformed: {codes:?}");
+    client.insert(dmac(1, 3)).await.unwrap();
 }

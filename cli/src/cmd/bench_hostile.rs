@@ -1,0 +1,91 @@
+//! `p4rack bench hostile-clients`.
+
+use super::bench_p4runtime::{program, start};
+use super::target;
+use p4rack_ctrl::bench::hostile::{self, Hostile};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Arguments of `p4rack bench hostile-clients`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    target: target::Args,
+    /// Hostile connections at once
+    #[arg(long, default_value_t = 1000)]
+    connections: usize,
+    /// For how long
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// Most resident memory of the server, MB
+    #[arg(long, default_value_t = 1000.0)]
+    most_mb: f64,
+    /// Most time that 99 of 100 writes of the good client may take, ms
+    #[arg(long, default_value_t = 10.0)]
+    p99_ms: f64,
+    /// The server's process, whose memory is looked at; needed with --grpc-addr
+    #[arg(long, requires = "grpc_addr")]
+    pid: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub fn run(args: &Args) -> ExitCode {
+    match measured(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measured(args: &Args) -> Result<bool, String> {
+    let mut target = args.target.for_switch(None);
+    if target.tls.is_some() {
+        return Err("the hostile clients speak plain text only: leave --ssl out".into());
+    }
+    let mut own = None;
+    let pid = match (args.target.names_a_server(), args.pid) {
+        (true, Some(pid)) => pid,
+        (true, None) => {
+            return Err("--grpc-addr needs --pid, the server's process, to look at its memory".into());
+        }
+        (false, _) => {
+            let (switch, addr) = start()?;
+            target.addr = addr;
+            own.insert(switch).pid()
+        }
+    };
+    let span = Duration::from_secs_f64(args.seconds.clamp(1.0, 3600.0));
+    let plan = Hostile { target, config: program()?, pid, connections: args.connections.min(20_000), span };
+    let seen = hostile::run(&plan).map_err(|error| error.to_string())?;
+    let kept = [
+        ("resident memory", seen.most_mb, args.most_mb, "MB"),
+        ("99 of 100 writes within", seen.p99_ms, args.p99_ms, "ms"),
+    ];
+    if args.json {
+        println!("{:#}", serde_json::json!({ "seen": seen, "most_mb": args.most_mb, "p99_ms": args.p99_ms }));
+    } else {
+        println!(
+            "{} hostile connections at once, {} in {:.0} s, which sent {:.1} MB",
+            plan.connections,
+            seen.connections,
+            span.as_secs_f64(),
+            seen.sent_bytes as f64 / 1e6
+        );
+        println!(
+            "{} writes of the good client: p50 {:.2} ms, p99 {:.2} ms (alone {:.2} ms), slowest {:.1} ms",
+            seen.writes, seen.p50_ms, seen.p99_ms, seen.alone_p99_ms, seen.max_ms
+        );
+        println!("resident memory: {:.0} MB before, {:.0} MB at most", seen.before_mb, seen.most_mb);
+        for (what, value, most, unit) in kept {
+            let verdict = if value <= most { "kept" } else { "NOT KEPT" };
+            println!("{what}: {value:.2} {unit}, {most} {unit} allowed: {verdict}");
+        }
+    }
+    Ok(kept.iter().all(|(_, value, most, _)| value <= most))
+}

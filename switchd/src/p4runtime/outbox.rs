@@ -1,0 +1,110 @@
+//! What waits for one controller: so many messages, and so many bytes of them.
+
+use p4rack_p4rt::p4::v1::StreamMessageResponse;
+use prost::Message;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tonic::Status;
+
+/// Messages that may wait for one controller.
+const MESSAGES: usize = 1024;
+/// Of these, what packet-ins, digests and errors leave to the other messages.
+const RESERVE: usize = 64;
+/// Bytes of packet-ins, digests, idle notifications and errors that may wait for one controller.
+const BYTES: usize = 2 << 20;
+
+type Item = Result<StreamMessageResponse, Status>;
+
+/// Where a stream's messages go.
+#[derive(Clone, Debug)]
+pub struct Outbox {
+    sender: mpsc::Sender<Item>,
+    bytes: Arc<AtomicUsize>,
+}
+
+/// Where they come out.
+#[derive(Debug)]
+pub struct Stored {
+    receiver: mpsc::Receiver<Item>,
+    bytes: Arc<AtomicUsize>,
+}
+
+fn bytes_of(item: &Item) -> usize {
+    item.as_ref().map_or(0, Message::encoded_len)
+}
+
+impl Outbox {
+    /// An empty one.
+    pub fn new() -> (Outbox, Stored) {
+        let (sender, receiver) = mpsc::channel(MESSAGES);
+        let bytes = Arc::new(AtomicUsize::new(0));
+        (Outbox { sender, bytes: bytes.clone() }, Stored { receiver, bytes })
+    }
+
+    /// Sends what may be lost; whether there was room.
+    pub fn offer(&self, message: StreamMessageResponse) -> bool {
+        let waiting = self.bytes.load(Ordering::Relaxed);
+        let has_room = self.sender.capacity() > RESERVE && waiting + message.encoded_len() <= BYTES;
+        has_room && self.send(Ok(message))
+    }
+
+    /// Sends what matters; a controller that lets a thousand messages wait has stopped reading, and its keep-alive ends
+    /// the stream.
+    pub fn send(&self, item: Item) -> bool {
+        let bytes = bytes_of(&item);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let sent = self.sender.try_send(item).is_ok();
+        if !sent {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        sent
+    }
+}
+
+impl Stream for Stored {
+    type Item = Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Item>> {
+        let next = self.receiver.poll_recv(context);
+        if let Poll::Ready(Some(item)) = &next {
+            self.bytes.fetch_sub(bytes_of(item), Ordering::Relaxed);
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_p4rt::p4::v1::{PacketIn, stream_message_response::Update};
+    use tokio_stream::StreamExt;
+
+    fn packet(bytes: usize) -> StreamMessageResponse {
+        let packet = PacketIn { payload: vec![0; bytes], metadata: Vec::new() };
+        StreamMessageResponse { update: Some(Update::Packet(packet)) }
+    }
+
+    #[tokio::test]
+    async fn bytes_and_messages_have_a_limit_and_taking_makes_room() {
+        let (outbox, mut stored) = Outbox::new();
+        assert!(outbox.offer(packet(BYTES - 100)));
+        assert!(!outbox.offer(packet(200)), "too many bytes");
+        assert!(outbox.send(Ok(packet(200))), "what matters has room");
+        stored.next().await.unwrap().unwrap();
+        assert!(outbox.offer(packet(200)));
+        while outbox.offer(packet(1)) {}
+        assert_eq!(outbox.sender.capacity(), RESERVE);
+        for _ in 0..RESERVE {
+            assert!(outbox.send(Ok(packet(1))));
+        }
+        assert!(!outbox.send(Ok(packet(1))));
+        while stored.receiver.len() > 0 {
+            stored.next().await.unwrap().unwrap();
+        }
+        assert_eq!(stored.bytes.load(Ordering::Relaxed), 0);
+    }
+}
