@@ -487,7 +487,8 @@ fn generators_are_the_primarys() {
 
 #[test]
 fn hostile_clients_cost_a_bounded_amount_of_memory_and_keep_nobody_waiting() {
-    let words = ["bench", "hostile-clients", "--connections", "80", "--seconds", "4", "--most-mb", "400", "--json"];
+    let words =
+        ["bench", "hostile-clients", "--connections", "80", "--seconds", "4", "--most-mb", "400", "--json"];
     // Processors that other tests use too are slower than the default allows for.
     let output = p4rack().args(words).args(["--p99-ms", "500"]).output().expect("p4rack starts");
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));

@@ -27,12 +27,16 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::sync::{RwLock, mpsc};
+use tokio::sync::{RwLock, Semaphore, SemaphorePermit, mpsc};
 use tonic::Status;
 
 /// Controllers that may be connected in one role, and roles.
 const CONTROLLERS: usize = 64;
 
+/// Large Writes, and parts of Reads, that are made at once; others wait, so that a small Write has few before it.
+const AT_ONCE: usize = 4;
+/// A Write of so many bytes is large: it has a hundred updates, about.
+const LARGE_BYTES: usize = 4 << 10;
 /// Bytes in one message of a Read, about.
 const BYTES_A_MESSAGE: usize = 32 << 10;
 /// Turns of the data plane in the first part of a Read. Each further one is twice as long as the one before, so none is
@@ -76,6 +80,10 @@ pub struct Device {
     cpu_port: Option<u16>,
     clients: Mutex<Clients>,
     programs: RwLock<Programs>,
+    /// Places of large Writes.
+    writes: Semaphore,
+    /// Places of parts of Reads.
+    parts: Semaphore,
 }
 
 impl From<Refusal> for Status {
@@ -115,7 +123,15 @@ impl Device {
     pub fn new(handle: Handle, id: u64, cpu_port: Option<u16>) -> Device {
         let clients =
             Clients { arbitration: Arbitration::new(CONTROLLERS), outboxes: HashMap::new(), next: 0 };
-        Device { handle, id, cpu_port, clients: Mutex::new(clients), programs: RwLock::default() }
+        Device {
+            handle,
+            id,
+            cpu_port,
+            clients: Mutex::new(clients),
+            programs: RwLock::default(),
+            writes: Semaphore::new(AT_ONCE),
+            parts: Semaphore::new(AT_ONCE),
+        }
     }
 
     /// Loads a program without any controller.
@@ -422,6 +438,7 @@ impl Device {
         if request.len() > 2 * UPDATES {
             connection.check_count("updates", plain::count_updates(&request))?;
         }
+        let _place = self.place(request.len(), connection).await;
         // Nobody becomes primary and no program comes before the last change is made; the order among Writes and
         // Reads is that of the data plane's long jobs.
         let programs = self.programs.read().await;
@@ -467,6 +484,22 @@ impl Device {
         overall(&outcomes)
     }
 
+    /// A place for a Write whose client has taken its errors; a small one needs none.
+    async fn place(&self, bytes: usize, connection: &Connection) -> Option<SemaphorePermit<'_>> {
+        loop {
+            connection.drained().await;
+            if bytes < LARGE_BYTES {
+                return None;
+            }
+            // It is never closed.
+            let place = self.writes.acquire().await.ok();
+            // Others of its client may have been answered meanwhile.
+            if connection.is_drained() {
+                return place;
+            }
+        }
+    }
+
     /// Refuses what can't be answered at all.
     pub async fn check_read(&self, request: &ReadRequest) -> Result<(), Status> {
         self.check_id(request.device_id)?;
@@ -491,6 +524,7 @@ impl Device {
             }
             let (sender, mut found) = mpsc::unbounded_channel();
             let part = async {
+                let _place = self.parts.acquire().await;
                 // No program comes while the data plane is at it.
                 let programs = self.programs.read().await;
                 if !programs.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, &program)) {

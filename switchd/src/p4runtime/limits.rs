@@ -176,12 +176,19 @@ impl Connection {
 
     /// Waits until the client has taken its errors, nearly all of them.
     pub async fn drained(&self) {
-        while self.unsent.load(Ordering::Relaxed) >= UNSENT {
-            let written = self.written.notified();
-            if self.unsent.load(Ordering::Relaxed) >= UNSENT {
+        while !self.is_drained() {
+            let mut written = std::pin::pin!(self.written.notified());
+            // What is written from here on is heard of.
+            written.as_mut().enable();
+            if !self.is_drained() {
                 written.await;
             }
         }
+    }
+
+    /// Whether the client has taken its errors, nearly all of them.
+    pub fn is_drained(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed) < UNSENT
     }
 }
 

@@ -16,6 +16,8 @@ const MESSAGES: usize = 1024;
 const RESERVE: usize = 64;
 /// Bytes of packet-ins, digests, idle notifications and errors that may wait for one controller.
 const BYTES: usize = 2 << 20;
+/// The same where an error is to be added: anyone can provoke those.
+const ERROR_BYTES: usize = 64 << 10;
 
 type Item = Result<StreamMessageResponse, Status>;
 
@@ -47,8 +49,17 @@ impl Outbox {
 
     /// Sends what may be lost; whether there was room.
     pub fn offer(&self, message: StreamMessageResponse) -> bool {
+        self.offer_within(BYTES, message)
+    }
+
+    /// Sends an error, which is the first to be lost when a controller does not read; whether there was room.
+    pub fn offer_error(&self, message: StreamMessageResponse) -> bool {
+        self.offer_within(ERROR_BYTES, message)
+    }
+
+    fn offer_within(&self, most: usize, message: StreamMessageResponse) -> bool {
         let waiting = self.bytes.load(Ordering::Relaxed);
-        let has_room = self.sender.capacity() > RESERVE && waiting + message.encoded_len() <= BYTES;
+        let has_room = self.sender.capacity() > RESERVE && waiting + message.encoded_len() <= most;
         has_room && self.send(Ok(message))
     }
 

@@ -272,7 +272,6 @@ impl Service {
         connection: &Connection,
         charge: &Charge,
     ) -> Result<(), Status> {
-        connection.drained().await;
         let written = self.device.write(request, connection, charge).await;
         self.refusals.log("Write", written.as_ref().err());
         written.map_err(|error| fitting(error, connection))
@@ -370,7 +369,9 @@ impl P4Runtime for Service {
                 };
                 // A broken stream has nobody to tell.
                 let Ok(Some(message)) = message else { break None };
-                if let Err(end) = stream_message(&device, client, message, &mut arbitrated, &outbox).await {
+                if let Err(end) =
+                    stream_message(&device, client, message, &mut arbitrated, &outbox, &refusals).await
+                {
                     refusals.log("StreamChannel", Some(&end));
                     break Some(end);
                 }
@@ -405,6 +406,7 @@ async fn stream_message(
     message: StreamMessageRequest,
     arbitrated: &mut bool,
     outbox: &Outbox,
+    refusals: &Refusals,
 ) -> Result<(), Status> {
     use stream_message_request::Update;
     let (error, details) = match message.update {
@@ -427,16 +429,15 @@ async fn stream_message(
         }
         None => return Err(status(Code::InvalidArgument, "the stream message's update is not set")),
     };
-    tracing::warn!("stream: {error}");
+    refusals.log("stream", Some(&status(error.code, &error.message)));
     let error = StreamError {
         canonical_code: error.code as i32,
         message: error.message,
         details: Some(details),
         ..Default::default()
     };
-    // Errors are the first to be dropped when a controller does not read.
     let update = stream_message_response::Update::Error(error);
-    outbox.offer(StreamMessageResponse { update: Some(update) });
+    outbox.offer_error(StreamMessageResponse { update: Some(update) });
     Ok(())
 }
 
