@@ -5,6 +5,7 @@ mod common;
 use common::switch::{Running, fine, free_addr, run};
 use common::{can_make_namespaces, one_at_a_time, p4rack, repo, skip, stderr, stdout, wait_until};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -26,16 +27,17 @@ fn installed() -> bool {
 }
 
 fn bmv2(addr: &str, folder: &Path) -> Running {
-    let thrift = free_addr();
+    let help = Command::new("simple_switch_grpc").arg("--help").output().expect("it starts");
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
     let mut command = Command::new("simple_switch_grpc");
-    command.args([
-        "--no-p4",
-        "--device-id",
-        "0",
-        "--thrift-port",
-        thrift.rsplit(':').next().unwrap_or_default(),
-    ]);
-    command.args(["--notifications-addr", &format!("ipc://{}", folder.join("news.ipc").display())]);
+    command.args(["--no-p4", "--device-id", "0"]);
+    if help.contains("--thrift-port") {
+        let thrift = free_addr();
+        command.args(["--thrift-port", thrift.rsplit(':').next().unwrap_or_default()]);
+    }
+    if help.contains("--notifications-addr") {
+        command.args(["--notifications-addr", &format!("ipc://{}", folder.join("news.ipc").display())]);
+    }
     command.args(["--", "--grpc-server-addr", addr, "--cpu-port", "510", "--priority-queues", "8"]);
     let switch = Running::start(&mut command);
     assert!(wait_until(START, || TcpStream::connect(addr).is_ok()), "it listens");
@@ -149,4 +151,64 @@ fn mininet_hosts_reach_each_other_over_it() {
     let done = p4rack().args(words).output().expect("p4rack starts");
     assert!(done.status.success(), "{}{}", stdout(&done), stderr(&done));
     assert!(stdout(&done).contains("0% dropped (12/12 received)"), "{}", stdout(&done));
+}
+
+#[test]
+fn random_packets_and_entries_become_the_same_on_both() {
+    if !installed() {
+        return;
+    }
+    let folder = samples();
+    let words =
+        ["p4", "samples", &folder.path().display().to_string(), "--against-bmv2", "1", "--packets", "20"];
+    let output = p4rack().args(words).output().expect("p4rack starts");
+    let said = stdout(&output);
+    assert!(output.status.success(), "{said}{}", stderr(&output));
+    assert!(said.contains("bmv2    seed 1: ") && !said.contains("seed 1: 0 programs"), "{said}");
+}
+
+/// The programs of `tests/stf`, as a folder of samples.
+fn samples() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let programs = folder.path().join("p4_16_samples");
+    std::fs::create_dir(&programs).expect("a folder");
+    for file in std::fs::read_dir(repo("tests/stf")).expect("a folder") {
+        let path = file.expect("a file").path();
+        if path.extension().is_some_and(|ending| ending == "p4") {
+            std::fs::copy(&path, programs.join(path.file_name().expect("a name"))).expect("copied");
+        }
+    }
+    folder
+}
+
+#[test]
+fn without_bmv2_nothing_is_compared_and_that_is_said() {
+    let folder = samples();
+    let words = ["p4", "samples", &folder.path().display().to_string(), "--against-bmv2", "1"];
+    let output = p4rack().args(words).env("PATH", "/nonexistent").output().expect("p4rack starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("skipped: needs simple_switch_grpc and p4c-bm2-ss, get them by"));
+}
+
+/// A stand-in: what is tested is which words one built without Thrift and nanomsg gets, and that its own are shown.
+#[test]
+fn one_that_ends_at_once_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = |name: &str, body: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    };
+    script("p4c-bm2-ss", "echo '{}' > \"$4\"");
+    script(
+        "simple_switch_grpc",
+        "case \"$*\" in *--help*) echo '  --device-id arg'; exit;; *thrift*|*notifications*) echo unknown option; exit 1;; esac\n\
+         echo no room today >&2; exit 7",
+    );
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let words = ["bench", "p4runtime", "--beside-bmv2", "--only", "push"];
+    let output = p4rack().args(words).env("PATH", path).output().expect("p4rack starts");
+    assert!(!output.status.success());
+    let said = stderr(&output);
+    assert!(said.contains("ended at once: exit status: 7\nno room today"), "{said}");
 }

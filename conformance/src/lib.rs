@@ -8,9 +8,12 @@
 //! p4_16_errors/            programs to refuse
 //! p4_16_errors_outputs/    NAME.p4-stderr: what the reference compiler says of them
 //! ```
+//!
+//! Where another switch is at hand, [`random`] makes what to give it and this one.
 
 mod accept;
 mod p4info;
+pub mod random;
 mod refuse;
 mod stf;
 
@@ -115,6 +118,13 @@ impl Suite {
         }
     }
 
+    /// Programs to accept that include v1model.p4, by name.
+    pub fn v1model_samples(&self) -> Result<Vec<Sample>, String> {
+        let mut samples = self.programs("p4_16_samples")?;
+        samples.retain(|sample| sample.includes("v1model.p4"));
+        Ok(samples)
+    }
+
     /// Programs of one of its folders, by name.
     fn programs(&self, folder: &str) -> Result<Vec<Sample>, String> {
         let folder = self.testdata.join(folder);
@@ -125,17 +135,22 @@ impl Suite {
         Ok(paths.into_iter().filter_map(Sample::read).collect())
     }
 
-    fn options(&self, program: &Path) -> Options {
+    /// How to compile a program of it.
+    pub fn options(&self, program: &Path) -> Options {
         let own = program.parent().map(Path::to_path_buf);
         Options { include_dirs: own.into_iter().chain(self.include_dirs.clone()).collect(), defines: vec![] }
     }
 }
 
 /// A program's text.
-struct Sample {
-    path: PathBuf,
-    name: String,
-    text: String,
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Its file.
+    pub path: PathBuf,
+    /// The file's name.
+    pub name: String,
+    /// P4_16.
+    pub text: String,
 }
 
 impl Sample {
@@ -156,7 +171,7 @@ impl Sample {
 }
 
 /// Runs a compiler stage; a panic in it is its result.
-fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+pub fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");

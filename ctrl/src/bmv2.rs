@@ -3,9 +3,12 @@
 //!
 //! It has no registers over P4Runtime, so PL2's are reached by management frames, as everywhere.
 
+pub mod packets;
+
 use crate::error::CtrlError;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::{Artefacts, Rack, Scheme};
+use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -43,10 +46,21 @@ pub fn compile(artefacts: &Artefacts) -> Result<Vec<u8>, CtrlError> {
 
 /// Any P4_16 program for v1model as BMv2 takes it; what the compiler says calls it `name`.
 pub fn compile_text(name: &str, text: &str) -> Result<Vec<u8>, CtrlError> {
-    compile_with(name, text, find(COMPILER, &std::env::var_os("PATH").unwrap_or_default()))
+    compile_including(name, text, &[])
 }
 
-fn compile_with(name: &str, text: &str, compiler: Option<PathBuf>) -> Result<Vec<u8>, CtrlError> {
+/// The same for a program that includes files of these folders.
+pub fn compile_including(name: &str, text: &str, folders: &[PathBuf]) -> Result<Vec<u8>, CtrlError> {
+    let compiler = find(COMPILER, &std::env::var_os("PATH").unwrap_or_default());
+    compile_with(name, text, folders, compiler)
+}
+
+fn compile_with(
+    name: &str,
+    text: &str,
+    folders: &[PathBuf],
+    compiler: Option<PathBuf>,
+) -> Result<Vec<u8>, CtrlError> {
     let compiler = compiler.ok_or_else(|| {
         CtrlError::Program(format!(
             "BMv2 takes p4c's JSON, and {COMPILER} is not on PATH: install p4c (`p4rack doctor` tells how), or \
@@ -59,6 +73,7 @@ fn compile_with(name: &str, text: &str, compiler: Option<PathBuf>) -> Result<Vec
     std::fs::write(folder.path().join(&source), text).map_err(|error| io("writing the program", error))?;
     let done = Command::new(&compiler)
         .args(["--arch", "v1model", "-o", OUTPUT, &source])
+        .args(folders.iter().flat_map(|folder| [OsStr::new("-I"), folder.as_os_str()]))
         // Its output names its input: a path of its own would make every time another program of the same text.
         .current_dir(folder.path())
         .output()
@@ -71,7 +86,7 @@ fn compile_with(name: &str, text: &str, compiler: Option<PathBuf>) -> Result<Vec
         .map_err(|error| io(&format!("reading what {COMPILER} wrote"), error))
 }
 
-fn find(program: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
@@ -113,7 +128,7 @@ mod tests {
     #[test]
     fn the_compiler_works_where_nobody_else_can() {
         let (_kept, compiler) = script("(pwd; stat -c %a .) > \"$4\"");
-        let said = || String::from_utf8(compile_with("r", "", Some(compiler.clone())).unwrap()).unwrap();
+        let said = || String::from_utf8(compile_with("r", "", &[], Some(compiler.clone())).unwrap()).unwrap();
         let (first, second) = (said(), said());
         let folder = first.lines().next().unwrap();
         assert_eq!(first.lines().nth(1), Some("700"));
@@ -126,14 +141,14 @@ mod tests {
         let body = "test \"$1 $2\" = '--arch v1model' && (cat \"$5\"; echo \"of $5\") > \"$4\"";
         let (_kept, compiler) = script(body);
         let artefacts = artefacts();
-        let config = compile_with("r", &artefacts.p4, Some(compiler)).unwrap();
+        let config = compile_with("r", &artefacts.p4, &[], Some(compiler)).unwrap();
         assert_eq!(String::from_utf8(config).unwrap(), artefacts.p4 + "of r.p4\n");
     }
 
     #[test]
     fn what_the_compiler_says_is_passed_on() {
         let (_kept, compiler) = script("echo 'r.p4(7): error: no' >&2; exit 1");
-        let compile = |compiler| compile_with("r", "", compiler);
+        let compile = |compiler| compile_with("r", "", &[], compiler);
         let error = compile(Some(compiler)).unwrap_err().to_string();
         assert!(error.contains("p4c-bm2-ss refused the program:\nr.p4(7): error: no"), "{error}");
         let error = compile(None).unwrap_err().to_string();

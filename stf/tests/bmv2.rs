@@ -42,6 +42,12 @@ fn installed(program: &str) -> bool {
     std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
+/// Whether the switch was built with what this argument is for.
+fn understands(argument: &str) -> bool {
+    let help = Command::new(PROGRAMS[1]).arg("--help").output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains(argument))
+}
+
 /// Ends with its owner.
 struct Running(Child);
 
@@ -96,8 +102,13 @@ fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<S
     }
     let (thrift, grpc) = ((THRIFT_PORT + place).to_string(), format!("127.0.0.1:{}", GRPC_PORT + place));
     let mut switch = Command::new(PROGRAMS[1]);
-    switch.args(["--use-files", &START_SECS.to_string(), "--thrift-port", &thrift]);
-    switch.args(["--notifications-addr", &format!("ipc://{}", folder.join("news.ipc").display())]);
+    switch.args(["--use-files", &START_SECS.to_string()]);
+    if understands("--thrift-port") {
+        switch.args(["--thrift-port", &thrift]);
+    }
+    if understands("--notifications-addr") {
+        switch.args(["--notifications-addr", &format!("ipc://{}", folder.join("news.ipc").display())]);
+    }
     for port in &ports {
         let input = inputs.remove(port).unwrap_or_default();
         std::fs::write(folder.join(format!("pcap{port}_in.pcap")), input.bytes())
@@ -180,7 +191,7 @@ fn cases_on_bmv2() {
     let mut programs: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
     programs.retain(|path| path.extension().is_some_and(|ending| ending == "p4"));
     programs.sort();
-    let has_command_line = installed(COMMAND_LINE);
+    let has_command_line = installed(COMMAND_LINE) && understands("--thrift-port");
     let text = |program: &PathBuf| std::fs::read_to_string(program.with_extension("stf")).unwrap_or_default();
     let all = programs.len();
     programs.retain(|program| {

@@ -2,12 +2,12 @@
 
 use super::bench_p4runtime::free_addr;
 use super::doctor;
-use p4rack_switchd::bench::other::Other;
+use p4rack_switchd::bench::other::{Other, Running};
 use std::fs::Permissions;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const CPU_PORT: &str = "510";
 
 /// What runs, or how to get it.
-fn program() -> Result<PathBuf, String> {
+pub(super) fn program() -> Result<PathBuf, String> {
     doctor::on_path(PROGRAM)
         .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
 }
@@ -32,51 +32,70 @@ pub(super) fn private_folder() -> Result<TempDir, String> {
     made.map_err(|error| format!("a temporary folder: {error}"))
 }
 
-/// Where a switch tells its news, in a folder.
-fn news(folder: &Path) -> String {
-    format!("ipc://{}", folder.join("news.ipc").display())
+/// Arguments that keep it out of others' way, as far as it was built with what they are for. It tells its news in the
+/// folder.
+fn apart(program: &Path, folder: &Path) -> Result<Vec<String>, String> {
+    let help = Command::new(program).arg("--help").stdin(Stdio::null()).output();
+    let help = help.map_err(|error| format!("starting {}: {error}", program.display()))?;
+    let help = String::from_utf8_lossy(&[help.stdout, help.stderr].concat()).into_owned();
+    let mut args = Vec::new();
+    if help.contains("--thrift-port") {
+        let thrift = free_addr()?;
+        let port = thrift.rsplit(':').next().unwrap_or_default();
+        args.extend(["--thrift-port".to_owned(), port.to_owned()]);
+    }
+    if help.contains("--notifications-addr") {
+        let file = folder.join("news.ipc");
+        args.extend(["--notifications-addr".to_owned(), format!("ipc://{}", file.display())]);
+    }
+    Ok(args)
 }
 
 /// One that forwards between `p1` and `p2` by a compiled program, in whose folder it tells its news.
 pub(super) fn forwarder(json: &Path) -> Result<Other, String> {
+    let program = program()?;
     let addr = free_addr()?;
-    let news = news(json.parent().unwrap_or(Path::new(".")));
-    let args = ["-i", "1@p1", "-i", "2@p2", "--notifications-addr", &news, &json.display().to_string()];
-    let args = args.into_iter().chain(["--", "--grpc-server-addr", &addr]);
-    Ok(Other {
-        program: program()?,
-        args: args.map(str::to_owned).collect(),
-        addr: addr.parse().map_err(|error| format!("{addr}: {error}"))?,
-    })
+    let mut args = apart(&program, json.parent().unwrap_or(Path::new(".")))?;
+    let json = json.display().to_string();
+    args.extend(["-i", "1@p1", "-i", "2@p2", &json, "--", "--grpc-server-addr", &addr].map(str::to_owned));
+    Ok(Other { program, args, addr: addr.parse().map_err(|error| format!("{addr}: {error}"))? })
 }
 
-/// One without ports, ended when dropped.
+/// One without interfaces, ended when dropped.
 pub(super) struct Bmv2 {
-    process: Child,
+    process: Running,
     addr: String,
+    packets_addr: Option<String>,
     _folder: TempDir,
 }
 
 impl Bmv2 {
-    /// Starts one on free addresses and waits until P4Runtime answers.
+    /// Starts one without ports on free addresses and waits until P4Runtime answers.
     pub fn start(device_id: u64) -> Result<Bmv2, String> {
+        Bmv2::start_with(device_id, None, &["--cpu-port", CPU_PORT])
+    }
+
+    /// Starts one whose ports are reached by gRPC; none of them is the controller's.
+    pub fn start_for_packets(device_id: u64) -> Result<Bmv2, String> {
+        let addr = free_addr()?;
+        Bmv2::start_with(device_id, Some(addr.clone()), &["--dp-grpc-server-addr", &addr])
+    }
+
+    fn start_with(device_id: u64, packets_addr: Option<String>, words: &[&str]) -> Result<Bmv2, String> {
         let program = program()?;
         let folder = private_folder()?;
-        let (addr, thrift) = (free_addr()?, free_addr()?);
-        let thrift_port = thrift.rsplit(':').next().unwrap_or_default();
-        let process = Command::new(&program)
-            .args(["--no-p4", "--device-id", &device_id.to_string(), "--thrift-port", thrift_port])
-            .args(["--notifications-addr", &news(folder.path())])
-            .args(["--", "--grpc-server-addr", &addr, "--cpu-port", CPU_PORT])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
+        let addr = free_addr()?;
+        let mut command = Command::new(&program);
+        command.args(["--no-p4", "--device-id", &device_id.to_string()]);
+        command.args(apart(&program, folder.path())?).args(["--", "--grpc-server-addr", &addr]).args(words);
+        let process = Running::start(&mut command)
             .map_err(|error| format!("starting {}: {error}", program.display()))?;
-        let mut switch = Bmv2 { process, addr, _folder: folder };
+        let mut switch = Bmv2 { process, addr, packets_addr, _folder: folder };
         let started = Instant::now();
-        while TcpStream::connect(&switch.addr).is_err() {
-            if let Ok(Some(status)) = switch.process.try_wait() {
-                return Err(format!("{PROGRAM} ended at once: {status}"));
+        let listens = |addr: &str| TcpStream::connect(addr).is_ok();
+        while !listens(&switch.addr) || !switch.packets_addr.as_deref().is_none_or(listens) {
+            if let Some(how) = switch.process.ended() {
+                return Err(format!("{PROGRAM} ended at once: {how}"));
             }
             if started.elapsed() > START {
                 return Err(format!(
@@ -95,15 +114,18 @@ impl Bmv2 {
         &self.addr
     }
 
+    /// Where its ports are, if they are reached by gRPC.
+    pub fn packets_addr(&self) -> Option<&str> {
+        self.packets_addr.as_deref()
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.process.pid()
     }
-}
 
-impl Drop for Bmv2 {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    /// If it has ended: how, and in its own words why.
+    pub fn ended(&mut self) -> Option<String> {
+        self.process.ended()
     }
 }

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
@@ -190,11 +191,14 @@ class Bmv2Switch(RackSwitch):
         command = ["simple_switch_grpc", "--no-p4", "--device-id", str(SWITCH["device_id"])]
         command += self.interfaces() + ["--", "--grpc-server-addr", SWITCH["grpc_addr"], "--priority-queues", "8"]
         command += ["--cpu-port", str(SWITCH["cpu_port"]), "--drop-port", str(SWITCH["drop_port"])]
-        process = self.popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        said = tempfile.TemporaryFile()
+        process = self.popen(command, stdout=said, stderr=said)
         deadline = time.monotonic() + READY_S
         while self.cmd(f"ss -Hltn 'sport = :{SWITCH['grpc_addr'].rsplit(':', 1)[1]}'").strip() == "":
             if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError("simple_switch_grpc did not start")
+                said.seek(0)
+                why = said.read().decode(errors="replace").strip()
+                raise RuntimeError(f"simple_switch_grpc did not start: {why or 'it said nothing'}")
             time.sleep(0.1)
         return process
 

@@ -14,6 +14,7 @@ pub mod generator;
 pub mod host;
 pub mod mininet;
 pub mod p4;
+pub mod p4_against_bmv2;
 pub mod p4_run;
 pub mod p4_samples;
 pub mod p4_stf;

@@ -1,5 +1,6 @@
 //! `p4rack p4 samples`.
 
+use super::{bmv2, doctor, p4_against_bmv2};
 use p4rack_conformance::{Outcome, Part, Suite};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +16,17 @@ pub struct Args {
     /// Folder to search for included files; may be repeated
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// List what fails even where enough passes
+    /// Instead: random packets and entries that follow from this number, through this switch's core and BMv2's
+    /// simple_switch_grpc, which must be on PATH as p4c-bm2-ss must; what comes out is compared port by port
+    #[arg(long, value_name = "SEED", conflicts_with = "what")]
+    against_bmv2: Option<u64>,
+    /// Packets a program
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "against_bmv2")]
+    packets: usize,
+    /// Only this program, a file's name
+    #[arg(long, value_name = "NAME", requires = "against_bmv2")]
+    program: Option<String>,
+    /// List what fails even where enough passes; the entries of a packet that differs
     #[arg(short, long)]
     verbose: bool,
     /// Print the result as JSON
@@ -38,6 +49,10 @@ enum What {
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     let suite = Suite { testdata: args.testdata, include_dirs: args.include };
+    if let Some(seed) = args.against_bmv2 {
+        let Args { packets, program: only, verbose, json, .. } = args;
+        return against_bmv2(&suite, &p4_against_bmv2::Plan { seed, packets, only, verbose }, json);
+    }
     let wanted = |what: What| args.what.is_empty() || args.what.contains(&what);
     let parts = [
         (What::Accept, Part::Accept),
@@ -63,6 +78,32 @@ pub fn run(args: Args) -> ExitCode {
         outcomes.iter().for_each(|outcome| print(outcome, args.verbose));
     }
     if outcomes.iter().all(Outcome::is_success) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Compares with BMv2, where it and its compiler are installed.
+fn against_bmv2(suite: &Suite, plan: &p4_against_bmv2::Plan, json: bool) -> ExitCode {
+    if bmv2::program().is_err() || doctor::on_path("p4c-bm2-ss").is_none() {
+        println!(
+            "bmv2    skipped: needs simple_switch_grpc and p4c-bm2-ss, get them by building p4lang's behavioral-model \
+             and p4c (`p4rack doctor`)\n        1 skipped"
+        );
+        return ExitCode::SUCCESS;
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    match p4_against_bmv2::run(suite, plan) {
+        Ok(report) => {
+            if json {
+                println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+            } else {
+                print!("{}", report.text());
+            }
+            if report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 fn print(outcome: &Outcome, verbose: bool) {

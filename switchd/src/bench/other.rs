@@ -3,18 +3,20 @@
 use super::forward::{BenchError, Signs};
 use p4rack_netdev::{Links, clock};
 use p4rack_wire::Nanos;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long it may take to listen.
 const START: Nanos = Nanos::from_millis(20_000);
 /// How often that is looked at, and whether it is to stop.
 const LOOK: Duration = Duration::from_millis(5);
-/// Bytes of what it says that are shown. Nobody reads it before it ends; a pipe holds as much.
-const MOST_SAID: u64 = 1 << 16;
+/// Bytes of what it says that are kept.
+const MOST_SAID: usize = 1 << 16;
 
 /// A process that forwards from the interface `p1`, its port 1, to `p2`, its port 2.
 #[derive(Clone, Debug)]
@@ -27,24 +29,58 @@ pub struct Other {
     pub addr: SocketAddr,
 }
 
-/// Ends with its owner.
-struct Running(Child);
+/// A child process that ends with its owner, and what it says.
+#[derive(Debug)]
+pub struct Running {
+    process: Child,
+    said: Arc<Mutex<Vec<u8>>>,
+    listener: Option<JoinHandle<()>>,
+}
 
 impl Running {
-    /// What a process that has ended said of it.
-    fn said(&mut self) -> String {
-        let mut said = Vec::new();
-        if let Some(output) = self.0.stderr.take() {
-            let _ = output.take(MOST_SAID).read_to_end(&mut said);
+    /// Starts it; it reads nothing.
+    pub fn start(command: &mut Command) -> io::Result<Running> {
+        let (mut output, input) = io::pipe()?;
+        command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+        let process = command.spawn();
+        // The command would keep the pipe open.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let process = process?;
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&said);
+        let listener = std::thread::spawn(move || {
+            let mut some = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut some) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = MOST_SAID.saturating_sub(kept.len());
+                kept.extend(&some[..count.min(room)]);
+            }
+        });
+        Ok(Running { process, said, listener: Some(listener) })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// If it has ended: how, and in its own words why.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.process.try_wait().ok()??;
+        // The pipe has ended with it.
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
         }
-        format!("\n{}", String::from_utf8_lossy(&said).trim_end())
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = String::from_utf8_lossy(&said);
+        Some(format!("{status}\n{}", said.trim_end()).trim_end().to_owned())
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -55,13 +91,12 @@ impl Other {
         let name = self.program.display();
         let failed = |what: String| BenchError::Other(format!("{name} {what}"));
         let mut command = Command::new(&self.program);
-        command.args(&self.args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut process =
-            Running(command.spawn().map_err(|error| failed(format!("did not start: {error}")))?);
+        let mut process = Running::start(command.args(&self.args))
+            .map_err(|error| failed(format!("did not start: {error}")))?;
         let started = clock::now();
         while TcpStream::connect(self.addr).is_err() {
-            if let Ok(Some(status)) = process.0.try_wait() {
-                return Err(failed(format!("ended at once: {status}{}", process.said())));
+            if let Some(how) = process.ended() {
+                return Err(failed(format!("ended at once: {how}")));
             }
             if clock::now() - started > START {
                 return Err(failed(format!(
@@ -72,14 +107,14 @@ impl Other {
             }
             std::thread::sleep(LOOK);
         }
-        let before = cpu(process.0.id());
+        let before = cpu(process.pid());
         signs.ready();
         while !signs.stop() {
             std::thread::sleep(LOOK);
         }
-        match process.0.try_wait() {
-            Ok(Some(status)) => Err(failed(format!("ended under load: {status}{}", process.said()))),
-            _ => Ok(Nanos(cpu(process.0.id()).0.saturating_sub(before.0))),
+        match process.ended() {
+            Some(how) => Err(failed(format!("ended under load: {how}"))),
+            None => Ok(Nanos(cpu(process.pid()).0.saturating_sub(before.0))),
         }
     }
 }

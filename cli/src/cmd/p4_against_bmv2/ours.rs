@@ -1,0 +1,208 @@
+//! The embedded switch's core, told by P4Runtime's messages.
+
+use super::Frames;
+use super::known::{self, Reason};
+use p4rack_conformance::random::{Case, with_unset_values};
+use p4rack_p4::Compiled;
+use p4rack_p4rt::p4::v1::{Update, WriteRequest, entity::Entity};
+use p4rack_stf::Player;
+use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
+use p4rack_switchd::p4runtime::{Candidate, Offline};
+use p4rack_wire::Nanos;
+
+/// Ports; 511 is where dropped packets go.
+const PORTS: u16 = 511;
+
+/// How the packets go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As they would.
+    Usual,
+    /// What the program never sets has random values that follow from this number.
+    Unset(u64),
+    /// Another time, and more of it between packets.
+    Later,
+    /// Other random numbers.
+    OtherSeed,
+}
+
+/// What became of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// What was sent.
+    pub frames: Frames,
+    /// Reasons for which something was dropped.
+    pub drops: Vec<&'static str>,
+}
+
+/// A program on this switch.
+pub struct Ours {
+    compiled: Compiled,
+    text: String,
+    /// Gets updates one by one.
+    trial: Option<(Switch, Offline)>,
+}
+
+impl Ours {
+    /// The error says why the switch does not take it.
+    pub fn new(compiled: &Compiled, text: &str) -> Result<Ours, String> {
+        let mut ours = Ours { compiled: compiled.clone(), text: text.to_owned(), trial: None };
+        ours.trial = Some(ours.load(Way::Usual)?);
+        Ok(ours)
+    }
+
+    fn load(&self, way: Way) -> Result<(Switch, Offline), String> {
+        let candidate = Candidate::new(&self.text, self.compiled.clone())?;
+        let pipeline = match way {
+            Way::Unset(seed) => {
+                let program = with_unset_values(&self.compiled.program, seed);
+                Some(Pipeline::compile(&program).map_err(|error| error.to_string())?)
+            }
+            _ => None,
+        };
+        // As BMv2 is: it counts microseconds.
+        let mut switch = Switch::new(Config {
+            ports: (0..PORTS).map(|port| PortConfig::new(port, 0)).collect(),
+            cpu_port: None,
+            time_unit_ns: 1000,
+            max_frame_bytes: 16 * 1024,
+            buffer_bytes: 16 << 20,
+            samples: 0,
+            seed: if way == Way::OtherSeed { 2 } else { 1 },
+            ..Config::default()
+        });
+        let offline = Offline::load(candidate, pipeline, &mut switch);
+        Ok((switch, offline))
+    }
+
+    /// Takes an update after those before, or says why not.
+    pub fn take(&mut self, update: &Update) -> Result<(), String> {
+        let Some((switch, offline)) = &mut self.trial else { return Err("the program is not loaded".into()) };
+        let request = WriteRequest { updates: vec![update.clone()], ..WriteRequest::default() };
+        offline.write(&request, switch, Nanos::ZERO)
+    }
+
+    /// Forgets all updates but these.
+    pub fn keep(&mut self, updates: &[Update]) -> Result<(), String> {
+        self.trial = Some(self.load(Way::Usual)?);
+        updates.iter().try_for_each(|update| self.take(update))
+    }
+
+    /// What becomes of the packets.
+    pub fn play(&self, case: &Case, way: Way) -> Result<Vec<Fate>, String> {
+        let (mut switch, offline) = self.load(way)?;
+        let request = WriteRequest { updates: case.updates.clone(), ..WriteRequest::default() };
+        offline.write(&request, &mut switch, Nanos::ZERO)?;
+        let (start, gap) = match way {
+            Way::Later => (Nanos::from_secs(77), Nanos(7_654_321)),
+            _ => (Nanos::from_secs(1), Nanos::from_millis(1)),
+        };
+        let mut player = Player::new(switch, start);
+        let mut fates = Vec::new();
+        let mut before = player.switch.stats(player.now()).drops;
+        for packet in &case.packets {
+            player.skip(gap);
+            let fate =
+                player.send(packet.port, &packet.frame, player.now()).map_err(|error| error.to_string())?;
+            let mut frames: Frames =
+                fate.sent.into_iter().filter_map(|sent| Some((sent.port?, sent.frame))).collect();
+            frames.sort();
+            let after = player.switch.stats(player.now()).drops;
+            let more = after.iter().filter(|drop| !before.contains(drop));
+            let drops = more.map(|(why, _)| why.name()).collect();
+            before = after;
+            fates.push(Fate { frames, drops });
+        }
+        Ok(fates)
+    }
+
+    /// Why the packet's fate need not be this one: what it depends on, if it does.
+    pub fn undefined(&self, case: &Case, at: usize, usual: &[Fate]) -> Option<Reason> {
+        let ways = [
+            (Way::OtherSeed, known::RANDOM),
+            (Way::Later, known::TIME),
+            (Way::Unset(1), known::UNSET),
+            (Way::Unset(2), known::UNSET),
+            (Way::Unset(3), known::UNSET),
+        ];
+        ways.into_iter().find_map(|(way, reason)| {
+            let other = self.play(case, way).ok()?;
+            // What an earlier packet left behind counts too.
+            (other[..=at] != usual[..=at]).then_some(reason)
+        })
+    }
+}
+
+/// Whether an update is of what the program declares, not of groups and sessions.
+pub fn is_entry(update: &Update) -> bool {
+    let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
+    !matches!(entity, Some(Entity::PacketReplicationEngineEntry(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_p4::Options;
+    use std::path::Path;
+
+    fn compiled(text: &str) -> Compiled {
+        p4rack_p4::compile(text, "t.p4", &Options::default()).unwrap_or_else(|_| panic!("refused"))
+    }
+
+    #[test]
+    fn what_is_made_from_p4info_is_valid() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf");
+        let (mut programs, mut entries) = (0, 0);
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "p4") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let compiled = compiled(&text);
+            let ours = Ours::new(&compiled, &text).unwrap();
+            for seed in 0..3 {
+                let case = Case::new(&compiled.program, &compiled.p4info, seed, 3);
+                let fates =
+                    ours.play(&case, Way::Usual).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+                assert_eq!(fates.len(), 3);
+                entries += case.updates.iter().filter(|update| is_entry(update)).count();
+            }
+            programs += 1;
+        }
+        assert!(programs > 40 && entries > 100, "{programs} programs, {entries} entries");
+    }
+
+    #[test]
+    fn a_fate_is_undefined_only_where_something_unset_is_read() {
+        let program = |read: &str| {
+            format!(
+                "#include <core.p4>\n#include <v1model.p4>\nheader h_t {{ bit<8> a; }} struct hdr_t {{ h_t h; h_t other; }}
+                struct meta_t {{ bit<8> m; }}
+                parser P(packet_in pkt, out hdr_t hdr, inout meta_t meta, inout standard_metadata_t sm) {{
+                    state start {{ pkt.extract(hdr.h); transition accept; }}
+                }}
+                control V(inout hdr_t hdr, inout meta_t meta) {{ apply {{ }} }}
+                control I(inout hdr_t hdr, inout meta_t meta, inout standard_metadata_t sm) {{
+                    apply {{ hdr.h.a = {read}; sm.egress_spec = 1; }}
+                }}
+                control E(inout hdr_t hdr, inout meta_t meta, inout standard_metadata_t sm) {{ apply {{ }} }}
+                control C(inout hdr_t hdr, inout meta_t meta) {{ apply {{ }} }}
+                control D(packet_out pkt, in hdr_t hdr) {{ apply {{ pkt.emit(hdr); }} }}
+                V1Switch(P(), V(), I(), E(), C(), D()) main;"
+            )
+        };
+        let reason = |read: &str| {
+            let text = program(read);
+            let compiled = compiled(&text);
+            let ours = Ours::new(&compiled, &text).unwrap();
+            let case = Case::new(&compiled.program, &compiled.p4info, 1, 4);
+            let usual = ours.play(&case, Way::Usual).unwrap();
+            ours.undefined(&case, 3, &usual)
+        };
+        assert_eq!(reason("hdr.h.a + 1"), None);
+        assert_eq!(reason("meta.m"), None);
+        assert_eq!(reason("hdr.other.a"), Some(known::UNSET));
+        assert_eq!(reason("(bit<8>)sm.ingress_global_timestamp"), Some(known::TIME));
+    }
+}

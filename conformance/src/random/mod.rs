@@ -1,0 +1,123 @@
+//! Random packets and table entries for a program, made from the program itself: packets follow its parser, entries its
+//! P4Info, and both draw from the same few values, so that they meet.
+
+mod entries;
+mod packets;
+mod unset;
+
+pub use unset::with_unset_values;
+
+use num_bigint::BigUint;
+use p4rack_p4::ir::{Matcher, Program};
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::p4::v1::Update;
+use std::collections::BTreeMap;
+
+/// Ports that packets come in at, and most of those that entries name.
+const PORTS: u64 = 8;
+/// Width of a port in bits.
+const PORT_BITS: u32 = 9;
+
+/// What a program is given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Entries, groups and sessions, in the order in which they are to be written.
+    pub updates: Vec<Update>,
+    /// Packets, in their order.
+    pub packets: Vec<Packet>,
+}
+
+/// A packet that comes in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Port, 0 to 7.
+    pub port: u16,
+    /// At least a byte, without FCS.
+    pub frame: Vec<u8>,
+}
+
+impl Case {
+    /// The same for the same program, seed and number of packets.
+    pub fn new(program: &Program, info: &P4Info, seed: u64, packets: usize) -> Case {
+        let mut values = Values::new(program, seed);
+        let updates = entries::updates(info, &mut values);
+        let packets = (0..packets).map(|_| packets::packet(program, &mut values)).collect();
+        Case { updates, packets }
+    }
+}
+
+/// SplitMix64: a few lines, and the same numbers everywhere.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is not 0.
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    /// True once in so many times.
+    fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    fn bits(&mut self, width: u32) -> BigUint {
+        let words: Vec<u32> = (0..width.div_ceil(32)).map(|_| self.next() as u32).collect();
+        BigUint::new(words) & max(width)
+    }
+}
+
+/// The largest number of so many bits.
+fn max(width: u32) -> BigUint {
+    (BigUint::from(1u8) << width) - 1u8
+}
+
+/// Random values, most of them from a few of each width.
+struct Values {
+    rng: Rng,
+    pools: BTreeMap<u32, Vec<BigUint>>,
+}
+
+impl Values {
+    fn new(program: &Program, seed: u64) -> Values {
+        let mut pools: BTreeMap<u32, Vec<BigUint>> = BTreeMap::new();
+        // What the program's own entries match should come.
+        for table in &program.tables {
+            for (key, matcher) in table.entries.iter().flat_map(|entry| table.keys.iter().zip(&entry.keys)) {
+                let (Matcher::Exact(value) | Matcher::Mask { value, .. } | Matcher::Range { lo: value, .. }) =
+                    matcher
+                else {
+                    continue;
+                };
+                pools.entry(key.ty.width()).or_default().push(value.clone());
+            }
+        }
+        Values { rng: Rng(seed), pools }
+    }
+
+    fn value(&mut self, width: u32) -> BigUint {
+        if self.rng.one_in(4) {
+            return self.rng.bits(width);
+        }
+        let rng = &mut self.rng;
+        let pool = self.pools.entry(width).or_default();
+        if pool.len() < 5 {
+            let few = (0..PORTS).map(BigUint::from).filter(|value| *value <= max(width));
+            match width {
+                PORT_BITS => pool.extend(few),
+                _ => {
+                    pool.extend(few.take(3));
+                    pool.push(max(width));
+                    pool.extend((0..3).map(|_| rng.bits(width)));
+                }
+            }
+        }
+        pool[rng.below(pool.len() as u64) as usize].clone()
+    }
+}

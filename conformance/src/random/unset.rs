@@ -1,0 +1,34 @@
+//! The same program with other values in what it never set: where its packets then differ, they depend on what the
+//! language leaves undefined.
+
+use super::Rng;
+use p4rack_p4::ast::Span;
+use p4rack_p4::ir::{Expr, LValue, Program, Stmt, Ty, VarId};
+use std::collections::BTreeSet;
+
+/// Fields of headers and local variables begin with random values instead of 0. The user's metadata keep the 0 that
+/// BMv2 gives them, too.
+pub fn with_unset_values(program: &Program, seed: u64) -> Program {
+    let mut rng = Rng(seed);
+    let fields = program.headers.iter().flat_map(|header| header.fields.iter().map(|field| field.var));
+    let fields: BTreeSet<VarId> = fields.collect();
+    let states = program.headers.iter().map(|header| header.valid);
+    let states: BTreeSet<VarId> = states.chain(program.stacks.iter().map(|stack| stack.next)).collect();
+    // Headers and metadata come first, then standard metadata, then what blocks declare.
+    let last = program.standard_metadata.iter().map(|(_, var)| *var).max();
+    let is_unset = |id: &VarId| fields.contains(id) || (last < Some(*id) && !states.contains(id));
+    let ids = (0..program.vars.len() as u32).map(VarId).filter(is_unset);
+    let set = |id: VarId| match program.vars[id.0 as usize].ty {
+        Ty::Varbit(_) => None,
+        ty => {
+            let value = Expr::Const { value: rng.bits(ty.width()), ty };
+            Some(Stmt::Assign { target: LValue::Var(id), value, span: Span::default() })
+        }
+    };
+    let first: Vec<Stmt> = ids.filter_map(set).collect();
+    let mut changed = program.clone();
+    if let Some(start) = changed.parser.states.first_mut() {
+        start.stmts.splice(0..0, first);
+    }
+    changed
+}
