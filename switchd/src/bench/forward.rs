@@ -159,6 +159,12 @@ pub fn run_other(other: &Other, frame_bytes: usize, seconds: f64, rounds: usize)
             best = rate;
         }
     }
+    if best.frames_per_s == 0.0 {
+        let program = other.program.display();
+        return Err(BenchError::Other(format!(
+            "{program} ran, but forwarded none of the frames: nothing was measured"
+        )));
+    }
     Ok(best)
 }
 
