@@ -48,13 +48,12 @@ fn difference(expected: P4Info, found: P4Info) -> Option<String> {
     }
 }
 
-/// Objects of each kind in the order of their ids; an empty message is as good as none.
+/// Objects of each kind in the order of their ids.
 fn normal(mut info: P4Info) -> P4Info {
     macro_rules! sort {
         ($($field:ident),*) => {$( info.$field.sort_by_key(|o| o.preamble.as_ref().map_or(0, |p| p.id)); )*};
     }
     sort!(tables, actions, action_profiles, counters, direct_counters, meters, direct_meters);
     sort!(controller_packet_metadata, value_sets, registers, digests);
-    info.type_info.take_if(|t| *t == Default::default());
     info
 }

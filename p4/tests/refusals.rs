@@ -58,7 +58,7 @@ fn a_program_needs_main_of_a_known_architecture() {
     assert_eq!(errors("#include <core.p4>\n"), ["the program has no `main`"]);
     let other =
         "#include <core.p4>\ncontrol C(); package Mine(C c); control K() { apply { } } Mine(K()) main;";
-    assert_eq!(errors(other), ["architecture `Mine` is not supported yet"]);
+    assert_eq!(errors(other), ["`main` is a `Mine`: this architecture is not supported"]);
 }
 
 #[test]
@@ -77,4 +77,23 @@ fn old_and_new_versions_of_v1model_are_known() {
         errors(&format!("#define V1MODEL_VERSION 2\n{}", program("", "", "", "")))[0],
         "static_assert failed: V1MODEL_VERSION is between 20180101 and 20200408"
     );
+}
+
+#[test]
+fn another_architecture_is_refused_with_what_is_supported_and_what_to_do() {
+    let text = "#include <core.p4>\n#include <psa.p4>\n";
+    let shown = p4rack_p4::compile(text, "psa.p4", &Options::default()).unwrap_err().render(false);
+    for part in ["`psa.p4` is not found", "v1model is supported", "V1Switch", "six blocks", "-I"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    // Any other file is just not found.
+    let text = text.replace("psa.p4", "mine.p4");
+    let shown = p4rack_p4::compile(&text, "mine.p4", &Options::default()).unwrap_err().render(false);
+    assert!(!shown.contains("architecture") && shown.contains("-I"), "{shown}");
+    let text = "#include <core.p4>\ncontrol C(); package Top(C c);\n\
+                control D() { apply { } }\nTop(D()) main;\n";
+    let shown = p4rack_p4::compile(text, "top.p4", &Options::default()).unwrap_err().render(false);
+    for part in ["`main` is a `Top`", "v1model is supported", "six blocks"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 }

@@ -1,6 +1,7 @@
 //! `p4rack p4`.
 
 use crate::output::{self, OutputFile};
+use p4rack_p4::builtin::{PORT_TO_V1MODEL, SUPPORTED_ARCHITECTURES};
 use p4rack_p4::{Accepted, Diagnostics, Options};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::text::TextMessage;
@@ -42,6 +43,10 @@ enum Command {
         source: Source,
         /// Packets, entries and expected frames
         stf: PathBuf,
+        /// Value of `egress_spec` that means "drop", 1 to 511
+        #[arg(long, default_value_t = p4rack_stf::DROP_PORT, value_name = "PORT",
+            value_parser = clap::value_parser!(u16).range(1..512))]
+        drop_port: u16,
     },
     /// Run a program on captures, in simulated time
     Run {
@@ -95,7 +100,13 @@ pub fn run(args: Args) -> ExitCode {
         }),
         Command::Info { source, output, format } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::check(text, name, options) {
-                Ok(accepted) => {
+                Ok(Accepted::Types(warnings)) => {
+                    tell(&warnings);
+                    eprintln!("error: {name}: there is no `main` of `V1Switch`, so it has no P4Info");
+                    eprintln!("  {SUPPORTED_ARCHITECTURES}; {PORT_TO_V1MODEL}");
+                    ExitCode::FAILURE
+                }
+                Ok(accepted @ Accepted::Whole(_)) => {
                     tell(accepted.warnings());
                     write(&encode(&accepted.into_p4info(), format))
                 }
@@ -103,7 +114,7 @@ pub fn run(args: Args) -> ExitCode {
             })
         }),
         Command::Run { source, run } => super::p4_run::run(&source, &run),
-        Command::Stf { source, stf } => super::p4_stf::run(&source, &stf),
+        Command::Stf { source, stf, drop_port } => super::p4_stf::run(&source, &stf, drop_port),
         Command::Preprocess { source, output } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::preprocess(text, name, options) {
                 Ok(text) => write(text.as_bytes()),
@@ -146,6 +157,7 @@ fn check(name: &str, result: Result<Accepted, Diagnostics>, json: bool) -> ExitC
         Ok(Accepted::Types(warnings)) => {
             tell(&warnings);
             println!("{name}: accepted: declarations only, there is no `main` of `V1Switch`");
+            println!("  to run it or to have its P4Info, {PORT_TO_V1MODEL} ({SUPPORTED_ARCHITECTURES})");
             ExitCode::SUCCESS
         }
         Err(diagnostics) if json => {

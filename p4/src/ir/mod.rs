@@ -106,6 +106,8 @@ pub struct Program {
     pub data_structs: Vec<DataStruct>,
     /// Variables of `standard_metadata`, by field name (`ingress_port`, `egress_spec`, …).
     pub standard_metadata: Vec<(String, VarId)>,
+    /// Whether a control calls an extern function, or has an object of an extern that is not v1model's: P4Info tells.
+    pub uses_externs: bool,
     /// Field lists: variables to keep for clone/resubmit/recirculate with this index (`@field_list`).
     pub field_lists: Vec<(u32, Vec<VarId>)>,
     /// `parser`

@@ -7,12 +7,18 @@ use pb::p4_data_type_spec::TypeSpec;
 pub(super) struct Types<'p> {
     program: &'p Program,
     info: pb::P4TypeInfo,
+    /// Whether P4Info has a part on types, be it empty.
     used: bool,
 }
 
 impl<'p> Types<'p> {
     pub fn new(program: &'p Program) -> Types<'p> {
-        Types { program, info: pb::P4TypeInfo::default(), used: false }
+        // p4c opens this part wherever it comes by what may have a type of its own, and leaves it empty if there is none:
+        // at each table, extern object and call of an extern function, each action's parameter and header's field.
+        let used = program.uses_externs
+            || program.instances.iter().any(|instance| !instance.named.hidden)
+            || program.tables.iter().any(|table| !table.named.hidden);
+        Types { program, info: pb::P4TypeInfo::default(), used }
     }
 
     pub fn finish(self) -> Option<pb::P4TypeInfo> {
@@ -21,6 +27,7 @@ impl<'p> Types<'p> {
 
     /// Notes the `type` or serializable enum of a field; gives what the field refers to and its width.
     pub fn field(&mut self, ty: Ty, name: Option<&str>) -> (Option<pb::P4NamedType>, i32) {
+        self.used = true;
         let width = ty.width() as i32;
         let Some(name) = name else { return (None, width) };
         if let Some(new) = self.program.new_types.iter().find(|n| n.name == name) {
@@ -43,19 +50,18 @@ impl<'p> Types<'p> {
 
     /// A type in full, its named parts noted.
     pub fn data(&mut self, ty: &DataTy) -> pb::P4DataTypeSpec {
+        self.used = true;
         let named = |name: &str| pb::P4NamedType { name: name.to_owned() };
         let spec = match ty {
             DataTy::Scalar(Ty::Bool) => TypeSpec::Bool(pb::P4BoolType {}),
             DataTy::Scalar(scalar) => TypeSpec::Bitstring(bits(*scalar)),
             DataTy::Error => {
-                self.used = true;
                 let members = self.program.errors.clone();
                 self.info.error = Some(pb::P4ErrorTypeSpec { members });
                 TypeSpec::Error(pb::P4ErrorType {})
             }
             DataTy::Enum(name) => {
                 if let Some((_, members)) = self.program.enums.iter().find(|e| e.0 == *name) {
-                    self.used = true;
                     let member =
                         |m: &String| pb::p4_enum_type_spec::Member { name: m.clone(), ..Default::default() };
                     let members = members.iter().map(member).collect();
@@ -74,7 +80,6 @@ impl<'p> Types<'p> {
             }
             DataTy::Struct(name) => {
                 if let Some(s) = self.program.data_structs.iter().find(|s| s.name == *name) {
-                    self.used = true;
                     let member = |(name, ty): &(String, DataTy)| pb::p4_struct_type_spec::Member {
                         name: name.clone(),
                         type_spec: Some(self.data(ty)),
@@ -87,7 +92,6 @@ impl<'p> Types<'p> {
             }
             DataTy::Header(name) => {
                 if let Some(s) = self.program.data_structs.iter().find(|s| s.name == *name) {
-                    self.used = true;
                     let member = |(name, ty): &(String, DataTy)| pb::p4_header_type_spec::Member {
                         name: name.clone(),
                         type_spec: Some(bits(self.scalar(ty))),
@@ -121,7 +125,6 @@ impl<'p> Types<'p> {
 
     fn ser_enum(&mut self, name: &str) {
         let Some(e) = self.program.ser_enums.iter().find(|e| e.name == name) else { return };
-        self.used = true;
         let member =
             |(name, value): &(String, num_bigint::BigUint)| pb::p4_serializable_enum_type_spec::Member {
                 name: name.clone(),
@@ -140,7 +143,6 @@ impl<'p> Types<'p> {
         use pb::p4_new_type_spec::Representation;
         use pb::p4_new_type_translation::SdnType;
         let Some(new) = self.program.new_types.iter().find(|n| n.name == name) else { return };
-        self.used = true;
         let representation = match &new.translation {
             Some((uri, sdn)) => {
                 let sdn_type = match sdn {

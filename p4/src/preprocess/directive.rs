@@ -3,7 +3,7 @@
 use super::macros::Macro;
 use super::{Condition, MAX_INCLUDE_DEPTH, MAX_INCLUDES, Preprocessor, Reader, condition};
 use crate::ast::Span;
-use crate::builtin::builtin_include;
+use crate::builtin::{self, builtin_include};
 use crate::diag::Diagnostic;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -240,6 +240,12 @@ impl Preprocessor<'_> {
         let mut error = Diagnostic::error(at, format!("include file `{name}` is not found"));
         if !shown.is_empty() {
             error = error.note(format!("searched in {}", shown.join(", ")));
+        }
+        if builtin::is_other_architecture(name) {
+            let error =
+                error.note(format!("it declares another architecture; {}", builtin::SUPPORTED_ARCHITECTURES));
+            let check = "to check its declarations alone, add the file's folder with -I";
+            return self.error(error.help(format!("to run it, {}; {check}", builtin::PORT_TO_V1MODEL)));
         }
         self.error(error.help("add its folder with -I"));
     }

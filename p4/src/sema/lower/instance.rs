@@ -27,7 +27,10 @@ impl Lower<'_> {
         let binding = match &self.ty(&inst.ty) {
             Type::Extern(ext) => match self.extern_instance(inst, ext) {
                 Some(id) => Binding::Extern(id),
-                None => Binding::Opaque,
+                None => {
+                    self.prog.uses_externs = true;
+                    Binding::Opaque
+                }
             },
             Type::Block(block) if block.kind == BlockKind::Package => Binding::Opaque,
             Type::Block(block) => {

@@ -32,7 +32,12 @@ impl Lower<'_> {
             return false;
         }
         if package.name != "V1Switch" || main.args.len() != STAGES.len() {
-            self.unsupported(main.span, format!("architecture `{}`", package.name));
+            let what = format!("`main` is a `{}`: this architecture is not supported", package.name);
+            self.diags.push(
+                crate::diag::Diagnostic::error(main.span, what)
+                    .note(crate::builtin::SUPPORTED_ARCHITECTURES)
+                    .help(crate::builtin::PORT_TO_V1MODEL),
+            );
             return false;
         }
         self.prog.pkginfo = main.annos.rest.clone();

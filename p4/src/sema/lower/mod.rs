@@ -151,6 +151,7 @@ impl<'a> Lower<'a> {
             enums: Vec::new(),
             data_structs: Vec::new(),
             standard_metadata: Vec::new(),
+            uses_externs: false,
             field_lists: Vec::new(),
             parser: ir::Parser::default(),
             verify: Vec::new(),
