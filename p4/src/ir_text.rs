@@ -278,6 +278,7 @@ impl Printer<'_> {
             Expr::Concat { left, right, .. } => format!("({} ++ {})", self.expr(left), self.expr(right)),
             Expr::Lookahead { total, offset, ty } => format!("lookahead({offset} of {total}, {ty:?})"),
             Expr::PacketLength => "length".to_owned(),
+            Expr::DropPort => "drop port".to_owned(),
         }
     }
 }

@@ -18,7 +18,7 @@ pub use command::{Call, Command, Compare, Index, KeyText, Number, Pattern, State
 pub use compare::{Failure, Output, differences};
 pub use parse::parse;
 pub use play::{Fate, MAX_FRAMES, Player, Sent, TooMany};
-pub use runner::{Outcome, run};
+pub use runner::{DROP_PORT, Outcome, run, run_with_drop_port};
 
 /// Most statements of a file.
 pub const MAX_STATEMENTS: usize = 100_000;

@@ -21,8 +21,10 @@ const PACKET_GAP: Nanos = Nanos::from_millis(1);
 const PAUSE: Nanos = Nanos::from_secs(1);
 /// Most multicast groups, nodes and clone sessions of a file.
 const MAX_GROUPS: usize = 256;
-/// Ports of the switch under test; 511 is where dropped packets go.
-const PORTS: u16 = 511;
+/// Port that means "drop" unless a caller has another.
+pub const DROP_PORT: u16 = 511;
+/// Ports of the switch under test; one of them is where dropped packets go.
+const PORTS: u16 = 512;
 
 /// What came of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,13 +89,25 @@ struct Mirror {
     group: Option<u32>,
 }
 
-/// Runs a file against a program. An error is a file that is not understood or does not fit the program.
+/// Runs a file against a program on a switch with the drop port [`DROP_PORT`]. An error is a file that is not
+/// understood or does not fit the program.
 pub fn run(program: &Program, pipeline: Pipeline, statements: &[Statement]) -> Result<Outcome, StfError> {
-    let ports = (0..PORTS).map(|port| PortConfig::new(port, 0)).collect();
+    run_with_drop_port(program, pipeline, statements, DROP_PORT)
+}
+
+/// Likewise, with another drop port, 1 to 511.
+pub fn run_with_drop_port(
+    program: &Program,
+    pipeline: Pipeline,
+    statements: &[Statement],
+    drop_port: u16,
+) -> Result<Outcome, StfError> {
+    let ports = (0..PORTS).filter(|port| *port != drop_port).map(|port| PortConfig::new(port, 0)).collect();
     // BMv2 counts microseconds and has no CPU port of its own.
     let config = Config {
         ports,
         cpu_port: None,
+        drop_port,
         time_unit_ns: 1000,
         max_frame_bytes: 16 * 1024,
         buffer_bytes: 16 << 20,

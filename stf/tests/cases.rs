@@ -47,6 +47,53 @@ fn programs_do_what_their_stf_files_say() {
     assert!(failed.is_empty(), "{} of {} fail:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
 
+/// `mark_to_drop` of the packet's own metadata and of a copy that is copied back, on both sides of the queue.
+const DROPS: &str = "#include <core.p4>\n#include <v1model.p4>
+header h_t { bit<8> a; }
+struct headers_t { h_t h; }
+struct meta_t { }
+void drop_it(inout standard_metadata_t copy) { mark_to_drop(copy); }
+parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    state start { pkt.extract(hdr.h); transition accept; }
+}
+control V(inout headers_t hdr, inout meta_t meta) { apply { } }
+control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply {
+        sm.egress_spec = 1;
+        if (hdr.h.a == 1) { mark_to_drop(sm); }
+        if (hdr.h.a == 2) { standard_metadata_t copy = sm; mark_to_drop(copy); sm = copy; }
+        if (hdr.h.a == 3) { drop_it(sm); }
+        if (hdr.h.a == 9) { sm.egress_spec = 511; }
+    }
+}
+control E(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
+    apply {
+        if (hdr.h.a == 4) { mark_to_drop(sm); }
+        if (hdr.h.a == 5) { standard_metadata_t copy = sm; mark_to_drop(copy); sm = copy; }
+        if (hdr.h.a == 6) { drop_it(sm); }
+    }
+}
+control C(inout headers_t hdr, inout meta_t meta) { apply { } }
+control D(packet_out pkt, in headers_t hdr) { apply { pkt.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;";
+
+#[test]
+fn what_is_marked_to_drop_is_dropped_whatever_the_drop_port() {
+    let compiled = p4rack_p4::compile(DROPS, "drops.p4", &p4rack_p4::Options::default()).unwrap();
+    for drop_port in [511, 1 << 8, 77] {
+        let last = if drop_port == 511 { "no_packet" } else { "expect 511 09$" };
+        let dropped: String = (1..=6).map(|a| format!("packet 5 0{a}\nno_packet\n")).collect();
+        let text = format!("{dropped}packet 5 07\nexpect 1 07$\npacket 5 09\n{last}\n");
+        let statements = p4rack_stf::parse(&text).unwrap();
+        for compile in [Pipeline::compile, Pipeline::compile_interpreted, Pipeline::compile_traced] {
+            let pipeline = compile(&compiled.program).unwrap();
+            let outcome =
+                p4rack_stf::run_with_drop_port(&compiled.program, pipeline, &statements, drop_port).unwrap();
+            assert!(outcome.passed(), "drop port {drop_port}: {outcome}");
+        }
+    }
+}
+
 #[test]
 fn a_wrong_frame_is_shown_with_its_place() {
     let text = "packet 0 00000000\nexpect 1 000a0001$\nexpect 2 00\n";

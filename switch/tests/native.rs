@@ -27,13 +27,17 @@ enum Way {
 /// The program in all forms, with ports of a rate: twice as machine code, interpreted, and traced, which makes no frame
 /// before it leaves its queue.
 fn forms(text: &str, rate_bps: u64) -> [Switch; 4] {
+    forms_on(Config { cpu_port: Some(510), ..common::config() }, text, rate_bps)
+}
+
+fn forms_on(config: Config, text: &str, rate_bps: u64) -> [Switch; 4] {
     let program = common::compile(text);
     let native = Pipeline::compile(&program).expect("the switch takes the program");
     assert_eq!(native.is_native(), cfg!(feature = "native"));
     let interpreted = Pipeline::compile_interpreted(&program).expect("the switch takes the program");
     let traced = Pipeline::compile_traced(&program).expect("the switch takes the program");
     [native.clone(), native, interpreted, traced].map(|pipeline| {
-        let mut config = Config { cpu_port: Some(510), ..common::config() };
+        let mut config = config.clone();
         config.ports.iter_mut().for_each(|port| port.rate_bps = rate_bps);
         let mut switch = Switch::new(config);
         switch.load(pipeline);
@@ -125,6 +129,30 @@ proptest! {
         for text in GENERATED {
             same(text, &frames);
         }
+    }
+}
+
+/// What a rack's program drops on either side of the queue is dropped whatever the drop port is.
+#[test]
+fn generated_programs_do_the_same_with_another_drop_port() {
+    let frames: Vec<(u16, Vec<u8>)> = (0..400u16)
+        .map(|n| {
+            let payload: Vec<u8> = (0..60).map(|byte| (n * 7 + byte * 13) as u8).collect();
+            let kind = [0x0800, 0x88b5, 0x8100][usize::from(n % 3)];
+            let mut frame = common::eth(mac(1 + n % 5), kind, &payload);
+            frame[6..12].copy_from_slice(&mac(1 + n / 5 % 5).to_be_bytes()[2..]);
+            (1 + n / 25 % 4, frame)
+        })
+        .collect();
+    for text in GENERATED {
+        let play_with = |drop_port| {
+            let config = Config { drop_port, cpu_port: Some(510), ..common::config() };
+            forms_on(config, text, 700_000_000).map(|mut switch| play(&mut switch, &frames, Way::Handle))
+        };
+        let usual = play_with(511);
+        assert!(!usual[0].0.is_empty() && !usual[0].1.drops.is_empty(), "some are sent, some dropped");
+        assert_eq!(play_with(77), usual);
+        assert_eq!(play_with(1 << 8), usual);
     }
 }
 

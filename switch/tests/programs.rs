@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use num_bigint::BigUint;
 use p4rack_p4::ir::Matcher;
-use p4rack_switch::{CounterData, EntryRef, MeterConfig};
+use p4rack_switch::{CounterData, EntryRef, MeterConfig, Pipeline};
 use p4rack_wire::Nanos;
 
 #[test]
@@ -299,6 +299,47 @@ fn varbits_are_parsed_and_written() {
     assert_eq!(bench.pass(1, &eth(1, 1, &ten)).1[14..26], ten[..]);
     assert_eq!(bench.pass(1, &eth(1, 1, &[11; 20])).0, 2);
     assert_eq!(bench.pass(1, &eth(1, 1, &[3, 1])).0, 2);
+}
+
+#[test]
+fn a_varbit_of_a_wrong_length_raises_what_the_specification_tries_first() {
+    let parts = Parts {
+        types: "header opt_t { bit<8> bits; varbit<32> data; }",
+        headers: "opt_t opt; opt_t[2] more;",
+        parser: "
+            state parse { transition select(hdr.eth.kind) { 1: one; 2: next; default: accept; } }
+            state one { pkt.extract(hdr.opt, (bit<32>)pkt.lookahead<bit<8>>()); transition accept; }
+            state next { pkt.extract(hdr.more.next, (bit<32>)pkt.lookahead<bit<8>>()); transition accept; }",
+        ingress: "
+            sm.egress_spec = 0;
+            if (sm.parser_error == error.NoError) { sm.egress_spec = 1; }
+            if (sm.parser_error == error.ParserInvalidArgument) { sm.egress_spec = 2; }
+            if (sm.parser_error == error.PacketTooShort) { sm.egress_spec = 3; }
+            if (sm.parser_error == error.HeaderTooShort) { sm.egress_spec = 4; }",
+        ..Parts::default()
+    };
+    for compile in [Pipeline::compile, Pipeline::compile_interpreted, Pipeline::compile_traced] {
+        let mut bench = parts.run();
+        bench.switch.load(compile(&bench.program).unwrap());
+        // Length in bits, bytes that follow it, and the port of the error: no whole bytes beats a packet that is too
+        // short, and that beats a length beyond the field's.
+        for (bits, follow, port) in [
+            (32, 4, 1),
+            (33, 8, 2),
+            (41, 8, 2),
+            (41, 0, 2),
+            (12, 0, 2),
+            (24, 2, 3),
+            (40, 4, 3),
+            (40, 5, 4),
+            (248, 31, 4),
+        ] {
+            for kind in [1, 2] {
+                let packet: Vec<u8> = std::iter::once(bits).chain(vec![7; follow]).collect();
+                assert_eq!(bench.pass(1, &eth(1, kind, &packet)).0, port, "{bits} bits, {follow} bytes");
+            }
+        }
+    }
 }
 
 const IPV4: Parts<'static> = Parts {

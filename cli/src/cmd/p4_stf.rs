@@ -1,13 +1,13 @@
 //! `p4rack p4 stf`: a program against a file of the simple test framework.
 
 use super::p4::{Source, USAGE, refuse};
-use p4rack_stf::Outcome;
+use p4rack_stf::{Outcome, run_with_drop_port};
 use p4rack_switch::Pipeline;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs it: 0 passed, 1 a difference, 2 a file that is not understood.
-pub fn run(source: &Source, stf: &Path) -> ExitCode {
+pub fn run(source: &Source, stf: &Path, drop_port: u16) -> ExitCode {
     let text = match std::fs::read_to_string(stf) {
         Ok(text) => text,
         Err(error) => {
@@ -28,7 +28,7 @@ pub fn run(source: &Source, stf: &Path) -> ExitCode {
             }
         };
         let outcome = p4rack_stf::parse(&text)
-            .and_then(|statements| p4rack_stf::run(&compiled.program, pipeline, &statements));
+            .and_then(|statements| run_with_drop_port(&compiled.program, pipeline, &statements, drop_port));
         match outcome {
             Ok(outcome) => report(stf, &outcome),
             Err(error) => {

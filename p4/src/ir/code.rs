@@ -113,6 +113,8 @@ pub enum Expr {
     },
     /// `packet.length()` in bytes (`bit<32>`).
     PacketLength,
+    /// The port that means "drop" on the switch that runs the program (`bit<9>`).
+    DropPort,
 }
 
 /// Unary operators.

@@ -6,7 +6,7 @@ use crate::error::CompileError;
 use crate::trace::Mark;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{HeaderId, Program, Ty, VarId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Widest integer.
 const MAX_BITS: u32 = 2048;
@@ -407,16 +407,8 @@ impl<'p> Builder<'p> {
             });
         }
         for op in &mut self.code.ops {
-            match op {
-                Op::Jump { to }
-                | Op::JumpIf { to, .. }
-                | Op::JumpIfNot { to, .. }
-                | Op::JumpEq { to, .. }
-                | Op::JumpNe { to, .. }
-                | Op::JumpLt { to, .. }
-                | Op::JumpLe { to, .. }
-                | Op::JumpUnlessMember { to, .. } => *to = self.labels[*to as usize],
-                _ => {}
+            if let Some(to) = op.target_mut() {
+                *to = self.labels[*to as usize];
             }
         }
         for (apply, exit) in self.code.applies.iter_mut().zip(&self.exits) {
@@ -443,6 +435,7 @@ impl<'p> Builder<'p> {
         }
         self.keep();
         self.clear();
+        self.watch();
         Ok(self.code)
     }
 
@@ -491,6 +484,26 @@ impl<'p> Builder<'p> {
         let queue_in_egress = looked_at(&of_the_queue);
         self.code.standard.times_in_egress = self.traced || queue_in_egress || looked_at(&times);
         self.code.entry.egress_is_early &= !queue_in_egress;
+    }
+
+    /// Lists what a trace tells the changes of: headers, metadata and the program's own variables.
+    fn watch(&mut self) {
+        if !self.traced {
+            return;
+        }
+        // The arguments of an action stand with the table that found it.
+        let args: BTreeSet<VarId> =
+            self.program.actions.iter().flat_map(|action| &action.params).map(|param| param.var).collect();
+        for (index, (var, &slot)) in (0..).zip(self.program.vars.iter().zip(&self.slots)) {
+            // Those of this translation have a `$` in their name.
+            let name = match var.name.strip_suffix(".$valid$") {
+                Some(header) => format!("{header}.isValid()"),
+                None => var.name.clone(),
+            };
+            if !name.contains('$') && !args.contains(&VarId(index)) {
+                self.code.watched.push((slot, kind(var.ty), name));
+            }
+        }
     }
 
     fn keep(&mut self) {

@@ -28,6 +28,7 @@ impl Builder<'_> {
                 if matches!(left_ty, Ty::Int(_)) { Ty::Int(width) } else { Ty::Bit(width) }
             }
             Expr::PacketLength => Ty::Bit(32),
+            Expr::DropPort => Ty::Bit(9),
         })
     }
 
@@ -165,6 +166,11 @@ impl Builder<'_> {
             Expr::PacketLength => {
                 let dst = self.want(want, result)?;
                 self.emit(Op::PacketLength { dst });
+                Ok(dst)
+            }
+            Expr::DropPort => {
+                let dst = self.want(want, result)?;
+                self.emit(Op::DropPort { dst });
                 Ok(dst)
             }
         }
@@ -484,7 +490,7 @@ impl Builder<'_> {
 fn raises(expr: &Expr) -> bool {
     match expr {
         Expr::Lookahead { .. } => true,
-        Expr::Const { .. } | Expr::Var(_) | Expr::PacketLength => false,
+        Expr::Const { .. } | Expr::Var(_) | Expr::PacketLength | Expr::DropPort => false,
         Expr::Field { header, .. } | Expr::Valid(header) => match header {
             HeaderRef::Fixed(_) => false,
             HeaderRef::Next(_) | HeaderRef::Last(_) => true,

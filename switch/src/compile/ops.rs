@@ -238,6 +238,10 @@ pub(crate) enum Op {
     PacketLength {
         dst: Slot,
     },
+    /// The port that means "drop" here.
+    DropPort {
+        dst: Slot,
+    },
     Emit {
         header: u16,
     },
@@ -346,29 +350,133 @@ pub(crate) enum Op {
     },
 }
 
+/// What an operation does beside computing. Each place that has to know asks here, where every operation is named:
+/// a new one does not compile before somebody has thought about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Nature<'a> {
+    /// Gives the same before the queue and behind it, leaves nothing behind, and the next operation follows.
+    Pure,
+    /// Likewise, or a parser error, which goes to the parser's end.
+    Parses,
+    /// Looks at the packet alone and goes to a place in the code.
+    Jumps {
+        to: &'a mut u32,
+        /// If not, the next operation may follow too.
+        always: bool,
+    },
+    /// Likewise, but looks at what the control plane can change.
+    JumpsByState { to: &'a mut u32 },
+    /// The end of a block, of an action or of the packet.
+    Ends,
+    /// The end of the parser's states, by an error.
+    Fails,
+    /// Applies a table: an action follows, which returns to the next operation or leaves the block.
+    Applies,
+    /// Looks at state that outlives the packet or changes it, asks something of the switch, or tells the outside.
+    Lasting,
+}
+
 impl Op {
+    /// What it does beside computing.
+    pub fn nature(&mut self) -> Nature<'_> {
+        match self {
+            Op::Mov { .. }
+            | Op::MovN { .. }
+            | Op::Zero { .. }
+            | Op::Add { .. }
+            | Op::Sub { .. }
+            | Op::Mul { .. }
+            | Op::And { .. }
+            | Op::Or { .. }
+            | Op::Xor { .. }
+            | Op::Shl { .. }
+            | Op::Shr { .. }
+            | Op::Eq { .. }
+            | Op::Ne { .. }
+            | Op::Lt { .. }
+            | Op::Le { .. }
+            | Op::Slt { .. }
+            | Op::Sle { .. }
+            | Op::Not { .. }
+            | Op::BitNot { .. }
+            | Op::Neg { .. }
+            | Op::Cut { .. }
+            | Op::SignExtend { .. }
+            | Op::Slice { .. }
+            | Op::Concat { .. }
+            | Op::Insert { .. }
+            | Op::Wide { .. }
+            | Op::Fuel
+            | Op::Parsed
+            | Op::PacketLength { .. }
+            | Op::DropPort { .. }
+            | Op::Emit { .. }
+            | Op::EmitAt { .. }
+            | Op::SetValid { .. }
+            | Op::SetValidAt { .. }
+            | Op::CopyHeader { .. }
+            | Op::CopyHeaderAt { .. }
+            | Op::LoadAt { .. }
+            | Op::StoreAt { .. }
+            | Op::StackShift { .. }
+            | Op::MarkToDrop
+            | Op::VerifyChecksum { .. }
+            | Op::UpdateChecksum { .. } => Nature::Pure,
+            Op::RaiseIfZero { .. }
+            | Op::Extract { .. }
+            | Op::ExtractNext { .. }
+            | Op::ExtractVarbit { .. }
+            | Op::ExtractNextVarbit { .. }
+            | Op::ExtractAt { .. }
+            | Op::Advance { .. }
+            | Op::Lookahead { .. } => Nature::Parses,
+            Op::Jump { to } => Nature::Jumps { to, always: true },
+            Op::JumpIf { to, .. }
+            | Op::JumpIfNot { to, .. }
+            | Op::JumpEq { to, .. }
+            | Op::JumpNe { to, .. }
+            | Op::JumpLt { to, .. }
+            | Op::JumpLe { to, .. } => Nature::Jumps { to, always: false },
+            Op::JumpUnlessMember { to, .. } => Nature::JumpsByState { to },
+            Op::End | Op::Ret | Op::Exit | Op::AssertFailed => Nature::Ends,
+            Op::Raise { .. } => Nature::Fails,
+            Op::Apply { .. } | Op::ApplyIndirect { .. } => Nature::Applies,
+            Op::Count { .. }
+            | Op::DirectColor { .. }
+            | Op::Meter { .. }
+            | Op::RegisterRead { .. }
+            | Op::RegisterWrite { .. }
+            // Its algorithm may be a random number.
+            | Op::Hash { .. }
+            | Op::Random { .. }
+            | Op::Digest { .. }
+            | Op::Clone { .. }
+            | Op::Resubmit { .. }
+            | Op::Recirculate { .. }
+            | Op::Truncate { .. }
+            | Op::Log { .. }
+            | Op::Trace { .. } => Nature::Lasting,
+        }
+    }
+
     /// Whether it gives the same before the queue and behind it, and leaves nothing behind.
-    pub fn is_early(&self) -> bool {
-        !matches!(
-            self,
-            Op::Apply { .. }
-                | Op::ApplyIndirect { .. }
-                | Op::Count { .. }
-                | Op::DirectColor { .. }
-                | Op::Meter { .. }
-                | Op::RegisterRead { .. }
-                | Op::RegisterWrite { .. }
-                | Op::JumpUnlessMember { .. }
-                // Its algorithm may be a random number.
-                | Op::Hash { .. }
-                | Op::Random { .. }
-                | Op::Digest { .. }
-                | Op::Clone { .. }
-                | Op::Resubmit { .. }
-                | Op::Recirculate { .. }
-                | Op::Truncate { .. }
-                | Op::Log { .. }
-                | Op::Trace { .. }
-        )
+    pub fn is_early(mut self) -> bool {
+        match self.nature() {
+            Nature::Pure | Nature::Parses | Nature::Jumps { .. } | Nature::Ends | Nature::Fails => true,
+            Nature::JumpsByState { .. } | Nature::Applies | Nature::Lasting => false,
+        }
+    }
+
+    /// Where it may jump to.
+    pub fn target_mut(&mut self) -> Option<&mut u32> {
+        match self.nature() {
+            Nature::Jumps { to, .. } | Nature::JumpsByState { to } => Some(to),
+            Nature::Pure
+            | Nature::Parses
+            | Nature::Ends
+            | Nature::Fails
+            | Nature::Applies
+            | Nature::Lasting => None,
+        }
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx
             frame[plan.value as usize] = checksum(state, frame, cx, plan);
         }
         Op::Log { plan } => log(state, frame, &code.logs[plan as usize]),
-        _ => {}
+        op => super::misplaced(op),
     }
 }
 

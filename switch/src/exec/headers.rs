@@ -49,7 +49,7 @@ pub(super) fn parse(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) -> 
             }
             cx.cursor += (bits / 8) as usize;
         }
-        _ => {}
+        op => super::misplaced(op),
     }
     Ok(())
 }
@@ -89,16 +89,18 @@ fn extract_varbit(
 ) -> Result<(), u64> {
     let header = &code.headers[header as usize];
     let longest = header.fields.iter().find(|field| field.kind.varbit).map_or(0, |field| field.kind.width);
-    if varbit > u64::from(longest) {
-        return Err(code.errors.header_too_short);
-    }
+    // In this order, as the language's specification writes `extract` with two arguments out.
     if !varbit.is_multiple_of(8) {
         return Err(code.errors.parser_invalid_argument);
     }
-    let bytes = (header.fixed_bits as usize + varbit as usize) / 8;
-    if cx.cursor + bytes > cx.len {
+    let bytes = u64::from(header.fixed_bits / 8) + varbit / 8;
+    if bytes > (cx.len - cx.cursor) as u64 {
         return Err(code.errors.packet_too_short);
     }
+    if varbit > u64::from(longest) {
+        return Err(code.errors.header_too_short);
+    }
+    let bytes = bytes as usize;
     bits::extract_varbit(frame, header, cx.bytes, cx.cursor, varbit as u32);
     cx.cursor += bytes;
     Ok(())
@@ -165,7 +167,7 @@ pub(super) fn run(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) {
             }
         }
         Op::StackShift { stack, count } => shift(code, frame, &code.stacks[stack as usize], count),
-        _ => {}
+        op => super::misplaced(op),
     }
 }
 

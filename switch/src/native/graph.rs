@@ -1,6 +1,6 @@
 //! Basic blocks of flat code.
 
-use crate::compile::ops::Op;
+use crate::compile::ops::{Nature, Op};
 use crate::compile::plans::{ApplyPlan, Code};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,35 +28,18 @@ pub(super) fn applied(code: &Code, at: u32) -> Option<&ApplyPlan> {
 }
 
 /// Whether a parser error can be raised.
-pub(super) fn raises(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Raise { .. }
-            | Op::RaiseIfZero { .. }
-            | Op::Extract { .. }
-            | Op::ExtractNext { .. }
-            | Op::ExtractVarbit { .. }
-            | Op::ExtractNextVarbit { .. }
-            | Op::ExtractAt { .. }
-            | Op::Advance { .. }
-            | Op::Lookahead { .. }
-    )
+pub(super) fn raises(mut op: Op) -> bool {
+    matches!(op.nature(), Nature::Parses | Nature::Fails)
 }
 
 /// Where an operation may go within its block or action; true: also to the next one. What raises also goes to the
 /// parser's end, and an action's end to where its table was applied.
-fn targets(op: &Op) -> (Option<u32>, bool) {
-    match *op {
-        Op::Jump { to } => (Some(to), false),
-        Op::JumpIf { to, .. }
-        | Op::JumpIfNot { to, .. }
-        | Op::JumpEq { to, .. }
-        | Op::JumpNe { to, .. }
-        | Op::JumpLt { to, .. }
-        | Op::JumpLe { to, .. }
-        | Op::JumpUnlessMember { to, .. } => (Some(to), true),
-        Op::End | Op::Ret | Op::Exit | Op::Raise { .. } | Op::AssertFailed => (None, false),
-        _ => (None, true),
+fn targets(mut op: Op) -> (Option<u32>, bool) {
+    match op.nature() {
+        Nature::Jumps { to, always } => (Some(*to), !always),
+        Nature::JumpsByState { to } => (Some(*to), true),
+        Nature::Ends | Nature::Fails => (None, false),
+        Nature::Pure | Nature::Parses | Nature::Applies | Nature::Lasting => (None, true),
     }
 }
 
@@ -71,7 +54,7 @@ impl Graph {
             if !reached.insert(at) {
                 continue;
             }
-            let op = &code.ops[at as usize];
+            let op = code.ops[at as usize];
             let (target, next) = targets(op);
             graph.has_loops |= matches!(op, Op::Fuel);
             let mut lead = |to: u32| {
@@ -113,7 +96,7 @@ impl Graph {
                 if !seen.insert(at) {
                     continue;
                 }
-                let op = &code.ops[at as usize];
+                let op = code.ops[at as usize];
                 if matches!(op, Op::Ret | Op::Exit) {
                     self.callers.entry(at).or_default().extend(&sites);
                 }
@@ -136,7 +119,7 @@ impl Graph {
     /// Counts the edges from operations that simply go on.
     fn count_falls(&mut self, code: &Code, reached: &BTreeSet<u32>) {
         for &at in reached {
-            let (target, next) = targets(&code.ops[at as usize]);
+            let (target, next) = targets(code.ops[at as usize]);
             let falls = next && target.is_none() && applied(code, at).is_none();
             if let Some(count) = self.starts.get_mut(&(at + 1)).filter(|_| falls) {
                 *count += 1;

@@ -247,6 +247,11 @@ impl Translator<'_, '_> {
         self.b.ins().load(types::I64, plain(), self.runtime, offset as i32)
     }
 
+    fn drop_port(&mut self) -> Value {
+        let port = self.load_cx(types::I16, offset_of!(Cx<'static>, drop_port));
+        self.b.ins().uextend(types::I64, port)
+    }
+
     /// First byte that is not parsed.
     pub fn cursor(&mut self) -> Value {
         if let Some(cursor) = self.known.cursor {
@@ -392,14 +397,17 @@ impl Translator<'_, '_> {
                 let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
                 self.set(dst, len);
             }
+            Op::DropPort { dst } => {
+                let port = self.drop_port();
+                self.set(dst, port);
+            }
             Op::Emit { header } => self.emit(header),
             Op::Apply { .. } | Op::ApplyIndirect { .. } => {
                 self.apply();
                 return false;
             }
             Op::MarkToDrop => {
-                let port = self.load_cx(types::I16, offset_of!(Cx<'static>, drop_port));
-                let (port, zero) = (self.truth(port), self.number(0));
+                let (port, zero) = (self.drop_port(), self.number(0));
                 self.set(self.code.standard.egress_spec, port);
                 self.set(self.code.standard.mcast_grp, zero);
             }

@@ -213,3 +213,37 @@ async fn capabilities_tell_the_version() {
     let refused = client.rpc.capabilities(CapabilitiesRequest { device_id: 99 }).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::NotFound);
 }
+
+/// A program that is pushed does not know the switch's drop port; `mark_to_drop` of a copy means it all the same.
+#[tokio::test]
+async fn mark_to_drop_means_the_drop_port_of_the_switch() {
+    let config = p4rack_switch::Config { drop_port: 77, ..Default::default() };
+    let rig = Rig::start_on(config, |_| {}).await;
+    let mut client = Client::connect(&rig).await;
+    client.become_primary(1).await;
+    let program = "#include <core.p4>\n#include <v1model.p4>
+        struct none {} header h_t { bit<8> a; } struct h { h_t h; }
+        parser P(packet_in p, out h hdr, inout none m, inout standard_metadata_t sm) {
+            state start { p.extract(hdr.h); transition accept; } }
+        control V(inout h hdr, inout none m) { apply {} }
+        control I(inout h hdr, inout none m, inout standard_metadata_t sm) { apply { sm.egress_spec = 2; } }
+        control E(inout h hdr, inout none m, inout standard_metadata_t sm) { apply {
+            if (hdr.h.a == 1) { mark_to_drop(sm); }
+            if (hdr.h.a == 2) { standard_metadata_t copy = sm; mark_to_drop(copy); sm = copy; } } }
+        control C(inout h hdr, inout none m) { apply {} }
+        control D(packet_out p, in h hdr) { apply { p.emit(hdr.h); } }
+        V1Switch(P(), V(), I(), E(), C(), D()) main;";
+    let compiled = p4rack_p4::compile(program, "drops.p4", &Default::default()).unwrap();
+    let config = ForwardingPipelineConfig {
+        p4info: Some(compiled.p4info),
+        p4_device_config: program.into(),
+        cookie: None,
+    };
+    client.set(Action::VerifyAndCommit, Some(config)).await.unwrap();
+    for first in 1..=3 {
+        rig.inject(1, &[first; 60]).await;
+    }
+    assert_eq!(rig.sent(1).await, [(2, vec![3; 60])]);
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    assert_eq!(rig.sent(2).await.len(), 1);
+}

@@ -44,11 +44,16 @@ impl Rig {
     }
 
     pub async fn start_with(change: impl FnOnce(&mut ServerConfig)) -> Rig {
+        Rig::start_on(Config::default(), change).await
+    }
+
+    /// Of the switch's configuration, ports and CPU port are the rig's own.
+    pub async fn start_on(config: Config, change: impl FnOnce(&mut ServerConfig)) -> Rig {
         let (handle, mut jobs, events, from_plane) = core::channel().unwrap();
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (stopped, out) = (stop.clone(), sent.clone());
         let ports = (1..=4).map(|port| PortConfig::new(port, 0)).collect();
-        let config = Config { ports, cpu_port: Some(CPU), ..Config::default() };
+        let config = Config { ports, cpu_port: Some(CPU), ..config };
         let shared = Shared::new(Switch::new(config));
         let handle = handle.sharing(shared.clone());
         let thread = std::thread::spawn(move || {

@@ -405,7 +405,7 @@ fn reads(lower: &Lower<'_>, e: &Expr, written: &BTreeSet<VarId>) -> bool {
         index || !vars.is_disjoint(written)
     };
     match e {
-        Expr::Const { .. } | Expr::Lookahead { .. } | Expr::PacketLength => false,
+        Expr::Const { .. } | Expr::Lookahead { .. } | Expr::PacketLength | Expr::DropPort => false,
         Expr::Var(v) => written.contains(v),
         Expr::Field { header: h, .. } | Expr::Valid(h) => header(h),
         Expr::Unary { expr, .. } | Expr::Cast { expr, .. } | Expr::Slice { expr, .. } => {

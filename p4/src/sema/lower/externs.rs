@@ -39,9 +39,6 @@ const V1MODEL_FUNCTIONS: &[&str] = &[
     "assume",
 ];
 
-/// The port that means "drop" unless a switch is configured otherwise.
-const DROP_PORT: u32 = 511;
-
 impl Lower<'_> {
     fn call_extern(&mut self, call: ExternCall) {
         self.emit(Stmt::Extern(call));
@@ -89,6 +86,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn extern_function(&mut self, def: &FnDef, call: &TCall, span: Span) -> Val {
+        self.prog.uses_externs |= self.stage != Stage::Parser;
         if !V1MODEL_FUNCTIONS.contains(&def.name.as_str()) {
             let subst = def.type_params.iter().map(|v| v.id).zip(call.type_args.iter().map(|t| self.ty(t)));
             let ret = def.ret.subst(&subst.collect());
@@ -235,14 +233,13 @@ impl Lower<'_> {
         let Place::Tuple(fields) = copy else { return };
         let names = self.prog.standard_metadata.clone();
         for (field, (name, _)) in fields.iter().zip(&names) {
+            let Place::Leaf(_, ty) = field else { continue };
             let value = match name.as_str() {
-                "egress_spec" => DROP_PORT,
-                "mcast_grp" => 0,
+                "egress_spec" => Expr::DropPort,
+                "mcast_grp" => zero(*ty),
                 _ => continue,
             };
-            if let Place::Leaf(_, ty) = field {
-                self.assign(field, Val::Leaf(super::storage::constant(value, *ty), *ty), span);
-            }
+            self.assign(field, Val::Leaf(value, *ty), span);
         }
     }
 

@@ -192,7 +192,7 @@ impl Uses {
                 self.expr(then);
                 self.expr(otherwise);
             }
-            Expr::Const { .. } | Expr::Lookahead { .. } | Expr::PacketLength => {}
+            Expr::Const { .. } | Expr::Lookahead { .. } | Expr::PacketLength | Expr::DropPort => {}
         }
     }
 }
