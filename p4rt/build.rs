@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "google/rpc/code.proto",
     "google/rpc/status.proto",
     "p4/config/v1/p4info.proto",
@@ -12,6 +12,7 @@ const FILES: [&str; 9] = [
     "p4/v1/p4runtime.proto",
     "p4rack/generator/v1/generator.proto",
     "p4rack/telemetry/v1/telemetry.proto",
+    "p4rack/trace/v1/trace.proto",
     "stratum/p4_role_config.proto",
 ];
 

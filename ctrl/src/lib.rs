@@ -17,6 +17,7 @@
 //!  etcd        where controllers share a description
 //!  telemetry   the switch's statistics
 //!  generator   packet generators
+//!  trace       what a program does with single packets
 //!  bench       how fast a server is
 //! ```
 
@@ -39,6 +40,7 @@ pub mod runtime_json;
 pub mod session;
 pub mod target;
 pub mod telemetry;
+pub mod trace;
 pub mod values;
 pub mod watch;
 

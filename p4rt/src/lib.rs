@@ -55,6 +55,13 @@ mod generated {
                 include!(concat!(env!("OUT_DIR"), "/p4rack.telemetry.v1.rs"));
             }
         }
+        /// Package `p4rack.trace`.
+        pub mod trace {
+            /// Package `p4rack.trace.v1`.
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/p4rack.trace.v1.rs"));
+            }
+        }
     }
 }
 

@@ -43,6 +43,9 @@ impl Switch {
     fn handle<const WIRE: bool>(&mut self, port: u16, frame: &[u8], now: Nanos) {
         if self.arrive::<WIRE>(port, frame.len(), now, now) {
             self.arrival.set_frame(frame);
+            if self.tracer.is_some() && self.trace_arrival(port, now) {
+                return;
+            }
             let mut out = std::mem::take(&mut self.cpu_out);
             let reached = self.process::<false, false>(port, now, &mut out);
             self.go_on(port, reached, now, &mut out);
@@ -70,6 +73,9 @@ impl Switch {
             return None;
         }
         self.arrival.set_frame(frame);
+        if self.tracer.is_some() && self.trace_arrival(port, now) {
+            return None;
+        }
         let reached = self.process::<true, false>(port, now, out);
         self.leave_or_go_on(port, reached, now, out)
     }
@@ -81,6 +87,9 @@ impl Switch {
             return None;
         }
         self.arrival.take_frame(frame);
+        if self.tracer.is_some() && self.trace_arrival(port, now) {
+            return None;
+        }
         let reached = self.process::<true, true>(port, now, frame);
         self.leave_or_go_on(port, reached, now, frame)
     }

@@ -343,7 +343,7 @@ impl Switch {
     /// What happened next, if the program was compiled with [`crate::Pipeline::compile_traced`].
     pub fn poll_trace(&mut self) -> Option<TraceEvent> {
         let Running { pipeline, state } = self.running.as_mut()?;
-        state.trace.pop(pipeline)
+        state.trace.pop(pipeline).map(|(_, _, event)| event)
     }
 
     pub(crate) fn running(&self) -> Result<&Running, ControlError> {

@@ -36,6 +36,7 @@ mod switch;
 mod table;
 mod tm;
 mod trace;
+mod tracer;
 mod v1model;
 
 pub use compile::Pipeline;
@@ -51,3 +52,4 @@ pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats
 pub use switch::Switch;
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
 pub use trace::TraceEvent;
+pub use tracer::{TraceFilter, TraceState, Traced};

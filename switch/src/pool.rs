@@ -42,6 +42,8 @@ pub(crate) struct Meta {
     /// Bytes of the shared buffer that it holds.
     pub charged: u64,
     pub stage: Stage,
+    /// Its number in a trace of single packets, which its copies have too; 0: it is not traced.
+    pub trace: u32,
 }
 
 impl Default for Meta {
@@ -60,6 +62,7 @@ impl Default for Meta {
             enqueued_depth: 0,
             charged: 0,
             stage: Stage::Ingress,
+            trace: 0,
         }
     }
 }

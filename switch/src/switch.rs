@@ -13,6 +13,7 @@ use crate::state::{InstanceState, RegisterState, State};
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
 use crate::trace::RawEvent;
+use crate::tracer::Tracer;
 use p4rack_p4::ir::InstanceKind;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -101,6 +102,10 @@ pub struct Switch {
     pub(crate) drops: [u64; DropReason::ALL.len()],
     pub(crate) passes: Passes,
     pub(crate) generators: Generators,
+    /// A trace of single packets.
+    pub(crate) tracer: Option<Box<Tracer>>,
+    /// Number of the next packet that is traced.
+    pub(crate) next_trace: u32,
     /// The latest time seen.
     pub(crate) now: Nanos,
 }
@@ -134,6 +139,8 @@ impl Switch {
             drops: [0; DropReason::ALL.len()],
             passes: Passes::default(),
             generators: Generators::default(),
+            tracer: None,
+            next_trace: 1,
             now: Nanos::ZERO,
             config,
         }
@@ -178,6 +185,7 @@ impl Switch {
             self.manager.port_mut(at).drops[DropReason::ProgramReplaced as usize] += count;
         }
         self.hot = NONE;
+        self.tracer = None;
         self.frame.fill(0);
         for &(slot, value) in &running.pipeline.code.constants {
             self.frame[slot as usize] = value;
@@ -210,9 +218,13 @@ impl Switch {
                 self.serve_cpu(now);
             }
             if sent {
+                let number = self.manager.number(at);
+                if self.pool.get(id).meta.trace != 0 {
+                    self.tell_sent(id, Some(number), out.len(), now);
+                }
                 self.pool.release(id);
                 self.manager.sent(at, out.len(), now);
-                return Some(self.manager.number(at));
+                return Some(number);
             }
         }
     }
@@ -297,10 +309,10 @@ impl Switch {
             self.manager.port_mut(at).drops[reason as usize] += 1;
         }
         if let Some(running) = &mut self.running
-            && running.state.trace.on
+            && running.state.trace.tells()
         {
             let port = at.map(|at| self.manager.number(at));
-            running.state.trace.push(RawEvent::Drop { reason, port });
+            running.state.trace.push(self.now, RawEvent::Drop { reason, port });
         }
     }
 
@@ -314,9 +326,11 @@ impl Switch {
             let mut out = std::mem::take(&mut self.cpu_out);
             if self.egress(id, at, left, now, &mut out) {
                 if self.cpu_queue.len() >= self.config.cpu_queue_frames {
-                    self.drop_frame(DropReason::CpuQueueFull, Some(at));
-                    self.pool.release(id);
+                    self.end(id, DropReason::CpuQueueFull, Some(at));
                 } else {
+                    if self.pool.get(id).meta.trace != 0 {
+                        self.tell_sent(id, None, out.len(), now);
+                    }
                     self.pool.get_mut(id).set_frame(&out);
                     self.manager.sent(at, out.len(), now);
                     self.cpu_queue.push_back(id);

@@ -1,14 +1,24 @@
 //! What a program does with a packet, told event by event. Only programs that were compiled with
 //! [`crate::Pipeline::compile_traced`] tell; others hold no marks and cost nothing.
 
+mod event;
+
+pub use event::TraceEvent;
+
 use crate::compile::Pipeline;
-use crate::state::number;
+use crate::compile::ops::{Frame, Slot};
+use crate::compile::plans::Code;
 use crate::stats::DropReason;
-use num_bigint::BigUint;
+use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 
 /// Most events that wait; later ones are dropped and counted in the last.
 const MAX_EVENTS: usize = 100_000;
+/// The same of a running switch, whose reader comes by many times a second.
+const MAX_LIVE_EVENTS: usize = 10_000;
+
+/// No packet's number.
+const NONE: u32 = u32::MAX;
 
 /// A place in the code that tells.
 #[derive(Clone, Debug)]
@@ -23,156 +33,157 @@ pub(crate) enum Mark {
     Apply(u32),
     /// An extern is called.
     Extern(&'static str),
+    /// A register's cell was read, or is about to be written.
+    Register { instance: u16, index: Slot, value: Slot, words: u16, write: bool },
+    /// A meter judged the packet; `None`: the one of the table that was applied.
+    Meter { at: Option<(u16, Slot)>, color: Slot },
+    /// A counter counts the packet.
+    Count { instance: u16, index: Slot },
+    /// A hash or a random number was made.
+    Number { what: &'static str, value: Slot, words: u16 },
     /// Start of egress.
     Egress,
+    /// End of ingress or egress.
+    Fields,
 }
 
 /// An event in numbers.
 #[derive(Clone, Debug)]
 pub(crate) enum RawEvent {
-    Ingress { port: u16, instance_type: u32, bytes: usize, clone: bool },
+    Ingress {
+        port: u16,
+        instance_type: u32,
+        bytes: usize,
+        clone: bool,
+    },
     State(u32),
-    Parsed { error: u64, payload_at: usize },
-    Table { table: u32, key: Vec<u64>, hit: bool, found: Option<(u32, Vec<u64>)> },
+    Parsed {
+        error: u64,
+        payload_at: usize,
+    },
+    Table {
+        table: u32,
+        key: Vec<u64>,
+        hit: bool,
+        found: Option<(u32, Vec<u64>)>,
+    },
     Extern(&'static str),
-    Egress { port: u16, instance_type: u32, rid: u16 },
-    Drop { reason: DropReason, port: Option<u16> },
+    Register {
+        instance: u16,
+        index: u64,
+        value: Vec<u64>,
+        write: bool,
+    },
+    Meter {
+        at: Option<(u16, u64)>,
+        color: u64,
+    },
+    Count {
+        instance: u16,
+        index: u64,
+    },
+    Number {
+        what: &'static str,
+        value: Vec<u64>,
+    },
+    /// Numbers of the fields among those that are watched, what they were and what they are.
+    Fields(Vec<(u32, Vec<u64>, Vec<u64>)>),
+    Egress {
+        port: u16,
+        instance_type: u32,
+        rid: u16,
+    },
+    Drop {
+        reason: DropReason,
+        port: Option<u16>,
+    },
+    Sent {
+        port: Option<u16>,
+        bytes: usize,
+    },
 }
 
 /// Events that wait for [`crate::Switch::poll_trace`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Trace {
+    /// Every packet's events are told: the program that runs is a traced one.
     pub on: bool,
-    events: VecDeque<RawEvent>,
+    /// Number of the first packet whose events are told though the program is another; [`NONE`]: there is none.
+    first: u32,
+    /// Number of the packet that is at work; 0: it has none.
+    pub packet: u32,
+    events: VecDeque<(u32, Nanos, RawEvent)>,
     lost: u64,
+    /// Words of the watched fields when they were looked at.
+    before: Vec<u64>,
 }
 
 impl Trace {
     pub fn new(on: bool) -> Trace {
-        Trace { on, ..Trace::default() }
+        let (events, before) = (VecDeque::new(), Vec::new());
+        Trace { on, first: NONE, packet: 0, events, lost: 0, before }
     }
 
-    pub fn push(&mut self, event: RawEvent) {
-        if self.events.len() < MAX_EVENTS {
-            self.events.push_back(event);
+    /// Whether what happens now is told.
+    #[inline]
+    pub fn tells(&self) -> bool {
+        self.on || self.packet >= self.first
+    }
+
+    pub fn push(&mut self, now: Nanos, event: RawEvent) {
+        if !self.tells() {
+            return;
+        }
+        let limit = if self.on { MAX_EVENTS } else { MAX_LIVE_EVENTS };
+        if self.events.len() < limit {
+            self.events.push_back((self.packet, now, event));
         } else {
             self.lost += 1;
         }
     }
 
-    pub fn pop(&mut self, pipeline: &Pipeline) -> Option<TraceEvent> {
+    /// The oldest event, its packet and when it was.
+    pub fn pop(&mut self, pipeline: &Pipeline) -> Option<(u32, Nanos, TraceEvent)> {
         match self.events.pop_front() {
-            Some(event) => Some(named(event, pipeline)),
-            None if self.lost > 0 => Some(TraceEvent::Lost { events: std::mem::take(&mut self.lost) }),
+            Some((packet, now, event)) => Some((packet, now, event::named(event, pipeline))),
+            None if self.lost > 0 => {
+                Some((0, Nanos::ZERO, TraceEvent::Lost { events: std::mem::take(&mut self.lost) }))
+            }
             None => None,
         }
     }
-}
 
-/// Something that happened to a packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TraceEvent {
-    /// Parser and ingress start; `clone`: the parser alone, for a clone of what came in.
-    Ingress {
-        /// Port it came in at.
-        port: u16,
-        /// Of `standard_metadata`: 0 is a new packet.
-        instance_type: u32,
-        /// Its length.
-        bytes: usize,
-        /// Whether only the parser runs.
-        clone: bool,
-    },
-    /// The parser enters a state.
-    State {
-        /// Its name.
-        name: String,
-    },
-    /// The parser ends.
-    Parsed {
-        /// `NoError` if all went well.
-        error: String,
-        /// First byte that was not parsed.
-        payload_at: usize,
-    },
-    /// A table is applied.
-    Table {
-        /// Its name.
-        table: String,
-        /// Keys by name.
-        keys: Vec<(String, BigUint)>,
-        /// Whether an entry matched.
-        hit: bool,
-        /// The action, if there is any; `None` also where a profile picks it.
-        action: Option<String>,
-        /// Its arguments by name.
-        args: Vec<(String, BigUint)>,
-    },
-    /// An extern that decides on the packet's way is called.
-    Extern {
-        /// Which.
-        name: &'static str,
-    },
-    /// Egress starts.
-    Egress {
-        /// Port it leaves at.
-        port: u16,
-        /// Of `standard_metadata`.
-        instance_type: u32,
-        /// Number of the replica.
-        rid: u16,
-    },
-    /// The packet, or a copy of it, ends.
-    Dropped {
-        /// Why.
-        reason: DropReason,
-        /// Port it was meant for, if known.
-        port: Option<u16>,
-    },
-    /// More happened than is kept.
-    Lost {
-        /// How many events.
-        events: u64,
-    },
-}
+    /// What happens from now on is told of packets with this number or a larger one, or of none. Nothing of before waits
+    /// any more.
+    pub fn tell_from(&mut self, first: Option<u32>) {
+        self.first = first.unwrap_or(NONE);
+        self.packet = 0;
+        self.events.clear();
+        self.lost = 0;
+    }
 
-fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
-    match event {
-        RawEvent::Ingress { port, instance_type, bytes, clone } => {
-            TraceEvent::Ingress { port, instance_type, bytes, clone }
+    /// Looks at the fields that are watched.
+    pub fn look(&mut self, code: &Code, frame: &Frame) {
+        self.before.clear();
+        for (slot, kind, _) in &code.watched {
+            self.before.extend_from_slice(&frame[*slot as usize..][..kind.words()]);
         }
-        RawEvent::State(mark) => TraceEvent::State {
-            name: match pipeline.code.marks.get(mark as usize) {
-                Some(Mark::State(name)) => name.clone(),
-                _ => String::new(),
-            },
-        },
-        RawEvent::Parsed { error, payload_at } => {
-            let error = pipeline.errors.get(error as usize).cloned();
-            TraceEvent::Parsed { error: error.unwrap_or_default(), payload_at }
-        }
-        RawEvent::Table { table, key, hit, found } => {
-            let Some(shape) = pipeline.tables.get(table as usize) else {
-                return TraceEvent::Lost { events: 1 };
-            };
-            let words = |offset: usize, limbs: usize| number(key.get(offset..offset + limbs).unwrap_or(&[]));
-            let keys =
-                shape.keys.iter().map(|key| (key.name.clone(), words(key.offset, key.limbs))).collect();
-            let action = found.as_ref().and_then(|(action, _)| shape.actions.get(*action as usize));
-            let mut args = Vec::new();
-            if let (Some(action), Some((_, words))) = (action, &found) {
-                let mut at = 0;
-                for (name, width) in &action.params {
-                    let limbs = (*width as usize).div_ceil(64).max(1);
-                    args.push((name.clone(), number(words.get(at..at + limbs).unwrap_or(&[]))));
-                    at += limbs;
-                }
+    }
+
+    /// Tells which of them have changed since.
+    pub fn compare(&mut self, code: &Code, frame: &Frame, now: Nanos) {
+        let (mut changes, mut at) = (Vec::new(), 0);
+        for (number, (slot, kind, _)) in (0..).zip(&code.watched) {
+            let is = &frame[*slot as usize..][..kind.words()];
+            let Some(was) = self.before.get_mut(at..at + is.len()) else { break };
+            if is != was {
+                changes.push((number, was.to_vec(), is.to_vec()));
+                was.copy_from_slice(is);
             }
-            let table = shape.name.strip_prefix("table ").unwrap_or(&shape.name).to_string();
-            TraceEvent::Table { table, keys, hit, action: action.map(|action| action.name.clone()), args }
+            at += is.len();
         }
-        RawEvent::Extern(name) => TraceEvent::Extern { name },
-        RawEvent::Egress { port, instance_type, rid } => TraceEvent::Egress { port, instance_type, rid },
-        RawEvent::Drop { reason, port } => TraceEvent::Dropped { reason, port },
+        if !changes.is_empty() {
+            self.push(now, RawEvent::Fields(changes));
+        }
     }
 }

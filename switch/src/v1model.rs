@@ -1,11 +1,13 @@
 //! The two halves of v1model's pipeline and what lies between them, with BMv2's meaning.
 
+use crate::compile::Pipeline;
 use crate::compile::ops::Frame;
 use crate::compile::plans::{Code, NO_LIST, RUN};
 use crate::exec::{Block, Cx, Exit, Requests, run};
 use crate::pool::{Meta, NONE, PacketId, Stage};
 use crate::stats::DropReason;
 use crate::switch::{Running, Switch};
+use crate::tracer::Tracer;
 use p4rack_wire::Nanos;
 
 /// Values of `standard_metadata.instance_type`.
@@ -114,9 +116,11 @@ impl Switch {
     fn run_ingress(&mut self, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
         self.cool();
         let Running { pipeline, state } = self.running.as_mut()?;
-        let code = &pipeline.code;
         let frame = &mut *self.frame;
         let packet = self.pool.get_mut(id);
+        let pipeline = form(pipeline, self.tracer.as_deref(), &packet.meta);
+        state.trace.packet = packet.meta.trace;
+        let code = &pipeline.code;
         clear(code, frame);
         if let Some(list) = list {
             restore_list(code, frame, list, &self.for_pass);
@@ -186,11 +190,12 @@ impl Switch {
         let Some(Running { pipeline, state }) = self.running.as_mut() else {
             return self.pool.release(copy);
         };
-        let code = &pipeline.code;
         let frame = &mut *self.frame;
+        let packet = self.pool.get_mut(copy);
+        let pipeline = form(pipeline, self.tracer.as_deref(), &packet.meta);
+        let code = &pipeline.code;
         clear(code, frame);
         restore_list(code, frame, list, &self.for_clone);
-        let packet = self.pool.get_mut(copy);
         packet.meta.truncate = u32::MAX;
         packet.meta.instance_type = INGRESS_CLONE;
         frame[code.standard.packet_length as usize] = packet.len() as u64;
@@ -296,8 +301,10 @@ impl Switch {
     /// A packet ends here.
     #[cold]
     #[inline(never)]
-    fn end(&mut self, id: PacketId, reason: DropReason, at: Option<usize>) {
+    pub(crate) fn end(&mut self, id: PacketId, reason: DropReason, at: Option<usize>) {
+        self.tell_of(self.pool.get(id).meta.trace);
         self.drop_frame(reason, at);
+        self.tell_of(0);
         self.pool.release(id);
     }
 
@@ -355,9 +362,11 @@ impl Switch {
             self.end(id, DropReason::NoProgram, Some(at));
             return false;
         };
-        let code = &pipeline.code;
         let frame = &mut *self.frame;
         let packet = self.pool.get_mut(id);
+        let pipeline = form(pipeline, self.tracer.as_deref(), &packet.meta);
+        state.trace.packet = packet.meta.trace;
+        let code = &pipeline.code;
         tell_egress(code, frame, &packet.meta, packet.len(), left, now, self.config.time_unit_ns);
         out.clear();
         let mut cx = Cx {
@@ -491,6 +500,15 @@ impl Switch {
         }
         self.pool.get_mut(copy).meta.truncate = u32::MAX;
         self.send_clone(copy, session, now);
+    }
+}
+
+/// The form of the program for a packet.
+#[inline(always)]
+fn form<'a>(running: &'a Pipeline, tracer: Option<&'a Tracer>, meta: &Meta) -> &'a Pipeline {
+    match tracer {
+        Some(tracer) if meta.trace != 0 => &tracer.pipeline,
+        _ => running,
     }
 }
 

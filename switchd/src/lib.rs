@@ -9,3 +9,4 @@ pub mod metrics;
 pub mod p4runtime;
 pub mod plane;
 pub mod telemetry;
+mod trace;

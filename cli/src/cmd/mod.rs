@@ -24,6 +24,7 @@ pub mod sim;
 pub mod sim_report;
 pub mod sim_sweep;
 pub mod switch;
+pub mod switch_trace;
 pub mod target;
 pub mod top;
 pub mod up;

@@ -174,49 +174,10 @@ fn summary(player: &Player, packets: usize) {
     }
 }
 
-/// What the numbers of `standard_metadata.instance_type` mean.
-fn instance(instance_type: u32) -> &'static str {
-    match instance_type {
-        0 => "normal",
-        1 => "clone of ingress",
-        2 => "clone of egress",
-        4 => "recirculated",
-        5 => "replica",
-        6 => "resubmitted",
-        _ => "other",
-    }
-}
-
 fn in_text(number: usize, input: &Input, fate: &Fate) -> String {
     let mut text = format!("packet {number}: port {}, {} bytes\n", input.port, input.frame.len());
     for event in &fate.trace {
-        let line = match event {
-            TraceEvent::Ingress { port, instance_type, bytes, clone: false } => {
-                format!("ingress   port {port}, {bytes} bytes, {}", instance(*instance_type))
-            }
-            TraceEvent::Ingress { bytes, .. } => format!("parsed again for a clone, {bytes} bytes"),
-            TraceEvent::State { name } => format!("state     {name}"),
-            TraceEvent::Parsed { error, payload_at } => {
-                format!("parsed    {error}, payload from byte {payload_at}")
-            }
-            TraceEvent::Table { table, keys, hit, action, args } => {
-                let hit = if *hit { "hit" } else { "miss" };
-                let action = action
-                    .as_deref()
-                    .map_or("no action of its own".into(), |action| format!("{action}({})", pairs(args)));
-                format!("table     {table} [{}] {hit} -> {action}", pairs(keys))
-            }
-            TraceEvent::Extern { name } => format!("extern    {name}"),
-            TraceEvent::Egress { port, instance_type, rid } => {
-                format!("egress    port {port}, {}, rid {rid}", instance(*instance_type))
-            }
-            TraceEvent::Dropped { reason, port } => {
-                let port = port.map(|port| format!(" at port {port}")).unwrap_or_default();
-                format!("dropped   {}{port}", reason.name())
-            }
-            TraceEvent::Lost { events } => format!("… and {events} more events"),
-        };
-        text.push_str(&format!("  {line}\n"));
+        text.push_str(&format!("  {event}\n"));
     }
     for message in &fate.log {
         text.push_str(&format!("  log       {message}\n"));
@@ -226,11 +187,6 @@ fn in_text(number: usize, input: &Input, fate: &Fate) -> String {
         text.push_str(&format!("  sent      {port}, {} bytes\n", sent.frame.len()));
     }
     text
-}
-
-fn pairs(values: &[(String, num_bigint::BigUint)]) -> String {
-    let values: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value:#x}")).collect();
-    values.join(", ")
 }
 
 fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
@@ -255,6 +211,27 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
         }
         TraceEvent::Dropped { reason, port } => {
             serde_json::json!({ "event": "dropped", "reason": reason.name(), "port": port })
+        }
+        TraceEvent::Register { register, index, value, write } => serde_json::json!({
+            "event": "register", "register": register, "index": index, "value": format!("{value:#x}"), "write": write,
+        }),
+        TraceEvent::Meter { meter, index, color } => {
+            serde_json::json!({ "event": "meter", "meter": meter, "index": index, "color": color })
+        }
+        TraceEvent::Counter { counter, index } => {
+            serde_json::json!({ "event": "counter", "counter": counter, "index": index })
+        }
+        TraceEvent::Number { what, value } => {
+            serde_json::json!({ "event": "number", "what": what, "value": format!("{value:#x}") })
+        }
+        TraceEvent::Fields { changes } => serde_json::json!({
+            "event": "fields",
+            "changes": changes.iter().map(|(name, was, is)| serde_json::json!({
+                "name": name, "was": format!("{was:#x}"), "is": format!("{is:#x}"),
+            })).collect::<Vec<_>>(),
+        }),
+        TraceEvent::Sent { port, bytes } => {
+            serde_json::json!({ "event": "sent", "port": port, "bytes": bytes })
         }
         TraceEvent::Lost { events } => serde_json::json!({ "event": "lost", "events": events }),
     };

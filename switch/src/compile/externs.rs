@@ -27,30 +27,47 @@ impl Builder<'_> {
             ExternCall::CounterCount { instance, index } => {
                 self.object(*instance, "a counter", |kind| matches!(kind, InstanceKind::Counter { .. }))?;
                 let index = self.narrow(index, "a counter's index")?;
-                self.emit(Op::Count { instance: instance.0 as u16, index });
+                let instance = instance.0 as u16;
+                self.emit(Op::Count { instance, index });
+                self.mark(Mark::Count { instance, index });
             }
             // A direct counter counts whenever its table is applied; the call is not needed.
             ExternCall::DirectCount { .. } => {}
             ExternCall::DirectMeterRead { dst, .. } => {
-                self.result(dst, |builder, dst| builder.emit(Op::DirectColor { dst }))?;
+                self.result(dst, |builder, dst| {
+                    builder.emit(Op::DirectColor { dst });
+                    builder.mark(Mark::Meter { at: None, color: dst });
+                })?;
             }
             ExternCall::MeterExecute { instance, index, dst } => {
                 self.object(*instance, "a meter", |kind| matches!(kind, InstanceKind::Meter { .. }))?;
                 let index = self.narrow(index, "a meter's index")?;
                 let instance = instance.0 as u16;
-                self.result(dst, |builder, dst| builder.emit(Op::Meter { instance, index, dst }))?;
+                let told = self.told(index)?;
+                self.result(dst, |builder, dst| {
+                    builder.emit(Op::Meter { instance, index, dst });
+                    builder.mark(Mark::Meter { at: Some((instance, told)), color: dst });
+                })?;
             }
             ExternCall::RegisterRead { instance, index, dst } => {
-                self.register(*instance, self.lvalue_kind(dst)?)?;
+                let value = self.lvalue_kind(dst)?;
+                self.register(*instance, value)?;
                 let index = self.narrow(index, "a register's index")?;
                 let instance = instance.0 as u16;
-                self.result(dst, |builder, dst| builder.emit(Op::RegisterRead { instance, index, dst }))?;
+                let (told, words) = (self.told(index)?, value.words() as u16);
+                self.result(dst, |builder, dst| {
+                    builder.emit(Op::RegisterRead { instance, index, dst });
+                    builder.mark(Mark::Register { instance, index: told, value: dst, words, write: false });
+                })?;
             }
             ExternCall::RegisterWrite { instance, index, value } => {
-                self.register(*instance, self.kind_of(value)?)?;
+                let kind = self.kind_of(value)?;
+                self.register(*instance, kind)?;
                 let index = self.narrow(index, "a register's index")?;
                 let a = self.expr(value, None)?;
-                self.emit(Op::RegisterWrite { instance: instance.0 as u16, index, a });
+                let (instance, words) = (instance.0 as u16, kind.words() as u16);
+                self.mark(Mark::Register { instance, index, value: a, words, write: true });
+                self.emit(Op::RegisterWrite { instance, index, a });
             }
             ExternCall::Hash { algorithm, dst, dst_ty, base, data, max, .. } => {
                 let base = self.narrow(base, "a hash's base")?;
@@ -60,6 +77,8 @@ impl Builder<'_> {
                 self.result(dst, |builder, dst| {
                     builder.code.hashes.push(HashPlan { algorithm, data, dst, kind, base, max });
                     builder.emit(Op::Hash { plan: builder.code.hashes.len() as u32 - 1 });
+                    let (what, words) = (hash_name(algorithm), kind.words() as u16);
+                    builder.mark(Mark::Number { what, value: dst, words });
                 })?;
             }
             ExternCall::Random { dst, dst_ty, lo, hi } => {
@@ -68,7 +87,10 @@ impl Builder<'_> {
                 }
                 let lo = self.narrow(lo, "a bound of random")?;
                 let hi = self.narrow(hi, "a bound of random")?;
-                self.result(dst, |builder, dst| builder.emit(Op::Random { dst, lo, hi }))?;
+                self.result(dst, |builder, dst| {
+                    builder.emit(Op::Random { dst, lo, hi });
+                    builder.mark(Mark::Number { what: "random", value: dst, words: 1 });
+                })?;
             }
             ExternCall::Digest { digest, data, .. } => {
                 let data = self.data(data)?;
@@ -134,6 +156,16 @@ impl Builder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// An index to tell of once the result is there, which may stand where the index stood.
+    fn told(&mut self, index: Slot) -> Result<Slot> {
+        if !self.traced {
+            return Ok(index);
+        }
+        let told = self.temp(1)?;
+        self.copy(told, index, 1);
+        Ok(told)
     }
 
     fn unsupported(&self, what: &str, help: &str) -> CompileError {
@@ -204,5 +236,19 @@ impl Builder<'_> {
         let plan = self.code.checksums.len() as u32 - 1;
         self.emit(if update { Op::UpdateChecksum { plan } } else { Op::VerifyChecksum { plan } });
         Ok(())
+    }
+}
+
+/// As traces show it.
+fn hash_name(algorithm: HashAlgorithm) -> &'static str {
+    match algorithm {
+        HashAlgorithm::Crc32 => "hash crc32",
+        HashAlgorithm::Crc32Custom => "hash crc32_custom",
+        HashAlgorithm::Crc16 => "hash crc16",
+        HashAlgorithm::Crc16Custom => "hash crc16_custom",
+        HashAlgorithm::Random => "hash random",
+        HashAlgorithm::Identity => "hash identity",
+        HashAlgorithm::Csum16 => "hash csum16",
+        HashAlgorithm::Xor16 => "hash xor16",
     }
 }

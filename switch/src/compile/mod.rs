@@ -99,6 +99,23 @@ impl Pipeline {
         Pipeline::translate(program, true)
     }
 
+    /// Whether the other is the same program in another form: a packet may meet either half of either.
+    pub(crate) fn has_variables_of(&self, other: &Pipeline) -> bool {
+        let (code, others) = (&self.code, &other.code);
+        let tables = |pipeline: &Pipeline| -> Vec<String> {
+            pipeline.tables.iter().map(|table| table.name.clone()).collect()
+        };
+        let instances = |pipeline: &Pipeline| -> Vec<String> {
+            pipeline.instances.iter().map(|instance| instance.name.clone()).collect()
+        };
+        code.variables == others.variables
+            && code.kept == others.kept
+            && code.constants == others.constants
+            && code.lists == others.lists
+            && tables(self) == tables(other)
+            && instances(self) == instances(other)
+    }
+
     /// Whether ingress itself clears the variables of a packet that takes nothing along.
     #[inline(always)]
     pub(crate) fn clears(&self) -> bool {
@@ -135,11 +152,13 @@ impl Pipeline {
         builder.code.entry.parsed = builder.parser(&program.parser)?;
         builder.block(&program.verify)?;
         builder.block(&program.ingress)?;
+        builder.mark(Mark::Fields);
         builder.emit(Op::End);
         builder.half = EGRESS;
         builder.code.entry.egress = builder.here();
         builder.mark(Mark::Egress);
         builder.block(&program.egress)?;
+        builder.mark(Mark::Fields);
         builder.emit(Op::End);
         builder.code.entry.egress_is_empty =
             matches!(builder.code.ops[builder.code.entry.egress as usize], Op::End);
@@ -148,7 +167,7 @@ impl Pipeline {
         builder.block(&program.deparser)?;
         builder.emit(Op::End);
         let late = &builder.code.ops[builder.code.entry.egress as usize..];
-        builder.code.entry.egress_is_early = late.iter().all(Op::is_early);
+        builder.code.entry.egress_is_early = late.iter().all(|op| op.is_early());
 
         let mut plans = vec![ActionPlan::default(); program.actions.len()];
         for (index, action) in program.actions.iter().enumerate() {

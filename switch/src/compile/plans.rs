@@ -308,6 +308,8 @@ pub(crate) struct Code {
     pub logs: Vec<LogPlan>,
     /// What a traced program tells of.
     pub marks: Vec<Mark>,
+    /// What a traced program tells the changes of: first word, type, name.
+    pub watched: Vec<(Slot, Kind, String)>,
     /// By table and position in its list.
     pub actions: Vec<Vec<ActionPlan>>,
     /// Numbers of core.p4's errors.

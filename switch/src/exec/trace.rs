@@ -1,18 +1,28 @@
 //! Marks in traced programs.
 
 use super::Cx;
-use crate::compile::ops::Frame;
-use crate::compile::plans::Code;
+use crate::compile::ops::{Frame, Slot};
+use crate::compile::plans::{ApplyPlan, Code};
 use crate::state::State;
 use crate::trace::{Mark, RawEvent};
 
 /// Tells what a mark stands for; changes nothing else.
 #[inline(never)]
 pub(super) fn record(code: &Code, state: &mut State, frame: &Frame, cx: &Cx<'_>, mark: u32) {
+    if !state.trace.tells() {
+        return;
+    }
     let standard = &code.standard;
-    let field = |slot: u16| frame[slot as usize];
+    let field = |slot: Slot| frame[slot as usize];
+    let words = |slot: Slot, words: u16| frame[slot as usize..][..words as usize].to_vec();
     let instance_type = field(standard.instance_type) as u32;
-    let event = match &code.marks[mark as usize] {
+    let at = &code.marks[mark as usize];
+    match at {
+        // What is in the frame before is of the packet before, and what a parser extracts is the packet itself.
+        Mark::Ingress | Mark::State(_) | Mark::Parsed | Mark::Egress => state.trace.look(code, frame),
+        _ => state.trace.compare(code, frame, cx.now),
+    }
+    let event = match at {
         Mark::Ingress => RawEvent::Ingress {
             port: field(standard.ingress_port) as u16,
             instance_type,
@@ -22,29 +32,43 @@ pub(super) fn record(code: &Code, state: &mut State, frame: &Frame, cx: &Cx<'_>,
         Mark::State(_) => RawEvent::State(mark),
         Mark::Parsed => RawEvent::Parsed { error: field(standard.parser_error), payload_at: cx.cursor },
         Mark::Extern(name) => RawEvent::Extern(name),
+        Mark::Register { instance, index, value, words: count, write } => RawEvent::Register {
+            instance: *instance,
+            index: field(*index),
+            value: words(*value, *count),
+            write: *write,
+        },
+        Mark::Meter { at, color } => {
+            RawEvent::Meter { at: at.map(|(instance, index)| (instance, field(index))), color: field(*color) }
+        }
+        Mark::Count { instance, index } => RawEvent::Count { instance: *instance, index: field(*index) },
+        Mark::Number { what, value, words: count } => RawEvent::Number { what, value: words(*value, *count) },
         Mark::Egress => RawEvent::Egress {
             port: field(standard.egress_port) as u16,
             instance_type,
             rid: field(standard.egress_rid) as u16,
         },
-        Mark::Apply(plan) => {
-            let plan = &code.applies[*plan as usize];
-            let key = &frame[plan.key as usize..][..plan.words as usize];
-            let table = &state.tables[plan.table as usize];
-            let row = table.lookup(key);
-            let indirect = row.and_then(|row| table.indirect(row)).is_some();
-            let found = match row {
-                _ if indirect => None,
-                Some(row) => Some(table.action(row)),
-                None => table.default.as_ref().map(|row| (row.call.action, &row.args[..])),
-            };
-            RawEvent::Table {
-                table: plan.table,
-                key: key.to_vec(),
-                hit: row.is_some(),
-                found: found.map(|(action, args)| (action, args.to_vec())),
-            }
-        }
+        Mark::Apply(plan) => applied(state, frame, &code.applies[*plan as usize]),
+        Mark::Fields => return,
     };
-    state.trace.push(event);
+    state.trace.push(cx.now, event);
+}
+
+/// What a table is about to find.
+fn applied(state: &State, frame: &Frame, plan: &ApplyPlan) -> RawEvent {
+    let key = &frame[plan.key as usize..][..plan.words as usize];
+    let table = &state.tables[plan.table as usize];
+    let row = table.lookup(key);
+    let indirect = row.and_then(|row| table.indirect(row)).is_some();
+    let found = match row {
+        _ if indirect => None,
+        Some(row) => Some(table.action(row)),
+        None => table.default.as_ref().map(|row| (row.call.action, &row.args[..])),
+    };
+    RawEvent::Table {
+        table: plan.table,
+        key: key.to_vec(),
+        hit: row.is_some(),
+        found: found.map(|(action, args)| (action, args.to_vec())),
+    }
 }

@@ -19,7 +19,7 @@ use p4rack_p4rt::p4::v1::{
     Role, SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
-use p4rack_switch::{DigestMessage, Switch, TableEntry};
+use p4rack_switch::{DigestMessage, Pipeline, Switch, TableEntry, TraceFilter};
 use p4rack_wire::Nanos;
 use prost::Message;
 use prost::bytes::Bytes;
@@ -138,6 +138,21 @@ impl Device {
     pub async fn install(&self, candidate: Candidate) -> Result<(), Gone> {
         let mut programs = self.programs.write().await;
         self.commit(&mut programs, candidate).await
+    }
+
+    /// Has the switch trace the next frames that fit; gives the trace's number.
+    pub async fn trace(&self, filter: TraceFilter, frames: u32) -> Result<u32, Status> {
+        // No other program comes meanwhile.
+        let programs = self.programs.read().await;
+        let program = programs.running.clone().ok_or_else(|| {
+            status(Code::FailedPrecondition, "there is no program to trace; install one first")
+        })?;
+        let traced = tokio::task::spawn_blocking(move || Pipeline::compile_traced(&program.ir)).await;
+        let traced = traced
+            .map_err(|error| status(Code::Internal, error.to_string()))?
+            .map_err(|error| status(Code::FailedPrecondition, error.to_string()))?;
+        let started = self.handle.call(move |switch, _| switch.trace_start(traced, filter, frames)).await?;
+        started.map_err(|error| status(Code::FailedPrecondition, error.to_string()))
     }
 
     async fn commit(&self, programs: &mut Programs, candidate: Candidate) -> Result<(), Gone> {

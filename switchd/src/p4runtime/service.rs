@@ -11,6 +11,7 @@ use super::tls::ServerTls;
 use crate::core::{Event, Events, Gone, Handle};
 use crate::generator::GeneratorService;
 use crate::telemetry::TelemetryService;
+use crate::trace::TraceService;
 use p4rack_netdev::clock;
 use p4rack_p4rt::API_VERSION;
 use p4rack_p4rt::errors::UpdateError;
@@ -26,6 +27,7 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
+use p4rack_p4rt::p4rack::trace::v1::trace_server::TraceServer;
 use p4rack_wire::Nanos;
 use prost::Message;
 use prost::bytes::Bytes;
@@ -179,7 +181,9 @@ pub async fn serve_on(
         logged: Mutex::default(),
     };
     let incoming = entrance.open(listener);
+    let traces = TraceService::new(device.clone(), handle.clone(), stopping.clone());
     let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone(), device.clone())))
+        .add_service(TraceServer::new(traces))
         .add_service(TelemetryServer::new(TelemetryService::new(handle, device.clone())));
     let front = Front::new(Service { device, stopping, refusals: Refusals::default() }, others);
     let served = tonic::transport::Server::builder()

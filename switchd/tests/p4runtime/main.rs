@@ -17,4 +17,5 @@ mod resources;
 mod rig;
 mod roles;
 mod tls;
+mod tracing;
 mod unfriendly;

@@ -1,0 +1,90 @@
+//! `p4rack switch trace`.
+
+use super::target;
+use p4rack_ctrl::CtrlError;
+use p4rack_ctrl::trace::Watch;
+use p4rack_p4rt::p4rack::trace::v1::{Event, Filter, WatchRequest};
+use p4rack_wire::MacAddr;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+/// Arguments of `p4rack switch trace`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Only frames that come in at this port
+    #[arg(long)]
+    port: Option<u16>,
+    /// Only frames of this EtherType, e.g. 0x0800; that after 802.1Q tags counts too
+    #[arg(long, value_name = "TYPE", value_parser = ether_type)]
+    ether_type: Option<u16>,
+    /// Only frames from this address
+    #[arg(long, value_name = "MAC")]
+    src: Option<MacAddr>,
+    /// Only frames to this address
+    #[arg(long, value_name = "MAC")]
+    dst: Option<MacAddr>,
+    /// End after so many frames, 1 to 1000
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    frames: u32,
+    /// Print one JSON object an event and line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    switch: target::Args,
+}
+
+fn ether_type(text: &str) -> Result<u16, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("`{text}` is no EtherType such as 0x0800"))
+}
+
+/// Runs it.
+pub fn run(args: Args) -> ExitCode {
+    let address = |mac: MacAddr| mac.0.to_vec();
+    let filter = Filter {
+        ingress_port: args.port.map(u32::from),
+        ether_type: args.ether_type.map(u32::from),
+        source: args.src.map(address),
+        destination: args.dst.map(address),
+    };
+    let request = WatchRequest { filter: Some(filter), frames: args.frames };
+    match target::block_on(watch(&args, request)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => target::fail(&error, args.json),
+    }
+}
+
+async fn watch(args: &Args, request: WatchRequest) -> Result<(), CtrlError> {
+    let mut watch = Watch::start(&args.switch.for_switch(None), request).await?;
+    eprintln!("tracing; Ctrl-C ends it");
+    let (mut last, mut packets, mut lost) = (0, BTreeSet::new(), 0);
+    while let Some(events) = watch.next().await? {
+        for event in events {
+            let Event { packet, time_ns, ref text, lost: gone } = event;
+            lost += gone;
+            if gone > 0 {
+                continue;
+            }
+            packets.insert(packet);
+            if args.json {
+                println!("{}", json!({ "packet": packet, "time_ns": time_ns, "event": text }));
+                continue;
+            }
+            // Frames overtake one another in queues.
+            if packet != last {
+                println!("packet {packet}, at {time_ns} ns");
+                last = packet;
+            }
+            println!("  {text}");
+        }
+    }
+    eprintln!("{} frames traced", packets.len());
+    if lost > 0 {
+        eprintln!("{lost} events are missing: they came faster than they were fetched; trace fewer frames");
+    }
+    Ok(())
+}

@@ -1,0 +1,267 @@
+//! Events with names, and how they are written.
+
+use super::{Mark, RawEvent};
+use crate::compile::Pipeline;
+use crate::state::number;
+use crate::stats::DropReason;
+use num_bigint::BigUint;
+use std::fmt;
+
+/// Something that happened to a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceEvent {
+    /// Parser and ingress start; `clone`: the parser alone, for a clone of what came in.
+    Ingress {
+        /// Port it came in at.
+        port: u16,
+        /// Of `standard_metadata`: 0 is a new packet.
+        instance_type: u32,
+        /// Its length.
+        bytes: usize,
+        /// Whether only the parser runs.
+        clone: bool,
+    },
+    /// The parser enters a state.
+    State {
+        /// Its name.
+        name: String,
+    },
+    /// The parser ends.
+    Parsed {
+        /// `NoError` if all went well.
+        error: String,
+        /// First byte that was not parsed.
+        payload_at: usize,
+    },
+    /// A table is applied.
+    Table {
+        /// Its name.
+        table: String,
+        /// Keys by name.
+        keys: Vec<(String, BigUint)>,
+        /// Whether an entry matched.
+        hit: bool,
+        /// The action, if there is any; `None` also where a profile picks it.
+        action: Option<String>,
+        /// Its arguments by name.
+        args: Vec<(String, BigUint)>,
+    },
+    /// An extern that decides on the packet's way is called.
+    Extern {
+        /// Which.
+        name: &'static str,
+    },
+    /// Egress starts.
+    Egress {
+        /// Port it leaves at.
+        port: u16,
+        /// Of `standard_metadata`.
+        instance_type: u32,
+        /// Number of the replica.
+        rid: u16,
+    },
+    /// The packet, or a copy of it, ends.
+    Dropped {
+        /// Why.
+        reason: DropReason,
+        /// Port it was meant for, if known.
+        port: Option<u16>,
+    },
+    /// A register's cell is read or written.
+    Register {
+        /// Its name.
+        register: String,
+        /// Which cell; beyond the register's end it reads 0, and nothing is written.
+        index: u64,
+        /// What was read, or is to be written.
+        value: BigUint,
+        /// Whether it is written.
+        write: bool,
+    },
+    /// A meter judges the packet.
+    Meter {
+        /// Its name; `None`: the direct meter of the table that was applied.
+        meter: Option<String>,
+        /// Which cell, 0 of a direct one.
+        index: u64,
+        /// 0 green, 1 yellow, 2 red.
+        color: u64,
+    },
+    /// A counter counts the packet.
+    Counter {
+        /// Its name.
+        counter: String,
+        /// Which cell.
+        index: u64,
+    },
+    /// A hash or a random number is made.
+    Number {
+        /// `hash` and its algorithm, or `random`.
+        what: &'static str,
+        /// The result.
+        value: BigUint,
+    },
+    /// Headers and metadata have changed since the event before.
+    Fields {
+        /// Name, what it was, what it is.
+        changes: Vec<(String, BigUint, BigUint)>,
+    },
+    /// The packet leaves, on a running switch.
+    Sent {
+        /// Port; `None` is the controller.
+        port: Option<u16>,
+        /// Its length, without FCS.
+        bytes: usize,
+    },
+    /// More happened than is kept.
+    Lost {
+        /// How many events.
+        events: u64,
+    },
+}
+
+pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
+    match event {
+        RawEvent::Ingress { port, instance_type, bytes, clone } => {
+            TraceEvent::Ingress { port, instance_type, bytes, clone }
+        }
+        RawEvent::State(mark) => TraceEvent::State {
+            name: match pipeline.code.marks.get(mark as usize) {
+                Some(Mark::State(name)) => name.clone(),
+                _ => String::new(),
+            },
+        },
+        RawEvent::Parsed { error, payload_at } => {
+            let error = pipeline.errors.get(error as usize).cloned();
+            TraceEvent::Parsed { error: error.unwrap_or_default(), payload_at }
+        }
+        RawEvent::Table { table, key, hit, found } => {
+            let Some(shape) = pipeline.tables.get(table as usize) else {
+                return TraceEvent::Lost { events: 1 };
+            };
+            let words = |offset: usize, limbs: usize| number(key.get(offset..offset + limbs).unwrap_or(&[]));
+            let keys =
+                shape.keys.iter().map(|key| (key.name.clone(), words(key.offset, key.limbs))).collect();
+            let action = found.as_ref().and_then(|(action, _)| shape.actions.get(*action as usize));
+            let mut args = Vec::new();
+            if let (Some(action), Some((_, words))) = (action, &found) {
+                let mut at = 0;
+                for (name, width) in &action.params {
+                    let limbs = (*width as usize).div_ceil(64).max(1);
+                    args.push((name.clone(), number(words.get(at..at + limbs).unwrap_or(&[]))));
+                    at += limbs;
+                }
+            }
+            let table = shape.name.strip_prefix("table ").unwrap_or(&shape.name).to_string();
+            TraceEvent::Table { table, keys, hit, action: action.map(|action| action.name.clone()), args }
+        }
+        RawEvent::Extern(name) => TraceEvent::Extern { name },
+        RawEvent::Egress { port, instance_type, rid } => TraceEvent::Egress { port, instance_type, rid },
+        RawEvent::Register { instance, index, value, write } => {
+            let register = instance_name(pipeline, instance);
+            TraceEvent::Register { register, index, value: number(&value), write }
+        }
+        RawEvent::Meter { at, color } => TraceEvent::Meter {
+            meter: at.map(|(instance, _)| instance_name(pipeline, instance)),
+            index: at.map_or(0, |(_, index)| index),
+            color,
+        },
+        RawEvent::Count { instance, index } => {
+            TraceEvent::Counter { counter: instance_name(pipeline, instance), index }
+        }
+        RawEvent::Number { what, value } => TraceEvent::Number { what, value: number(&value) },
+        RawEvent::Fields(changes) => {
+            let field = |(at, was, is): (u32, Vec<u64>, Vec<u64>)| {
+                let (_, kind, name) = pipeline.code.watched.get(at as usize)?;
+                // The length of a varbit stands before its bits.
+                let value = |words: &[u64]| number(words.get(usize::from(kind.varbit)..).unwrap_or(&[]));
+                Some((name.clone(), value(&was), value(&is)))
+            };
+            TraceEvent::Fields { changes: changes.into_iter().filter_map(field).collect() }
+        }
+        RawEvent::Sent { port, bytes } => TraceEvent::Sent { port, bytes },
+        RawEvent::Drop { reason, port } => TraceEvent::Dropped { reason, port },
+    }
+}
+
+fn instance_name(pipeline: &Pipeline, instance: u16) -> String {
+    pipeline.instances.get(instance as usize).map_or_else(String::new, |shape| shape.name.clone())
+}
+
+/// What the numbers of `standard_metadata.instance_type` mean.
+fn instance(instance_type: u32) -> &'static str {
+    match instance_type {
+        0 => "normal",
+        1 => "clone of ingress",
+        2 => "clone of egress",
+        4 => "recirculated",
+        5 => "replica",
+        6 => "resubmitted",
+        _ => "other",
+    }
+}
+
+fn pairs(values: &[(String, BigUint)]) -> String {
+    let values: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value:#x}")).collect();
+    values.join(", ")
+}
+
+/// One line, without an end.
+impl fmt::Display for TraceEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceEvent::Ingress { port, instance_type, bytes, clone: false } => {
+                write!(f, "ingress   port {port}, {bytes} bytes, {}", instance(*instance_type))
+            }
+            TraceEvent::Ingress { bytes, .. } => write!(f, "parsed again for a clone, {bytes} bytes"),
+            TraceEvent::State { name } => write!(f, "state     {name}"),
+            TraceEvent::Parsed { error, payload_at } => {
+                write!(f, "parsed    {error}, payload from byte {payload_at}")
+            }
+            TraceEvent::Table { table, keys, hit, action, args } => {
+                let hit = if *hit { "hit" } else { "miss" };
+                let action = action
+                    .as_deref()
+                    .map_or("no action of its own".into(), |action| format!("{action}({})", pairs(args)));
+                write!(f, "table     {table} [{}] {hit} -> {action}", pairs(keys))
+            }
+            TraceEvent::Extern { name } => write!(f, "extern    {name}"),
+            TraceEvent::Register { register, index, value, write } => {
+                let sign = if *write { "<-" } else { "->" };
+                write!(f, "register  {register}[{index}] {sign} {value:#x}")
+            }
+            TraceEvent::Meter { meter: Some(meter), index, color } => {
+                write!(f, "meter     {meter}[{index}] -> {}", colour(*color))
+            }
+            TraceEvent::Meter { meter: None, color, .. } => {
+                write!(f, "meter     of the table -> {}", colour(*color))
+            }
+            TraceEvent::Counter { counter, index } => write!(f, "counter   {counter}[{index}]"),
+            TraceEvent::Number { what, value } => write!(f, "{what:<9} -> {value:#x}"),
+            TraceEvent::Fields { changes } => {
+                let change =
+                    |(name, was, is): &(String, BigUint, BigUint)| format!("{name} {was:#x} -> {is:#x}");
+                write!(f, "fields    {}", changes.iter().map(change).collect::<Vec<_>>().join(", "))
+            }
+            TraceEvent::Egress { port, instance_type, rid } => {
+                write!(f, "egress    port {port}, {}, rid {rid}", instance(*instance_type))
+            }
+            TraceEvent::Dropped { reason, port: Some(port) } => {
+                write!(f, "dropped   {} at port {port}", reason.name())
+            }
+            TraceEvent::Dropped { reason, port: None } => write!(f, "dropped   {}", reason.name()),
+            TraceEvent::Sent { port: Some(port), bytes } => write!(f, "sent      port {port}, {bytes} bytes"),
+            TraceEvent::Sent { port: None, bytes } => write!(f, "sent      the controller, {bytes} bytes"),
+            TraceEvent::Lost { events } => write!(f, "… and {events} more events"),
+        }
+    }
+}
+
+fn colour(color: u64) -> &'static str {
+    match color {
+        0 => "green",
+        1 => "yellow",
+        2 => "red",
+        _ => "no colour",
+    }
+}

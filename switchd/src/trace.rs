@@ -1,0 +1,137 @@
+//! The trace service: what the program does with single packets, beside P4Runtime.
+//!
+//! ```text
+//!  switch ── events (bounded, the rest is counted) ─▶ asked every 50 ms ─▶ stream (bounded) ─▶ caller
+//! ```
+
+use crate::core::Handle;
+use crate::p4runtime::Device;
+use p4rack_p4rt::p4rack::trace::v1::trace_server::Trace;
+use p4rack_p4rt::p4rack::trace::v1::{Event, Filter, WatchRequest, WatchResponse};
+use p4rack_switch::{Switch, TraceEvent, TraceFilter, TraceState, Traced};
+use p4rack_wire::Nanos;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+/// Most frames of one trace.
+const MAX_FRAMES: u32 = 1000;
+/// The switch is asked so often.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Events taken from the switch at a time, which is no longer than a few packets take.
+const EVENTS: usize = 256;
+/// Responses that may wait for a slow caller; meanwhile events wait in the switch, which has its own limit.
+const RESPONSES: usize = 16;
+/// After the last frame, what still waits in queues has so long to be told of.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Serves traces of the switch behind a device.
+#[derive(Clone, Debug)]
+pub(crate) struct TraceService {
+    device: Arc<Device>,
+    handle: Handle,
+    stopping: watch::Receiver<bool>,
+}
+
+impl TraceService {
+    /// For this device, whose switch is behind `handle`; streams end when `stopping` says so.
+    pub fn new(device: Arc<Device>, handle: Handle, stopping: watch::Receiver<bool>) -> TraceService {
+        TraceService { device, handle, stopping }
+    }
+}
+
+fn address(bytes: Option<Vec<u8>>, name: &str) -> Result<Option<[u8; 6]>, Status> {
+    let six = |bytes: Vec<u8>| <[u8; 6]>::try_from(bytes);
+    let wrong = |bytes: Vec<u8>| {
+        Status::invalid_argument(format!(
+            "filter.{name}: an Ethernet address has 6 bytes, not {}",
+            bytes.len()
+        ))
+    };
+    bytes.map(six).transpose().map_err(wrong)
+}
+
+fn number(value: Option<u32>, name: &str) -> Result<Option<u16>, Status> {
+    let wrong = |_| Status::invalid_argument(format!("filter.{name}: expected a number up to 65535"));
+    value.map(u16::try_from).transpose().map_err(wrong)
+}
+
+fn filter(wanted: Filter) -> Result<TraceFilter, Status> {
+    Ok(TraceFilter {
+        ingress_port: number(wanted.ingress_port, "ingress_port")?,
+        ether_type: number(wanted.ether_type, "ether_type")?,
+        source: address(wanted.source, "source")?,
+        destination: address(wanted.destination, "destination")?,
+    })
+}
+
+#[tonic::async_trait]
+impl Trace for TraceService {
+    type WatchStream = ReceiverStream<Result<WatchResponse, Status>>;
+
+    async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        let WatchRequest { filter: wanted, frames } = request.into_inner();
+        let filter = filter(wanted.unwrap_or_default())?;
+        if frames == 0 || frames > MAX_FRAMES {
+            return Err(Status::invalid_argument(format!(
+                "frames: {frames} is not within 1 to {MAX_FRAMES}"
+            )));
+        }
+        let trace = self.device.trace(filter, frames).await?;
+        let (sender, responses) = mpsc::channel(RESPONSES);
+        let (handle, mut stopping) = (self.handle.clone(), self.stopping.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = pass_on(&handle, trace, &sender) => {}
+                () = sender.closed() => {}
+                _ = stopping.wait_for(|stop| *stop) => {}
+            }
+            // The switch may have gone.
+            let _ = handle.call(move |switch, _| switch.trace_stop(trace)).await;
+        });
+        Ok(Response::new(ReceiverStream::new(responses)))
+    }
+}
+
+/// Passes events on until there are no more.
+async fn pass_on(handle: &Handle, trace: u32, sender: &mpsc::Sender<Result<WatchResponse, Status>>) {
+    let mut response = WatchResponse::default();
+    let mut quiet = Duration::ZERO;
+    loop {
+        let some = response.events.len();
+        if sender.send(Ok(response)).await.is_err() {
+            return;
+        }
+        if some < EVENTS {
+            tokio::time::sleep(INTERVAL).await;
+        }
+        let taken = handle.call(move |switch, _| take(switch, trace)).await;
+        let Ok(Some((state, events))) = taken else {
+            let why = "the trace has ended: the program was replaced, or the switch is shutting down";
+            // Nobody waits any more: fine.
+            let _ = sender.send(Err(Status::aborted(why))).await;
+            return;
+        };
+        quiet = if events.is_empty() && state.left == 0 { quiet + INTERVAL } else { Duration::ZERO };
+        if quiet >= QUIET {
+            return;
+        }
+        response = WatchResponse { events: events.into_iter().map(event).collect() };
+    }
+}
+
+/// How the trace stands and what waits of it; `None` where it has ended.
+fn take(switch: &mut Switch, trace: u32) -> Option<(TraceState, Vec<Traced>)> {
+    let state = switch.trace_state(trace)?;
+    Some((state, std::iter::from_fn(|| switch.poll_traced()).take(EVENTS).collect()))
+}
+
+fn event(traced: Traced) -> Event {
+    let Traced { packet, time: Nanos(time_ns), event } = traced;
+    match event {
+        TraceEvent::Lost { events } => Event { lost: events, ..Event::default() },
+        event => Event { packet, time_ns, text: event.to_string(), lost: 0 },
+    }
+}
