@@ -106,3 +106,33 @@ fn a_reader_that_goes_away_is_no_panic() {
         assert_eq!((stderr(&output).as_str(), output.stdout.len()), ("", 1), "{command}");
     }
 }
+
+#[test]
+fn switch_run_refuses_what_a_description_refuses() {
+    for (options, named) in [
+        (&["--buffer", "1"][..], &["--buffer", "1 bytes don't hold 8 full frames", "16 KiB"][..]),
+        (
+            &["--cpu-port", "400", "--drop-port", "400"],
+            &["--cpu-port", "--drop-port", "400 is also the drop port"],
+        ),
+        (&["--drop-port", "510"], &["510 is also the drop port"]),
+        (&["--like", "bmv2", "--cpu-port", "511"], &["511 is also the drop port"]),
+        (&["--buffer", "16 KiB", "--reserve", "16 KiB"], &["--reserve", "leave nothing of the buffer"]),
+        (&["--cpu-port", "0"], &["--cpu-port", "1..=511"]),
+        (&["--drop-port", "512"], &["--drop-port", "1..=511"]),
+        (&["--time-unit-ns", "0"], &["--time-unit-ns", "1..=1000000"]),
+        (&["--port-rate", "1=1 Mb/s"], &["--port-rate names port 1, which no -i opens"]),
+        (
+            &["-i", "1@a", "--port-rate", "1=1 Mb/s", "--port-rate", "1=2 Mb/s"],
+            &["--port-rate is given twice for port 1"],
+        ),
+        (&["-i", "77@a", "--drop-port", "77"], &["port 77 is the drop port", "--drop-port"]),
+    ] {
+        let output =
+            p4rack().args(["switch", "run", "--no-p4"]).args(options).output().expect("p4rack starts");
+        assert!(!output.status.success(), "{options:?}: {}", stdout(&output));
+        for text in named {
+            assert!(stderr(&output).contains(text), "{options:?}: {text}: {}", stderr(&output));
+        }
+    }
+}

@@ -165,6 +165,7 @@ fn start_switch(
     push("--grpc-server-addr", switch.grpc_addr.to_string());
     push("--cpu-port", switch.cpu_port.to_string());
     push("--drop-port", switch.drop_port.to_string());
+    push("--time-unit-ns", switch.time_unit_ns.to_string());
     push("--buffer", switch.buffer_bytes.to_string());
     if scheme != Scheme::L2 {
         // Else best effort could leave no room for what was reserved.

@@ -37,10 +37,12 @@ pub struct DaemonConfig {
     pub buffer_bytes: u64,
     /// Part of it that frames of a priority below the scheduled one can't take.
     pub reserved_bytes: u64,
-    /// Port of the controller's packets.
-    pub cpu_port: u16,
+    /// Port of the controller's packets; `None`: it can send none and gets none.
+    pub cpu_port: Option<u16>,
     /// Port that means dropping.
     pub drop_port: u16,
+    /// Nanoseconds a unit of the timestamps in `standard_metadata`.
+    pub time_unit_ns: u64,
     /// P4Runtime device id.
     pub device_id: u64,
     /// Where P4Runtime listens.
@@ -76,6 +78,9 @@ pub enum DaemonError {
     /// A rate for a port that is not there.
     #[error("--port-rate names port {0}, which no -i opens")]
     NoSuchPort(u16),
+    /// Two rates for a port.
+    #[error("--port-rate is given twice for port {0}: give each port one rate")]
+    RateTwice(u16),
     /// The program was not read.
     #[error("reading {0}: {1}")]
     Unreadable(PathBuf, io::Error),
@@ -96,7 +101,7 @@ pub enum DaemonError {
 /// Runs the switch until SIGTERM or SIGINT. `ready` is called with a line that says so when the ports
 /// are open, the program runs and P4Runtime listens. Call it before the process has other threads.
 pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), DaemonError> {
-    driver::check(&config.ports, Some(config.cpu_port), config.drop_port)?;
+    driver::check(&config.ports, config.cpu_port, config.drop_port)?;
     check_trust(&config)?;
     let switch = Switch::new(switch_config(&config)?);
     let program = config.program.as_deref().map(|path| compile(path, &config.include_dirs)).transpose()?;
@@ -148,7 +153,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
         let _ = has_ended.await;
     };
     let server = ServerConfig {
-        cpu_port: Some(config.cpu_port),
+        cpu_port: config.cpu_port,
         program,
         tls: config.tls.clone(),
         ..ServerConfig::new(config.grpc_addr, config.device_id)
@@ -182,16 +187,22 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
     {
         return Err(DaemonError::NoSuchPort(*port));
     }
+    for (at, (port, _)) in config.port_rates_bps.iter().enumerate() {
+        if config.port_rates_bps[..at].iter().any(|(other, _)| other == port) {
+            return Err(DaemonError::RateTwice(*port));
+        }
+    }
     let rate_of = |port: u16| {
-        let own = config.port_rates_bps.iter().rfind(|(number, _)| *number == port);
+        let own = config.port_rates_bps.iter().find(|(number, _)| *number == port);
         own.map_or(config.rate_bps, |(_, rate_bps)| *rate_bps)
     };
     Ok(Config {
         ports: config.ports.iter().map(|spec| PortConfig::new(spec.number, rate_of(spec.number))).collect(),
         buffer_bytes: config.buffer_bytes,
         reserved_bytes: config.reserved_bytes,
-        cpu_port: Some(config.cpu_port),
+        cpu_port: config.cpu_port,
         drop_port: config.drop_port,
+        time_unit_ns: config.time_unit_ns,
         seed: clock::wall_ns(),
         ..Config::default()
     })
@@ -224,8 +235,9 @@ mod tests {
             port_rates_bps: Vec::new(),
             buffer_bytes: 1 << 18,
             reserved_bytes: 0,
-            cpu_port: 510,
+            cpu_port: Some(510),
             drop_port: 511,
+            time_unit_ns: 1,
             device_id: 1,
             grpc_addr: grpc_addr.parse().unwrap(),
             tls: None,

@@ -1,13 +1,20 @@
 //! `p4rack switch`.
 
 use crate::output::{self, OutputFile};
+use clap::builder::RangedI64ValueParser;
+use p4rack_codegen::rack::Target;
+use p4rack_codegen::rack::limits::{self, Refusal};
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
 use p4rack_switchd::p4runtime::ServerTls;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Port of the controller's packets unless another is asked for.
+const CPU_PORT: u16 = 510;
 
 /// Arguments of `p4rack switch`.
 #[derive(clap::Args, Debug)]
@@ -22,6 +29,17 @@ enum Command {
     ///
     /// Prints a line "ready …" when ports are open and P4Runtime listens. Ends on SIGTERM or SIGINT.
     Run(RunArgs),
+    /// Show what the program of a running switch does with the next frames that fit
+    ///
+    /// Works on the embedded switch, whoever its controller is. Other frames go on as fast as before.
+    Trace(super::switch_trace::Args),
+}
+
+/// Another switch whose defaults are taken.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Like {
+    /// BMv2's simple_switch_grpc
+    Bmv2,
 }
 
 #[derive(clap::Args, Debug)]
@@ -43,9 +61,13 @@ struct RunArgs {
     /// packet where that is refused)
     #[arg(long, value_name = "KIND", default_value = "auto")]
     io: IoChoice,
-    /// P4Runtime device id
-    #[arg(long, default_value_t = 1)]
-    device_id: u64,
+    /// Take the defaults of another switch. bmv2 (simple_switch_grpc): --time-unit-ns 1000, --drop-port 511, --device-id 0,
+    /// and no CPU port unless --cpu-port says which. What else differs from BMv2 stands in docs/p4.md
+    #[arg(long, value_enum, value_name = "SWITCH")]
+    like: Option<Like>,
+    /// P4Runtime device id [default: 1]
+    #[arg(long)]
+    device_id: Option<u64>,
     /// Where P4Runtime listens
     #[arg(long, default_value = "127.0.0.1:9559")]
     grpc_server_addr: SocketAddr,
@@ -67,12 +89,15 @@ struct RunArgs {
     /// Serve P4Runtime in plain text at an address that is not loopback: anyone who reaches it controls the switch
     #[arg(long, conflicts_with = "grpc_server_ssl")]
     insecure: bool,
-    /// Port of the controller's packets
-    #[arg(long, default_value_t = 510)]
-    cpu_port: u16,
-    /// Port that means dropping
-    #[arg(long, default_value_t = 511)]
+    /// Port of the controller's packets, 1 to 511 [default: 510]
+    #[arg(long, value_name = "PORT", value_parser = special_port())]
+    cpu_port: Option<u16>,
+    /// Port that means dropping, 1 to 511
+    #[arg(long, value_name = "PORT", default_value_t = 511, value_parser = special_port())]
     drop_port: u16,
+    /// Nanoseconds in a unit of the program's timestamps, 1 to 1000000; BMv2's unit is a microsecond [default: 1]
+    #[arg(long, value_name = "NS", value_parser = clap::value_parser!(u64).range(time_units()))]
+    time_unit_ns: Option<u64>,
     /// Write INTERFACE_in.pcap and INTERFACE_out.pcap for each port [folder: the current one]
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
     pcap: Option<PathBuf>,
@@ -84,7 +109,7 @@ struct RunArgs {
     #[arg(long, value_name = "PORT=RATE", value_parser = port_rate)]
     port_rate: Vec<(u16, u64)>,
     /// Buffer that all queues share, e.g. "256 KiB"
-    #[arg(long, value_name = "BYTES", default_value = "256 KiB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "256 KiB", value_parser = buffer)]
     buffer: u64,
     /// Part of the buffer that frames of a priority under 4 can't take, e.g. "64 KiB": a quarter under PL2
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
@@ -111,9 +136,42 @@ fn bytes(text: &str) -> Result<u64, String> {
     text.trim().parse().or_else(|_| parse_size(text))
 }
 
+fn buffer(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    limits::buffer(bytes).map_err(|Refusal { message, help }| format!("{message}; {help}"))?;
+    Ok(bytes)
+}
+
+fn special_port() -> RangedI64ValueParser<u16> {
+    let (least, most) = limits::SPECIAL_PORTS;
+    RangedI64ValueParser::new().range(least as i64..=most as i64)
+}
+
+fn time_units() -> RangeInclusive<u64> {
+    let (least, most) = limits::TIME_UNIT_NS;
+    least..=most
+}
+
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
-    let Command::Run(args) = args.command;
+    let args = match args.command {
+        Command::Run(args) => args,
+        Command::Trace(args) => return super::switch_trace::run(args),
+    };
+    let like = args.like.map_or(Target::Embedded, |Like::Bmv2| Target::Bmv2);
+    // simple_switch_grpc has none unless it is told.
+    let cpu_port = args.cpu_port.or((like == Target::Embedded).then_some(CPU_PORT));
+    if let Some(cpu_port) = cpu_port
+        && let Err(Refusal { message, help }) = limits::cpu_port(cpu_port.into(), args.drop_port.into())
+    {
+        eprintln!("error: --cpu-port, --drop-port: {message}; {help}");
+        return ExitCode::from(2);
+    }
+    if args.reserve >= args.buffer {
+        let (reserve, buffer) = (args.reserve, args.buffer);
+        eprintln!("error: --reserve: {reserve} bytes leave nothing of the buffer of {buffer}; reserve less");
+        return ExitCode::from(2);
+    }
     let files = args.grpc_server_cert.zip(args.grpc_server_key);
     let tls =
         files.map(|(certificate, key)| ServerTls { certificate, key, client_ca: args.grpc_server_cacert });
@@ -124,9 +182,10 @@ pub fn run(args: Args) -> ExitCode {
         port_rates_bps: args.port_rate,
         buffer_bytes: args.buffer,
         reserved_bytes: args.reserve,
-        cpu_port: args.cpu_port,
+        cpu_port,
         drop_port: args.drop_port,
-        device_id: args.device_id,
+        time_unit_ns: args.time_unit_ns.unwrap_or(like.time_unit_ns()),
+        device_id: args.device_id.unwrap_or(like.device_id()),
         grpc_addr: args.grpc_server_addr,
         tls,
         insecure: args.insecure,

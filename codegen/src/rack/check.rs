@@ -1,5 +1,6 @@
 //! From TOML to the checked model.
 
+use super::limits::{self, Refusal};
 use super::reader::{At, RackError, Section, Sink};
 use super::units::{parse_rate, parse_size, show_rate};
 use super::workload::read_workload;
@@ -12,12 +13,8 @@ use toml::de::DeTable;
 const PORT_MAX: u64 = 511;
 /// Number of the first lane, behind all ports.
 const FIRST_LANE: u16 = PORT_MAX as u16 + 1;
-/// Full frames that the buffer holds at the least, a port: less and the smallest burst is lost.
-const BUFFER_FRAMES: u64 = 8;
 /// The paper's K.
 const K: u64 = 4;
-/// Bytes of a full frame in the buffer, with FCS.
-const FRAME_BYTES: u64 = 1530;
 
 const RATE_HELP: &str = "write a rate such as \"100 Mb/s\" or \"25 Gb/s\"";
 const NAME_HELP: &str = "write letters, digits and -, starting with a letter, at most 32 characters";
@@ -152,24 +149,23 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Swi
     }
     let buffer = section.parsed(sink, "buffer", "write a size such as \"256 KiB\"", parse_size);
     if let Some(buffer) = &buffer
-        && buffer.value < BUFFER_FRAMES * FRAME_BYTES
+        && let Err(Refusal { message, help }) = limits::buffer(buffer.value)
     {
-        let message = format!("{} bytes don't hold {BUFFER_FRAMES} full frames", buffer.value);
-        sink.error(&buffer.span, &buffer.field, message, "write \"16 KiB\" or more");
+        sink.error(&buffer.span, &buffer.field, message, help);
     }
-    let cpu_port = section.integer(sink, "cpu_port", (1, PORT_MAX));
-    let drop_port = section.integer(sink, "drop_port", (1, PORT_MAX));
+    let cpu_port = section.integer(sink, "cpu_port", limits::SPECIAL_PORTS);
+    let drop_port = section.integer(sink, "drop_port", limits::SPECIAL_PORTS);
     if let Some(cpu) = &cpu_port
-        && cpu.value == drop_port.as_ref().map_or(511, |port| port.value)
+        && let Err(Refusal { message, help }) =
+            limits::cpu_port(cpu.value, drop_port.as_ref().map_or(511, |port| port.value))
     {
-        let message = format!("{} is also the drop port", cpu.value);
-        sink.error(&cpu.span, &cpu.field, message, "give them different numbers, e.g. 510 and 511");
+        sink.error(&cpu.span, &cpu.field, message, help);
     }
     let help = "write an address and port such as \"127.0.0.1:9559\"";
     let grpc_addr = section.parsed(sink, "grpc_addr", help, |text| {
         text.parse().map_err(|_| format!("`{text}` is no address with a port"))
     });
-    let time_unit = section.integer(sink, "time_unit_ns", (1, 1_000_000));
+    let time_unit = section.integer(sink, "time_unit_ns", limits::TIME_UNIT_NS);
     section.finish(sink);
     let rate = rate?;
     let target = target.map_or(Target::Embedded, |target| target.value);

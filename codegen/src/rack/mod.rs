@@ -7,6 +7,7 @@
 
 mod check;
 pub mod import;
+pub mod limits;
 mod reader;
 mod summary;
 pub mod units;
@@ -83,7 +84,7 @@ impl Target {
     }
 
     /// P4Runtime device id, unless the description says otherwise.
-    const fn device_id(self) -> u64 {
+    pub const fn device_id(self) -> u64 {
         match self {
             Target::Embedded => 1,
             Target::Bmv2 => 0,
@@ -91,7 +92,7 @@ impl Target {
     }
 
     /// Length of a unit of its ingress timestamp, unless the description says otherwise.
-    const fn time_unit_ns(self) -> u64 {
+    pub const fn time_unit_ns(self) -> u64 {
         match self {
             Target::Embedded => 1,
             Target::Bmv2 => 1_000,
