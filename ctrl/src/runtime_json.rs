@@ -15,16 +15,23 @@ use p4rack_p4rt::schema::{self, Schema};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The updates that a file asks for, in its order. The error names the entry and what is wrong with it.
+/// What a file has one of at least.
+const KEYS: [&str; 6] =
+    ["table_entries", "multicast_group_entries", "clone_session_entries", "target", "p4info", "bmv2_json"];
+
+/// The updates that a file asks for, in its order; none of a program that needs no entries. The error names the entry and what is wrong with it.
 pub fn updates(text: &str, schema: &Schema) -> Result<Vec<Update>, CtrlError> {
     let file: Value = serde_json::from_str(text).map_err(|error| input(format!("not JSON: {error}")))?;
+    if !KEYS.iter().any(|key| file.get(key).is_some()) {
+        return Err(input(format!("this is no sN-runtime.json: expected one of {}", KEYS.join(", "))));
+    }
     let mut updates = Vec::new();
     for (list, read) in [
         ("table_entries", table_entry as fn(&Value, &Schema) -> Result<Item, CtrlError>),
         ("multicast_group_entries", multicast),
         ("clone_session_entries", clone_session),
     ] {
-        let Some(entries) = file.get(list) else { continue };
+        let Some(entries) = file.get(list).filter(|entries| !entries.is_null()) else { continue };
         let entries = entries.as_array().ok_or_else(|| input(format!("{list}: expected a list")))?;
         for (index, entry) in entries.iter().enumerate() {
             let at = |error: CtrlError| input(format!("{list}[{index}]: {error}"));
@@ -34,11 +41,6 @@ pub fn updates(text: &str, schema: &Schema) -> Result<Vec<Update>, CtrlError> {
             let kind = if is_default { update::Type::Modify } else { update::Type::Insert };
             updates.push(Update { r#type: kind.into(), entity: Some(item.entity(schema).map_err(at)?) });
         }
-    }
-    if updates.is_empty() {
-        return Err(input(
-            "no entries: expected table_entries, multicast_group_entries or clone_session_entries".into(),
-        ));
     }
     Ok(updates)
 }
@@ -93,8 +95,10 @@ fn key(value: &Value, kind: MatchType) -> Result<String, String> {
     match (value, kind) {
         (Value::Null, _) => Ok("*".to_owned()),
         (Value::Array(pair), _) => {
-            let [left, right] = pair.as_slice() else {
-                return Err(format!("expected a pair, found {value}"));
+            let (left, right) = match (pair.as_slice(), kind) {
+                ([left, right], _) => (left, right),
+                ([_], MatchType::Exact | MatchType::Optional) => return scalar(value),
+                _ => return Err(format!("expected a pair, found {value}")),
             };
             let between = match kind {
                 MatchType::Lpm => "/",
@@ -108,8 +112,10 @@ fn key(value: &Value, kind: MatchType) -> Result<String, String> {
     }
 }
 
+/// A value; a list of one element is that element, as the tutorials' own controller has it.
 fn scalar(value: &Value) -> Result<String, String> {
-    match value {
+    let alone = value.as_array().filter(|list| list.len() == 1).map(|list| &list[0]);
+    match alone.unwrap_or(value) {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) if number.is_u64() => Ok(number.to_string()),
         Value::Bool(flag) => Ok(flag.to_string()),
@@ -197,6 +203,21 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_one_is_a_value_and_a_file_may_have_no_entries() {
+        let schema = schema();
+        let plain = updates(FILE, &schema).unwrap();
+        let listed =
+            FILE.replacen("\"port\": 3", "\"port\": [3]", 1).replacen("\"port\": 1}", "\"port\": [1]}", 1);
+        assert_ne!(listed, FILE);
+        assert_eq!(updates(&listed, &schema).unwrap(), plain);
+        for none in
+            [r#"{"target": "bmv2", "table_entries": []}"#, r#"{"p4info": "x"}"#, r#"{"table_entries": null}"#]
+        {
+            assert_eq!(updates(none, &schema).unwrap(), [], "{none}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named_by_entry_and_field() {
         let broken =
             |from: &str, to: &str| updates(&FILE.replacen(from, to, 1), &schema()).unwrap_err().to_string();
@@ -209,7 +230,9 @@ mod tests {
         );
         assert!(broken("\"port\": 1", "\"port\": 1000").contains("table_entries[0]"));
         assert!(broken("\"egress_port\": 2", "\"p\": 2").contains("multicast_group_entries[0]: egress_port"));
-        assert!(updates("{}", &schema()).unwrap_err().to_string().contains("no entries"));
+        assert!(broken("\"port\": 3", "\"port\": [[3]]").contains("match port: expected text or a number"));
+        assert!(broken("\"port\": 3", "\"port\": []").contains("match port: expected a pair"));
+        assert!(updates("{}", &schema()).unwrap_err().to_string().contains("no sN-runtime.json"));
         assert!(updates("[", &schema()).unwrap_err().to_string().contains("not JSON"));
     }
 }
