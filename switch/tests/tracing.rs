@@ -242,7 +242,8 @@ proptest! {
         prop_assert_eq!(plain.register("cells", 3), watched.register("cells", 3));
         let came = frames.iter().filter(|frame| frame.0 == port).count() as u32;
         let state = watched.switch.trace_state(id).unwrap();
-        prop_assert_eq!(state.traced, came.min(limit));
+        // A port with a rate takes in no more than that.
+        prop_assert!(state.traced == came.min(limit) || slow && state.traced < came.min(limit));
         let events = events(&mut watched.switch);
         let begun = |traced: &&Traced| traced.event.to_string().ends_with("normal")
             && traced.event.to_string().starts_with("ingress");
