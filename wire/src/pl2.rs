@@ -4,16 +4,20 @@
 //!
 //! ```text
 //! RSV, GRT:   Ethernet | 802.1Q (PCP 7) | Control | padding to 64 bytes with FCS
-//! data:       Ethernet | 802.1Q (PL2 VID, DEI = unsolicited) | [Shim] | payload
+//! data:       Ethernet | 802.1Q (PL2 VID + cell, DEI = unsolicited) | [Shim] | payload
 //! management: Ethernet | Management, CPU port only
 //! ```
 //!
 //! An RSV's Ethernet destination is the host the burst is for; the GRT comes back with the two
 //! addresses exchanged, so its source tells which destination it grants.
 //!
-//! Order at a register (counter mode): give back `release`, saturating at 0; reply what is left;
-//! add `demand`. Every RSV that is admitted is answered, also one with demand 0. The header's own
-//! `release` is 0 in clock mode.
+//! A (source, destination) pair has few reservations at once, each in a **cell** of its own: cell
+//! `2 * lane + half`. A lane holds one reservation that has not begun; its halves alternate, so that the
+//! frames of the burst that has begun and the reservation that follows don't meet in one cell. An RSV
+//! names its cell, data frames do by their VLAN: PL2's first VLAN plus the cell.
+//!
+//! Order at a register (counter mode): give back what the cell still holds; reply what is left; add
+//! `demand`. Every RSV that is admitted is answered, also one with demand 0.
 
 use crate::{EtherType, ParseError};
 
@@ -23,9 +27,11 @@ pub const VERSION: u8 = 1;
 pub const PCP_CONTROL: u8 = 7;
 /// 802.1Q priority of scheduled data.
 pub const PCP_SCHEDULED: u8 = 5;
-/// Both waits of a grant that grants nothing: the switch's calendars (a variant of clock mode) see no free time for
-/// so many slots now, and the sender asks again.
+/// Both waits of a grant that grants nothing now, and the sender asks again: the lane's reservation has not begun yet, or
+/// the switch's calendars (a variant of clock mode) see no free time for so many slots.
 pub const NOT_NOW: u32 = u32::MAX;
+/// Most lanes of a (source, destination) pair: cells fit a byte, and VLANs, one per cell, are few.
+pub const LANES_MAX: u8 = 64;
 /// Most slots that one RSV can ask for on the wire.
 pub const DEMAND_MAX: u8 = u8::MAX;
 
@@ -33,7 +39,7 @@ pub const DEMAND_MAX: u8 = u8::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Reserve slots, host to switch. With demand 0 it only gives slots back (`release`).
+    /// Reserve slots, host to switch. With demand 0 it only gives slots back.
     Rsv = 1,
     /// Grant, switch to host.
     Grt = 2,
@@ -110,10 +116,10 @@ crate::header! {
         version / "version": u8 = 4;
         /// RSV, GRT or NOTIFY
         kind / "kind": u8 = 4;
-        /// slots asked for, 1 to K; 0 only with release > 0
+        /// slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
         demand / "demand": u8 = 8;
-        /// slots of an earlier reservation to this destination that will not be used, at most K (counter mode)
-        release / "release": u8 = 8;
+        /// where the switch keeps this reservation: 2 × lane + half, see the module's text
+        cell / "cell": u8 = 8;
         /// zero on sending, ignored on receipt
         reserved / "reserved": u8 = 8;
         /// chosen by the host, returned in the GRT
