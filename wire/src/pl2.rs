@@ -32,6 +32,18 @@ pub const PCP_SCHEDULED: u8 = 5;
 pub const NOT_NOW: u32 = u32::MAX;
 /// Most lanes of a (source, destination) pair: cells fit a byte, and VLANs, one per cell, are few.
 pub const LANES_MAX: u8 = 64;
+/// Cell of this lane's half (0 or 1): `Control.cell`.
+#[inline]
+pub const fn cell(lane: u8, half: u8) -> u8 {
+    2 * lane + half
+}
+
+/// VLAN of a data frame that belongs to the reservation in `cell`, where `first` is PL2's first VLAN.
+#[inline]
+pub const fn vid_of(first: u16, cell: u8) -> u16 {
+    first + cell as u16
+}
+
 /// Most slots that one RSV can ask for on the wire.
 pub const DEMAND_MAX: u8 = u8::MAX;
 
@@ -55,7 +67,7 @@ pub enum Kind {
     MgmtReset = 10,
     /// Answer to any of them, switch to controller.
     MgmtReply = 11,
-    /// Take back what a dead source had reserved towards one destination (counter mode).
+    /// Take back what one cell holds: a dead source's.
     MgmtForget = 12,
 }
 
@@ -157,11 +169,18 @@ crate::header! {
         kind / "kind": u8 = 4;
         /// 0 in-reservations, 1 out-reservations
         target / "target": u8 = 8;
-        /// port; with MGMT_FORGET the source's
+        /// where the port's reservations are kept; with MGMT_FORGET the source's
         index / "index": u16 = 16;
         /// chosen by the controller, returned in the reply
         token / "token": u32 = 32;
-        /// slots (counter) or time units from now (clock); in a reply, the value before the request
+        /// slots (counter) or time units from now (clock); in a reply, the value before the request. With MGMT_FORGET
+        /// the slots (counter) or bytes (clock) that the cell held
         value / "value": u32 = 32;
+        /// MGMT_FORGET: where the destination's reservations are kept
+        destination / "destination": u16 = 16;
+        /// zero on sending, ignored on receipt
+        reserved / "reserved": u16 = 16;
+        /// MGMT_FORGET: number of the cell among all pairs'
+        cell / "cell": u32 = 32;
     }
 }

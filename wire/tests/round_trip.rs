@@ -1,7 +1,7 @@
 //! Parsing what was emitted gives it back; short input is refused; layouts are what they are.
 
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
-use p4rack_wire::pl2::{Control, Kind, Management, Shim, VERSION};
+use p4rack_wire::pl2::{Control, Kind, LANES_MAX, Management, Shim, VERSION, cell, vid_of};
 use p4rack_wire::{EtherType, HeaderDesc, MacAddr, Nanos, ParseError};
 use proptest::prelude::*;
 
@@ -33,12 +33,13 @@ round_trip! {
     ethernet: Ethernet { dst: MacAddr = 48, src: MacAddr = 48, ether_type: EtherType = 16 };
     vlan: Vlan { pcp: u8 = 3, dei: bool = 1, vid: u16 = 12, ether_type: EtherType = 16 };
     control: Control {
-        version: u8 = 4, kind: u8 = 4, demand: u8 = 8, release: u8 = 8, reserved: u8 = 8,
+        version: u8 = 4, kind: u8 = 4, demand: u8 = 8, cell: u8 = 8, reserved: u8 = 8,
         id: u32 = 32, send_wait: u32 = 32, recv_wait: u32 = 32,
     };
     shim: Shim { version: u8 = 4, kind: u8 = 4, reserved: u8 = 8, ether_type: EtherType = 16, sequence: u32 = 32 };
     management: Management {
         version: u8 = 4, kind: u8 = 4, target: u8 = 8, index: u16 = 16, token: u32 = 32, value: u32 = 32,
+        destination: u16 = 16, reserved: u16 = 16, cell: u32 = 32,
     };
 }
 
@@ -68,7 +69,7 @@ fn golden_bytes() {
         version: VERSION,
         kind: Kind::Grt as u8,
         demand: 4,
-        release: 1,
+        cell: 1,
         reserved: 0,
         id: 0x0102_0304,
         send_wait: 5,
@@ -85,6 +86,12 @@ fn golden_bytes() {
     let kind = Kind::Data as u8;
     Shim { version: VERSION, kind, reserved: 0, ether_type: EtherType::IPV6, sequence: 9 }.emit(&mut bytes);
     assert_eq!(bytes, [0x14, 0, 0x86, 0xdd, 0, 0, 0, 9]);
+}
+
+#[test]
+fn cells_and_their_vlans() {
+    assert_eq!([cell(0, 0), cell(0, 1), cell(1, 0), cell(LANES_MAX - 1, 1)], [0, 1, 2, 127]);
+    assert_eq!([vid_of(100, 0), vid_of(100, cell(2, 1))], [100, 105]);
 }
 
 #[test]
