@@ -16,6 +16,7 @@ struct Input {
     slot_parts: u8,
     t_slots: u8,
     in_flight: u8,
+    lanes: u8,
     shim: bool,
     rate_bps: u32,
     fresh: Option<u32>,
@@ -25,14 +26,32 @@ struct Input {
 #[derive(Arbitrary, Debug)]
 enum Step {
     /// An application's frame to a peer (or nobody known).
-    App { to: u8, payload: u16 },
+    App {
+        to: u8,
+        payload: u16,
+    },
     /// Any bytes from the application or the link.
     RawApp(Vec<u8>),
     RawLink(Vec<u8>, u64),
     /// Bytes behind a PL2 tag that is addressed to us.
-    Tagged { from: u8, ether_type: bool, bytes: Vec<u8> },
+    Tagged {
+        from: u8,
+        vid: u8,
+        ether_type: bool,
+        bytes: Vec<u8>,
+    },
+    /// Threads come and go.
+    Threads {
+        to: u8,
+        threads: u8,
+    },
     /// The switch answers the `nth` RSV it has seen.
-    Grant { nth: u8, send_wait: u32, recv_wait: u32, received_back: u32 },
+    Grant {
+        nth: u8,
+        send_wait: u32,
+        recv_wait: u32,
+        received_back: u32,
+    },
     /// Time goes on, or jumps.
     Wait(u32),
     Jump(u64),
@@ -51,6 +70,7 @@ fuzz_target!(|input: Input| {
         slot_parts: input.slot_parts,
         t_slots: u32::from(input.t_slots),
         in_flight: usize::from(input.in_flight),
+        lanes: input.lanes,
         shim: input.shim,
         fresh: input.fresh.map(|ns| Nanos(u64::from(ns))),
         queue_limit_frames: 16,
@@ -71,11 +91,12 @@ fuzz_target!(|input: Input| {
             }
             Step::RawApp(bytes) => endpoint.handle_app(&bytes, now),
             Step::RawLink(bytes, at) => endpoint.handle_link(&bytes, Nanos(at), now),
-            Step::Tagged { from, ether_type, bytes } => {
+            Step::Threads { to, threads } => endpoint.allow_in_flight(usize::from(to), threads.into()),
+            Step::Tagged { from, vid, ether_type, bytes } => {
                 let mut frame = vec![0; 14];
                 Ethernet { dst: mac(1), src: mac(from % 8), ether_type: EtherType::VLAN }.emit(&mut frame);
                 let inner = if ether_type { EtherType::PL2_DEFAULT } else { EtherType::IPV4 };
-                frame.extend([0xe0, 2]);
+                frame.extend([0xe0, vid]);
                 frame.extend(inner.0.to_be_bytes());
                 frame.extend(&bytes);
                 endpoint.handle_link(&frame, now, now);

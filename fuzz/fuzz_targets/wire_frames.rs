@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use p4rack_wire::ParseError;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{Control, Kind, Management, Shim};
-use p4rack_wire::ParseError;
 
 macro_rules! back_and_forth {
     ($data:ident: $($header:ident),*) => { $(

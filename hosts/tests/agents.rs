@@ -160,7 +160,7 @@ fn a_sender_that_falls_silent_is_told() {
             version: VERSION,
             kind: Kind::Notify as u8,
             demand: 4,
-            release: 0,
+            cell: 0,
             reserved: 0,
             id: 1,
             send_wait: 0,

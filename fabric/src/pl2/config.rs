@@ -1,7 +1,8 @@
 //! What a PL2 endpoint is told about its rack.
 
 use p4rack_wire::ethernet::overhead;
-use p4rack_wire::{EtherType, MacAddr, Nanos, pl2};
+use p4rack_wire::pl2::{self, LANES_MAX};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::fmt;
 
 /// How data gets its turn.
@@ -33,8 +34,10 @@ pub struct Config {
     pub scheme: Scheme,
     /// EtherType of control frames and shim.
     pub ether_type: EtherType,
-    /// VLAN of scheduled data and control frames.
+    /// First VLAN of scheduled data, one for each cell of a (source, destination) pair; also that of control frames.
     pub vid: u16,
+    /// Lanes of a pair at the switch, two cells each: most reservations that have not begun. 1 to 64.
+    pub lanes: u8,
     /// K: most full frames a burst, so most slots a reservation.
     pub k: u8,
     /// With clocks: parts of a slot, in which reservations count; `k` times this is at most 255.
@@ -51,7 +54,7 @@ pub struct Config {
     pub time_unit: Nanos,
     /// The other hosts that speak PL2; frames to anybody else are best effort.
     pub peers: Vec<Peer>,
-    /// Reservations in flight a destination: asked for and the burst not sent yet. At least 1.
+    /// Reservations in flight a destination: asked for and the burst not sent yet. At least 1, at most `lanes`.
     pub in_flight: usize,
     /// With clocks: short frames share slots, so that a reservation of K slots covers as many of them as fit. `false`:
     /// a slot for each, as in the paper, whose switch counts frames.
@@ -89,8 +92,8 @@ pub struct Config {
     pub grt_timeout_max: Nanos,
     /// A grant that asks to wait longer is not believed.
     pub wait_max: Nanos,
-    /// Counter mode: slots that will not be used are given back by an RSV of its own when none with
-    /// data has gone to that destination for this long.
+    /// Counter mode: slots that will not be used are given back by an RSV of its own when no reservation has taken
+    /// their place for this long; slots of frames that may have been lost on the way, after 64 times this.
     pub release_after: Nanos,
     /// How far a late driver may catch up: a frame that leaves late by less delays none behind it.
     pub catch_up: Nanos,
@@ -126,6 +129,7 @@ impl Config {
             scheme,
             ether_type: EtherType::PL2_DEFAULT,
             vid: 2,
+            lanes: 1,
             k: 4,
             slot_parts: 1,
             t_slots: 15,
@@ -168,11 +172,20 @@ impl Config {
         if self.slot_parts > 1 && self.scheme == Scheme::Counter {
             return fail("slot_parts", "is over 1, but counters count frames");
         }
-        if self.in_flight == 0 {
-            return fail("in_flight", "is 0; at least one reservation must be allowed");
+        if self.lanes == 0 || self.lanes > LANES_MAX {
+            return fail("lanes", "is out of range; use 1 to 64");
         }
-        if self.vid == 0 || self.vid > 4094 {
-            return fail("vid", "is not a VLAN number; use 1 to 4094");
+        if self.in_flight == 0 || self.in_flight > self.lanes.into() {
+            return fail(
+                "in_flight",
+                "is 0 or over `lanes`; each reservation in flight has a lane of its own",
+            );
+        }
+        if self.vid == 0 || self.vid + self.vids() - 1 > 4094 {
+            return fail(
+                "vid",
+                "or one of the VLANs that follow, two for each lane, is not within 1 to 4094",
+            );
         }
         if self.mac.is_group() {
             return fail("mac", "is a group address; a host needs one of its own");
@@ -194,6 +207,17 @@ impl Config {
 }
 
 impl Config {
+    /// VLANs of this rack's data: one a cell.
+    fn vids(&self) -> u16 {
+        2 * u16::from(self.lanes)
+    }
+
+    /// Whether a VLAN is one of PL2's.
+    #[inline]
+    pub(super) fn is_ours(&self, vid: u16) -> bool {
+        vid.wrapping_sub(self.vid) < self.vids()
+    }
+
     /// Time of so many parts of a slot.
     pub(super) fn parts_time(&self, slot: Nanos, parts: u8) -> Nanos {
         Nanos(slot.0.saturating_mul(parts.into()) / u64::from(self.slot_parts.max(1)))

@@ -8,11 +8,12 @@ use super::dedup::Window;
 use super::directory::Directory;
 use super::expected::Expected;
 use super::frame;
+use super::lanes::Lanes;
 use super::nic::{Data, Nic};
 use super::pool::{FrameId, Pool};
-use super::reservations::Reservations;
 use super::sender::Destination;
 use super::{Config, Peer, Reason, Scheme, Stats};
+use p4rack_wire::pl2::LANES_MAX;
 use p4rack_wire::{MacAddr, Nanos};
 use std::collections::VecDeque;
 
@@ -37,7 +38,9 @@ pub struct Endpoint {
     windows: Vec<Window>,
     pool: Pool,
     nic: Nic,
-    reservations: Reservations,
+    /// Number of the next RSV, and how many there were.
+    next_id: u32,
+    rsvs_made: u64,
     expected: Expected,
     app_queue: VecDeque<FrameId>,
     /// Destinations with new frames for which no reservation was asked yet.
@@ -48,7 +51,6 @@ pub struct Endpoint {
     waiting: usize,
     /// Of these, best effort to nobody known.
     waiting_unknown: usize,
-    bursts_made: u64,
     /// Before this time no burst is to be handed to the NIC, unless something about bursts or its queues changes.
     quiet_until: Nanos,
     now: Nanos,
@@ -64,7 +66,10 @@ impl Endpoint {
             Scheme::Clock => config.slot_parts.clamp(1, 255 / config.k),
             Scheme::Counter | Scheme::Off => 1,
         };
-        config.in_flight = config.in_flight.max(1);
+        config.in_flight = config.in_flight.clamp(1, LANES_MAX.into());
+        config.lanes = config.lanes.clamp(config.in_flight as u8, LANES_MAX);
+        // All cells have a VLAN.
+        config.vid = config.vid.clamp(1, 4095 - 2 * u16::from(config.lanes));
         config.mtu = config.mtu.min(9000);
         config.time_unit = config.time_unit.max(Nanos(1));
         let own = config.mac;
@@ -74,27 +79,26 @@ impl Endpoint {
         let mut random = SplitMix(seed);
         let first_id = random.next() as u32;
         let mut destination = |peer: &Peer| {
-            let mut destination = Destination::new(peer.mac, peer.slot, random.next() as u32);
+            let lanes = Lanes::new(config.lanes, config.scheme == Scheme::Counter);
+            let mut destination = Destination::new(peer.mac, peer.slot, random.next() as u32, lanes);
             destination.in_flight = config.in_flight;
             destination
         };
         let destinations: Vec<_> = config.peers.iter().map(&mut destination).collect();
-        let open_max =
-            64 + 2 * destinations.len().saturating_mul(config.in_flight.clamp(send::IN_FLIGHT_MAX, 256));
         Endpoint {
             windows: vec![Window::new(); destinations.len()],
             directory: Directory::new(destinations.iter().map(|destination| destination.mac)),
             destinations,
             pool: Pool::new(config.snap_bytes.max(PL2_SEES)),
             nic: Nic::new(config.rate_bps, config.catch_up),
-            reservations: Reservations::new(config.scheme == Scheme::Counter, first_id, open_max),
+            next_id: first_id,
+            rsvs_made: 0,
             expected: Expected::new(config.peers.len(), config.notify_patience),
             app_queue: VecDeque::new(),
             to_ask: Vec::new(),
             active: Vec::new(),
             waiting: 0,
             waiting_unknown: 0,
-            bursts_made: 0,
             quiet_until: Nanos::ZERO,
             now,
             stats: Stats::new(config.delay_window),
@@ -126,7 +130,8 @@ impl Endpoint {
         }
         let id = self.pool.store(&[frame]);
         self.waiting += 1;
-        let data = Data { frame: id, destination, unsolicited: false, ready: now, opens_burst: false };
+        let data =
+            Data { frame: id, destination, cell: 0, unsolicited: false, ready: now, opens_burst: false };
         let Some(d) = destination else {
             self.waiting_unknown += 1;
             self.nic.push_best_effort(data);
@@ -139,7 +144,7 @@ impl Endpoint {
             let destination = &mut self.destinations[d];
             destination.queue.push_back(id);
             // Else it is asked when a reservation has come to its end.
-            if destination.may_ask() && !self.to_ask.contains(&d) {
+            if destination.may_ask(now) && !self.to_ask.contains(&d) {
                 self.to_ask.push(d);
             }
         }
@@ -190,11 +195,21 @@ impl Endpoint {
         self.stats.rsv_grt.bound().max(least).min(most)
     }
 
-    fn credit(&mut self, d: usize, slots: i64, now: Nanos) {
-        if self.config.scheme == Scheme::Counter {
-            self.destinations[d].credit(slots, now.saturating_add(self.config.release_after));
-            self.activate(d);
-        }
+    /// When slots that nobody will use are to be given back.
+    fn release_at(&self, now: Nanos) -> Nanos {
+        now.saturating_add(self.config.release_after)
+    }
+
+    /// The number that the next RSV gets.
+    fn take_id(&mut self) -> u32 {
+        let id = self.next_id;
+        (self.next_id, self.rsvs_made) = (id.wrapping_add(1), self.rsvs_made + 1);
+        id
+    }
+
+    /// Whether one of our RSVs had this number.
+    fn has_asked(&self, id: u32) -> bool {
+        (1..=self.rsvs_made).contains(&self.next_id.wrapping_sub(id).into())
     }
 
     fn activate(&mut self, d: usize) {

@@ -39,7 +39,7 @@ pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<
         return Ok(Incoming::Plain);
     }
     let vlan = Vlan::parse(&frame[Ethernet::BYTES..]).map_err(|_| Reason::LinkTooShort)?;
-    if vlan.vid != config.vid {
+    if !config.is_ours(vlan.vid) {
         return Ok(Incoming::Plain);
     }
     let rest = &frame[TAGGED..];
@@ -88,7 +88,7 @@ pub(super) fn write_rsv(out: &mut Vec<u8>, config: &Config, destination: MacAddr
         version: VERSION,
         kind: Kind::Rsv as u8,
         demand: rsv.demand,
-        release: rsv.release,
+        cell: rsv.cell,
         reserved: 0,
         id: rsv.id,
         send_wait: 0,
@@ -101,18 +101,18 @@ pub(super) fn write_rsv(out: &mut Vec<u8>, config: &Config, destination: MacAddr
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rsv {
     pub id: u32,
+    pub cell: u8,
     pub demand: u8,
-    pub release: u8,
 }
 
-/// Writes an application's frame of `len` bytes with PL2's tag and, where there is a sequence number, the shim.
+/// Writes an application's frame of `len` bytes with the tag of a reservation's cell and, where there is a sequence number, the shim.
 /// `frame` is what is kept of it, at least an Ethernet header; what `out` held behind that stays.
 pub(super) fn write_data(
     out: &mut Vec<u8>,
     config: &Config,
     (frame, len): (&[u8], usize),
     sequence: Option<u32>,
-    unsolicited: bool,
+    (cell, unsolicited): (u8, bool),
 ) {
     let (addresses, rest) = frame.split_at(12);
     let (ether_type, payload) = rest.split_at(2);
@@ -123,7 +123,7 @@ pub(super) fn write_data(
     let (head, body) = out.split_at_mut(TAGGED);
     head[..12].copy_from_slice(addresses);
     head[12..14].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
-    Vlan { pcp: PCP_SCHEDULED, dei: unsolicited, vid: config.vid, ether_type: outer }
+    Vlan { pcp: PCP_SCHEDULED, dei: unsolicited, vid: config.vid + u16::from(cell), ether_type: outer }
         .emit(&mut head[Ethernet::BYTES..]);
     if let Some(sequence) = sequence {
         Shim { version: VERSION, kind: Kind::Data as u8, reserved: 0, ether_type, sequence }.emit(body);
@@ -146,7 +146,7 @@ pub(super) fn check_app(frame: &[u8], config: &Config) -> Result<MacAddr, Reason
         return Err(Reason::AppForeignSource);
     }
     let tagged_as_ours = ethernet.ether_type == EtherType::VLAN
-        && Vlan::parse(&frame[Ethernet::BYTES..]).is_ok_and(|vlan| vlan.vid == config.vid);
+        && Vlan::parse(&frame[Ethernet::BYTES..]).is_ok_and(|vlan| config.is_ours(vlan.vid));
     if ethernet.ether_type == config.ether_type || tagged_as_ours {
         return Err(Reason::AppReserved);
     }
@@ -162,7 +162,7 @@ mod tests {
     const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
     fn config(shim: bool) -> Config {
-        Config { shim, ..Config::new(ME, Scheme::Clock, 1_000_000_000) }
+        Config { shim, lanes: 2, ..Config::new(ME, Scheme::Clock, 1_000_000_000) }
     }
 
     fn app_frame(dst: MacAddr, src: MacAddr, payload: &[u8]) -> Vec<u8> {
@@ -179,12 +179,13 @@ mod tests {
             let sender = Config { mac: PEER, ..receiver.clone() };
             let app = app_frame(ME, PEER, b"hello");
             let mut out = Vec::new();
-            write_data(&mut out, &sender, (&app, app.len()), sequence, true);
+            write_data(&mut out, &sender, (&app, app.len()), sequence, (3, true));
             assert_eq!(out.len() as u64, app.len() as u64 + added_bytes(&sender));
             let expected =
                 Incoming::Data { source: PEER, ether_type: EtherType::IPV4, sequence, rest: b"hello" };
             assert_eq!(classify(&out, &receiver), Ok(expected));
             assert_eq!(out[14] & 0x10, 0x10, "DEI marks it unsolicited");
+            assert_eq!(u16::from(out[15]), sender.vid + 3, "the VLAN names the cell");
         }
     }
 
@@ -193,7 +194,7 @@ mod tests {
         let config = config(true);
         let mut rsv = Vec::new();
         let sender = Config { mac: PEER, ..config.clone() };
-        write_rsv(&mut rsv, &sender, ME, &Rsv { id: 1, demand: 4, release: 0 });
+        write_rsv(&mut rsv, &sender, ME, &Rsv { id: 1, cell: 2, demand: 4 });
         assert_eq!(rsv.len(), 60);
         let with = |at: usize, value: u8| {
             let mut frame = rsv.clone();
@@ -207,6 +208,7 @@ mod tests {
         assert_eq!(with(5, 9), Err(Reason::NotForUs));
         assert_eq!(with(11, 1), Err(Reason::OwnSource));
         assert_eq!(with(17, 0), Err(Reason::BadShim), "tagged data without shim");
+        assert_eq!((with(15, 5), with(15, 6)), (Err(Reason::BadKind), Ok(())), "two lanes are four VLANs");
         assert_eq!(with(15, 99), Ok(()), "another VLAN is the application's");
         for len in 0..18 {
             assert_eq!(classify(&rsv[..len], &config), Err(Reason::LinkTooShort), "{len}");
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!(check_app(&frame, &config), Err(Reason::AppReserved));
         let mut tagged = Vec::new();
         let frame = app_frame(PEER, ME, b"x");
-        write_data(&mut tagged, &config, (&frame, frame.len()), None, false);
+        write_data(&mut tagged, &config, (&frame, frame.len()), None, (0, false));
         assert_eq!(check_app(&tagged, &config), Err(Reason::AppReserved));
         assert_eq!(check_app(&app_frame(ME, PEER, b""), &config), Err(Reason::AppForeignSource));
         assert_eq!(check_app(&[0; 13], &config), Err(Reason::AppTooShort));

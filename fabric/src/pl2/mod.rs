@@ -8,10 +8,10 @@ mod directory;
 mod endpoint;
 mod expected;
 mod frame;
+mod lanes;
 mod nic;
 mod pool;
 pub mod reference;
-mod reservations;
 mod sender;
 mod stats;
 

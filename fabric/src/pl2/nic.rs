@@ -11,6 +11,8 @@ pub(super) struct Data {
     pub frame: FrameId,
     /// Index of the destination; best effort to others has none.
     pub destination: Option<usize>,
+    /// Cell of the reservation under which it goes; best effort has none.
+    pub cell: u8,
     pub unsolicited: bool,
     /// Not before this time.
     pub ready: Nanos,
@@ -27,8 +29,7 @@ pub(super) enum Item {
 }
 
 /// Paced transmit queues. What fills them bounds them: the control queue holds at most one RSV for
-/// each reservation in flight, one to give back slots and their repetitions; data counts towards
-/// the endpoint's limits.
+/// each reservation in flight and one for each cell that is given back; data counts towards the endpoint's limits.
 #[derive(Clone, Debug)]
 pub(super) struct Nic {
     rate: WireRate,
@@ -134,7 +135,14 @@ mod tests {
 
     fn data(pool: &mut Pool, ready: u64) -> Data {
         let frame = pool.store(&[b"x"]);
-        Data { frame, destination: None, unsolicited: false, ready: Nanos(ready), opens_burst: false }
+        Data {
+            frame,
+            destination: None,
+            cell: 0,
+            unsolicited: false,
+            ready: Nanos(ready),
+            opens_burst: false,
+        }
     }
 
     #[test]
@@ -143,7 +151,7 @@ mod tests {
         let (best, scheduled) = (data(&mut pool, 0), data(&mut pool, 0));
         nic.push_best_effort(best);
         nic.push_scheduled(scheduled, 1_000);
-        let rsv = Rsv { id: 1, demand: 1, release: 0 };
+        let rsv = Rsv { id: 1, cell: 0, demand: 1 };
         nic.push_rsv(0, rsv, Nanos(0));
         assert_eq!(nic.pending(Nanos(0)), Nanos((84 + 1_000) * 8));
         assert!(matches!(nic.next(Nanos(0)), Some(Item::Rsv { .. })));

@@ -14,7 +14,9 @@
 //! arrive later wait for the next burst.
 
 use super::algorithm::{Verdict, on_grant};
+use super::lanes::Lanes;
 use super::pool::FrameId;
+use p4rack_wire::pl2::{Control, NOT_NOW};
 use p4rack_wire::{MacAddr, Nanos};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -22,8 +24,12 @@ use std::collections::VecDeque;
 /// A reservation in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Burst {
-    /// Unique in the endpoint.
-    pub number: u64,
+    /// Where the switch keeps its reservation; no other burst of this destination has the same.
+    pub cell: u8,
+    /// Number of its newest RSV. Older ones count no more: the switch has replaced what they reserved, or refused this one.
+    pub id: u32,
+    /// When that RSV left, until it is answered.
+    pub left_at: Option<Nanos>,
     /// Frames that it covers.
     pub frames: u16,
     /// Slots, or parts of slots: one a frame, or fewer where clocks don't count frames and short ones fit into one together.
@@ -39,6 +45,26 @@ pub(super) enum State {
     Asked { tries: u32, deadline: Option<Nanos> },
     /// Waits for its time.
     Granted { leave_at: Nanos },
+}
+
+/// What a grant answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The newest RSV of a burst, for the first time; when it had left.
+    Burst(Nanos),
+    /// An RSV that gave slots back; when it had left.
+    GiveBack(Nanos),
+    /// The newest RSV of a burst, which was answered before.
+    Duplicate,
+    /// One with another demand.
+    Mismatch,
+    /// One that nobody waits for.
+    Other,
+}
+
+/// Whether an answer grants nothing now.
+pub(super) fn refuses(grant: &Control) -> bool {
+    (grant.send_wait, grant.recv_wait) == (NOT_NOW, NOT_NOW)
 }
 
 /// What a grant did.
@@ -82,9 +108,11 @@ pub(super) struct Destination {
     pub reserved_until: Nanos,
     /// The last grant: how it compared with t and when it came (Algorithm 2's two variables).
     pub last: Option<(Ordering, Nanos)>,
-    /// Slots to give back; negative after more was given back than was reserved.
-    credit: i64,
-    credit_due: Option<Nanos>,
+    /// Where the switch keeps its reservations.
+    lanes: Lanes,
+    /// Frames in the NIC that go unsolicited, and those that go in their slots.
+    pub unsolicited_in_nic: usize,
+    pub scheduled_in_nic: usize,
     pub next_sequence: u32,
     /// Frames of this destination that the NIC holds while the scheme is off.
     pub unscheduled: usize,
@@ -93,7 +121,7 @@ pub(super) struct Destination {
 }
 
 impl Destination {
-    pub fn new(mac: MacAddr, slot: Nanos, first_sequence: u32) -> Self {
+    pub fn new(mac: MacAddr, slot: Nanos, first_sequence: u32, lanes: Lanes) -> Self {
         Destination {
             mac,
             slot,
@@ -103,8 +131,9 @@ impl Destination {
             in_nic: 0,
             reserved_until: Nanos::ZERO,
             last: None,
-            credit: 0,
-            credit_due: None,
+            lanes,
+            unsolicited_in_nic: 0,
+            scheduled_in_nic: 0,
             next_sequence: first_sequence,
             unscheduled: 0,
             in_flight: 1,
@@ -119,6 +148,7 @@ impl Destination {
     /// A burst more, behind all others.
     pub fn push(&mut self, burst: Burst) {
         debug_assert_eq!(burst.state, State::Asked { tries: 0, deadline: None }, "nothing is due with it");
+        debug_assert!(self.bursts.iter().all(|other| other.cell != burst.cell), "a cell has one burst");
         self.bursts.push_back(burst);
     }
 
@@ -135,14 +165,15 @@ impl Destination {
             State::Asked { deadline, .. } => deadline,
             State::Granted { .. } => None,
         });
-        let due = overdue.chain(self.credit_due).chain(self.leave_at()).min();
+        let due = overdue.chain(self.lanes.due()).chain(self.leave_at()).min();
         self.due = due.unwrap_or(Nanos::MAX);
     }
 
     /// Whether another reservation may be asked for, if frames wait.
     #[inline]
-    pub fn may_ask(&self) -> bool {
+    pub fn may_ask(&self, now: Nanos) -> bool {
         self.bursts.len() + self.in_nic < self.in_flight
+            && self.lanes.has_free(now, self.unsolicited_in_nic == 0)
     }
 
     /// Frames that wait.
@@ -153,8 +184,8 @@ impl Destination {
 
     /// The next burst, if another reservation may be asked for: frames that no burst covers yet, and its demand.
     /// `share` is what a frame takes of a slot's bytes.
-    pub fn to_ask(&self, slots: Slots, share: impl Fn(FrameId) -> u64) -> Option<(u16, u8)> {
-        if !self.may_ask() {
+    pub fn to_ask(&self, slots: Slots, now: Nanos, share: impl Fn(FrameId) -> u64) -> Option<(u16, u8)> {
+        if !self.may_ask(now) {
             return None;
         }
         let covered: usize = self.bursts.iter().map(|burst| usize::from(burst.frames)).sum();
@@ -170,7 +201,8 @@ impl Destination {
     }
 
     /// How many frames from the queue's front fit into the slots of `burst`, whose turn it is: those that it was asked for, and
-    /// short ones that came since. The bursts behind it then cover what follows.
+    /// short ones that came since. The bursts behind it then cover what follows. The switch counts bytes: what doesn't fit, since
+    /// others took the frames that this was asked for, waits for the next burst.
     pub fn fitting(&self, burst: &Burst, slots: Slots, share: impl Fn(FrameId) -> u64) -> u16 {
         let room = u64::from(burst.demand) * slots.bytes / slots.parts.max(1);
         let mut taken = 0;
@@ -178,13 +210,17 @@ impl Destination {
             taken += share(**id).min(slots.bytes);
             taken <= room
         });
-        burst.frames.max(fits.count() as u16)
+        fits.count() as u16
     }
 
-    /// The RSV of a burst has left; unanswered, it is overdue at `deadline`.
-    pub fn asked(&mut self, number: u64, deadline: impl FnOnce(u32) -> Nanos) {
-        let burst = self.bursts.iter_mut().find(|burst| burst.number == number);
-        if let Some(Burst { state: State::Asked { tries, deadline: at }, .. }) = burst {
+    /// The RSV `id` has left; unanswered, it is overdue at `deadline`.
+    pub fn left(&mut self, id: u32, now: Nanos, deadline: impl FnOnce(u32) -> Nanos) {
+        let Some(burst) = self.bursts.iter_mut().find(|burst| burst.id == id) else {
+            self.lanes.give_back_left(id, now, deadline);
+            return self.look();
+        };
+        burst.left_at = Some(now);
+        if let State::Asked { tries, deadline: at } = &mut burst.state {
             let before = at.replace(deadline(*tries));
             match (before, *at) {
                 (None, Some(deadline)) => self.due = self.due.min(deadline),
@@ -193,23 +229,49 @@ impl Destination {
         }
     }
 
-    /// The switch has nothing for burst `number` now; it is asked for again at `at`.
-    pub fn refused(&mut self, number: u64, at: Nanos) {
-        let burst = self.bursts.iter_mut().find(|burst| burst.number == number);
+    /// What a grant answers; the next one with the same number is a duplicate.
+    pub fn answer(&mut self, grant: &Control) -> Answer {
+        let is_it = |burst: &&mut Burst| (burst.cell, burst.id) == (grant.cell, grant.id);
+        if let Some(burst) = self.bursts.iter_mut().find(is_it) {
+            return match (burst.left_at, burst.state) {
+                _ if burst.demand != grant.demand => Answer::Mismatch,
+                (None, State::Asked { deadline: None, .. }) => Answer::Other,
+                (None, _) => Answer::Duplicate,
+                (Some(left_at), _) => {
+                    burst.left_at = None;
+                    Answer::Burst(left_at)
+                }
+            };
+        }
+        match grant.demand {
+            0 => match self.lanes.given_back(grant.cell, grant.id, refuses(grant)) {
+                Some(left_at) => {
+                    self.look();
+                    Answer::GiveBack(left_at)
+                }
+                None => Answer::Other,
+            },
+            _ => Answer::Other,
+        }
+    }
+
+    /// The switch has nothing for the burst in `cell` now; it is asked for again at `at`.
+    pub fn refused(&mut self, cell: u8, at: Nanos) {
+        let burst = self.bursts.iter_mut().find(|burst| burst.cell == cell);
         if let Some(Burst { state: State::Asked { deadline, .. }, .. }) = burst {
             *deadline = Some(at);
         }
         self.look();
     }
 
-    /// A burst whose grant is overdue, made ready to be asked for again: number and demand. From
+    /// A burst whose grant is overdue, made ready to be asked for again as `id`: cell and demand. From
     /// now on nobody knows what became of frames sent unsolicited, so they go again, scheduled.
-    pub fn take_overdue(&mut self, now: Nanos) -> Option<(u64, u8)> {
+    pub fn take_overdue(&mut self, now: Nanos, id: u32) -> Option<(u8, u8)> {
         let overdue = self.bursts.iter_mut().find_map(|burst| match burst.state {
             State::Asked { tries, deadline: Some(at) } if at <= now => {
                 burst.state = State::Asked { tries: tries.saturating_add(1), deadline: None };
-                burst.unsolicited = false;
-                Some((burst.number, burst.demand))
+                (burst.id, burst.left_at, burst.unsolicited) = (id, None, false);
+                Some((burst.cell, burst.demand))
             }
             _ => None,
         });
@@ -217,9 +279,9 @@ impl Destination {
         overdue
     }
 
-    /// A grant for burst `number`, whose time would be `leave_at`.
-    pub fn grant(&mut self, number: u64, to_t: Ordering, leave_at: Nanos) -> Granted {
-        let is_it = |burst: &Burst| burst.number == number && matches!(burst.state, State::Asked { .. });
+    /// A grant for the burst in `cell`, whose time would be `leave_at`.
+    pub fn grant(&mut self, cell: u8, to_t: Ordering, leave_at: Nanos) -> Granted {
+        let is_it = |burst: &Burst| burst.cell == cell && matches!(burst.state, State::Asked { .. });
         let Some(at) = self.bursts.iter().position(is_it) else { return Granted::Surplus };
         if on_grant(self.bursts[at].unsolicited, to_t) == Verdict::Done {
             // Unsolicited bursts start with nothing before them, so it is the first.
@@ -252,36 +314,59 @@ impl Destination {
         }
     }
 
-    /// Notes slots that will not be used; they go back with the next RSV or alone at `due`.
-    pub fn credit(&mut self, slots: i64, due: Nanos) {
-        self.credit += slots;
-        self.credit_due = match self.credit > 0 {
-            true => self.credit_due.or(Some(due)),
-            false => None,
-        };
+    /// A cell for the next reservation.
+    pub fn take_cell(&mut self, now: Nanos) -> Option<u8> {
+        let cell = self.lanes.take(now, self.unsolicited_in_nic == 0);
+        self.look();
+        cell
+    }
+
+    /// The first frame of the burst in `cell` has left; see [`Lanes::begun`].
+    pub fn begun(&mut self, cell: u8, due: Nanos) {
+        self.in_nic -= 1;
+        self.lanes.begun(cell, due);
         self.look();
     }
 
-    /// Slots to give back with an RSV that is made now.
-    pub fn take_release(&mut self, k: u8, due: Nanos) -> u8 {
-        if self.credit <= 0 && self.credit_due.is_none() {
-            return 0;
+    /// The burst in `cell` sends nothing in its slots; see [`Lanes::unused`].
+    pub fn unused(&mut self, cell: u8, starts_at: Nanos, due: Nanos) {
+        self.lanes.unused(cell, starts_at, due);
+        self.look();
+    }
+
+    /// The switch answered an RSV nobody waits for, by which `cell` may hold slots.
+    pub fn hold(&mut self, cell: u8, due: Nanos) {
+        if self.bursts.iter().all(|burst| burst.cell != cell) {
+            self.lanes.hold(cell, due);
+            self.look();
         }
-        let release = self.credit.clamp(0, i64::from(k)) as u8;
-        self.credit -= i64::from(release);
-        self.credit_due = (self.credit > 0).then_some(due);
-        self.look();
-        release
     }
 
-    /// Whether slots have waited long enough to go back alone.
-    pub fn release_is_due(&self, now: Nanos) -> bool {
-        self.credit_due.is_some_and(|due| due <= now)
+    /// Whether a lane has become free by now.
+    pub fn notice_passed(&mut self, now: Nanos) -> bool {
+        let any = self.lanes.notice_passed(now);
+        self.look();
+        any
+    }
+
+    /// A cell to be given back by the RSV `id`. While frames that may be its own wait in the NIC, it is put off until `later`.
+    pub fn take_give_back(&mut self, now: Nanos, later: Nanos, id: u32) -> Option<u8> {
+        let mut cell = self.lanes.to_give_back(now);
+        match cell {
+            Some(_) if self.unsolicited_in_nic + self.scheduled_in_nic > 0 => {
+                self.lanes.postpone(now, later);
+                cell = None;
+            }
+            Some(cell) => self.lanes.giving_back(cell, id),
+            None => {}
+        }
+        self.look();
+        cell
     }
 
     /// Whether something may become due here.
     pub fn is_active(&self) -> bool {
-        !self.bursts.is_empty() || self.credit_due.is_some()
+        !self.bursts.is_empty() || self.lanes.is_active()
     }
 
     /// The next time at which something is due here; `Nanos::MAX`: never.
@@ -297,33 +382,43 @@ mod tests {
     use super::*;
     use Ordering::{Greater, Less};
 
+    const NOW: Nanos = Nanos(0);
+
     fn destination(frames: usize) -> Destination {
-        let mut destination = Destination::new(MacAddr::default(), Nanos(1), 0);
+        let mut destination = Destination::new(MacAddr::default(), Nanos(1), 0, Lanes::new(8, true));
         let mut pool = Pool::new(usize::MAX);
         destination.queue.extend((0..frames).map(|_| pool.store(&[b""])));
         destination
     }
 
-    fn ask(destination: &mut Destination, number: u64, demand: u8, unsolicited: bool) {
+    /// A burst in the next cell; its RSV has its number.
+    fn ask(destination: &mut Destination, demand: u8, unsolicited: bool) -> u8 {
         let state = State::Asked { tries: 0, deadline: None };
-        destination.push(Burst { number, frames: demand.into(), demand, unsolicited, state });
+        let cell = destination.take_cell(NOW).unwrap();
+        let (id, frames) = (cell.into(), demand.into());
+        destination.push(Burst { cell, id, left_at: None, frames, demand, unsolicited, state });
+        cell
+    }
+
+    fn grant(cell: u8, id: u32, demand: u8) -> Control {
+        Control { version: 1, kind: 2, demand, cell, reserved: 0, id, send_wait: 0, recv_wait: 9 }
     }
 
     /// A slot a frame.
     fn to_ask(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
         let slots = Slots { bytes: 1, parts: 1, k: k.into() };
         let destination = Destination { in_flight, ..destination.clone() };
-        destination.to_ask(slots, |_| 1).map(|(_, demand)| demand)
+        destination.to_ask(slots, NOW, |_| 1).map(|(_, demand)| demand)
     }
 
     #[test]
-    fn reserves_what_is_queued_up_to_k_and_in_flight() {
+    fn reserves_what_is_queued_up_to_k_in_flight_and_lanes() {
         let mut d = destination(6);
         assert_eq!(to_ask(&d, 2, 4), Some(4));
-        ask(&mut d, 1, 4, false);
+        ask(&mut d, 4, false);
         assert_eq!(to_ask(&d, 1, 4), None);
         assert_eq!(to_ask(&d, 2, 4), Some(2));
-        ask(&mut d, 2, 2, false);
+        ask(&mut d, 2, false);
         assert_eq!(to_ask(&d, 3, 4), None, "nothing left");
         d.bursts.clear();
         d.in_nic = 1;
@@ -332,12 +427,14 @@ mod tests {
             (None, Some(4)),
             "what waits in the NIC is in flight"
         );
+        (0..6).for_each(|_| assert!(d.take_cell(NOW).is_some()));
+        assert_eq!(to_ask(&d, 9, 4), None, "all lanes are taken");
     }
 
     #[test]
     fn short_frames_share_slots() {
         let d = destination(9);
-        let ask_in = |parts, share: u64| d.to_ask(Slots { bytes: 100, parts, k: 2 }, move |_| share);
+        let ask_in = |parts, share: u64| d.to_ask(Slots { bytes: 100, parts, k: 2 }, NOW, move |_| share);
         let ask = |share| ask_in(1, share);
         assert_eq!(
             (ask(10), ask(30), ask(60), ask(100), ask(250)),
@@ -355,7 +452,7 @@ mod tests {
         let d = destination(9);
         let burst = |frames, demand| {
             let state = State::Granted { leave_at: Nanos(0) };
-            Burst { number: 1, frames, demand, unsolicited: false, state }
+            Burst { cell: 0, id: 1, left_at: None, frames, demand, unsolicited: false, state }
         };
         let slots = Slots { bytes: 100, parts: 1, k: 4 };
         let fitting = |burst: Burst, share: u64| d.fitting(&burst, slots, move |_| share);
@@ -375,63 +472,78 @@ mod tests {
     #[test]
     fn the_first_grant_serves_the_first_frames() {
         let mut d = destination(6);
-        ask(&mut d, 1, 4, false);
-        ask(&mut d, 2, 2, false);
-        assert_eq!(d.grant(2, Greater, Nanos(70)), Granted::Waits);
-        assert_eq!((d.bursts[0].number, d.leave_at()), (2, Some(Nanos(70))));
-        assert_eq!(d.grant(1, Greater, Nanos(50)), Granted::Waits);
+        let (one, two) = (ask(&mut d, 4, false), ask(&mut d, 2, false));
+        assert_eq!(d.grant(two, Greater, Nanos(70)), Granted::Waits);
+        assert_eq!((d.bursts[0].cell, d.leave_at()), (two, Some(Nanos(70))));
+        assert_eq!(d.grant(one, Greater, Nanos(50)), Granted::Waits);
         assert_eq!(d.bursts[1].state, State::Granted { leave_at: Nanos(70) }, "never before its elder");
-        assert_eq!(d.grant(1, Greater, Nanos(50)), Granted::Surplus);
+        assert_eq!(d.grant(one, Greater, Nanos(50)), Granted::Surplus);
     }
 
     #[test]
     fn a_later_burst_waits_for_the_fate_of_unsolicited_frames() {
         let mut d = destination(8);
-        ask(&mut d, 1, 4, true);
-        ask(&mut d, 2, 4, false);
-        assert_eq!(d.grant(2, Less, Nanos(5)), Granted::Waits);
+        let (one, two) = (ask(&mut d, 4, true), ask(&mut d, 4, false));
+        assert_eq!(d.grant(two, Less, Nanos(5)), Granted::Waits);
         assert_eq!(d.leave_at(), None);
         let mut resent = d.clone();
-        assert_eq!(d.grant(1, Less, Nanos(9)), Granted::Done(4, 4));
+        assert_eq!(d.grant(one, Less, Nanos(9)), Granted::Done(4, 4));
         assert_eq!(d.leave_at(), Some(Nanos(5)));
-        assert_eq!(resent.grant(1, Greater, Nanos(9)), Granted::Waits);
-        assert_eq!((resent.bursts[0].number, resent.leave_at()), (1, Some(Nanos(9))));
+        assert_eq!(resent.grant(one, Greater, Nanos(9)), Granted::Waits);
+        assert_eq!((resent.bursts[0].cell, resent.leave_at()), (one, Some(Nanos(9))));
     }
 
     #[test]
     fn a_repeated_rsv_makes_unsolicited_frames_go_again() {
         let mut d = destination(4);
-        ask(&mut d, 1, 4, true);
-        d.asked(1, |tries| Nanos(10 + u64::from(tries)));
-        assert_eq!(d.take_overdue(Nanos(9)), None);
+        let cell = ask(&mut d, 4, true);
+        d.left(0, NOW, |tries| Nanos(10 + u64::from(tries)));
+        assert_eq!(d.take_overdue(Nanos(9), 7), None);
         assert_eq!(d.due(), Nanos(10));
-        assert_eq!(d.take_overdue(Nanos(10)), Some((1, 4)));
-        assert_eq!(d.take_overdue(Nanos(10)), None);
-        d.asked(1, |tries| Nanos(20 + u64::from(tries)));
+        assert_eq!(d.take_overdue(Nanos(10), 7), Some((cell, 4)));
+        assert_eq!(d.take_overdue(Nanos(10), 8), None);
+        d.left(7, Nanos(11), |tries| Nanos(20 + u64::from(tries)));
         assert_eq!(d.due(), Nanos(21));
-        assert_eq!(d.grant(1, Less, Nanos(30)), Granted::Waits);
+        assert_eq!(d.grant(cell, Less, Nanos(30)), Granted::Waits);
+    }
+
+    #[test]
+    fn only_the_newest_rsv_is_answered_and_once() {
+        let mut d = destination(4);
+        let cell = ask(&mut d, 4, false);
+        assert_eq!(d.answer(&grant(cell, 0, 4)), Answer::Other, "it is still in the NIC");
+        d.left(0, NOW, |_| Nanos(10));
+        d.take_overdue(Nanos(10), 7);
+        d.left(7, Nanos(11), |_| Nanos(20));
+        assert_eq!(d.answer(&grant(cell, 0, 4)), Answer::Other, "an older one");
+        assert_eq!(d.answer(&grant(cell + 1, 7, 4)), Answer::Other, "another cell");
+        assert_eq!(d.answer(&grant(cell, 7, 3)), Answer::Mismatch);
+        assert_eq!(d.answer(&grant(cell, 7, 4)), Answer::Burst(Nanos(11)));
+        assert_eq!(d.answer(&grant(cell, 7, 4)), Answer::Duplicate);
     }
 
     #[test]
     fn what_was_refused_is_asked_for_again_at_its_time() {
         let mut d = destination(4);
-        ask(&mut d, 1, 4, false);
-        d.asked(1, |_| Nanos(100));
-        d.refused(1, Nanos(20));
-        assert_eq!((d.take_overdue(Nanos(19)), d.take_overdue(Nanos(20))), (None, Some((1, 4))));
-        assert_eq!(d.grant(1, Less, Nanos(30)), Granted::Waits);
+        let cell = ask(&mut d, 4, false);
+        d.left(0, NOW, |_| Nanos(100));
+        d.refused(cell, Nanos(20));
+        assert_eq!((d.take_overdue(Nanos(19), 7), d.take_overdue(Nanos(20), 7)), (None, Some((cell, 4))));
+        assert_eq!(d.grant(cell, Less, Nanos(30)), Granted::Waits);
     }
 
     #[test]
-    fn releases_are_at_most_k_and_never_what_was_not_reserved() {
+    fn nothing_is_given_back_that_frames_in_the_nic_may_use() {
         let mut d = destination(0);
-        d.credit(-2, Nanos(5));
-        assert_eq!((d.take_release(4, Nanos(9)), d.due()), (0, Nanos::MAX));
-        d.credit(8, Nanos(5));
-        d.credit(0, Nanos(8));
-        assert!(d.release_is_due(Nanos(5)) && !d.release_is_due(Nanos(4)));
-        assert_eq!(d.take_release(4, Nanos(9)), 4);
-        assert_eq!(d.due(), Nanos(9));
-        assert_eq!((d.take_release(4, Nanos(12)), d.due()), (2, Nanos::MAX));
+        let cell = d.take_cell(NOW).unwrap();
+        d.in_nic = 1;
+        d.begun(cell, Nanos(5));
+        d.scheduled_in_nic = 1;
+        assert_eq!((d.take_give_back(Nanos(5), Nanos(9), 1), d.due()), (None, Nanos(9)));
+        d.scheduled_in_nic = 0;
+        assert_eq!(d.take_give_back(Nanos(9), Nanos(13), 1), Some(cell));
+        d.left(1, Nanos(10), |_| Nanos(40));
+        assert_eq!((d.due(), d.answer(&grant(cell, 1, 0))), (Nanos(40), Answer::GiveBack(Nanos(10))));
+        assert_eq!((d.due(), d.is_active()), (Nanos::MAX, false));
     }
 }

@@ -50,9 +50,9 @@ counters! {
         rsv_bare,
         /// Grants that were used.
         grt_used,
-        /// Grants for a burst that another grant had served already.
+        /// Grants for an RSV that a newer one has replaced, or whose burst has gone.
         grt_surplus,
-        /// Answers that nothing is free now; the RSV is repeated.
+        /// Answers that the lane's reservation has not begun or nothing is free now; the RSV is repeated.
         grt_not_now,
         /// Answers to RSVs that only gave slots back.
         grt_bare,
@@ -60,14 +60,6 @@ counters! {
         notify_in,
         /// Senders that were granted slots to send to us and fell silent.
         senders_silent,
-        /// Slots given back (counter mode).
-        released_slots,
-        /// Unanswered RSVs of which it was found out whether they had reserved slots (counter mode).
-        lost_attempts_settled,
-        /// Unanswered RSVs given up without finding out.
-        lost_attempts_forgotten,
-        /// Times that the switch's count of this port's slots had to be adopted as it was (counter mode).
-        ledger_adopted,
         /// Frames of peers that never came, by sequence number.
         losses_seen,
         /// Peers that started a new sequence.
@@ -115,7 +107,7 @@ pub enum Reason {
     GrtUnasked,
     /// Grant seen before.
     GrtDuplicate,
-    /// Grant for another demand or another destination than asked.
+    /// Grant for another demand than asked.
     GrtMismatch,
     /// Grant that asks to wait longer than is believed.
     GrtImplausible,

@@ -1,13 +1,12 @@
 //! What comes from the link: data for the application, and grants.
 
+use super::super::Reason;
 use super::super::algorithm::{Chosen, waiting_time};
 use super::super::dedup::{self, Window};
 use super::super::frame::{self, Incoming};
-use super::super::reservations::Answer;
-use super::super::sender::Granted;
-use super::super::{Reason, Scheme};
+use super::super::sender::{Answer, Granted, refuses};
 use super::{Endpoint, PL2_SEES};
-use p4rack_wire::pl2::{Control, NOT_NOW};
+use p4rack_wire::pl2::Control;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
 /// Where a frame from the link has one for the application: the addresses stand at its start.
@@ -122,34 +121,44 @@ impl Endpoint {
         now: Nanos,
     ) -> Result<(), Reason> {
         let d = self.find(from).ok_or(Reason::UnknownPeer)?;
-        let answer = self.reservations.answer(d, grant, now, self.patience());
-        self.collect_credits(now);
-        let attempt = match answer {
-            Answer::Known(attempt) => attempt,
+        let answer = self.destinations[d].answer(grant);
+        let left_at = match answer {
+            Answer::Burst(left_at) | Answer::GiveBack(left_at) => left_at,
             Answer::Duplicate => return Err(Reason::GrtDuplicate),
             Answer::Mismatch => return Err(Reason::GrtMismatch),
-            Answer::Unasked => return Err(Reason::GrtUnasked),
+            Answer::Other if self.has_asked(grant.id) => {
+                self.stats.counters.grt_surplus += 1;
+                if grant.demand > 0 && grant.cell / 2 < self.config.lanes && !refuses(grant) {
+                    let due = self.release_at(now);
+                    self.destinations[d].hold(grant.cell, due);
+                    self.activate(d);
+                }
+                return Ok(());
+            }
+            Answer::Other => return Err(Reason::GrtUnasked),
         };
         // A timestamp from before the RSV left is none.
-        let left_at = attempt.emitted_at.unwrap_or(now);
         let received_at = if received_at < left_at { now } else { received_at.min(now) };
         let delay = received_at.saturating_sub(left_at);
         self.stats.rsv_grt.record(delay, now);
-        let Some(number) = attempt.burst else {
-            self.stats.counters.grt_bare += 1;
+        if let Answer::GiveBack(_) = answer {
+            match refuses(grant) {
+                true => self.stats.counters.grt_not_now += 1,
+                false => self.stats.counters.grt_bare += 1,
+            }
+            self.ask(d, now);
             return Ok(());
-        };
-        if self.config.scheme == Scheme::Clock && (grant.send_wait, grant.recv_wait) == (NOT_NOW, NOT_NOW) {
+        }
+        if refuses(grant) {
             self.stats.counters.grt_not_now += 1;
             // Spread, so that those who were refused together don't come together again.
-            let quarters = 4 + u64::from(attempt.id % 8);
+            let quarters = 4 + u64::from(grant.id % 8);
             let spread = Nanos(self.stats.rsv_grt.mean().0.saturating_mul(quarters) / 4);
-            self.destinations[d].refused(number, now.saturating_add(spread));
+            self.destinations[d].refused(grant.cell, now.saturating_add(spread));
             return Ok(());
         }
         let chosen = Chosen::of(grant, &self.config, self.destinations[d].slot);
         if chosen.wait > self.config.wait_max {
-            self.credit(d, i64::from(attempt.demand), now);
             return Err(Reason::GrtImplausible);
         }
         let least = self.stats.rsv_grt.min().unwrap_or(delay);
@@ -157,7 +166,7 @@ impl Endpoint {
         let destination = &mut self.destinations[d];
         destination.last = Some((chosen.to_t, received_at));
         self.quiet_until = Nanos::ZERO;
-        match destination.grant(number, chosen.to_t, leave_at) {
+        match destination.grant(grant.cell, chosen.to_t, leave_at) {
             Granted::Waits => self.stats.counters.grt_used += 1,
             Granted::Done(frames, demand) => {
                 self.stats.counters.grt_used += 1;
@@ -170,24 +179,12 @@ impl Endpoint {
                         self.waiting -= 1;
                     }
                 }
-                self.credit(d, i64::from(demand), now);
+                self.leave_unused(d, grant.cell, leave_at, now);
             }
-            Granted::Surplus => {
-                self.stats.counters.grt_surplus += 1;
-                self.credit(d, i64::from(attempt.demand), now);
-            }
+            Granted::Surplus => self.stats.counters.grt_surplus += 1,
         }
         self.ask(d, now);
         Ok(())
-    }
-
-    fn collect_credits(&mut self, now: Nanos) {
-        while let Some((d, slots)) = self.reservations.credits.pop() {
-            self.credit(d, slots, now);
-        }
-        self.stats.counters.lost_attempts_settled = self.reservations.settled;
-        self.stats.counters.lost_attempts_forgotten = self.reservations.forgotten;
-        self.stats.counters.ledger_adopted = self.reservations.adopted;
     }
 
     /// The next frame for the application side, written over `out`. Call until it says false.

@@ -10,8 +10,8 @@ use super::Endpoint;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 
-/// Most reservations in flight a destination that threads make.
-pub(super) const IN_FLIGHT_MAX: usize = 64;
+/// Counter mode: how many times `release_after` a cell waits whose frames have left: if they arrive, it holds nothing.
+const SENT_PATIENCE: u64 = 64;
 
 impl Endpoint {
     /// Does what is due: repeats RSVs, gives back slots. Bursts are handed to the NIC by the polls that follow.
@@ -33,12 +33,16 @@ impl Endpoint {
                 continue;
             }
             self.quiet_until = Nanos::ZERO;
-            while let Some((number, demand)) = self.destinations[d].take_overdue(now) {
+            while let Some((cell, demand)) = self.destinations[d].take_overdue(now, self.next_id) {
                 self.stats.counters.rsv_repeated += 1;
-                self.reserve(d, Some(number), demand, now);
+                self.push_rsv(d, cell, demand, now);
             }
-            if self.destinations[d].release_is_due(now) {
-                self.reserve(d, None, 0, now);
+            if self.destinations[d].notice_passed(now) && !self.to_ask.contains(&d) {
+                self.to_ask.push(d);
+            }
+            let later = self.release_at(now);
+            while let Some(cell) = self.destinations[d].take_give_back(now, later, self.next_id) {
+                self.push_rsv(d, cell, 0, now);
             }
         }
         if idle {
@@ -49,7 +53,7 @@ impl Endpoint {
 
     /// Asks for reservations as long as frames wait and the limit of those in flight allows.
     pub(super) fn ask(&mut self, d: usize, now: Nanos) {
-        if !self.destinations[d].may_ask() {
+        if !self.destinations[d].may_ask(now) {
             return;
         }
         let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
@@ -57,22 +61,23 @@ impl Endpoint {
         loop {
             let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
             let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { slots.bytes };
-            let Some((frames, demand)) = self.destinations[d].to_ask(slots, share) else {
+            let Some((frames, demand)) = self.destinations[d].to_ask(slots, now, share) else {
                 return;
             };
             let unsolicited = self.goes_unsolicited(d, now, fresh);
-            self.bursts_made += 1;
-            let (number, state) = (self.bursts_made, State::Asked { tries: 0, deadline: None });
-            self.destinations[d].push(Burst { number, frames, demand, unsolicited, state });
+            let Some(cell) = self.destinations[d].take_cell(now) else { return };
+            let (id, state) = (self.next_id, State::Asked { tries: 0, deadline: None });
+            let burst = Burst { cell, id, left_at: None, frames, demand, unsolicited, state };
+            self.destinations[d].push(burst);
             self.activate(d);
-            self.reserve(d, Some(number), demand, now);
+            self.push_rsv(d, cell, demand, now);
             if !unsolicited {
                 continue;
             }
             for at in 0..usize::from(frames) {
                 let Some(id) = self.destinations[d].queue.get(at).copied() else { break };
                 self.pool.hold(id);
-                self.push_scheduled(d, id, true, now, false);
+                self.push_scheduled((d, cell), id, true, now, false);
             }
         }
     }
@@ -97,26 +102,22 @@ impl Endpoint {
         Slots { bytes, parts: self.config.slot_parts.into(), k: self.config.k.into() }
     }
 
-    /// Allows so many reservations in flight to the peer at `position`, though not fewer than configured and at most 64: as many
-    /// as threads have something to send there, and each gets the same share of the destination, whatever hosts they are on.
+    /// Allows so many reservations in flight to the peer at `position`, though not fewer than configured and at most one a lane: as
+    /// many as threads have something to send there, and each gets the same share of the destination, whatever hosts they are on.
     pub fn allow_in_flight(&mut self, position: usize, reservations: usize) {
-        let least = self.config.in_flight;
+        let (least, now) = (self.config.in_flight, self.now);
         if let Some(destination) = self.destinations.get_mut(position) {
-            let before = destination.may_ask();
-            destination.in_flight = reservations.min(IN_FLIGHT_MAX).max(least);
-            if !before && destination.may_ask() && !self.to_ask.contains(&position) {
+            let before = destination.may_ask(now);
+            destination.in_flight = reservations.min(self.config.lanes.into()).max(least);
+            if !before && destination.may_ask(now) && !self.to_ask.contains(&position) {
                 self.to_ask.push(position);
             }
         }
     }
 
-    pub(super) fn reserve(&mut self, d: usize, burst: Option<u64>, demand: u8, now: Nanos) {
-        let due = now.saturating_add(self.config.release_after);
-        let release = self.destinations[d].take_release(self.config.k, due);
-        self.stats.counters.released_slots += u64::from(release);
-        let id = self.reservations.ask(d, burst, demand, release);
-        self.stats.counters.lost_attempts_forgotten = self.reservations.forgotten;
-        self.nic.push_rsv(d, Rsv { id, demand, release }, now);
+    fn push_rsv(&mut self, d: usize, cell: u8, demand: u8, now: Nanos) {
+        let id = self.take_id();
+        self.nic.push_rsv(d, Rsv { id, cell, demand }, now);
         self.quiet_until = Nanos::ZERO;
     }
 
@@ -145,18 +146,44 @@ impl Endpoint {
                     self.destinations[d].fitting(&burst, self.slots(), share)
                 }
             };
-            for at in 0..frames {
-                let Some(id) = self.destinations[d].queue.pop_front() else { break };
-                self.destinations[d].in_nic += usize::from(at == 0);
-                self.push_scheduled(d, id, false, leave_at, at == 0);
+            let mut sent = 0;
+            while sent < frames
+                && let Some(id) = self.destinations[d].queue.pop_front()
+            {
+                self.push_scheduled((d, burst.cell), id, false, leave_at, sent == 0);
+                sent += 1;
+            }
+            if sent > 0 {
+                self.destinations[d].in_nic += 1;
+            } else {
+                self.leave_unused(d, burst.cell, leave_at, now);
             }
             self.ask(d, now);
         }
     }
 
-    fn push_scheduled(&mut self, d: usize, id: FrameId, unsolicited: bool, ready: Nanos, opens_burst: bool) {
+    /// A burst sends nothing in its slots.
+    pub(super) fn leave_unused(&mut self, d: usize, cell: u8, starts_at: Nanos, now: Nanos) {
+        let due = self.release_at(now);
+        self.destinations[d].unused(cell, starts_at, due);
+        self.activate(d);
+    }
+
+    fn push_scheduled(
+        &mut self,
+        (d, cell): (usize, u8),
+        id: FrameId,
+        unsolicited: bool,
+        ready: Nanos,
+        opens_burst: bool,
+    ) {
         let bytes = self.pool.len(id) as u64 + frame::added_bytes(&self.config);
-        let data = Data { frame: id, destination: Some(d), unsolicited, ready, opens_burst };
+        let data = Data { frame: id, destination: Some(d), cell, unsolicited, ready, opens_burst };
+        let destination = &mut self.destinations[d];
+        match unsolicited {
+            true => destination.unsolicited_in_nic += 1,
+            false => destination.scheduled_in_nic += 1,
+        }
         self.nic.push_scheduled(data, wire_bytes(bytes));
         self.quiet_until = Nanos::ZERO;
     }
@@ -212,10 +239,8 @@ impl Endpoint {
             0 => self.stats.counters.rsv_bare += 1,
             _ => self.stats.counters.rsv_out += 1,
         }
-        let burst = self.reservations.emitted(rsv.id, now).and_then(|attempt| attempt.burst);
-        let Some(number) = burst else { return };
         let (patience, most) = (self.patience(), self.config.grt_timeout_max);
-        self.destinations[d].asked(number, |tries| {
+        self.destinations[d].left(rsv.id, now, |tries| {
             let wait = Nanos(patience.0.saturating_mul(1 << tries.min(20))).min(most).max(Nanos(1));
             now.saturating_add(wait)
         });
@@ -226,22 +251,30 @@ impl Endpoint {
         let destination = &mut self.destinations[d];
         let stored = self.pool.get_mut(data.frame);
         let sequence = self.config.shim.then(|| stored.sequence(&mut destination.next_sequence));
-        frame::write_data(out, &self.config, (&stored.bytes, stored.len), sequence, data.unsolicited);
+        let mark = (data.cell, data.unsolicited);
+        frame::write_data(out, &self.config, (&stored.bytes, stored.len), sequence, mark);
+        let mut may_ask = data.opens_burst;
         if data.unsolicited {
             stored.went_unsolicited = true;
+            destination.unsolicited_in_nic -= 1;
+            may_ask |= destination.unsolicited_in_nic == 0;
             self.stats.counters.unsolicited_out += 1;
         } else {
-            self.reservations.frame_sent();
+            destination.scheduled_in_nic -= 1;
             self.waiting -= 1;
             self.stats.counters.scheduled_out += 1;
             self.stats.counters.resent_out += u64::from(stored.went_unsolicited);
         }
         if data.opens_burst {
             self.stats.lateness.record(now.saturating_sub(data.ready), now);
-            destination.in_nic -= 1;
+            let patience = Nanos(self.config.release_after.0.saturating_mul(SENT_PATIENCE));
+            destination.begun(data.cell, now.saturating_add(patience));
+            if self.config.scheme == Scheme::Counter {
+                self.activate(d);
+            }
         }
         self.pool.give_back(data.frame);
-        if data.opens_burst {
+        if may_ask {
             self.ask(d, now);
         }
     }

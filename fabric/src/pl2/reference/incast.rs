@@ -1,6 +1,6 @@
 //! The incast experiment: several senders at full rate into one port, a small response among them.
 
-use super::{Jitter, Rack, SwitchConfig};
+use super::{Jitter, Limits, Rack, SwitchConfig};
 use crate::pl2::{Config, Peer, Scheme, full_frame_wire_bytes};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -47,6 +47,8 @@ pub struct Outcome {
     pub buffer_drops: u64,
     /// Unsolicited frames dropped over T.
     pub unsolicited_drops: u64,
+    /// Frames that claimed a reservation which didn't cover them, and went as best effort.
+    pub demoted: u64,
     /// Part of the senders' data frames that went unsolicited.
     pub unsolicited_share: f64,
     /// Fewest frames of a sender over the fair share.
@@ -92,6 +94,7 @@ impl Incast {
             pace_unsolicited: self.pace_unsolicited,
             k: self.k,
             in_flight: self.in_flight,
+            lanes: self.in_flight as u8,
             slot,
             peers: peers.clone(),
             ..Config::new(mac(host), self.scheme, self.rate_bps)
@@ -102,6 +105,7 @@ impl Incast {
             ether_type: first.ether_type,
             vid: first.vid,
             k: self.k,
+            limits: Limits::new(first.lanes, self.k),
             drop_threshold_slots: u64::from(8 * self.t_slots).max(32),
             buffer_bytes: self.buffer_bytes,
             time_unit: first.time_unit,
@@ -174,6 +178,7 @@ impl Incast {
             depth_max_bytes: port.depth_max_bytes,
             buffer_drops: dropped("buffer_full"),
             unsolicited_drops: dropped("unsolicited_over_threshold"),
+            demoted: rack.switch().demoted().values().sum(),
             unsolicited_share: unsolicited as f64 / (unsolicited + scheduled).max(1) as f64,
             fairness: from_senders.iter().min().copied().unwrap_or(0) as f64 / fair.max(1.0),
             response_p50: response(50),

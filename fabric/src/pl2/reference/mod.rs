@@ -5,9 +5,11 @@
 mod allocator;
 mod incast;
 mod rack;
+mod rights;
 mod switch;
 
 pub use allocator::Allocator;
 pub use incast::{Incast, Outcome};
 pub use rack::{Delivery, Faults, Jitter, Rack, Spread};
+pub use rights::{Demoted, Limits};
 pub use switch::{Port, Switch, SwitchConfig};

@@ -1,9 +1,9 @@
 //! A switch around the allocator: admission, output queues with strict priorities, finite buffers.
 
-use super::Allocator;
+use super::{Allocator, Demoted, Limits};
 use crate::pl2::Scheme;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
-use p4rack_wire::pl2::{Control, Kind, VERSION};
+use p4rack_wire::pl2::{Control, Kind, NOT_NOW, VERSION};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,10 +19,12 @@ pub struct SwitchConfig {
     pub scheme: Scheme,
     /// EtherType of control frames.
     pub ether_type: EtherType,
-    /// VLAN of scheduled data.
+    /// First VLAN of scheduled data, one for each cell of a pair.
     pub vid: u16,
-    /// K: largest demand and release.
+    /// K: largest demand, in slots.
     pub k: u8,
+    /// What reservations entitle to.
+    pub limits: Limits,
     /// T: unsolicited frames are dropped while more slots are reserved.
     pub drop_threshold_slots: u64,
     /// Bytes that may wait at one port.
@@ -95,6 +97,8 @@ pub struct Switch {
     pub allocator: Allocator,
     ports: Vec<Port>,
     drops: BTreeMap<&'static str, u64>,
+    demoted: BTreeMap<Demoted, u64>,
+    not_now: u64,
 }
 
 impl Switch {
@@ -112,9 +116,11 @@ impl Switch {
             depth_ns: Vec::new(),
         };
         Switch {
-            allocator: Allocator::new(config.scheme, &slots, config.time_unit),
+            allocator: Allocator::new(config.scheme, &slots, config.time_unit, config.limits),
             ports: config.ports.iter().map(port).collect(),
             drops: BTreeMap::new(),
+            demoted: BTreeMap::new(),
+            not_now: 0,
             config,
         }
     }
@@ -164,17 +170,23 @@ impl Switch {
             return Ok((out, 2));
         }
         let vlan = Vlan::parse(&frame[Ethernet::BYTES..]).map_err(|_| "malformed")?;
-        let (true, Some(destination)) = (vlan.vid == self.config.vid, out) else { return Ok((out, 2)) };
+        let cells = 2 * u16::from(self.config.limits.lanes);
+        let cell = vlan.vid.wrapping_sub(self.config.vid);
+        let (true, Some(destination)) = (cell < cells, out) else { return Ok((out, 2)) };
+        let wire_bytes = frame.len() as u64 + overhead::wire_bytes(1500) - 1500;
         let rest = &mut frame[TAGGED..];
         let is_data = || Control::parse(rest).is_ok_and(|c| c.kind == Kind::Data as u8);
         if vlan.ether_type != self.config.ether_type || is_data() {
+            let pair = (port, destination);
+            if let Err(reason) = self.allocator.claim(pair, cell as u8, vlan.dei, wire_bytes, now) {
+                *self.demoted.entry(reason).or_default() += 1;
+                return Ok((out, 2));
+            }
             if vlan.dei {
                 let threshold = self.config.drop_threshold_slots;
                 if self.allocator.over_threshold(destination, threshold, now) {
                     return Err("unsolicited_over_threshold");
                 }
-            } else {
-                self.allocator.use_slot(port, destination);
             }
             return Ok((out, 1));
         }
@@ -182,15 +194,16 @@ impl Switch {
         if control.version != VERSION || control.kind != Kind::Rsv as u8 {
             return Err("bad_kind");
         }
-        if control.demand > self.config.k || control.demand == 0 && control.release == 0 {
+        let least = u8::from(self.config.scheme == Scheme::Clock);
+        if !(least..=self.config.k.saturating_mul(self.config.limits.slot_parts)).contains(&control.demand) {
             return Err("bad_demand");
         }
-        let release_max = if self.config.scheme == Scheme::Clock { 0 } else { self.config.k };
-        if control.release > release_max {
-            return Err("bad_release");
+        if !self.allocator.has_cell(control.cell) {
+            return Err("bad_lane");
         }
-        let replies = self.allocator.reserve(port, destination, control.demand, control.release, now);
-        (control.send_wait, control.recv_wait) = replies;
+        let replies = self.allocator.reserve((port, destination), control.cell, control.demand, now);
+        self.not_now += u64::from(replies.is_none());
+        (control.send_wait, control.recv_wait) = replies.unwrap_or((NOT_NOW, NOT_NOW));
         control.kind = Kind::Grt as u8;
         control.emit(rest);
         Ethernet { dst: ethernet.src, src: ethernet.dst, ..ethernet }.emit(frame);
@@ -249,6 +262,16 @@ impl Switch {
     /// Frames dropped, by reason.
     pub fn drops(&self) -> &BTreeMap<&'static str, u64> {
         &self.drops
+    }
+
+    /// Frames that claimed a reservation and go as best effort, by reason.
+    pub fn demoted(&self) -> &BTreeMap<Demoted, u64> {
+        &self.demoted
+    }
+
+    /// RSVs refused because their lane's reservation had not begun.
+    pub fn not_now(&self) -> u64 {
+        self.not_now
     }
 
     fn port_of(&self, mac: MacAddr) -> Option<usize> {

@@ -1,0 +1,218 @@
+//! The lanes of one destination: where at the switch the next reservation is kept, and what is given back.
+//!
+//! A lane is free for the next reservation when the switch knows that the one before has begun: its burst's first
+//! frame has left. A burst that was done before its slots came (it had gone unsolicited) sends none; its lane is
+//! free when its start has passed, and the next reservation uses the same half, since nothing of it is on the way.
+//!
+//! In counter mode a cell holds its slots until frames use them or the cell's next reservation replaces them. A cell that may
+//! hold slots nobody will use is given back by an RSV with demand 0, which is repeated until it is answered. The switch gives back
+//! what it holds, so that nothing has to be proved here.
+
+use p4rack_wire::Nanos;
+
+/// The lanes of a destination, at most 64.
+#[derive(Clone, Debug)]
+pub(super) struct Lanes {
+    /// A bit for each lane that is free.
+    free: u64,
+    /// The half that each lane's next reservation takes.
+    halves: u64,
+    passing: Vec<Passing>,
+    holding: Vec<Holding>,
+    /// Whether cells hold slots: counter mode.
+    counting: bool,
+}
+
+/// A lane whose burst was done before its slots.
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    cell: u8,
+    /// When its slots begin; zero once that was noticed.
+    starts_at: Nanos,
+}
+
+/// A cell that may hold slots which nobody will use.
+#[derive(Clone, Copy, Debug)]
+struct Holding {
+    cell: u8,
+    /// When to give them back, again if there is no answer; `Nanos::MAX` while the RSV waits in the NIC.
+    due: Nanos,
+    tries: u32,
+    id: u32,
+    /// When the RSV left.
+    left_at: Option<Nanos>,
+}
+
+impl Lanes {
+    /// So many lanes (1 to 64), all free.
+    pub fn new(lanes: u8, counting: bool) -> Lanes {
+        let free = u64::MAX >> (64 - lanes.clamp(1, 64));
+        Lanes { free, halves: 0, passing: Vec::new(), holding: Vec::new(), counting }
+    }
+
+    /// Whether [`take`](Self::take) would give a cell. `clear`: no unsolicited frame waits in the NIC.
+    #[inline]
+    pub fn has_free(&self, now: Nanos, clear: bool) -> bool {
+        self.free != 0 || clear && self.passed(now).is_some()
+    }
+
+    fn passed(&self, now: Nanos) -> Option<usize> {
+        self.passing.iter().position(|passing| passing.starts_at <= now)
+    }
+
+    /// A cell for the next reservation.
+    pub fn take(&mut self, now: Nanos, clear: bool) -> Option<u8> {
+        // A reservation replaces what its cell holds; without clocks nothing else does so soon.
+        let passed = if self.counting || self.free == 0 { self.passed(now).filter(|_| clear) } else { None };
+        let cell = match passed {
+            Some(at) => self.passing.swap_remove(at).cell,
+            None if self.free == 0 => return None,
+            None => {
+                let lane = self.free.trailing_zeros();
+                self.free &= self.free - 1;
+                self.halves ^= 1 << lane;
+                2 * lane as u8 + (!self.halves >> lane & 1) as u8
+            }
+        };
+        self.holding.retain(|holding| holding.cell != cell);
+        Some(cell)
+    }
+
+    /// The first frame of a cell's burst has left. Slots that it doesn't use, since frames are lost on the way, go back at `due`.
+    pub fn begun(&mut self, cell: u8, due: Nanos) {
+        self.free |= 1 << (cell / 2);
+        self.hold(cell, due);
+    }
+
+    /// A cell's burst sends nothing in its slots, which begin at `starts_at`; unless reserved anew, they go back at `due`.
+    pub fn unused(&mut self, cell: u8, starts_at: Nanos, due: Nanos) {
+        self.passing.push(Passing { cell, starts_at: starts_at.max(Nanos(1)) });
+        self.hold(cell, due.max(starts_at));
+    }
+
+    /// The switch may have made a reservation that nobody waits for.
+    pub fn hold(&mut self, cell: u8, due: Nanos) {
+        if self.counting && !self.holding.iter().any(|holding| holding.cell == cell) {
+            self.holding.push(Holding { cell, due, tries: 0, id: 0, left_at: None });
+        }
+    }
+
+    /// Whether slots begin now that a burst leaves unused: its lane has become free.
+    pub fn notice_passed(&mut self, now: Nanos) -> bool {
+        let mut any = false;
+        for passing in self.passing.iter_mut().filter(|passing| passing.starts_at <= now) {
+            any |= passing.starts_at != Nanos::ZERO;
+            passing.starts_at = Nanos::ZERO;
+        }
+        any
+    }
+
+    /// A cell that is to be given back now.
+    pub fn to_give_back(&self, now: Nanos) -> Option<u8> {
+        self.holding.iter().find(|holding| holding.due <= now).map(|holding| holding.cell)
+    }
+
+    /// Frames of that cell may still wait in the NIC: gives nothing back before `due`.
+    pub fn postpone(&mut self, now: Nanos, due: Nanos) {
+        self.holding.iter_mut().filter(|holding| holding.due <= now).for_each(|holding| holding.due = due);
+    }
+
+    /// An RSV that gives a cell back is in the NIC.
+    pub fn giving_back(&mut self, cell: u8, id: u32) {
+        if let Some(holding) = self.holding.iter_mut().find(|holding| holding.cell == cell) {
+            *holding = Holding { due: Nanos::MAX, tries: holding.tries + 1, id, left_at: None, ..*holding };
+        }
+    }
+
+    /// It has left; `deadline` says when it is overdue after so many tries.
+    pub fn give_back_left(&mut self, id: u32, now: Nanos, deadline: impl FnOnce(u32) -> Nanos) {
+        let is_it = |holding: &&mut Holding| holding.id == id && holding.tries > 0;
+        if let Some(holding) = self.holding.iter_mut().find(is_it) {
+            (holding.left_at, holding.due) = (Some(now), deadline(holding.tries - 1));
+        }
+    }
+
+    /// It was answered: when it had left, if this is what answers it. `refused`: not now; it goes again when it is overdue.
+    pub fn given_back(&mut self, cell: u8, id: u32, refused: bool) -> Option<Nanos> {
+        let is_it = |holding: &Holding| (holding.cell, holding.id) == (cell, id);
+        let at = self.holding.iter().position(is_it)?;
+        let left_at = self.holding[at].left_at.take()?;
+        if refused {
+            return Some(left_at);
+        }
+        self.holding.swap_remove(at);
+        if let Some(at) = self.passing.iter().position(|passing| passing.cell == cell) {
+            self.passing.swap_remove(at);
+            self.free |= 1 << (cell / 2);
+        }
+        Some(left_at)
+    }
+
+    /// Whether something may become due.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.due().is_some()
+    }
+
+    /// When something is next due.
+    pub fn due(&self) -> Option<Nanos> {
+        let passing = self.passing.iter().map(|passing| passing.starts_at).filter(|at| *at != Nanos::ZERO);
+        passing.chain(self.holding.iter().map(|holding| holding.due)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_halves_of_a_lane_take_turns() {
+        let mut lanes = Lanes::new(2, false);
+        assert_eq!((lanes.take(Nanos(0), true), lanes.take(Nanos(0), true)), (Some(0), Some(2)));
+        assert_eq!((lanes.take(Nanos(0), true), lanes.has_free(Nanos(0), true)), (None, false));
+        lanes.begun(2, Nanos(9));
+        assert_eq!(lanes.take(Nanos(0), true), Some(3));
+        lanes.begun(0, Nanos(9));
+        assert_eq!(lanes.take(Nanos(0), true), Some(1));
+        lanes.begun(1, Nanos(9));
+        assert_eq!((lanes.take(Nanos(0), true), lanes.due()), (Some(0), None), "clocks hold no slots");
+        assert_eq!(Lanes::new(64, false).free, u64::MAX);
+    }
+
+    #[test]
+    fn what_was_not_used_is_free_at_its_start_and_keeps_its_half() {
+        let mut lanes = Lanes::new(1, true);
+        assert_eq!(lanes.take(Nanos(0), true), Some(0));
+        lanes.unused(0, Nanos(50), Nanos(100));
+        assert_eq!((lanes.take(Nanos(49), true), lanes.due()), (None, Some(Nanos(50))));
+        assert!(!lanes.notice_passed(Nanos(49)) && lanes.notice_passed(Nanos(50)));
+        assert!(!lanes.notice_passed(Nanos(51)), "once");
+        assert_eq!((lanes.due(), lanes.take(Nanos(51), false)), (Some(Nanos(100)), None));
+        assert_eq!((lanes.take(Nanos(51), true), lanes.due()), (Some(0), None), "the next one replaces it");
+    }
+
+    #[test]
+    fn what_nobody_uses_goes_back_until_that_is_answered() {
+        let mut lanes = Lanes::new(1, true);
+        lanes.take(Nanos(0), true);
+        lanes.unused(0, Nanos(5), Nanos(100));
+        assert_eq!((lanes.to_give_back(Nanos(99)), lanes.to_give_back(Nanos(100))), (None, Some(0)));
+        lanes.notice_passed(Nanos(100));
+        lanes.giving_back(0, 7);
+        assert_eq!((lanes.due(), lanes.given_back(0, 7, false)), (Some(Nanos::MAX), None), "it hasn't left");
+        lanes.give_back_left(7, Nanos(101), |tries| Nanos(200 + u64::from(tries)));
+        assert_eq!(lanes.to_give_back(Nanos(200)), Some(0), "overdue");
+        lanes.giving_back(0, 8);
+        lanes.give_back_left(8, Nanos(201), |tries| Nanos(200 + u64::from(tries)));
+        assert_eq!((lanes.given_back(0, 7, false), lanes.given_back(0, 8, true)), (None, Some(Nanos(201))));
+        assert_eq!(
+            (lanes.given_back(0, 8, false), lanes.to_give_back(Nanos(201))),
+            (None, Some(0)),
+            "refused"
+        );
+        lanes.giving_back(0, 9);
+        lanes.give_back_left(9, Nanos(202), |_| Nanos(900));
+        assert_eq!(lanes.given_back(0, 9, false), Some(Nanos(202)));
+        assert_eq!((lanes.is_active(), lanes.take(Nanos(202), true)), (false, Some(1)));
+    }
+}
