@@ -9,7 +9,7 @@ mod drops;
 pub mod rack;
 mod render;
 
-pub use drops::{DropReason, drop_reasons};
+pub use drops::{DEMOTED, DropReason, REFUSED, drop_reasons};
 pub use rack::{Rack, RackError, Scheme};
 pub use render::{
     Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, check, generate, program,

@@ -5,16 +5,23 @@ use super::reader::{At, RackError, Section, Sink};
 use super::units::{parse_rate, parse_size, show_rate};
 use super::workload::read_workload;
 use super::*;
+use p4rack_wire::pl2::LANES_MAX;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use toml::de::DeTable;
 
 /// The widest port number of the architecture (`bit<9>`).
 const PORT_MAX: u64 = 511;
-/// Number of the first lane, behind all ports.
-const FIRST_LANE: u16 = PORT_MAX as u16 + 1;
+/// Number of the first link that is slower than its port, behind all ports.
+const FIRST_BREAKOUT_LINK: u16 = PORT_MAX as u16 + 1;
 /// The paper's K.
 const K: u64 = 4;
+/// PL2's first VLAN, unless the description says otherwise.
+const VID: u64 = 100;
+/// Highest VLAN of frames.
+const VID_MAX: u64 = 4094;
+/// Most cells in all: what a switch with room for them keeps is some 100 MB.
+const CELLS_MAX: u64 = 1 << 22;
 
 const RATE_HELP: &str = "write a rate such as \"100 Mb/s\" or \"25 Gb/s\"";
 const NAME_HELP: &str = "write letters, digits and -, starting with a letter, at most 32 characters";
@@ -78,7 +85,7 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
     if drafts.is_empty() && !root.has("host") {
         sink.error(&(0..0), "host", "is missing".to_owned(), "add one [[host]] table for each host");
     }
-    let pl2 = root.section(sink, "pl2").map(|section| read_pl2(sink, section));
+    let pl2 = root.section(sink, "pl2").map(|section| read_pl2(sink, section, drafts.len()));
     let workload = root.section(sink, "workload");
     let workload_wanted = workload.is_some();
     check_unique(sink, &drafts, switch.as_ref().map(|(switch, _)| switch));
@@ -104,7 +111,7 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
     let runs_clock = workload.as_ref().is_some_and(|workload| workload.schemes.contains(&Scheme::Pl2Clock));
     check_slots(sink, &drafts, &switch, pl2.as_ref(), runs_clock);
     if pl2.is_some() {
-        check_lanes(sink, &drafts);
+        check_breakouts(sink, &drafts);
     }
     root.finish(sink);
     if workload_wanted && workload.is_none() {
@@ -112,11 +119,11 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
     }
     let mut rack = Rack { name: name?.value, switch, hosts: Vec::new(), pl2, workload };
     let foreign_percent = foreign_percent(&drafts);
-    let mut lanes = FIRST_LANE..;
+    let mut links = FIRST_BREAKOUT_LINK..;
     for draft in drafts {
         let port_rate_bps = draft.port_rate_bps();
         let port = draft.port.as_ref()?.value as u16;
-        let lane = if draft.rate_bps < port_rate_bps { lanes.next() } else { None };
+        let link = if draft.rate_bps < port_rate_bps { links.next() } else { None };
         let (ip, prefix) = draft.ip?.value;
         rack.hosts.push(Host {
             name: draft.name?.value,
@@ -126,7 +133,7 @@ fn read_rack(sink: &mut Sink<'_>, mut root: Section<'_, '_>) -> Option<Rack> {
             prefix,
             rate_bps: draft.rate_bps,
             port_rate_bps,
-            link: lane.unwrap_or(port),
+            link: link.unwrap_or(port),
             foreign_percent: draft.foreign_percent,
             slot: slot(&rack.switch, rack.pl2.as_ref(), draft.rate_bps, foreign_percent),
         });
@@ -229,7 +236,7 @@ fn read_host(sink: &mut Sink<'_>, mut section: Section<'_, '_>, port_rate: Optio
     Draft { name, port, mac, ip, rate_bps, rate_at, port_rate, foreign_percent }
 }
 
-fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
+fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>, hosts: usize) -> Option<Pl2> {
     let mode = section.parsed(sink, "mode", "write \"clock\" or \"counter\"", |text| match text {
         "counter" => Ok(Mode::Counter),
         "clock" => Ok(Mode::Clock),
@@ -277,7 +284,10 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
     }
     let vid = section.integer(sink, "vid", (1, 4094));
     let shim = section.boolean(sink, "shim");
-    let in_flight = section.integer(sink, "reservations_in_flight", (1, 64));
+    let in_flight = section.integer(sink, "reservations_in_flight", (1, LANES_MAX.into()));
+    let lanes = section.integer(sink, "lanes", (1, LANES_MAX.into()));
+    let (field, span) = (section.field("lanes"), section.span.clone());
+    let lanes = check_lanes(sink, lanes, in_flight.as_ref(), vid.as_ref(), hosts, (span, field));
     let headroom = section.number(sink, "slot_headroom_percent", (0.0, 100.0));
     let fresh = section.integer(sink, "fresh_us", (0, 10_000_000));
     let notify = section.boolean(sink, "notify_receiver");
@@ -294,15 +304,56 @@ fn read_pl2(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Pl2> {
         t_slots: t as u32,
         drop_threshold_slots: drop_threshold as u32,
         ether_type: EtherType(value(ether_type, EtherType::PL2_DEFAULT.0.into()) as u16),
-        vid: value(vid, 100) as u16,
+        vid: value(vid, VID) as u16,
         shim: shim.is_none_or(|shim| shim.value),
         reservations_in_flight: value(in_flight, 1) as u32,
+        lanes,
         slot_headroom_percent: headroom.map_or(3.0, |headroom| headroom.value),
         fresh: fresh.map(|fresh| Nanos::from_micros(fresh.value)),
         notify_receiver: notify.is_some_and(|notify| notify.value),
         control_per_slot: value(control, 4) as u32,
         best_effort_percent: value(best_effort, 5) as u32,
     })
+}
+
+/// How many lanes there are. Hosts use no more, each of their cells has a VLAN, and the switch has room for all pairs'.
+fn check_lanes(
+    sink: &mut Sink<'_>,
+    lanes: Option<At<u64>>,
+    in_flight: Option<&At<u64>>,
+    vid: Option<&At<u64>>,
+    hosts: usize,
+    table: (std::ops::Range<usize>, String),
+) -> u8 {
+    let used = in_flight.map_or(1, |at| at.value);
+    let count = lanes.as_ref().map_or(used, |at| at.value);
+    let (span, field) = [&lanes, &in_flight.cloned()]
+        .into_iter()
+        .flatten()
+        .next()
+        .map_or(table, |at| (at.span.clone(), at.field.clone()));
+    if count < used {
+        let message = format!("{count} are fewer than the {used} reservations_in_flight of the hosts");
+        sink.error(&span, &field, message, format!("write {used} or more, or leave it out"));
+    }
+    let first = vid.map_or(VID, |at| at.value);
+    let last = first + 2 * count - 1;
+    if last > VID_MAX {
+        let (span, field) = vid.map_or((&span, &field), |at| (&at.span, &at.field));
+        let message = format!("{count} lanes need the VLANs {first} to {last}, but {VID_MAX} is the last");
+        sink.error(span, field, message, format!("write a vid of {} or less, or fewer lanes", VID_MAX + 1 - 2 * count));
+    }
+    let cells = cell_count(hosts, 2 * count as u8);
+    if cells > CELLS_MAX {
+        let message = format!("{count} lanes between {hosts} hosts need {cells} cells, more than {CELLS_MAX}");
+        sink.error(&span, &field, message, "write fewer lanes (reservations_in_flight, unless lanes is given)");
+    }
+    count as u8
+}
+
+/// Cells of all pairs, the controller's frames among the sources.
+pub(crate) fn cell_count(hosts: usize, cells_a_pair: u8) -> u64 {
+    (hosts as u64 + 1) * hosts as u64 * u64::from(cells_a_pair)
 }
 
 /// A reservation states its parts in a byte, and counters count frames.
@@ -410,9 +461,9 @@ fn mixed_rates(drafts: &[Draft]) -> Option<(std::ops::Range<usize>, String, Stri
     Some((other.rate_at.0.clone(), other.rate_at.1.clone(), message))
 }
 
-/// Lanes slower than their port have reservations of their own, and the port none: together they must not ask for more than
+/// Links slower than their port have reservations of their own, and the port none: together they must not ask for more than
 /// it has.
-fn check_lanes(sink: &mut Sink<'_>, drafts: &[Draft]) {
+fn check_breakouts(sink: &mut Sink<'_>, drafts: &[Draft]) {
     for (n, draft) in drafts.iter().enumerate() {
         let (Some(port), Some(port_rate)) = (&draft.port, &draft.port_rate) else { continue };
         let shares = |other: &&Draft| other.port.as_ref().is_some_and(|other| other.value == port.value);
@@ -424,11 +475,11 @@ fn check_lanes(sink: &mut Sink<'_>, drafts: &[Draft]) {
             drafts.iter().filter(shares).fold(0, |sum: u64, other| sum.saturating_add(other.rate_bps));
         if together > port_rate.value {
             let message = format!(
-                "{} is less than the {} of its lanes together",
+                "{} is less than the {} of its links together",
                 show_rate(port_rate.value),
                 show_rate(together)
             );
-            let help = "slower lanes have reservations of their own: let their rates add up to the port's, or give each host \
+            let help = "slower links have reservations of their own: let their rates add up to the port's, or give each host \
                         the port's rate, and they share its reservations";
             sink.error(&port_rate.span, &port_rate.field, message, help);
         }
@@ -453,12 +504,14 @@ fn slot_wire_bytes(pl2: Option<&Pl2>) -> u64 {
     overhead::wire_bytes(14 + 4 + shim + overhead::MTU)
 }
 
-/// A slot, or each of its parts, must be two time units at least and, where clocks run, what honest hosts reserve must stay
-/// within the horizon.
+/// A slot, or each of its parts, must be two time units at least, and all that hosts can reserve must begin within the horizon.
 fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Option<&Pl2>, runs_clock: bool) {
     let Some(pl2) = pl2 else { return };
     let mut said: Vec<&std::ops::Range<usize>> = Vec::new();
     let foreign = foreign_percent(drafts);
+    let ports: Vec<u16> = drafts.iter().filter_map(|draft| Some(draft.port.as_ref()?.value as u16)).collect();
+    let counter = (pl2.mode == Mode::Counter).then_some(Scheme::Pl2Counter);
+    let schemes = [counter, (counter.is_none() || runs_clock).then_some(Scheme::Pl2Clock)];
     for draft in drafts {
         let (span, field) = &draft.rate_at;
         if said.contains(&span) {
@@ -490,22 +543,36 @@ fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Opti
                 },
             );
             said.push(span);
-        } else if (pl2.mode == Mode::Clock || runs_clock)
-            && beyond_horizon(pl2, drafts.len(), slot.0 / switch.time_unit_ns)
+        } else if let Some(scheme) =
+            schemes.into_iter().flatten().find(|scheme| beyond_horizon(pl2, *scheme, &ports, slot.0 / switch.time_unit_ns))
         {
-            let message =
-                format!("so many slots of {slot} may be reserved that clocks can't tell them from the past");
-            let help = "write a higher rate, or a smaller k, drop_threshold or reservations_in_flight";
+            let message = format!(
+                "so many slots of {slot} may be reserved that {scheme} can't tell when they begin from the past"
+            );
+            let help = "write a higher rate, or a smaller k, drop_threshold, lanes or reservations_in_flight";
             sink.error(span, field, message, help);
             said.push(span);
         }
     }
 }
 
-/// Whether what `hosts` honest hosts may reserve at one port, or the threshold, reaches the horizon.
-pub(crate) fn beyond_horizon(pl2: &Pl2, hosts: usize, slot_units: u64) -> bool {
-    let reserved = hosts as u64 * u64::from(pl2.reservations_in_flight) * u64::from(pl2.k);
-    reserved.max(pl2.drop_threshold_slots.into()).saturating_mul(slot_units) >= HORIZON_UNITS
+/// Whether what may be reserved at one link, or the threshold, reaches the horizon. `ports` are all hosts'.
+///
+/// Each lane of each pair holds one reservation that begins later than a burst may come early. Hosts that share a link add up there.
+/// Counters also hold what the lane's other half has left; where the destination's clock goes on from the source's, both add up.
+pub(crate) fn beyond_horizon(pl2: &Pl2, scheme: Scheme, ports: &[u16], slot_units: u64) -> bool {
+    let of_port = |port: &u16| ports.iter().filter(|other| *other == port).count();
+    let pairs = ports.len() as u64 * ports.iter().map(of_port).max().unwrap_or(1) as u64;
+    let k = u64::from(pl2.k);
+    let lanes = pairs * u64::from(pl2.lanes) * k;
+    let reserved = match scheme {
+        Scheme::L2 => return false,
+        Scheme::Pl2Counter => 2 * lanes,
+        Scheme::Pl2Clock if pl2.clocks == Clocks::Chain => 2 * (lanes + k + EARLY_SLOTS),
+        Scheme::Pl2Clock => lanes + k + EARLY_SLOTS,
+    };
+    let threshold = if scheme == Scheme::Pl2Clock { u64::from(pl2.drop_threshold_slots) } else { 0 };
+    reserved.max(threshold).saturating_mul(slot_units) >= HORIZON_UNITS
 }
 
 fn check_name(text: &str) -> Result<String, String> {

@@ -25,6 +25,11 @@ use std::path::Path;
 /// (`clock` mode's wrap-safe comparison).
 pub const HORIZON_UNITS: u64 = 1 << 30;
 
+/// How much before its start a burst may come, in slots of the slowest link: what hosts err by when they aim at it.
+const EARLY_SLOTS: u64 = 4;
+/// How much after its K slots a burst may still come, in slots of the slowest link: hosts in software stand still at times.
+const LATE_SLOTS: u64 = 1000;
+
 /// The description's fields, units, defaults and limits, as text for people.
 pub const SCHEMA: &str = include_str!("../../../docs/rack.md");
 
@@ -118,7 +123,7 @@ pub struct Host {
     pub rate_bps: u64,
     /// Rate of its switch port: its link's, unless several hosts share the port through a break-out or one card.
     pub port_rate_bps: u64,
-    /// Derived: where the switch keeps its reservations. Its port, which hosts as fast as the port share; a lane that is slower
+    /// Derived: where the switch keeps its reservations. Its port, which hosts as fast as the port share; a link that is slower
     /// is a bottleneck of its own, and has a number beyond all ports.
     pub link: u16,
     /// For a port to other racks: share of the ports' rate, in percent, that is left to what comes from there. Nobody
@@ -148,12 +153,14 @@ pub struct Pl2 {
     /// EtherType of PL2's control frames and shim.
     #[serde(serialize_with = "as_text")]
     pub ether_type: EtherType,
-    /// VLAN of data frames that belong to a reservation.
+    /// First VLAN of data frames that belong to a reservation; each of a pair's cells has one.
     pub vid: u16,
     /// Whether data carries a sequence number, so that duplicates are removed and losses counted.
     pub shim: bool,
     /// Reservations a host may have waiting, a destination.
     pub reservations_in_flight: u32,
+    /// Reservations that the switch lets a host have waiting, a destination; `reservations_in_flight` at least.
+    pub lanes: u8,
     /// How much longer than a full frame a slot is, percent.
     pub slot_headroom_percent: f64,
     /// How long a grant tells something about its destination; `None`: twice RSV→GRT as measured.
@@ -338,8 +345,8 @@ impl Rack {
         self.hosts.iter().enumerate().any(|(n, host)| self.hosts[..n].iter().any(|one| one.port == host.port))
     }
 
-    /// How many hosts hang on lanes slower than their port.
-    pub fn lanes(&self) -> usize {
+    /// How many hosts hang on links slower than their port: those of a break-out.
+    pub fn breakout_links(&self) -> usize {
         self.hosts.iter().filter(|host| host.link != host.port).count()
     }
 
@@ -384,12 +391,58 @@ impl Rack {
         (k * (overhead::MTU * 8) as f64 / burst_s) as u64
     }
 
-    /// Whether clocks can hold what the hosts may reserve (see [`HORIZON_UNITS`]).
-    pub fn fits_clocks(&self) -> bool {
+    /// Whether all that `scheme` lets hosts reserve begins within [`HORIZON_UNITS`].
+    pub fn fits_horizon(&self, scheme: Scheme) -> bool {
+        let ports: Vec<u16> = self.hosts.iter().map(|host| host.port).collect();
         self.pl2.as_ref().is_none_or(|pl2| {
-            let beyond = |host| check::beyond_horizon(pl2, self.hosts.len(), self.slot_units(host));
+            let beyond = |host| check::beyond_horizon(pl2, scheme, &ports, self.slot_units(host));
             !self.hosts.iter().any(beyond)
         })
+    }
+
+    /// Cells of a (source, destination) pair: two for each lane. 0 without PL2.
+    pub fn cells_a_pair(&self) -> u8 {
+        self.pl2.as_ref().map_or(0, |pl2| 2 * pl2.lanes)
+    }
+
+    /// Cells of all pairs: of the controller's frames first, then of each host's, in their order.
+    pub fn cell_count(&self) -> u32 {
+        check::cell_count(self.hosts.len(), self.cells_a_pair()) as u32
+    }
+
+    /// Number of the first cell of the host at this position, as a source.
+    pub fn source_cells(&self, source: usize) -> u32 {
+        (source as u32 + 1) * self.hosts.len() as u32 * u32::from(self.cells_a_pair())
+    }
+
+    /// What a destination at this position adds to it.
+    pub fn destination_cells(&self, destination: usize) -> u32 {
+        destination as u32 * u32::from(self.cells_a_pair())
+    }
+
+    /// Number of a pair's `cell` among all; hosts by their positions in `hosts`.
+    pub fn cell_number(&self, source: usize, destination: usize, cell: u8) -> u32 {
+        self.source_cells(source) + self.destination_cells(destination) + u32::from(cell)
+    }
+
+    /// How long before its start a burst may come, in the switch's time units.
+    pub fn early_units(&self) -> u64 {
+        EARLY_SLOTS * self.longest_slot_units()
+    }
+
+    /// How long after its start a burst may come, in the switch's time units.
+    pub fn late_units(&self) -> u64 {
+        let k = self.pl2.as_ref().map_or(0, |pl2| u64::from(pl2.k));
+        (k + LATE_SLOTS) * self.longest_slot_units()
+    }
+
+    fn longest_slot_units(&self) -> u64 {
+        self.hosts.iter().map(|host| self.slot_units(host)).max().unwrap_or(1)
+    }
+
+    /// Bytes on the wire that a part of a slot gives a right to, in clock mode.
+    pub fn part_wire_bytes(&self) -> u64 {
+        self.wire_bytes(Scheme::Pl2Clock).div_ceil(self.slot_parts())
     }
 
     /// `host`'s slot in the switch's time units.

@@ -22,15 +22,17 @@ pub(super) fn summary(rack: &Rack) -> String {
     if let Some(pl2) = &rack.pl2 {
         let _ = writeln!(
             out,
-            "pl2: K {} slots{}, t {}, T {}, VLAN {}, EtherType {}, {}, {} reservation(s) in flight, slot headroom {} %",
+            "pl2: K {} slots{}, t {}, T {}, VLANs {}–{}, EtherType {}, {}, {} reservation(s) in flight of {} lane(s), slot headroom {} %",
             pl2.k,
             if pl2.slot_parts > 1 { format!(" of {} parts", pl2.slot_parts) } else { String::new() },
             pl2.t_slots,
             pl2.drop_threshold_slots,
             pl2.vid,
+            pl2.vid + u16::from(rack.cells_a_pair()) - 1,
             pl2.ether_type,
             if pl2.shim { "shim" } else { "no shim" },
             pl2.reservations_in_flight,
+            pl2.lanes,
             pl2.slot_headroom_percent
         );
     }

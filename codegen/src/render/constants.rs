@@ -2,7 +2,7 @@
 
 use super::program::program_name;
 use super::{MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED};
-use crate::drops::drop_reasons;
+use crate::drops::{DEMOTED, REFUSED, drop_reasons};
 use crate::rack::{HORIZON_UNITS, Pl2, Rack, Scheme};
 use p4rack_wire::pl2::{Kind, Target, VERSION};
 use serde_json::{Map, Value, json};
@@ -31,19 +31,28 @@ pub(super) fn constants(rack: &Rack, scheme: Scheme) -> Value {
         value["meters"]["control"] = json!("RackIngress.control_meter");
         value["priorities"]["control"] = json!(PRIORITY_CONTROL);
         value["priorities"]["scheduled"] = json!(PRIORITY_SCHEDULED);
-        value["pl2"] = pl2_constants(pl2, scheme);
+        value["pl2"] = pl2_constants(rack, pl2, scheme);
     }
     value
 }
 
-fn pl2_constants(pl2: &Pl2, scheme: Scheme) -> Value {
+fn pl2_constants(rack: &Rack, pl2: &Pl2, scheme: Scheme) -> Value {
     let kinds: Map<String, Value> =
         Kind::ALL.iter().map(|(kind, name)| ((*name).to_owned(), json!(*kind as u8))).collect();
-    let mut value = json!({
+    json!({
         "mode": if scheme == Scheme::Pl2Counter { "counter" } else { "clock" },
         "version": VERSION,
         "ether_type": pl2.ether_type.0,
         "vid": pl2.vid,
+        "lanes": pl2.lanes,
+        "early_units": rack.early_units(),
+        "late_units": rack.late_units(),
+        "horizon_units": HORIZON_UNITS,
+        "part_wire_bytes": rack.part_wire_bytes(),
+        "demoted_counter": "RackIngress.demoted",
+        "demoted_reasons": DEMOTED.map(|reason| reason.name),
+        "refused_counter": "RackIngress.refused",
+        "refused_reasons": REFUSED.map(|reason| reason.name),
         "shim": pl2.shim,
         "k": pl2.k,
         "slot_parts": pl2.slot_parts,
@@ -53,16 +62,12 @@ fn pl2_constants(pl2: &Pl2, scheme: Scheme) -> Value {
         "targets": { "in": Target::In as u8, "out": Target::Out as u8 },
         "registers": { "in": "RackIngress.in_reservation", "out": "RackIngress.out_reservation" },
         "unit": if scheme == Scheme::Pl2Counter { "slots" } else { "time units" },
-    });
-    if scheme == Scheme::Pl2Clock {
-        value["horizon_units"] = json!(HORIZON_UNITS);
-    }
-    value
+    })
 }
 
 fn hosts(rack: &Rack, pl2: Option<&Pl2>) -> Vec<Value> {
     let mut hosts = Vec::new();
-    for host in &rack.hosts {
+    for (position, host) in rack.hosts.iter().enumerate() {
         let mut value = json!({
             "name": host.name,
             "port": host.port,
@@ -73,6 +78,8 @@ fn hosts(rack: &Rack, pl2: Option<&Pl2>) -> Vec<Value> {
         if pl2.is_some() {
             value["slot_ns"] = json!(host.slot.0);
             value["slot_units"] = json!(rack.slot_units(host));
+            value["source_cells"] = json!(rack.source_cells(position));
+            value["destination_cells"] = json!(rack.destination_cells(position));
             if host.link != host.port {
                 value["link"] = json!(host.link);
             }

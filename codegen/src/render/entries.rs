@@ -38,11 +38,11 @@ pub(super) fn updates(
     schema: &Schema,
 ) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
-    for host in &rack.hosts {
+    for (position, host) in rack.hosts.iter().enumerate() {
         let (name, port) = (&host.name, host.port);
-        let guard = source_guard(rack, host, scheme).update(schema)?;
+        let guard = source_guard(rack, position, host, scheme).update(schema)?;
         updates.push((format!("{name}: port {port} accepts {} as source", host.mac), guard));
-        let forward = l2_forward(rack, host, scheme).update(schema)?;
+        let forward = l2_forward(rack, position, host, scheme).update(schema)?;
         updates.push((format!("{name}: {} is at port {port}", host.mac), forward));
     }
     let group = insert(entity::Entity::PacketReplicationEngineEntry(all_hosts(rack)));
@@ -59,27 +59,24 @@ pub(super) fn updates(
     Ok(updates)
 }
 
-fn source_guard(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
+fn source_guard(rack: &Rack, position: usize, host: &Host, scheme: Scheme) -> Entry {
     let entry = Entry::of("RackIngress.source_guard")
         .exact("standard_metadata.ingress_port", host.port)
         .exact("hdr.ethernet.srcAddr", host.mac.0)
         .action("RackIngress.accept_source");
-    let entry = match scheme {
-        Scheme::Pl2Clock => entry.param("slot", rack.part_units(host)),
-        Scheme::L2 | Scheme::Pl2Counter => entry,
-    };
-    link(rack, host, scheme, entry)
-}
-
-/// Where lanes are slower than their port, reservations are kept by link.
-fn link(rack: &Rack, host: &Host, scheme: Scheme, entry: Entry) -> Entry {
-    match scheme != Scheme::L2 && rack.lanes() > 0 {
-        true => entry.param("link", host.link),
-        false => entry,
+    match scheme {
+        Scheme::L2 => entry,
+        Scheme::Pl2Clock | Scheme::Pl2Counter => link(rack, host, entry.param("slot", rack.part_units(host)))
+            .param("cells", rack.source_cells(position)),
     }
 }
 
-fn l2_forward(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
+/// Where links are slower than their port, reservations are kept by link.
+fn link(rack: &Rack, host: &Host, entry: Entry) -> Entry {
+    if rack.breakout_links() > 0 { entry.param("link", host.link) } else { entry }
+}
+
+fn l2_forward(rack: &Rack, position: usize, host: &Host, scheme: Scheme) -> Entry {
     let entry = Entry::of("RackIngress.l2_forward")
         .exact("hdr.ethernet.dstAddr", host.mac.0)
         .action("RackIngress.forward")
@@ -90,7 +87,10 @@ fn l2_forward(rack: &Rack, host: &Host, scheme: Scheme) -> Entry {
             .param("drop_threshold", rack.slot_units(host) * u64::from(pl2.drop_threshold_slots)),
         _ => entry,
     };
-    link(rack, host, scheme, entry)
+    match scheme {
+        Scheme::L2 => entry,
+        _ => link(rack, host, entry).param("cells", rack.destination_cells(position)),
+    }
 }
 
 fn all_hosts(rack: &Rack) -> PacketReplicationEngineEntry {
@@ -136,9 +136,9 @@ fn meters(
 ) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
     if pl2.control_per_slot > 0 {
-        // Of lanes as many slots pass as the port has room for.
-        let lanes = host.port_rate_bps / host.rate_bps.max(1);
-        let per_s = u64::from(pl2.control_per_slot) * lanes * 1_000_000_000 / host.slot.0.max(1);
+        // Of slower links as many slots pass as the port has room for.
+        let links = host.port_rate_bps / host.rate_bps.max(1);
+        let per_s = u64::from(pl2.control_per_slot) * links * 1_000_000_000 / host.slot.0.max(1);
         let burst =
             CONTROL_BURST_FRAMES.max(4 * rack.hosts.len() as i64 * i64::from(pl2.reservations_in_flight));
         let meter = meter(schema, "RackIngress.control_meter", host, per_s.max(1) as i64, burst)?;

@@ -7,7 +7,7 @@ mod program;
 
 pub use program::render_p4;
 
-use crate::rack::{Clocks, Rack, Scheme};
+use crate::rack::{Clocks, HORIZON_UNITS, Rack, Scheme};
 use p4rack_p4::Compiled;
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
@@ -178,9 +178,14 @@ fn pl2_of(rack: &Rack, scheme: Scheme) -> Result<Option<&crate::rack::Pl2>, Gene
         (Scheme::Pl2Counter, Some(pl2)) if pl2.slot_parts > 1 => {
             refuse("counts frames, not parts of a slot: remove slot_parts, or use pl2-clock")
         }
-        (Scheme::Pl2Clock, Some(_)) if !rack.fits_clocks() => refuse(
-            "can't tell so many reserved slots from the past: raise the rate or lower k or drop_threshold",
+        (_, Some(_)) if !rack.fits_horizon(scheme) => refuse(
+            "can't tell so many reserved slots from the past: raise the rate or lower k, lanes or drop_threshold",
         ),
+        (Scheme::Pl2Clock, Some(pl2))
+            if pl2.clocks == Clocks::Calendar && 64 << rack.calendar_cells().0 >= HORIZON_UNITS =>
+        {
+            refuse("can't tell so long a calendar from the past: raise the rate or lower k")
+        }
         (Scheme::Pl2Clock, Some(pl2)) if pl2.clocks == Clocks::Calendar && rack.calendar_cells().1 > 32 => {
             refuse(
                 "can't hold K slots of the slowest port in half a calendar: lower k, or use clocks = \"pair\"",

@@ -3,10 +3,10 @@
 use super::{
     Arch, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED, pl2_of,
 };
-use crate::drops::drop_reasons;
-use crate::rack::{Clocks, Rack, Scheme};
+use crate::drops::{DEMOTED, DropReason, REFUSED, drop_reasons};
+use crate::rack::{Clocks, HORIZON_UNITS, Rack, Scheme};
 use handlebars::Handlebars;
-use p4rack_wire::ethernet::{Ethernet, Vlan};
+use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Target, VERSION};
 use p4rack_wire::{HeaderDesc, render::p4_header};
 use serde_json::{Value, json};
@@ -25,6 +25,9 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "l2/tables",
     "l2/best_effort",
     "pl2/constants",
+    "pl2/lanes",
+    "pl2/claim",
+    "pl2/occupied",
     "pl2/counter",
     "pl2/clock",
     "pl2/calendar",
@@ -78,13 +81,15 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
         "priority_control": PRIORITY_CONTROL,
         "priority_scheduled": PRIORITY_SCHEDULED,
         "priority_best_effort": PRIORITY_BEST_EFFORT,
-        "drop_constants": drop_constants(scheme),
+        "drop_constants": index_constants("DROP", drop_reasons(scheme)),
+        "demoted_constants": index_constants("DEMOTED", &DEMOTED),
+        "refused_constants": index_constants("REFUSED", &REFUSED),
         "pl2": false,
         "notify": false,
         "calendar": false,
         "shared": rack.has_shared_ports(),
-        "lanes": scheme != Scheme::L2 && rack.lanes() > 0,
-        "lane_count": rack.lanes(),
+        "breakout": scheme != Scheme::L2 && rack.breakout_links() > 0,
+        "breakout_links": rack.breakout_links(),
         "links": "PORT_COUNT",
         "source": "(bit<32>) standard_metadata.ingress_port",
         "destination": "(bit<32>) standard_metadata.egress_spec",
@@ -115,12 +120,20 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
             ("slots", json!(pl2.k)),
             ("slot_parts", json!(pl2.slot_parts)),
             ("vid", json!(pl2.vid)),
+            ("cells", json!(rack.cells_a_pair())),
+            ("cell_count", json!(rack.cell_count())),
+            ("lane_count", json!(rack.cell_count() / 2)),
+            ("early", json!(rack.early_units())),
+            ("late", json!(rack.late_units())),
+            ("horizon_log2", json!(HORIZON_UNITS.ilog2())),
+            ("part_wire_bytes", json!(rack.part_wire_bytes())),
+            ("frame_overhead", json!(overhead::FCS + overhead::PREAMBLE_GAP)),
             ("drop_threshold", json!(pl2.drop_threshold_slots)),
             ("time_unit_ns", json!(rack.switch.time_unit_ns)),
         ] {
             context[key] = value;
         }
-        if rack.lanes() > 0 {
+        if rack.breakout_links() > 0 {
             context["links"] = json!("LINK_COUNT");
             context["source"] = json!("meta.source");
             context["destination"] = json!("meta.destination");
@@ -135,13 +148,13 @@ pub(super) fn program_name(scheme: Scheme) -> String {
     scheme.name().replace('-', "_")
 }
 
-fn drop_constants(scheme: Scheme) -> String {
-    let reasons = drop_reasons(scheme);
+/// A constant for each reason, its place in a counter, and one for their number.
+fn index_constants(prefix: &str, reasons: &[DropReason]) -> String {
     let mut rows: Vec<(String, usize, &str)> = Vec::new();
     for (index, reason) in reasons.iter().enumerate() {
-        rows.push((format!("DROP_{}", reason.name.to_uppercase()), index, reason.doc));
+        rows.push((format!("{prefix}_{}", reason.name.to_uppercase()), index, reason.doc));
     }
-    rows.push(("DROP_REASONS".to_owned(), reasons.len(), "how many there are"));
+    rows.push((format!("{prefix}_REASONS"), reasons.len(), "how many there are"));
     let width = rows.iter().map(|row| row.0.len()).max().unwrap_or(0);
     let lines = rows.iter().map(|(name, index, doc)| {
         let value = format!("{index};");
