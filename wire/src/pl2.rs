@@ -67,7 +67,7 @@ pub enum Kind {
     MgmtReset = 10,
     /// Answer to any of them, switch to controller.
     MgmtReply = 11,
-    /// Take back what one cell holds: a dead source's.
+    /// Take back what one cell holds: a dead source's. The reply says how much, in slots (counter) or bytes (clock).
     MgmtForget = 12,
 }
 
@@ -130,7 +130,7 @@ crate::header! {
         kind / "kind": u8 = 4;
         /// slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
         demand / "demand": u8 = 8;
-        /// where the switch keeps this reservation: 2 × lane + half, see the module's text
+        /// where the switch keeps this reservation, among the pair's: 2 × lane + half
         cell / "cell": u8 = 8;
         /// zero on sending, ignored on receipt
         reserved / "reserved": u8 = 8;
@@ -173,8 +173,7 @@ crate::header! {
         index / "index": u16 = 16;
         /// chosen by the controller, returned in the reply
         token / "token": u32 = 32;
-        /// slots (counter) or time units from now (clock); in a reply, the value before the request. With MGMT_FORGET
-        /// the slots (counter) or bytes (clock) that the cell held
+        /// slots (counter) or time units from now (clock); in a reply, what was there before
         value / "value": u32 = 32;
         /// MGMT_FORGET: where the destination's reservations are kept
         destination / "destination": u16 = 16;
