@@ -45,10 +45,8 @@ pub const DEMOTED: [DropReason; 4] = [
 ];
 
 /// Why generated programs answer an RSV with "not now". The list orders the cells of their counter `refused`.
-pub const REFUSED: [DropReason; 2] = [
-    reason("lane", "the lane's reservation has not begun"),
-    reason("calendar", "no free time in sight"),
-];
+pub const REFUSED: [DropReason; 2] =
+    [reason("lane", "the lane's reservation has not begun"), reason("calendar", "no free time in sight")];
 
 /// The reasons of `scheme`'s program. A reason's place is its index in the counter, and the same in
 /// all schemes.

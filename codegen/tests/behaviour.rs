@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use p4rack_codegen::Scheme;
 use p4rack_wire::ethernet::Vlan;
-use p4rack_wire::pl2::{Control, Kind, Target};
+use p4rack_wire::pl2::{Control, Kind, NOT_NOW, Target};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
 const SAME: [&str; 4] = ["100 Mb/s"; 4];
@@ -78,7 +78,7 @@ fn a_port_speaks_for_its_own_host_only() {
         let frame = rsv(&built.rack, 1, 3, 1, 0);
         assert_eq!(rig.send(2, &frame), []);
         assert_eq!(rig.all_drops(), [("spoofed", 1)]);
-        assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
+        assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
     }
 }
 
@@ -126,9 +126,9 @@ fn under_l2_pl2_frames_are_ordinary() {
 #[test]
 fn counters_reply_what_was_reserved_before() {
     let mut rig = Rig::new(&counter());
-    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
-    assert_eq!(rig.reserve(1, 4, 2, 0), Some((4, 0)));
-    assert_eq!(rig.reserve(2, 3, 3, 0), Some((0, 4)));
+    assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 4, 2), Some((4, 0)));
+    assert_eq!(rig.reserve(2, 3, 3), Some((0, 4)));
     assert_eq!(rig.register("RackIngress.in_reservation", 1), 6);
     assert_eq!(rig.register("RackIngress.in_reservation", 2), 3);
     assert_eq!(rig.register("RackIngress.out_reservation", 3), 7);
@@ -148,44 +148,74 @@ fn an_untagged_reservation_is_as_good() {
 }
 
 #[test]
-fn scheduled_frames_count_down_unsolicited_ones_do_not() {
+fn covered_frames_count_down_and_nothing_else_does() {
     let mut rig = Rig::new(&counter());
-    rig.reserve(1, 3, 3, 0);
-    assert!(rig.data(1, 3, true));
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 3);
-    assert!(rig.data(1, 3, false));
+    let out = |rig: &Rig| rig.register("RackIngress.out_reservation", 3);
+    rig.reserve(1, 3, 3);
+    rig.reserve(2, 3, 2);
+    assert_eq!(rig.fate(1, 3, 0, true), Fate::Scheduled);
+    assert_eq!(out(&rig), 5, "unsolicited frames take no slot off");
+    assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
     assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 2);
-    for _ in 0..4 {
-        assert!(rig.data(1, 3, false), "frames beyond the reservation pass");
+    assert_eq!(out(&rig), 4);
+    // The bug that rights end: frames that nobody reserved went scheduled, and took others' slots off.
+    for port in [4, 1] {
+        for _ in 0..4 {
+            rig.fate(port, 3, 0, false);
+        }
     }
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 0, "and stop at zero");
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 0);
+    assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
+    assert_eq!(out(&rig), 2, "the other host's");
+    assert_eq!(rig.demoted(), [6, 0, 0, 0]);
 }
 
 #[test]
-fn released_slots_come_off_before_the_reply() {
+fn a_reservation_gives_back_what_its_cell_still_held() {
     let mut rig = Rig::new(&counter());
-    rig.reserve(1, 3, 4, 0);
-    assert_eq!(rig.reserve(1, 3, 1, 4), Some((0, 0)));
-    assert_eq!(rig.reserve(1, 3, 0, 1), Some((0, 0)), "a bare release is answered");
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 0);
-    assert_eq!(rig.reserve(1, 3, 0, 4), Some((0, 0)), "and stops at zero");
+    rig.reserve(2, 3, 2);
+    rig.reserve(1, 3, 4);
+    assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
+    assert_eq!(rig.reserve(1, 3, 1), Some((0, 2)), "three are given back");
+    assert_eq!(rig.register("RackIngress.out_reservation", 3), 3);
+    assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
+    assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((0, 2)));
+    // Demand 0 gives back, whatever the lane's other half waits for.
+    assert_eq!(rig.reserve_cell(1, 3, 0, 0), Some((4, 6)));
+    assert_eq!(rig.of_cell("lane_lock", 1, 3, 0), 2, "the other half still waits");
+    rig.now += Nanos(10 * SLOT);
+    assert_eq!(rig.reserve_cell(1, 3, 0, 1), Some((0, 2)));
+    assert_eq!(rig.of_cell("lane_lock", 1, 3, 0), 0);
     assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
+    assert_eq!(rig.register("RackIngress.out_reservation", 3), 2);
+}
+
+#[test]
+fn what_has_not_begun_is_not_given_back() {
+    let mut rig = Rig::new(&counter());
+    rig.reserve(2, 3, 4);
+    rig.reserve(4, 3, 4);
+    assert_eq!(rig.reserve(1, 3, 4), Some((0, 8)));
+    // Else a host could have ever new rights to send unsolicited.
+    assert_eq!(rig.reserve(1, 3, 0), Some((NOT_NOW, NOT_NOW)));
+    assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
 }
 
 #[test]
 fn clocks_reply_how_far_both_ports_are_reserved() {
     let mut rig = Rig::new(&clock());
-    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
-    assert_eq!(rig.reserve(2, 3, 2, 0), Some((0, 4 * SLOT as u32)));
+    assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
+    assert_eq!(rig.reserve(2, 3, 2), Some((0, 4 * SLOT as u32)));
     rig.now += Nanos(SLOT);
-    assert_eq!(rig.reserve(1, 3, 1, 0), Some((3 * SLOT as u32, 5 * SLOT as u32)));
-    assert!(rig.data(1, 3, false));
-    assert_eq!(rig.reserve(1, 3, 1, 0), Some((4 * SLOT as u32, 6 * SLOT as u32)), "data touches nothing");
+    assert_eq!(rig.reserve_cell(1, 3, 1, 1), Some((3 * SLOT as u32, 5 * SLOT as u32)));
+    assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
+    assert_eq!(
+        rig.reserve_cell(1, 4, 1, 0),
+        Some((4 * SLOT as u32, 0)),
+        "data moves no clock, and this pair has lanes of its own"
+    );
     // Long after: free again.
     rig.now += Nanos(100 * SLOT);
-    assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
 }
 
 #[test]
@@ -194,10 +224,10 @@ fn clocks_count_parts_of_slots() {
     let mut rig = Rig::new(&Built::new(rack(&SAME, pl2), Scheme::Pl2Clock));
     // A quarter of 124 µs.
     let part = 31_000;
-    assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
-    assert_eq!(rig.reserve(2, 3, 16, 0), Some((0, part)), "K slots");
-    assert_eq!(rig.reserve(2, 3, 1, 0), Some((16 * part, 17 * part)));
-    assert_eq!(rig.reserve(1, 4, 17, 0), None);
+    assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
+    assert_eq!(rig.reserve(2, 3, 16), Some((0, part)), "K slots");
+    assert_eq!(rig.reserve(4, 3, 1), Some((0, 17 * part)));
+    assert_eq!(rig.reserve(1, 4, 17), None);
     assert_eq!(rig.drops("bad_demand"), 1);
 }
 
@@ -207,22 +237,22 @@ fn each_port_counts_in_its_own_slots() {
     let mut rig = Rig::new(&built);
     let slot = |port: u16| host(&built.rack, port).slot.0 as u32;
     assert_eq!((slot(1), slot(2), slot(3)), (127_720, 12_772, 511));
-    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
-    assert_eq!(rig.reserve(1, 2, 2, 0), Some((4 * slot(1), 0)));
-    assert_eq!(rig.reserve(2, 3, 3, 0), Some((0, 4 * slot(3))));
-    assert_eq!(rig.reserve(3, 2, 1, 0), Some((0, 2 * slot(2))));
-    assert_eq!(rig.reserve(2, 1, 1, 0), Some((3 * slot(2), 0)));
+    assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 2, 2), Some((4 * slot(1), 0)));
+    assert_eq!(rig.reserve(2, 3, 3), Some((0, 4 * slot(3))));
+    assert_eq!(rig.reserve(3, 2, 1), Some((0, 2 * slot(2))));
+    assert_eq!(rig.reserve(2, 1, 1), Some((3 * slot(2), 0)));
 }
 
-/// Ports 1 and 2 alone at the lanes' rate, two lanes behind port 3.
-const LANES: &str = "name = \"lanes\"\n[switch]\nport_rate = \"50 Gb/s\"\n[pl2]\nCLOCKS\n\
+/// Ports 1 and 2 alone at the links' rate, two links of a break-out behind port 3.
+const BREAKOUT: &str = "name = \"breakout\"\n[switch]\nport_rate = \"50 Gb/s\"\n[pl2]\nCLOCKS\n\
     [[host]]\nname = \"a\"\nport = 1\nmac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\n\
     [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\n\
     [[host]]\nname = \"c\"\nport = 3\nmac = \"02:00:00:00:00:03\"\nip = \"10.0.0.3/24\"\nport_rate = \"100 Gb/s\"\n\
     [[host]]\nname = \"d\"\nport = 3\nmac = \"02:00:00:00:00:04\"\nip = \"10.0.0.4/24\"\nport_rate = \"100 Gb/s\"\n";
 
 /// Sends an RSV from `from` to the host with the address's last byte `to`.
-fn reserve_lane(rig: &mut Rig, port: u16, from: u8, to: u8, demand: u8) -> (u32, u32) {
+fn reserve_link(rig: &mut Rig, port: u16, from: u8, to: u8, demand: u8) -> (u32, u32) {
     let mut frame = rsv(&rig.built.rack, 1, 2, demand, 0);
     (frame[5], frame[11]) = (to, from);
     let sent = rig.send(port, &frame);
@@ -232,26 +262,26 @@ fn reserve_lane(rig: &mut Rig, port: u16, from: u8, to: u8, demand: u8) -> (u32,
 }
 
 #[test]
-fn each_lane_of_a_port_is_reserved_by_itself() {
+fn each_link_of_a_port_is_reserved_by_itself() {
     for clocks in ["pair", "chain", "dst", "calendar"] {
-        let text = LANES.replace("CLOCKS", &format!("mode = \"clock\"\nclocks = \"{clocks}\""));
-        let rack = p4rack_codegen::Rack::parse(&text, "lanes.toml").unwrap();
+        let text = BREAKOUT.replace("CLOCKS", &format!("mode = \"clock\"\nclocks = \"{clocks}\""));
+        let rack = p4rack_codegen::Rack::parse(&text, "breakout.toml").unwrap();
         let slot = rack.hosts[2].slot.0 as u32;
         let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Clock));
         // A calendar's cells begin a little later and are a little longer.
         let near = |wait: u32, wanted: u32| {
             wait >= wanted && (wait <= wanted + slot || clocks != "calendar" && wait == wanted)
         };
-        let first = reserve_lane(&mut rig, 1, 1, 3, 4);
+        let first = reserve_link(&mut rig, 1, 1, 3, 4);
         assert!(near(first.1, 0), "{clocks}: {first:?}");
-        let other_lane = reserve_lane(&mut rig, 2, 2, 4, 4);
-        assert!(near(other_lane.1, 0), "{clocks}: {other_lane:?}");
-        // Four slots at the lane's rate, not at the port's.
-        let same_lane = reserve_lane(&mut rig, 2, 2, 3, 4);
-        assert!(same_lane.1 >= 4 * slot && same_lane.1 <= 6 * slot, "{clocks}: {same_lane:?} of {slot}");
+        let other_link = reserve_link(&mut rig, 2, 2, 4, 4);
+        assert!(near(other_link.1, 0), "{clocks}: {other_link:?}");
+        // Four slots at the link's rate, not at the port's.
+        let same_link = reserve_link(&mut rig, 2, 2, 3, 4);
+        assert!(same_link.1 >= 4 * slot && same_link.1 <= 6 * slot, "{clocks}: {same_link:?} of {slot}");
         // As sources too.
-        let from_lane = reserve_lane(&mut rig, 3, 3, 1, 4);
-        assert!(near(from_lane.0, 0), "{clocks}: {from_lane:?}");
+        let from_link = reserve_link(&mut rig, 3, 3, 1, 4);
+        assert!(near(from_link.0, 0), "{clocks}: {from_link:?}");
         let link = rig.built.rack.hosts[3].link;
         assert!(rig.manage(Kind::MgmtRead, Target::Out, link, 0).unwrap() >= 4 * slot, "{clocks}");
         assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0), "{clocks}: nothing at the port");
@@ -259,14 +289,15 @@ fn each_lane_of_a_port_is_reserved_by_itself() {
 }
 
 #[test]
-fn lanes_count_slots_by_themselves() {
+fn links_count_slots_by_themselves() {
     let rack =
-        p4rack_codegen::Rack::parse(&LANES.replace("CLOCKS", "mode = \"counter\""), "lanes.toml").unwrap();
+        p4rack_codegen::Rack::parse(&BREAKOUT.replace("CLOCKS", "mode = \"counter\""), "breakout.toml")
+            .unwrap();
     let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Counter));
-    assert_eq!(reserve_lane(&mut rig, 1, 1, 3, 4), (0, 0));
-    assert_eq!(reserve_lane(&mut rig, 2, 2, 4, 4), (0, 0), "another lane");
-    assert_eq!(reserve_lane(&mut rig, 2, 2, 3, 4), (4, 4));
-    let mut frame = data(&rig.built.rack, 1, 2, false);
+    assert_eq!(reserve_link(&mut rig, 1, 1, 3, 4), (0, 0));
+    assert_eq!(reserve_link(&mut rig, 2, 2, 4, 4), (0, 0), "another link");
+    assert_eq!(reserve_link(&mut rig, 2, 2, 3, 4), (4, 4));
+    let mut frame = data(&rig.built.rack, 1, 2, 0, false, 100);
     (frame[5], frame[11]) = (3, 1);
     assert_eq!(rig.send(1, &frame).len(), 1);
     let link = rig.built.rack.hosts[2].link;
@@ -280,10 +311,10 @@ fn coarser_time_units_scale_everything() {
         [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\n";
     let rack = p4rack_codegen::Rack::parse(text, "us.toml").unwrap();
     let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Clock));
-    assert_eq!(rig.reserve(1, 2, 4, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 2, 4), Some((0, 0)));
     rig.now += Nanos(100_000);
     // 128 µs a slot: whole units, rounded up.
-    assert_eq!(rig.reserve(1, 2, 1, 0), Some((4 * 128 - 100, 4 * 128 - 100)));
+    assert_eq!(rig.reserve(1, 2, 1), Some((4 * 128 - 100, 4 * 128 - 100)), "its start has passed");
 }
 
 #[test]
@@ -294,23 +325,23 @@ fn clocks_survive_the_wrap_of_time() {
     rig.now = Nanos(WRAP - SLOT);
     // The registers still hold 0, which is one slot ahead of the time that wraps.
     rig.now = Nanos(WRAP - (1 << 31));
-    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
     rig.now = Nanos(WRAP - SLOT);
-    assert_eq!(rig.reserve(1, 3, 4, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
     rig.now = Nanos(WRAP + SLOT);
-    assert_eq!(rig.reserve(2, 3, 1, 0), Some((0, 2 * SLOT as u32)), "reserved across the wrap");
+    assert_eq!(rig.reserve(2, 3, 1), Some((0, 2 * SLOT as u32)), "reserved across the wrap");
     rig.now = Nanos(WRAP + 10 * SLOT);
-    assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)), "a time before the wrap is past");
+    assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)), "a time before the wrap is past");
 }
 
 #[test]
 fn idle_clocks_are_free_for_almost_the_whole_range() {
-    let built = clock();
+    let built = Built::new(rack(&SAME, "mode = \"clock\"\nlanes = 2"), Scheme::Pl2Clock);
     for idle in [1 << 29, (1 << 30) + 1, 1 << 40, 1 << 47, (1 << 48) - (1 << 30) - 1] {
         let mut rig = Rig::new(&built);
-        rig.reserve(1, 3, 1, 0);
+        rig.reserve(1, 3, 1);
         rig.now += Nanos(SLOT + idle);
-        assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)), "idle for {idle}");
+        assert_eq!(rig.reserve_cell(1, 3, 1, 2), Some((0, 0)), "idle for {idle}");
     }
 }
 
@@ -318,13 +349,14 @@ fn idle_clocks_are_free_for_almost_the_whole_range() {
 fn unsolicited_frames_stop_at_the_threshold() {
     for built in [counter(), clock()] {
         let mut rig = Rig::new(&built);
-        rig.reserve(1, 3, 4, 0);
-        rig.reserve(2, 3, 1, 0);
-        assert!(rig.data(1, 3, true), "5 slots are not more than T");
-        rig.reserve(2, 3, 1, 0);
-        assert!(!rig.data(1, 3, true), "6 are");
-        assert!(rig.data(1, 3, false), "scheduled frames pass all the same");
-        assert!(rig.data(1, 4, true), "and other destinations don't care");
+        rig.reserve(1, 3, 4);
+        rig.reserve(2, 3, 1);
+        assert_eq!(rig.fate(1, 3, 0, true), Fate::Scheduled, "5 slots are not more than T");
+        rig.reserve(4, 3, 1);
+        assert_eq!(rig.fate(1, 3, 0, true), Fate::Dropped, "6 are");
+        assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled, "scheduled frames pass all the same");
+        rig.reserve(1, 4, 1);
+        assert_eq!(rig.fate(1, 4, 0, true), Fate::Scheduled, "and other destinations don't care");
         assert_eq!(rig.all_drops(), [("unsolicited_over_threshold", 1)]);
     }
 }
@@ -334,8 +366,8 @@ fn thresholds_are_in_the_destinations_slots() {
     let pl2 = "mode = \"clock\"\nt = 1\ndrop_threshold = 3\nk = 8";
     let built = Built::new(rack(&["1 Gb/s", "100 Mb/s", "1 Gb/s"], pl2), Scheme::Pl2Clock);
     let mut rig = Rig::new(&built);
-    rig.reserve(1, 2, 3, 0);
-    rig.reserve(1, 3, 4, 0);
+    rig.reserve(1, 2, 3);
+    rig.reserve(1, 3, 4);
     assert!(rig.data(1, 2, true));
     assert!(!rig.data(1, 3, true));
 }
@@ -348,14 +380,14 @@ fn what_a_reservation_may_say() {
             let frame = control(&rig.built.rack, 1, mac(&rig.built.rack, 2), what);
             rig.send(1, &frame).len()
         };
-        assert_eq!(send(&mut rig, request(0, 0)), 0);
+        assert_eq!(send(&mut rig, request(0, 0)), usize::from(!clock), "clocks take nothing back");
         assert_eq!(send(&mut rig, request(5, 0)), 0);
         assert_eq!(send(&mut rig, request(255, 0)), 0);
-        assert_eq!(rig.drops("bad_demand"), 3);
-        assert_eq!(send(&mut rig, request(1, 5)), 0);
-        assert_eq!(rig.drops("bad_release"), 1);
-        assert_eq!(send(&mut rig, request(1, 1)), usize::from(!clock), "clocks take nothing back");
-        assert_eq!(send(&mut rig, request(0, 1)), usize::from(!clock));
+        assert_eq!(rig.drops("bad_demand"), if clock { 3 } else { 2 });
+        for cell in [2, 3, 254, 255] {
+            assert_eq!(send(&mut rig, request(1, cell)), 0, "cell {cell}");
+        }
+        assert_eq!(rig.drops("bad_lane"), 4);
         for kind in [Kind::Grt as u8, Kind::Notify as u8, Kind::MgmtReply as u8, 0, 5, 15] {
             assert_eq!(send(&mut rig, Control { kind, ..request(1, 0) }), 0, "kind {kind}");
         }
@@ -371,7 +403,7 @@ fn what_a_reservation_may_say() {
         let nobody = control(&built.rack, 1, MacAddr([2, 0, 0, 0, 0, 9]), request(1, 0));
         assert_eq!(rig.send(1, &nobody), []);
         assert_eq!(rig.drops("unknown_destination"), 2);
-        assert_eq!(rig.reserve(1, 1, 1, 0), None);
+        assert_eq!(rig.reserve(1, 1, 1), None);
         assert_eq!(rig.drops("same_port"), 1);
         for port in 1..=4 {
             let free = |name| rig.register(name, port) == 0;
@@ -384,11 +416,11 @@ fn what_a_reservation_may_say() {
 fn shims_are_ordinary_data() {
     let built = counter();
     let mut rig = Rig::new(&built);
-    rig.reserve(1, 3, 2, 0);
+    rig.reserve(1, 3, 2);
     let pl2 = built.rack.pl2.as_ref().unwrap();
     let tag = Vlan { pcp: 5, dei: false, vid: pl2.vid, ether_type: pl2.ether_type };
     let frame = tagged(mac(&built.rack, 1), mac(&built.rack, 3), tag, &[0x14, 0, 8, 0, 0, 0, 0, 1, 0x45]);
-    assert_eq!(rig.send(1, &frame), [(3, frame)]);
+    assert_eq!(rig.fate_of(1, 3, &frame), Fate::Scheduled);
     assert_eq!(rig.register("RackIngress.out_reservation", 3), 1);
 }
 
@@ -396,7 +428,7 @@ fn shims_are_ordinary_data() {
 fn groups_are_never_scheduled() {
     let built = counter();
     let mut rig = Rig::new(&built);
-    rig.reserve(1, 3, 2, 0);
+    rig.reserve(1, 3, 2);
     let tag =
         Vlan { pcp: 5, dei: false, vid: built.rack.pl2.as_ref().unwrap().vid, ether_type: EtherType::IPV4 };
     let frame = tagged(mac(&built.rack, 1), MacAddr::BROADCAST, tag, &[1; 60]);
@@ -405,28 +437,61 @@ fn groups_are_never_scheduled() {
 }
 
 #[test]
-fn the_controller_takes_back_what_a_dead_source_had_reserved_and_no_more() {
-    let mut rig = Rig::new(&counter());
-    rig.reserve(1, 3, 4, 0);
-    rig.reserve(2, 3, 3, 0);
-    for expected in [4, 0] {
-        assert_eq!(rig.manage(Kind::MgmtForget, Target::In, 1, 3), Some(expected), "twice does no harm");
-        assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
-        assert_eq!(rig.register("RackIngress.out_reservation", 3), 3, "what the living one has stays");
+fn the_controller_takes_back_exactly_what_a_cell_holds() {
+    let pl2 = "mode = \"counter\"\nlanes = 2\nt = 2";
+    let mut rig = Rig::new(&Built::new(rack(&SAME, pl2), Scheme::Pl2Counter));
+    rig.reserve(2, 3, 3);
+    rig.reserve(1, 4, 2);
+    // Half 0 of lane 1 sends, its half 1 waits.
+    rig.reserve_cell(1, 3, 4, 2);
+    rig.now += Nanos(10 * SLOT);
+    assert_eq!(rig.fate(1, 3, 2, false), Fate::Scheduled);
+    rig.reserve_cell(1, 3, 4, 3);
+    let (inward, outward) = ("RackIngress.in_reservation", "RackIngress.out_reservation");
+    for (cell, held, (left_in, left_out)) in
+        [(0, 0, (9, 10)), (2, 3, (6, 7)), (3, 4, (2, 3)), (3, 0, (2, 3)), (1, 0, (2, 3))]
+    {
+        assert_eq!(rig.forget(1, 3, cell), Some(held), "cell {cell}");
+        assert_eq!(rig.register(inward, 1), left_in, "what it reserved elsewhere stays");
+        assert_eq!(rig.register(outward, 3), left_out, "what the living one has stays");
+        // Only the half that holds the lane frees it.
+        assert_eq!(rig.of_cell("lane_lock", 1, 3, 2), if left_out > 3 { 2 } else { 0 });
     }
-    assert_eq!(rig.register("RackIngress.in_reservation", 2), 3);
-    assert_eq!(rig.manage(Kind::MgmtForget, Target::In, 1, 60_000), None);
-    assert_eq!(rig.all_drops(), [("bad_index", 1)]);
+    assert_eq!(rig.fate(1, 3, 3, false), Fate::Demoted("uncovered"));
+    assert_eq!(rig.fate(1, 3, 3, true), Fate::Demoted("uncovered_unsolicited"));
+    let cells = rig.built.rack.cell_count();
+    let beyond = [(1, 512, 0), (512, 3, 0), (1, 3, cells), (1, 3, u32::MAX)];
+    for (index, destination, cell) in beyond {
+        let kind = Kind::MgmtForget as u8;
+        assert_eq!(
+            rig.ask(p4rack_wire::pl2::Management { kind, index, destination, cell, ..MANAGEMENT }),
+            None
+        );
+    }
+    assert_eq!(rig.all_drops(), [("bad_index", 4)]);
+}
+
+#[test]
+fn with_clocks_forgetting_frees_the_lane() {
+    let mut rig = Rig::new(&clock());
+    rig.reserve(2, 3, 4);
+    rig.reserve(4, 3, 4);
+    rig.reserve(1, 3, 4);
+    assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((NOT_NOW, NOT_NOW)));
+    assert_eq!(rig.forget(1, 3, 1), Some(0), "the other half");
+    assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((NOT_NOW, NOT_NOW)));
+    assert_eq!(rig.forget(1, 3, 0), Some(4 * 1550));
+    assert_eq!(rig.reserve_cell(1, 3, 1, 1), Some((4 * SLOT as u32, 12 * SLOT as u32)));
 }
 
 #[test]
 fn the_controller_reads_writes_and_resets_slots() {
     let mut rig = Rig::new(&counter());
-    rig.reserve(1, 3, 4, 0);
+    rig.reserve(1, 3, 4);
     assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4));
     assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(4));
     assert_eq!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 9), Some(4));
-    assert_eq!(rig.reserve(2, 3, 1, 0), Some((0, 9)));
+    assert_eq!(rig.reserve(2, 3, 1), Some((0, 9)));
     assert_eq!(rig.manage(Kind::MgmtReset, Target::Out, 3, 77), Some(10));
     assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0));
     assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4), "the other register is untouched");
@@ -436,16 +501,16 @@ fn the_controller_reads_writes_and_resets_slots() {
 #[test]
 fn the_controller_reads_writes_and_resets_clocks() {
     let mut rig = Rig::new(&clock());
-    rig.reserve(1, 3, 4, 0);
+    rig.reserve(1, 3, 4);
     rig.now += Nanos(1000);
     assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4 * SLOT as u32 - 1000));
     assert_eq!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 5000), Some(4 * SLOT as u32 - 1000));
-    assert_eq!(rig.reserve(2, 3, 1, 0), Some((0, 5000)));
+    assert_eq!(rig.reserve(2, 3, 1), Some((0, 5000)));
     assert_eq!(rig.manage(Kind::MgmtReset, Target::Out, 3, 77), Some(5000 + SLOT as u32));
     assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0));
     rig.now += Nanos(100 * SLOT);
     assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(0), "a time that is past is free");
-    assert_eq!(rig.reserve(1, 3, 1, 0), Some((0, 0)));
+    assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
 }
 
 #[test]
@@ -494,19 +559,21 @@ fn the_controller_sends_frames() {
 fn meters_bound_what_a_port_sends() {
     let built = Built::new(rack(&SAME, "mode = \"clock\"\ncontrol_per_slot = 1"), Scheme::Pl2Clock);
     let mut rig = Rig::new(&built);
-    let granted = (0..400).filter(|_| rig.reserve(1, 3, 1, 0).is_some()).count();
+    let granted = (0..400).filter(|_| rig.reserve(1, 3, 1).is_some()).count();
     assert!((250..300).contains(&granted), "{granted} of 400 at once: the burst");
     assert_eq!(rig.drops("control_meter"), 400 - granted as u64);
-    assert!(rig.reserve(2, 3, 1, 0).is_some(), "other ports have their own");
+    assert!(rig.reserve(2, 3, 1).is_some(), "other ports have their own");
     rig.now += Nanos(100 * SLOT);
-    let granted = (0..400).filter(|_| rig.reserve(1, 3, 1, 0).is_some()).count();
+    let granted = (0..400).filter(|_| rig.reserve(1, 3, 1).is_some()).count();
     assert!((90..110).contains(&granted), "{granted} after 100 slots");
 
     let frame = plain(mac(&built.rack, 1), mac(&built.rack, 2), EtherType::IPV4, &[0; 1400]);
     let passed = (0..100).filter(|_| !rig.send(1, &frame).is_empty()).count();
     assert!((20..30).contains(&passed), "{passed} frames of best effort at once: 32 KiB");
     assert_eq!(rig.drops("best_effort_meter"), 100 - passed as u64);
-    assert!(rig.data(1, 2, false), "reserved data is not metered");
+    rig.now += Nanos(10 * SLOT);
+    rig.reserve(1, 2, 1);
+    assert_eq!(rig.fate(1, 2, 0, false), Fate::Scheduled, "reserved data is not metered");
 }
 
 #[test]
@@ -514,7 +581,7 @@ fn unmetered_if_the_description_says_so() {
     let pl2 = "mode = \"clock\"\ncontrol_per_slot = 0\nbest_effort_percent = 100";
     let built = Built::new(rack(&SAME, pl2), Scheme::Pl2Clock);
     let mut rig = Rig::new(&built);
-    assert_eq!((0..2000).filter(|_| rig.reserve(1, 3, 1, 0).is_some()).count(), 2000);
+    assert_eq!((0..2000).filter(|_| rig.reserve(1, 3, 1).is_some()).count(), 2000);
     let frame = ipv4(&built, 1, mac(&built.rack, 2));
     assert_eq!((0..2000).filter(|_| !rig.send(1, &frame).is_empty()).count(), 2000);
 }
@@ -527,7 +594,9 @@ fn grants_pass_data_and_data_passes_best_effort() {
             port.rate_bps = 100_000_000;
         }
     });
-    let (frame, scheduled) = (ipv4(&built, 2, mac(&built.rack, 1)), data(&built.rack, 3, 1, false));
+    let (frame, scheduled) = (ipv4(&built, 2, mac(&built.rack, 1)), data(&built.rack, 3, 1, 0, false, 100));
+    rig.reserve(3, 1, 4);
+    rig.now += Nanos(SLOT);
     for _ in 0..3 {
         rig.switch.handle_frame(2, &frame, rig.now);
     }

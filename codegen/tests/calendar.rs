@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::lanes::Lanes;
 use common::*;
 use p4rack_codegen::Scheme;
 use p4rack_wire::Nanos;
@@ -12,8 +13,8 @@ use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-const PL2: &str =
-    "mode = \"clock\"\nclocks = \"calendar\"\nk = 4\nt = 2\ndrop_threshold = 6\ncontrol_per_slot = 0";
+const PL2: &str = "mode = \"clock\"\nclocks = \"calendar\"\nk = 4\nlanes = 2\nt = 2\n\
+    drop_threshold = 6\ncontrol_per_slot = 0\nbest_effort_percent = 100";
 
 static BUILT: LazyLock<Built> = LazyLock::new(|| {
     Built::new(rack(&["25 Gb/s", "100 Gb/s", "100 Gb/s", "50 Gb/s"], PL2), Scheme::Pl2Clock)
@@ -21,8 +22,8 @@ static BUILT: LazyLock<Built> = LazyLock::new(|| {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Reserve { from: u16, to: u16, demand: u8 },
-    Unsolicited { from: u16, to: u16 },
+    Reserve { from: u16, to: u16, demand: u8, cell: u8 },
+    Data { from: u16, to: u16, cell: u8, unsolicited: bool },
     Wait { ns: u64 },
     Read { out: bool, port: u16 },
     Reset { out: bool, port: u16 },
@@ -31,8 +32,10 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let port = || 1u16..=4;
     prop_oneof![
-        8 => (port(), port(), 1u8..=4).prop_map(|(from, to, demand)| Step::Reserve { from, to, demand }),
-        1 => (port(), port()).prop_map(|(from, to)| Step::Unsolicited { from, to }),
+        8 => (port(), port(), 1u8..=4, 0u8..4)
+            .prop_map(|(from, to, demand, cell)| Step::Reserve { from, to, demand, cell }),
+        4 => (port(), port(), 0u8..4, any::<bool>())
+            .prop_map(|(from, to, cell, unsolicited)| Step::Data { from, to, cell, unsolicited }),
         4 => prop_oneof![8 => 0u64..2_000, 1 => Just(1u64 << 40)].prop_map(|ns| Step::Wait { ns }),
         1 => (any::<bool>(), port()).prop_map(|(out, port)| Step::Read { out, port }),
         1 => (any::<bool>(), port()).prop_map(|(out, port)| Step::Reset { out, port }),
@@ -70,31 +73,43 @@ fn same_as_reference(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut rig = Rig::new(&BUILT);
     let (shift, _) = BUILT.rack.calendar_cells();
     let slot = |port: u16| host(&BUILT.rack, port).slot.0;
-    let mut calendars = Calendars::default();
+    let (mut calendars, mut lanes, mut full) = (Calendars::default(), Lanes::new(&BUILT), 0);
     let target = |out: bool| if out { Target::Out } else { Target::In };
     for (i, step) in steps.iter().enumerate() {
         let now = rig.now.0.div_ceil(1 << shift);
         match *step {
-            Step::Reserve { from, to, demand } if from != to => {
+            Step::Reserve { from, to, demand, cell } if from != to => {
+                let name = (from, to, cell);
                 let count = (u64::from(demand) * slot(from).max(slot(to))).div_ceil(1 << shift);
-                let expected = match calendars.take(from, to, count, now) {
-                    Some(first) => ((first << shift) - rig.now.0) as u32,
-                    None => NOT_NOW,
+                let expected = if lanes.take(name, demand, rig.now.0).is_none() {
+                    NOT_NOW
+                } else if let Some(first) = calendars.take(from, to, count, now) {
+                    lanes.replace(name, demand);
+                    lanes.begin_at(name, first << shift);
+                    ((first << shift) - rig.now.0) as u32
+                } else {
+                    lanes.give_back(name);
+                    full += 1;
+                    NOT_NOW
                 };
-                prop_assert_eq!(
-                    rig.reserve(from, to, demand, 0),
-                    Some((expected, expected)),
-                    "step {}: {:?}",
-                    i,
-                    step
-                );
+                let granted = rig.reserve_cell(from, to, demand, cell);
+                prop_assert_eq!(granted, Some((expected, expected)), "step {}: {:?}", i, step);
+                prop_assert_eq!(rig.refused()[1], full, "step {}: {:?}", i, step);
             }
-            Step::Unsolicited { from, to } if from != to => {
+            Step::Data { from, to, cell, unsolicited } if from != to => {
+                let name = (from, to, cell);
+                let frame = data(&BUILT.rack, from, to, cell, unsolicited, 1000);
+                let bytes = frame.len() as u64;
                 let beyond = (6 * slot(to)) >> shift;
-                let expected = calendars.length((true, to), now) <= beyond;
-                prop_assert_eq!(rig.data(from, to, true), expected, "step {}: {:?}", i, step);
+                let expected = match unsolicited {
+                    false => lanes.scheduled(name, bytes, rig.now.0).0,
+                    true if !lanes.unsolicited(name, bytes) => Fate::Demoted("uncovered_unsolicited"),
+                    true if calendars.length((true, to), now) > beyond => Fate::Dropped,
+                    true => Fate::Scheduled,
+                };
+                prop_assert_eq!(rig.fate_of(from, to, &frame), expected, "step {}: {:?}", i, step);
             }
-            Step::Reserve { .. } | Step::Unsolicited { .. } => {}
+            Step::Reserve { .. } | Step::Data { .. } => {}
             Step::Wait { ns } => rig.now += Nanos(ns),
             Step::Read { out, port } => {
                 let expected = (calendars.length((out, port), now) << shift) as u32;

@@ -15,9 +15,9 @@ fn folder() -> PathBuf {
 fn generated() -> Vec<(PathBuf, String)> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
-    let lanes = Rack::parse(LANES, "lanes.toml").unwrap_or_else(|error| panic!("{error}"));
+    let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Vec::new();
-    let racks = Scheme::ALL.into_iter().map(|scheme| (&rack, scheme)).chain([(&lanes, Scheme::Pl2Clock)]);
+    let racks = Scheme::ALL.into_iter().map(|scheme| (&rack, scheme)).chain([(&breakout, Scheme::Pl2Clock)]);
     for (rack, scheme) in racks {
         let artefacts = generate(rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
         files.extend(
@@ -30,9 +30,9 @@ fn generated() -> Vec<(PathBuf, String)> {
     files
 }
 
-/// Two lanes behind one port.
-const LANES: &str = r#"
-name = "lanes"
+/// Two links behind one port.
+const BREAKOUT: &str = r#"
+name = "breakout"
 [switch]
 port_rate = "100 Gb/s"
 [pl2]

@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use p4rack_codegen::{Scheme, drop_reasons};
-use p4rack_wire::pl2::{self, Control, Kind};
+use p4rack_wire::pl2::{Control, Kind};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::HashMap;
 
@@ -44,6 +44,7 @@ const LANGUAGE: &[&str] = &[
     "exit",
     "extract",
     "false",
+    "field_list",
     "header",
     "if",
     "in",
@@ -64,6 +65,7 @@ const LANGUAGE: &[&str] = &[
     "NoError",
     "out",
     "packet_in",
+    "packet_length",
     "packet_out",
     "packets",
     "packets_and_bytes",
@@ -74,6 +76,7 @@ const LANGUAGE: &[&str] = &[
     "controller_header",
     "read",
     "register",
+    "resubmit_preserving_field_list",
     "return",
     "select",
     "setValid",
@@ -145,6 +148,7 @@ fn disguised(built: &Built) -> Built {
     let p4 = rename(&p4);
     for name in ["pl2", "reserv", "RSV", "vlan"] {
         let code: String = p4.lines().filter(|line| !line.starts_with("@pkginfo")).map(code_of).collect();
+        let code = code.replace("resubmit_preserving_field_list", "");
         assert!(!code.contains(name), "{name} is left");
     }
     built.with_text(&p4)
@@ -194,6 +198,7 @@ fn renamed_programs_behave_the_same() {
             assert_eq!(replies[1], replies[0], "{scheme}: frame {i}");
         }
         assert_eq!(other.all_drops(), original.all_drops());
+        assert_eq!((other.demoted(), other.refused()), (original.demoted(), original.refused()));
         for port in 0..=511 {
             for register in ["RackIngress.in_reservation", "RackIngress.out_reservation"] {
                 assert_eq!(other.register(register, port), original.register(register, port));
@@ -219,7 +224,7 @@ fn traffic(built: &Built) -> Vec<(u16, Vec<u8>)> {
         let (from, to) = (1 + random(4) as u16, 1 + random(4) as u16);
         frames.push(match random(16) {
             0..=4 => (from, rsv(rack, from, to, random(6) as u8, random(24).saturating_sub(18) as u8)),
-            5..=7 => (from, data(rack, from, to, random(2) == 0)),
+            5..=7 => (from, data(rack, from, to, random(2) as u8, random(2) == 0, 900)),
             8 => (from, plain(mac(rack, from), mac(rack, to), EtherType::IPV4, &[3; 1200])),
             9 => (from, plain(mac(rack, from), MacAddr::BROADCAST, EtherType::ARP, &[])),
             10 => (from, plain(mac(rack, from), MacAddr([2, 9, 9, 9, 9, 9]), EtherType::IPV6, &[])),
@@ -243,7 +248,8 @@ fn traffic(built: &Built) -> Vec<(u16, Vec<u8>)> {
                 (from, frame)
             }
             _ => {
-                let kind = pl2::Kind::MgmtRead as u8 + random(3) as u8;
+                let kind = [Kind::MgmtRead, Kind::MgmtWrite, Kind::MgmtReset, Kind::MgmtForget]
+                    [random(4) as usize] as u8;
                 let mut frame = vec![0, 0];
                 frame.extend(management(rack, kind, random(3) as u8, random(1024) as u16, random(9)));
                 (rack.switch.cpu_port, frame)

@@ -176,7 +176,7 @@ fn refusals() {
             refused("port_rate = \"100 Gb/s\"\ntime_unit_ns = 1000", HOSTS, clock),
             "write a rate of 6.39 Gb/s or less",
         ),
-        (refused("port_rate = \"1 Mb/s\"", HOSTS, clock), "that clocks can't tell them from the past"),
+        (refused("port_rate = \"1 Mb/s\"", HOSTS, clock), "that pl2-clock can't tell them from the past"),
         (
             refused(rate, &host("port = 2", "port = 2\nrate = \"1 Gb/s\""), "[pl2]\nmode = \"counter\""),
             "r.toml:13: host[1].rate: counter mode counts one slot for all ports, but 100 Mb/s and 1 Gb/s differ",
@@ -217,7 +217,7 @@ fn slower_lanes_have_reservations_of_their_own() {
     assert_eq!(links(["100 Gb/s"; 3]), [1, 2, 7, 7, 7], "as fast as the port: they share its reservations");
     let error = refused("port_rate = \"100 Gb/s\"", HOSTS, &lanes(["50 Gb/s"; 3]));
     assert!(
-        error.contains("host[2].port_rate: 100 Gb/s is less than the 150 Gb/s of its lanes together"),
+        error.contains("host[2].port_rate: 100 Gb/s is less than the 150 Gb/s of its links together"),
         "{error}"
     );
     let counter = lanes(["25 Gb/s"; 3]).replace("clock", "counter");
@@ -226,11 +226,70 @@ fn slower_lanes_have_reservations_of_their_own() {
 }
 
 #[test]
+fn lanes_have_vlans_and_room() {
+    let rate = "port_rate = \"100 Mb/s\"";
+    let lanes = |keys: &str| rack(rate, HOSTS, &format!("[pl2]\nmode = \"clock\"\n{keys}\n"));
+    let count = |keys| lanes(keys).unwrap().pl2.unwrap().lanes;
+    assert_eq!([count(""), count("reservations_in_flight = 3"), count("lanes = 5")], [1, 3, 5]);
+    assert_eq!(count("vid = 3967\nlanes = 64\nk = 1"), 64, "up to VLAN 4094");
+    for (keys, wanted) in [
+        ("lanes = 0", "pl2.lanes: 0 is"),
+        ("lanes = 65", "pl2.lanes: 65 is"),
+        ("reservations_in_flight = 3\nlanes = 2", "pl2.lanes: 2 are fewer than the 3 reservations_in_flight"),
+        (
+            "vid = 3968\nlanes = 64",
+            "pl2.vid: 64 lanes need the VLANs 3968 to 4095, but 4094 is the last; write a vid of 3967",
+        ),
+        ("vid = 4094", "pl2.vid: 1 lanes need the VLANs 4094 to 4095"),
+    ] {
+        let error = lanes(keys).unwrap_err();
+        assert!(error.contains(wanted), "wanted: {wanted}\n   got: {error}");
+    }
+    let host = |n: usize| {
+        format!(
+            "[[host]]\nname = \"m{n}\"\nport = {n}\nmac = \"02:00:00:00:{:02x}:{:02x}\"\nip = \"10.1.{}.{}/16\"\n",
+            n / 256,
+            n % 256,
+            1 + n / 250,
+            1 + n % 250
+        )
+    };
+    let many: String = (1..=200).map(host).collect();
+    let pl2 = "[pl2]\nmode = \"clock\"\nlanes = ";
+    assert!(rack("port_rate = \"100 Gb/s\"", &many, &format!("{pl2}50")).is_ok());
+    let error = refused("port_rate = \"100 Gb/s\"", &many, &format!("{pl2}60"));
+    assert!(error.contains("60 lanes between 200 hosts need 4824000 cells, more than 4194304"), "{error}");
+}
+
+#[test]
+fn cells_of_pairs_lie_side_by_side() {
+    let rack = rack("port_rate = \"1 Gb/s\"", HOSTS, "[pl2]\nmode = \"clock\"\nlanes = 3").unwrap();
+    assert_eq!((rack.cells_a_pair(), rack.cell_count()), (6, 36));
+    let first = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(from, to)| rack.cell_number(from, to, 0));
+    assert_eq!(first, [12, 18, 24, 30], "behind those of the controller's frames");
+}
+
+/// What all lanes of all hosts may hold must begin within the horizon.
+#[test]
+fn lanes_count_where_the_horizon_is_near() {
+    // 12.772 ms a slot, of which 84 fit.
+    let pl2 = |rest: &str| {
+        rack("port_rate = \"1 Mb/s\"", HOSTS, &format!("[pl2]\nt = 1\ndrop_threshold = 2\nk = 1\n{rest}"))
+    };
+    assert!(pl2("mode = \"clock\"\nlanes = 39").is_ok(), "2 × 39 + 5 slots");
+    assert!(pl2("mode = \"clock\"\nlanes = 40").unwrap_err().contains("pl2-clock can't tell"));
+    assert!(pl2("mode = \"counter\"\nlanes = 21").is_ok(), "4 × 21 slots");
+    assert!(pl2("mode = \"counter\"\nlanes = 22").unwrap_err().contains("pl2-counter can't tell"));
+    assert!(pl2("mode = \"clock\"\nclocks = \"chain\"\nlanes = 18").is_ok(), "twice 2 × 18 + 5");
+    assert!(pl2("mode = \"clock\"\nclocks = \"chain\"\nlanes = 19").is_err());
+}
+
+#[test]
 fn clocks_are_checked_where_only_the_workload_runs_them() {
     let workload = "[workload]\nkind = \"incast\"\nreceiver = \"h1\"\nsenders = [\"h2\"]";
     let counter = format!("[pl2]\nmode = \"counter\"\n{workload}\n");
     let slow = "port_rate = \"1 Mb/s\"";
-    assert!(!rack(slow, HOSTS, &counter).unwrap().fits_clocks());
+    assert!(!rack(slow, HOSTS, &counter).unwrap().fits_horizon(Scheme::Pl2Clock));
     let error = refused(slow, HOSTS, &format!("{counter}schemes = [\"pl2-clock\"]"));
     assert!(error.contains("tell them from the past"), "{error}");
 }

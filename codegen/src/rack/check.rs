@@ -22,6 +22,8 @@ const VID: u64 = 100;
 const VID_MAX: u64 = 4094;
 /// Most cells in all: what a switch with room for them keeps is some 100 MB.
 const CELLS_MAX: u64 = 1 << 22;
+/// Part of the buffer that best effort frames can't take, percent.
+const RESERVED_PERCENT: u64 = 25;
 
 const RATE_HELP: &str = "write a rate such as \"100 Mb/s\" or \"25 Gb/s\"";
 const NAME_HELP: &str = "write letters, digits and -, starting with a letter, at most 32 characters";
@@ -160,6 +162,7 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Swi
     {
         sink.error(&buffer.span, &buffer.field, message, help);
     }
+    let reserved = section.integer(sink, "reserved_percent", (0, 90));
     let cpu_port = section.integer(sink, "cpu_port", limits::SPECIAL_PORTS);
     let drop_port = section.integer(sink, "drop_port", limits::SPECIAL_PORTS);
     if let Some(cpu) = &cpu_port
@@ -176,11 +179,13 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Swi
     section.finish(sink);
     let rate = rate?;
     let target = target.map_or(Target::Embedded, |target| target.value);
+    let buffer_bytes = buffer.map_or(256 << 10, |size| size.value);
     let switch = Switch {
         target,
         device_id: device_id.map_or(target.device_id(), |id| id.value),
         port_rate_bps: rate.value,
-        buffer_bytes: buffer.map_or(256 << 10, |size| size.value),
+        buffer_bytes,
+        reserved_bytes: buffer_bytes * reserved.map_or(RESERVED_PERCENT, |percent| percent.value) / 100,
         cpu_port: cpu_port.map_or(510, |port| port.value as u16),
         drop_port: drop_port.map_or(511, |port| port.value as u16),
         grpc_addr: grpc_addr
@@ -341,12 +346,23 @@ fn check_lanes(
     if last > VID_MAX {
         let (span, field) = vid.map_or((&span, &field), |at| (&at.span, &at.field));
         let message = format!("{count} lanes need the VLANs {first} to {last}, but {VID_MAX} is the last");
-        sink.error(span, field, message, format!("write a vid of {} or less, or fewer lanes", VID_MAX + 1 - 2 * count));
+        sink.error(
+            span,
+            field,
+            message,
+            format!("write a vid of {} or less, or fewer lanes", VID_MAX + 1 - 2 * count),
+        );
     }
     let cells = cell_count(hosts, 2 * count as u8);
     if cells > CELLS_MAX {
-        let message = format!("{count} lanes between {hosts} hosts need {cells} cells, more than {CELLS_MAX}");
-        sink.error(&span, &field, message, "write fewer lanes (reservations_in_flight, unless lanes is given)");
+        let message =
+            format!("{count} lanes between {hosts} hosts need {cells} cells, more than {CELLS_MAX}");
+        sink.error(
+            &span,
+            &field,
+            message,
+            "write fewer lanes (reservations_in_flight, unless lanes is given)",
+        );
     }
     count as u8
 }
@@ -543,11 +559,13 @@ fn check_slots(sink: &mut Sink<'_>, drafts: &[Draft], switch: &Switch, pl2: Opti
                 },
             );
             said.push(span);
-        } else if let Some(scheme) =
-            schemes.into_iter().flatten().find(|scheme| beyond_horizon(pl2, *scheme, &ports, slot.0 / switch.time_unit_ns))
+        } else if let Some(scheme) = schemes
+            .into_iter()
+            .flatten()
+            .find(|scheme| beyond_horizon(pl2, *scheme, &ports, slot.0 / switch.time_unit_ns))
         {
             let message = format!(
-                "so many slots of {slot} may be reserved that {scheme} can't tell when they begin from the past"
+                "so many slots of {slot} may be reserved that {scheme} can't tell them from the past"
             );
             let help = "write a higher rate, or a smaller k, drop_threshold, lanes or reservations_in_flight";
             sink.error(span, field, message, help);

@@ -59,6 +59,8 @@ pub struct Switch {
     pub port_rate_bps: u64,
     /// Buffer shared by all ports, bytes.
     pub buffer_bytes: u64,
+    /// Part of it that best effort frames can't take, where PL2 runs.
+    pub reserved_bytes: u64,
     /// Port of the controller's packets.
     pub cpu_port: u16,
     /// Port that means dropping.
@@ -398,6 +400,11 @@ impl Rack {
             let beyond = |host| check::beyond_horizon(pl2, scheme, &ports, self.slot_units(host));
             !self.hosts.iter().any(beyond)
         })
+    }
+
+    /// Part of the switch's buffer that best effort frames can't take under `scheme`.
+    pub fn reserved_bytes(&self, scheme: Scheme) -> u64 {
+        if scheme == Scheme::L2 { 0 } else { self.switch.reserved_bytes }
     }
 
     /// Cells of a (source, destination) pair: two for each lane. 0 without PL2.

@@ -127,6 +127,7 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
             ("late", json!(rack.late_units())),
             ("horizon_log2", json!(HORIZON_UNITS.ilog2())),
             ("part_wire_bytes", json!(rack.part_wire_bytes())),
+            ("full_frame", json!(rack.wire_bytes(scheme) - overhead::FCS - overhead::PREAMBLE_GAP)),
             ("frame_overhead", json!(overhead::FCS + overhead::PREAMBLE_GAP)),
             ("drop_threshold", json!(pl2.drop_threshold_slots)),
             ("time_unit_ns", json!(rack.switch.time_unit_ns)),

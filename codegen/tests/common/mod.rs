@@ -1,9 +1,11 @@
 //! A generated program on the embedded switch, driven frame by frame.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its part
 
+pub mod lanes;
+
 use num_bigint::BigUint;
 use p4rack_codegen::rack::{Host, Rack, Scheme};
-use p4rack_codegen::{Arch, drop_reasons, generate};
+use p4rack_codegen::{Arch, DEMOTED, REFUSED, drop_reasons, generate};
 use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, TableId};
 use p4rack_p4::{Compiled, Options, compile};
 use p4rack_p4rt::p4::v1::{
@@ -29,6 +31,17 @@ pub fn rack(rates: &[&str], pl2: &str) -> Rack {
         );
     }
     Rack::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What becomes of a data frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It leaves in the class of reservations.
+    Scheduled,
+    /// It leaves as best effort, for this reason.
+    Demoted(&'static str),
+    /// It does not leave.
+    Dropped,
 }
 
 /// A generated program, compiled once, with its entries.
@@ -194,9 +207,14 @@ impl Rig {
         sent
     }
 
-    /// Sends an RSV; the GRT that comes back to the same port, with both waits.
-    pub fn reserve(&mut self, from: u16, to: u16, demand: u8, release: u8) -> Option<(u32, u32)> {
-        let frame = rsv(&self.built.rack, from, to, demand, release);
+    /// Sends an RSV for cell 0; the GRT that comes back to the same port, with both waits.
+    pub fn reserve(&mut self, from: u16, to: u16, demand: u8) -> Option<(u32, u32)> {
+        self.reserve_cell(from, to, demand, 0)
+    }
+
+    /// As [`Rig::reserve`], for any cell.
+    pub fn reserve_cell(&mut self, from: u16, to: u16, demand: u8, cell: u8) -> Option<(u32, u32)> {
+        let frame = rsv(&self.built.rack, from, to, demand, cell);
         let sent = self.send(from, &frame);
         let (port, grant) = match sent.as_slice() {
             [] => return None,
@@ -210,28 +228,92 @@ impl Rig {
         let control = Control::parse(&grant[18..]).unwrap();
         assert_eq!(control.kind, pl2::Kind::Grt as u8);
         assert_eq!((control.version, control.demand, control.id), (pl2::VERSION, demand, 7));
+        assert_eq!(control.cell, cell);
         Some((control.send_wait, control.recv_wait))
     }
 
-    /// Sends a data frame of a reservation (or an unsolicited one); whether it arrived.
+    /// Sends a data frame of the reservation in cell 0 (or an unsolicited one); whether it arrived.
     pub fn data(&mut self, from: u16, to: u16, unsolicited: bool) -> bool {
-        let frame = data(&self.built.rack, from, to, unsolicited);
-        let sent = self.send(from, &frame);
+        self.fate(from, to, 0, unsolicited) != Fate::Dropped
+    }
+
+    /// What becomes of a data frame of 118 bytes that claims this cell.
+    pub fn fate(&mut self, from: u16, to: u16, cell: u8, unsolicited: bool) -> Fate {
+        let frame = data(&self.built.rack, from, to, cell, unsolicited, 100);
+        self.fate_of(from, to, &frame)
+    }
+
+    /// What becomes of this frame of data.
+    pub fn fate_of(&mut self, from: u16, to: u16, frame: &[u8]) -> Fate {
+        let before = self.demoted();
+        let sent = self.send(from, frame);
         match sent.as_slice() {
-            [] => false,
+            [] => return Fate::Dropped,
             [(port, arrived)] => {
-                assert_eq!((*port, arrived), (to, &frame), "data arrives as it was sent");
-                true
+                assert_eq!((*port, arrived.as_slice()), (to, frame), "data arrives as it was sent")
             }
             more => panic!("one frame expected: {more:?}"),
         }
+        let after = self.demoted();
+        let counted: Vec<usize> = (0..DEMOTED.len()).filter(|n| after[*n] > before[*n]).collect();
+        match counted.as_slice() {
+            [] => Fate::Scheduled,
+            [reason] if after[*reason] == before[*reason] + 1 => Fate::Demoted(DEMOTED[*reason].name),
+            more => panic!("one reason expected: {more:?}"),
+        }
+    }
+
+    /// Frames demoted, by reason.
+    pub fn demoted(&self) -> [u64; DEMOTED.len()] {
+        self.counts("RackIngress.demoted")
+    }
+
+    /// RSVs answered "not now", by reason.
+    pub fn refused(&self) -> [u64; REFUSED.len()] {
+        self.counts("RackIngress.refused")
+    }
+
+    /// Zeros under plain switching, which has no such counters.
+    fn counts<const N: usize>(&self, counter: &str) -> [u64; N] {
+        if self.built.scheme == Scheme::L2 {
+            return [0; N];
+        }
+        let counter = self.instance(counter);
+        std::array::from_fn(|n| self.switch.counter_read(counter, n as u64).unwrap().packets)
+    }
+
+    /// A register's cell of the pair's `cell`, raw.
+    pub fn of_cell(&self, name: &str, from: u16, to: u16, cell: u8) -> u64 {
+        let rack = &self.built.rack;
+        let at = u64::from(rack.cell_number(position_of(rack, from), position_of(rack, to), cell));
+        let at = if name == "lane_lock" { at / 2 } else { at };
+        let value = self.switch.register_read(self.instance(&format!("RackIngress.{name}")), at).unwrap();
+        value.try_into().unwrap()
+    }
+
+    /// Takes back what a pair's cell holds; what it was.
+    pub fn forget(&mut self, from: u16, to: u16, cell: u8) -> Option<u32> {
+        let rack = &self.built.rack;
+        let request = Management {
+            kind: pl2::Kind::MgmtForget as u8,
+            index: host(rack, from).link,
+            destination: host(rack, to).link,
+            cell: rack.cell_number(position_of(rack, from), position_of(rack, to), cell),
+            ..MANAGEMENT
+        };
+        self.ask(request)
     }
 
     /// Sends a management frame from the CPU port; the value in the reply.
     pub fn manage(&mut self, kind: pl2::Kind, target: Target, index: u16, value: u32) -> Option<u32> {
-        let request = management(&self.built.rack, kind as u8, target as u8, index, value);
+        self.ask(Management { kind: kind as u8, target: target as u8, index, value, ..MANAGEMENT })
+    }
+
+    /// Sends this management frame; the value in the reply.
+    pub fn ask(&mut self, request: Management) -> Option<u32> {
+        let frame = management_frame(&self.built.rack, request);
         let mut packet_out = vec![0, 0];
-        packet_out.extend(&request);
+        packet_out.extend(&frame);
         let cpu_port = self.built.rack.switch.cpu_port;
         assert_eq!(self.send(cpu_port, &packet_out), [], "nothing may reach the hosts");
         let mut reply = Vec::new();
@@ -241,7 +323,7 @@ impl Rig {
         assert_eq!(u16::from_be_bytes([reply[0], reply[1]]), cpu_port);
         let answer = Management::parse(&reply[16..]).unwrap();
         assert_eq!(answer.kind, pl2::Kind::MgmtReply as u8);
-        assert_eq!((answer.target, answer.index, answer.token), (target as u8, index, 99));
+        assert_eq!((answer.target, answer.index, answer.token), (request.target, request.index, 99));
         Some(answer.value)
     }
 
@@ -265,6 +347,14 @@ impl Rig {
         value.try_into().unwrap()
     }
 
+    /// What a port has reserved as a source and as a destination, as the registers or calendars have it.
+    pub fn register_or_cells(&self, port: u16) -> (u64, u64) {
+        let calendar = self.built.names.instances.iter().any(|name| name == "RackIngress.in_cells");
+        let names = if calendar { ["in_cells", "out_cells"] } else { ["in_reservation", "out_reservation"] };
+        let [inward, outward] = names.map(|name| self.register(&format!("RackIngress.{name}"), port));
+        (inward, outward)
+    }
+
     fn instance(&self, name: &str) -> InstanceId {
         let found = self.built.names.instances.iter().position(|known| known == name);
         InstanceId(found.unwrap_or_else(|| panic!("no {name}")) as u32)
@@ -277,6 +367,11 @@ fn position(ids: &[u32], id: u32) -> usize {
 
 pub fn host(rack: &Rack, port: u16) -> &Host {
     rack.hosts.iter().find(|host| host.port == port).unwrap()
+}
+
+/// The place of the port's host in the rack.
+pub fn position_of(rack: &Rack, port: u16) -> usize {
+    rack.hosts.iter().position(|host| host.port == port).unwrap()
 }
 
 pub fn mac(rack: &Rack, port: u16) -> MacAddr {
@@ -310,12 +405,12 @@ pub fn control(rack: &Rack, from: u16, dst: MacAddr, control: Control) -> Vec<u8
     tagged(mac(rack, from), dst, tag, &bytes)
 }
 
-pub fn request(demand: u8, release: u8) -> Control {
+pub fn request(demand: u8, cell: u8) -> Control {
     Control {
         version: pl2::VERSION,
         kind: pl2::Kind::Rsv as u8,
         demand,
-        release,
+        cell,
         reserved: 0,
         id: 7,
         send_wait: 0,
@@ -323,19 +418,37 @@ pub fn request(demand: u8, release: u8) -> Control {
     }
 }
 
-pub fn rsv(rack: &Rack, from: u16, to: u16, demand: u8, release: u8) -> Vec<u8> {
-    control(rack, from, mac(rack, to), request(demand, release))
+pub fn rsv(rack: &Rack, from: u16, to: u16, demand: u8, cell: u8) -> Vec<u8> {
+    control(rack, from, mac(rack, to), request(demand, cell))
 }
 
-pub fn data(rack: &Rack, from: u16, to: u16, unsolicited: bool) -> Vec<u8> {
-    let pl2 = rack.pl2.as_ref().unwrap();
-    let tag = Vlan { pcp: pl2::PCP_SCHEDULED, dei: unsolicited, vid: pl2.vid, ether_type: EtherType::IPV4 };
-    tagged(mac(rack, from), mac(rack, to), tag, &[0x45; 100])
+/// A data frame that claims this cell, with so much payload.
+pub fn data(rack: &Rack, from: u16, to: u16, cell: u8, unsolicited: bool, payload: usize) -> Vec<u8> {
+    let vid = pl2::vid_of(rack.pl2.as_ref().unwrap().vid, cell);
+    let tag = Vlan { pcp: pl2::PCP_SCHEDULED, dei: unsolicited, vid, ether_type: EtherType::IPV4 };
+    tagged(mac(rack, from), mac(rack, to), tag, &vec![0x45; payload])
 }
+
+/// A request of nothing, to fill in.
+pub const MANAGEMENT: Management = Management {
+    version: pl2::VERSION,
+    kind: 0,
+    target: 0,
+    index: 0,
+    token: 99,
+    value: 0,
+    destination: 0,
+    reserved: 0,
+    cell: 0,
+};
 
 pub fn management(rack: &Rack, kind: u8, target: u8, index: u16, value: u32) -> Vec<u8> {
+    management_frame(rack, Management { kind, target, index, value, ..MANAGEMENT })
+}
+
+pub fn management_frame(rack: &Rack, request: Management) -> Vec<u8> {
     let mut bytes = vec![0; Management::BYTES];
-    Management { version: pl2::VERSION, kind, target, index, token: 99, value }.emit(&mut bytes);
+    request.emit(&mut bytes);
     let ether_type = rack.pl2.as_ref().unwrap().ether_type;
     plain(MacAddr([2, 0, 0, 0, 0, 0xfe]), MacAddr([2, 0, 0, 0, 0, 0xff]), ether_type, &bytes)
 }

@@ -4,8 +4,9 @@
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
 // On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT that
-// says how far its own port and the destination's are reserved, the host sends when both are free.
-// Mode `clock`: each port keeps the time at which it is next free; data frames touch nothing.
+// says how far its own port and the destination's are reserved, the host sends when both are free. Only
+// what was reserved, and comes in its time, gets the class that is free of queues.
+// Mode `clock`: each port keeps the time at which it is next free.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -37,7 +38,7 @@ const bit<32> DROP_CONTROL_METER              = 5;  // more control frames than 
 const bit<32> DROP_BAD_VERSION                = 6;  // PL2 of another version
 const bit<32> DROP_BAD_KIND                   = 7;  // a PL2 kind that hosts don't send, or that doesn't exist
 const bit<32> DROP_BAD_DEMAND                 = 8;  // asks for no slots, or for more than K
-const bit<32> DROP_BAD_RELEASE                = 9;  // gives back more slots than K, or any in clock mode
+const bit<32> DROP_BAD_LANE                   = 9;  // names a lane that the rack does not have
 const bit<32> DROP_UNSOLICITED_OVER_THRESHOLD = 10; // unsolicited while more than T is reserved
 const bit<32> DROP_MANAGEMENT_FROM_HOST       = 11; // management from a port other than the controller's
 const bit<32> DROP_BAD_TARGET                 = 12; // management of a register that doesn't exist
@@ -61,13 +62,39 @@ const bit<8> PL2_TARGET_IN  = 0;
 const bit<8> PL2_TARGET_OUT = 1;
 
 const bit<8>  PL2_K   = 4;        // most slots in one reservation
-const bit<12> PL2_VID = 100;      // VLAN of frames that belong to a reservation
+const bit<12> PL2_VID = 100;      // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
+
+// Reservations are kept in cells, one for each half of each lane of a (source, destination) pair.
+const bit<8>  PL2_CELLS  = 2;      // of a pair
+const bit<32> CELL_COUNT = 84; // of all, the controller among the sources
+const bit<32> LANE_COUNT = 42;
+const bit<8>  HALVES     = 3; // of a lane's lock: which half holds it
+const bit<8>  HARD       = 4; // and that frames don't free it
+const bit<32> PART_WIRE_BYTES = 1550; // of a full frame, what a slot gives a right to
+const bit<32> FRAME_OVERHEAD  = 24;   // FCS, preamble and gap
+
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
+const bit<32> DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
+const bit<32> DEMOTED_UNCOVERED_UNSOLICITED = 1;  // unsolicited beyond what was asked for
+const bit<32> DEMOTED_EARLY                 = 2;  // long before its reservation begins
+const bit<32> DEMOTED_LATE                  = 3;  // long after its reservation
+const bit<32> DEMOTED_REASONS               = 4;  // how many there are
+
+// Why an RSV is answered "not now": index into the counter `refused`.
+const bit<32> REFUSED_LANE     = 0;  // the lane's reservation has not begun
+const bit<32> REFUSED_CALENDAR = 1;  // no free time in sight
+const bit<32> REFUSED_REASONS  = 2;  // how many there are
+const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
 // Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
 typedef bit<48> time_t;
 
 // Differences from here up mean a time in the past (see the registers).
 const time_t HORIZON = 48w1 << 30;
+const time_t EARLY   = 510880; // how much before its start a burst may come
+const time_t LATE    = 128230880; // how much after its start, its own length included
+
+const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -106,8 +133,8 @@ header pl2_start_t {
 header pl2_control_t {
     bit<4>  version;  // 1
     bit<4>  kind;     // RSV, GRT or NOTIFY
-    bit<8>  demand;   // slots asked for, 1 to K; 0 only with release > 0
-    bit<8>  release;  // slots of an earlier reservation to this destination that will not be used, at most K (counter mode)
+    bit<8>  demand;   // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
+    bit<8>  cell;     // where the switch keeps this reservation, among the pair's: 2 × lane + half
     bit<8>  reserved; // zero on sending, ignored on receipt
     bit<32> id;       // chosen by the host, returned in the GRT
     bit<32> sendWait; // source port's reservation before this one: slots (counter) or time units from now (clock)
@@ -116,12 +143,15 @@ header pl2_control_t {
 
 // Reads or writes one scheduler register from the CPU port.
 header pl2_management_t {
-    bit<4>  version; // 1
-    bit<4>  kind;    // MGMT_READ, MGMT_WRITE, MGMT_RESET, MGMT_FORGET or MGMT_REPLY
-    bit<8>  target;  // 0 in-reservations, 1 out-reservations
-    bit<16> index;   // port; with MGMT_FORGET the source's
-    bit<32> token;   // chosen by the controller, returned in the reply
-    bit<32> value;   // slots (counter) or time units from now (clock); in a reply, the value before the request
+    bit<4>  version;     // 1
+    bit<4>  kind;        // MGMT_READ, MGMT_WRITE, MGMT_RESET, MGMT_FORGET or MGMT_REPLY
+    bit<8>  target;      // 0 in-reservations, 1 out-reservations
+    bit<16> index;       // where the port's reservations are kept; with MGMT_FORGET the source's
+    bit<32> token;       // chosen by the controller, returned in the reply
+    bit<32> value;       // slots (counter) or time units from now (clock); in a reply, what was there before
+    bit<16> destination; // MGMT_FORGET: where the destination's reservations are kept
+    bit<16> reserved;    // zero on sending, ignored on receipt
+    bit<32> cell;        // MGMT_FORGET: number of the cell among all pairs'
 }
 
 struct headers_t {
@@ -134,7 +164,17 @@ struct headers_t {
 }
 
 struct metadata_t {
-    time_t source_slot;      // a slot at the ingress port's rate
+    bit<32> source_cells;      // the first of the source's cells
+    bit<32> destination_cells; // the destination's among them
+    bit<32> claim;             // the cell of the reservation that the frame is or claims
+    bit<8>  half;              // 1 or 2: which half of its lane this is
+    bit<8>  holder;            // what the lane's lock says
+    bool    occupied;          // whether an RSV finds its lane held
+    bool    covered;           // whether the reservation has something left for a data frame
+    time_t  ahead;             // how far ahead its start is
+    time_t  source_slot;       // a slot at the ingress port's rate
+    bit<32> left;              // what a cell held
+    @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
     time_t destination_slot; // a slot at the egress port's rate
     time_t drop_threshold;   // T in time at the egress port's rate
     time_t reserved;         // how far the egress port is reserved
@@ -222,6 +262,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
     meter(PORT_COUNT, MeterType.packets) control_meter;
 
+    // Nor does a frame lose the class that it claims uncounted, or an RSV go without a grant.
+    counter(DEMOTED_REASONS, CounterType.packets_and_bytes) demoted;
+    counter(REFUSED_REASONS, CounterType.packets) refused;
+
     // Every refusal goes through here: nothing disappears uncounted.
     action drop(in bit<32> reason) {
         drops.count(reason);
@@ -230,8 +274,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Slots come with the entries, so each port has its own: nothing assumes equal rates.
-    action accept_source(bit<32> slot) {
-        meta.source_slot = (time_t) slot;
+    action accept_source(bit<32> slot, bit<32> cells) {
+        meta.source_slot  = (time_t) slot;
+        meta.source_cells = cells;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
@@ -248,10 +293,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action forward(port_t port, bit<32> slot, bit<32> drop_threshold) {
+    action forward(port_t port, bit<32> slot, bit<32> drop_threshold, bit<32> cells) {
         standard_metadata.egress_spec = port;
         meta.destination_slot         = (time_t) slot;
         meta.drop_threshold           = (time_t) drop_threshold;
+        meta.destination_cells        = cells;
     }
 
     table l2_forward {
@@ -274,8 +320,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // 2^48, is how far the port is reserved from now if it is below HORIZON; anything else is a time
     // in the past, and the port is free. A port idle for up to 2^48 - 2^30 units is therefore free,
     // as it should be; one idle for longer may look reserved for up to 2^30 units, once, and then is
-    // free again. Reservations never honestly reach HORIZON: rack descriptions for which they could
-    // are refused.
+    // free again. Reservations never reach HORIZON: lanes bound what all hosts together can have
+    // reserved, and rack descriptions for which this could be so much are refused.
     register<time_t>(PORT_COUNT) in_reservation;
     register<time_t>(PORT_COUNT) out_reservation;
 
@@ -332,6 +378,113 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.pl2_management.value = ahead < HORIZON ? (bit<32>) ahead : 32w0;
     }
 
+    // The right to the scheduled class. A (source, destination) pair has few lanes, each of them two halves, and every
+    // half is a cell here: PL2_CELLS a pair. An RSV names a cell, a data frame does by its VLAN.
+    //
+    //                     RSV for half p: the cell gets rights and a start
+    //      +------+ --------------------------------------> +-------------------+ --+ RSV before the start:
+    //      | free |                                         | half p, not begun |   | "not now"
+    //      +------+ <-------------------------------------- +-------------------+ <-+
+    //                 p's first scheduled frame                |   ^         ^
+    //                                   which came too early   |   |         |
+    //                                   (its second pass)      v   |         |
+    //                                   +--------------------------+----+    | RSV after the start (second pass):
+    //                                   | half p, not begun, for RSVs   | ---+ its half takes the lane
+    //                                   | alone to change               |
+    //                                   +-------------------------------+
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // lane_lock           a lane holds one reservation that has not begun, so a pair reserves no faster than time passes
+    // rights              a half sends no more than it reserved; the rest is best effort
+    // rights_unsolicited  nor more than that before its grant
+    // (in, out)           the ports' own registers, see there
+    // starts              a half sends in its time, or as best effort
+    //
+    // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
+    // send takes a second pass.
+    register<bit<8>>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
+    register<bit<32>>(CELL_COUNT) rights;   // bytes on the wire
+    register<bit<32>>(CELL_COUNT) rights_unsolicited;
+    register<time_t>(CELL_COUNT) starts;
+
+    // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
+    action take_lane() {
+        lane_lock.read(meta.holder, meta.claim >> 1);
+        meta.occupied = !meta.again && meta.holder != 0;
+        bit<8> next = meta.half;
+        lane_lock.write(meta.claim >> 1, meta.occupied ? meta.holder : next);
+    }
+
+    // A half's first scheduled frame frees the lane for the next reservation.
+    action begin_in_lane() {
+        lane_lock.read(meta.holder, meta.claim >> 1);
+        lane_lock.write(meta.claim >> 1, meta.holder == meta.half ? 8w0 : meta.holder);
+    }
+
+    // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
+    // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
+    action lock_again() {
+        lane_lock.read(meta.holder, meta.claim >> 1);
+        lane_lock.write(meta.claim >> 1, (meta.holder == 0 ? meta.half : meta.holder) | HARD);
+    }
+
+    // What a cell held, it holds no more.
+    action void_rights(in bit<32> claim) {
+        rights.read(meta.left, claim);
+        rights.write(claim, 0);
+        rights_unsolicited.write(claim, 0);
+    }
+
+    // What was left of the half's last reservation is forfeit.
+    action replace_rights() {
+        bit<32> right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
+        rights.write(meta.claim, right);
+        rights_unsolicited.write(meta.claim, right);
+    }
+
+    // By bytes, since short frames share slots. A target that learns a packet's length only in egress can't tell in ingress.
+    action use_rights() {
+        bit<32> cost = standard_metadata.packet_length + FRAME_OVERHEAD;
+        bit<32> left;
+        rights.read(left, meta.claim);
+        meta.covered = cost <= left;
+        rights.write(meta.claim, meta.covered ? left - cost : left);
+    }
+
+    action use_rights_unsolicited() {
+        bit<32> cost = standard_metadata.packet_length + FRAME_OVERHEAD;
+        bit<32> left;
+        rights_unsolicited.read(left, meta.claim);
+        meta.covered = cost <= left;
+        rights_unsolicited.write(meta.claim, meta.covered ? left - cost : left);
+    }
+
+    // When the burst may begin: once both ports are free.
+    action set_start() {
+        bit<32> wait = hdr.pl2_control.sendWait < hdr.pl2_control.recvWait ?
+            hdr.pl2_control.recvWait : hdr.pl2_control.sendWait;
+        starts.write(meta.claim, standard_metadata.ingress_global_timestamp + (time_t) wait);
+    }
+
+    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past.
+    action look_at_start(in bit<32> claim) {
+        time_t start;
+        starts.read(start, claim);
+        meta.ahead = start - standard_metadata.ingress_global_timestamp;
+    }
+
+    // The controller takes back what a half holds: exactly this, whoever else reserves meanwhile. Doing it
+    // twice does no harm.
+    action forget_claim() {
+        bit<32> claim = hdr.pl2_management.cell;
+        bit<8>  half  = 1 + (bit<8>) (claim & 1);
+        lane_lock.read(meta.holder, claim >> 1);
+        lane_lock.write(claim >> 1, meta.holder & HALVES == half ? 8w0 : meta.holder);
+        void_rights(claim);
+        hdr.pl2_management.value = meta.left;
+    }
+
     action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
@@ -369,8 +522,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if ((bit<32>) hdr.pl2_management.index >= PORT_COUNT) {
                     drop(DROP_BAD_INDEX);
                 }
-                // Clocks forget by themselves: MGMT_FORGET only frees the source.
-                if (hdr.pl2_management.target == PL2_TARGET_IN) {
+                if (hdr.pl2_management.kind == PL2_MGMT_FORGET) {
+                    if ((bit<32>) hdr.pl2_management.destination >= PORT_COUNT ||
+                        hdr.pl2_management.cell >= CELL_COUNT) {
+                        drop(DROP_BAD_INDEX);
+                    }
+                    forget_claim();
+                } else if (hdr.pl2_management.target == PL2_TARGET_IN) {
                     exchange_in();
                 } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
                     exchange_out();
@@ -387,6 +545,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
                 return;
             }
+            // The controller's own cells.
+            meta.source_cells = 0;
         } else if (source_guard.apply().miss) {
             drop(DROP_SPOOFED);
         }
@@ -396,9 +556,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             drop(DROP_MANAGEMENT_FROM_HOST);
         }
         if (hdr.pl2_control.isValid()) {
-            control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
-            if (color == V1MODEL_METER_COLOR_RED) {
-                drop(DROP_CONTROL_METER);
+            // Once a frame, whatever passes it makes.
+            if (!meta.again) {
+                control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                if (color == V1MODEL_METER_COLOR_RED) {
+                    drop(DROP_CONTROL_METER);
+                }
             }
             if (hdr.pl2_control.version != PL2_VERSION) {
                 drop(DROP_BAD_VERSION);
@@ -406,12 +569,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (hdr.pl2_control.kind != PL2_RSV) {
                 drop(DROP_BAD_KIND);
             }
+            // Clocks run by themselves: there is nothing to give back.
             if (hdr.pl2_control.demand == 0 || hdr.pl2_control.demand > PL2_K) {
                 drop(DROP_BAD_DEMAND);
             }
-            // Clocks run by themselves: there is nothing to give back.
-            if (hdr.pl2_control.release != 0) {
-                drop(DROP_BAD_RELEASE);
+            if (hdr.pl2_control.cell >= PL2_CELLS) {
+                drop(DROP_BAD_LANE);
             }
             if (to_group) {
                 drop(DROP_UNKNOWN_DESTINATION);
@@ -428,19 +591,69 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (hdr.pl2_control.isValid()) {
-            reserve_in();
-            reserve_out();
+            meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) hdr.pl2_control.cell;
+            meta.half  = 1 + (hdr.pl2_control.cell & 1);
+            take_lane();
+            if (meta.occupied) {
+                // The lane's reservation has begun unseen: nothing was sent in its slots.
+                look_at_start(((meta.claim >> 1) << 1) + (bit<32>) ((meta.holder & HALVES) - 1));
+                if (meta.ahead <= EARLY || meta.ahead >= HORIZON) {
+                    meta.again = true;
+                    resubmit_preserving_field_list(NEXT_PASS);
+                    return;
+                }
+                refused.count(REFUSED_LANE);
+                hdr.pl2_control.sendWait = PL2_NOT_NOW;
+                hdr.pl2_control.recvWait = PL2_NOT_NOW;
+            } else {
+                replace_rights();
+                reserve_in();
+                reserve_out();
+                set_start();
+            }
             grant();
-        } else if (hdr.vlan.isValid() && hdr.vlan.vid == PL2_VID && !to_group) {
-            standard_metadata.priority = PRIORITY_SCHEDULED;
-            if (hdr.vlan.dei == 1) {
+            return;
+        }
+        if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && !to_group) {
+            // The frame claims a reservation. Covered and in time, it is scheduled; else demoted to best effort.
+            bit<12> cell = hdr.vlan.vid - PL2_VID;
+            meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) cell;
+            meta.half  = 1 + (bit<8>) (cell & 1);
+            if (meta.again) {
+                lock_again();
+                demoted.count(DEMOTED_EARLY);
+            } else if (hdr.vlan.dei == 1) {
                 // Unsolicited: sent before its grant, welcome only while little is reserved.
-                look_at_out();
-                if (meta.reserved > meta.drop_threshold) {
-                    drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+                use_rights_unsolicited();
+                if (meta.covered) {
+                    look_at_out();
+                    if (meta.reserved > meta.drop_threshold) {
+                        drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+                    }
+                    standard_metadata.priority = PRIORITY_SCHEDULED;
+                } else {
+                    demoted.count(DEMOTED_UNCOVERED_UNSOLICITED);
+                }
+            } else {
+                begin_in_lane();
+                use_rights();
+                if (!meta.covered && meta.holder != meta.half) {
+                    demoted.count(DEMOTED_UNCOVERED);
+                } else {
+                    look_at_start(meta.claim);
+                    if (meta.covered && meta.ahead + LATE <= EARLY + LATE) {
+                        standard_metadata.priority = PRIORITY_SCHEDULED;
+                    } else if (meta.ahead > EARLY && meta.ahead < HORIZON) {
+                        meta.again = true;
+                        resubmit_preserving_field_list(NEXT_PASS);
+                        return;
+                    } else {
+                        demoted.count(meta.covered ? DEMOTED_LATE : DEMOTED_UNCOVERED);
+                    }
                 }
             }
-        } else {
+        }
+        if (standard_metadata.priority == PRIORITY_BEST_EFFORT) {
             best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
             if (color == V1MODEL_METER_COLOR_RED) {
                 drop(DROP_BEST_EFFORT_METER);

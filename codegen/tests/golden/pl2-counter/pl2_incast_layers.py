@@ -12,8 +12,8 @@ class Control(Packet):
     fields_desc = [
         BitField("version", 0, 4),  # 1
         BitField("kind", 0, 4),  # RSV, GRT or NOTIFY
-        ByteField("demand", 0),  # slots asked for, 1 to K; 0 only with release > 0
-        ByteField("release", 0),  # slots of an earlier reservation to this destination that will not be used, at most K (counter mode)
+        ByteField("demand", 0),  # slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
+        ByteField("cell", 0),  # where the switch keeps this reservation, among the pair's: 2 × lane + half
         ByteField("reserved", 0),  # zero on sending, ignored on receipt
         IntField("id", 0),  # chosen by the host, returned in the GRT
         IntField("send_wait", 0),  # source port's reservation before this one: slots (counter) or time units from now (clock)
@@ -38,9 +38,12 @@ class Management(Packet):
         BitField("version", 0, 4),  # 1
         BitField("kind", 0, 4),  # MGMT_READ, MGMT_WRITE, MGMT_RESET, MGMT_FORGET or MGMT_REPLY
         ByteField("target", 0),  # 0 in-reservations, 1 out-reservations
-        XShortField("index", 0),  # port; with MGMT_FORGET the source's
+        XShortField("index", 0),  # where the port's reservations are kept; with MGMT_FORGET the source's
         IntField("token", 0),  # chosen by the controller, returned in the reply
-        IntField("value", 0),  # slots (counter) or time units from now (clock); in a reply, the value before the request
+        IntField("value", 0),  # slots (counter) or time units from now (clock); in a reply, what was there before
+        XShortField("destination", 0),  # MGMT_FORGET: where the destination's reservations are kept
+        XShortField("reserved", 0),  # zero on sending, ignored on receipt
+        IntField("cell", 0),  # MGMT_FORGET: number of the cell among all pairs'
     ]
 
 
