@@ -6,10 +6,12 @@
 //! ```
 
 mod drops;
+mod endpoint;
 pub mod rack;
 mod render;
 
 pub use drops::{DEMOTED, DropReason, REFUSED, drop_reasons};
+pub use endpoint::{NoParameters, endpoint_config};
 pub use rack::{Rack, RackError, Scheme};
 pub use render::{
     Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, check, generate, program,

@@ -167,10 +167,7 @@ fn start_switch(
     push("--drop-port", switch.drop_port.to_string());
     push("--time-unit-ns", switch.time_unit_ns.to_string());
     push("--buffer", switch.buffer_bytes.to_string());
-    if scheme != Scheme::L2 {
-        // Else best effort could leave no room for what was reserved.
-        push("--reserve", (switch.buffer_bytes / 4).to_string());
-    }
+    push("--reserve", rack.reserved_bytes(scheme).to_string());
     for host in &rack.hosts {
         push("--interface", format!("{}@{}", host.port, switch_interface(host.port)));
         push("--port-rate", format!("{}={} b/s", host.port, host.rate_bps));

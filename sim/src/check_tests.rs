@@ -83,7 +83,13 @@ fn grants_for_the_same_time_are_counted() {
 
 #[test]
 fn reservations_that_nobody_uses_are_a_leak() {
-    assert!(verdict("pl2-counter", Planted::Leak).leaked_amount > 0);
+    let experiment = experiment("pl2-counter", "in_flight = 3", "[[fail]]\nhost = \"h2\"\nat_us = 500");
+    assert!(run_with(&experiment, None, None).unwrap().0.checks.leaked_amount > 0, "a dead host's");
+    assert_eq!(
+        verdict("pl2-counter", Planted::Leak).leaked_amount,
+        0,
+        "living hosts give back what lost frames leave"
+    );
 }
 
 #[test]

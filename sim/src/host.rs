@@ -8,7 +8,8 @@ use crate::transport::tcp;
 use crate::transport::wire::{Frame, Kind as FrameKind};
 use crate::transport::{Transport, rds};
 use crate::world::{Agenda, HostEvent};
-use p4rack_fabric::pl2::{Config, Endpoint, Peer, Scheme};
+use p4rack_codegen::endpoint_config;
+use p4rack_fabric::pl2::{Config, Endpoint};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use std::collections::VecDeque;
@@ -74,7 +75,7 @@ pub(crate) enum Fed {
 
 impl Host {
     pub fn new(experiment: &Experiment, index: usize) -> Result<Host, String> {
-        let config = config(experiment, index);
+        let config = config(experiment, index)?;
         config.check().map_err(|error| error.to_string())?;
         let spec = &experiment.spec.scheme;
         let window = match spec.kind {
@@ -300,45 +301,66 @@ pub(crate) fn rds_config(experiment: &Experiment, host: usize) -> rds::Config {
     }
 }
 
-/// The machine's parameters.
-fn config(experiment: &Experiment, index: usize) -> Config {
+/// The machine's parameters: what the rack's hosts are told, and what only experiments set.
+fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
     let (spec, rack) = (&experiment.spec.scheme, &experiment.rack);
-    let scheme = match spec.kind {
-        Kind::Ethernet => Scheme::Off,
-        Kind::Pl2Counter => Scheme::Counter,
-        Kind::Pl2Clock => Scheme::Clock,
-    };
-    let host = &rack.hosts[index];
-    let mut config = Config::new(host.mac, scheme, host.rate_bps);
-    let others = rack.hosts.iter().filter(|other| other.mac != host.mac);
-    config.peers = others.map(|other| Peer { mac: other.mac, slot: other.slot }).collect();
-    config.k = spec.k;
-    config.slot_parts = spec.slot_parts;
-    config.t_slots = spec.t;
-    config.notify_patience = spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us));
-    config.pace_unsolicited = spec.pace_unsolicited;
-    config.shim = spec.shim;
-    config.slot = host.slot;
-    config.in_flight = spec.in_flight;
-    config.pack = spec.pack;
-    config.reserve = host.foreign_percent.is_none();
-    config.fresh = spec.fresh_ns.map(Nanos);
-    config.time_unit = Nanos(rack.switch.time_unit_ns);
-    config.grt_timeout_min = Nanos::from_micros(spec.grt_timeout_us);
-    config.grt_timeout_max = Nanos::from_micros(spec.grt_timeout_us.saturating_mul(20));
-    config.release_after = Nanos::from_micros(20);
-    config.delay_window = Nanos::from_millis(10);
-    // Drivers are never late here.
-    config.catch_up = Nanos::ZERO;
-    config.total_limit_frames = usize::MAX;
+    let told = endpoint_config(rack, &rack.hosts[index], experiment.scheme);
     let raw = experiment.spec.traffic.iter().all(|traffic| traffic.transport == Transport::Raw);
-    config.snap_bytes = if raw { SNAP_BYTES_RAW } else { SNAP_BYTES };
-    if let (Some(pl2), true) = (&rack.pl2, scheme != Scheme::Off) {
-        config.ether_type = pl2.ether_type;
-        config.vid = pl2.vid;
+    let in_host = experiment.spec.nic.place == Place::Host;
+    Ok(Config {
+        notify_patience: spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us)),
+        pace_unsolicited: spec.pace_unsolicited,
+        pack: spec.pack,
+        fresh: spec.fresh_ns.map(Nanos),
+        grt_timeout_min: Nanos::from_micros(spec.grt_timeout_us),
+        grt_timeout_max: Nanos::from_micros(spec.grt_timeout_us.saturating_mul(20)),
+        release_after: Nanos::from_micros(20),
+        delay_window: Nanos::from_millis(if in_host { 20 } else { 10 }),
+        // Drivers are never late here.
+        catch_up: Nanos::ZERO,
+        total_limit_frames: usize::MAX,
+        snap_bytes: if raw { SNAP_BYTES_RAW } else { SNAP_BYTES },
+        ..told.map_err(|error| error.to_string())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What differs from the agents' machines is what is named here, and nothing else.
+    #[test]
+    fn machines_are_told_what_agents_are() {
+        for (kind, foreign) in [("ethernet", ""), ("pl2-counter", "h3 = 40"), ("pl2-clock", "h3 = 40")] {
+            let text = format!(
+                "name = \"x\"\nduration_us = 10\n[rack]\nhosts = 3\nforeign = {{ {foreign} }}\n[scheme]\nkind = \"{kind}\"\n\
+                 in_flight = 2\nlanes = 3\nk = 5\nt = 7\n[[traffic]]\nname = \"t\"\npattern = \"all-to-all\"\n\
+                 arrivals = \"saturate\"\nsize = 1000\n"
+            );
+            let experiment = Experiment::parse(&text, "x.toml").unwrap();
+            for (index, host) in experiment.rack.hosts.iter().enumerate() {
+                let simulated = config(&experiment, index).unwrap();
+                let told = endpoint_config(&experiment.rack, host, experiment.scheme).unwrap();
+                let same = Config {
+                    notify_patience: told.notify_patience,
+                    pace_unsolicited: told.pace_unsolicited,
+                    pack: told.pack,
+                    fresh: told.fresh,
+                    grt_timeout_min: told.grt_timeout_min,
+                    grt_timeout_max: told.grt_timeout_max,
+                    release_after: told.release_after,
+                    delay_window: told.delay_window,
+                    catch_up: told.catch_up,
+                    total_limit_frames: told.total_limit_frames,
+                    snap_bytes: told.snap_bytes,
+                    ..simulated
+                };
+                assert_eq!(
+                    (same, told.lanes, told.k, told.t_slots),
+                    (told.clone(), 3, 5, 7),
+                    "{kind} {index}"
+                );
+            }
+        }
     }
-    if experiment.spec.nic.place == Place::Host {
-        config.delay_window = Nanos::from_millis(20);
-    }
-    config
 }

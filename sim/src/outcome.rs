@@ -164,6 +164,10 @@ pub struct SwitchOutcome {
     pub drops: BTreeMap<String, u64>,
     /// Drops that the program counted, by its own reasons.
     pub program_drops: BTreeMap<String, u64>,
+    /// Frames that claimed a reservation and went as best effort since it didn't cover them, by reason, the whole run.
+    pub demoted: BTreeMap<String, u64>,
+    /// RSVs answered with "not now", by reason, the whole run.
+    pub refused: BTreeMap<String, u64>,
     /// The fullest port's depth over time: microseconds, most bytes in that interval.
     pub queue_series: Vec<(f64, u64)>,
 }
@@ -364,12 +368,9 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
             buffer_max_bytes: measured.buffer_max_bytes,
             pauses: world.pauses,
             drops,
-            program_drops: world
-                .tor
-                .program_drops()
-                .into_iter()
-                .map(|(name, count)| (name.to_owned(), count))
-                .collect(),
+            program_drops: named(world.tor.program_drops()),
+            demoted: named(world.tor.demoted()),
+            refused: named(world.tor.refused()),
             queue_series: fullest.map_or(Vec::new(), series),
         },
         host_drops,
@@ -386,6 +387,10 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
     let scheme = if experiment.scheme == Scheme::L2 { "ethernet" } else { experiment.scheme.name() };
     outcome.paper = compared(&outcome, scheme, &spec.paper);
     outcome
+}
+
+fn named(counts: Vec<(&'static str, u64)>) -> BTreeMap<String, u64> {
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 fn reset((at, sender, destination): &(Nanos, usize, usize)) -> (f64, String, String) {

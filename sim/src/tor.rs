@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 use p4rack_codegen::rack::{Rack, Scheme};
-use p4rack_codegen::{Arch, Program, drop_reasons, program};
+use p4rack_codegen::{Arch, DEMOTED, DropReason, Program, REFUSED, drop_reasons, program};
 use p4rack_p4::Compiled;
 use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, TableId};
 use p4rack_p4rt::p4::v1::{
@@ -57,7 +57,7 @@ impl Tor {
         let mut config = Config {
             ports: rack.ports().map(|host| PortConfig::new(host.port, host.port_rate_bps)).collect(),
             buffer_bytes: rack.switch.buffer_bytes,
-            reserved_bytes: rack.switch.buffer_bytes / 4,
+            reserved_bytes: rack.reserved_bytes(scheme),
             cpu_port: Some(rack.switch.cpu_port),
             drop_port: rack.switch.drop_port,
             time_unit_ns: rack.switch.time_unit_ns,
@@ -66,9 +66,6 @@ impl Tor {
             arrival_burst: Nanos::MAX,
             ..Config::default()
         };
-        if scheme == Scheme::L2 {
-            config.reserved_bytes = 0;
-        }
         change(&mut config);
         let mut switch = Switch::new(config);
         let pipeline =
@@ -147,12 +144,27 @@ impl Tor {
     /// Drops that the program counted, by reason; only those that occurred.
     pub fn program_drops(&self) -> Vec<(&'static str, u64)> {
         let Some(instance) = self.instance("RackIngress.drops") else { return Vec::new() };
-        let reasons = drop_reasons(self.scheme).iter().enumerate();
-        let count = |(index, reason): (usize, &p4rack_codegen::DropReason)| {
+        self.counted(instance, drop_reasons(self.scheme))
+    }
+
+    /// Frames that go as best effort since no reservation covers them, by reason; only those that occurred.
+    pub fn demoted(&self) -> Vec<(&'static str, u64)> {
+        let instance = self.instance("RackIngress.demoted");
+        instance.map_or(Vec::new(), |instance| self.counted(instance, &DEMOTED))
+    }
+
+    /// RSVs answered with "not now", by reason; only those that occurred.
+    pub fn refused(&self) -> Vec<(&'static str, u64)> {
+        let instance = self.instance("RackIngress.refused");
+        instance.map_or(Vec::new(), |instance| self.counted(instance, &REFUSED))
+    }
+
+    fn counted(&self, instance: InstanceId, reasons: &'static [DropReason]) -> Vec<(&'static str, u64)> {
+        let count = |(index, reason): (usize, &DropReason)| {
             let read = self.switch.counter_read(instance, index as u64).ok()?;
             (read.packets > 0).then_some((reason.name, read.packets))
         };
-        reasons.filter_map(count).collect()
+        reasons.iter().enumerate().filter_map(count).collect()
     }
 
     fn instance(&self, name: &str) -> Option<InstanceId> {
@@ -162,23 +174,39 @@ impl Tor {
 
     /// What a port has reserved, read by a management frame as the controller does.
     pub fn reserved(&mut self, target: Target, port: u16, now: Nanos) -> Option<u32> {
-        self.manage(pl2::Kind::MgmtRead, target, port, 0, now)
+        self.manage(
+            Management { target: target as u8, index: port, ..self.request(pl2::Kind::MgmtRead) },
+            now,
+        )
     }
 
-    /// Takes back what a source that died had reserved towards a destination.
-    pub fn forget(&mut self, source: u16, destination: u16, now: Nanos) -> Option<u32> {
-        self.manage(pl2::Kind::MgmtForget, Target::In, source, destination.into(), now)
+    /// Takes back what a source that died had reserved towards a destination; both by their positions in the rack.
+    pub fn forget(&mut self, rack: &Rack, source: usize, destination: usize, now: Nanos) -> Option<()> {
+        let link = |host: usize| rack.hosts.get(host).map(|host| host.link);
+        let (index, to) = (link(source)?, link(destination)?);
+        for cell in 0..rack.cells_a_pair() {
+            let cell = rack.cell_number(source, destination, cell);
+            let request = self.request(pl2::Kind::MgmtForget);
+            self.manage(Management { index, destination: to, cell, ..request }, now)?;
+        }
+        Some(())
     }
 
-    fn manage(&mut self, kind: pl2::Kind, target: Target, index: u16, value: u32, now: Nanos) -> Option<u32> {
-        let request = Management {
+    fn request(&self, kind: pl2::Kind) -> Management {
+        Management {
             version: pl2::VERSION,
             kind: kind as u8,
-            target: target as u8,
-            index,
+            target: Target::In as u8,
+            index: 0,
             token: 1,
-            value,
-        };
+            value: 0,
+            destination: 0,
+            reserved: 0,
+            cell: 0,
+        }
+    }
+
+    fn manage(&mut self, request: Management, now: Nanos) -> Option<u32> {
         self.managed += 1;
         let mut frame = vec![0; 2 + 60];
         let (src, dst) = (MacAddr([2, 0, 0, 0xff, 0, 1]), MacAddr([2, 0, 0, 0xff, 0, 2]));

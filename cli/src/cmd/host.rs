@@ -1,8 +1,8 @@
 //! `p4rack host`.
 
 use crate::output::{self, OutputFile};
+use p4rack_codegen::endpoint_config;
 use p4rack_codegen::rack::{Host, Rack, Scheme};
-use p4rack_fabric::pl2;
 use p4rack_hosts::{Agent, AgentConfig};
 use p4rack_netdev::{clock, signal::Signals};
 use p4rack_wire::{MacAddr, Nanos};
@@ -83,7 +83,7 @@ fn agent(args: RunArgs) -> Result<(), String> {
         format!("{}: no host is called `{}`; there are {}", args.rack.display(), args.name, names.join(", "))
     })?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
-    let mut endpoint = endpoint(&rack, host, scheme)?;
+    let mut endpoint = endpoint_config(&rack, host, scheme).map_err(|error| error.to_string())?;
     let notified = rack.pl2.as_ref().is_some_and(|pl2| pl2.notify_receiver) && scheme != Scheme::L2;
     if args.when_silent.is_some() && !notified {
         return Err(
@@ -133,42 +133,4 @@ fn tell_silent(rack: &Rack, host: &Host, command: Option<String>) -> mpsc::Sende
         }
     });
     sender
-}
-
-/// The endpoint's parameters, from the description.
-fn endpoint(rack: &Rack, host: &Host, scheme: Scheme) -> Result<pl2::Config, String> {
-    let mode = match scheme {
-        Scheme::L2 => pl2::Scheme::Off,
-        Scheme::Pl2Counter => pl2::Scheme::Counter,
-        Scheme::Pl2Clock => pl2::Scheme::Clock,
-    };
-    let mut config = pl2::Config::new(host.mac, mode, host.rate_bps);
-    config.slot = host.slot;
-    config.catch_up = host.slot;
-    config.time_unit = Nanos(rack.switch.time_unit_ns);
-    config.peers = rack
-        .hosts
-        .iter()
-        .filter(|other| other.mac != host.mac)
-        .map(|other| pl2::Peer { mac: other.mac, slot: other.slot })
-        .collect();
-    match &rack.pl2 {
-        Some(pl2) => {
-            config.ether_type = pl2.ether_type;
-            config.vid = pl2.vid;
-            config.k = pl2.k;
-            config.slot_parts = pl2.slot_parts;
-            config.t_slots = pl2.t_slots;
-            config.shim = pl2.shim;
-            config.in_flight = pl2.reservations_in_flight as usize;
-            config.fresh = pl2.fresh;
-        }
-        None if scheme != Scheme::L2 => {
-            return Err(format!(
-                "scheme {scheme} needs PL2's parameters: add a [pl2] section to the description"
-            ));
-        }
-        None => {}
-    }
-    Ok(config)
 }

@@ -166,7 +166,7 @@ class EmbeddedSwitch(RackSwitch):
         command += ["--cpu-port", str(SWITCH["cpu_port"]), "--drop-port", str(SWITCH["drop_port"])]
         if CONFIG["scheme"] != "l2":
             # Else best effort could leave no room for what was reserved.
-            command += ["--reserve", str(SWITCH["buffer_bytes"] // 4)]
+            command += ["--reserve", str(SWITCH["reserved_bytes"])]
         if not ipaddress.ip_address(SWITCH["grpc_addr"].rsplit(":", 1)[0].strip("[]")).is_loopback:
             # Only processes of this namespace reach it, whatever the address.
             command += ["--insecure"]

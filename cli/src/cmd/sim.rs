@@ -245,6 +245,12 @@ fn text(outcome: &Outcome) -> String {
     for (reason, count) in &switch.program_drops {
         text += &format!("  by program   {count} {reason}\n");
     }
+    for (reason, count) in &switch.demoted {
+        text += &format!("  demoted      {count} {reason}\n");
+    }
+    for (reason, count) in &switch.refused {
+        text += &format!("  not now      {count} {reason}\n");
+    }
     for (reason, count) in &outcome.host_drops {
         text += &format!("  by hosts     {count} {reason}\n");
     }

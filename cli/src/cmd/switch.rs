@@ -111,7 +111,7 @@ struct RunArgs {
     /// Buffer that all queues share, e.g. "256 KiB"
     #[arg(long, value_name = "BYTES", default_value = "256 KiB", value_parser = buffer)]
     buffer: u64,
-    /// Part of the buffer that frames of a priority under 4 can't take, e.g. "64 KiB": a quarter under PL2
+    /// Part of the buffer that frames of a priority under 4 can't take, e.g. "64 KiB": as the description has it under PL2
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
     reserve: u64,
     /// Folder that #include <…> is looked up in, before the built-in core.p4 and v1model.p4

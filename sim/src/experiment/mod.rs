@@ -13,6 +13,7 @@ use crate::transport::TransportSpec;
 use check::Check;
 use p4rack_codegen::rack::{Clocks, Rack, RackError, Scheme};
 use p4rack_wire::Nanos;
+use p4rack_wire::pl2::LANES_MAX;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -142,6 +143,8 @@ pub struct SchemeSpec {
     /// Reservations in flight a destination.
     #[serde(default = "one_usize")]
     pub in_flight: usize,
+    /// Reservations that the switch lets a host have in flight a destination; `in_flight` if not given, 64 with `by_thread`.
+    pub lanes: Option<u8>,
     /// Whether each thread that has something to send may have a reservation in flight, as the paper's have.
     #[serde(default)]
     pub by_thread: bool,
@@ -159,6 +162,15 @@ pub struct SchemeSpec {
     /// An RSV without grant is repeated after this.
     #[serde(default = "grt_timeout")]
     pub grt_timeout_us: u64,
+}
+
+impl SchemeSpec {
+    /// Lanes of a (source, destination) pair.
+    pub fn lanes(&self) -> u8 {
+        let least =
+            if self.by_thread && self.kind != Kind::Ethernet { LANES_MAX } else { self.in_flight as u8 };
+        self.lanes.unwrap_or(least)
+    }
 }
 
 /// Schemes.
@@ -427,7 +439,7 @@ fn rack(spec: &Spec) -> Result<Rack, RackError> {
     let threshold = scheme.drop_threshold.unwrap_or(8 * scheme.t).max(1);
     let mut text = format!(
         "name = \"sim\"\n[switch]\nport_rate = \"{}\"\nbuffer = \"{}\"\n[pl2]\nmode = \"{mode}\"\nclocks = \"{}\"\nnotify_receiver = {}\nk = {}\nslot_parts = {}\nt = {}\n\
-         drop_threshold = {threshold}\nshim = {}\nreservations_in_flight = {}\nslot_headroom_percent = {:?}\n\
+         drop_threshold = {threshold}\nshim = {}\nreservations_in_flight = {}\nlanes = {}\nslot_headroom_percent = {:?}\n\
          control_per_slot = 0\n",
         rack.rate,
         rack.buffer,
@@ -438,6 +450,7 @@ fn rack(spec: &Spec) -> Result<Rack, RackError> {
         scheme.t,
         scheme.shim,
         scheme.in_flight,
+        scheme.lanes(),
         scheme.slot_headroom_percent
     );
     for host in 0..rack.hosts {

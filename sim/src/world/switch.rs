@@ -65,8 +65,7 @@ impl World {
     /// The controller takes back what silent senders have reserved.
     fn take_back(&mut self) {
         while let Some((sender, destination)) = self.forget.pop(self.now) {
-            let link = |host: usize| self.experiment.rack.hosts[host].link;
-            self.tor.forget(link(sender), link(destination), self.now);
+            self.tor.forget(&self.experiment.rack, sender, destination, self.now);
             self.resets.push((self.now, sender, destination));
         }
         self.inlets.set(self.nodes.len() + self.trunks.len(), self.forget.due());

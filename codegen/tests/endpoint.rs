@@ -1,0 +1,50 @@
+//! What hosts are told is what their description says.
+
+use p4rack_codegen::rack::{Rack, Scheme};
+use p4rack_codegen::{NoParameters, endpoint_config};
+use std::path::Path;
+
+fn example(name: &str) -> Rack {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name);
+    Rack::load(&path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn machines_of_all_examples_work() {
+    for name in ["two-hosts.toml", "pl2-incast.toml"] {
+        let rack = example(name);
+        for scheme in [Scheme::L2, Scheme::Pl2Counter, Scheme::Pl2Clock] {
+            for host in &rack.hosts {
+                let Ok(config) = endpoint_config(&rack, host, scheme) else {
+                    assert!(rack.pl2.is_none() && scheme != Scheme::L2, "{name} {scheme}");
+                    continue;
+                };
+                assert_eq!(config.check(), Ok(()), "{name} {scheme} {}", host.name);
+                assert_eq!(config.peers.len(), rack.hosts.len() - 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn each_parameter_of_the_description_arrives() {
+    let text = "name = \"r\"\n[switch]\nport_rate = \"10 Gb/s\"\ntime_unit_ns = 3\n[pl2]\nk = 3\nt = 9\n\
+                slot_parts = 2\nreservations_in_flight = 2\nlanes = 5\nvid = 7\n\
+                [[host]]\nname = \"a\"\nport = 1\nmac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\nforeign_percent = 40\n\
+                [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\nrate = \"1 Gb/s\"\n";
+    let rack = Rack::parse(text, "r.toml").unwrap();
+    let (a, b) = (&rack.hosts[0], &rack.hosts[1]);
+    let config = endpoint_config(&rack, a, Scheme::Pl2Clock).unwrap();
+    assert_eq!(
+        (config.k, config.t_slots, config.slot_parts, config.in_flight, config.lanes, config.vid),
+        (3, 9, 2, 2, 5, 7)
+    );
+    assert_eq!(
+        (config.mac, config.rate_bps, config.slot, config.time_unit.0),
+        (a.mac, a.rate_bps, a.slot, 3)
+    );
+    assert_eq!((config.peers[0].mac, config.peers[0].slot), (b.mac, b.slot));
+    assert!(!config.reserve && endpoint_config(&rack, b, Scheme::Pl2Clock).unwrap().reserve);
+    let plain = Rack { pl2: None, ..rack.clone() };
+    assert_eq!(endpoint_config(&plain, b, Scheme::Pl2Clock), Err(NoParameters(Scheme::Pl2Clock)));
+}
