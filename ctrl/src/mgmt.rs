@@ -27,8 +27,6 @@ pub enum Operation {
     Write(u32),
     /// Set to "nothing reserved".
     Reset,
-    /// Of a dead source's register: take back what it left reserved towards this port, at both ends.
-    Forget(u16),
 }
 
 /// A register: whose reservations.
@@ -38,6 +36,17 @@ pub struct Register {
     pub target: Target,
     /// Switch port.
     pub port: u16,
+}
+
+/// A cell of a (source, destination) pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Where the source's reservations are kept: its port, or its link's number.
+    pub source: u16,
+    /// Where the destination's are.
+    pub destination: u16,
+    /// Its number among all pairs' cells.
+    pub number: u32,
 }
 
 /// Reaches the registers of the program that runs.
@@ -80,28 +89,41 @@ impl<'a> Manager<'a> {
         operation: Operation,
         registers: &[Register],
     ) -> Result<Vec<u32>, CtrlError> {
-        let mut values = vec![None; registers.len()];
-        for (window, registers) in registers.chunks(WINDOW).enumerate() {
+        let requests: Vec<Management> =
+            registers.iter().map(|register| exchange_request(operation, *register)).collect();
+        self.ask(&requests).await
+    }
+
+    /// Takes back what each of these cells holds, at the source and at the destination, and frees its lane. Returns
+    /// how much: slots (counter) or bytes (clock). Lost frames are sent again: for a cell whose first reply was lost, the second
+    /// says 0.
+    pub async fn forget(&mut self, cells: &[Cell]) -> Result<Vec<u32>, CtrlError> {
+        let requests: Vec<Management> = cells.iter().copied().map(forget_request).collect();
+        self.ask(&requests).await
+    }
+
+    async fn ask(&mut self, requests: &[Management]) -> Result<Vec<u32>, CtrlError> {
+        let mut values = vec![None; requests.len()];
+        for (window, requests) in requests.chunks(WINDOW).enumerate() {
             let first = window * WINDOW;
-            let answers = &mut values[first..first + registers.len()];
-            self.exchange_window(operation, registers, answers).await?;
+            let answers = &mut values[first..first + requests.len()];
+            self.ask_window(requests, answers).await?;
         }
         Ok(values.into_iter().flatten().collect())
     }
 
-    async fn exchange_window(
+    async fn ask_window(
         &mut self,
-        operation: Operation,
-        registers: &[Register],
+        requests: &[Management],
         answers: &mut [Option<u32>],
     ) -> Result<(), CtrlError> {
         for _ in 0..TRIES {
             let mut waiting = HashMap::new();
-            for (position, register) in registers.iter().enumerate() {
+            for (position, request) in requests.iter().enumerate() {
                 if answers[position].is_none() {
                     self.token = self.token.wrapping_add(1);
                     waiting.insert(self.token, position);
-                    let payload = request(self.ether_type, operation, *register, self.token);
+                    let payload = frame(self.ether_type, Management { token: self.token, ..*request });
                     let packet = PacketOut { payload, metadata: self.metadata.clone() };
                     self.session.packet_out(packet).await?;
                 }
@@ -121,25 +143,45 @@ impl<'a> Manager<'a> {
             }
             tracing::debug!(missing = waiting.len(), "asking again");
         }
-        let missing = registers.iter().zip(answers).find(|(_, answer)| answer.is_none());
-        let port = missing.map_or(0, |(register, _)| register.port);
+        let missing = requests.iter().zip(answers).find(|(_, answer)| answer.is_none());
+        let port = missing.map_or(0, |(request, _)| request.index);
         let what = format!("the reply about port {port}; does the program have a register for it? It");
         Err(CtrlError::Timeout(what, RETRY.as_millis() * u128::from(TRIES)))
     }
 }
 
-fn request(ether_type: EtherType, operation: Operation, register: Register, token: u32) -> Vec<u8> {
+fn exchange_request(operation: Operation, register: Register) -> Management {
     let (kind, value) = match operation {
         Operation::Read => (Kind::MgmtRead, 0),
         Operation::Write(value) => (Kind::MgmtWrite, value),
         Operation::Reset => (Kind::MgmtReset, 0),
-        Operation::Forget(destination) => (Kind::MgmtForget, u32::from(destination)),
     };
+    Management { target: register.target as u8, index: register.port, value, ..request(kind) }
+}
+
+fn forget_request(cell: Cell) -> Management {
+    let request = request(Kind::MgmtForget);
+    Management { index: cell.source, destination: cell.destination, cell: cell.number, ..request }
+}
+
+/// A request of this kind that says nothing yet.
+fn request(kind: Kind) -> Management {
+    Management {
+        version: VERSION,
+        kind: kind as u8,
+        target: 0,
+        index: 0,
+        token: 0,
+        value: 0,
+        destination: 0,
+        reserved: 0,
+        cell: 0,
+    }
+}
+
+fn frame(ether_type: EtherType, management: Management) -> Vec<u8> {
     let mut frame = vec![0; overhead::MIN_FRAME as usize];
     Ethernet { dst: MacAddr::default(), src: MacAddr::default(), ether_type }.emit(&mut frame);
-    let target = register.target as u8;
-    let management =
-        Management { version: VERSION, kind: kind as u8, target, index: register.port, token, value };
     management.emit(&mut frame[Ethernet::BYTES..]);
     frame
 }
@@ -160,9 +202,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cell_is_named_with_both_its_ports() {
+        let request = forget_request(Cell { source: 3, destination: 9, number: 77 });
+        let bytes = frame(EtherType::PL2_DEFAULT, request);
+        let parsed = Management::parse(&bytes[Ethernet::BYTES..]).unwrap();
+        assert_eq!((parsed.kind, parsed.index, parsed.destination), (Kind::MgmtForget as u8, 3, 9));
+        assert_eq!(parsed.cell, 77);
+    }
+
+    #[test]
     fn a_reply_is_told_from_other_frames() {
         let register = Register { target: Target::Out, port: 3 };
-        let mut frame = request(EtherType::PL2_DEFAULT, Operation::Write(77), register, 0xabcd);
+        let request = exchange_request(Operation::Write(77), register);
+        let mut frame = frame(EtherType::PL2_DEFAULT, Management { token: 0xabcd, ..request });
         assert_eq!(frame.len(), 60);
         assert_eq!(reply(EtherType::PL2_DEFAULT, &frame), None, "a request is no reply");
         frame[Ethernet::BYTES] = VERSION << 4 | Kind::MgmtReply as u8;

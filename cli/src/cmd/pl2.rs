@@ -1,9 +1,9 @@
 //! `p4rack pl2`.
 
 use super::target;
-use p4rack_codegen::Rack;
+use p4rack_codegen::rack::{Host, Rack, Scheme};
 use p4rack_ctrl::Session;
-use p4rack_ctrl::mgmt::{Manager, Operation, Register};
+use p4rack_ctrl::mgmt::{Cell, Manager, Operation, Register};
 use p4rack_wire::EtherType;
 use p4rack_wire::pl2::Target;
 use serde_json::{Value, json};
@@ -22,27 +22,30 @@ enum Command {
     /// Show what is reserved
     Read(Registers),
     /// Set registers to "nothing reserved"; shows what was
-    Reset(Registers),
-    /// Take back what a dead host left reserved towards another (counter mode); shows how much
     ///
-    /// `reset` would also forget what living hosts have reserved, and in counter mode a port stays
-    /// promised twice after that as long as they are busy.
+    /// For tests and experts. In counter mode registers are the sum of what hosts may still send; after a reset or write they no
+    /// longer are, and a port is promised twice as long as its hosts are busy. To take back what a dead host left, use `forget`.
+    Reset(Registers),
+    /// Take back what a dead host left reserved; shows how much
+    ///
+    /// Takes exactly what the host holds, at both ports, and frees its lanes: what others have reserved stays. With clocks
+    /// reservations end by themselves, and only the lanes need it, if the host is to reserve again at once.
     Forget {
         /// The rack's description, TOML
         rack: PathBuf,
         /// The dead host
         #[arg(long)]
         host: String,
-        /// The host that it sent to
+        /// Only what it reserved towards this host [default: towards all]
         #[arg(long)]
-        to: String,
+        to: Option<String>,
         #[command(flatten)]
         switch: target::Args,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Set registers to a value; shows what was
+    /// Set registers to a value; shows what was. See `reset`
     Write {
         /// Slots (counter mode), or time units from now (clock mode)
         #[arg(long)]
@@ -90,7 +93,9 @@ pub fn run(args: Args) -> ExitCode {
         Command::Read(registers) => (Operation::Read, registers),
         Command::Reset(registers) => (Operation::Reset, registers),
         Command::Write { value, registers } => (Operation::Write(value), registers),
-        Command::Forget { rack, host, to, switch, json } => return forget(&rack, &host, &to, &switch, json),
+        Command::Forget { rack, host, to, switch, json } => {
+            return forget(&rack, &host, to.as_deref(), &switch, json);
+        }
     };
     let rack = match registers.rack.as_ref().map(Rack::load).transpose() {
         Ok(rack) => rack,
@@ -110,7 +115,7 @@ pub fn run(args: Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn forget(path: &Path, host: &str, to: &str, switch: &target::Args, as_json: bool) -> ExitCode {
+fn forget(path: &Path, host: &str, to: Option<&str>, switch: &target::Args, as_json: bool) -> ExitCode {
     let rack = match Rack::load(path) {
         Ok(rack) => rack,
         Err(error) => {
@@ -118,30 +123,49 @@ fn forget(path: &Path, host: &str, to: &str, switch: &target::Args, as_json: boo
             return ExitCode::from(1);
         }
     };
-    let (Some(source), Some(destination)) = (rack.host(host), rack.host(to)) else {
-        let missing = if rack.host(host).is_none() { host } else { to };
+    if let Some(missing) = [Some(host), to].into_iter().flatten().find(|name| rack.host(name).is_none()) {
         eprintln!("the rack has no host `{missing}`");
         return ExitCode::from(2);
-    };
+    }
+    let cells = cells(&rack, host, to);
     let ether_type = rack.pl2.as_ref().map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
-    let register = Register { target: Target::In, port: source.link };
     let done = target::block_on(async {
         let mut session = Session::connect(switch.for_switch(Some(&rack.switch))).await?;
         let mut manager = Manager::new(&mut session, ether_type).await?;
-        manager.exchange(Operation::Forget(destination.link), &[register]).await
+        manager.forget(&cells).await
     });
     match done {
         Ok(values) => {
-            let slots = values.first().copied().unwrap_or(0);
+            let held: u64 = values.into_iter().map(u64::from).sum();
             if as_json {
-                println!("{:#}", json!({ "host": host, "to": to, "value": slots }));
+                println!("{:#}", json!({ "host": host, "to": to, "value": held }));
             } else {
-                println!("{host} had left {slots} reserved towards {to}");
+                let unit = if rack.scheme() == Scheme::Pl2Counter { "slots" } else { "bytes" };
+                println!("{host} had left {held} {unit} reserved towards {}", to.unwrap_or("all"));
             }
             ExitCode::SUCCESS
         }
         Err(error) => target::fail(&error, as_json),
     }
+}
+
+/// All cells of this source towards one destination, or all.
+fn cells(rack: &Rack, source: &str, to: Option<&str>) -> Vec<Cell> {
+    let hosts = || rack.hosts.iter().enumerate();
+    let sources = hosts().filter(|(_, host)| host.name == source);
+    let pairs = sources.flat_map(|source| {
+        let wanted = hosts().filter(|(_, host)| to.is_none_or(|to| host.name == to));
+        wanted.map(move |destination| (source, destination))
+    });
+    let of_pair = |((source, from), (destination, to))| {
+        let (from, to): (&Host, &Host) = (from, to);
+        (0..rack.cells_a_pair()).map(move |cell| Cell {
+            source: from.link,
+            destination: to.link,
+            number: rack.cell_number(source, destination, cell),
+        })
+    };
+    pairs.flat_map(of_pair).collect()
 }
 
 enum Failure {
