@@ -49,6 +49,7 @@ class RackTest(BaseTest):
             updates = self.artefacts.group_updates() if part == "group" else self.artefacts.table_updates(part)
             self.write(updates)
         self.drops_before = self.drops()
+        self.demoted_before = self.demoted() if self.pl2 else {}
 
     # What is written, and its undoing.
 
@@ -79,6 +80,10 @@ class RackTest(BaseTest):
         if self.pl2:
             while self.session.packet_in(0) is not None:
                 pass
+            pairs = [(source, to) for source in range(len(self.hosts)) for to in range(len(self.hosts))]
+            for source, destination in pairs:
+                for cell in range(2 * self.pl2["lanes"]):
+                    self.forget(source, destination, cell)
             for host in self.hosts:
                 for target in self.pl2["targets"]:
                     self.manage("PL2_MGMT_RESET", target, host["port"])
@@ -138,21 +143,36 @@ class RackTest(BaseTest):
 
     def drops(self):
         """Reason → packets dropped for it since the program was installed."""
-        cells = self.counter(self.constants["drop_counter"])
-        return {reason: cells[index][0] for index, reason in enumerate(self.constants["drop_reasons"])}
+        return self.by_reason(self.constants["drop_counter"], self.constants["drop_reasons"])
+
+    def demoted(self):
+        """Reason → packets that lost the class they claimed for it since the program was installed."""
+        return self.by_reason(self.pl2["demoted_counter"], self.pl2["demoted_reasons"])
+
+    def by_reason(self, counter, reasons):
+        cells = self.counter(counter)
+        return {reason: cells[index][0] for index, reason in enumerate(reasons)}
 
     def expect_drops(self, **expected):
         """What was dropped since the test began or this was last asked, and nothing else."""
+        self.drops_before = self.expect_new("dropped", self.drops, self.drops_before, expected)
+
+    def expect_demoted(self, **expected):
+        """What was demoted since the test began or this was last asked, and nothing else."""
+        self.demoted_before = self.expect_new("demoted", self.demoted, self.demoted_before, expected)
+
+    def expect_new(self, what, read, before, expected):
+        """What was counted beyond `before`; returns the counts now."""
         deadline = time.monotonic() + 2
         while True:
-            now = self.drops()
-            new = {reason: now[reason] - self.drops_before[reason] for reason in now}
+            now = read()
+            new = {reason: now[reason] - before[reason] for reason in now}
             new = {reason: count for reason, count in new.items() if count}
             if new == expected or time.monotonic() > deadline:
                 break
             time.sleep(0.01)
-        assert new == expected, f"dropped {new}, expected {expected}"
-        self.drops_before = now
+        assert new == expected, f"{what} {new}, expected {expected}"
+        return now
 
     # The controller's packets.
 
@@ -162,20 +182,20 @@ class RackTest(BaseTest):
 
     # PL2.
 
-    def rsv(self, source, destination, demand=1, release=0, tagged=True, parts=0, **fields):
+    def rsv(self, source, destination, demand=1, cell=0, tagged=True, parts=0, **fields):
         """A reservation of so many slots, and of parts of one, as its bytes."""
         kind = self.pl2["kinds"]["PL2_RSV"]
         demand = demand * self.pl2["slot_parts"] + parts
-        control = {"version": self.pl2["version"], "kind": kind, "demand": demand, "release": release}
+        control = {"version": self.pl2["version"], "kind": kind, "demand": demand, "cell": cell}
         frame = Ether(src=self.mac(source), dst=self.mac(destination))
         if tagged:
             frame /= Dot1Q(prio=self.constants["priorities"]["control"], vlan=0)
         frame = bytes(frame / self.layers.Control(**{**control, **fields}))
         return frame.ljust(60, b"\0")
 
-    def reserve(self, source, destination, demand=1, release=0, **fields):
+    def reserve(self, source, destination, demand=1, cell=0, **fields):
         """Sends a reservation; the grant's control header, and when it was on its way."""
-        frame = self.rsv(source, destination, demand, release, **fields)
+        frame = self.rsv(source, destination, demand, cell, **fields)
         before = time.monotonic_ns()
         self.send(source, frame)
         answer = self.receive(source)
@@ -183,19 +203,19 @@ class RackTest(BaseTest):
         assert answer is not None, "no grant"
         return Ether(answer), (before, after)
 
-    def waits(self, source, destination, demand=1, release=0):
-        """Counter mode: both replies of a grant."""
-        grant = self.reserve(source, destination, demand, release)[0][self.layers.Control]
-        return grant.send_wait, grant.recv_wait
+    def waits(self, source, destination, demand=1, cell=0):
+        """Both replies of a grant; None where it grants nothing now."""
+        grant = self.reserve(source, destination, demand, cell)[0][self.layers.Control]
+        waits = grant.send_wait, grant.recv_wait
+        return None if waits == (self.pl2["not_now"], self.pl2["not_now"]) else waits
 
-    def data(self, source, destination, unsolicited=False):
-        """A full frame of a reservation, as its bytes."""
-        tag = Dot1Q(
-            prio=self.constants["priorities"]["scheduled"], dei=int(unsolicited), vlan=self.pl2["vid"]
-        )
-        return self.frame(source, destination, tag=tag)
+    def data(self, source, destination, unsolicited=False, cell=0, payload=46):
+        """A frame of the reservation in a cell, as its bytes."""
+        vlan = self.pl2["vid"] + cell
+        tag = Dot1Q(prio=self.constants["priorities"]["scheduled"], dei=int(unsolicited), vlan=vlan)
+        return self.frame(source, destination, bytes(payload), tag)
 
-    def management(self, kind, target, port, value=0):
+    def management(self, kind, target, port, value=0, **fields):
         """A management frame, as its bytes."""
         target = self.pl2["targets"].get(target, target)
         self.token += 1
@@ -206,12 +226,21 @@ class RackTest(BaseTest):
             index=port,
             token=self.token,
             value=value,
+            **fields,
         )
         return bytes(Ether(src="00:00:00:00:00:00", dst="00:00:00:00:00:00") / header).ljust(60, b"\0")
 
-    def manage(self, kind, target, port, value=0):
+    def forget(self, source, destination, cell):
+        """Takes back what a pair's cell holds; how much."""
+        source, destination = self.hosts[source], self.hosts[destination]
+        number = source["source_cells"] + destination["destination_cells"] + cell
+        return self.manage(
+            "PL2_MGMT_FORGET", "in", source["port"], destination=destination["port"], cell=number
+        )
+
+    def manage(self, kind, target, port, value=0, **fields):
         """Sends a management frame by packet-out; the value in its reply."""
-        self.packet_out(self.management(kind, target, port, value))
+        self.packet_out(self.management(kind, target, port, value, **fields))
         packet = self.session.packet_in()
         assert packet is not None, f"no reply about port {port}"
         reply = Ether(packet.payload)[self.layers.Management]

@@ -63,10 +63,11 @@ class EveryReasonIsCountedAsItself(RackTest):
     def bad_demand(self):
         self.send(0, self.rsv(0, 1, demand=self.pl2["k"] + 1))
 
-    def bad_release(self):
-        self.send(0, self.rsv(0, 1, release=self.pl2["k"] + 1))
+    def bad_lane(self):
+        self.send(0, self.rsv(0, 1, cell=2 * self.pl2["lanes"]))
 
     def unsolicited_over_threshold(self):
+        self.reserve(0, 1)
         self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
         self.send(0, self.data(0, 1, unsolicited=True))
 

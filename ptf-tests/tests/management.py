@@ -43,14 +43,26 @@ class RegistersBeyondTheHostsPortsExist(RackTest):
 class WhatADeadSourceLeftIsTakenBack(RackTest):
     def runTest(self):
         self.waits(0, 2, 4)
+        self.waits(0, 3, 2)
         self.waits(1, 2, 3)
-        taken = self.manage("PL2_MGMT_FORGET", "in", self.port(0), self.port(2))
-        assert taken == 4
-        assert self.manage("PL2_MGMT_READ", "in", self.port(0)) == 0
-        assert self.manage("PL2_MGMT_READ", "out", self.port(2)) == 3, "the living host's stays"
-        # Once more does no harm.
-        assert self.manage("PL2_MGMT_FORGET", "in", self.port(0), self.port(2)) == 0
-        assert self.manage("PL2_MGMT_READ", "out", self.port(2)) == 3
+        assert self.forget(0, 2, 1) == 0, "the other half holds nothing"
+        for held in (4, 0):
+            # Once more does no harm.
+            assert self.forget(0, 2, 0) == held
+            assert self.manage("PL2_MGMT_READ", "in", self.port(0)) == 2, "what it reserved elsewhere stays"
+            assert self.manage("PL2_MGMT_READ", "out", self.port(2)) == 3, "the living host's stays"
+        self.send(0, self.data(0, 2))
+        assert self.receive(2) is not None
+        self.expect_demoted(uncovered=1)
+
+
+@group("pl2")
+class NoCellIsForgottenThatDoesNotExist(RackTest):
+    def runTest(self):
+        for fields in ({"cell": 0xFFFFFFFF}, {"cell": 0, "destination": 0xFFFF}):
+            self.packet_out(self.management("PL2_MGMT_FORGET", "in", self.port(0), **fields))
+            assert self.session.packet_in(0.2) is None
+            self.expect_drops(bad_index=1)
 
 
 @group("pl2")

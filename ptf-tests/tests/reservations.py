@@ -40,15 +40,17 @@ class ReservedSlotsAddUpAtBothPorts(RackTest):
 
 
 @group("counter_mode")
-class ScheduledFramesUseUpSlots(RackTest):
+class CoveredFramesUseUpSlots(RackTest):
     def runTest(self):
+        self.waits(1, 2, 3)
         self.waits(0, 2, 2)
         frame = self.data(0, 2)
         for _ in range(3):
             self.send(0, frame)
             assert self.receive(2) == frame
-        # The third was nobody's: zero stays zero.
-        assert self.waits(0, 2, 1) == (0, 0)
+        # The third was nobody's: best effort, and the other host's slots stay.
+        self.expect_demoted(uncovered=1)
+        assert self.waits(0, 2, 1) == (0, 3)
         self.expect_drops()
 
 
@@ -59,17 +61,23 @@ class UnsolicitedFramesUseUpNothing(RackTest):
         frame = self.data(0, 2, unsolicited=True)
         self.send(0, frame)
         self.expect(frame, 2)
-        assert self.waits(0, 2, 1) == (2, 2)
+        assert self.waits(0, 2, 1, cell=2) == (2, 2)
 
 
 @group("counter_mode")
-class ReleasedSlotsComeOffFirst(RackTest):
+class WhatACellStillHoldsComesOffFirst(RackTest):
     def runTest(self):
+        self.waits(1, 2, 3)
         self.waits(0, 2, 4)
-        assert self.waits(0, 2, 1, release=3) == (1, 1)
-        # More than there is: it saturates. And demand 0 is a bare return.
-        assert self.waits(0, 2, 0, release=4) == (0, 0)
-        assert self.waits(0, 2, 1) == (0, 0)
+        frame = self.data(0, 2)
+        self.send(0, frame)
+        assert self.receive(2) == frame
+        assert self.waits(0, 2, 1) == (0, 3)
+        # Demand 0 is a bare return.
+        self.send(0, frame)
+        assert self.receive(2) == frame
+        assert self.waits(0, 2, 0) == (0, 3)
+        assert self.manage("PL2_MGMT_READ", "in", self.port(0)) == 0
         self.expect_drops()
 
 
@@ -108,7 +116,7 @@ class ReservationsEndByThemselves(ClockTest):
 
 
 @group("clock_mode")
-class DataTouchesNothing(ClockTest):
+class DataMovesNoClock(ClockTest):
     def runTest(self):
         _, first = self.reserve(0, 2, 4)
         frame = self.data(0, 2)

@@ -1,4 +1,4 @@
-"""Unsolicited frames: welcome until more than T is reserved at their destination."""
+"""Unsolicited frames: welcome, as many as were asked for, until more than T is reserved at their destination."""
 
 from p4rack_ptf.base import RackTest
 from ptf.testutils import group
@@ -23,12 +23,14 @@ class ThresholdTest(RackTest):
 @group("pl2")
 class UnsolicitedFramesPassWhileNothingIsReserved(ThresholdTest):
     def runTest(self):
+        self.reserve(0, 1)
         self.assert_passes(0, 1)
 
 
 @group("pl2")
 class UnsolicitedFramesPassUpToTheThreshold(ThresholdTest):
     def runTest(self):
+        self.reserve(0, 1)
         self.set_reserved(1, self.pl2["drop_threshold_slots"])
         self.assert_passes(0, 1)
 
@@ -36,6 +38,8 @@ class UnsolicitedFramesPassUpToTheThreshold(ThresholdTest):
 @group("pl2")
 class BeyondTheThresholdTheyAreDropped(ThresholdTest):
     def runTest(self):
+        self.reserve(0, 1)
+        self.reserve(0, 2)
         self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
         self.assert_refused(0, 1)
         # Only that port's; and what was reserved itself passes.
@@ -43,18 +47,16 @@ class BeyondTheThresholdTheyAreDropped(ThresholdTest):
         frame = self.data(0, 1)
         self.send(0, frame)
         self.expect(frame, 1)
+        self.expect_demoted()
 
 
 @group("pl2")
 class ReservationsAloneReachTheThreshold(ThresholdTest):
     def runTest(self):
-        # Twice as many as it takes, one after the other and from one port, so that the frame comes
-        # last and within less than their own length.
-        reservation = self.rsv(0, 1, self.pl2["k"])
-        for _ in range(2 * self.pl2["drop_threshold_slots"] // self.pl2["k"] + 2):
-            self.send(0, reservation)
+        # In all lanes of all others, so that the frame comes within less than their own length.
+        for source in (2, 3, 0):
+            for lane in range(self.pl2["lanes"]):
+                self.reserve(source, 1, self.pl2["k"], cell=2 * lane)
         self.send(0, self.data(0, 1, unsolicited=True))
-        while self.receive(0, timeout_s=0.3) is not None:
-            pass
         self.expect_nothing()
         self.expect_drops(unsolicited_over_threshold=1)

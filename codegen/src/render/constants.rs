@@ -4,7 +4,7 @@ use super::program::program_name;
 use super::{MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED};
 use crate::drops::{DEMOTED, REFUSED, drop_reasons};
 use crate::rack::{HORIZON_UNITS, Pl2, Rack, Scheme};
-use p4rack_wire::pl2::{Kind, Target, VERSION};
+use p4rack_wire::pl2::{Kind, NOT_NOW, Target, VERSION};
 use serde_json::{Map, Value, json};
 
 pub(super) fn constants(rack: &Rack, scheme: Scheme) -> Value {
@@ -49,6 +49,7 @@ fn pl2_constants(rack: &Rack, pl2: &Pl2, scheme: Scheme) -> Value {
         "late_units": rack.late_units(),
         "horizon_units": HORIZON_UNITS,
         "part_wire_bytes": rack.part_wire_bytes(),
+        "not_now": NOT_NOW,
         "demoted_counter": "RackIngress.demoted",
         "demoted_reasons": DEMOTED.map(|reason| reason.name),
         "refused_counter": "RackIngress.refused",

@@ -1,0 +1,80 @@
+"""The scheduled class is a right: what nobody reserved, or comes at the wrong time, is best effort, and counted."""
+
+import time
+
+from p4rack_ptf.base import RackTest
+from ptf.testutils import group
+
+
+class LaneTest(RackTest):
+    def arrives(self, frame, source, destination, **demoted):
+        """The frame reaches its destination, demoted for this reason if one is given."""
+        self.send(source, frame)
+        self.expect(frame, destination)
+        self.expect_demoted(**demoted)
+
+    def busy(self, destination, *sources):
+        """Reserves so much at a destination that what follows begins long after a burst may be early."""
+        for source in sources:
+            for lane in range(self.pl2["lanes"]):
+                assert self.waits(source, destination, self.pl2["k"], cell=2 * lane)
+
+
+@group("pl2")
+class WhatNobodyReservedIsBestEffort(LaneTest):
+    def runTest(self):
+        self.arrives(self.data(0, 2), 0, 2, uncovered=1)
+        self.arrives(self.data(0, 2, unsolicited=True), 0, 2, uncovered_unsolicited=1)
+        self.waits(0, 2)
+        self.arrives(self.data(0, 3), 0, 3, uncovered=1)
+        self.arrives(self.data(1, 2), 1, 2, uncovered=1)
+        self.arrives(self.data(0, 2, cell=1), 0, 2, uncovered=1)
+        self.arrives(self.data(0, 2), 0, 2)
+        self.expect_drops()
+
+
+@group("pl2")
+class AHalfSendsWhatItReservedAndNoMore(LaneTest):
+    def runTest(self):
+        self.waits(0, 2, 2)
+        for unsolicited, reason in ((True, "uncovered_unsolicited"), (False, "uncovered")):
+            frame = self.data(0, 2, unsolicited, payload=1500)
+            self.arrives(frame, 0, 2)
+            self.arrives(frame, 0, 2)
+            self.arrives(frame, 0, 2, **{reason: 1})
+
+
+@group("pl2")
+class ALaneHoldsOneReservationThatHasNotBegun(LaneTest):
+    def runTest(self):
+        self.busy(2, 1, 3)
+        assert self.waits(0, 2)
+        assert self.waits(0, 2, cell=1) is None
+        assert self.waits(0, 2) is None
+        assert self.waits(0, 2, cell=2), "the pair's other lane"
+        refused = self.by_reason(self.pl2["refused_counter"], self.pl2["refused_reasons"])
+        assert refused["lane"] >= 2
+        assert self.waits(0, 3), "another pair's"
+        time.sleep(self.pl2["horizon_units"] * self.constants["time_unit_ns"] / 1e9)
+        assert self.waits(0, 2, cell=1), "its start has passed"
+
+
+@group("pl2")
+class WhatComesTooEarlyIsBestEffort(LaneTest):
+    def runTest(self):
+        self.busy(2, 1, 3)
+        self.waits(0, 2, 2)
+        frame = self.data(0, 2)
+        self.send(0, frame)
+        assert self.receive(2) == frame
+        self.expect_demoted(early=1)
+        assert self.waits(0, 2, cell=1) is None, "the lane is not free for that"
+
+
+@group("pl2")
+class WhatComesTooLateIsBestEffort(LaneTest):
+    def runTest(self):
+        self.waits(0, 2, 2)
+        self.arrives(self.data(0, 2), 0, 2)
+        time.sleep((self.pl2["late_units"] + self.hosts[2]["slot_units"]) * self.constants["time_unit_ns"] / 1e9)
+        self.arrives(self.data(0, 2), 0, 2, late=1)
