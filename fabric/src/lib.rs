@@ -4,4 +4,5 @@
 //! Every machine has one shape: `handle_*` takes an event in, `poll_*` yields output until there
 //! is none, `next_timeout` says when to call `handle_timeout`. Drain fully after each event.
 
+pub mod hostile;
 pub mod pl2;

@@ -9,6 +9,7 @@ use crate::transport::wire::{Frame, Kind as FrameKind};
 use crate::transport::{Transport, rds};
 use crate::world::{Agenda, HostEvent};
 use p4rack_codegen::endpoint_config;
+use p4rack_fabric::hostile::Hostile;
 use p4rack_fabric::pl2::{Config, Endpoint};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
@@ -53,6 +54,8 @@ pub(crate) struct Host {
     pub paused: bool,
     /// When it falls silent.
     pub dies: Nanos,
+    /// What sends in the machine's place.
+    pub hostile: Option<Box<Hostile>>,
 }
 
 #[derive(Debug, Default)]
@@ -103,6 +106,9 @@ impl Host {
             rds_at: Nanos::MAX,
             paused: false,
             dies: experiment.fails_at(index).unwrap_or(Nanos::MAX),
+            hostile: experiment
+                .hostile(index)
+                .map(|config| Box::new(Hostile::new(config, seed, Nanos::ZERO))),
         })
     }
 

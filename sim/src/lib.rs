@@ -13,6 +13,9 @@ mod check_tests;
 mod experiment;
 mod frames;
 mod host;
+mod hostile;
+#[cfg(test)]
+mod hostile_tests;
 mod link;
 mod message;
 mod outcome;
@@ -32,9 +35,10 @@ mod ycsb;
 
 pub use check::Verdict;
 pub use experiment::{
-    Arrivals, Experiment, ExperimentError, FailSpec, Kind, LinkSpec, LoadIn, NicSpec, PaperSpec, Pattern,
-    Place, RackSpec, SchemeSpec, SizeSpec, Spec, TimedFrom, TrafficSpec, Ycsb,
+    Arrivals, Experiment, ExperimentError, FailSpec, HostileSpec, Kind, LinkSpec, LoadIn, NO_ATTACK, NicSpec,
+    PaperSpec, Pattern, Place, RackSpec, SchemeSpec, SizeSpec, Spec, TimedFrom, TrafficSpec, Ycsb,
 };
+pub use hostile::{Fared, OthersOutcome};
 pub use link::{Faults, LinkStats};
 pub use outcome::{Compared, ControlOutcome, Decile, Latency, Outcome, SwitchOutcome, TrafficOutcome, run};
 pub use random::{Between, Quantiles, Random};

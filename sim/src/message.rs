@@ -138,6 +138,8 @@ pub struct Flow {
     pub transport: Machine,
     /// When the transport's timer is on the agenda.
     pub timer_at: Nanos,
+    /// Bytes that arrived within the measured time.
+    pub arrived: u64,
 }
 
 /// A flow's transport.
@@ -186,6 +188,7 @@ impl Flow {
             listed: false,
             transport,
             timer_at: Nanos::MAX,
+            arrived: 0,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::check::Verdict;
 use crate::experiment::{Arrivals, Experiment, PaperSpec};
+use crate::hostile::OthersOutcome;
 use crate::record::Recorder;
 use crate::traffic::Traffic;
 use crate::world::{Planted, SimError, World};
@@ -10,7 +11,7 @@ use p4rack_codegen::Scheme;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::Target;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Registers have to be free so long after the last frame.
@@ -63,6 +64,9 @@ pub struct Outcome {
     pub digest: String,
     /// Frames that passed the switch.
     pub frame_hops: u64,
+    /// Where hosts may be hostile: how the others fare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<OthersOutcome>,
 }
 
 /// One traffic's results.
@@ -102,7 +106,7 @@ pub struct Decile {
 }
 
 /// Quantiles of a latency, nanoseconds; zeros where there is no sample.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Latency {
     /// Samples.
     pub count: u64,
@@ -121,12 +125,12 @@ pub struct Latency {
     /// Largest.
     pub max: u64,
     /// Points of the cumulative distribution, for plots: value and share.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cdf: Vec<(u64, f64)>,
 }
 
 impl Latency {
-    fn of(histogram: &Histogram<u64>, plot: bool) -> Latency {
+    pub(crate) fn of(histogram: &Histogram<u64>, plot: bool) -> Latency {
         if histogram.is_empty() {
             return Latency::default();
         }
@@ -267,7 +271,10 @@ fn judge(world: &mut World) -> Verdict {
     let queued = sum(|port| port.queues.iter().map(|queue| queue.frames).sum());
     let drops = stats.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
     let clones = stats.clones + world.before.clones;
-    verdict.unaccounted_frames += (rx + clones) as i64 - (tx + drops + queued) as i64;
+    // Of a broadcast frame there are several afterwards; only hostile hosts send such.
+    if stats.replicas == 0 {
+        verdict.unaccounted_frames += (rx + clones) as i64 - (tx + drops + queued) as i64;
+    }
     // Between them.
     // What comes to shared ports goes on by them.
     let delivered_up: u64 = world.nodes.iter().map(|node| node.up.stats.delivered).sum::<u64>()
@@ -285,7 +292,7 @@ fn judge(world: &mut World) -> Verdict {
     let duplicated: u64 = world.links().map(|link| link.stats.duplicated).sum();
     if missing - backlog as i64 > lost {
         verdict.unaccounted_frames += missing - backlog as i64 - lost;
-    } else if world.frames_delivered > world.frames_given + duplicated {
+    } else if world.frames_delivered > world.frames_given + duplicated && world.others.is_none() {
         verdict.unaccounted_frames += missing;
     }
     // Buffers.
@@ -302,8 +309,10 @@ fn judge(world: &mut World) -> Verdict {
     if !failures {
         verdict.stuck_messages = world.flows.iter().map(|flow| flow.messages.open() as u64).sum();
     }
-    // Reservations: free once everything had time to pass.
-    if world.experiment.scheme != Scheme::L2 {
+    // Reservations: free once everything had time to pass. Counters don't run by themselves: what a liar holds, stays.
+    let liars =
+        world.experiment.scheme == Scheme::Pl2Counter && world.hosts().any(|host| host.hostile.is_some());
+    if world.experiment.scheme != Scheme::L2 && !liars {
         let settled = world.now + SETTLE;
         world.run_until(settled);
         let links: BTreeSet<u16> = world.experiment.rack.hosts.iter().map(|host| host.link).collect();
@@ -383,6 +392,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         paper: Vec::new(),
         digest: format!("{:016x}", world.digest()),
         frame_hops: world.hops,
+        others: OthersOutcome::of(world, seconds),
     };
     let scheme = if experiment.scheme == Scheme::L2 { "ethernet" } else { experiment.scheme.name() };
     outcome.paper = compared(&outcome, scheme, &spec.paper);

@@ -1,6 +1,7 @@
 //! `p4rack sim sweep`, `merge`: many runs, over all cores or over many machines.
 
 use super::sim::{with_traces, write};
+use super::sim_hostile;
 use crate::output::{self, OutputFile};
 use indicatif::{ProgressBar, ProgressStyle};
 use p4rack_sim::{Sweep, Task, TaskResult};
@@ -90,7 +91,8 @@ pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
         done.len(),
         args.out_dir.display()
     );
-    Ok(failed == 0)
+    let compared = sim_hostile::compare(&sweep, &args.out_dir)?;
+    Ok(failed == 0 && compared)
 }
 
 fn load(path: &Path) -> Result<Sweep, String> {
@@ -129,7 +131,7 @@ fn settings(task: &Task) -> String {
     settings.join(" ")
 }
 
-fn result_path(dir: &Path, task: &Task) -> PathBuf {
+pub(super) fn result_path(dir: &Path, task: &Task) -> PathBuf {
     dir.join(format!("{}.json", task.id))
 }
 

@@ -226,7 +226,7 @@ impl Endpoint {
 
 /// Steele, Lea and Flood's SplitMix64: a seed into well-spread numbers.
 #[derive(Clone, Debug)]
-pub(super) struct SplitMix(pub u64);
+pub(crate) struct SplitMix(pub u64);
 
 impl SplitMix {
     pub fn next(&mut self) -> u64 {

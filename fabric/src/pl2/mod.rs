@@ -17,5 +17,6 @@ mod stats;
 
 pub use config::{Config, ConfigError, Peer, Scheme, full_frame_wire_bytes};
 pub use delay::Delay;
+pub(crate) use endpoint::SplitMix;
 pub use endpoint::{AppFrame, Endpoint};
 pub use stats::{Counters, Reason, Stats};

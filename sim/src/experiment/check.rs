@@ -14,7 +14,7 @@ pub(super) struct Check<'a> {
 
 impl Check<'_> {
     /// Notes a mistake in the `nth` table headed `table`.
-    fn problem(&mut self, table: &str, nth: usize, key: &str, message: impl std::fmt::Display) {
+    pub(super) fn problem(&mut self, table: &str, nth: usize, key: &str, message: impl std::fmt::Display) {
         let line = self.line_of(table, nth, key);
         let place = if table.is_empty() { String::new() } else { format!("[{table}] ") };
         self.problems.push(format!("{}:{line}: {place}{key}: {message}", self.file));
@@ -140,6 +140,7 @@ impl Check<'_> {
         for (nth, fail) in spec.fail.iter().enumerate() {
             self.known_host(spec, "fail", nth, "host", &fail.host);
         }
+        self.hostile(spec);
         if spec.traffic.is_empty() {
             self.problem("", 0, "traffic", "is empty; add a [[traffic]] table");
         }
@@ -248,7 +249,7 @@ impl Check<'_> {
         }
     }
 
-    fn known_host(&mut self, spec: &Spec, table: &str, nth: usize, key: &str, name: &str) {
+    pub(super) fn known_host(&mut self, spec: &Spec, table: &str, nth: usize, key: &str, name: &str) {
         if host_index(name, spec.rack.hosts).is_none() {
             let last = spec.rack.hosts;
             self.problem(table, nth, key, format!("`{name}` is no host; there are h1 to h{last}"));

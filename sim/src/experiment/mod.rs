@@ -1,10 +1,12 @@
 //! The experiment file: what is simulated, as TOML. `docs/sim.md` documents it.
 
 mod check;
+mod hostile;
 #[cfg(test)]
 mod refused_tests;
 mod traffic;
 
+pub use hostile::{HostileSpec, NO_ATTACK};
 pub use traffic::{Arrivals, LoadIn, Pattern, SizeSpec, TimedFrom, TrafficSpec, Ycsb};
 
 use crate::link::Faults;
@@ -68,6 +70,9 @@ pub struct Spec {
     /// Hosts that fall silent.
     #[serde(default)]
     pub fail: Vec<FailSpec>,
+    /// Hosts that break the rules.
+    #[serde(default)]
+    pub hostile: Vec<HostileSpec>,
     /// Figures that a paper states, to be set beside the measured ones.
     #[serde(default)]
     pub paper: Vec<PaperSpec>,
@@ -154,6 +159,9 @@ pub struct SchemeSpec {
     /// How much longer than a full frame a slot is.
     #[serde(default)]
     pub slot_headroom_percent: f64,
+    /// RSVs that a host may send in a slot's time, on average; 0: not metered.
+    #[serde(default)]
+    pub control_per_slot: u32,
     /// Sequence numbers, by which receivers remove duplicates.
     #[serde(default = "yes")]
     pub shim: bool,
@@ -440,7 +448,7 @@ fn rack(spec: &Spec) -> Result<Rack, RackError> {
     let mut text = format!(
         "name = \"sim\"\n[switch]\nport_rate = \"{}\"\nbuffer = \"{}\"\n[pl2]\nmode = \"{mode}\"\nclocks = \"{}\"\nnotify_receiver = {}\nk = {}\nslot_parts = {}\nt = {}\n\
          drop_threshold = {threshold}\nshim = {}\nreservations_in_flight = {}\nlanes = {}\nslot_headroom_percent = {:?}\n\
-         control_per_slot = 0\n",
+         control_per_slot = {}\n",
         rack.rate,
         rack.buffer,
         scheme.clocks.name(),
@@ -451,7 +459,8 @@ fn rack(spec: &Spec) -> Result<Rack, RackError> {
         scheme.shim,
         scheme.in_flight,
         scheme.lanes(),
-        scheme.slot_headroom_percent
+        scheme.slot_headroom_percent,
+        scheme.control_per_slot
     );
     for host in 0..rack.hosts {
         let (n, mac) = (host + 1, crate::message::mac_of(host));

@@ -33,6 +33,9 @@ impl World {
         if let Some(recorder) = &mut self.recorder {
             recorder.note(Point::HostIn(host), self.now, frame);
         }
+        if let Some(hostile) = &mut node.host.hostile {
+            hostile.handle_link(frame, self.now);
+        }
         let app = node.host.endpoint.forward_link(frame, received.arrived, self.now);
         if let (Some(recorder), Some(app)) = (&mut self.recorder, app) {
             let (addresses, ether_type, rest) = app.parts(frame);
@@ -84,6 +87,9 @@ impl World {
     fn drain(&mut self, host: usize, due: bool) {
         let asleep = Planted::Sleep.is(self.planted) && host == 1 && self.hops > 1_000;
         let one = &mut self.nodes[host].host;
+        if one.hostile.is_some() {
+            return self.attack(host);
+        }
         if asleep || self.now >= one.dies {
             one.machine_due = Nanos::MAX;
             return;

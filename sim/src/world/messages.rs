@@ -13,8 +13,11 @@ impl World {
 
     /// The same for a message of known size.
     pub(super) fn submit_sized(&mut self, flow: FlowId, created: Nanos, ahead: bool, size: Option<u32>) {
-        let traffic = usize::from(self.flows[flow as usize].traffic);
-        let one = &mut self.traffic[traffic];
+        let Flow { src, traffic, .. } = self.flows[flow as usize];
+        if self.nodes[usize::from(src)].host.hostile.is_some() {
+            return;
+        }
+        let one = &mut self.traffic[usize::from(traffic)];
         if self.flows[flow as usize].queue.len() >= one.spec.queue_limit {
             one.stats.refused += u64::from(self.measuring);
             return;
@@ -66,6 +69,7 @@ impl World {
         let in_time = self.measuring && self.now < self.sources_end;
         if in_time {
             one.stats.bytes += u64::from(head.bytes);
+            flow.arrived += u64::from(head.bytes);
             self.nodes[host].received += u64::from(head.bytes);
         }
         // Frames of a flow come in order, so whatever lies before this one's message is not coming.
@@ -105,6 +109,9 @@ impl World {
         let one = &mut self.traffic[traffic];
         let Message { size, created, tag, .. } = *message;
         let measured = tag & MEASURED != 0;
+        if let (true, Some(others)) = (measured, &mut self.others) {
+            others.note(&self.flows[flow as usize], one.spec.arrivals, done - created);
+        }
         match one.spec.arrivals {
             Arrivals::Saturate | Arrivals::Poisson | Arrivals::Trace => {
                 if measured {

@@ -5,6 +5,7 @@
 //! ```
 
 mod agenda;
+mod hostile;
 mod hosts;
 mod lookahead;
 mod messages;
@@ -19,6 +20,7 @@ use crate::check::{Digest, Grants};
 use crate::experiment::{Experiment, Kind, Place};
 use crate::frames::Frames;
 use crate::host::Host;
+use crate::hostile::Others;
 use crate::link::Link;
 use crate::message::{Flow, FlowId, Head};
 use crate::random::{Between, Quantiles};
@@ -113,6 +115,8 @@ pub(crate) struct World {
     /// Switch's counters up to the end of the warm-up.
     pub before: Before,
     pub rsv_grt: Histogram<u64>,
+    /// Where hosts may be hostile: what becomes of the others' messages.
+    pub others: Option<Box<Others>>,
     /// Control frames in the measured time: that hosts sent, and that came to them.
     pub control: (u64, u64),
     pub sources_end: Nanos,
@@ -208,6 +212,7 @@ impl World {
             out_of_order: 0,
             before: Before::default(),
             rsv_grt: histogram(),
+            others: Others::of(&experiment),
             control: (0, 0),
             sources_end,
             planted: None,
@@ -231,6 +236,10 @@ impl World {
             self.agenda.push(self.traffic[nth].start, RackEvent::Start(nth));
         }
         for host in 0..self.nodes.len() {
+            if self.nodes[host].host.hostile.is_some() {
+                self.hosts_due.hasten(host, Nanos::ZERO);
+                self.nodes[host].host.machine_due = Nanos::ZERO;
+            }
             if self.nodes[host].host.dies != Nanos::MAX {
                 self.at_host(host, self.nodes[host].host.dies, HostEvent::Die);
             }

@@ -97,7 +97,8 @@ impl World {
 
     fn count_bytes(&mut self, flow: FlowId, bytes: u64) {
         if self.measuring && self.now < self.sources_end {
-            let flow = &self.flows[flow as usize];
+            let flow = &mut self.flows[flow as usize];
+            flow.arrived += bytes;
             self.traffic[usize::from(flow.traffic)].stats.bytes += bytes;
             self.nodes[usize::from(flow.dst)].received += bytes;
         }

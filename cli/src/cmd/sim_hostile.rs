@@ -1,0 +1,50 @@
+//! What `p4rack sim sweep` says of hostile hosts: each attack beside the same host behaving.
+
+use super::entity::Rows;
+use super::sim_sweep::{read_json, result_path};
+use p4rack_sim::{Fared, NO_ATTACK, OthersOutcome, Sweep, Task};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where a task's settings name the attack.
+const ATTACK: &str = "hostile.0.attack";
+
+/// Prints a table of the results that are there of a sweep over attacks. Whether all promises were kept.
+pub fn compare(sweep: &Sweep, dir: &Path) -> Result<bool, String> {
+    // By what distinguishes them otherwise: each attack's results.
+    let mut groups: BTreeMap<String, Vec<(&str, OthersOutcome)>> = BTreeMap::new();
+    for task in &sweep.tasks {
+        let Some(attack) = task.settings.get(ATTACK) else { continue };
+        let path = result_path(dir, task);
+        // Not chosen, or left to another machine.
+        let Ok(result) = read_json(&path) else { continue };
+        let others = serde_json::from_value(result["outcome"]["others"].clone()).map_err(|error| {
+            format!("{}: outcome.others: {error}; delete the file and run it again", path.display())
+        })?;
+        groups.entry(but_attack(task)).or_default().push((attack, others));
+    }
+    let mut kept = true;
+    for (group, results) in &groups {
+        let Some((_, honest)) = results.iter().find(|(attack, _)| *attack == NO_ATTACK) else { continue };
+        let mut rows = Rows::new(&["attack", "others' goodput", "frames lost", "p99", "promises"]);
+        for (attack, others) in results.iter().filter(|(attack, _)| *attack != NO_ATTACK) {
+            let fared = Fared::new(others, honest);
+            let broken = fared.broken();
+            kept &= broken.is_empty();
+            rows.push(vec![
+                (*attack).to_owned(),
+                format!("{:.1} %", 100.0 * fared.goodput_share),
+                fared.frames_lost.to_string(),
+                format!("{:.2} x", fared.p99_times),
+                if broken.is_empty() { "kept".to_owned() } else { broken.join(", ") },
+            ]);
+        }
+        println!("\n{group}: beside the same host behaving\n\n{}", rows.text());
+    }
+    Ok(kept)
+}
+
+fn but_attack(task: &Task) -> String {
+    let others = task.settings.iter().filter(|(key, _)| *key != ATTACK);
+    others.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,407 @@
+//! Hosts that break the rules: what they send, to prove that it harms nobody but themselves.
+//!
+//! One machine of the same shape as the endpoint: it is told what comes from the link, and says what to put on it. It fills
+//! its link, as fast as that carries, with frames of one [`Attack`].
+
+mod frames;
+
+use crate::pl2::SplitMix;
+use frames::Frames;
+use p4rack_wire::ethernet::overhead::wire_bytes;
+use p4rack_wire::pl2::{Control, DEMAND_MAX, Kind, NOT_NOW};
+use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate};
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+
+/// What a hostile host does, without end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Attack {
+    /// RSVs in all cells to all destinations.
+    RsvFlood,
+    /// Scheduled frames to the victim without any reservation.
+    ScheduledFlood,
+    /// Unsolicited frames to the victim without any reservation.
+    UnsolicitedFlood,
+    /// Reserves at the victim, sends the burst at once, full frames or short ones, and reserves again.
+    Early,
+    /// Collects reservations at the victim, then sends all of their bursts together.
+    Late,
+    /// Reserves at the victim in all cells, and sends nothing.
+    Hoard,
+    /// Waits its turn, then sends frames as long as the link takes them.
+    Overlong,
+    /// RSVs with demands of 0, more than K and 255, in cells that exist and others.
+    WrongDemand,
+    /// Control frames of its own once more, heard and sent ones, and grants made up for others.
+    Replay,
+    /// Gives back what it never held: RSVs with demand 0.
+    Release,
+    /// Random bytes, PL2's headers cut short or filled at random, random EtherTypes, others' source addresses.
+    Garbage,
+    /// Frames without any tag to the victim.
+    BestEffortFlood,
+    /// Frames without any tag to everybody.
+    Broadcast,
+}
+
+impl Attack {
+    /// All of them.
+    pub const ALL: [Attack; 13] = [
+        Attack::RsvFlood,
+        Attack::ScheduledFlood,
+        Attack::UnsolicitedFlood,
+        Attack::Early,
+        Attack::Late,
+        Attack::Hoard,
+        Attack::Overlong,
+        Attack::WrongDemand,
+        Attack::Replay,
+        Attack::Release,
+        Attack::Garbage,
+        Attack::BestEffortFlood,
+        Attack::Broadcast,
+    ];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Attack::RsvFlood => "rsv-flood",
+            Attack::ScheduledFlood => "scheduled-flood",
+            Attack::UnsolicitedFlood => "unsolicited-flood",
+            Attack::Early => "early",
+            Attack::Late => "late",
+            Attack::Hoard => "hoard",
+            Attack::Overlong => "overlong",
+            Attack::WrongDemand => "wrong-demand",
+            Attack::Replay => "replay",
+            Attack::Release => "release",
+            Attack::Garbage => "garbage",
+            Attack::BestEffortFlood => "best-effort-flood",
+            Attack::Broadcast => "broadcast",
+        }
+    }
+}
+
+impl fmt::Display for Attack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Attack {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Attack, String> {
+        Attack::ALL.into_iter().find(|attack| attack.name() == text).ok_or_else(|| {
+            let names = Attack::ALL.map(Attack::name).join(", ");
+            format!("`{text}` is no attack; there are {names}")
+        })
+    }
+}
+
+/// Where a hostile host stands.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What it does.
+    pub attack: Attack,
+    /// Its address.
+    pub mac: MacAddr,
+    /// Whom it wants to harm: senders to this host.
+    pub victim: MacAddr,
+    /// Everybody else.
+    pub others: Vec<MacAddr>,
+    /// PL2's EtherType.
+    pub ether_type: EtherType,
+    /// PL2's first VLAN.
+    pub vid: u16,
+    /// Cells of a pair.
+    pub cells: u8,
+    /// Most slots a reservation.
+    pub k: u8,
+    /// Whether data frames carry sequence numbers.
+    pub shim: bool,
+    /// Its link, bits a second.
+    pub rate_bps: u64,
+    /// Time of a unit of a grant's waits.
+    pub wait_unit: Nanos,
+    /// The longest frame that the link takes, without FCS.
+    pub frame_max: usize,
+    /// How far a driver that is late makes up for it.
+    pub catch_up: Nanos,
+}
+
+/// Frames kept to be sent again.
+const KEPT_MAX: usize = 64;
+/// Frames of its own that it learns from before it replays.
+const LEARN: u64 = 200;
+/// Full frames on the wire that a stage of [`Attack::Late`] takes.
+const STAGE_FRAMES: u64 = 100;
+/// Full frames on the wire after which an RSV counts as not answered.
+const PATIENCE_FRAMES: u64 = 200;
+
+/// A hostile host's machine.
+#[derive(Clone, Debug)]
+pub struct Hostile {
+    config: Config,
+    frames: Frames,
+    rate: WireRate,
+    random: SplitMix,
+    /// When the wire is free for the next frame.
+    free_at: Nanos,
+    /// Frames made.
+    made: u64,
+    id: u32,
+    /// The last control frames of its own, and those heard.
+    sent: VecDeque<Vec<u8>>,
+    heard: VecDeque<Vec<u8>>,
+    /// With [`Attack::Early`], [`Attack::Late`] and [`Attack::Overlong`]: where it is.
+    cell: u8,
+    left: u8,
+    stage: u8,
+    /// With [`Attack::Overlong`]: when its burst begins.
+    start: Option<Nanos>,
+}
+
+impl Hostile {
+    /// One that begins at `now`.
+    pub fn new(config: Config, seed: u64, now: Nanos) -> Hostile {
+        Hostile {
+            frames: Frames::new(&config),
+            rate: WireRate::new(config.rate_bps),
+            random: SplitMix(seed),
+            free_at: now,
+            made: 0,
+            id: 0,
+            sent: VecDeque::new(),
+            heard: VecDeque::new(),
+            cell: 0,
+            left: 0,
+            stage: 0,
+            start: None,
+            config,
+        }
+    }
+
+    /// Hears a frame (without FCS) from the link.
+    pub fn handle_link(&mut self, frame: &[u8], now: Nanos) {
+        let Some(control) = self.frames.control(frame) else { return };
+        if control.kind != Kind::Grt as u8 {
+            return;
+        }
+        if self.config.attack == Attack::Replay {
+            remember(&mut self.heard, frame);
+        }
+        if self.config.attack == Attack::Overlong && control.id == self.id && self.start.is_none() {
+            if control.send_wait == NOT_NOW {
+                self.free_at = now + self.rate.time(u64::from(self.config.k) * self.frames.full_wire_bytes());
+                return;
+            }
+            let wait = u64::from(control.send_wait.max(control.recv_wait));
+            self.free_at = self.free_at.min(now);
+            self.start = Some(now.saturating_add(Nanos(wait.saturating_mul(self.config.wait_unit.0))));
+            self.left = self.config.k;
+        }
+    }
+
+    /// When [`Hostile::poll_link`] has a frame.
+    pub fn next_timeout(&self) -> Nanos {
+        match self.start {
+            Some(start) if self.config.attack == Attack::Overlong => start.max(self.free_at),
+            _ => self.free_at,
+        }
+    }
+
+    /// The frame (without FCS) that starts to leave now, if one does.
+    pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        if self.next_timeout() > now {
+            return false;
+        }
+        out.clear();
+        let pause = self.make(out);
+        self.made += 1;
+        let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
+        self.free_at = start + self.rate.time(wire_bytes(out.len() as u64)) + pause;
+        true
+    }
+
+    /// Makes the next frame; how long nothing follows it.
+    fn make(&mut self, out: &mut Vec<u8>) -> Nanos {
+        let Config { attack, victim, k, cells, .. } = self.config;
+        let any_cell = (self.made % u64::from(cells)) as u8;
+        let full = self.frames.full();
+        let frame_time = self.rate.time(self.frames.full_wire_bytes());
+        match attack {
+            Attack::RsvFlood => {
+                let others = self.config.others.len() as u64;
+                let to = self.config.others[(self.made / u64::from(cells) % others) as usize];
+                self.rsv(out, to, any_cell, k);
+            }
+            Attack::ScheduledFlood => self.frames.data(out, victim, any_cell, false, full),
+            Attack::UnsolicitedFlood => self.frames.data(out, victim, any_cell, true, full),
+            Attack::BestEffortFlood => self.frames.plain(out, victim, full),
+            Attack::Broadcast => self.frames.plain(out, MacAddr::BROADCAST, full),
+            Attack::Hoard => {
+                self.rsv(out, victim, any_cell, k);
+                return Nanos(frame_time.0 * 2);
+            }
+            Attack::Early => self.early(out),
+            Attack::Late => return self.late(out),
+            Attack::Overlong => return self.overlong(out),
+            Attack::WrongDemand => {
+                let demands = [0, k.saturating_add(1), DEMAND_MAX, 2 * k.min(127)];
+                let demand = demands[self.below(demands.len())];
+                let cell = self.random.next() as u8;
+                let to = self.anybody();
+                self.rsv(out, to, if self.made.is_multiple_of(2) { any_cell } else { cell }, demand);
+            }
+            Attack::Release => {
+                let to = if self.made.is_multiple_of(4) { self.anybody() } else { victim };
+                self.rsv(out, to, any_cell, 0);
+            }
+            Attack::Replay => self.replay(out),
+            Attack::Garbage => self.garbage(out),
+        }
+        Nanos::ZERO
+    }
+
+    /// A burst follows its RSV at once, in every other round of frames as short as can be.
+    fn early(&mut self, out: &mut Vec<u8>) {
+        let Config { victim, k, cells, .. } = self.config;
+        if self.left == 0 {
+            self.left = k;
+            self.cell = (self.cell + 1) % cells;
+            self.stage = if self.cell == 0 { 1 - self.stage } else { self.stage };
+            return self.rsv(out, victim, self.cell, k);
+        }
+        self.left -= 1;
+        let len = if self.stage == 0 { self.frames.full() } else { 0 };
+        self.frames.data(out, victim, self.cell, false, len);
+    }
+
+    /// Reserves in the even cells, some time later in the odd ones, and some time later sends all.
+    fn late(&mut self, out: &mut Vec<u8>) -> Nanos {
+        let Config { victim, k, cells, .. } = self.config;
+        let stage_time = self.rate.time(STAGE_FRAMES * self.frames.full_wire_bytes());
+        if self.stage < 2 {
+            self.rsv(out, victim, self.cell + self.stage, k);
+            self.cell += 2;
+            if self.cell + self.stage < cells {
+                return Nanos::ZERO;
+            }
+            (self.cell, self.left) = (0, k);
+            self.stage += 1;
+            return stage_time;
+        }
+        self.frames.data(out, victim, self.cell, false, self.frames.full());
+        self.left -= 1;
+        if self.left == 0 {
+            (self.cell, self.left) = (self.cell + 1, k);
+            if self.cell == cells {
+                (self.cell, self.stage) = (0, 0);
+            }
+        }
+        Nanos::ZERO
+    }
+
+    fn overlong(&mut self, out: &mut Vec<u8>) -> Nanos {
+        let Config { victim, k, cells, frame_max, .. } = self.config;
+        if self.start.is_some() && self.left > 0 {
+            self.left -= 1;
+            self.frames.data(out, victim, self.cell, false, frame_max);
+            return Nanos::ZERO;
+        }
+        // The other half of the lane is next.
+        self.cell = (self.cell + 1) % cells.clamp(1, 2);
+        self.start = None;
+        self.rsv(out, victim, self.cell, k);
+        // The answer ends the pause.
+        self.rate.time(PATIENCE_FRAMES * self.frames.full_wire_bytes())
+    }
+
+    fn replay(&mut self, out: &mut Vec<u8>) {
+        if self.made < LEARN {
+            let (to, cell) = (self.anybody(), (self.made % u64::from(self.config.cells)) as u8);
+            self.rsv(out, to, cell, self.config.k);
+            return remember(&mut self.sent, out);
+        }
+        if self.made.is_multiple_of(3) {
+            let (to, from) =
+                (self.anybody(), if self.made.is_multiple_of(2) { self.config.mac } else { self.anybody() });
+            let control = Control {
+                kind: Kind::Grt as u8,
+                id: self.random.next() as u32,
+                ..self.frames.rsv(0, 0, self.config.k)
+            };
+            return self.frames.emit(out, to, from, control);
+        }
+        let nth = self.below(KEPT_MAX);
+        let kept = if self.made % 3 == 1 { &self.sent } else { &self.heard };
+        // Nothing was heard yet where nobody answers.
+        let frame = kept.get(nth % kept.len().max(1)).or(self.sent.front());
+        out.extend_from_slice(frame.map_or(&[], |frame| frame));
+    }
+
+    fn garbage(&mut self, out: &mut Vec<u8>) {
+        let (to, other) = (self.anybody(), self.anybody());
+        let len = 60 + self.below(self.frames.full());
+        match self.made % 6 {
+            0 => {
+                out.resize(len, 0);
+                self.fill(out, 0);
+            }
+            1 => {
+                // A control frame whose fields are anything.
+                self.rsv(out, to, 0, 1);
+                self.fill(out, 18);
+            }
+            2 => {
+                self.rsv(out, to, 0, self.config.k);
+                let len = 14 + self.below(out.len() - 14);
+                out.truncate(len);
+            }
+            3 => {
+                self.frames.plain(out, to, len);
+                self.fill(out, 12);
+            }
+            4 => {
+                // A data frame whose tag and shim are anything.
+                self.frames.data(out, to, 0, false, len);
+                self.fill(out, 14);
+            }
+            _ => {
+                let control = self.frames.rsv(self.random.next() as u32, 0, self.config.k);
+                self.frames.emit(out, to, other, control);
+            }
+        }
+    }
+
+    fn rsv(&mut self, out: &mut Vec<u8>, to: MacAddr, cell: u8, demand: u8) {
+        self.id = self.id.wrapping_add(1);
+        let control = self.frames.rsv(self.id, cell, demand);
+        self.frames.emit(out, to, self.config.mac, control);
+    }
+
+    fn anybody(&mut self) -> MacAddr {
+        let nth = self.below(self.config.others.len());
+        self.config.others[nth]
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.random.next() % limit.max(1) as u64) as usize
+    }
+
+    /// Random bytes from a place on.
+    fn fill(&mut self, out: &mut [u8], from: usize) {
+        out.iter_mut().skip(from).for_each(|byte| *byte = self.random.next() as u8);
+    }
+}
+
+fn remember(kept: &mut VecDeque<Vec<u8>>, frame: &[u8]) {
+    if kept.len() == KEPT_MAX {
+        kept.pop_front();
+    }
+    kept.push_back(frame.to_vec());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! `[[hostile]]`: hosts that break the rules.
+
+use super::check::Check;
+use super::{Arrivals, Experiment, Kind, Spec};
+use p4rack_fabric::hostile::{Attack, Config};
+use p4rack_wire::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// What an attack is called that is none: the host behaves, and the others' results are what an attack's are compared with.
+pub const NO_ATTACK: &str = "none";
+
+/// `[[hostile]]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostileSpec {
+    /// Name of the host.
+    pub host: String,
+    /// What it sends in place of its traffic, or `none`.
+    pub attack: String,
+    /// The host that it aims at, where an attack aims.
+    #[serde(default = "first")]
+    pub victim: String,
+}
+
+fn first() -> String {
+    "h1".into()
+}
+
+impl Check<'_> {
+    pub(super) fn hostile(&mut self, spec: &Spec) {
+        for (nth, one) in spec.hostile.iter().enumerate() {
+            self.known_host(spec, "hostile", nth, "host", &one.host);
+            self.known_host(spec, "hostile", nth, "victim", &one.victim);
+            if one.host == one.victim {
+                self.problem("hostile", nth, "victim", "is the host itself; name another");
+            }
+            if one.attack != NO_ATTACK
+                && let Err(error) = one.attack.parse::<Attack>()
+            {
+                self.problem("hostile", nth, "attack", format!("{error}, or {NO_ATTACK}"));
+            }
+            if spec.traffic.iter().any(|traffic| traffic.arrivals == Arrivals::Rounds) {
+                self.problem("hostile", nth, "host", "never ends its part of a round; use other arrivals");
+            }
+        }
+    }
+}
+
+impl Experiment {
+    /// Whether a host is named in `[[hostile]]`.
+    pub(crate) fn is_watched(&self, host: usize) -> bool {
+        self.spec.hostile.iter().any(|one| self.host(&one.host) == Some(host))
+    }
+
+    /// What a host is to do in place of its traffic.
+    pub(crate) fn hostile(&self, host: usize) -> Option<Config> {
+        let one = self.spec.hostile.iter().find(|one| self.host(&one.host) == Some(host))?;
+        let attack = one.attack.parse().ok()?;
+        let victim = self.host(&one.victim)?;
+        let (own, pl2) = (&self.rack.hosts[host], self.rack.pl2.as_ref()?);
+        let unit = match self.spec.scheme.kind {
+            Kind::Pl2Counter => own.slot,
+            Kind::Pl2Clock | Kind::Ethernet => Nanos(self.rack.switch.time_unit_ns),
+        };
+        let others = self.rack.hosts.iter().map(|other| other.mac).filter(|mac| *mac != own.mac);
+        Some(Config {
+            attack,
+            mac: own.mac,
+            victim: self.rack.hosts[victim].mac,
+            others: others.collect(),
+            ether_type: pl2.ether_type,
+            vid: pl2.vid,
+            cells: self.rack.cells_a_pair(),
+            k: pl2.k,
+            shim: pl2.shim,
+            rate_bps: own.rate_bps,
+            wait_unit: unit,
+            frame_max: FRAME_MAX,
+            catch_up: Nanos::ZERO,
+        })
+    }
+}
+
+/// The longest frame that the switch takes.
+const FRAME_MAX: usize = 9_216;

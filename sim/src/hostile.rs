@@ -1,0 +1,119 @@
+//! How those fare who share a rack with a hostile host.
+
+use crate::experiment::{Arrivals, Experiment};
+use crate::message::Flow;
+use crate::outcome::Latency;
+use crate::traffic::histogram;
+use crate::world::World;
+use hdrhistogram::Histogram;
+use p4rack_wire::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The others' results, where hosts may be hostile.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct OthersOutcome {
+    /// Payload of each sending host that arrived, Gb/s.
+    pub goodput_gbps: BTreeMap<String, f64>,
+    /// Frames that their machines were given and that are nowhere at the end.
+    pub frames_lost: u64,
+    /// Latency of their messages.
+    pub latency_ns: Latency,
+}
+
+/// What is noted of the others while it happens.
+#[derive(Debug)]
+pub(crate) struct Others {
+    /// Hosts that may be hostile.
+    watched: Vec<bool>,
+    latency: Histogram<u64>,
+}
+
+impl Others {
+    /// Where there are hosts to be watched.
+    pub fn of(experiment: &Experiment) -> Option<Box<Others>> {
+        let watched: Vec<bool> =
+            (0..experiment.spec.rack.hosts).map(|host| experiment.is_watched(host)).collect();
+        watched.contains(&true).then(|| Box::new(Others { watched, latency: histogram() }))
+    }
+
+    /// A message is whole.
+    pub fn note(&mut self, flow: &Flow, arrivals: Arrivals, latency: Nanos) {
+        let concerned = [flow.src, flow.dst]
+            .iter()
+            .take(if arrivals == Arrivals::Rpc { 2 } else { 1 })
+            .any(|host| self.watched[usize::from(*host)]);
+        if !concerned {
+            self.latency.saturating_record(latency.0.max(1));
+        }
+    }
+}
+
+impl OthersOutcome {
+    /// What a run of so many measured seconds showed.
+    pub(crate) fn of(world: &World, seconds: f64) -> Option<OthersOutcome> {
+        let others = world.others.as_ref()?;
+        let mut goodput_gbps = BTreeMap::new();
+        for flow in world.flows.iter().filter(|flow| !others.watched[usize::from(flow.src)]) {
+            *goodput_gbps.entry(format!("h{}", flow.src + 1)).or_default() +=
+                flow.arrived as f64 * 8.0 / seconds / 1e9;
+        }
+        let stats = world.tor.switch.stats(world.now);
+        let queued: u64 = stats.ports.iter().flat_map(|port| &port.queues).map(|queue| queue.frames).sum();
+        let waiting =
+            world.hosts().map(|host| host.endpoint.backlog_frames()).sum::<usize>() + world.on_links();
+        Some(OthersOutcome {
+            goodput_gbps,
+            frames_lost: world.frames_given.saturating_sub(world.frames_delivered + waiting as u64 + queued),
+            latency_ns: Latency::of(&others.latency, false),
+        })
+    }
+}
+
+/// How the others fared beside a hostile host, compared with the same host behaving.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fared {
+    /// Of the goodput of each of them, the least share that was left.
+    pub goodput_share: f64,
+    /// Frames of theirs that were lost.
+    pub frames_lost: u64,
+    /// Times the 99th percentile of their latency.
+    pub p99_times: f64,
+}
+
+impl Fared {
+    /// What is promised at least: the others keep this share of their goodput …
+    pub const GOODPUT_SHARE_MIN: f64 = 0.9;
+    /// … and their 99th percentile is no more than so many times as long. No frame of theirs is lost.
+    pub const P99_TIMES_MAX: f64 = 2.0;
+
+    /// The others beside a host that was hostile, and beside the same one honest.
+    pub fn new(hostile: &OthersOutcome, honest: &OthersOutcome) -> Fared {
+        let share = |(host, before): (&String, &f64)| {
+            let left = hostile.goodput_gbps.get(host).copied().unwrap_or(0.0);
+            if *before > 0.0 { left / before } else { 1.0 }
+        };
+        Fared {
+            goodput_share: honest.goodput_gbps.iter().map(share).fold(f64::INFINITY, f64::min),
+            frames_lost: hostile.frames_lost,
+            p99_times: hostile.latency_ns.p99 as f64 / honest.latency_ns.p99.max(1) as f64,
+        }
+    }
+
+    /// Promises that were broken, in words.
+    pub fn broken(&self) -> Vec<String> {
+        let Fared { goodput_share, frames_lost, p99_times } = *self;
+        let found = [
+            (
+                goodput_share.is_nan() || goodput_share < Fared::GOODPUT_SHARE_MIN,
+                format!("goodput {:.0} % of its fair share", 100.0 * goodput_share),
+            ),
+            (frames_lost > 0, format!("{frames_lost} frames lost")),
+            (
+                p99_times.is_nan() || p99_times > Fared::P99_TIMES_MAX,
+                format!("p99 {p99_times:.1} times as long"),
+            ),
+        ];
+        found.into_iter().filter(|(wrong, _)| *wrong).map(|(_, text)| text).collect()
+    }
+}
