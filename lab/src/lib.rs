@@ -6,6 +6,7 @@
 
 mod control;
 pub mod error;
+pub mod hostile;
 pub mod keep;
 mod kill;
 mod measure;

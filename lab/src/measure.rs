@@ -470,7 +470,7 @@ fn lost_between(sent: u64, seen: u64) -> u64 {
     sent.saturating_sub(seen)
 }
 
-fn counter(report: &Report, name: &str) -> Result<u64, LabError> {
+pub(crate) fn counter(report: &Report, name: &str) -> Result<u64, LabError> {
     let what = || format!("statistics of the agent of {}", report.host);
     report.endpoint.counter(name).map_err(|why| LabError::measurement(what(), why))
 }

@@ -34,6 +34,8 @@ pub struct Running<'a> {
     control_capture: Option<Process>,
     /// The agents, in the description's order.
     pub agents: Vec<Process>,
+    /// An agent that was ended on purpose.
+    pub gone: Option<usize>,
 }
 
 impl<'a> Running<'a> {
@@ -72,7 +74,7 @@ impl<'a> Running<'a> {
             },
             |agents| format!("{scheme}: {} agents ready", agents.len()),
         )?;
-        Ok(Running { rack, path, network, scheme, switch, control_capture, agents })
+        Ok(Running { rack, path, network, scheme, switch, control_capture, agents, gone: None })
     }
 
     /// Index of a host.
@@ -122,11 +124,17 @@ impl<'a> Running<'a> {
         Ok(answers)
     }
 
+    /// Ends a host's agent for good.
+    pub fn end_agent(&mut self, index: usize) {
+        process::stop(std::iter::once(&mut self.agents[index]));
+        self.gone = Some(index);
+    }
+
     /// An error if the switch or an agent other than `killed` has ended.
     pub fn check(&mut self, killed: Option<usize>) -> Result<(), LabError> {
         self.switch.check_running()?;
         for (index, agent) in self.agents.iter_mut().enumerate() {
-            if Some(index) != killed {
+            if Some(index) != killed && Some(index) != self.gone {
                 agent.check_running()?;
             }
         }

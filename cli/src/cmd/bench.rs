@@ -53,6 +53,10 @@ enum Command {
     /// quarter takes none of batches that fail, a quarter stops in the handshake. Starts an embedded switch without
     /// ports, or takes the one at --grpc-addr, whose state is cleared. Exit code 1 if a bound was not kept.
     HostileClients(Box<super::bench_hostile::Args>),
+    /// What a hostile host takes from the others: every attack on a rack of real processes, beside the same host honest
+    ///
+    /// Exit code 1 if a promise was broken: others keep 90 % of their goodput, lose no frame, and wait at most twice as long.
+    Hostile(super::hostile::Args),
     /// Frame-hops a second of the rack in virtual time, and its memory
     Sim(super::bench_sim::Args),
     /// How late sleeping threads are woken: the shortest slot that this machine can keep
@@ -78,6 +82,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
         Command::Soak(args) => return super::bench_soak::run(*args),
         Command::HostileClients(args) => return super::bench_hostile::run(&args),
+        Command::Hostile(args) => return super::hostile::bench(args),
         Command::Sim(args) => return super::bench_sim::run_bench(&args),
         Command::Timers { interval_us, seconds, json } => {
             let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);

@@ -85,6 +85,7 @@ impl WorkloadArgs {
             Program::UdpSink { .. } => "sink",
             Program::RpcServer { .. } => "server",
             Program::RpcClient { .. } => "client",
+            Program::Hostile(_) => "attacker",
             Program::Capture { .. } => "capture",
             Program::Supervise { .. } => "rack",
         }
@@ -141,6 +142,8 @@ enum Program {
         #[arg(long)]
         window_ns: u64,
     },
+    /// Attack, until ended
+    Hostile(super::hostile::AttackArgs),
     /// Capture the loopback, until ended
     Capture {
         /// Where to
@@ -327,6 +330,12 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
             let window = Span { start_ns: window_start_ns, duration_ns: window_ns };
             rpc::client(to, &value_bytes, ClientSpan { span: span.into(), window })
                 .and_then(|report| print_result(&report))
+        }
+        Program::Hostile(args) => {
+            return match super::hostile::attack(args) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => refused(error),
+            };
         }
         Program::Capture { file } => {
             return match capture::loopback(&file) {

@@ -1,0 +1,182 @@
+//! `p4rack bench hostile`, and the program that it runs on the hostile host.
+
+use super::entity::Rows;
+use p4rack_codegen::rack::Host;
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_fabric::hostile::{Attack, Config, Hostile};
+use p4rack_lab::hostile::{self, Fared, Options};
+use p4rack_netdev::packet::Options as SocketOptions;
+use p4rack_netdev::{Links, PacketSocket, Poller, clock};
+use p4rack_wire::Nanos;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// How far the program makes up for having slept, and how long it sleeps at most.
+const CATCH_UP: Nanos = Nanos::from_millis(2);
+const NAP: Nanos = Nanos::from_micros(500);
+
+/// Arguments of `p4rack bench hostile`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Rack description with a [workload], one of whose senders is hostile
+    rack: PathBuf,
+    /// The hostile sender [default: the workload's last]
+    #[arg(long)]
+    host: Option<String>,
+    /// Only this scheme; may be repeated [default: pl2-clock and pl2-counter]
+    #[arg(long)]
+    scheme: Vec<Scheme>,
+    /// Only this attack (docs/hostile.md describes them); may be repeated
+    #[arg(long)]
+    attack: Vec<Attack>,
+    /// Length of the measured part of each run
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Don't tell what is done
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Runs it; succeeds if all promises were kept.
+pub fn bench(args: Args) -> ExitCode {
+    let attacks = if args.attack.is_empty() { Attack::ALL.to_vec() } else { args.attack };
+    let options = Options {
+        path: args.rack,
+        schemes: args.scheme,
+        host: args.host,
+        attacks: attacks.iter().map(|attack| attack.name().to_owned()).collect(),
+        window_s: args.seconds.clamp(0.5, 600.0),
+        quiet: args.quiet,
+    };
+    let told = |fared: &Fared| {
+        if !args.quiet {
+            eprintln!("{} {}: {}", fared.scheme, fared.attack, verdict(fared));
+        }
+    };
+    match hostile::run(&options, told) {
+        Ok(all) => {
+            let text = if args.json { as_json(&all) } else { table(&all) };
+            // Whoever reads it may have gone.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            match all.iter().all(|fared| fared.broken().is_empty()) {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            }
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn verdict(fared: &Fared) -> String {
+    let broken = fared.broken();
+    if broken.is_empty() { "kept".to_owned() } else { broken.join(", ") }
+}
+
+fn as_json(all: &[Fared]) -> String {
+    let mut text = serde_json::to_string_pretty(all).expect("numbers and names are JSON");
+    text.push('\n');
+    text
+}
+
+fn table(all: &[Fared]) -> String {
+    let mut rows =
+        Rows::new(&["scheme", "attack", "others' goodput", "frames lost", "p99", "over rate", "promises"]);
+    for fared in all {
+        rows.push(vec![
+            fared.scheme.clone(),
+            fared.attack.clone(),
+            format!("{:.1} %", 100.0 * fared.goodput_share),
+            fared.frames_lost.to_string(),
+            fared.p99_times.map_or("-".into(), |times| format!("{times:.2} x")),
+            fared.over_rate.to_string(),
+            verdict(fared),
+        ]);
+    }
+    rows.text()
+}
+
+/// Arguments of the program on the hostile host.
+#[derive(clap::Args, Debug)]
+pub struct AttackArgs {
+    /// Rack description
+    rack: PathBuf,
+    /// Which host it is
+    #[arg(long)]
+    name: String,
+    /// Its link
+    #[arg(long)]
+    interface: String,
+    /// What the rack runs
+    #[arg(long)]
+    scheme: Scheme,
+    /// What it does
+    #[arg(long)]
+    attack: Attack,
+}
+
+/// Attacks until it is ended.
+pub fn attack(args: AttackArgs) -> Result<(), String> {
+    let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
+    let host = rack.host(&args.name).ok_or_else(|| format!("no host is called `{}`", args.name))?;
+    let link =
+        Links::open().and_then(|mut links| links.get(&args.interface)).map_err(|error| error.to_string())?;
+    // The Ethernet header and the tag come on top.
+    let frame_max = link.mtu as usize + 14 + 4;
+    let config = config(&rack, host, args.scheme, args.attack, frame_max)?;
+    let mut socket =
+        PacketSocket::open(&args.interface, &SocketOptions::default()).map_err(|error| error.to_string())?;
+    let mut poller = Poller::new();
+    poller.add(&socket).map_err(|error| error.to_string())?;
+    let mut hostile = Hostile::new(config, 1, clock::now());
+    let mut frame = Vec::with_capacity(2048);
+    let _ = writeln!(std::io::stdout(), "ready");
+    loop {
+        let now = clock::now();
+        while hostile.poll_link(now, &mut frame) {
+            socket.send(&mut frame);
+        }
+        socket.flush();
+        // Not at once: other processes want the processor too.
+        let nap = hostile.next_timeout().max(now + NAP);
+        poller.wait(Some(nap)).map_err(|error| error.to_string())?;
+        let heard = clock::now();
+        socket.receive(|frame, _| hostile.handle_link(frame, heard)).map_err(|error| error.to_string())?;
+    }
+}
+
+fn config(
+    rack: &Rack,
+    host: &Host,
+    scheme: Scheme,
+    attack: Attack,
+    frame_max: usize,
+) -> Result<Config, String> {
+    let pl2 = rack.pl2.as_ref().ok_or("the description has no [pl2]")?;
+    let workload = rack.workload.as_ref().ok_or("the description has no [workload]")?;
+    let victim = rack.host(&workload.receiver).ok_or("the workload's receiver is no host")?;
+    Ok(Config {
+        attack,
+        mac: host.mac,
+        victim: victim.mac,
+        others: rack.hosts.iter().map(|other| other.mac).filter(|mac| *mac != host.mac).collect(),
+        ether_type: pl2.ether_type,
+        vid: pl2.vid,
+        cells: rack.cells_a_pair(),
+        k: pl2.k,
+        shim: pl2.shim,
+        rate_bps: host.rate_bps,
+        wait_unit: match scheme {
+            Scheme::Pl2Counter => host.slot,
+            Scheme::Pl2Clock | Scheme::L2 => Nanos(rack.switch.time_unit_ns),
+        },
+        frame_max,
+        catch_up: CATCH_UP,
+    })
+}

@@ -1,0 +1,42 @@
+//! A hostile host on a rack of real processes.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{can_make_namespaces, one_at_a_time, p4rack, repo, stderr, stdout};
+
+/// Some of the attacks; `p4rack bench hostile` without options runs all.
+#[test]
+fn the_others_keep_their_share_their_frames_and_their_latency() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let mut command = p4rack();
+    command.args(["bench", "hostile", "--scheme", "pl2-clock", "--seconds", "2", "--json"]);
+    for attack in ["rsv-flood", "scheduled-flood", "early"] {
+        command.args(["--attack", attack]);
+    }
+    let output = command.arg(repo("examples/pl2-incast.toml")).output().unwrap();
+    let all: serde_json::Value =
+        serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    assert_eq!(all.as_array().unwrap().len(), 3);
+    for fared in all.as_array().unwrap() {
+        assert!(fared["goodput_share"].as_f64().unwrap() > 0.9, "{fared}");
+        assert_eq!(fared["frames_lost"], 0, "{fared}");
+        // 148 000 frames a second take time from everybody where there is no core left: then the tail is the machine's.
+        assert!(fared["attack"] == "rsv-flood" || fared["p99_times"].as_f64().unwrap() <= 2.0, "{fared}");
+    }
+    let kept = all.as_array().unwrap().iter().all(|fared| fared["p99_times"].as_f64().unwrap() <= 2.0);
+    assert_eq!(output.status.success(), kept, "{}", stderr(&output));
+}
+
+#[test]
+fn a_host_that_does_not_send_cannot_be_hostile() {
+    let mut command = p4rack();
+    command.args(["bench", "hostile", "--host", "h6"]).arg(repo("examples/pl2-incast.toml"));
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("`h6` is not one of two senders"), "{}", stderr(&output));
+}

@@ -1,0 +1,224 @@
+//! What a hostile host takes from the others on a rack of real processes: the rack's workload with one of its senders
+//! honest, then with that one hostile, attack by attack.
+
+use crate::error::LabError;
+use crate::measure::{self, Plan};
+use crate::network::{HOST_INTERFACE, Network};
+use crate::process::Process;
+use crate::progress::Progress;
+use crate::results::SchemeResult;
+use crate::running::Running;
+use crate::sys;
+use crate::up::{check_scheme, create_network};
+use p4rack_codegen::rack::Workload;
+use p4rack_codegen::{Rack, Scheme};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long the attacking program may take to start.
+const START: Duration = Duration::from_secs(20);
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The description's file.
+    pub path: PathBuf,
+    /// Schemes; none: both of PL2's that the rack can have.
+    pub schemes: Vec<Scheme>,
+    /// The sender that is hostile; `None`: the workload's last.
+    pub host: Option<String>,
+    /// Names of the attacks.
+    pub attacks: Vec<String>,
+    /// Length of a measured window.
+    pub window_s: f64,
+    /// No progress.
+    pub quiet: bool,
+}
+
+/// How the others fared beside one attack, compared with the same host honest.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fared {
+    /// The scheme.
+    pub scheme: String,
+    /// The attack.
+    pub attack: String,
+    /// Of the goodput of each other sender, the least share that was left.
+    pub goodput_share: f64,
+    /// Frames of the others that never arrived, by their sequence numbers.
+    pub frames_lost: u64,
+    /// Times the 99th percentile of the requests, of the size that fared worst; absent without requests.
+    pub p99_times: Option<f64>,
+    /// Frames of the hostile host that its port turned away because they came faster than its rate.
+    pub over_rate: u64,
+}
+
+/// One run's figures.
+struct Run {
+    result: SchemeResult,
+    frames_lost: u64,
+}
+
+/// Runs it all. Call it on the main thread before any other was started.
+pub fn run(options: &Options, mut done: impl FnMut(&Fared)) -> Result<Vec<Fared>, LabError> {
+    sys::catch_interrupts();
+    let progress = Progress::new(options.quiet);
+    let rack = Rack::load(&options.path)?;
+    let unfit = |what: String| LabError::Unfit(format!("{}: {what}", options.path.display()));
+    let workload = rack.workload.as_ref().ok_or_else(|| unfit("has no [workload]: add one".into()))?;
+    let host = match &options.host {
+        Some(host) => host.clone(),
+        None => workload.senders.last().cloned().unwrap_or_default(),
+    };
+    if !workload.senders.contains(&host) || workload.senders.len() < 2 {
+        return Err(unfit(format!(
+            "`{host}` is not one of two senders or more of [workload]: name one of them"
+        )));
+    }
+    let asked = match options.schemes.as_slice() {
+        [] => &[Scheme::Pl2Clock, Scheme::Pl2Counter][..2 - usize::from(rack.has_mixed_rates())],
+        asked => asked,
+    };
+    asked.iter().try_for_each(|scheme| check_scheme(&rack, *scheme))?;
+    let network = create_network(&rack, &progress)?;
+    let mut all = Vec::new();
+    for &scheme in asked {
+        let one = |attack| one(options, (&rack, &network, scheme), workload, &host, attack, &progress);
+        let honest = one(None)?;
+        for attack in &options.attacks {
+            let fared = compare(scheme, attack, &one(Some(attack))?, &honest);
+            done(&fared);
+            all.push(fared);
+        }
+    }
+    Ok(all)
+}
+
+fn one(
+    options: &Options,
+    (rack, network, scheme): (&Rack, &Network, Scheme),
+    workload: &Workload,
+    host: &str,
+    attack: Option<&str>,
+    progress: &Progress,
+) -> Result<Run, LabError> {
+    let mut workload = Workload { kill: None, ..workload.clone() };
+    let mut running = Running::start(rack, &options.path, network, scheme, None, progress)?;
+    let index = running.index(host)?;
+    let mut attacker = None;
+    if let Some(attack) = attack {
+        // The others offer what they did.
+        let senders = workload.senders.len() as u32;
+        workload.senders.retain(|sender| sender != host);
+        workload.load_percent = workload.load_percent / senders * (senders - 1);
+        running.end_agent(index);
+        let program: [OsString; 11] = [
+            "workload".into(),
+            "hostile".into(),
+            options.path.clone().into(),
+            "--name".into(),
+            host.into(),
+            "--interface".into(),
+            HOST_INTERFACE.into(),
+            "--scheme".into(),
+            scheme.name().into(),
+            "--attack".into(),
+            attack.into(),
+        ];
+        let process = Process::start(&format!("the attacker {attack}"), running.namespace(host)?, program)?;
+        attacker.insert(process).wait_for_line("ready", START)?;
+    }
+    let window_ns = (options.window_s * 1e9) as u64;
+    let plan = Plan { workload: &workload, window_ns, seed: workload.seed };
+    let result = measure::run(&mut running, plan, progress)?;
+    if let Some(attacker) = &mut attacker {
+        attacker.check_running()?;
+        attacker.kill();
+    }
+    let mut frames_lost = 0;
+    for (_, report) in running.agent_reports()? {
+        frames_lost += measure::counter(&report, "losses_seen")?;
+    }
+    running.stop();
+    Ok(Run { result, frames_lost })
+}
+
+fn compare(scheme: Scheme, attack: &str, hostile: &Run, honest: &Run) -> Fared {
+    let share = |(host, left): (&String, &u64)| {
+        let before = honest.result.goodput_by_host_bps.get(host).copied().unwrap_or(0);
+        *left as f64 / before.max(1) as f64
+    };
+    let times = |value: &crate::workload::rpc::ValueReport| {
+        let before = honest.result.rpc_of(value.value_bytes)?.p99_us;
+        let now = if value.completed > 0 { value.p99_us } else { f64::INFINITY };
+        (before > 0.0).then_some(now / before)
+    };
+    Fared {
+        scheme: scheme.name().to_owned(),
+        attack: attack.to_owned(),
+        goodput_share: hostile.result.goodput_by_host_bps.iter().map(share).fold(f64::INFINITY, f64::min),
+        frames_lost: hostile.frames_lost,
+        p99_times: hostile
+            .result
+            .rpc
+            .iter()
+            .filter_map(times)
+            .fold(None, |most: Option<f64>, one| Some(most.map_or(one, |most| most.max(one)))),
+        over_rate: hostile.result.drops.get("switch.over_rate").copied().unwrap_or(0),
+    }
+}
+
+impl Fared {
+    /// What is promised at least: the others keep this share of their goodput …
+    pub const GOODPUT_SHARE_MIN: f64 = 0.9;
+    /// … and their requests' 99th percentile is no more than so many times as long. No frame of theirs is lost.
+    pub const P99_TIMES_MAX: f64 = 2.0;
+
+    /// Promises that were broken, in words.
+    pub fn broken(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        if self.goodput_share.is_nan() || self.goodput_share < Fared::GOODPUT_SHARE_MIN {
+            broken.push(format!("goodput {:.0} % of its fair share", 100.0 * self.goodput_share));
+        }
+        if self.frames_lost > 0 {
+            broken.push(format!("{} frames lost", self.frames_lost));
+        }
+        if let Some(times) = self.p99_times.filter(|times| times.is_nan() || *times > Fared::P99_TIMES_MAX) {
+            broken.push(format!("p99 {times:.1} times as long"));
+        }
+        broken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::rpc::ValueReport;
+
+    fn run(goodput: u64, p99_us: f64, frames_lost: u64) -> Run {
+        let value = ValueReport {
+            value_bytes: 64,
+            completed: 9,
+            unfinished: 0,
+            p50_us: 1.0,
+            p99_us,
+            p999_us: p99_us,
+            cdf: Vec::new(),
+        };
+        let result = SchemeResult {
+            goodput_by_host_bps: [("h2".to_owned(), goodput), ("h3".to_owned(), 25)].into(),
+            rpc: vec![value],
+            ..SchemeResult::default()
+        };
+        Run { result, frames_lost }
+    }
+
+    #[test]
+    fn the_host_and_the_size_that_fare_worst_count() {
+        let fared = |hostile: Run| compare(Scheme::Pl2Clock, "early", &hostile, &run(20, 100.0, 0));
+        assert_eq!(fared(run(20, 200.0, 0)).broken(), [] as [String; 0]);
+        let bad = fared(run(17, 201.0, 3)).broken();
+        assert_eq!(bad, ["goodput 85 % of its fair share", "3 frames lost", "p99 2.0 times as long"]);
+    }
+}
