@@ -28,7 +28,7 @@ fn machines_of_all_examples_work() {
 
 #[test]
 fn each_parameter_of_the_description_arrives() {
-    let text = "name = \"r\"\n[switch]\nport_rate = \"10 Gb/s\"\ntime_unit_ns = 3\n[pl2]\nk = 3\nt = 9\n\
+    let text = "name = \"r\"\n[switch]\nport_rate = \"10 Gb/s\"\ntime_unit_ns = 3\n[pl2]\nmode = \"clock\"\nk = 3\nt = 9\n\
                 slot_parts = 2\nreservations_in_flight = 2\nlanes = 5\nvid = 7\n\
                 [[host]]\nname = \"a\"\nport = 1\nmac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\nforeign_percent = 40\n\
                 [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\nrate = \"1 Gb/s\"\n";

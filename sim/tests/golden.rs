@@ -51,6 +51,11 @@ fn summary(outcome: &Outcome) -> String {
             lines.push(format!("drops, {by}: {}", counts(drops)));
         }
     }
+    for (what, frames) in [("demoted", &switch.demoted), ("not now", &switch.refused)] {
+        if !frames.is_empty() {
+            lines.push(format!("{what}: {}", counts(frames)));
+        }
+    }
     for (at_us, sender, destination) in &outcome.resets {
         lines.push(format!("taken back at {at_us} us: {sender} to {destination}"));
     }
