@@ -180,6 +180,34 @@ fn a_lane_holds_one_reservation_that_has_not_begun() {
 }
 
 #[test]
+fn what_grants_nothing_is_no_better_than_best_effort() {
+    let built = Built::new(rack(&SAME, "mode = \"clock\""), Scheme::Pl2Clock);
+    let limited = |config: &mut p4rack_switch::Config| {
+        config.ports.iter_mut().for_each(|port| port.rate_bps = 100_000_000);
+    };
+    let mut rig = Rig::with_config(&built, limited);
+    rig.reserve(1, 3, 4);
+    rig.reserve(3, 1, 4);
+    rig.drain();
+    let (refused, scheduled) = (rsv(&built.rack, 1, 3, 4, 1), data(&built.rack, 3, 1, 0, false, 200));
+    for _ in 0..3 {
+        rig.switch.handle_frame(1, &refused, rig.now);
+    }
+    rig.switch.handle_frame(3, &scheduled, rig.now);
+    let mut order = String::new();
+    for _ in 0..20 {
+        for (port, sent) in rig.drain() {
+            if port == 1 {
+                order.push(if sent == scheduled { 's' } else { 'r' });
+            }
+        }
+        rig.now = rig.switch.next_timeout().unwrap_or(rig.now).max(rig.now);
+    }
+    assert_eq!(rig.refused(), [3, 0]);
+    assert_eq!(order, "rsrr", "only the one being sent is before what was reserved");
+}
+
+#[test]
 fn a_burst_has_its_time() {
     for built in every_mode() {
         let start = |rig: &mut Rig| {
