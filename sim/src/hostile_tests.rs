@@ -49,6 +49,25 @@ fn everybody(kind: &str) {
     );
 }
 
+/// What answers the attacks shares the way to the hostile host with what others reserved there.
+fn towards(kind: &str) {
+    let towards = "[[traffic]]\nname = \"two\"\npattern = \"incast\"\nsenders = [\"h4\", \"h5\"]\nreceivers = [\"h6\"]\n\
+                   size = 6000\narrivals = \"saturate\"\nflows = 2";
+    let traffic =
+        format!("pattern = \"incast\"\nsenders = [\"h2\", \"h3\", \"h6\"]\nreceivers = [\"h1\"]\n{towards}");
+    promises(kind, &traffic, &Attack::ALL);
+}
+
+#[test]
+fn who_sends_to_the_hostile_host_keeps_its_share_with_clocks() {
+    towards("pl2-clock");
+}
+
+#[test]
+fn who_sends_to_the_hostile_host_keeps_its_share_with_counters() {
+    towards("pl2-counter");
+}
+
 #[test]
 fn an_incast_keeps_its_share_beside_any_attack_with_clocks() {
     promises("pl2-clock", "pattern = \"incast\"", &Attack::ALL);

@@ -612,6 +612,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 set_start();
             }
             grant();
+            // What grants nothing is no better than best effort: whoever asks without end would fill the way to
+            // itself, and then the buffer that all share.
+            if (hdr.pl2_control.recvWait == PL2_NOT_NOW) {
+                standard_metadata.priority = PRIORITY_BEST_EFFORT;
+            }
             return;
         }
         if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && !to_group) {
