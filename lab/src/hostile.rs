@@ -51,7 +51,7 @@ pub struct Fared {
     /// Times the 99th percentile of the requests, of the size that fared worst; absent without requests.
     pub p99_times: Option<f64>,
     /// Frames of the hostile host that its port turned away because they came faster than its rate.
-    pub over_rate: u64,
+    pub excess_frames: u64,
 }
 
 /// One run's figures.
@@ -165,7 +165,7 @@ fn compare(scheme: Scheme, attack: &str, hostile: &Run, honest: &Run) -> Fared {
             .iter()
             .filter_map(times)
             .fold(None, |most: Option<f64>, one| Some(most.map_or(one, |most| most.max(one)))),
-        over_rate: hostile.result.drops.get("switch.over_rate").copied().unwrap_or(0),
+        excess_frames: hostile.result.drops.get("switch.over_rate").copied().unwrap_or(0),
     }
 }
 

@@ -95,7 +95,7 @@ fn table(all: &[Fared]) -> String {
             format!("{:.1} %", 100.0 * fared.goodput_share),
             fared.frames_lost.to_string(),
             fared.p99_times.map_or("-".into(), |times| format!("{times:.2} x")),
-            fared.over_rate.to_string(),
+            fared.excess_frames.to_string(),
             verdict(fared),
         ]);
     }
