@@ -214,7 +214,7 @@ mod tests {
                     5 => { let _ = switch.claim(pair, cell, true, 0, now); }
                     _ => switch.forget(pair),
                 }
-                now = now + Nanos(pause);
+                now += Nanos(pause);
                 for host in 0..3 {
                     prop_assert_eq!(switch.ins[host], switch.rights.held(|source, _| source == host));
                     prop_assert_eq!(switch.outs[host], switch.rights.held(|_, destination| destination == host));
