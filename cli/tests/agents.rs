@@ -146,7 +146,8 @@ fn what_a_silent_sender_left_reserved_is_taken_back_by_the_command_that_its_rece
     }
     let setup = Setup::new();
     let [one, two] = &setup.hosts;
-    let words = ["switch", "run", "--no-p4", "-i", "1@p1", "-i", "2@p2", "--grpc-server-addr", SWITCH];
+    let words =
+        ["switch", "run", "--no-p4", "-i", "1@p1", "-i", "2@p2", "--insecure", "--grpc-server-addr", SWITCH];
     let switch = setup.start(&setup.middle, "switch", &words);
     switch.says("ready");
     assert!(setup.p4rack(&["deploy", "rack.toml"]).status.success());

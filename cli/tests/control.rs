@@ -45,6 +45,7 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
         "port=3",
         "slot=1",
         "drop_threshold=4",
+        "cells=0",
     ];
     fine(&addr, &[&["table", "insert"], &entry[..], &["--log-requests", &path]].concat());
     let logged = std::fs::read_to_string(log.path()).expect("readable");

@@ -111,6 +111,7 @@ fn on_a_switch(addr: &str) -> Vec<Vec<String>> {
             "port=3",
             "slot=1",
             "drop_threshold=4",
+            "cells=0",
         ],
         &["counter", "list"],
         &["counter", "read", "RackIngress.drops"],

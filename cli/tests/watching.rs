@@ -16,8 +16,15 @@ fn watched_entries_and_cells_are_shown_as_they_change() {
     fine(&addr, &["deploy", &repo("examples/two-hosts.toml").display().to_string()]);
     let mut entries = watching(&addr, &["table", "watch", "l2_forward"]);
     entries.until("02:00:00:00:00:02");
-    let entry =
-        ["l2_forward", "dstAddr=02:00:00:00:00:77", "--action", "forward", "slot=1", "drop_threshold=4"];
+    let entry = [
+        "l2_forward",
+        "dstAddr=02:00:00:00:00:77",
+        "--action",
+        "forward",
+        "slot=1",
+        "drop_threshold=4",
+        "cells=0",
+    ];
     fine(&addr, &[&["table", "insert"], &entry[..], &["port=1"]].concat());
     assert!(entries.until("02:00:00:00:00:77").contains("port=1"));
     fine(&addr, &[&["table", "modify"], &entry[..], &["port=2"]].concat());

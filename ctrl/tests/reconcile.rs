@@ -66,7 +66,8 @@ async fn a_second_deployment_changes_nothing_and_a_third_only_what_was_changed()
     };
     let mut wrong = Item::of(&schema, &foreign(&desired_l2(&rack).schema, 1)).unwrap();
     if let Item::TableEntry(entry) = &mut wrong {
-        let words = ["RackIngress.forward", "port=1", "slot=1", "drop_threshold=1"].map(String::from);
+        let words =
+            ["RackIngress.forward", "port=1", "slot=1", "drop_threshold=1", "cells=0"].map(String::from);
         entry.action = Some(ActionItem::call(&words).unwrap());
     }
     let wrong = wrong.entity(&schema).unwrap();

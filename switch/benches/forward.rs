@@ -3,7 +3,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{Bench, exact, mac};
+use common::{Bench, mac};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use p4rack_switch::{Config, Pipeline, Switch};
 use p4rack_wire::Nanos;
@@ -15,6 +15,23 @@ const PL2: &str = include_str!("../../codegen/tests/golden/pl2-clock/pl2-incast.
 /// Times one frame through the switch, which must come out at `to`.
 fn measure(c: &mut Criterion, name: &str, switch: Switch, frame: &[u8], to: u16) {
     time(c, name, switch, frame, to, |switch, frame, now, out| switch.forward_frame(1, frame, now, out));
+}
+
+/// Times several frames in turn, each with the port by which it must come out.
+fn measure_turns(c: &mut Criterion, name: &str, mut switch: Switch, frames: &[(Vec<u8>, u16)]) {
+    let mut group = c.benchmark_group(name);
+    group.throughput(Throughput::Elements(frames.len() as u64));
+    let (mut out, mut now) = (Vec::new(), 0);
+    group.bench_function(BenchmarkId::from_parameter(format!("{} frames", frames.len())), |bencher| {
+        bencher.iter(|| {
+            for (frame, to) in frames {
+                now += 1_000;
+                let left = switch.forward_frame(1, black_box(frame), Nanos(now), &mut out);
+                assert_eq!(left, Some(*to));
+            }
+        });
+    });
+    group.finish();
 }
 
 /// Likewise by way of a queue.
@@ -59,11 +76,7 @@ fn rack() -> Switch {
     let mut switch = Switch::new(Config { cpu_port: Some(510), ..common::config() });
     switch.load(Pipeline::compile(&program).expect("generated programs are within the switch's reach"));
     let mut bench = Bench { switch, program, now: Nanos(0) };
-    for port in 1..=4u16 {
-        let keys = vec![exact(port.into()), exact(mac(port))];
-        bench.add("source_guard", keys, 0, "accept_source", &[100]);
-        bench.add("l2_forward", vec![exact(mac(port))], 0, "forward", &[port.into(), 100, 1_000_000]);
-    }
+    bench.add_hosts(PL2);
     bench.switch
 }
 
@@ -73,10 +86,19 @@ fn pl2(c: &mut Criterion) {
         frame[6..12].copy_from_slice(&mac(1).to_be_bytes()[2..]);
         frame
     };
-    // Version 1, RSV, one slot; padded to the shortest frame.
-    let mut rsv = vec![0x11, 1];
-    rsv.resize(46, 0);
-    measure(c, "pl2_rsv_to_grt", rack(), &from_one(0x88b5, &rsv), 1);
+    // Version 1, RSV, one slot, a cell; padded to the shortest frame.
+    let rsv = |cell: u8| {
+        let mut rsv = vec![0x11, 1, cell];
+        rsv.resize(46, 0);
+        from_one(0x88b5, &rsv)
+    };
+    // A VLAN names the cell.
+    let data = |cell: u8| from_one(0x8100, &[&[0xa0, 100 + cell, 8, 0], &[7; 46][..]].concat());
+    // Reservations by turns in both halves of a lane, each followed by its frame: as an honest host does.
+    let turns = [(rsv(0), 1), (data(0), 2), (rsv(1), 1), (data(1), 2)];
+    measure_turns(c, "pl2_rsv_and_data", rack(), &turns);
+    // The reservation before it sent nothing: a second pass.
+    measure(c, "pl2_rsv_again", rack(), &rsv(0), 1);
     measure(c, "pl2_best_effort", rack(), &from_one(0x0800, &[7; 46]), 2);
 }
 

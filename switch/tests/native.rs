@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bench, Parts, exact, mac};
+use common::{Bench, Parts, mac};
 use p4rack_switch::{Config, Pipeline, Stats, Switch};
 use p4rack_wire::Nanos;
 use proptest::prelude::*;
@@ -43,14 +43,7 @@ fn forms_on(config: Config, text: &str, rate_bps: u64) -> [Switch; 4] {
         switch.load(pipeline);
         let mut bench = Bench { switch, program: program.clone(), now: Nanos(0) };
         if text.contains("table source_guard") {
-            for port in 1..=4u16 {
-                let keys = vec![exact(port.into()), exact(mac(port))];
-                let timed = text.contains("accept_source(bit<32> slot)");
-                let args: &[u64] = if timed { &[100] } else { &[] };
-                bench.add("source_guard", keys, 0, "accept_source", args);
-                let args = &[port.into(), 100, 1_000_000][..if timed { 3 } else { 1 }];
-                bench.add("l2_forward", vec![exact(mac(port))], 0, "forward", args);
-            }
+            bench.add_hosts(text);
         }
         bench.switch
     })

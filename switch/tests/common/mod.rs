@@ -126,6 +126,31 @@ impl Bench {
         self.switch.insert(self.table(table), entry).unwrap_or_else(|error| panic!("{error}"));
     }
 
+    /// Entries of a generated rack program `text` for hosts at ports 1 to 4: what its actions ask for, by name.
+    pub fn add_hosts(&mut self, text: &str) {
+        let parameters = |action: &str| -> Vec<&str> {
+            let list = text.split_once(&format!("action {action}(")).expect("a rack's program").1;
+            let list = list.split_once(')').expect("a list of parameters").0;
+            list.split(", ").filter_map(|parameter| parameter.split(' ').nth(1)).collect()
+        };
+        for port in 1..=4u16 {
+            // One lane a pair, so two cells.
+            let args = |action: &str, cells: u64| -> Vec<u64> {
+                let value = |name: &&str| match *name {
+                    "port" => port.into(),
+                    "slot" => 100,
+                    "drop_threshold" => 1_000_000,
+                    "cells" => cells * u64::from(port - 1),
+                    other => panic!("{action} has a parameter {other}"),
+                };
+                parameters(action).iter().map(value).collect()
+            };
+            let keys = vec![exact(port.into()), exact(mac(port))];
+            self.add("source_guard", keys, 0, "accept_source", &args("accept_source", 8));
+            self.add("l2_forward", vec![exact(mac(port))], 0, "forward", &args("forward", 2));
+        }
+    }
+
     /// One frame in; all that comes out at once, a microsecond later.
     pub fn send(&mut self, port: u16, frame: &[u8]) -> Vec<(u16, Vec<u8>)> {
         self.now += Nanos(1_000);

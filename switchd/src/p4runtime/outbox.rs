@@ -113,7 +113,7 @@ mod tests {
             assert!(outbox.send(Ok(packet(1))));
         }
         assert!(!outbox.send(Ok(packet(1))));
-        while stored.receiver.len() > 0 {
+        while !stored.receiver.is_empty() {
             stored.next().await.unwrap().unwrap();
         }
         assert_eq!(stored.bytes.load(Ordering::Relaxed), 0);
