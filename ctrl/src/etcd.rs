@@ -101,7 +101,11 @@ impl Etcd {
         let answer: RangeResponse =
             self.call("/etcdserverpb.KV/Range", RangeRequest { key: key.into() }).await?;
         let value = answer.kvs.into_iter().next().map(|found| text(found.value)).transpose()?;
-        Ok((value, answer.header.unwrap_or_default().revision))
+        // Without it a watch would begin at the first change of all.
+        let header = answer
+            .header
+            .ok_or_else(|| refused("asking etcd")(tonic::Status::internal("its answer has no header")))?;
+        Ok((value, header.revision))
     }
 
     /// Puts a value under a key.

@@ -87,7 +87,7 @@ pub fn run(options: &Options, mut done: impl FnMut(&Fared)) -> Result<Vec<Fared>
         let one = |attack| one(options, (&rack, &network, scheme), workload, &host, attack, &progress);
         let honest = one(None)?;
         for attack in &options.attacks {
-            let fared = compare(scheme, attack, &one(Some(attack))?, &honest);
+            let fared = compare(scheme, (&host, attack), &one(Some(attack))?, &honest);
             done(&fared);
             all.push(fared);
         }
@@ -111,7 +111,7 @@ fn one(
         // The others offer what they did.
         let senders = workload.senders.len() as u32;
         workload.senders.retain(|sender| sender != host);
-        workload.load_percent = workload.load_percent / senders * (senders - 1);
+        workload.load_percent = workload.load_percent * (senders - 1) / senders;
         running.end_agent(index);
         let program: [OsString; 11] = [
             "workload".into(),
@@ -144,27 +144,23 @@ fn one(
     Ok(Run { result, frames_lost })
 }
 
-fn compare(scheme: Scheme, attack: &str, hostile: &Run, honest: &Run) -> Fared {
-    let share = |(host, left): (&String, &u64)| {
-        let before = honest.result.goodput_by_host_bps.get(host).copied().unwrap_or(0);
-        *left as f64 / before.max(1) as f64
+/// `host` beside the others of the honest run: who or what the hostile run has no figure of kept nothing.
+fn compare(scheme: Scheme, (host, attack): (&str, &str), hostile: &Run, honest: &Run) -> Fared {
+    let others = honest.result.goodput_by_host_bps.iter().filter(|(other, _)| *other != host);
+    let share = |(other, before): (&String, &u64)| {
+        let left = hostile.result.goodput_by_host_bps.get(other).copied().unwrap_or(0);
+        left as f64 / (*before).max(1) as f64
     };
-    let times = |value: &crate::workload::rpc::ValueReport| {
-        let before = honest.result.rpc_of(value.value_bytes)?.p99_us;
-        let now = if value.completed > 0 { value.p99_us } else { f64::INFINITY };
-        (before > 0.0).then_some(now / before)
+    let times = |before: &crate::workload::rpc::ValueReport| {
+        let now = hostile.result.rpc_of(before.value_bytes).filter(|now| now.completed > 0);
+        now.filter(|_| before.p99_us > 0.0).map_or(f64::INFINITY, |now| now.p99_us / before.p99_us)
     };
     Fared {
         scheme: scheme.name().to_owned(),
         attack: attack.to_owned(),
-        goodput_share: hostile.result.goodput_by_host_bps.iter().map(share).fold(f64::INFINITY, f64::min),
+        goodput_share: others.map(share).reduce(f64::min).unwrap_or(0.0),
         frames_lost: hostile.frames_lost,
-        p99_times: hostile
-            .result
-            .rpc
-            .iter()
-            .filter_map(times)
-            .fold(None, |most: Option<f64>, one| Some(most.map_or(one, |most| most.max(one)))),
+        p99_times: honest.result.rpc.iter().map(times).reduce(f64::max),
         excess_frames: hostile.result.drops.get("switch.over_rate").copied().unwrap_or(0),
     }
 }
@@ -216,9 +212,14 @@ mod tests {
 
     #[test]
     fn the_host_and_the_size_that_fare_worst_count() {
-        let fared = |hostile: Run| compare(Scheme::Pl2Clock, "early", &hostile, &run(20, 100.0, 0));
+        let fared = |hostile: Run| compare(Scheme::Pl2Clock, ("h4", "early"), &hostile, &run(20, 100.0, 0));
         assert_eq!(fared(run(20, 200.0, 0)).broken(), [] as [String; 0]);
         let bad = fared(run(17, 201.0, 3)).broken();
         assert_eq!(bad, ["goodput 85 % of its fair share", "3 frames lost", "p99 2.0 times as long"]);
+        // Who has no figure beside the hostile host kept nothing.
+        let mut silent = run(20, 200.0, 0);
+        silent.result.goodput_by_host_bps.remove("h2");
+        silent.result.rpc.clear();
+        assert_eq!(fared(silent).broken().len(), 2);
     }
 }

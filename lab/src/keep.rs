@@ -12,7 +12,7 @@ use crate::{sys, up};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_netdev::NetNs;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -207,7 +207,10 @@ fn end(supervisor: Pid) -> Result<bool, LabError> {
     if !ends_within(supervisor, DOWN) {
         // Its processes end with it.
         signal(libc::SIGKILL)?;
-        ends_within(supervisor, DOWN);
+        if !ends_within(supervisor, DOWN) {
+            let late = io::Error::new(io::ErrorKind::TimedOut, "its supervisor still runs after SIGKILL");
+            return Err(LabError::system("ending the rack")(late));
+        }
     }
     Ok(true)
 }

@@ -93,10 +93,17 @@ impl Fared {
             let left = hostile.goodput_gbps.get(host).copied().unwrap_or(0.0);
             if *before > 0.0 { left / before } else { 1.0 }
         };
+        // What was not measured keeps no promise.
+        let shares = honest.goodput_gbps.iter().map(share);
+        let p99_times = match (hostile.latency_ns.count, honest.latency_ns.count) {
+            (_, 0) => f64::NAN,
+            (0, _) => f64::INFINITY,
+            _ => hostile.latency_ns.p99 as f64 / honest.latency_ns.p99.max(1) as f64,
+        };
         Fared {
-            goodput_share: honest.goodput_gbps.iter().map(share).fold(f64::INFINITY, f64::min),
+            goodput_share: shares.reduce(f64::min).unwrap_or(f64::NAN),
             frames_lost: hostile.frames_lost,
-            p99_times: hostile.latency_ns.p99 as f64 / honest.latency_ns.p99.max(1) as f64,
+            p99_times,
         }
     }
 

@@ -17,15 +17,26 @@ pub fn compare(sweep: &Sweep, dir: &Path) -> Result<bool, String> {
         let Some(attack) = task.settings.get(ATTACK) else { continue };
         let path = result_path(dir, task);
         // Not chosen, or left to another machine.
-        let Ok(result) = read_json(&path) else { continue };
+        if !path.exists() {
+            continue;
+        }
+        let result = read_json(&path)?;
         let others = serde_json::from_value(result["outcome"]["others"].clone()).map_err(|error| {
             format!("{}: outcome.others: {error}; delete the file and run it again", path.display())
         })?;
         groups.entry(but_attack(task)).or_default().push((attack, others));
     }
+    let has_measure =
+        sweep.tasks.iter().any(|task| task.settings.get(ATTACK).is_some_and(|attack| attack == NO_ATTACK));
     let mut kept = true;
     for (group, results) in &groups {
-        let Some((_, honest)) = results.iter().find(|(attack, _)| *attack == NO_ATTACK) else { continue };
+        let Some((_, honest)) = results.iter().find(|(attack, _)| *attack == NO_ATTACK) else {
+            println!(
+                "\n{group}: not compared: there is no result of the attack \"{NO_ATTACK}\", the host behaving"
+            );
+            kept &= has_measure;
+            continue;
+        };
         let mut rows = Rows::new(&["attack", "others' goodput", "frames lost", "p99", "promises"]);
         for (attack, others) in results.iter().filter(|(attack, _)| *attack != NO_ATTACK) {
             let fared = Fared::new(others, honest);

@@ -226,8 +226,12 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
         load.built(&session, ENTRIES).await?;
         Ok::<_, CtrlError>((session, Session::connect(role).await?))
     })?;
-    let resident = || resident_bytes(plan.pid).map_or(0.0, |bytes| bytes as f64 / 1e6);
-    let before_mb = resident();
+    let resident = || {
+        let bytes = resident_bytes(plan.pid)
+            .ok_or_else(|| CtrlError::Ended("the memory of its process can't be read".into()))?;
+        Ok::<f64, CtrlError>(bytes as f64 / 1e6)
+    };
+    let before_mb = resident()?;
     let mut alone = good.block_on(writes(&mut session, &load, Duration::from_secs(1), || {}))?;
     let (made, sent) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -253,10 +257,13 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
             });
         }
     });
-    let (mut most_mb, mut looked) = (before_mb, Instant::now());
+    let (mut most_mb, mut looked) = (Ok(before_mb), Instant::now());
     let meanwhile = good.block_on(writes(&mut session, &load, plan.span, || {
         if looked.elapsed() >= LOOK {
-            (most_mb, looked) = (f64::max(most_mb, resident()), Instant::now());
+            if let Ok(most) = most_mb {
+                most_mb = resident().map(|now| f64::max(most, now));
+            }
+            looked = Instant::now();
         }
     }));
     // It may have ended by itself, with a panic that is told here.
@@ -273,7 +280,7 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
         connections: made.load(Ordering::Relaxed),
         sent_bytes: sent.load(Ordering::Relaxed),
         before_mb,
-        most_mb,
+        most_mb: most_mb?,
         writes: took.len(),
         p50_ms: of(&took, 0.5),
         p99_ms: of(&took, 0.99),

@@ -181,7 +181,7 @@ impl Config {
                 "is 0 or over `lanes`; each reservation in flight has a lane of its own",
             );
         }
-        if self.vid == 0 || self.vid + self.vids() - 1 > 4094 {
+        if self.vid == 0 || self.vid.saturating_add(self.vids() - 1) > 4094 {
             return fail(
                 "vid",
                 "or one of the VLANs that follow, two for each lane, is not within 1 to 4094",

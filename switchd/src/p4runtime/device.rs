@@ -192,6 +192,16 @@ impl Device {
 
     /// A stream has ended.
     pub async fn leave(&self, client: ClientId) {
+        {
+            // Nobody takes over from a client that is primary of nothing, so no Write has to end first; and if it
+            // had to, whoever comes and goes would hold up everybody's.
+            let mut clients = self.clients();
+            if clients.arbitration.primary_access(client).is_none() {
+                clients.outboxes.remove(&client);
+                let notices = clients.arbitration.leave(client);
+                return self.tell(&clients, notices);
+            }
+        }
         // A Write that has begun ends before anybody else can take over.
         let _programs = self.programs.write().await;
         let mut clients = self.clients();
