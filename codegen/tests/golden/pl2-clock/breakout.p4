@@ -180,6 +180,8 @@ struct metadata_t {
     time_t  source_slot;       // a slot at the ingress port's rate
     bit<32> left;              // what a cell held
     @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
+    @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
+    @field_list(NEXT_PASS) time_t arrived;      // when that was
     time_t destination_slot; // a slot at the egress port's rate
     time_t drop_threshold;   // T in time at the egress port's rate
     time_t reserved;         // how far the egress port is reserved
@@ -188,6 +190,13 @@ struct metadata_t {
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     state start {
+        // A target may forget both before the next pass, as BMv2 does: they are 0 then.
+        standard_metadata.ingress_port = standard_metadata.ingress_port == 0 ?
+            meta.ingress_port : standard_metadata.ingress_port;
+        standard_metadata.ingress_global_timestamp = standard_metadata.ingress_global_timestamp == 0 ?
+            meta.arrived : standard_metadata.ingress_global_timestamp;
+        meta.ingress_port = standard_metadata.ingress_port;
+        meta.arrived      = standard_metadata.ingress_global_timestamp;
         transition select(standard_metadata.ingress_port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;

@@ -175,6 +175,8 @@ struct metadata_t {
     time_t  source_slot;       // a slot at the ingress port's rate
     bit<32> left;              // what a cell held
     @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
+    @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
+    @field_list(NEXT_PASS) time_t arrived;      // when that was
     @field_list(NEXT_PASS) bit<8> ended; // the half whose reservation ended unused, or 0
     bit<32> reserved; // slots reserved at the egress port
 }
@@ -182,6 +184,13 @@ struct metadata_t {
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     state start {
+        // A target may forget both before the next pass, as BMv2 does: they are 0 then.
+        standard_metadata.ingress_port = standard_metadata.ingress_port == 0 ?
+            meta.ingress_port : standard_metadata.ingress_port;
+        standard_metadata.ingress_global_timestamp = standard_metadata.ingress_global_timestamp == 0 ?
+            meta.arrived : standard_metadata.ingress_global_timestamp;
+        meta.ingress_port = standard_metadata.ingress_port;
+        meta.arrived      = standard_metadata.ingress_global_timestamp;
         transition select(standard_metadata.ingress_port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;
