@@ -265,7 +265,8 @@ impl Run<'_> {
                         in_text(std::slice::from_ref(&update)),
                         self.repeat()
                     );
-                    done.differences.push(Difference { reason: known::of_update(&what), what });
+                    let reason = known::of_update(&what).or_else(|| known::of_program(self.name));
+                    done.differences.push(Difference { reason, what });
                 }
             }
         }
