@@ -20,10 +20,10 @@ const ENDLESS: Reason = Reason("a packet comes back for ever: here it is dropped
 const INDEX: Reason = Reason("an index lies outside of a header stack: BMv2 ends");
 const LOOP: Reason = Reason("p4c's code for BMv2 leaves a loop too early");
 const ENDLESS_LOOP: Reason = Reason("a loop never ends: here the packet is dropped after 10000 passes");
-const FAULT: Reason = Reason("a signal ends BMv2: a fault of its own");
+const FAULT: Reason = Reason("a signal ends BMv2: why is not known");
 const INITIAL: Reason = Reason("BMv2 takes no entries in a table that the program gives some");
 
-/// Programs that differ for a reason that shows in their text.
+/// Programs that differ for a reason that shows in their text, or end BMv2. An entry covers whatever differs in its program.
 const PROGRAMS: &[(&str, Reason)] = &[
     ("control-hs-index-test1.p4", INDEX),
     ("control-hs-index-test2.p4", INDEX),
