@@ -218,8 +218,9 @@ impl Endpoint {
         }
     }
 
+    /// Time goes forward only, and ends before [`Nanos::MAX`], which stands for "never".
     fn advance(&mut self, now: Nanos) -> Nanos {
-        self.now = self.now.max(now);
+        self.now = self.now.max(now.min(Nanos(u64::MAX - 1)));
         self.now
     }
 }
