@@ -1,7 +1,8 @@
 //! The IR as text: for people, and for tests that say what a construct becomes.
 
 use crate::ir::{
-    BinOp, Expr, ExternCall, HeaderRef, LValue, Matcher, Next, Program, State, Stmt, Target, Ty, UnOp,
+    BinOp, Block, Expr, ExternCall, HeaderRef, LValue, Matcher, Next, Parser, Program, State, Stmt, Target,
+    Ty, UnOp,
 };
 use std::fmt::Write as _;
 
@@ -13,11 +14,13 @@ impl Program {
         out
     }
 
-    /// The parser's states as text.
+    /// The states of all parsers as text.
     pub fn parser_text(&self) -> String {
         let mut out = String::new();
-        for state in &self.parser.states {
-            Printer { program: self, indent: 0 }.state(&mut out, state);
+        for parser in self.blocks.iter().filter_map(Block::parser) {
+            for state in &parser.states {
+                Printer { program: self, indent: 0 }.state(&mut out, state, parser);
+            }
         }
         out
     }
@@ -152,7 +155,7 @@ impl Printer<'_> {
                 let name = &self.program.digests[*digest as usize].named.name;
                 format!("digest {name} to {} {}", self.expr(receiver), list(data))
             }
-            ExternCall::MarkToDrop => "drop".to_owned(),
+            ExternCall::Drop => "drop".to_owned(),
             ExternCall::Clone { egress, session, field_list } => {
                 let from = if *egress { "E2E" } else { "I2E" };
                 let fields = field_list.map(|f| format!(" fields {f}")).unwrap_or_default();
@@ -187,16 +190,14 @@ impl Printer<'_> {
         }
     }
 
-    fn state(&self, out: &mut String, state: &State) {
+    fn state(&self, out: &mut String, state: &State, parser: &Parser) {
         self.line(out, &format!("state {}", state.name));
         self.inner(out, &state.stmts);
         let inner = Printer { indent: self.indent + 1, ..*self };
         match &state.next {
             Next::Accept => inner.line(out, "accept"),
             Next::Reject => inner.line(out, "reject"),
-            Next::Goto(id) => {
-                inner.line(out, &format!("goto {}", self.program.parser.states[id.0 as usize].name))
-            }
+            Next::Goto(id) => inner.line(out, &format!("goto {}", parser.states[id.0 as usize].name)),
             Next::Select { keys, cases } => {
                 let keys: Vec<String> = keys.iter().map(|(e, _)| self.expr(e)).collect();
                 inner.line(out, &format!("select {}", keys.join(", ")));
@@ -205,7 +206,7 @@ impl Printer<'_> {
                     let target = match target {
                         Target::Accept => "accept",
                         Target::Reject => "reject",
-                        Target::State(id) => &self.program.parser.states[id.0 as usize].name,
+                        Target::State(id) => &parser.states[id.0 as usize].name,
                     };
                     inner.line(out, &format!("  {} -> {target}", matchers.join(", ")));
                 }

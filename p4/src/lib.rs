@@ -4,6 +4,7 @@
 //! source ─ preprocess ─ lexer ─ parser ─→ ast ─ sema ─→ ir ─ p4info
 //! ```
 
+pub mod arch;
 pub mod ast;
 pub mod builtin;
 pub mod diag;
@@ -69,11 +70,11 @@ pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Compile
     elaborate(sources, &tree, file_name, diagnostics)
 }
 
-/// Like [`compile`], but accepts well-typed programs that have nothing to run on v1model: libraries of
+/// Like [`compile`], but accepts well-typed programs that have nothing to run: libraries of
 /// declarations and programs for other architectures.
 pub fn check(text: &str, file_name: &str, options: &Options) -> Result<Accepted, Diagnostics> {
     let (sources, tree, mut diagnostics) = read(text, file_name, options)?;
-    if sema::has_v1model_main(&tree) {
+    if arch::is_supported(&tree) {
         let compiled = elaborate(sources, &tree, file_name, diagnostics)?;
         return Ok(Accepted::Whole(Box::new(compiled)));
     }

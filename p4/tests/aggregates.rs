@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_lines, compile, errors, ingress, program};
-use p4rack_p4::ir::{ExternCall, InstanceKind, Stmt, Ty};
+use p4rack_p4::ir::{ExternCall, InstanceKind, Role, Stmt, Task, Ty};
 
 const UNIONS: &str =
     "header b_t { bit<8> v; } header s_t { bit<16> v; } header_union u_t { b_t byte; s_t short; }";
@@ -151,7 +151,7 @@ fn registers_of_structs_hold_the_concatenation() {
             .any(|i| matches!(i.kind, InstanceKind::Register { ty: Ty::Bit(16), .. }))
     );
     assert_lines(
-        &compiled.program.text_of(&compiled.program.ingress),
+        &common::ingress_text(&compiled.program),
         "I.$element1 = I.r[1]
          I.v.x = I.$element1[15:8]
          I.v.y = I.$element1[7:0]
@@ -176,7 +176,7 @@ fn externs_of_the_program_are_calls_with_what_goes_in_and_out() {
     ));
     let calls: Vec<_> = compiled
         .program
-        .ingress
+        .control(Role::ingress(Task::Process))
         .iter()
         .filter_map(|s| match s {
             Stmt::Extern(ExternCall::Foreign { name, object, args, results, .. }) => {
@@ -186,7 +186,7 @@ fn externs_of_the_program_are_calls_with_what_goes_in_and_out() {
         })
         .collect();
     assert_eq!(calls, [("tally_t.add", Some("I.tally"), 2, 3), ("spin", None, 1, 1)]);
-    let text = compiled.program.text_of(&compiled.program.ingress);
+    let text = common::ingress_text(&compiled.program);
     assert!(text.contains("meta.a = I.$result1"), "{text}");
 }
 

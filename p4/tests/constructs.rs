@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_lines, compile, ingress, program};
-use p4rack_p4::ir::{HeaderRef, InstanceKind, Matcher, Stmt, Ty};
+use p4rack_p4::ir::{HeaderRef, InstanceKind, Intrinsic, Matcher, Role, Stmt, Task, Ty};
 
 #[test]
 fn structs_are_flattened_and_swaps_go_through_temporaries() {
@@ -185,7 +185,7 @@ fn instances_of_a_control_have_tables_of_their_own() {
     let names: Vec<&str> = compiled.program.tables.iter().map(|t| t.named.name.as_str()).collect();
     assert_eq!(names, ["I.one.t", "I.two.t"]);
     assert_lines(
-        &compiled.program.text_of(&compiled.program.ingress),
+        &common::ingress_text(&compiled.program),
         "apply I.one.t
          apply I.two.t",
     );
@@ -302,7 +302,7 @@ fn parsers_have_states_selects_and_sub_parsers() {
 fn deparsers_emit_in_order() {
     let compiled = compile(&program("", "", "", ""));
     assert_lines(
-        &compiled.program.text_of(&compiled.program.deparser),
+        &compiled.program.text_of(compiled.program.control(Role::egress(Task::Deparse))),
         "emit hdr.eth
          emit hdr.other
          emit hdr.tags[0]
@@ -418,7 +418,7 @@ fn unions_keep_one_member_valid() {
     let siblings: Vec<&str> =
         member.union_siblings.iter().map(|h| compiled.program.headers[h.0 as usize].name.as_str()).collect();
     assert_eq!(siblings, ["I.u.e"]);
-    let text = compiled.program.text_of(&compiled.program.ingress);
+    let text = common::ingress_text(&compiled.program);
     assert!(text.contains("meta.flag = (I.w.e.$valid$ || I.w.t.$valid$)"), "{text}");
 }
 
@@ -432,8 +432,10 @@ fn field_lists_and_standard_metadata_are_found() {
     let lists: Vec<(u32, Vec<String>)> =
         compiled.program.field_lists.iter().map(|(id, vars)| (*id, names(vars))).collect();
     assert_eq!(lists, [(1, vec!["meta.a".to_owned()]), (2, vec!["meta.a".to_owned()])]);
-    assert_eq!(compiled.program.standard_metadata[0].0, "ingress_port");
-    assert_eq!(compiled.program.standard_metadata.len(), 16);
+    let fields: Vec<_> = compiled.program.intrinsics.iter().map(|field| (field.role, field.var)).collect();
+    assert_eq!(fields[0].0, Intrinsic::IngressPort);
+    assert_eq!(names(&[fields[0].1, fields[1].1]), ["sm.ingress_port", "sm.egress_spec"]);
+    assert_eq!(fields.len(), Intrinsic::COUNT);
 }
 
 #[test]
@@ -441,7 +443,7 @@ fn varbit_headers_are_extracted_with_a_length() {
     let globals = "header opt_t { bit<8> len; varbit<320> data; }";
     let parser = "opt_t opt; state start { pkt.extract(opt, (bit<32>) (pkt.lookahead<bit<8>>() << 3)); transition accept; }";
     let compiled = compile(&program(globals, parser, "", ""));
-    let state = &compiled.program.parser.states[0];
+    let state = &compiled.program.parser().unwrap().states[0];
     let extract = state.stmts.iter().find_map(|s| match s {
         Stmt::Extract { header: HeaderRef::Fixed(h), varbit_bits } => Some((*h, varbit_bits.is_some())),
         _ => None,
@@ -487,7 +489,7 @@ fn mark_to_drop_of_a_copy_takes_effect_when_it_is_copied_back() {
     let once =
         program("", "", "Sub() s;", "s.apply(sm);").replace("control V(", &format!("{sub}\ncontrol V("));
     let compiled = compile(&once);
-    assert_lines(&compiled.program.text_of(&compiled.program.ingress), "drop");
+    assert_lines(&common::ingress_text(&compiled.program), "drop");
     let action = "action drop_it(inout standard_metadata_t m) { mark_to_drop(m); }";
     let text = ingress(action, "", "drop_it(sm);");
     assert!(text.contains("I.drop_it.m.egress_spec = drop port\n"), "{text}");

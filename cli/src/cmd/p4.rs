@@ -1,7 +1,7 @@
 //! `p4rack p4`.
 
 use crate::output::{self, OutputFile};
-use p4rack_p4::builtin::{PORT_TO_V1MODEL, SUPPORTED_ARCHITECTURES};
+use p4rack_p4::arch::{how_to_port, main_packages, supported};
 use p4rack_p4::{Accepted, Diagnostics, Options};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::text::TextMessage;
@@ -102,8 +102,11 @@ pub fn run(args: Args) -> ExitCode {
             source.with(|text, name, options| match p4rack_p4::check(text, name, options) {
                 Ok(Accepted::Types(warnings)) => {
                     tell(&warnings);
-                    eprintln!("error: {name}: there is no `main` of `V1Switch`, so it has no P4Info");
-                    eprintln!("  {SUPPORTED_ARCHITECTURES}; {PORT_TO_V1MODEL}");
+                    eprintln!(
+                        "error: {name}: there is no `main` of {}, so it has no P4Info",
+                        main_packages()
+                    );
+                    eprintln!("  {}; {}", supported(), how_to_port());
                     ExitCode::FAILURE
                 }
                 Ok(accepted @ Accepted::Whole(_)) => {
@@ -156,8 +159,8 @@ fn check(name: &str, result: Result<Accepted, Diagnostics>, json: bool) -> ExitC
         }
         Ok(Accepted::Types(warnings)) => {
             tell(&warnings);
-            println!("{name}: accepted: declarations only, there is no `main` of `V1Switch`");
-            println!("  to run it or to have its P4Info, {PORT_TO_V1MODEL} ({SUPPORTED_ARCHITECTURES})");
+            println!("{name}: accepted: declarations only, there is no `main` of {}", main_packages());
+            println!("  to run it or to have its P4Info, {} ({})", how_to_port(), supported());
             ExitCode::SUCCESS
         }
         Err(diagnostics) if json => {

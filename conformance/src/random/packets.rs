@@ -61,9 +61,10 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn run(&mut self) {
+        let Some(parser) = self.program.parser() else { return };
         let mut state = StateId(0);
         for _ in 0..STATES {
-            let Some(here) = self.program.parser.states.get(state.0 as usize) else { return };
+            let Some(here) = parser.states.get(state.0 as usize) else { return };
             for stmt in &here.stmts {
                 if self.step(stmt).is_none() {
                     return;

@@ -14,8 +14,8 @@ pub fn with_unset_values(program: &Program, seed: u64) -> Program {
     let fields: BTreeSet<VarId> = fields.collect();
     let states = program.headers.iter().map(|header| header.valid);
     let states: BTreeSet<VarId> = states.chain(program.stacks.iter().map(|stack| stack.next)).collect();
-    // Headers and metadata come first, then standard metadata, then what blocks declare.
-    let last = program.standard_metadata.iter().map(|(_, var)| *var).max();
+    // Headers and metadata come first, then intrinsic metadata, then what blocks declare.
+    let last = program.intrinsics.iter().map(|field| field.var).max();
     let is_unset = |id: &VarId| fields.contains(id) || (last < Some(*id) && !states.contains(id));
     let ids = (0..program.vars.len() as u32).map(VarId).filter(is_unset);
     let set = |id: VarId| match program.vars[id.0 as usize].ty {
@@ -27,8 +27,9 @@ pub fn with_unset_values(program: &Program, seed: u64) -> Program {
     };
     let first: Vec<Stmt> = ids.filter_map(set).collect();
     let mut changed = program.clone();
-    if let Some(start) = changed.parser.states.first_mut() {
-        start.stmts.splice(0..0, first);
+    // A program begins with its first parser's first state.
+    if let Some(start) = changed.blocks.first_mut().and_then(|block| block.lists_mut().into_iter().next()) {
+        start.splice(0..0, first);
     }
     changed
 }

@@ -278,11 +278,11 @@ pub enum Stmt {
     },
     /// Deparser: appends a header if it is valid.
     Emit(HeaderRef),
-    /// A v1model extern.
+    /// A call of an extern.
     Extern(ExternCall),
 }
 
-/// Hash and checksum algorithms (v1model `HashAlgorithm`).
+/// Hash and checksum algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum HashAlgorithm {
@@ -296,7 +296,7 @@ pub enum HashAlgorithm {
     Xor16,
 }
 
-/// Calls of v1model's externs. Data lists are flattened to scalars in order.
+/// Calls of externs. Data lists are flattened to scalars in order.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum ExternCall {
@@ -348,7 +348,8 @@ pub enum ExternCall {
         digest: u32,
         data: Vec<(Expr, Ty)>,
     },
-    MarkToDrop,
+    /// The packet is to be dropped, in the way of the architecture.
+    Drop,
     /// `kind`: true = E2E, false = I2E.
     Clone {
         egress: bool,
@@ -428,7 +429,7 @@ pub struct State {
 pub enum Next {
     /// The packet is parsed.
     Accept,
-    /// The packet is refused (v1model: goes on with `parser_error` set).
+    /// The packet is refused; what that means is the architecture's.
     Reject,
     /// Always the same state.
     Goto(StateId),

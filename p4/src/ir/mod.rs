@@ -6,16 +6,18 @@
 //!  Program ── vars[]     scalars, each with a type; all storage of one packet's trip
 //!          ├─ headers[]  a valid bit and fields, both variables
 //!          ├─ stacks[]   headers[] and the variable nextIndex
-//!          ├─ blocks     parser, verify, ingress, egress, compute, deparser
+//!          ├─ blocks[]   parsers and controls, each with its role in a pipeline
 //!          └─ tables[], actions[], instances[], value_sets[]
 //! ```
 //!
 //! Copy-in/copy-out has been made explicit with temporaries; every expression in it is pure except
 //! [`Expr::Lookahead`], which can raise `PacketTooShort`. Uninitialised variables are zero.
 
+mod block;
 mod code;
 mod objects;
 
+pub use block::*;
 pub use code::*;
 pub use objects::*;
 
@@ -74,7 +76,7 @@ pub struct Program {
     pub name: String,
     /// Annotations of `main` (pkg_info).
     pub pkginfo: Vec<Annotation>,
-    /// Architecture, `v1model`.
+    /// Architecture, as P4Info names it.
     pub arch: String,
     /// All scalar storage.
     pub vars: Vec<Var>,
@@ -104,24 +106,37 @@ pub struct Program {
     pub enums: Vec<(String, Vec<String>)>,
     /// Structs and headers that digests send.
     pub data_structs: Vec<DataStruct>,
-    /// Variables of `standard_metadata`, by field name (`ingress_port`, `egress_spec`, …).
-    pub standard_metadata: Vec<(String, VarId)>,
-    /// Whether a control calls an extern function, or has an object of an extern that is not v1model's: P4Info tells.
+    /// Fields of intrinsic metadata.
+    pub intrinsics: Vec<IntrinsicVar>,
+    /// Whether a control calls an extern function, or has an object of an extern that the program declares itself: P4Info
+    /// tells.
     pub uses_externs: bool,
     /// Field lists: variables to keep for clone/resubmit/recirculate with this index (`@field_list`).
     pub field_lists: Vec<(u32, Vec<VarId>)>,
-    /// `parser`
-    pub parser: Parser,
-    /// `verify_checksum`
-    pub verify: Vec<Stmt>,
-    /// `ingress`
-    pub ingress: Vec<Stmt>,
-    /// `egress`
-    pub egress: Vec<Stmt>,
-    /// `compute_checksum`
-    pub compute: Vec<Stmt>,
-    /// `deparser`: only [`Stmt::Emit`] and control flow.
-    pub deparser: Vec<Stmt>,
+    /// Parsers and controls, pipeline by pipeline, in the order of the architecture's package.
+    pub blocks: Vec<Block>,
+}
+
+impl Program {
+    /// The block of a role in a pipeline.
+    pub fn block(&self, pipeline: u32, role: Role) -> Option<&Block> {
+        self.blocks.iter().find(|block| block.pipeline == pipeline && block.role == role)
+    }
+
+    /// Statements of the control of a role in the first pipeline; none if there is no such control.
+    pub fn control(&self, role: Role) -> &[Stmt] {
+        self.block(0, role).map_or(&[], Block::stmts)
+    }
+
+    /// The parser with which the first pipeline begins.
+    pub fn parser(&self) -> Option<&Parser> {
+        self.block(0, Role::ingress(Task::Parse)).and_then(Block::parser)
+    }
+
+    /// The variable of an intrinsic field of the first pipeline.
+    pub fn intrinsic(&self, role: Intrinsic) -> Option<VarId> {
+        self.intrinsics.iter().find(|field| field.pipeline == 0 && field.role == role).map(|field| field.var)
+    }
 }
 
 /// A scalar variable.

@@ -180,7 +180,7 @@ pub struct Instance {
     pub kind: InstanceKind,
 }
 
-/// Kinds of extern objects of v1model.
+/// Kinds of extern objects.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum InstanceKind {

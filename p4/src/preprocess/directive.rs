@@ -2,6 +2,7 @@
 
 use super::macros::Macro;
 use super::{Condition, MAX_INCLUDE_DEPTH, MAX_INCLUDES, Preprocessor, Reader, condition};
+use crate::arch;
 use crate::ast::Span;
 use crate::builtin::{self, builtin_include};
 use crate::diag::Diagnostic;
@@ -242,10 +243,9 @@ impl Preprocessor<'_> {
             error = error.note(format!("searched in {}", shown.join(", ")));
         }
         if builtin::is_other_architecture(name) {
-            let error =
-                error.note(format!("it declares another architecture; {}", builtin::SUPPORTED_ARCHITECTURES));
+            let error = error.note(format!("it declares another architecture; {}", arch::supported()));
             let check = "to check its declarations alone, add the file's folder with -I";
-            return self.error(error.help(format!("to run it, {}; {check}", builtin::PORT_TO_V1MODEL)));
+            return self.error(error.help(format!("to run it, {}; {check}", arch::how_to_port())));
         }
         self.error(error.help("add its folder with -I"));
     }

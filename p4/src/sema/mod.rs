@@ -6,10 +6,10 @@
 //! ```
 
 mod check;
-mod lower;
-mod tree;
-mod types;
-mod value;
+pub(crate) mod lower;
+pub(crate) mod tree;
+pub(crate) mod types;
+pub(crate) mod value;
 
 use crate::ast;
 use crate::diag::{Diagnostic, Severity};
@@ -30,14 +30,4 @@ pub fn analyse(program: &ast::Program, name: &str) -> (Option<ir::Program>, Vec<
 /// Type checking alone: what is wrong with a program whatever its architecture.
 pub fn check_only(program: &ast::Program) -> Vec<Diagnostic> {
     check::check(program).1
-}
-
-/// Whether the program ends in an instance of `V1Switch`.
-pub fn has_v1model_main(program: &ast::Program) -> bool {
-    program.decls.iter().any(|d| match &d.kind {
-        ast::DeclKind::Instance { name, ty, .. } if name.name == "main" => {
-            matches!(&ty.kind, ast::TypeRefKind::Named { name, .. } if name.ident.name == "V1Switch")
-        }
-        _ => false,
-    })
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use p4rack_p4::ir::{Program, Role, Task};
 use p4rack_p4::{Compiled, Diagnostics, Options, Severity};
 
 /// Types and blocks of a small program; what is given goes into ingress: declarations and statements.
@@ -44,10 +45,15 @@ pub fn compile(text: &str) -> Compiled {
     }
 }
 
+/// Ingress as text.
+pub fn ingress_text(program: &Program) -> String {
+    program.text_of(program.control(Role::ingress(Task::Process)))
+}
+
 /// What ingress becomes, as text.
 pub fn ingress(globals: &str, locals: &str, apply: &str) -> String {
     let compiled = compile(&program(globals, "", locals, apply));
-    compiled.program.text_of(&compiled.program.ingress)
+    ingress_text(&compiled.program)
 }
 
 /// Messages of the errors, in order.

@@ -5,7 +5,7 @@ use super::plans::*;
 use crate::error::CompileError;
 use crate::trace::Mark;
 use num_bigint::BigUint;
-use p4rack_p4::ir::{HeaderId, Program, Ty, VarId};
+use p4rack_p4::ir::{HeaderId, Intrinsic, Program, Ty, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Widest integer.
@@ -239,27 +239,27 @@ impl<'p> Builder<'p> {
     fn place_standard(&mut self, next: &mut usize) -> Result<(), CompileError> {
         let program = self.program;
         let mut standard = Standard::default();
-        let all: [(&str, &mut Slot); 16] = [
-            ("ingress_port", &mut standard.ingress_port),
-            ("egress_spec", &mut standard.egress_spec),
-            ("egress_port", &mut standard.egress_port),
-            ("instance_type", &mut standard.instance_type),
-            ("packet_length", &mut standard.packet_length),
-            ("enq_timestamp", &mut standard.enq_timestamp),
-            ("enq_qdepth", &mut standard.enq_qdepth),
-            ("deq_timedelta", &mut standard.deq_timedelta),
-            ("deq_qdepth", &mut standard.deq_qdepth),
-            ("ingress_global_timestamp", &mut standard.ingress_global_timestamp),
-            ("egress_global_timestamp", &mut standard.egress_global_timestamp),
-            ("mcast_grp", &mut standard.mcast_grp),
-            ("egress_rid", &mut standard.egress_rid),
-            ("checksum_error", &mut standard.checksum_error),
-            ("parser_error", &mut standard.parser_error),
-            ("priority", &mut standard.priority),
+        let all: [(Intrinsic, &mut Slot); 16] = [
+            (Intrinsic::IngressPort, &mut standard.ingress_port),
+            (Intrinsic::Destination, &mut standard.egress_spec),
+            (Intrinsic::EgressPort, &mut standard.egress_port),
+            (Intrinsic::Origin, &mut standard.instance_type),
+            (Intrinsic::PacketLength, &mut standard.packet_length),
+            (Intrinsic::EnqueueTime, &mut standard.enq_timestamp),
+            (Intrinsic::EnqueueDepth, &mut standard.enq_qdepth),
+            (Intrinsic::QueueingTime, &mut standard.deq_timedelta),
+            (Intrinsic::DequeueDepth, &mut standard.deq_qdepth),
+            (Intrinsic::IngressTime, &mut standard.ingress_global_timestamp),
+            (Intrinsic::EgressTime, &mut standard.egress_global_timestamp),
+            (Intrinsic::MulticastGroup, &mut standard.mcast_grp),
+            (Intrinsic::Replica, &mut standard.egress_rid),
+            (Intrinsic::ChecksumError, &mut standard.checksum_error),
+            (Intrinsic::ParserError, &mut standard.parser_error),
+            (Intrinsic::Priority, &mut standard.priority),
         ];
-        for (name, slot) in all {
-            match program.standard_metadata.iter().find(|(field, _)| field == name) {
-                Some((_, var)) => {
+        for (role, slot) in all {
+            match program.intrinsic(role) {
+                Some(var) => {
                     *slot = self.slots[var.0 as usize];
                     // The switch itself writes them before the queue.
                     self.touched[var.0 as usize] |= INGRESS;
@@ -468,7 +468,7 @@ impl<'p> Builder<'p> {
         let touched = |var: &VarId| self.touched.get(var.0 as usize).is_some_and(|by| by & EGRESS != 0);
         // A trace tells where and how each packet leaves.
         self.code.standard.in_egress =
-            self.traced || self.program.standard_metadata.iter().any(|(_, var)| touched(var));
+            self.traced || self.program.intrinsics.iter().any(|field| touched(&field.var));
         let of_the_queue = [
             standard.enq_qdepth,
             standard.deq_timedelta,

@@ -12,7 +12,7 @@ type Result<T> = std::result::Result<T, CompileError>;
 impl Builder<'_> {
     pub(super) fn extern_call(&mut self, call: &ExternCall) -> Result<()> {
         let told = match call {
-            ExternCall::MarkToDrop => Some("mark_to_drop"),
+            ExternCall::Drop => Some("mark_to_drop"),
             ExternCall::Clone { .. } => Some("clone"),
             ExternCall::Resubmit { .. } => Some("resubmit"),
             ExternCall::Recirculate { .. } => Some("recirculate"),
@@ -97,7 +97,7 @@ impl Builder<'_> {
                 self.code.digests.push(DigestPlan { digest: *digest, data });
                 self.emit(Op::Digest { plan: self.code.digests.len() as u32 - 1 });
             }
-            ExternCall::MarkToDrop => self.emit(Op::MarkToDrop),
+            ExternCall::Drop => self.emit(Op::MarkToDrop),
             ExternCall::Clone { egress, session, field_list } => {
                 let session = self.narrow(session, "a clone session")?;
                 let list = self.list(*field_list);

@@ -17,7 +17,7 @@ use crate::table::{TableLayout, TableState};
 use crate::trace::Mark;
 use builder::{Builder, EGRESS, INGRESS};
 use ops::Op;
-use p4rack_p4::ir::{InstanceKind, Program, TableId};
+use p4rack_p4::ir::{InstanceKind, Program, Role, TableId, Task};
 use plans::{ActionPlan, Code, ErrorNumbers};
 #[cfg(feature = "native")]
 use std::sync::Arc;
@@ -149,22 +149,22 @@ impl Pipeline {
         builder.half = INGRESS;
         builder.code.entry.parser = builder.here();
         builder.mark(Mark::Ingress);
-        builder.code.entry.parsed = builder.parser(&program.parser)?;
-        builder.block(&program.verify)?;
-        builder.block(&program.ingress)?;
+        builder.code.entry.parsed = builder.parser(program.parser())?;
+        builder.block(program.control(Role::ingress(Task::Verify)))?;
+        builder.block(program.control(Role::ingress(Task::Process)))?;
         builder.mark(Mark::Fields);
         builder.emit(Op::End);
         builder.half = EGRESS;
         builder.code.entry.egress = builder.here();
         builder.mark(Mark::Egress);
-        builder.block(&program.egress)?;
+        builder.block(program.control(Role::egress(Task::Process)))?;
         builder.mark(Mark::Fields);
         builder.emit(Op::End);
         builder.code.entry.egress_is_empty =
             matches!(builder.code.ops[builder.code.entry.egress as usize], Op::End);
         builder.code.entry.deparser = builder.here();
-        builder.block(&program.compute)?;
-        builder.block(&program.deparser)?;
+        builder.block(program.control(Role::egress(Task::Compute)))?;
+        builder.block(program.control(Role::egress(Task::Deparse)))?;
         builder.emit(Op::End);
         let late = &builder.code.ops[builder.code.entry.egress as usize..];
         builder.code.entry.egress_is_early = late.iter().all(|op| op.is_early());

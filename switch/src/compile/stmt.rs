@@ -288,7 +288,8 @@ impl Builder<'_> {
     }
 
     /// The parser; gives the position of its end. States that close a cycle count passes.
-    pub fn parser(&mut self, parser: &Parser) -> Result<u32> {
+    pub fn parser(&mut self, parser: Option<&Parser>) -> Result<u32> {
+        let parser = parser.ok_or_else(|| self.malformed("there is no parser".into()))?;
         self.in_parser = true;
         let labels: Vec<Label> = parser.states.iter().map(|_| self.label()).collect();
         let mut loops = vec![false; parser.states.len()];

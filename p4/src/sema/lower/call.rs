@@ -313,7 +313,7 @@ impl Lower<'_> {
     }
 
     /// The one scalar that an argument must be able to be written to.
-    pub(super) fn out_leaf(&mut self, arg: Option<&TExpr>, ty: &Type, span: Span) -> Option<(LValue, Ty)> {
+    pub(crate) fn out_leaf(&mut self, arg: Option<&TExpr>, ty: &Type, span: Span) -> Option<(LValue, Ty)> {
         match arg {
             Some(arg) => match self.place(arg) {
                 Some(Place::Leaf(lvalue, ty)) => Some((lvalue, ty)),

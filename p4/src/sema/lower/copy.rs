@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 impl Lower<'_> {
     /// Stores a value; parts that the value still reads are saved first.
-    pub(super) fn assign(&mut self, target: &Place, value: Val, span: Span) {
+    pub(crate) fn assign(&mut self, target: &Place, value: Val, span: Span) {
         let value = if self.overlaps(target, &value) { self.save(value, span) } else { value };
         self.store(target, value, span);
     }

@@ -24,7 +24,7 @@ impl Lower<'_> {
     }
 
     /// Values in order; what a later one could change is saved first.
-    pub(super) fn exprs(&mut self, list: &[&TExpr]) -> Vec<Val> {
+    pub(crate) fn exprs(&mut self, list: &[&TExpr]) -> Vec<Val> {
         let mut done = Vec::new();
         for (i, e) in list.iter().enumerate() {
             let value = self.expr(e);
@@ -34,7 +34,7 @@ impl Lower<'_> {
         done
     }
 
-    pub(super) fn expr(&mut self, e: &TExpr) -> Val {
+    pub(crate) fn expr(&mut self, e: &TExpr) -> Val {
         let span = e.span;
         if let Some((held, place)) = &self.held
             && *held == span
@@ -318,7 +318,7 @@ impl Lower<'_> {
     }
 
     /// Where something that can be written is kept. Indices are evaluated here, once.
-    pub(super) fn place(&mut self, e: &TExpr) -> Option<Place> {
+    pub(crate) fn place(&mut self, e: &TExpr) -> Option<Place> {
         match &e.kind {
             EKind::Local(id) => match self.find(*id).cloned() {
                 Some(Binding::Place(place)) => Some(place),
@@ -401,7 +401,7 @@ impl Lower<'_> {
     }
 
     /// A value that is known once constructors have their arguments.
-    pub(super) fn value(&self, e: &TExpr) -> Option<Value> {
+    pub(crate) fn value(&self, e: &TExpr) -> Option<Value> {
         match &e.kind {
             EKind::Const(v) => Some(v.clone()),
             EKind::Local(id) => match self.find(*id)? {

@@ -1,64 +1,39 @@
-//! Calls of core and v1model externs.
+//! Calls of core.p4's externs and of those that a program declares itself; what others share.
 
-use super::instance::algorithm;
 use super::storage::{Place, Val, scalars, zero};
-use super::{Binding, Lower, Stage};
+use super::{Binding, Lower};
 use crate::ast::{Direction, Span};
 use crate::ir::{
-    Digest, Expr, ExternCall, HashAlgorithm, HeaderRef, InstanceId, InstanceKind, LValue, Stmt, Ty, VarId,
+    Digest, Expr, ExternCall, HeaderRef, InstanceId, InstanceKind, IntrinsicVar, LValue, Stmt, Task, Ty,
+    VarId,
 };
 use crate::sema::tree::{Annos, EKind, FnDef, TCall, TExpr};
 use crate::sema::types::{StructKind, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 
-/// Field lists that come from the data of old-style calls start here: programs cannot write such an index.
-const ANONYMOUS_LIST: u32 = 1 << 16;
-
-/// What v1model and core declare, and this compiler knows.
-const V1MODEL_FUNCTIONS: &[&str] = &[
-    "verify",
-    "mark_to_drop",
-    "random",
-    "hash",
-    "digest",
-    "clone",
-    "clone3",
-    "clone_preserving_field_list",
-    "resubmit",
-    "resubmit_preserving_field_list",
-    "recirculate",
-    "recirculate_preserving_field_list",
-    "truncate",
-    "verify_checksum",
-    "verify_checksum_with_payload",
-    "update_checksum",
-    "update_checksum_with_payload",
-    "log_msg",
-    "assert",
-    "assume",
-];
-
 impl Lower<'_> {
-    fn call_extern(&mut self, call: ExternCall) {
+    /// A call, and what is to be copied out of its results.
+    pub(crate) fn emit_extern(&mut self, call: ExternCall) {
         self.emit(Stmt::Extern(call));
         for (place, value) in std::mem::take(&mut self.copy_out) {
             self.assign(&place, value, Span::default());
         }
     }
 
-    fn arg<'c>(&self, call: &'c TCall, index: usize) -> Option<&'c TExpr> {
+    pub(crate) fn arg<'c>(&self, call: &'c TCall, index: usize) -> Option<&'c TExpr> {
         call.args.get(index).and_then(|a| a.as_ref())
     }
 
-    fn scalar_arg(&mut self, call: &TCall, index: usize) -> (Expr, Ty) {
+    pub(crate) fn scalar_arg(&mut self, call: &TCall, index: usize) -> (Expr, Ty) {
         match self.arg(call, index).map(|a| self.expr(a)) {
             Some(Val::Leaf(e, ty)) => (e, ty),
             _ => (zero(Ty::Bit(1)), Ty::Bit(1)),
         }
     }
 
-    fn data_arg(&mut self, call: &TCall, index: usize) -> Vec<(Expr, Ty)> {
+    /// Scalars of an argument, in order.
+    pub(crate) fn data_arg(&mut self, call: &TCall, index: usize) -> Vec<(Expr, Ty)> {
         let mut out = Vec::new();
         if let Some(arg) = self.arg(call, index) {
             let value = self.expr(arg);
@@ -68,7 +43,7 @@ impl Lower<'_> {
     }
 
     /// A number or enum member that must be known.
-    fn known_arg(&mut self, call: &TCall, index: usize, span: Span) -> Option<u64> {
+    pub(crate) fn known_arg(&mut self, call: &TCall, index: usize, span: Span) -> Option<u64> {
         let arg = self.arg(call, index);
         match arg.and_then(|a| self.value(a)) {
             Some(Value::Int(i)) => i.to_u64(),
@@ -80,180 +55,41 @@ impl Lower<'_> {
         }
     }
 
-    fn algorithm_arg(&mut self, call: &TCall, index: usize, span: Span) -> Option<HashAlgorithm> {
-        let member = self.known_arg(call, index, span)?;
-        algorithm(member)
-    }
-
     pub(super) fn extern_function(&mut self, def: &FnDef, call: &TCall, span: Span) -> Val {
-        self.prog.uses_externs |= self.stage != Stage::Parser;
-        if !V1MODEL_FUNCTIONS.contains(&def.name.as_str()) {
-            let subst = def.type_params.iter().map(|v| v.id).zip(call.type_args.iter().map(|t| self.ty(t)));
-            let ret = def.ret.subst(&subst.collect());
-            return self.foreign(def.name.clone(), None, def, call, &ret, span);
+        self.prog.uses_externs |= self.role.task != Task::Parse;
+        let name = def.name.as_str();
+        let arch = self.arch;
+        let known = arch.functions().iter().find(|known| known.name == name);
+        let (allowed, place) = match (name, known) {
+            // Of core.p4.
+            ("verify", _) => (self.role.task == Task::Parse, "a parser"),
+            (_, Some(known)) => (known.callers.is_empty() || known.callers.contains(&self.role), known.place),
+            _ => {
+                let types = call.type_args.iter().map(|t| self.ty(t));
+                let subst = def.type_params.iter().map(|v| v.id).zip(types);
+                let ret = def.ret.subst(&subst.collect());
+                return self.foreign(def.name.clone(), None, def, call, &ret, span);
+            }
+        };
+        if !allowed {
+            self.error(span, format!("`{name}` can only be called in {place}"));
+            return Val::Opaque;
         }
-        self.try_function(def, call, span);
+        if known.is_some() {
+            return arch.function(self, def, call, span).unwrap_or(Val::Opaque);
+        }
+        if call.args.len() == 2 {
+            let (cond, _) = self.scalar_arg(call, 0);
+            let (error, _) = self.scalar_arg(call, 1);
+            self.emit(Stmt::Verify { cond, error });
+        } else {
+            self.unsupported(span, format!("extern function `{name}`"));
+        }
         Val::Opaque
     }
 
-    fn try_function(&mut self, def: &FnDef, call: &TCall, span: Span) -> Option<()> {
-        let name = def.name.as_str();
-        let allowed = match name {
-            "verify" => self.stage == Stage::Parser,
-            "mark_to_drop" | "clone" | "clone3" | "clone_preserving_field_list" | "digest" | "truncate" => {
-                matches!(self.stage, Stage::Ingress | Stage::Egress)
-            }
-            "resubmit" | "resubmit_preserving_field_list" => self.stage == Stage::Ingress,
-            "recirculate" | "recirculate_preserving_field_list" => self.stage == Stage::Egress,
-            "verify_checksum" | "verify_checksum_with_payload" => self.stage == Stage::Verify,
-            "update_checksum" | "update_checksum_with_payload" => self.stage == Stage::Compute,
-            _ => true,
-        };
-        if !allowed {
-            let wanted = match name {
-                "verify" => "a parser",
-                "resubmit" | "resubmit_preserving_field_list" => "ingress",
-                "recirculate" | "recirculate_preserving_field_list" => "egress",
-                "verify_checksum" | "verify_checksum_with_payload" => "the checksum verification",
-                "update_checksum" | "update_checksum_with_payload" => "the checksum computation",
-                _ => "ingress and egress",
-            };
-            self.error(span, format!("`{name}` can only be called in {wanted}"));
-            return None;
-        }
-        match (name, call.args.len()) {
-            ("verify", 2) => {
-                let (cond, _) = self.scalar_arg(call, 0);
-                let (error, _) = self.scalar_arg(call, 1);
-                self.emit(Stmt::Verify { cond, error });
-            }
-            ("mark_to_drop", _) => {
-                let given = self.arg(call, 0).and_then(|a| self.place(a));
-                match given {
-                    Some(copy) if !self.is_standard_metadata(&copy) => self.mark_copy(copy, span),
-                    _ => self.call_extern(ExternCall::MarkToDrop),
-                }
-            }
-            ("random", 3) => {
-                let ty = call.type_args.first().map(|t| self.ty(t))?;
-                let (lo, _) = self.scalar_arg(call, 1);
-                let (hi, _) = self.scalar_arg(call, 2);
-                let (dst, dst_ty) = self.out_leaf(self.arg(call, 0), &ty, span)?;
-                self.call_extern(ExternCall::Random { dst, dst_ty, lo, hi });
-            }
-            ("hash", 5) => {
-                let algorithm = self.algorithm_arg(call, 1, span)?;
-                let (base, _) = self.scalar_arg(call, 2);
-                let data = self.data_arg(call, 3);
-                let (max, max_ty) = self.scalar_arg(call, 4);
-                let ty = call.type_args.first().map(|t| self.ty(t))?;
-                let (dst, dst_ty) = self.out_leaf(self.arg(call, 0), &ty, span)?;
-                self.call_extern(ExternCall::Hash { algorithm, dst, dst_ty, base, data, max, max_ty });
-            }
-            ("digest", 2) => {
-                let ty = call.type_args.first().map(|t| self.ty(t))?;
-                let (receiver, _) = self.scalar_arg(call, 0);
-                let data = self.data_arg(call, 1);
-                let digest = self.digest(&ty, span)?;
-                self.call_extern(ExternCall::Digest { receiver, digest, data });
-            }
-            ("clone", 2) | ("clone_preserving_field_list" | "clone3", 3) => {
-                let egress = self.known_arg(call, 0, span)? == 1;
-                let (session, _) = self.scalar_arg(call, 1);
-                let field_list = match name {
-                    "clone" => None,
-                    "clone3" => Some(self.anonymous_list(call, 2, span)?),
-                    _ => Some(self.known_arg(call, 2, span)?.to_u32()?),
-                };
-                self.call_extern(ExternCall::Clone { egress, session, field_list });
-            }
-            ("resubmit_preserving_field_list", 1) => {
-                let field_list = self.known_arg(call, 0, span)?.to_u32()?;
-                self.call_extern(ExternCall::Resubmit { field_list });
-            }
-            ("resubmit", 1) => {
-                let field_list = self.anonymous_list(call, 0, span)?;
-                self.call_extern(ExternCall::Resubmit { field_list });
-            }
-            ("recirculate_preserving_field_list", 1) => {
-                let field_list = self.known_arg(call, 0, span)?.to_u32()?;
-                self.call_extern(ExternCall::Recirculate { field_list });
-            }
-            ("recirculate", 1) => {
-                let field_list = self.anonymous_list(call, 0, span)?;
-                self.call_extern(ExternCall::Recirculate { field_list });
-            }
-            ("truncate", 1) => {
-                let (bytes, _) = self.scalar_arg(call, 0);
-                self.call_extern(ExternCall::Truncate { bytes });
-            }
-            ("verify_checksum" | "verify_checksum_with_payload", 4) => {
-                let (cond, _) = self.scalar_arg(call, 0);
-                let data = self.data_arg(call, 1);
-                let (checksum, checksum_ty) = self.scalar_arg(call, 2);
-                let algorithm = self.algorithm_arg(call, 3, span)?;
-                let payload = name.ends_with("payload");
-                self.call_extern(ExternCall::VerifyChecksum {
-                    cond,
-                    data,
-                    checksum,
-                    checksum_ty,
-                    algorithm,
-                    payload,
-                });
-            }
-            ("update_checksum" | "update_checksum_with_payload", 4) => {
-                let (cond, _) = self.scalar_arg(call, 0);
-                let data = self.data_arg(call, 1);
-                let algorithm = self.algorithm_arg(call, 3, span)?;
-                let ty = self.arg(call, 2).map(|a| self.ty(&a.ty))?;
-                let (dst, dst_ty) = self.out_leaf(self.arg(call, 2), &ty, span)?;
-                let payload = name.ends_with("payload");
-                self.call_extern(ExternCall::UpdateChecksum { cond, data, dst, dst_ty, algorithm, payload });
-            }
-            ("log_msg", 1 | 2) => {
-                let format = match self.arg(call, 0).and_then(|a| self.value(a)) {
-                    Some(Value::Str(s)) => s,
-                    _ => String::new(),
-                };
-                let args = self.data_arg(call, 1);
-                self.call_extern(ExternCall::LogMsg { format, args });
-            }
-            ("assert" | "assume", 1) => {
-                let (cond, _) = self.scalar_arg(call, 0);
-                self.call_extern(ExternCall::Assert { cond, assume: name == "assume", span });
-            }
-            _ => self.unsupported(span, format!("extern function `{name}`")),
-        }
-        Some(())
-    }
-
-    /// `mark_to_drop` of a copy takes effect once that is copied back.
-    fn mark_copy(&mut self, copy: Place, span: Span) {
-        let Place::Tuple(fields) = copy else { return };
-        let names = self.prog.standard_metadata.clone();
-        for (field, (name, _)) in fields.iter().zip(&names) {
-            let Place::Leaf(_, ty) = field else { continue };
-            let value = match name.as_str() {
-                "egress_spec" => Expr::DropPort,
-                "mcast_grp" => zero(*ty),
-                _ => continue,
-            };
-            self.assign(field, Val::Leaf(value, *ty), span);
-        }
-    }
-
-    /// Whether it is the packet's own rather than a copy.
-    fn is_standard_metadata(&self, place: &Place) -> bool {
-        let Place::Tuple(parts) = place else { return false };
-        parts
-            .iter()
-            .zip(&self.prog.standard_metadata)
-            .all(|(part, (_, var))| matches!(part, Place::Leaf(LValue::Var(v), _) if v == var))
-    }
-
     /// Number of the digest of a type.
-    fn digest(&mut self, ty: &Type, span: Span) -> Option<u32> {
+    pub(crate) fn digest(&mut self, ty: &Type, span: Span) -> Option<u32> {
         let (type_name, fields): (String, Vec<(String, Type)>) = match ty {
             Type::Struct(s) => {
                 (s.name.clone(), s.fields.iter().map(|f| (f.name.clone(), f.ty.clone())).collect())
@@ -286,24 +122,17 @@ impl Lower<'_> {
         Some(self.prog.digests.len() as u32 - 1)
     }
 
-    /// A field list of the variables named as data.
-    fn anonymous_list(&mut self, call: &TCall, index: usize, span: Span) -> Option<u32> {
-        let data = self.data_arg(call, index);
-        let mut vars: Vec<VarId> = Vec::new();
-        for (e, _) in data {
-            match e {
-                Expr::Var(v) => vars.push(v),
-                Expr::Const { .. } => {}
-                _ => {
-                    self.unsupported(span, "data to preserve that is not a list of fields");
-                    return None;
-                }
-            }
-        }
-        let id = ANONYMOUS_LIST + self.anonymous_lists;
-        self.anonymous_lists += 1;
-        self.prog.field_lists.push((id, vars));
-        Some(id)
+    /// Adds a field list under the first free number from `first` on.
+    pub(crate) fn add_field_list(&mut self, first: u32, vars: Vec<VarId>) -> u32 {
+        let lists = &mut self.prog.field_lists;
+        let id = first + lists.iter().filter(|(id, _)| *id >= first).count() as u32;
+        lists.push((id, vars));
+        id
+    }
+
+    /// Intrinsic fields, in the order of their structs.
+    pub(crate) fn intrinsics(&self) -> &[IntrinsicVar] {
+        &self.prog.intrinsics
     }
 
     pub(super) fn extern_method(&mut self, object: &TExpr, def: &FnDef, call: &TCall, span: Span) -> Val {
@@ -324,8 +153,8 @@ impl Lower<'_> {
             return Val::Opaque;
         };
         if let Some(Binding::Extern(instance)) = self.find(*id).cloned() {
-            self.object_method(&ext.def.name, instance, def, call, span);
-            return Val::Opaque;
+            let arch = self.arch;
+            return arch.method(self, (ext, instance), def, call, span).unwrap_or(Val::Opaque);
         }
         let name = self.checked.locals.get(id.0 as usize).map_or("", |l| l.name.as_str());
         let object = self.full_name(self.block_frame(), name, &Annos::default());
@@ -335,60 +164,8 @@ impl Lower<'_> {
         self.foreign(format!("{}.{}", ext.def.name, def.name), Some(object), def, call, &ret, span)
     }
 
-    fn object_method(
-        &mut self,
-        ext: &str,
-        instance: InstanceId,
-        def: &FnDef,
-        call: &TCall,
-        span: Span,
-    ) -> Option<()> {
-        let done = match (ext, def.name.as_str()) {
-            ("counter", "count") => {
-                let (index, _) = self.scalar_arg(call, 0);
-                ExternCall::CounterCount { instance, index }
-            }
-            ("direct_counter", "count") => ExternCall::DirectCount { instance },
-            ("meter", "execute_meter") => {
-                let (index, _) = self.scalar_arg(call, 0);
-                let ty = call.type_args.first().map(|t| self.ty(t))?;
-                let (dst, _) = self.out_leaf(self.arg(call, 1), &ty, span)?;
-                ExternCall::MeterExecute { instance, index, dst }
-            }
-            ("direct_meter", "read") => {
-                let ty = self.arg(call, 0).map_or(Type::Bit(2), |a| self.ty(&a.ty));
-                let (dst, _) = self.out_leaf(self.arg(call, 0), &ty, span)?;
-                ExternCall::DirectMeterRead { instance, dst }
-            }
-            ("register", "read") => {
-                let (index, _) = self.scalar_arg(call, 1);
-                let ty = self.arg(call, 0).map_or(Type::Bit(1), |a| self.ty(&a.ty));
-                let dst = if ty.scalar().is_some() {
-                    self.out_leaf(self.arg(call, 0), &ty, span)?.0
-                } else {
-                    self.element_out(instance, self.arg(call, 0)?)?
-                };
-                ExternCall::RegisterRead { instance, index, dst }
-            }
-            ("register", "write") => {
-                let (Some(index), Some(value)) = (self.arg(call, 0), self.arg(call, 1)) else { return None };
-                let values = self.exprs(&[index, value]);
-                let [Val::Leaf(index, _), value] = &values[..] else { return None };
-                let mut parts = Vec::new();
-                scalars(self, value, &mut parts);
-                ExternCall::RegisterWrite { instance, index: index.clone(), value: concatenated(parts)? }
-            }
-            (ext, method) => {
-                self.unsupported(span, format!("method `{method}` of extern `{ext}`"));
-                return None;
-            }
-        };
-        self.call_extern(done);
-        Some(())
-    }
-
     /// A temporary for a whole element of a register of structs, taken apart after the read.
-    fn element_out(&mut self, instance: InstanceId, arg: &TExpr) -> Option<LValue> {
+    pub(crate) fn element_out(&mut self, instance: InstanceId, arg: &TExpr) -> Option<LValue> {
         let InstanceKind::Register { ty, .. } = self.prog.instances.get(instance.0 as usize)?.kind else {
             return None;
         };
@@ -428,7 +205,7 @@ impl Lower<'_> {
         }
         let ret = self.ty(ret);
         let value = self.result(&ret, &mut results);
-        self.call_extern(ExternCall::Foreign { name, object, args, results, span });
+        self.emit_extern(ExternCall::Foreign { name, object, args, results, span });
         value
     }
 
@@ -543,7 +320,7 @@ impl Lower<'_> {
 }
 
 /// Scalars as one number, the first one highest.
-fn concatenated(parts: Vec<(Expr, Ty)>) -> Option<Expr> {
+pub(crate) fn concatenated(parts: Vec<(Expr, Ty)>) -> Option<Expr> {
     let bits = |(expr, ty): (Expr, Ty)| match ty {
         Ty::Bit(_) => (expr, ty),
         other => {

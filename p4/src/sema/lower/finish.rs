@@ -32,8 +32,8 @@ impl Lower<'_> {
     pub(super) fn finish(self) -> ir::Program {
         let mut prog = self.prog;
         let mut applied = BTreeSet::new();
-        for stmts in [&prog.verify, &prog.ingress, &prog.egress, &prog.compute, &prog.deparser] {
-            tables_in(stmts, &mut applied);
+        for block in &prog.blocks {
+            tables_in(block.stmts(), &mut applied);
         }
         let mut table_at = vec![None; prog.tables.len()];
         let mut tables = Vec::new();
@@ -69,9 +69,7 @@ impl Lower<'_> {
             }
         }
         prog.tables = tables;
-        for stmts in
-            [&mut prog.verify, &mut prog.ingress, &mut prog.egress, &mut prog.compute, &mut prog.deparser]
-        {
+        for stmts in prog.blocks.iter_mut().flat_map(ir::Block::lists_mut) {
             renumber(stmts, &table_at);
         }
         for instance in &mut prog.instances {

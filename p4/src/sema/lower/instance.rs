@@ -4,9 +4,7 @@ use super::stmt::applications;
 use super::storage::{Place, scalars};
 use super::{Binding, BlockInst, Lower, type_name};
 use crate::ast::{Direction, Span};
-use crate::ir::{
-    HashAlgorithm, Instance, InstanceId, InstanceKind, MatchKind, Named, Ty, Unit, ValueSet, ValueSetId,
-};
+use crate::ir::{Instance, InstanceId, MatchKind, Named, Ty, ValueSet, ValueSetId};
 use crate::sema::tree::{BlockDef, EKind, InstDecl, Item, TExpr, ValueSetDef};
 use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Subst, Type};
 use crate::sema::value::Value;
@@ -216,59 +214,38 @@ impl Lower<'_> {
     }
 
     fn extern_instance(&mut self, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceId> {
-        let span = inst.span;
-        let number = |l: &mut Self, i: usize| -> u64 {
-            let arg = inst.args.get(i).and_then(|a| a.as_ref());
-            match arg.and_then(|a| l.value(a)) {
-                Some(Value::Int(n)) => n.to_u64().unwrap_or(0),
-                Some(Value::Member(m)) => u64::from(m),
-                _ => {
-                    l.error(arg.map_or(span, |a| a.span), "this must be known while compiling");
-                    0
-                }
-            }
-        };
-        let arg_type = |l: &Self, i: usize| ext.args.get(i).map(|t| l.ty(t));
-        let index_type = |l: &Self, i: usize| arg_type(l, i).as_ref().and_then(type_name);
-        let kind = match ext.def.name.as_str() {
-            "counter" => InstanceKind::Counter {
-                size: number(self, 0),
-                unit: counter_unit(number(self, 1)),
-                index_type: index_type(self, 0),
-            },
-            "meter" => InstanceKind::Meter {
-                size: number(self, 0),
-                unit: counter_unit(number(self, 1)),
-                index_type: index_type(self, 0),
-            },
-            "direct_counter" => {
-                InstanceKind::DirectCounter { table: None, unit: counter_unit(number(self, 0)) }
-            }
-            "direct_meter" => InstanceKind::DirectMeter { table: None, unit: counter_unit(number(self, 0)) },
-            "register" => {
-                let element = arg_type(self, 0)?;
-                let ty = self.register_ty(&element, span)?;
-                let data = self.data_ty(&element);
-                InstanceKind::Register { size: number(self, 0), ty, data, index_type: index_type(self, 1) }
-            }
-            "action_profile" => InstanceKind::ActionProfile { size: number(self, 0) },
-            "action_selector" => InstanceKind::ActionSelector {
-                algorithm: algorithm(number(self, 0))?,
-                size: number(self, 1),
-                output_width: number(self, 2).to_u32().unwrap_or(0),
-                max_group_size: max_group_size(inst),
-            },
-            // One that the program declares itself: there is nothing to control.
-            _ => return None,
-        };
+        let kind = self.arch.object(self, inst, ext)?;
         let named = self.named(self.frame, &inst.name, &inst.annos);
         self.shown.push(("extern object", named.name.clone(), inst.span));
         self.prog.instances.push(Instance { named, kind });
         Some(InstanceId(self.prog.instances.len() as u32 - 1))
     }
 
+    /// An argument of a constructor that is a number or a member of an enum.
+    pub(crate) fn ctor_number(&mut self, inst: &InstDecl, index: usize) -> u64 {
+        let arg = inst.args.get(index).and_then(|a| a.as_ref());
+        match arg.and_then(|a| self.value(a)) {
+            Some(Value::Int(n)) => n.to_u64().unwrap_or(0),
+            Some(Value::Member(m)) => u64::from(m),
+            _ => {
+                self.error(arg.map_or(inst.span, |a| a.span), "this must be known while compiling");
+                0
+            }
+        }
+    }
+
+    /// A type argument of an extern.
+    pub(crate) fn type_arg(&self, ext: &ExternTy, index: usize) -> Option<Type> {
+        ext.args.get(index).map(|t| self.ty(t))
+    }
+
+    /// Its name, if P4Info shows that.
+    pub(crate) fn type_arg_name(&self, ext: &ExternTy, index: usize) -> Option<String> {
+        self.type_arg(ext, index).as_ref().and_then(type_name)
+    }
+
     /// How a register keeps an element.
-    fn register_ty(&mut self, element: &Type, span: Span) -> Option<Ty> {
+    pub(crate) fn register_ty(&mut self, element: &Type, span: Span) -> Option<Ty> {
         if let Some(scalar) = element.scalar().filter(|t| !matches!(t, Ty::Varbit(_))) {
             return Some(scalar);
         }
@@ -381,23 +358,8 @@ pub(super) fn match_kind(name: &str) -> Option<MatchKind> {
     })
 }
 
-/// By position in v1model's `CounterType` and `MeterType`.
-fn counter_unit(member: u64) -> Unit {
-    match member {
-        0 => Unit::Packets,
-        1 => Unit::Bytes,
-        _ => Unit::Both,
-    }
-}
-
-/// By position in v1model's `HashAlgorithm`.
-pub(super) fn algorithm(member: u64) -> Option<HashAlgorithm> {
-    use HashAlgorithm::*;
-    let all = [Crc32, Crc32Custom, Crc16, Crc16Custom, Random, Identity, Csum16, Xor16];
-    all.get(usize::try_from(member).ok()?).copied()
-}
-
-fn max_group_size(inst: &InstDecl) -> u64 {
+/// What `@max_group_size` says; 0: nothing.
+pub(crate) fn max_group_size(inst: &InstDecl) -> u64 {
     let given = inst.annos.rest.iter().find(|a| a.name == "max_group_size");
     given.and_then(|a| a.body.trim().parse().ok()).unwrap_or(0)
 }

@@ -1,45 +1,49 @@
 //! `main`: the architecture's blocks, bound to one packet's storage.
 
 use super::storage::{Place, scalars};
-use super::{Binding, Lower, Stage, type_name};
+use super::{Binding, Lower, type_name};
+use crate::arch::{self, Architecture, BlockSlot, Package, Param};
 use crate::ast::Span;
-use crate::ir::{ControllerHeader, DataStruct, DataTy, Expr, Named, NewType, SerEnum, Stmt, Target, Ty};
-use crate::sema::tree::{EKind, InstDecl, TExpr};
+use crate::diag::Diagnostic;
+use crate::ir::{
+    Block, Body, ControllerHeader, DataStruct, DataTy, Expr, IntrinsicVar, LValue, Named, NewType, SerEnum,
+    Stmt, Target, Task, Ty, VarId,
+};
+use crate::sema::tree::{Checked, EKind, InstDecl};
 use crate::sema::types::{BlockKind, BlockTy, StructKind, StructTy, Type};
 use crate::sema::value::to_bits;
 use std::rc::Rc;
 
-/// Parameters of V1Switch in order.
-const STAGES: [Stage; 6] =
-    [Stage::Parser, Stage::Verify, Stage::Ingress, Stage::Egress, Stage::Compute, Stage::Deparser];
+/// A block of the architecture in this program.
+struct Stage {
+    slot: &'static BlockSlot,
+    pipeline: u32,
+    frame: usize,
+    ty: Rc<BlockTy>,
+    inst: Rc<InstDecl>,
+}
+
+/// `main` and its architecture; an error if there is none, or another.
+pub(super) fn main_of(checked: &Checked) -> Result<(&Rc<InstDecl>, &'static dyn Architecture), Diagnostic> {
+    let Some(main) = &checked.main else {
+        return Err(Diagnostic::error(Span::default(), "the program has no `main`")
+            .help(format!("end it with {}", arch::mains())));
+    };
+    let package = match &main.ty {
+        Type::Block(package) if package.kind == BlockKind::Package => package,
+        _ => return Err(Diagnostic::error(main.span, "`main` is a package")),
+    };
+    let refused = || {
+        let what = format!("`main` is a `{}`: this architecture is not supported", package.name);
+        Diagnostic::error(main.span, what).note(arch::supported()).help(arch::how_to_port())
+    };
+    let arch = arch::of_package(&package.name).ok_or_else(refused)?;
+    Ok((main, arch))
+}
 
 impl Lower<'_> {
     /// Elaborates everything that `main` reaches; false if there is nothing to elaborate.
-    pub(super) fn main(&mut self) -> bool {
-        let Some(main) = self.checked.main.clone() else {
-            self.diags.push(
-                crate::diag::Diagnostic::error(Span::default(), "the program has no `main`")
-                    .help("end it with `V1Switch(…) main;`"),
-            );
-            return false;
-        };
-        let Type::Block(package) = &main.ty else {
-            self.error(main.span, "`main` is a package");
-            return false;
-        };
-        if package.kind != BlockKind::Package {
-            self.error(main.span, "`main` is a package");
-            return false;
-        }
-        if package.name != "V1Switch" || main.args.len() != STAGES.len() {
-            let what = format!("`main` is a `{}`: this architecture is not supported", package.name);
-            self.diags.push(
-                crate::diag::Diagnostic::error(main.span, what)
-                    .note(crate::builtin::SUPPORTED_ARCHITECTURES)
-                    .help(crate::builtin::PORT_TO_V1MODEL),
-            );
-            return false;
-        }
+    pub(super) fn main(&mut self, main: &Rc<InstDecl>) -> bool {
         self.prog.pkginfo = main.annos.rest.clone();
         for inst in &self.checked.instances {
             if matches!(inst.ty, Type::Extern(_)) {
@@ -47,84 +51,102 @@ impl Lower<'_> {
             }
         }
         self.shared_instances = self.prog.instances.len();
-        let mut blocks = Vec::new();
-        for arg in main.args.iter().flatten() {
-            match self.stage_block(arg) {
-                Some(block) => blocks.push(block),
-                None => return false,
-            }
+        let mut stages = Vec::new();
+        if self.stages(main, &mut stages).is_none() {
+            return false;
         }
-        let [parser, ..] = &blocks[..] else { return false };
-        let places = self.storage(&parser.1);
+        let mut places: Vec<((u32, Param), Place)> = Vec::new();
+        for stage in &stages {
+            self.storage(stage, &mut places);
+        }
         self.shared_vars = self.prog.vars.len();
-        for (stage, (frame, block, inst)) in STAGES.into_iter().zip(blocks.clone()) {
-            self.bind_ctor(frame, &block, &inst.args);
-            let wanted: &[usize] = match stage {
-                Stage::Parser => &[usize::MAX, 0, 1, 2],
-                Stage::Verify | Stage::Compute => &[0, 1],
-                Stage::Ingress | Stage::Egress => &[0, 1, 2],
-                Stage::Deparser => &[usize::MAX, 0],
-            };
-            for (param, slot) in block.params.iter().zip(wanted) {
-                let binding = places.get(*slot).map_or(Binding::Opaque, |p| Binding::Place(p.clone()));
-                self.bind(frame, param.id, binding);
+        for stage in &stages {
+            self.bind_ctor(stage.frame, &stage.ty, &stage.inst.args);
+            for (param, stands_for) in stage.ty.params.iter().zip(stage.slot.params) {
+                let place = places.iter().find(|(key, _)| *key == (stage.pipeline, *stands_for));
+                let binding = place.map_or(Binding::Opaque, |(_, place)| Binding::Place(place.clone()));
+                self.bind(stage.frame, param.id, binding);
             }
         }
-        for (stage, (frame, block, _)) in STAGES.into_iter().zip(blocks) {
-            self.stage(stage, frame, &block);
+        for stage in &stages {
+            self.stage(stage);
         }
         self.types();
         true
     }
 
-    fn stage_block(&mut self, arg: &TExpr) -> Option<(usize, Rc<BlockTy>, Rc<InstDecl>)> {
-        let inst = match &arg.kind {
-            EKind::New(inst) => inst.clone(),
-            EKind::Local(id) => self.checked.instances.iter().find(|i| i.id == *id)?.clone(),
-            _ => return None,
-        };
-        let Type::Block(block) = &inst.ty else { return None };
-        block.body.as_ref()?;
-        // A nameless instance is called like its type.
-        let path = self.full_name(0, &inst.name, &inst.annos);
-        let frame = self.new_frame(0, path, true);
-        self.frames[frame].subst = self.block_subst(block);
-        Some((frame, block.clone(), inst))
+    /// The blocks of a package and of the packages that it takes; `None` if the architecture knows no such.
+    fn stages(&mut self, package: &InstDecl, out: &mut Vec<Stage>) -> Option<()> {
+        let Type::Block(ty) = &package.ty else { return None };
+        let known: &'static Package = self.arch.packages().iter().find(|known| known.name == ty.name)?;
+        let pipeline = out.last().map_or(0, |stage| stage.pipeline + 1);
+        let mut slots = known.blocks.iter();
+        for arg in package.args.iter().flatten() {
+            let inst = match &arg.kind {
+                EKind::New(inst) => inst.clone(),
+                EKind::Local(id) => self.checked.instances.iter().find(|i| i.id == *id)?.clone(),
+                _ => return None,
+            };
+            let Type::Block(ty) = inst.ty.clone() else { return None };
+            if ty.kind == BlockKind::Package {
+                self.stages(&inst, out)?;
+                continue;
+            }
+            let slot = slots.next()?;
+            ty.body.as_ref()?;
+            // A nameless instance is called like its type.
+            let path = self.full_name(0, &inst.name, &inst.annos);
+            let frame = self.new_frame(0, path, true);
+            self.frames[frame].subst = self.block_subst(&ty);
+            out.push(Stage { slot, pipeline, frame, ty, inst });
+        }
+        slots.next().is_none().then_some(())
     }
 
-    /// Headers, metadata and standard metadata.
-    fn storage(&mut self, parser: &BlockTy) -> Vec<Place> {
-        let mut places = Vec::new();
-        for param in parser.params.iter().skip(1) {
-            places.push(self.alloc(&param.ty, &param.name));
-        }
-        if let [_, meta, standard] = &places[..] {
-            let mut lists = Vec::new();
-            if let Some(param) = parser.params.get(2) {
-                self.field_lists(&param.ty, meta, &[], &mut lists);
+    /// Makes the storage of a block's parameters as far as no block before shares it.
+    fn storage(&mut self, stage: &Stage, places: &mut Vec<((u32, Param), Place)>) {
+        for (param, stands_for) in stage.ty.params.iter().zip(stage.slot.params) {
+            let key = (stage.pipeline, *stands_for);
+            if *stands_for == Param::Packet || places.iter().any(|(known, _)| *known == key) {
+                continue;
             }
-            if let (Some(Type::Struct(s)), Place::Tuple(parts)) =
-                (parser.params.get(3).map(|p| &p.ty), standard)
+            let place = self.alloc(&param.ty, &param.name);
+            match stands_for {
+                Param::Metadata(_) => self.listed_fields(&param.ty, &place),
+                Param::Intrinsic(of) => self.intrinsic_fields(stage.pipeline, of, &param.ty, &place),
+                Param::Headers(_) | Param::Packet => {}
+            }
+            places.push((key, place));
+        }
+    }
+
+    /// Notes what the architecture knows of a struct of intrinsic metadata.
+    fn intrinsic_fields(&mut self, pipeline: u32, of: &str, ty: &Type, place: &Place) {
+        let (Type::Struct(s), Place::Tuple(parts)) = (ty, place) else { return };
+        for (field, part) in s.fields.iter().zip(parts) {
+            if let (Place::Leaf(LValue::Var(var), _), Some(role)) =
+                (part, self.arch.intrinsic(of, &field.name))
             {
-                for (field, part) in s.fields.iter().zip(parts) {
-                    if let Place::Leaf(crate::ir::LValue::Var(v), _) = part {
-                        self.prog.standard_metadata.push((field.name.clone(), *v));
-                    }
-                }
-            }
-            lists.sort_by_key(|(id, _)| *id);
-            for (id, var) in lists {
-                match self.prog.field_lists.iter_mut().find(|(i, _)| *i == id) {
-                    Some((_, vars)) => vars.push(var),
-                    None => self.prog.field_lists.push((id, vec![var])),
-                }
+                self.prog.intrinsics.push(IntrinsicVar { pipeline, role, var: *var });
             }
         }
-        places
+    }
+
+    /// Notes the field lists of the program's metadata.
+    fn listed_fields(&mut self, ty: &Type, place: &Place) {
+        let mut lists = Vec::new();
+        self.field_lists(ty, place, &[], &mut lists);
+        lists.sort_by_key(|(id, _)| *id);
+        for (id, var) in lists {
+            match self.prog.field_lists.iter_mut().find(|(i, _)| *i == id) {
+                Some((_, vars)) => vars.push(var),
+                None => self.prog.field_lists.push((id, vec![var])),
+            }
+        }
     }
 
     /// Variables under `@field_list`, with the lists of the structs around.
-    fn field_lists(&self, ty: &Type, place: &Place, around: &[u32], out: &mut Vec<(u32, crate::ir::VarId)>) {
+    fn field_lists(&self, ty: &Type, place: &Place, around: &[u32], out: &mut Vec<(u32, VarId)>) {
         match (ty, place) {
             (Type::Struct(s), Place::Tuple(parts)) => {
                 for (field, part) in s.fields.iter().zip(parts) {
@@ -146,33 +168,31 @@ impl Lower<'_> {
         }
     }
 
-    fn stage(&mut self, stage: Stage, frame: usize, block: &Rc<BlockTy>) {
-        let Some(def) = block.body.clone() else { return };
-        self.stage = stage;
+    fn stage(&mut self, stage: &Stage) {
+        let Some(def) = stage.ty.body.clone() else { return };
+        let (frame, role) = (stage.frame, stage.slot.role);
+        self.role = role;
         self.out.clear();
         self.depth = 0;
         self.within(frame, |l| l.items(&def));
-        if stage == Stage::Parser {
+        let body = if role.task == Task::Parse {
             self.within(frame, |l| l.states(&def, Target::Accept, def.span));
-            return;
-        }
-        let stmts: Vec<Stmt> = self.collect(|l| {
-            l.within(frame, |l| {
-                l.initialise(&def);
-                l.stmts(&def.apply);
+            Body::Parser(std::mem::take(&mut self.parser))
+        } else {
+            let stmts: Vec<Stmt> = self.collect(|l| {
+                l.within(frame, |l| {
+                    l.initialise(&def);
+                    l.stmts(&def.apply);
+                });
             });
-        });
-        match stage {
-            Stage::Verify => self.prog.verify = stmts,
-            Stage::Ingress => self.prog.ingress = stmts,
-            Stage::Egress => self.prog.egress = stmts,
-            Stage::Compute => self.prog.compute = stmts,
-            _ => self.prog.deparser = stmts,
-        }
+            Body::Control(stmts)
+        };
+        let name = self.frames[frame].path.clone();
+        self.prog.blocks.push(Block { pipeline: stage.pipeline, role, name, body });
     }
 
     /// A type as the control plane sees it; structs are noted.
-    pub(super) fn data_ty(&mut self, ty: &Type) -> DataTy {
+    pub(crate) fn data_ty(&mut self, ty: &Type) -> DataTy {
         match ty {
             Type::Error => DataTy::Error,
             Type::New(n) => DataTy::NewType(n.name.clone()),

@@ -16,17 +16,24 @@ mod unread;
 
 use super::tree::{Annos, Checked, LocalId, TExpr};
 use super::types::{BlockTy, Subst, Type};
+use crate::arch::Architecture;
 use crate::ast::Span;
 use crate::diag::Diagnostic;
-use crate::ir::{self, ActionId, InstanceId, StateId, TableId, ValueSetId};
+use crate::ir::{self, ActionId, InstanceId, Role, StateId, TableId, Task, ValueSetId};
+pub(crate) use externs::concatenated;
+pub(crate) use instance::max_group_size;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
-use storage::Place;
+pub(crate) use storage::{Place, Val, scalars, zero};
 
 /// Elaborates a program that was checked without error.
 pub(super) fn lower(checked: &Checked, name: &str) -> (Option<ir::Program>, Vec<Diagnostic>) {
-    let mut lower = Lower::new(checked, name);
-    let done = lower.main();
+    let (main, arch) = match main_block::main_of(checked) {
+        Ok(found) => found,
+        Err(error) => return (None, vec![error]),
+    };
+    let mut lower = Lower::new(checked, name, arch);
+    let done = lower.main(main);
     lower.check_names();
     let diags = std::mem::take(&mut lower.diags);
     (done.then(|| lower.finish()), diags)
@@ -72,18 +79,8 @@ struct BlockInst {
     alias: Vec<bool>,
 }
 
-/// Which block of the architecture is being lowered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Parser,
-    Verify,
-    Ingress,
-    Egress,
-    Compute,
-    Deparser,
-}
-
-struct Lower<'a> {
+/// A program on its way to the IR.
+pub(crate) struct Lower<'a> {
     checked: &'a Checked,
     diags: Vec<Diagnostic>,
     prog: ir::Program,
@@ -92,7 +89,11 @@ struct Lower<'a> {
     blocks: Vec<BlockInst>,
     /// Statements are appended here.
     out: Vec<ir::Stmt>,
-    stage: Stage,
+    arch: &'static dyn Architecture,
+    /// Of the block that is being lowered.
+    role: Role,
+    /// The parser that is being lowered, with the sub-parsers that it applies.
+    parser: ir::Parser,
     tables: HashMap<(usize, u32), TableId>,
     /// Statements before each application of a table.
     table_prelude: BTreeMap<TableId, Vec<ir::Stmt>>,
@@ -126,16 +127,14 @@ struct Lower<'a> {
     shared_vars: usize,
     /// How many extern objects are the whole program's, which come first.
     shared_instances: usize,
-    /// Lists made for calls that name data rather than a field list.
-    anonymous_lists: u32,
 }
 
 impl<'a> Lower<'a> {
-    fn new(checked: &'a Checked, name: &str) -> Lower<'a> {
+    fn new(checked: &'a Checked, name: &str, arch: &'static dyn Architecture) -> Lower<'a> {
         let prog = ir::Program {
             name: name.to_owned(),
             pkginfo: Vec::new(),
-            arch: "v1model".to_owned(),
+            arch: arch.name().to_owned(),
             vars: Vec::new(),
             headers: Vec::new(),
             stacks: Vec::new(),
@@ -150,15 +149,10 @@ impl<'a> Lower<'a> {
             ser_enums: Vec::new(),
             enums: Vec::new(),
             data_structs: Vec::new(),
-            standard_metadata: Vec::new(),
+            intrinsics: Vec::new(),
             uses_externs: false,
             field_lists: Vec::new(),
-            parser: ir::Parser::default(),
-            verify: Vec::new(),
-            ingress: Vec::new(),
-            egress: Vec::new(),
-            compute: Vec::new(),
-            deparser: Vec::new(),
+            blocks: Vec::new(),
         };
         Lower {
             checked,
@@ -168,7 +162,9 @@ impl<'a> Lower<'a> {
             frame: 0,
             blocks: Vec::new(),
             out: Vec::new(),
-            stage: Stage::Parser,
+            arch,
+            role: Role::ingress(Task::Parse),
+            parser: ir::Parser::default(),
             tables: HashMap::new(),
             table_prelude: BTreeMap::new(),
             actions: HashMap::new(),
@@ -188,20 +184,19 @@ impl<'a> Lower<'a> {
             at: Span::default(),
             shared_vars: 0,
             shared_instances: 0,
-            anonymous_lists: 0,
         }
     }
 
-    fn error(&mut self, span: Span, message: impl Into<String>) {
+    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) {
         self.diags.push(Diagnostic::error(span, message));
     }
 
-    fn unsupported(&mut self, span: Span, what: impl std::fmt::Display) {
+    pub(crate) fn unsupported(&mut self, span: Span, what: impl std::fmt::Display) {
         self.error(span, format!("{what} is not supported yet"));
     }
 
     /// The type with the type parameters of the calls around replaced.
-    fn ty(&self, ty: &Type) -> Type {
+    pub(crate) fn ty(&self, ty: &Type) -> Type {
         let mut at = Some(self.frame);
         while let Some(frame) = at.and_then(|i| self.frames.get(i)) {
             if !frame.subst.is_empty() {

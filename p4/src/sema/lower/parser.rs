@@ -17,7 +17,7 @@ const MAX_STATES: usize = 1 << 16;
 impl Lower<'_> {
     /// All states of a parser in the current frame; gives the first. `accept` leads to `exit`.
     pub(super) fn states(&mut self, def: &BlockDef, exit: Target, span: Span) -> Target {
-        if self.prog.parser.states.len() + def.states.len() > MAX_STATES {
+        if self.parser.states.len() + def.states.len() > MAX_STATES {
             if !self.exhausted() {
                 self.error(span, format!("more than {MAX_STATES} parser states"));
             }
@@ -66,15 +66,15 @@ impl Lower<'_> {
     }
 
     fn reserve(&mut self, name: String) -> StateId {
-        self.prog.parser.states.push(State { name, stmts: Vec::new(), next: Next::Reject });
-        StateId(self.prog.parser.states.len() as u32 - 1)
+        self.parser.states.push(State { name, stmts: Vec::new(), next: Next::Reject });
+        StateId(self.parser.states.len() as u32 - 1)
     }
 
     /// Ends the state being filled.
     fn close(&mut self, next: Next) {
         let stmts = std::mem::take(&mut self.out);
         if let Some(id) = self.state {
-            let state = &mut self.prog.parser.states[id.0 as usize];
+            let state = &mut self.parser.states[id.0 as usize];
             state.stmts = stmts;
             state.next = next;
         }
@@ -87,7 +87,7 @@ impl Lower<'_> {
             self.error(span, "a parser cannot be applied inside a loop or `switch` of another");
             return;
         }
-        let name = format!("{}$", self.prog.parser.states[state.0 as usize].name);
+        let name = format!("{}$", self.parser.states[state.0 as usize].name);
         let after = self.reserve(name);
         let before = std::mem::take(&mut self.out);
         let entry = self.within(inst.frame, |l| l.states(def, Target::State(after), span));
@@ -115,7 +115,7 @@ impl Lower<'_> {
     /// `if` around sub-parsers: a state for each side and one for what follows.
     pub(super) fn branch_states(&mut self, cond: Expr, then: &[TStmt], otherwise: &[TStmt]) {
         let Some(state) = self.state else { return };
-        let name = self.prog.parser.states[state.0 as usize].name.clone();
+        let name = self.parser.states[state.0 as usize].name.clone();
         let [first, second, after] = ["then", "else", ""].map(|part| self.reserve(format!("{name}${part}")));
         let cases = vec![
             (vec![Matcher::Exact(BigUint::from(1u8))], Target::State(first)),

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// Storage of a value of any type.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Leaf(LValue, Ty),
     /// Struct or tuple.
     Tuple(Vec<Place>),
@@ -29,7 +29,7 @@ pub(super) enum Place {
 
 /// A value of any type.
 #[derive(Clone, Debug)]
-pub(super) enum Val {
+pub(crate) enum Val {
     Leaf(Expr, Ty),
     Tuple(Vec<Val>),
     Header(HeaderRef, Rc<StructTy>),
@@ -53,7 +53,7 @@ impl Lower<'_> {
     }
 
     /// Storage for a value of the type, called `name`.
-    pub(super) fn alloc(&mut self, ty: &Type, name: &str) -> Place {
+    pub(crate) fn alloc(&mut self, ty: &Type, name: &str) -> Place {
         if let Some(scalar) = ty.scalar() {
             return Place::Leaf(LValue::Var(self.new_var(name.to_owned(), scalar)), scalar);
         }
@@ -138,7 +138,7 @@ impl Lower<'_> {
     }
 
     /// Reads storage.
-    pub(super) fn read(&self, place: &Place) -> Val {
+    pub(crate) fn read(&self, place: &Place) -> Val {
         match place {
             Place::Leaf(lvalue, ty) => Val::Leaf(self.read_lvalue(lvalue), *ty),
             Place::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.read(p)).collect()),
@@ -314,7 +314,7 @@ fn search(index: &Expr, ty: Ty, options: &[Val], first: usize) -> Val {
     }
 }
 
-pub(super) fn zero(ty: Ty) -> Expr {
+pub(crate) fn zero(ty: Ty) -> Expr {
     Expr::Const { value: BigUint::ZERO, ty }
 }
 
@@ -352,7 +352,7 @@ fn count(ty: &Type) -> usize {
 }
 
 /// Scalars of a value, in order; a header gives its fields.
-pub(super) fn scalars(lower: &Lower<'_>, val: &Val, out: &mut Vec<(Expr, Ty)>) {
+pub(crate) fn scalars(lower: &Lower<'_>, val: &Val, out: &mut Vec<(Expr, Ty)>) {
     match val {
         Val::Leaf(e, ty) => out.push((e.clone(), *ty)),
         Val::Tuple(parts) | Val::HeaderLit(Some(parts), _) | Val::Elements(parts) => {

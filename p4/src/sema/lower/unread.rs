@@ -24,14 +24,13 @@ pub(super) fn hide(prog: &mut Program, shared: usize, global: usize) {
         uses.read.extend(header.fields.iter().map(|field| field.var));
     }
     uses.read.extend(prog.stacks.iter().map(|stack| stack.next));
-    for state in &prog.parser.states {
-        uses.stmts(&state.stmts);
-        if let Next::Select { keys, .. } = &state.next {
-            keys.iter().for_each(|(key, _)| uses.expr(key));
+    for block in &prog.blocks {
+        block.lists().into_iter().for_each(|stmts| uses.stmts(stmts));
+        for state in block.parser().into_iter().flat_map(|parser| &parser.states) {
+            if let Next::Select { keys, .. } = &state.next {
+                keys.iter().for_each(|(key, _)| uses.expr(key));
+            }
         }
-    }
-    for stmts in [&prog.verify, &prog.ingress, &prog.egress, &prog.compute, &prog.deparser] {
-        uses.stmts(stmts);
     }
     for action in &prog.actions {
         uses.stmts(&action.body);
@@ -152,7 +151,7 @@ impl Uses {
                 targets.extend(results.iter().map(|(target, _)| target));
             }
             ExternCall::DirectCount { .. }
-            | ExternCall::MarkToDrop
+            | ExternCall::Drop
             | ExternCall::Resubmit { .. }
             | ExternCall::Recirculate { .. } => {}
         }
