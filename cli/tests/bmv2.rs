@@ -133,8 +133,9 @@ fn frames_are_forwarded_by_both_in_one_run() {
     let output = p4rack().args(words).arg("--json").output().expect("p4rack starts");
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-    for switch in ["forward", "bmv2"] {
-        let frames_per_s = figures[switch][0]["switch"]["frames_per_s"].as_f64();
+    let beside = &figures["beside_bmv2"][0];
+    for switch in [&figures["forward"][0]["switch"], &beside["switch"], &beside["other"]] {
+        let frames_per_s = switch["frames_per_s"].as_f64();
         assert!(frames_per_s.is_some_and(|rate| rate > 0.0), "{figures:#}");
     }
 }

@@ -3,8 +3,9 @@
 use super::bmv2;
 use p4rack_netdev::netns;
 use p4rack_netdev::packet::{self, Io};
-use p4rack_switchd::bench::forward::{self, Forward, Rate};
+use p4rack_switchd::bench::forward::{self, Beside, Forward, Rate};
 use p4rack_switchd::bench::timers::{self, Lateness};
+use p4rack_switchd::driver::IoChoice;
 use p4rack_wire::Nanos;
 use std::process::ExitCode;
 
@@ -128,31 +129,26 @@ fn forward_all(
             results.push(forward::run(io, bytes, seconds, rounds).map_err(|error| error.to_string())?);
         }
     }
-    let others = if beside_bmv2 { forward_bmv2(seconds, rounds)? } else { Vec::new() };
+    let beside = if beside_bmv2 { forward_beside_bmv2(only, seconds, rounds)? } else { Vec::new() };
     if json {
-        let others: Vec<_> = others
-            .iter()
-            .map(|(bytes, rate)| serde_json::json!({ "frame_bytes": bytes, "switch": rate }))
-            .collect();
-        return Ok(as_json(&serde_json::json!({ "forward": results, "bmv2": others, "skipped": skipped })));
+        let all = serde_json::json!({ "forward": results, "beside_bmv2": beside, "skipped": skipped });
+        return Ok(as_json(&all));
     }
-    let others = others.iter().map(|(bytes, rate)| {
-        format!("{}{}({bytes}-byte frames)", rate_head("bmv2"), rate_line("BMv2", rate))
-    });
+    let others = beside.iter().map(beside_text);
     Ok(results.iter().map(forward_text).chain(others).chain(skipped).collect::<Vec<String>>().join("\n\n"))
 }
 
-/// The same program and frames through BMv2, which has only one kind of I/O.
-fn forward_bmv2(seconds: f64, rounds: usize) -> Result<Vec<(usize, Rate)>, String> {
+/// The same program and frames through BMv2, which has only one kind of I/O, and at its best pace through the switch.
+fn forward_beside_bmv2(only: Option<Io>, seconds: f64, rounds: usize) -> Result<Vec<Beside>, String> {
     let program = p4rack_ctrl::bmv2::compile_text("bench", forward::PROGRAM);
     let folder = bmv2::private_folder()?;
     let json = folder.path().join("program.json");
     let other = bmv2::forwarder(&json)?;
     std::fs::write(&json, program.map_err(|error| error.to_string())?)
         .map_err(|error| format!("{}: {error}", json.display()))?;
-    let rates = forward::LENGTHS
-        .map(|bytes| forward::run_other(&other, bytes, seconds, rounds).map(|rate| (bytes, rate)));
-    rates.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
+    let io = only.map_or(IoChoice::Auto, IoChoice::Only);
+    let both = forward::LENGTHS.map(|bytes| forward::run_beside(&other, io, bytes, seconds, rounds));
+    both.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
 fn rate_head(kind: &str) -> String {
@@ -175,6 +171,15 @@ fn forward_text(result: &Forward) -> String {
         result.cpu_ratio,
         result.frame_bytes,
         result.seconds,
+    )
+}
+
+fn beside_text(Beside { frame_bytes, other, switch }: &Beside) -> String {
+    format!(
+        "{}{}{}({frame_bytes}-byte frames, at the pace at which BMv2 forwards most)",
+        rate_head("beside BMv2"),
+        rate_line("switch", switch),
+        rate_line("BMv2", other),
     )
 }
 

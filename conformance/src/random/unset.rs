@@ -1,15 +1,15 @@
 //! The same program with other values in what it never set: where its packets then differ, they depend on what the
 //! language leaves undefined.
 
-use super::Rng;
+use super::Values;
 use p4rack_p4::ast::Span;
 use p4rack_p4::ir::{Expr, LValue, Program, Stmt, Ty, VarId};
 use std::collections::BTreeSet;
 
-/// Fields of headers and local variables begin with random values instead of 0. The user's metadata keep the 0 that
-/// BMv2 gives them, too.
+/// Fields of headers and local variables begin with random values instead of 0, mostly those that programs ask for: small
+/// ones, the largest, those of the program's entries. The user's metadata keep the 0 that BMv2 gives them, too.
 pub fn with_unset_values(program: &Program, seed: u64) -> Program {
-    let mut rng = Rng(seed);
+    let mut values = Values::new(program, seed);
     let fields = program.headers.iter().flat_map(|header| header.fields.iter().map(|field| field.var));
     let fields: BTreeSet<VarId> = fields.collect();
     let states = program.headers.iter().map(|header| header.valid);
@@ -21,7 +21,7 @@ pub fn with_unset_values(program: &Program, seed: u64) -> Program {
     let set = |id: VarId| match program.vars[id.0 as usize].ty {
         Ty::Varbit(_) => None,
         ty => {
-            let value = Expr::Const { value: rng.bits(ty.width()), ty };
+            let value = Expr::Const { value: values.value(ty.width()), ty };
             Some(Stmt::Assign { target: LValue::Var(id), value, span: Span::default() })
         }
     };

@@ -126,17 +126,9 @@ const FCS: usize = overhead::FCS as usize;
 /// Measures both in turn over a kind of I/O with frames of some length, `rounds` times, each for `seconds`.
 pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
     let span = span(seconds);
-    let pipeline = || {
-        let compiled = p4rack_p4::compile(PROGRAM, "bench.p4", &p4rack_p4::Options::default())
-            .map_err(|errors| BenchError::Program(errors.render(false)))?;
-        Pipeline::compile(&compiled.program).map_err(|error| BenchError::Program(error.to_string()))
-    };
     let (mut switch, mut empty) = (Vec::new(), Vec::new());
     for _ in 0..rounds.clamp(1, 100) {
-        let pipeline = pipeline()?;
-        switch.push(measure(frame_bytes, u64::MAX, span, |signs| {
-            timed(|| through_switch(io, pipeline, signs))
-        })?);
+        switch.push(measure_switch(IoChoice::Only(io), frame_bytes, u64::MAX, span)?);
         empty.push(measure(frame_bytes, u64::MAX, span, |signs| timed(|| through_loop(io, signs)))?);
     }
     let (switch, empty_loop) = (median(switch), median(empty));
@@ -145,27 +137,45 @@ pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Fo
     Ok(Forward { io, frame_bytes, seconds: span.as_secs_f64(), switch, empty_loop, ratio, cpu_ratio })
 }
 
-/// Frames a second offered to another switch, one after the other: what it takes in and drops costs it time too.
+/// Another switch and this one, offered the same.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Beside {
+    /// Length of the frames, with FCS.
+    pub frame_bytes: usize,
+    /// The other, at the pace at which it forwards most: the round with the median rate.
+    pub other: Rate,
+    /// This one at that pace: the round with the median rate.
+    pub switch: Rate,
+}
+
+/// Frames a second offered to both, one after the other: what a switch takes in and drops costs it time too.
 const PACES: [u64; 6] = [u64::MAX, 320_000, 160_000, 80_000, 40_000, 20_000];
 
-/// Measures another switch in the same place, at the pace at which it forwards most.
-pub fn run_other(other: &Other, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Rate, BenchError> {
+/// Measures another switch and this one in turn, in the same place, at the pace at which the other forwards most.
+pub fn run_beside(
+    other: &Other,
+    io: IoChoice,
+    frame_bytes: usize,
+    seconds: f64,
+    rounds: usize,
+) -> Result<Beside, BenchError> {
     let span = span(seconds);
-    let mut best = Rate::default();
+    let mut best: Option<Beside> = None;
     for pace in PACES {
-        let round = |_| measure(frame_bytes, pace, span, |signs| other.forward(signs));
-        let rate = median((0..rounds.clamp(1, 100)).map(round).collect::<Result<_, _>>()?);
-        if rate.frames_per_s > best.frames_per_s {
-            best = rate;
+        let (mut others, mut switch) = (Vec::new(), Vec::new());
+        for _ in 0..rounds.clamp(1, 100) {
+            others.push(measure(frame_bytes, pace, span, |signs| other.forward(signs))?);
+            switch.push(measure_switch(io, frame_bytes, pace, span)?);
+        }
+        let beside = Beside { frame_bytes, other: median(others), switch: median(switch) };
+        if best.is_none_or(|best| beside.other.frames_per_s > best.other.frames_per_s) {
+            best = Some(beside);
         }
     }
-    if best.frames_per_s == 0.0 {
+    best.filter(|best| best.other.frames_per_s > 0.0).ok_or_else(|| {
         let program = other.program.display();
-        return Err(BenchError::Other(format!(
-            "{program} ran, but forwarded none of the frames: nothing was measured"
-        )));
-    }
-    Ok(best)
+        BenchError::Other(format!("{program} ran, but forwarded none of the frames: nothing was measured"))
+    })
 }
 
 fn span(seconds: f64) -> Nanos {
@@ -240,6 +250,15 @@ fn measure(
     })
 }
 
+/// Offers this switch so many frames a second.
+fn measure_switch(io: IoChoice, frame_bytes: usize, pace: u64, span: Nanos) -> Result<Rate, BenchError> {
+    let compiled = p4rack_p4::compile(PROGRAM, "bench.p4", &p4rack_p4::Options::default())
+        .map_err(|errors| BenchError::Program(errors.render(false)))?;
+    let pipeline =
+        Pipeline::compile(&compiled.program).map_err(|error| BenchError::Program(error.to_string()))?;
+    measure(frame_bytes, pace, span, |signs| timed(|| through_switch(io, pipeline, signs)))
+}
+
 /// Processor time that `work` takes on this thread.
 fn timed(work: impl FnOnce() -> Result<(), BenchError>) -> Result<Nanos, BenchError> {
     let before = clock::thread_cpu();
@@ -279,7 +298,7 @@ fn flood(sender: &mut PacketSocket, frame_bytes: usize, pace: u64, stop: &Atomic
     sender.stats().sent
 }
 
-fn through_switch(io: Io, pipeline: Pipeline, signs: &Signs) -> Result<(), BenchError> {
+fn through_switch(io: IoChoice, pipeline: Pipeline, signs: &Signs) -> Result<(), BenchError> {
     let ports = [1, 2].map(|number| PortSpec { number, interface: format!("p{number}") });
     let config = Config {
         ports: ports.iter().map(|port| PortConfig::new(port.number, 0)).collect(),
@@ -287,7 +306,7 @@ fn through_switch(io: Io, pipeline: Pipeline, signs: &Signs) -> Result<(), Bench
     };
     let mut switch = Switch::new(config);
     switch.load(pipeline);
-    let mut plane = Plane::new(switch, Driver::open(&ports, IoChoice::Only(io), None)?)?;
+    let mut plane = Plane::new(switch, Driver::open(&ports, io, None)?)?;
     plane.take_thread();
     signs.ready();
     while !signs.stop() {
