@@ -4,6 +4,7 @@
 //! its link, as fast as that carries, with frames of one [`Attack`].
 
 mod frames;
+mod twice;
 
 use crate::pl2::SplitMix;
 use frames::Frames;
@@ -13,6 +14,7 @@ use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
+use twice::{Step, Twice};
 
 /// What a hostile host does, without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +33,8 @@ pub enum Attack {
     Hoard,
     /// Waits its turn, then sends frames as long as the link takes them.
     Overlong,
+    /// Reserves at the victim, sends each burst unsolicited at once and again in its slots.
+    Twice,
     /// RSVs with demands of 0, more than K and 255, in cells that exist and others.
     WrongDemand,
     /// Control frames of its own once more, heard and sent ones, and grants made up for others.
@@ -47,7 +51,7 @@ pub enum Attack {
 
 impl Attack {
     /// All of them.
-    pub const ALL: [Attack; 13] = [
+    pub const ALL: [Attack; 14] = [
         Attack::RsvFlood,
         Attack::ScheduledFlood,
         Attack::UnsolicitedFlood,
@@ -55,6 +59,7 @@ impl Attack {
         Attack::Late,
         Attack::Hoard,
         Attack::Overlong,
+        Attack::Twice,
         Attack::WrongDemand,
         Attack::Replay,
         Attack::Release,
@@ -73,6 +78,7 @@ impl Attack {
             Attack::Late => "late",
             Attack::Hoard => "hoard",
             Attack::Overlong => "overlong",
+            Attack::Twice => "twice",
             Attack::WrongDemand => "wrong-demand",
             Attack::Replay => "replay",
             Attack::Release => "release",
@@ -160,6 +166,8 @@ pub struct Hostile {
     stage: u8,
     /// With [`Attack::Overlong`]: when its burst begins.
     start: Option<Nanos>,
+    /// With [`Attack::Twice`].
+    twice: Twice,
 }
 
 impl Hostile {
@@ -178,6 +186,7 @@ impl Hostile {
             left: 0,
             stage: 0,
             start: None,
+            twice: Twice::new(config.cells, config.k),
             config,
         }
     }
@@ -191,14 +200,20 @@ impl Hostile {
         if self.config.attack == Attack::Replay {
             remember(&mut self.heard, frame);
         }
+        let wait = u64::from(control.send_wait.max(control.recv_wait));
+        let starts_at = now.saturating_add(Nanos(wait.saturating_mul(self.config.wait_unit.0)));
+        let again_at = now + self.rate.time(u64::from(self.config.k) * self.frames.full_wire_bytes());
+        let granted = control.send_wait != NOT_NOW;
+        if self.config.attack == Attack::Twice {
+            self.twice.answered(control.id, granted.then_some(starts_at), again_at);
+        }
         if self.config.attack == Attack::Overlong && control.id == self.id && self.start.is_none() {
-            if control.send_wait == NOT_NOW {
-                self.free_at = now + self.rate.time(u64::from(self.config.k) * self.frames.full_wire_bytes());
+            if !granted {
+                self.free_at = again_at;
                 return;
             }
-            let wait = u64::from(control.send_wait.max(control.recv_wait));
             self.free_at = self.free_at.min(now);
-            self.start = Some(now.saturating_add(Nanos(wait.saturating_mul(self.config.wait_unit.0))));
+            self.start = Some(starts_at);
             self.left = self.config.k;
         }
     }
@@ -207,6 +222,7 @@ impl Hostile {
     pub fn next_timeout(&self) -> Nanos {
         match self.start {
             Some(start) if self.config.attack == Attack::Overlong => start.max(self.free_at),
+            _ if self.config.attack == Attack::Twice => self.twice.due().max(self.free_at),
             _ => self.free_at,
         }
     }
@@ -217,7 +233,7 @@ impl Hostile {
             return false;
         }
         out.clear();
-        let pause = self.make(out);
+        let pause = self.make(out, now);
         self.made += 1;
         let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
         self.free_at = start + self.rate.time(wire_bytes(out.len() as u64)) + pause;
@@ -225,7 +241,7 @@ impl Hostile {
     }
 
     /// Makes the next frame; how long nothing follows it.
-    fn make(&mut self, out: &mut Vec<u8>) -> Nanos {
+    fn make(&mut self, out: &mut Vec<u8>, now: Nanos) -> Nanos {
         let Config { attack, victim, k, cells, .. } = self.config;
         let any_cell = (self.made % u64::from(cells)) as u8;
         let full = self.frames.full();
@@ -247,6 +263,7 @@ impl Hostile {
             Attack::Early => self.early(out),
             Attack::Late => return self.late(out),
             Attack::Overlong => return self.overlong(out),
+            Attack::Twice => self.twice(out, now),
             Attack::WrongDemand => {
                 let demands = [0, k.saturating_add(1), DEMAND_MAX, 2 * k.min(127)];
                 let demand = demands[self.below(demands.len())];
@@ -316,6 +333,19 @@ impl Hostile {
         self.rsv(out, victim, self.cell, k);
         // The answer ends the pause.
         self.rate.time(PATIENCE_FRAMES * self.frames.full_wire_bytes())
+    }
+
+    fn twice(&mut self, out: &mut Vec<u8>, now: Nanos) {
+        let patience = self.rate.time(PATIENCE_FRAMES * self.frames.full_wire_bytes());
+        let Config { victim, k, .. } = self.config;
+        match self.twice.step(now, self.id.wrapping_add(1), now + patience) {
+            Some(Step::Rsv(cell)) => self.rsv(out, victim, cell, k),
+            Some(Step::Data { cell, unsolicited }) => {
+                self.frames.data(out, victim, cell, unsolicited, self.frames.full());
+            }
+            // Asked too early: something that harms nobody.
+            None => self.frames.plain(out, victim, 0),
+        }
     }
 
     fn replay(&mut self, out: &mut Vec<u8>) {

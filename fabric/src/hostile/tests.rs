@@ -58,7 +58,7 @@ fn each_has_a_name_and_fills_its_link_but_no_more() {
         let bytes: u64 = frames.iter().map(|(_, frame)| wire_bytes(frame.len() as u64)).sum();
         let share = bytes as f64 * 8e9 / RATE as f64 / until.0 as f64;
         assert!(share < 1.01, "{attack}: {share}");
-        let waits = [Attack::Late, Attack::Hoard, Attack::Overlong].contains(&attack);
+        let waits = [Attack::Late, Attack::Hoard, Attack::Overlong, Attack::Twice].contains(&attack);
         assert!(waits || share > 0.99, "{attack}: {share}");
         assert!(frames.iter().all(|(_, frame)| frame.len() >= 14 && frame.len() <= 9_216), "{attack}");
     }
@@ -84,6 +84,16 @@ fn an_overlong_sender_waits_its_turn() {
     assert!(frames[first_data].0 >= Nanos(3_000_000), "{}", frames[first_data].0);
     assert!(frames[first_data..first_data + 4].iter().all(|(_, frame)| frame.len() == 9_216));
     assert!(frames[first_data + 4].1.len() == 60, "and reserves again");
+}
+
+#[test]
+fn a_burst_sent_twice_follows_its_rsv_and_comes_again_in_its_slots() {
+    let frames = run(Attack::Twice, Nanos::from_millis(50));
+    let tag = |nth: usize| vlan(&frames[nth].1).unwrap();
+    assert_eq!((tag(0).pcp, tag(1).pcp), (pl2::PCP_CONTROL, pl2::PCP_SCHEDULED));
+    assert!((1..5).all(|nth| tag(nth).dei && tag(nth).vid == 5));
+    assert!((5..9).all(|nth| !tag(nth).dei && tag(nth).vid == 5 && frames[nth].0 >= Nanos(3_000_000)));
+    assert_eq!((tag(9).pcp, tag(10).vid, tag(10).dei), (pl2::PCP_CONTROL, 6, true), "the other half is next");
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! A host that uses each reservation twice: its burst goes unsolicited at once, and again in its slots.
+
+use p4rack_wire::Nanos;
+use p4rack_wire::pl2::cell;
+
+/// What it sends next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// An RSV for this cell.
+    Rsv(u8),
+    /// A frame of this cell's burst.
+    Data {
+        /// The cell.
+        cell: u8,
+        /// Whether it goes before the burst's slots.
+        unsolicited: bool,
+    },
+}
+
+/// What a lane's reservation waits for.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Free,
+    /// An answer; after so long it is asked for again.
+    Asked {
+        id: u32,
+        until: Nanos,
+    },
+    /// Its slots, for so many frames.
+    Granted {
+        starts_at: Nanos,
+        left: u8,
+    },
+}
+
+/// All lanes to the victim.
+#[derive(Clone, Debug)]
+pub(super) struct Twice {
+    k: u8,
+    lanes: Vec<(u8, State)>,
+    /// The burst that leaves unsolicited, and what is left of it.
+    burst: (u8, u8),
+}
+
+impl Twice {
+    pub fn new(cells: u8, k: u8) -> Twice {
+        Twice { k, lanes: vec![(0, State::Free); usize::from(cells.div_ceil(2))], burst: (0, 0) }
+    }
+
+    /// When there is something to send.
+    pub fn due(&self) -> Nanos {
+        if self.burst.1 > 0 {
+            return Nanos::ZERO;
+        }
+        let due = self.lanes.iter().map(|(_, state)| match *state {
+            State::Free => Nanos::ZERO,
+            State::Asked { until, .. } => until,
+            State::Granted { starts_at, .. } => starts_at,
+        });
+        due.min().unwrap_or(Nanos::MAX)
+    }
+
+    /// What is sent now, if anything is due; an RSV takes the number `id` and is repeated at `until`.
+    pub fn step(&mut self, now: Nanos, id: u32, until: Nanos) -> Option<Step> {
+        if self.burst.1 > 0 {
+            self.burst.1 -= 1;
+            return Some(Step::Data { cell: self.burst.0, unsolicited: true });
+        }
+        for (lane, (half, state)) in self.lanes.iter_mut().enumerate() {
+            if let State::Granted { starts_at, left } = state
+                && *starts_at <= now
+            {
+                let at = cell(lane as u8, *half);
+                *left -= 1;
+                if *left == 0 {
+                    (*half, *state) = (1 - *half, State::Free);
+                }
+                return Some(Step::Data { cell: at, unsolicited: false });
+            }
+        }
+        let may_ask = |state: &State| match state {
+            State::Free => true,
+            State::Asked { until, .. } => *until <= now,
+            State::Granted { .. } => false,
+        };
+        let (lane, (half, state)) =
+            self.lanes.iter_mut().enumerate().find(|(_, (_, state))| may_ask(state))?;
+        *state = State::Asked { id, until };
+        let at = cell(lane as u8, *half);
+        self.burst = (at, self.k);
+        Some(Step::Rsv(at))
+    }
+
+    /// An RSV was answered: its slots begin, or it is to be asked again.
+    pub fn answered(&mut self, answered: u32, starts_at: Option<Nanos>, again_at: Nanos) {
+        for (_, state) in &mut self.lanes {
+            if let State::Asked { id, .. } = *state
+                && id == answered
+            {
+                *state = match starts_at {
+                    Some(starts_at) => State::Granted { starts_at, left: self.k },
+                    None => State::Asked { id: 0, until: again_at },
+                };
+            }
+        }
+    }
+}
