@@ -28,7 +28,8 @@ pub struct Config {
     pub ports: Vec<PortConfig>,
     /// Buffer that all queues share, in bytes (frames with FCS).
     pub buffer_bytes: u64,
-    /// Part of the buffer that frames of a priority below [`Config::scheduled_priority`] can't take.
+    /// Part of the buffer that frames of a priority below [`Config::scheduled_priority`] can't take. If there is one, those
+    /// of them that wait at one port take no more than they leave free to those at others.
     pub reserved_bytes: u64,
     /// The lowest priority that may use the reserved part.
     pub scheduled_priority: u8,

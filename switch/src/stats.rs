@@ -31,6 +31,8 @@ pub enum DropReason {
     BufferFull,
     /// Best effort used up all it may take of the shared buffer.
     BestEffortFull,
+    /// Best effort to this port holds as much of the shared buffer as it leaves free to best effort to others.
+    BestEffortShare,
     /// The queue reached its own limit.
     QueueLimit,
     /// Recirculated, resubmitted or cloned too often.
@@ -43,7 +45,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of their declaration.
-    pub const ALL: [DropReason; 17] = [
+    pub const ALL: [DropReason; 18] = [
         DropReason::NoProgram,
         DropReason::UnknownIngressPort,
         DropReason::OverRate,
@@ -57,6 +59,7 @@ impl DropReason {
         DropReason::NoCloneSession,
         DropReason::BufferFull,
         DropReason::BestEffortFull,
+        DropReason::BestEffortShare,
         DropReason::QueueLimit,
         DropReason::RecirculationLimit,
         DropReason::CpuQueueFull,
@@ -79,6 +82,7 @@ impl DropReason {
             DropReason::NoCloneSession => "no_clone_session",
             DropReason::BufferFull => "buffer_full",
             DropReason::BestEffortFull => "best_effort_full",
+            DropReason::BestEffortShare => "best_effort_share",
             DropReason::QueueLimit => "queue_limit",
             DropReason::RecirculationLimit => "recirculation_limit",
             DropReason::CpuQueueFull => "cpu_queue_full",

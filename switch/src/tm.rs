@@ -207,8 +207,16 @@ impl TrafficManager {
         if over(self.used, self.buffer_bytes) {
             return Err(DropReason::BufferFull);
         }
-        if best_effort && over(self.used_best_effort, self.buffer_bytes - self.reserved_bytes) {
-            return Err(DropReason::BestEffortFull);
+        if best_effort {
+            let part = self.buffer_bytes - self.reserved_bytes;
+            if over(self.used_best_effort, part) {
+                return Err(DropReason::BestEffortFull);
+            }
+            // Where frames are scheduled, best effort waits behind them for as long as they keep a port busy.
+            let at_port = || port.best_effort_bytes(self.scheduled_priority);
+            if self.reserved_bytes > 0 && over(at_port(), part - self.used_best_effort) {
+                return Err(DropReason::BestEffortShare);
+            }
         }
         Ok(())
     }
@@ -396,6 +404,11 @@ impl TrafficManager {
 }
 
 impl Port {
+    /// Bytes that wait below this priority.
+    fn best_effort_bytes(&self, scheduled_priority: u8) -> u64 {
+        self.queues.iter().take(scheduled_priority.into()).map(|queue| queue.stats.bytes).sum()
+    }
+
     /// Busy with a frame of this length from `start` on.
     #[inline(always)]
     fn send(&mut self, len: usize, start: Nanos) {

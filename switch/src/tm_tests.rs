@@ -44,25 +44,58 @@ fn higher_priorities_leave_first_and_equals_in_order() {
 #[test]
 fn the_reserve_is_for_scheduled_classes() {
     let config = Config {
-        ports: ports(&[0]),
+        ports: ports(&[0; 8]),
         buffer_bytes: 10 * 104,
         reserved_bytes: 4 * 104,
         scheduled_priority: 4,
         ..Config::default()
     };
     let (mut manager, mut pool) = manager(&config);
-    let mut results = Vec::new();
-    for _ in 0..7 {
-        results.push(put(&mut manager, &mut pool, 100, 3, 0, 0).err());
+    for at in [0, 0, 0, 1, 2, 3] {
+        assert_eq!(put(&mut manager, &mut pool, 100, 3, at, 0).err(), None);
     }
-    assert_eq!(results[..6], [None; 6]);
-    assert_eq!(results[6], Some(DropReason::BestEffortFull));
+    assert_eq!(put(&mut manager, &mut pool, 100, 3, 4, 0).err(), Some(DropReason::BestEffortFull));
     for _ in 0..4 {
         assert_eq!(put(&mut manager, &mut pool, 100, 4, 0, 0).err(), None);
     }
     assert_eq!(put(&mut manager, &mut pool, 100, 7, 0, 0).err(), Some(DropReason::BufferFull));
     assert_eq!(put(&mut manager, &mut pool, 100, 0, 0, 0).err(), Some(DropReason::BufferFull));
     assert_eq!(manager.buffer(), (1040, 1040));
+}
+
+/// However much is sent to busy ports as best effort, some of its part is left to others'.
+#[test]
+fn no_port_takes_all_of_best_efforts_part() {
+    let config = Config {
+        ports: ports(&[0; 8]),
+        buffer_bytes: 80 * 104,
+        reserved_bytes: 20 * 104,
+        scheduled_priority: 4,
+        ..Config::default()
+    };
+    let (mut manager, mut pool) = manager(&config);
+    let mut fill = |at: usize| {
+        let mut taken = 0;
+        // In all classes of best effort together.
+        for priority in [0, 1, 2, 3].into_iter().cycle() {
+            match put(&mut manager, &mut pool, 100, priority, at, 0) {
+                Ok(_) => taken += 1,
+                Err(reason) => return (taken, reason),
+            }
+        }
+        unreachable!()
+    };
+    // Of 60 frames half, of the rest half, and so on.
+    for (at, expected) in [(0, 30), (1, 15), (2, 8), (3, 4), (4, 2), (5, 1)] {
+        let reason = if at < 5 { DropReason::BestEffortShare } else { DropReason::BestEffortFull };
+        assert_eq!(fill(at), (expected, reason), "port {at}");
+    }
+    assert!(put(&mut manager, &mut pool, 100, 4, 0, 0).is_ok(), "scheduled frames don't share this");
+
+    // Without a reserve nothing is scheduled, and a port may take all.
+    let (mut manager, mut pool) = self::manager(&Config { reserved_bytes: 0, ..config });
+    let taken = (0..100).filter(|_| put(&mut manager, &mut pool, 100, 0, 0, 0).is_ok()).count();
+    assert_eq!(taken, 80);
 }
 
 #[test]

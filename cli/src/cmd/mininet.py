@@ -22,7 +22,7 @@ READY_S = 20
 LEAD_S, TAIL_S = 1.0, 1.0
 SINK_PORT = 5001
 #: Reasons of the traffic manager.
-NO_ROOM = ("buffer_full", "best_effort_full", "queue_limit")
+NO_ROOM = ("buffer_full", "best_effort_full", "best_effort_share", "queue_limit")
 #: What the hosts' links offer of what a receiver's link takes, unless the description says so.
 LOAD_PERCENT = 200
 
