@@ -11,7 +11,7 @@ pub struct DropReason {
     pub doc: &'static str,
 }
 
-const REASONS: [DropReason; 14] = [
+const REASONS: [DropReason; 15] = [
     reason("malformed", "cut short within a header"),
     reason("spoofed", "source address is not the port's own host's"),
     reason("unknown_destination", "no host has this address"),
@@ -26,7 +26,11 @@ const REASONS: [DropReason; 14] = [
     reason("management_from_host", "management from a port other than the controller's"),
     reason("bad_target", "management of a register that doesn't exist"),
     reason("bad_index", "management of a port that doesn't exist"),
+    reason(HAS_SLOTS, "unsolicited though its waits are longer than t: it comes again in its slots"),
 ];
+
+/// Name of the reason that costs nothing: the frames come again.
+pub const HAS_SLOTS: &str = "unsolicited_has_slots";
 
 /// How many of them plain switching has.
 const L2_REASONS: usize = 5;

@@ -10,7 +10,7 @@ mod endpoint;
 pub mod rack;
 mod render;
 
-pub use drops::{DEMOTED, DropReason, REFUSED, drop_reasons};
+pub use drops::{DEMOTED, DropReason, HAS_SLOTS, REFUSED, drop_reasons};
 pub use endpoint::{NoParameters, endpoint_config};
 pub use rack::{Rack, RackError, Scheme};
 pub use render::{

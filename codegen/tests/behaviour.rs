@@ -151,9 +151,9 @@ fn an_untagged_reservation_is_as_good() {
 fn covered_frames_count_down_and_nothing_else_does() {
     let mut rig = Rig::new(&counter());
     let out = |rig: &Rig| rig.register("RackIngress.out_reservation", 3);
+    rig.announce(2, 3, 2, 0);
     rig.reserve(1, 3, 3);
-    rig.reserve(2, 3, 2);
-    assert_eq!(rig.fate(1, 3, 0, true), Fate::Scheduled);
+    assert_eq!(rig.fate(2, 3, 0, true), Fate::Scheduled);
     assert_eq!(out(&rig), 5, "unsolicited frames take no slot off");
     assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
     assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
@@ -349,14 +349,14 @@ fn idle_clocks_are_free_for_almost_the_whole_range() {
 fn unsolicited_frames_stop_at_the_threshold() {
     for built in [counter(), clock()] {
         let mut rig = Rig::new(&built);
-        rig.reserve(1, 3, 4);
+        rig.announce(1, 3, 4, 0);
         rig.reserve(2, 3, 1);
         assert_eq!(rig.fate(1, 3, 0, true), Fate::Scheduled, "5 slots are not more than T");
         rig.reserve(4, 3, 1);
         assert_eq!(rig.fate(1, 3, 0, true), Fate::Dropped, "6 are");
-        assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled, "scheduled frames pass all the same");
-        rig.reserve(1, 4, 1);
-        assert_eq!(rig.fate(1, 4, 0, true), Fate::Scheduled, "and other destinations don't care");
+        assert_eq!(rig.fate(2, 3, 0, false), Fate::Scheduled, "scheduled frames pass all the same");
+        rig.announce(2, 4, 1, 0);
+        assert_eq!(rig.fate(2, 4, 0, true), Fate::Scheduled, "and other destinations don't care");
         assert_eq!(rig.all_drops(), [("unsolicited_over_threshold", 1)]);
     }
 }
@@ -366,9 +366,9 @@ fn thresholds_are_in_the_destinations_slots() {
     let pl2 = "mode = \"clock\"\nt = 1\ndrop_threshold = 3\nk = 8";
     let built = Built::new(rack(&["1 Gb/s", "100 Mb/s", "1 Gb/s"], pl2), Scheme::Pl2Clock);
     let mut rig = Rig::new(&built);
-    rig.reserve(1, 2, 3);
-    rig.reserve(1, 3, 4);
-    assert!(rig.data(1, 2, true));
+    rig.announce(3, 2, 3, 0);
+    rig.announce(1, 3, 4, 0);
+    assert!(rig.data(3, 2, true));
     assert!(!rig.data(1, 3, true));
 }
 
@@ -567,8 +567,9 @@ fn meters_bound_what_a_port_sends() {
     let granted = (0..400).filter(|_| rig.reserve(1, 3, 1).is_some()).count();
     assert!((90..110).contains(&granted), "{granted} after 100 slots");
 
-    let frame = plain(mac(&built.rack, 1), mac(&built.rack, 2), EtherType::IPV4, &[0; 1400]);
-    let passed = (0..100).filter(|_| !rig.send(1, &frame).is_empty()).count();
+    // Answers that grant nothing have used up port 1's.
+    let frame = plain(mac(&built.rack, 4), mac(&built.rack, 2), EtherType::IPV4, &[0; 1400]);
+    let passed = (0..100).filter(|_| !rig.send(4, &frame).is_empty()).count();
     assert!((20..30).contains(&passed), "{passed} frames of best effort at once: 32 KiB");
     assert_eq!(rig.drops("best_effort_meter"), 100 - passed as u64);
     rig.now += Nanos(10 * SLOT);

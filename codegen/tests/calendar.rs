@@ -1,13 +1,15 @@
-//! The calendars of the generated program against the same allocator in a few lines of Rust.
+//! The calendars of the generated program against the same in a few lines of Rust, and the reference's lanes.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
-use common::lanes::Lanes;
 use common::*;
 use p4rack_codegen::Scheme;
+use p4rack_codegen::rack::EARLY_SLOTS;
+use p4rack_fabric::pl2::reference::{Fate as Claimed, Rights};
 use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::{Kind, NOT_NOW, Target};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -22,7 +24,7 @@ static BUILT: LazyLock<Built> = LazyLock::new(|| {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Reserve { from: u16, to: u16, demand: u8, cell: u8 },
+    Reserve { from: u16, to: u16, demand: u8, cell: u8, unsolicited: bool },
     Data { from: u16, to: u16, cell: u8, unsolicited: bool },
     Wait { ns: u64 },
     Read { out: bool, port: u16 },
@@ -32,8 +34,8 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let port = || 1u16..=4;
     prop_oneof![
-        8 => (port(), port(), 1u8..=4, 0u8..4)
-            .prop_map(|(from, to, demand, cell)| Step::Reserve { from, to, demand, cell }),
+        8 => (port(), port(), 1u8..=4, 0u8..4, any::<bool>())
+            .prop_map(|(from, to, demand, cell, unsolicited)| Step::Reserve { from, to, demand, cell, unsolicited }),
         4 => (port(), port(), 0u8..4, any::<bool>())
             .prop_map(|(from, to, cell, unsolicited)| Step::Data { from, to, cell, unsolicited }),
         4 => prop_oneof![8 => 0u64..2_000, 1 => Just(1u64 << 40)].prop_map(|ns| Step::Wait { ns }),
@@ -73,39 +75,53 @@ fn same_as_reference(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut rig = Rig::new(&BUILT);
     let (shift, _) = BUILT.rack.calendar_cells();
     let slot = |port: u16| host(&BUILT.rack, port).slot.0;
-    let (mut calendars, mut lanes, mut full) = (Calendars::default(), Lanes::new(&BUILT), 0);
+    let (mut calendars, mut rights, mut full) = (Calendars::default(), Rights::new(4, 2, false), 0);
+    let grace = |from, to| {
+        let slot = slot(from).max(slot(to));
+        (EARLY_SLOTS * slot, BUILT.rack.late_slots() * slot)
+    };
     let target = |out: bool| if out { Target::Out } else { Target::In };
     for (i, step) in steps.iter().enumerate() {
         let now = rig.now.0.div_ceil(1 << shift);
         match *step {
-            Step::Reserve { from, to, demand, cell } if from != to => {
-                let name = (from, to, cell);
+            Step::Reserve { from, to, demand, cell, unsolicited } if from != to => {
+                let name = (usize::from(from) - 1, usize::from(to) - 1, cell);
                 let count = (u64::from(demand) * slot(from).max(slot(to))).div_ceil(1 << shift);
-                let expected = if lanes.take(name, demand, rig.now.0).is_none() {
+                let expected = if rights.take(name, demand, grace(from, to), rig.now.0).is_none() {
                     NOT_NOW
                 } else if let Some(first) = calendars.take(from, to, count, now) {
-                    lanes.replace(name, demand);
-                    lanes.begin_at(name, first << shift);
-                    ((first << shift) - rig.now.0) as u32
+                    let wait = (first << shift) - rig.now.0;
+                    rights.replace(name, u64::from(demand) * BUILT.rack.part_wire_bytes());
+                    rights.settle(name, first << shift, unsolicited, wait <= 2 * slot(from).min(slot(to)));
+                    wait as u32
                 } else {
-                    lanes.give_back(name);
+                    rights.forget(name);
                     full += 1;
                     NOT_NOW
                 };
-                let granted = rig.reserve_cell(from, to, demand, cell);
+                let granted = match unsolicited {
+                    true => rig.announce(from, to, demand, cell),
+                    false => rig.reserve_cell(from, to, demand, cell),
+                };
                 prop_assert_eq!(granted, Some((expected, expected)), "step {}: {:?}", i, step);
                 prop_assert_eq!(rig.refused()[1], full, "step {}: {:?}", i, step);
             }
             Step::Data { from, to, cell, unsolicited } if from != to => {
-                let name = (from, to, cell);
+                let name = (usize::from(from) - 1, usize::from(to) - 1, cell);
                 let frame = data(&BUILT.rack, from, to, cell, unsolicited, 1000);
-                let bytes = frame.len() as u64;
+                let cost = wire_bytes(frame.len() as u64);
                 let beyond = (6 * slot(to)) >> shift;
                 let expected = match unsolicited {
-                    false => lanes.scheduled(name, bytes, rig.now.0).0,
-                    true if !lanes.unsolicited(name, bytes) => Fate::Demoted("uncovered_unsolicited"),
-                    true if calendars.length((true, to), now) > beyond => Fate::Dropped,
-                    true => Fate::Scheduled,
+                    false => match rights.scheduled(name, cost, grace(from, to), rig.now.0).1 {
+                        Ok(()) => Fate::Scheduled,
+                        Err(reason) => Fate::Demoted(name_of(reason)),
+                    },
+                    true => match rights.unsolicited(name, cost) {
+                        Claimed::Demoted(reason) => Fate::Demoted(name_of(reason)),
+                        Claimed::HasSlots | Claimed::OverThreshold => Fate::Dropped,
+                        Claimed::Scheduled if calendars.length((true, to), now) > beyond => Fate::Dropped,
+                        Claimed::Scheduled => Fate::Scheduled,
+                    },
                 };
                 prop_assert_eq!(rig.fate_of(from, to, &frame), expected, "step {}: {:?}", i, step);
             }

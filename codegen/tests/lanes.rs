@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use p4rack_codegen::Scheme;
 use p4rack_wire::Nanos;
-use p4rack_wire::pl2::NOT_NOW;
+use p4rack_wire::pl2::{Kind, NOT_NOW, Target};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -30,8 +30,13 @@ fn counter(rest: &str) -> Built {
 }
 
 fn every_mode() -> Vec<Built> {
-    let clocks = ["pair", "chain", "dst", "calendar"].map(|clocks| clock(&format!("clocks = \"{clocks}\"")));
-    clocks.into_iter().chain([counter("")]).collect()
+    every_mode_of("")
+}
+
+fn every_mode_of(rest: &str) -> Vec<Built> {
+    let clocks = ["pair", "chain", "dst", "calendar"];
+    let clocks = clocks.map(|clocks| clock(&format!("clocks = \"{clocks}\"\n{rest}")));
+    clocks.into_iter().chain([counter(rest)]).collect()
 }
 
 /// Reserves more slots at port 3 than a burst may be early, so that what follows begins later.
@@ -101,39 +106,119 @@ fn demoted_frames_have_the_best_effort_meter_and_class() {
 fn a_half_sends_what_it_reserved_and_no_more() {
     for built in every_mode() {
         let counter = built.scheme == Scheme::Pl2Counter;
-        let mut rig = Rig::new(&built);
-        rig.reserve(1, 3, 2);
-        rig.now += Nanos(2 * SLOT);
-        // Full frames: as many as slots, scheduled and unsolicited by themselves.
-        let full = |dei| data(&built.rack, 1, 3, 0, dei, 1508);
-        assert_eq!(full(false).len() + 24, 1550);
         for (dei, reason) in [(true, "uncovered_unsolicited"), (false, "uncovered")] {
+            let mut rig = Rig::new(&built);
+            let reserve = |rig: &mut Rig| {
+                rig.now += Nanos(4 * SLOT);
+                let waits = if dei { rig.announce(1, 3, 2, 0) } else { rig.reserve(1, 3, 2) };
+                assert!(waits.is_some_and(|(send, recv)| send.max(recv) < SLOT as u32), "{waits:?}");
+                rig.now += Nanos(if dei { 0 } else { 2 * SLOT });
+            };
+            // Full frames: as many as slots.
+            let full = data(&built.rack, 1, 3, 0, dei, 1508);
+            assert_eq!(full.len() + 24, 1550);
+            reserve(&mut rig);
             for expected in [Fate::Scheduled, Fate::Scheduled, Fate::Demoted(reason), Fate::Demoted(reason)] {
-                assert_eq!(rig.fate_of(1, 3, &full(dei)), expected);
+                assert_eq!(rig.fate_of(1, 3, &full), expected);
+            }
+            // Short ones share slots with clocks: 142 bytes each on the wire. The shortest take what they are padded to.
+            for (payload, wire_bytes) in [(100, 142), (42, 84), (0, 84)] {
+                let mut short = data(&built.rack, 1, 3, 0, dei, payload);
+                short.truncate(18 + payload);
+                reserve(&mut rig);
+                let fits = if counter { 2 } else { 3100 / wire_bytes };
+                let sent = (0..40).filter(|_| rig.fate_of(1, 3, &short) == Fate::Scheduled).count();
+                assert_eq!(sent, fits, "{payload}");
             }
         }
-        // Short ones share slots with clocks: 142 bytes each on the wire.
-        rig.reserve(1, 3, 2);
-        rig.now += Nanos(4 * SLOT);
-        let fits = if counter { 2 } else { 3100 / 142 };
-        let sent = (0..40).filter(|_| rig.fate(1, 3, 0, false) == Fate::Scheduled).count();
-        assert_eq!(sent, fits);
+    }
+}
+
+/// What each burst of a reservation may do, whatever its host says and sends.
+#[test]
+fn a_burst_goes_unsolicited_or_in_its_slots() {
+    for built in every_mode_of("t = 6") {
+        // Nothing before it; less than t; more.
+        for before in [0, 1, 2] {
+            for announced in [true, false] {
+                let mut rig = Rig::new(&built);
+                for port in [2, 4].iter().take(before) {
+                    rig.reserve(*port, 3, 4);
+                }
+                let waits = if announced { rig.announce(1, 3, 4, 0) } else { rig.reserve(1, 3, 4) };
+                let (send, recv) = waits.unwrap();
+                let unit = if built.scheme == Scheme::Pl2Counter { SLOT } else { 1 };
+                let wait = u64::from(send.max(recv)) * unit;
+                assert_eq!(wait > 6 * SLOT, before == 2, "{wait}");
+                let frame = |dei| data(&built.rack, 1, 3, 0, dei, 1508);
+                let goes = |rig: &mut Rig, dei| {
+                    (0..6).filter(|_| rig.fate_of(1, 3, &frame(dei)) == Fate::Scheduled).count()
+                };
+                let unsolicited = goes(&mut rig, true);
+                rig.now += Nanos(wait);
+                let in_slots = goes(&mut rig, false);
+                let expected = if announced && before < 2 { (4, 0) } else { (0, 4) };
+                assert_eq!((unsolicited, in_slots), expected, "{before} before, announced: {announced}");
+                // What waits longer than t comes again in its slots.
+                let over = if announced && before == 2 { 6 } else { 0 };
+                assert_eq!(rig.drops("unsolicited_has_slots"), over);
+                let demoted = rig.demoted();
+                assert_eq!(demoted[..2], [6 - in_slots as u64, 6 - unsolicited as u64 - over]);
+                assert_eq!(demoted[2..], [0, 0]);
+            }
+        }
+    }
+}
+
+/// Scheduled frames of a burst that goes unsolicited don't free its lane before its time either.
+#[test]
+fn a_burst_that_went_unsolicited_holds_its_lane_as_any_other() {
+    for built in every_mode() {
+        let mut rig = busy(&built);
+        rig.announce(1, 3, 4, 0);
+        assert_eq!(rig.fate(1, 3, 0, false), Fate::Demoted("early"));
+        assert_eq!(rig.announce(1, 3, 4, 1), Some((NOT_NOW, NOT_NOW)));
+    }
+}
+
+/// The graces are slots of the slower of both links, whatever other links the rack has.
+#[test]
+fn fast_links_have_short_graces() {
+    let rates = ["100 Mb/s", "1 Gb/s", "1 Gb/s", "1 Gb/s"];
+    let built = Built::new(rack(&rates, &format!("mode = \"clock\"\n{UNMETERED}")), Scheme::Pl2Clock);
+    let fast = SLOT / 10;
+    for (from, slot) in [(1, SLOT), (2, fast)] {
+        let mut rig = Rig::new(&built);
+        // Far enough ahead for either grace.
+        assert!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 100 * SLOT as u32).is_some());
+        let (_, wait) = rig.reserve(from, 3, 4).unwrap();
+        let begins = rig.now.0 + u64::from(wait);
+        for (at, expected) in [
+            (begins - EARLY * slot - 1, Fate::Demoted("early")),
+            (begins - EARLY * slot, Fate::Scheduled),
+            (begins + LATE * slot, Fate::Scheduled),
+            (begins + LATE * slot + 1, Fate::Demoted("late")),
+        ] {
+            rig.now = Nanos(at);
+            assert_eq!(rig.fate(from, 3, 0, false), expected, "port {from}");
+        }
     }
 }
 
 #[test]
 fn counted_frames_fit_into_slots() {
-    let mut rig = Rig::new(&counter(""));
-    rig.reserve(1, 3, 4);
     for dei in [false, true] {
+        let mut rig = Rig::new(&counter(""));
+        let waits = if dei { rig.announce(1, 3, 4, 0) } else { rig.reserve(1, 3, 4) };
+        assert_eq!(waits, Some((0, 0)));
         let reason = if dei { "uncovered_unsolicited" } else { "uncovered" };
         let [full, longer, jumbo] =
             [1508, 1509, 9000].map(|payload| data(&rig.built.rack, 1, 3, 0, dei, payload));
         assert_eq!(rig.fate_of(1, 3, &longer), Fate::Demoted(reason));
         assert_eq!(rig.fate_of(1, 3, &jumbo), Fate::Demoted(reason));
         assert_eq!(rig.fate_of(1, 3, &full), Fate::Scheduled);
+        assert_eq!(rig.register("RackIngress.out_reservation", 3), if dei { 4 } else { 3 });
     }
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 3);
 }
 
 /// A lane whose reservation was never used gives it back when the next one takes the lane.
@@ -210,6 +295,26 @@ fn what_grants_nothing_is_no_better_than_best_effort() {
     assert_eq!(order, "srrr");
 }
 
+/// Answers that grant nothing are metered as best effort is: whoever asks without end gets so many.
+#[test]
+fn what_grants_nothing_is_metered() {
+    for mode in ["clock", "counter"] {
+        let scheme = if mode == "clock" { Scheme::Pl2Clock } else { Scheme::Pl2Counter };
+        let built = Built::new(rack(&SAME, &format!("mode = \"{mode}\"\ncontrol_per_slot = 0")), scheme);
+        let mut rig = busy(&built);
+        rig.reserve(1, 3, 4);
+        // 32 KiB of frames of 60 bytes, and what the rate of 5 Mb/s adds to it.
+        let answered = (0..2_000).filter(|_| rig.reserve_cell(1, 3, 4, 1).is_some()).count();
+        assert!((500..600).contains(&answered), "{answered}");
+        assert_eq!(rig.drops("best_effort_meter"), 2_000 - answered as u64);
+        assert_eq!(
+            rig.reserve(4, 1, 4).map(|waits| waits == (NOT_NOW, NOT_NOW)),
+            Some(false),
+            "grants are not"
+        );
+    }
+}
+
 #[test]
 fn a_burst_has_its_time() {
     for built in every_mode() {
@@ -281,7 +386,7 @@ fn nobody_sends_more_unsolicited_than_it_reserves() {
         let (mut slots, mut sent) = (0, 0);
         for _ in 0..5_000 {
             for cell in [0, 1] {
-                if rig.reserve_cell(1, 3, 4, cell) != Some((NOT_NOW, NOT_NOW)) {
+                if rig.announce(1, 3, 4, cell) != Some((NOT_NOW, NOT_NOW)) {
                     slots += K;
                 }
                 let frame = data(&built.rack, 1, 3, cell, true, 1508);

@@ -172,7 +172,7 @@ fn translate(frame: &mut [u8], at: usize, pairs: &[([u8; 2], [u8; 2])]) {
 #[test]
 fn renamed_programs_behave_the_same() {
     for (scheme, mode) in [(Scheme::Pl2Counter, "counter"), (Scheme::Pl2Clock, "clock")] {
-        let pl2 = format!("mode = \"{mode}\"\nt = 2\ndrop_threshold = 6\ncontrol_per_slot = 1");
+        let pl2 = format!("mode = \"{mode}\"\nt = 2\ndrop_threshold = 3\ncontrol_per_slot = 1");
         let built = Built::new(rack(&["100 Mb/s"; 4], &pl2), scheme);
         let (mut original, mut other) = (Rig::new(&built), Rig::new(&disguised(&built)));
         let there = [(VLAN_ETHER_TYPE, OTHER_VLAN_ETHER_TYPE), (PL2_ETHER_TYPE, OTHER_PL2_ETHER_TYPE)];
@@ -223,7 +223,11 @@ fn traffic(built: &Built) -> Vec<(u16, Vec<u8>)> {
     for _ in 0..6000 {
         let (from, to) = (1 + random(4) as u16, 1 + random(4) as u16);
         frames.push(match random(16) {
-            0..=4 => (from, rsv(rack, from, to, random(6) as u8, random(24).saturating_sub(18) as u8)),
+            0..=4 => {
+                let what = request(random(6) as u8, random(24).saturating_sub(18) as u8);
+                let what = Control { unsolicited: random(2) as u8, ..what };
+                (from, control(rack, from, mac(rack, to), what))
+            }
             5..=7 => (from, data(rack, from, to, random(2) as u8, random(2) == 0, 900)),
             8 => (from, plain(mac(rack, from), mac(rack, to), EtherType::IPV4, &[3; 1200])),
             9 => (from, plain(mac(rack, from), MacAddr::BROADCAST, EtherType::ARP, &[])),

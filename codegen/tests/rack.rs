@@ -28,6 +28,33 @@ fn refused(switch: &str, hosts: &str, rest: &str) -> String {
     rack(switch, hosts, rest).expect_err("must be refused")
 }
 
+/// What all hosts may send at once to one port has to fit into what is reserved for scheduled frames.
+#[test]
+fn more_bursts_than_the_buffer_holds_are_warned_of() {
+    let warnings = |switch: &str, pl2: &str| {
+        let rack = rack(
+            &format!("port_rate = \"1 Gb/s\"\n{switch}"),
+            HOSTS,
+            &format!("[pl2]\nmode = \"clock\"\n{pl2}"),
+        );
+        let rack = rack.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(rack.summary().contains("warning: switch.buffer"), !rack.warnings().is_empty());
+        rack.warnings().join("\n")
+    };
+    // One other host, a lane, 2 bursts of 4 frames of 1530 bytes with their FCS: 12240 bytes.
+    assert_eq!(warnings("buffer = \"48960 B\"", "shim = false"), "", "a quarter is reserved");
+    assert_eq!(warnings("buffer = \"48960 B\"", ""), "", "12240");
+    let named = |text: &str, words: &[&str]| words.iter().all(|word| text.contains(word));
+    let more = warnings("buffer = \"48 KiB\"", "lanes = 2");
+    assert!(
+        named(&more, &["1 hosts of 2 lanes", "24480 B", "12 KiB", "1 lanes", "buffer of 96 KiB"]),
+        "{more}"
+    );
+    let none = warnings("reserved_percent = 0", "");
+    assert!(named(&none, &["write a reserved_percent"]), "{none}");
+    assert_eq!(warnings("target = \"bmv2\"\nbuffer = \"16 KiB\"", ""), "", "has no reserve");
+}
+
 #[test]
 fn examples_load() {
     for name in ["pl2-incast", "two-hosts"] {

@@ -1,18 +1,16 @@
-//! Random reservations and data through the generated programs, against the same allocator written
-//! down in a few lines of Rust.
+//! Random reservations and data through the generated programs, against the reference allocator.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
-use common::lanes::Lanes;
 use common::*;
 use p4rack_codegen::Scheme;
-use p4rack_codegen::rack::Rack;
+use p4rack_codegen::rack::EARLY_SLOTS;
+use p4rack_fabric::pl2::reference::{self, Allocator, Limits};
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::{Kind, NOT_NOW, Target};
 use proptest::prelude::*;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 const RATES: [&str; 4] = ["100 Mb/s", "1 Gb/s", "100 Mb/s", "25 Gb/s"];
@@ -27,7 +25,7 @@ static CLOCK: LazyLock<Built> =
 
 #[derive(Clone, Debug)]
 enum Step {
-    Reserve { from: u16, to: u16, demand: u8, cell: u8 },
+    Reserve { from: u16, to: u16, demand: u8, cell: u8, unsolicited: bool },
     Data { from: u16, to: u16, cell: u8, unsolicited: bool, payload: usize },
     Wait { ns: u64 },
     Read { out: bool, port: u16 },
@@ -46,9 +44,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![Just(1u64 << 31), Just((1u64 << 48) - 1_000_000)],
     ];
     prop_oneof![
-        8 => (port(), port(), 0u8..=6, cell())
-            .prop_map(|(from, to, demand, cell)| Step::Reserve { from, to, demand, cell }),
-        8 => (port(), port(), 0u8..4, any::<bool>(), prop_oneof![Just(100usize), Just(1500), Just(1508), Just(1509)])
+        8 => (port(), port(), 0u8..=6, cell(), any::<bool>())
+            .prop_map(|(from, to, demand, cell, unsolicited)| Step::Reserve { from, to, demand, cell, unsolicited }),
+        8 => (port(), port(), 0u8..4, any::<bool>(), prop_oneof![Just(0usize), Just(100), Just(1500), Just(1508), Just(1509)])
             .prop_map(|(from, to, cell, unsolicited, payload)| Step::Data { from, to, cell, unsolicited, payload }),
         4 => wait.prop_map(|ns| Step::Wait { ns }),
         1 => (any::<bool>(), port()).prop_map(|(out, port)| Step::Read { out, port }),
@@ -58,102 +56,82 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The allocator: reserved slots, or the time at which each port is free, by (is destination, port).
+/// The allocator, for hosts on ports 1 up.
 struct Reference {
-    rack: Rack,
-    clock: bool,
-    now: u64,
-    cells: HashMap<(bool, u16), u64>,
-    lanes: Lanes,
+    allocator: Allocator,
+    now: Nanos,
 }
 
 impl Reference {
-    /// What is reserved: slots, or time from now, in the target's 48-bit time.
-    fn value(&self, cell: (bool, u16)) -> u64 {
-        let raw = self.cells.get(&cell).copied().unwrap_or(0);
-        match self.clock {
-            false => raw,
-            true => Some(raw.wrapping_sub(self.now) & ((1 << 48) - 1))
-                .filter(|ahead| *ahead < 1 << 30)
-                .unwrap_or(0),
-        }
+    fn new(built: &Built, now: Nanos) -> Reference {
+        let (rack, clock) = (&built.rack, built.scheme == Scheme::Pl2Clock);
+        let pl2 = rack.pl2.as_ref().unwrap();
+        let slots: Vec<Nanos> = rack.hosts.iter().map(|host| host.slot).collect();
+        let limits = Limits {
+            drop_threshold_slots: pl2.drop_threshold_slots.into(),
+            full_wire_bytes: rack.wire_bytes(built.scheme),
+            ..Limits::new(pl2.lanes, pl2.k, pl2.t_slots)
+        };
+        assert_eq!((limits.early_slots, limits.late_slots), (EARLY_SLOTS, rack.late_slots()));
+        let scheme =
+            if clock { p4rack_fabric::pl2::Scheme::Clock } else { p4rack_fabric::pl2::Scheme::Counter };
+        Reference { allocator: Allocator::new(scheme, &slots, Nanos(1), limits), now }
     }
 
-    fn set(&mut self, cell: (bool, u16), value: u64) {
-        let base = if self.clock { self.now } else { 0 };
-        self.cells.insert(cell, base.wrapping_add(value) & ((1 << 48) - 1));
+    fn pair(from: u16, to: u16) -> (usize, usize) {
+        (usize::from(from) - 1, usize::from(to) - 1)
     }
 
-    fn slot(&self, port: u16) -> u64 {
-        host(&self.rack, port).slot.0
-    }
-
-    fn reserve(&mut self, from: u16, to: u16, demand: u8, cell: u8) -> Option<(u32, u32)> {
-        let k = self.rack.pl2.as_ref()?.k;
-        let least = u8::from(self.clock);
-        if !(least..=k).contains(&demand) || !self.lanes.exists(cell) || from == to {
+    fn reserve(
+        &mut self,
+        built: &Built,
+        from: u16,
+        to: u16,
+        demand: u8,
+        cell: u8,
+        unsolicited: bool,
+    ) -> Option<(u32, u32)> {
+        let least = u8::from(built.scheme == Scheme::Pl2Clock);
+        let k = built.rack.pl2.as_ref()?.k;
+        if !(least..=k).contains(&demand) || !self.allocator.has_cell(cell) || from == to {
             return None;
         }
-        let Some(given_back) = self.lanes.take((from, to, cell), demand, self.now) else {
-            return Some((NOT_NOW, NOT_NOW));
-        };
-        let held = given_back + self.lanes.replace((from, to, cell), demand);
-        let mut reply = |cell: (bool, u16)| {
-            let before = self.value(cell).saturating_sub(if self.clock { 0 } else { held });
-            let unit = if self.clock { self.slot(cell.1) } else { 1 };
-            self.set(cell, before + u64::from(demand) * unit);
-            before
-        };
-        let waits = (reply((false, from)), reply((true, to)));
-        let unit = if self.clock { 1 } else { self.slot(from) };
-        self.lanes.begin_at((from, to, cell), self.now + waits.0.max(waits.1) * unit);
-        Some((waits.0 as u32, waits.1 as u32))
+        let waits = self.allocator.reserve(Self::pair(from, to), cell, demand, unsolicited, self.now);
+        Some(waits.unwrap_or((NOT_NOW, NOT_NOW)))
     }
 
     fn data(&mut self, from: u16, to: u16, cell: u8, unsolicited: bool, bytes: u64) -> Fate {
         if from == to {
             return Fate::Dropped;
         }
-        if unsolicited {
-            let unit = if self.clock { self.slot(to) } else { 1 };
-            return match self.lanes.unsolicited((from, to, cell), bytes) {
-                false => Fate::Demoted("uncovered_unsolicited"),
-                true if self.value((true, to)) > 12 * unit => Fate::Dropped,
-                true => Fate::Scheduled,
-            };
+        match self.allocator.claim(Self::pair(from, to), cell, unsolicited, bytes, self.now) {
+            reference::Fate::Scheduled => Fate::Scheduled,
+            reference::Fate::HasSlots | reference::Fate::OverThreshold => Fate::Dropped,
+            reference::Fate::Demoted(reason) => Fate::Demoted(name_of(reason)),
         }
-        let (fate, covered) = self.lanes.scheduled((from, to, cell), bytes, self.now);
-        if !self.clock && covered {
-            for cell in [(false, from), (true, to)] {
-                self.set(cell, self.value(cell).saturating_sub(1));
-            }
-        }
-        fate
     }
 
-    fn forget(&mut self, from: u16, to: u16, cell: u8) -> u64 {
-        let held = self.lanes.forget((from, to, cell));
-        if !self.clock {
-            for cell in [(false, from), (true, to)] {
-                self.set(cell, self.value(cell).saturating_sub(held));
-            }
-        }
-        held
+    fn value(&self, target: Target, port: u16) -> u32 {
+        self.allocator.reserved(target, usize::from(port) - 1, self.now) as u32
+    }
+
+    fn write(&mut self, target: Target, port: u16, value: u32) {
+        self.allocator.write(target, usize::from(port) - 1, value.into(), self.now);
     }
 }
 
 fn same_as_reference(built: &Built, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut rig = Rig::new(built);
-    let clock = built.scheme == Scheme::Pl2Clock;
-    let lanes = Lanes::new(built);
-    let mut reference =
-        Reference { rack: built.rack.clone(), clock, now: rig.now.0, cells: HashMap::new(), lanes };
+    let mut reference = Reference::new(built, rig.now);
     let target = |out: bool| if out { Target::Out } else { Target::In };
     for (i, step) in steps.iter().enumerate() {
         match *step {
-            Step::Reserve { from, to, demand, cell } => {
-                let expected = reference.reserve(from, to, demand, cell);
-                let granted = rig.reserve_cell(from, to, demand, cell);
+            Step::Reserve { from, to, demand, cell, unsolicited } => {
+                let expected = reference.reserve(built, from, to, demand, cell, unsolicited);
+                let granted = match unsolicited {
+                    true => rig.announce(from, to, demand, cell),
+                    false => rig.reserve_cell(from, to, demand, cell),
+                };
                 prop_assert_eq!(granted, expected, "step {}: {:?}", i, step);
             }
             Step::Data { from, to, cell, unsolicited, payload } => {
@@ -163,27 +141,27 @@ fn same_as_reference(built: &Built, steps: &[Step]) -> Result<(), TestCaseError>
             }
             Step::Wait { ns } => {
                 rig.now += Nanos(ns);
-                reference.now = rig.now.0;
+                reference.now = rig.now;
             }
             Step::Read { out, port } => {
-                let expected = reference.value((out, port)) as u32;
+                let expected = reference.value(target(out), port);
                 let read = rig.manage(Kind::MgmtRead, target(out), port, 5);
                 prop_assert_eq!(read, Some(expected), "step {}: {:?}", i, step);
             }
             Step::Write { out, port, value } => {
-                let expected = reference.value((out, port)) as u32;
-                reference.set((out, port), value.into());
+                let expected = reference.value(target(out), port);
+                reference.write(target(out), port, value);
                 let before = rig.manage(Kind::MgmtWrite, target(out), port, value);
                 prop_assert_eq!(before, Some(expected), "step {}: {:?}", i, step);
             }
             Step::Reset { out, port } => {
-                let expected = reference.value((out, port)) as u32;
-                reference.set((out, port), 0);
+                let expected = reference.value(target(out), port);
+                reference.write(target(out), port, 0);
                 let before = rig.manage(Kind::MgmtReset, target(out), port, 5);
                 prop_assert_eq!(before, Some(expected), "step {}: {:?}", i, step);
             }
             Step::Forget { from, to, cell } => {
-                let expected = reference.forget(from, to, cell) as u32;
+                let expected = reference.allocator.forget(Reference::pair(from, to), cell) as u32;
                 prop_assert_eq!(rig.forget(from, to, cell), Some(expected), "step {}: {:?}", i, step);
             }
         }

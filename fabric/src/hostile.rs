@@ -339,7 +339,11 @@ impl Hostile {
         let patience = self.rate.time(PATIENCE_FRAMES * self.frames.full_wire_bytes());
         let Config { victim, k, .. } = self.config;
         match self.twice.step(now, self.id.wrapping_add(1), now + patience) {
-            Some(Step::Rsv(cell)) => self.rsv(out, victim, cell, k),
+            Some(Step::Rsv(cell)) => {
+                self.id = self.id.wrapping_add(1);
+                let control = Control { unsolicited: 1, ..self.frames.rsv(self.id, cell, k) };
+                self.frames.emit(out, victim, self.config.mac, control);
+            }
             Some(Step::Data { cell, unsolicited }) => {
                 self.frames.data(out, victim, cell, unsolicited, self.frames.full());
             }

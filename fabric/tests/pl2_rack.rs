@@ -80,8 +80,10 @@ impl Plan {
             ether_type: first.ether_type,
             vid: first.vid,
             k: self.k,
-            limits: Limits::new(first.lanes, self.k),
-            drop_threshold_slots: u64::from(8 * self.t_slots),
+            limits: Limits {
+                drop_threshold_slots: u64::from(8 * self.t_slots),
+                ..Limits::new(first.lanes, self.k, self.t_slots)
+            },
             buffer_bytes: 1 << 20,
             time_unit: Nanos(1),
             ports: (0..self.hosts).map(|host| (mac(host), RATE, slot)).collect(),
@@ -292,7 +294,10 @@ proptest! {
         let mut run = plan.run();
         let dead = dead % plan.hosts;
         for destination in 0..plan.hosts {
-            run.rack.switch_mut().allocator.forget((dead, destination));
+            let allocator = &mut run.rack.switch_mut().allocator;
+            for cell in (0..=u8::MAX).take_while(|cell| allocator.has_cell(*cell)).collect::<Vec<_>>() {
+                allocator.forget((dead, destination), cell);
+            }
         }
         prop_assert_eq!(run.reserved(), 0);
     }

@@ -161,6 +161,7 @@ fn a_sender_that_falls_silent_is_told() {
             kind: Kind::Notify as u8,
             demand: 4,
             cell: 0,
+            unsolicited: 0,
             reserved: 0,
             id: 1,
             send_wait: 0,

@@ -67,8 +67,13 @@ class EveryReasonIsCountedAsItself(RackTest):
         self.send(0, self.rsv(0, 1, cell=2 * self.pl2["lanes"]))
 
     def unsolicited_over_threshold(self):
-        self.reserve(0, 1)
+        self.reserve(0, 1, unsolicited=1)
         self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
+        self.send(0, self.data(0, 1, unsolicited=True))
+
+    def unsolicited_has_slots(self):
+        self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
+        self.reserve(0, 1, unsolicited=1)
         self.send(0, self.data(0, 1, unsolicited=True))
 
     def management_from_host(self):

@@ -36,12 +36,12 @@ class WhatNobodyReservedIsBestEffort(LaneTest):
 @group("pl2")
 class AHalfSendsWhatItReservedAndNoMore(LaneTest):
     def runTest(self):
-        self.waits(0, 2, 2)
-        for unsolicited, reason in ((True, "uncovered_unsolicited"), (False, "uncovered")):
-            frame = self.data(0, 2, unsolicited, payload=1500)
-            self.arrives(frame, 0, 2)
-            self.arrives(frame, 0, 2)
-            self.arrives(frame, 0, 2, **{reason: 1})
+        for source, unsolicited, reason in ((0, True, "uncovered_unsolicited"), (1, False, "uncovered")):
+            self.reserve(source, 2, 2, unsolicited=int(unsolicited))
+            frame = self.data(source, 2, unsolicited, payload=1500)
+            self.arrives(frame, source, 2)
+            self.arrives(frame, source, 2)
+            self.arrives(frame, source, 2, **{reason: 1})
 
 
 @group("pl2")
@@ -79,5 +79,6 @@ class WhatComesTooLateIsBestEffort(LaneTest):
     def runTest(self):
         self.waits(0, 2, 2)
         self.arrives(self.data(0, 2), 0, 2)
-        time.sleep((self.pl2["late_units"] + self.hosts[2]["slot_units"]) * self.constants["time_unit_ns"] / 1e9)
+        slot = max(self.hosts[host]["slot_units"] for host in (0, 2))
+        time.sleep((self.pl2["late_slots"] + 1) * slot * self.constants["time_unit_ns"] / 1e9)
         self.arrives(self.data(0, 2), 0, 2, late=1)

@@ -57,7 +57,7 @@ class CoveredFramesUseUpSlots(RackTest):
 @group("counter_mode")
 class UnsolicitedFramesUseUpNothing(RackTest):
     def runTest(self):
-        self.waits(0, 2, 2)
+        self.reserve(0, 2, 2, unsolicited=1)
         frame = self.data(0, 2, unsolicited=True)
         self.send(0, frame)
         self.expect(frame, 2)

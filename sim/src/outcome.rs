@@ -7,6 +7,7 @@ use crate::record::Recorder;
 use crate::traffic::Traffic;
 use crate::world::{Planted, SimError, World};
 use hdrhistogram::Histogram;
+use p4rack_codegen::HAS_SLOTS;
 use p4rack_codegen::Scheme;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
@@ -52,7 +53,7 @@ pub struct Outcome {
     pub resets: Vec<(f64, String, String)>,
     /// Frames lost on links.
     pub link_losses: u64,
-    /// Frames lost anywhere.
+    /// Frames lost anywhere. Unsolicited ones that come again in their slots are not.
     pub frames_dropped: u64,
     /// What the checks found.
     pub checks: Verdict,
@@ -164,9 +165,9 @@ pub struct SwitchOutcome {
     pub buffer_max_bytes: u64,
     /// Pauses that it asked hosts for.
     pub pauses: u64,
-    /// Drops by reason, the whole run.
+    /// Drops by the switch's own reasons, since the warm-up.
     pub drops: BTreeMap<String, u64>,
-    /// Drops that the program counted, by its own reasons.
+    /// Drops that the program counted, by its own reasons, the whole run.
     pub program_drops: BTreeMap<String, u64>,
     /// Frames that claimed a reservation and went as best effort since it didn't cover them, by reason, the whole run.
     pub demoted: BTreeMap<String, u64>,
@@ -327,13 +328,14 @@ fn judge(world: &mut World) -> Verdict {
     verdict
 }
 
-/// Frames dropped anywhere, whatever they were.
+/// Frames dropped anywhere, whatever they were, but those that come again by themselves.
 fn lost_frames(world: &World) -> u64 {
     let switch = world.tor.switch.stats(world.now);
     let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
     let links: u64 = world.links().map(|link| losses(&link.stats)).sum();
     let hosts: u64 = world.hosts().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
-    switch + links + hosts + world.frames_to_dead
+    let again = world.tor.program_drops().into_iter().filter(|(reason, _)| *reason == HAS_SLOTS);
+    switch + links + hosts + world.frames_to_dead - again.map(|(_, count)| count).sum::<u64>()
 }
 
 fn losses(stats: &crate::link::LinkStats) -> u64 {

@@ -132,8 +132,10 @@ crate::header! {
         demand / "demand": u8 = 8;
         /// where the switch keeps this reservation, among the pair's: 2 × lane + half
         cell / "cell": u8 = 8;
+        /// 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+        unsolicited / "unsolicited": u8 = 1;
         /// zero on sending, ignored on receipt
-        reserved / "reserved": u8 = 8;
+        reserved / "reserved": u8 = 7;
         /// chosen by the host, returned in the GRT
         id / "id": u32 = 32;
         /// source port's reservation before this one: slots (counter) or time units from now (clock)

@@ -33,7 +33,7 @@ round_trip! {
     ethernet: Ethernet { dst: MacAddr = 48, src: MacAddr = 48, ether_type: EtherType = 16 };
     vlan: Vlan { pcp: u8 = 3, dei: bool = 1, vid: u16 = 12, ether_type: EtherType = 16 };
     control: Control {
-        version: u8 = 4, kind: u8 = 4, demand: u8 = 8, cell: u8 = 8, reserved: u8 = 8,
+        version: u8 = 4, kind: u8 = 4, demand: u8 = 8, cell: u8 = 8, unsolicited: u8 = 1, reserved: u8 = 7,
         id: u32 = 32, send_wait: u32 = 32, recv_wait: u32 = 32,
     };
     shim: Shim { version: u8 = 4, kind: u8 = 4, reserved: u8 = 8, ether_type: EtherType = 16, sequence: u32 = 32 };
@@ -70,13 +70,14 @@ fn golden_bytes() {
         kind: Kind::Grt as u8,
         demand: 4,
         cell: 1,
+        unsolicited: 1,
         reserved: 0,
         id: 0x0102_0304,
         send_wait: 5,
         recv_wait: 0x8000_0000,
     }
     .emit(&mut bytes);
-    assert_eq!(bytes, [0x12, 4, 1, 0, 1, 2, 3, 4, 0, 0, 0, 5, 0x80, 0, 0, 0]);
+    assert_eq!(bytes, [0x12, 4, 1, 0x80, 1, 2, 3, 4, 0, 0, 0, 5, 0x80, 0, 0, 0]);
 
     let mut bytes = [0; 4];
     Vlan { pcp: 5, dei: true, vid: 2, ether_type: EtherType::IPV4 }.emit(&mut bytes);

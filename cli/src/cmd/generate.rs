@@ -38,6 +38,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let rack = Rack::load(&args.file)?;
+    rack.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     output::folder("--output", &args.output)?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
     let written = generate(&rack, scheme, args.arch)?.write_to(&args.output)?;

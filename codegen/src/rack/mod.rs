@@ -11,6 +11,7 @@ pub mod limits;
 mod reader;
 mod summary;
 pub mod units;
+mod warnings;
 mod workload;
 
 pub use reader::{FieldError, RackError};
@@ -25,9 +26,9 @@ use std::path::Path;
 /// (`clock` mode's wrap-safe comparison).
 pub const HORIZON_UNITS: u64 = 1 << 30;
 
-/// How much before its start a burst may come, in slots of the slowest link: what hosts err by when they aim at it.
-const EARLY_SLOTS: u64 = 4;
-/// How much after its K slots a burst may still come, in slots of the slowest link: hosts in software stand still at times.
+/// How much before its start a burst may come, in slots of the slower of both links: what hosts err by when they aim at it.
+pub const EARLY_SLOTS: u64 = 4;
+/// How much after its K slots a burst may still come, in the same slots: hosts in software stand still at times.
 const LATE_SLOTS: u64 = 1000;
 
 /// The description's fields, units, defaults and limits, as text for people.
@@ -432,19 +433,9 @@ impl Rack {
         self.source_cells(source) + self.destination_cells(destination) + u32::from(cell)
     }
 
-    /// How long before its start a burst may come, in the switch's time units.
-    pub fn early_units(&self) -> u64 {
-        EARLY_SLOTS * self.longest_slot_units()
-    }
-
-    /// How long after its start a burst may come, in the switch's time units.
-    pub fn late_units(&self) -> u64 {
-        let k = self.pl2.as_ref().map_or(0, |pl2| u64::from(pl2.k));
-        (k + LATE_SLOTS) * self.longest_slot_units()
-    }
-
-    fn longest_slot_units(&self) -> u64 {
-        self.hosts.iter().map(|host| self.slot_units(host)).max().unwrap_or(1)
+    /// How much after its start a burst may come: so many slots of the slower of both links. Its own K are among them.
+    pub fn late_slots(&self) -> u64 {
+        self.pl2.as_ref().map_or(0, |pl2| u64::from(pl2.k)) + LATE_SLOTS
     }
 
     /// Bytes on the wire that a part of a slot gives a right to, in clock mode.

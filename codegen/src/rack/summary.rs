@@ -79,6 +79,9 @@ pub(super) fn summary(rack: &Rack) -> String {
             let _ = writeln!(out, "  kill: {} after the measured run", kill.host);
         }
     }
+    for warning in rack.warnings() {
+        let _ = writeln!(out, "warning: {warning}");
+    }
     out
 }
 
@@ -86,6 +89,7 @@ pub(super) fn to_json(rack: &Rack) -> Value {
     let scheme = rack.scheme();
     let mut value = serde_json::to_value(rack).unwrap_or_default();
     value["scheme"] = json!(scheme);
+    value["warnings"] = json!(rack.warnings());
     for (host, entry) in rack.hosts.iter().zip(value["hosts"].as_array_mut().into_iter().flatten()) {
         entry["goodput_ceiling_bps"] = json!(rack.goodput_ceiling_bps(host, scheme));
         entry["send_ceiling_bps"] = json!(rack.send_ceiling_bps(host, scheme));

@@ -3,7 +3,7 @@
 use super::program::program_name;
 use super::{MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED};
 use crate::drops::{DEMOTED, REFUSED, drop_reasons};
-use crate::rack::{HORIZON_UNITS, Pl2, Rack, Scheme};
+use crate::rack::{EARLY_SLOTS, HORIZON_UNITS, Pl2, Rack, Scheme};
 use p4rack_wire::pl2::{Kind, NOT_NOW, Target, VERSION};
 use serde_json::{Map, Value, json};
 
@@ -45,8 +45,8 @@ fn pl2_constants(rack: &Rack, pl2: &Pl2, scheme: Scheme) -> Value {
         "ether_type": pl2.ether_type.0,
         "vid": pl2.vid,
         "lanes": pl2.lanes,
-        "early_units": rack.early_units(),
-        "late_units": rack.late_units(),
+        "early_slots": EARLY_SLOTS,
+        "late_slots": rack.late_slots(),
         "horizon_units": HORIZON_UNITS,
         "part_wire_bytes": rack.part_wire_bytes(),
         "not_now": NOT_NOW,

@@ -4,7 +4,7 @@ use super::{
     Arch, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED, pl2_of,
 };
 use crate::drops::{DEMOTED, DropReason, REFUSED, drop_reasons};
-use crate::rack::{Clocks, HORIZON_UNITS, Rack, Scheme};
+use crate::rack::{Clocks, EARLY_SLOTS, HORIZON_UNITS, Rack, Scheme};
 use handlebars::Handlebars;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Target, VERSION};
@@ -24,6 +24,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "shared/headers",
     "l2/tables",
     "l2/best_effort",
+    "l2/best_effort_meter",
     "pl2/constants",
     "pl2/lanes",
     "pl2/claim",
@@ -123,11 +124,13 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
             ("cells", json!(rack.cells_a_pair())),
             ("cell_count", json!(rack.cell_count())),
             ("lane_count", json!(rack.cell_count() / 2)),
-            ("early", json!(rack.early_units())),
-            ("late", json!(rack.late_units())),
+            ("t", json!(u64::from(pl2.t_slots) * rack.slot_parts())),
+            ("early", json!(EARLY_SLOTS * rack.slot_parts())),
+            ("late", json!(rack.late_slots() * rack.slot_parts())),
             ("horizon_log2", json!(HORIZON_UNITS.ilog2())),
             ("part_wire_bytes", json!(rack.part_wire_bytes())),
             ("full_frame", json!(rack.wire_bytes(scheme) - overhead::FCS - overhead::PREAMBLE_GAP)),
+            ("frame_min", json!(overhead::MIN_FRAME)),
             ("frame_overhead", json!(overhead::FCS + overhead::PREAMBLE_GAP)),
             ("drop_threshold", json!(pl2.drop_threshold_slots)),
             ("time_unit_ns", json!(rack.switch.time_unit_ns)),

@@ -1,11 +1,10 @@
 //! A generated program on the embedded switch, driven frame by frame.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its part
 
-pub mod lanes;
-
 use num_bigint::BigUint;
 use p4rack_codegen::rack::{Host, Rack, Scheme};
 use p4rack_codegen::{Arch, DEMOTED, REFUSED, drop_reasons, generate};
+use p4rack_fabric::pl2::reference::Demoted;
 use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, TableId};
 use p4rack_p4::{Compiled, Options, compile};
 use p4rack_p4rt::p4::v1::{
@@ -42,6 +41,16 @@ pub enum Fate {
     Demoted(&'static str),
     /// It does not leave.
     Dropped,
+}
+
+/// What the counter calls the reference's reason.
+pub fn name_of(reason: Demoted) -> &'static str {
+    match reason {
+        Demoted::Uncovered => "uncovered",
+        Demoted::UncoveredUnsolicited => "uncovered_unsolicited",
+        Demoted::Early => "early",
+        Demoted::Late => "late",
+    }
 }
 
 /// A generated program, compiled once, with its entries.
@@ -214,7 +223,17 @@ impl Rig {
 
     /// As [`Rig::reserve`], for any cell.
     pub fn reserve_cell(&mut self, from: u16, to: u16, demand: u8, cell: u8) -> Option<(u32, u32)> {
-        let frame = rsv(&self.built.rack, from, to, demand, cell);
+        self.ask_for(from, to, request(demand, cell))
+    }
+
+    /// As [`Rig::reserve_cell`], for a burst that follows at once.
+    pub fn announce(&mut self, from: u16, to: u16, demand: u8, cell: u8) -> Option<(u32, u32)> {
+        self.ask_for(from, to, Control { unsolicited: 1, ..request(demand, cell) })
+    }
+
+    fn ask_for(&mut self, from: u16, to: u16, rsv: Control) -> Option<(u32, u32)> {
+        let (demand, cell) = (rsv.demand, rsv.cell);
+        let frame = control(&self.built.rack, from, mac(&self.built.rack, to), rsv);
         let sent = self.send(from, &frame);
         let (port, grant) = match sent.as_slice() {
             [] => return None,
@@ -411,6 +430,7 @@ pub fn request(demand: u8, cell: u8) -> Control {
         kind: pl2::Kind::Rsv as u8,
         demand,
         cell,
+        unsolicited: 0,
         reserved: 0,
         id: 7,
         send_wait: 0,

@@ -40,6 +40,7 @@ impl Frames {
             kind: Kind::Rsv as u8,
             demand,
             cell,
+            unsolicited: 0,
             reserved: 0,
             id,
             send_wait: 0,

@@ -68,7 +68,17 @@ mod tests {
     use p4rack_wire::MacAddr;
 
     fn grant(send_wait: u32, recv_wait: u32) -> Control {
-        Control { version: 1, kind: 2, demand: 4, cell: 0, reserved: 0, id: 0, send_wait, recv_wait }
+        Control {
+            version: 1,
+            kind: 2,
+            demand: 4,
+            cell: 0,
+            unsolicited: 0,
+            reserved: 0,
+            id: 0,
+            send_wait,
+            recv_wait,
+        }
     }
 
     #[test]

@@ -89,6 +89,7 @@ pub(super) fn write_rsv(out: &mut Vec<u8>, config: &Config, destination: MacAddr
         kind: Kind::Rsv as u8,
         demand: rsv.demand,
         cell: rsv.cell,
+        unsolicited: rsv.unsolicited.into(),
         reserved: 0,
         id: rsv.id,
         send_wait: 0,
@@ -103,6 +104,8 @@ pub(super) struct Rsv {
     pub id: u32,
     pub cell: u8,
     pub demand: u8,
+    /// Whether its burst follows at once.
+    pub unsolicited: bool,
 }
 
 /// Writes an application's frame of `len` bytes with the tag of a reservation's cell and, where there is a sequence number, the shim.
@@ -194,7 +197,7 @@ mod tests {
         let config = config(true);
         let mut rsv = Vec::new();
         let sender = Config { mac: PEER, ..config.clone() };
-        write_rsv(&mut rsv, &sender, ME, &Rsv { id: 1, cell: 2, demand: 4 });
+        write_rsv(&mut rsv, &sender, ME, &Rsv { id: 1, cell: 2, demand: 4, unsolicited: false });
         assert_eq!(rsv.len(), 60);
         let with = |at: usize, value: u8| {
             let mut frame = rsv.clone();

@@ -151,7 +151,7 @@ mod tests {
         let (best, scheduled) = (data(&mut pool, 0), data(&mut pool, 0));
         nic.push_best_effort(best);
         nic.push_scheduled(scheduled, 1_000);
-        let rsv = Rsv { id: 1, cell: 0, demand: 1 };
+        let rsv = Rsv { id: 1, cell: 0, demand: 1, unsolicited: false };
         nic.push_rsv(0, rsv, Nanos(0));
         assert_eq!(nic.pending(Nanos(0)), Nanos((84 + 1_000) * 8));
         assert!(matches!(nic.next(Nanos(0)), Some(Item::Rsv { .. })));

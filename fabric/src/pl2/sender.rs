@@ -401,7 +401,17 @@ mod tests {
     }
 
     fn grant(cell: u8, id: u32, demand: u8) -> Control {
-        Control { version: 1, kind: 2, demand, cell, reserved: 0, id, send_wait: 0, recv_wait: 9 }
+        Control {
+            version: 1,
+            kind: 2,
+            demand,
+            cell,
+            unsolicited: 0,
+            reserved: 0,
+            id,
+            send_wait: 0,
+            recv_wait: 9,
+        }
     }
 
     /// A slot a frame.

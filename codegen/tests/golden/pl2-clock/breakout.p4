@@ -43,7 +43,8 @@ const bit<32> DROP_UNSOLICITED_OVER_THRESHOLD = 10; // unsolicited while more th
 const bit<32> DROP_MANAGEMENT_FROM_HOST       = 11; // management from a port other than the controller's
 const bit<32> DROP_BAD_TARGET                 = 12; // management of a register that doesn't exist
 const bit<32> DROP_BAD_INDEX                  = 13; // management of a port that doesn't exist
-const bit<32> DROP_REASONS                    = 14; // how many there are
+const bit<32> DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its waits are longer than t: it comes again in its slots
+const bit<32> DROP_REASONS                    = 15; // how many there are
 
 // Where reservations are kept: at ports and, behind them, at links that are slower than the port they share.
 const bit<32> LINK_COUNT = PORT_COUNT + 2;
@@ -73,8 +74,11 @@ const bit<32> CELL_COUNT = 24; // of all, the controller among the sources
 const bit<32> LANE_COUNT = 12;
 const bit<8>  HALVES     = 3; // of a lane's lock: which half holds it
 const bit<8>  HARD       = 4; // and that frames don't free it
+const bit<32> HAS_SLOTS        = 0xFFFFFFFF;  // of a cell's rights_unsolicited: its waits are longer than t
+const bit<64> WENT_UNSOLICITED = 64w1 << 48; // of a cell's start: the burst has no slots
 const bit<32> PART_WIRE_BYTES = 1550; // of a full frame, what a slot gives a right to
 const bit<32> FRAME_OVERHEAD  = 24;   // FCS, preamble and gap
+const bit<32> FRAME_MIN       = 60;   // what a shorter frame is padded to, without FCS
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<32> DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
@@ -94,8 +98,9 @@ typedef bit<48> time_t;
 
 // Differences from here up mean a time in the past (see the registers).
 const time_t HORIZON = 48w1 << 30;
-const time_t EARLY   = 1024; // how much before its start a burst may come
-const time_t LATE    = 257024; // how much after its start, its own length included
+const time_t PL2_T       = 15; // waits up to which a burst goes unsolicited (t), in slots
+const time_t EARLY_SLOTS = 4; // how much before its start a burst may come, in slots
+const time_t LATE_SLOTS  = 1004; // how much after its start, its own length included
 
 const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
@@ -134,14 +139,15 @@ header pl2_start_t {
 
 // RSV and GRT. A GRT is the RSV with kind and both replies filled in.
 header pl2_control_t {
-    bit<4>  version;  // 1
-    bit<4>  kind;     // RSV, GRT or NOTIFY
-    bit<8>  demand;   // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
-    bit<8>  cell;     // where the switch keeps this reservation, among the pair's: 2 × lane + half
-    bit<8>  reserved; // zero on sending, ignored on receipt
-    bit<32> id;       // chosen by the host, returned in the GRT
-    bit<32> sendWait; // source port's reservation before this one: slots (counter) or time units from now (clock)
-    bit<32> recvWait; // destination port's reservation before this one, same unit
+    bit<4>  version;     // 1
+    bit<4>  kind;        // RSV, GRT or NOTIFY
+    bit<8>  demand;      // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
+    bit<8>  cell;        // where the switch keeps this reservation, among the pair's: 2 × lane + half
+    bit<1>  unsolicited; // 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+    bit<7>  reserved;    // zero on sending, ignored on receipt
+    bit<32> id;          // chosen by the host, returned in the GRT
+    bit<32> sendWait;    // source port's reservation before this one: slots (counter) or time units from now (clock)
+    bit<32> recvWait;    // destination port's reservation before this one, same unit
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -176,8 +182,13 @@ struct metadata_t {
     bit<8>  holder;            // what the lane's lock says
     bool    occupied;          // whether an RSV finds its lane held
     bool    covered;           // whether the reservation has something left for a data frame
+    bool    has_slots;         // whether it has its slots only, since its waits are longer than t
+    bool    went_unsolicited;  // whether its burst went unsolicited, and has no slots
     time_t  ahead;             // how far ahead its start is
+    time_t  early;             // how much before its start a burst may come
+    time_t  late;              // how much after
     time_t  source_slot;       // a slot at the ingress port's rate
+    bit<32> right;             // what a reservation gives a right to
     bit<32> left;              // what a cell held
     @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
     @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
@@ -330,7 +341,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The time at which each port is next free, as a source and as a destination. Every
     // read-modify-write is one action, because an action is what the target runs undivided; and no
-    // packet passes the same register twice.
+    // pass of a packet meets the same register twice.
     //
     // Times wrap, so they are never compared directly. A register minus the packet's time, modulo
     // 2^48, is how far the port is reserved from now if it is below HORIZON; anything else is a time
@@ -409,20 +420,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //                                   | alone to change               |
     //                                   +-------------------------------+
     //
-    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    // What each register guarantees, in the order in which all frames pass them, each at most once a pass:
     //
     // lane_lock           a lane holds one reservation that has not begun, so a pair reserves no faster than time passes
     // rights              a half sends no more than it reserved; the rest is best effort
-    // rights_unsolicited  nor more than that before its grant
     // (in, out)           the ports' own registers, see there
-    // starts              a half sends in its time, or as best effort
+    // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
+    // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
+    //
+    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
+    // has its slots, as any other.
     //
     // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
     // send takes a second pass.
     register<bit<8>>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
     register<bit<32>>(CELL_COUNT) rights;   // bytes on the wire
-    register<bit<32>>(CELL_COUNT) rights_unsolicited;
-    register<time_t>(CELL_COUNT) starts;
+    register<bit<32>>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
+    register<bit<64>>(CELL_COUNT) starts; // a time, and WENT_UNSOLICITED
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     action take_lane() {
@@ -449,19 +463,31 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action void_rights(in bit<32> claim) {
         rights.read(meta.left, claim);
         rights.write(claim, 0);
+    }
+
+    action void_rights_unsolicited(in bit<32> claim) {
         rights_unsolicited.write(claim, 0);
     }
 
     // What was left of the half's last reservation is forfeit.
     action replace_rights() {
-        bit<32> right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
-        rights.write(meta.claim, right);
-        rights_unsolicited.write(meta.claim, right);
+        meta.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
+        rights.write(meta.claim, meta.right);
+    }
+
+    // Both waits are known: what the half may send unsolicited.
+    action settle_unsolicited() {
+        meta.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
+            (time_t) hdr.pl2_control.sendWait <= meta.source_slot * PL2_T &&
+            (time_t) hdr.pl2_control.recvWait <= meta.destination_slot * PL2_T;
+        rights_unsolicited.write(meta.claim, meta.went_unsolicited ? meta.right :
+            (hdr.pl2_control.unsolicited == 1 ? HAS_SLOTS : 32w0));
     }
 
     // By bytes, since short frames share slots. A target that learns a packet's length only in egress can't tell in ingress.
     action use_rights() {
-        bit<32> cost = standard_metadata.packet_length + FRAME_OVERHEAD;
+        bit<32> length = standard_metadata.packet_length;
+        bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
         bit<32> left;
         rights.read(left, meta.claim);
         meta.covered = cost <= left;
@@ -469,10 +495,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action use_rights_unsolicited() {
-        bit<32> cost = standard_metadata.packet_length + FRAME_OVERHEAD;
+        bit<32> length = standard_metadata.packet_length;
+        bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
         bit<32> left;
         rights_unsolicited.read(left, meta.claim);
-        meta.covered = cost <= left;
+        meta.has_slots = left == HAS_SLOTS;
+        meta.covered   = cost <= left && !meta.has_slots;
         rights_unsolicited.write(meta.claim, meta.covered ? left - cost : left);
     }
 
@@ -480,14 +508,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action set_start() {
         bit<32> wait = hdr.pl2_control.sendWait < hdr.pl2_control.recvWait ?
             hdr.pl2_control.recvWait : hdr.pl2_control.sendWait;
-        starts.write(meta.claim, standard_metadata.ingress_global_timestamp + (time_t) wait);
+        time_t start = standard_metadata.ingress_global_timestamp + (time_t) wait;
+        starts.write(meta.claim, (bit<64>) start | (meta.went_unsolicited ? WENT_UNSOLICITED : 64w0));
     }
 
-    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past.
+    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
+    // it frames may come, in slots of the slower of both links: what hosts err by, and what they harm.
     action look_at_start(in bit<32> claim) {
-        time_t start;
+        bit<64> start;
         starts.read(start, claim);
-        meta.ahead = start - standard_metadata.ingress_global_timestamp;
+        meta.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
+        meta.went_unsolicited = (start & WENT_UNSOLICITED) != 0;
+        time_t slot = meta.source_slot < meta.destination_slot ? meta.destination_slot : meta.source_slot;
+        meta.early = slot * EARLY_SLOTS;
+        meta.late  = slot * LATE_SLOTS;
     }
 
     // The controller takes back what a half holds: exactly this, whoever else reserves meanwhile. Doing it
@@ -544,6 +578,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                         drop(DROP_BAD_INDEX);
                     }
                     forget_claim();
+                    void_rights_unsolicited(hdr.pl2_management.cell);
                 } else if (hdr.pl2_management.target == PL2_TARGET_IN) {
                     exchange_in();
                 } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
@@ -614,7 +649,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (meta.occupied) {
                 // The lane's reservation has begun unseen: nothing was sent in its slots.
                 look_at_start(((meta.claim >> 1) << 1) + (bit<32>) ((meta.holder & HALVES) - 1));
-                if (meta.ahead <= EARLY || meta.ahead >= HORIZON) {
+                if (meta.ahead <= meta.early || meta.ahead >= HORIZON) {
                     meta.again = true;
                     resubmit_preserving_field_list(NEXT_PASS);
                     return;
@@ -626,13 +661,18 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 replace_rights();
                 reserve_in();
                 reserve_out();
+                settle_unsolicited();
                 set_start();
             }
             grant();
-            // What grants nothing is no better than best effort: whoever asks without end would fill the way to
+            // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to
             // itself, and then the buffer that all share.
             if (hdr.pl2_control.recvWait == PL2_NOT_NOW) {
                 standard_metadata.priority = PRIORITY_BEST_EFFORT;
+                best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                if (color == V1MODEL_METER_COLOR_RED) {
+                    drop(DROP_BEST_EFFORT_METER);
+                }
             }
             return;
         }
@@ -646,9 +686,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 demoted.count(DEMOTED_EARLY);
             } else if (hdr.vlan.dei == 1) {
                 // Unsolicited: sent before its grant, welcome only while little is reserved.
+                look_at_out();
                 use_rights_unsolicited();
+                if (meta.has_slots) {
+                    drop(DROP_UNSOLICITED_HAS_SLOTS);
+                }
                 if (meta.covered) {
-                    look_at_out();
                     if (meta.reserved > meta.drop_threshold) {
                         drop(DROP_UNSOLICITED_OVER_THRESHOLD);
                     }
@@ -663,14 +706,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     demoted.count(DEMOTED_UNCOVERED);
                 } else {
                     look_at_start(meta.claim);
-                    if (meta.covered && meta.ahead + LATE <= EARLY + LATE) {
+                    if (meta.covered && !meta.went_unsolicited && meta.ahead + meta.late <= meta.early + meta.late) {
                         standard_metadata.priority = PRIORITY_SCHEDULED;
-                    } else if (meta.ahead > EARLY && meta.ahead < HORIZON) {
+                    } else if (meta.ahead > meta.early && meta.ahead < HORIZON) {
                         meta.again = true;
                         resubmit_preserving_field_list(NEXT_PASS);
                         return;
                     } else {
-                        demoted.count(meta.covered ? DEMOTED_LATE : DEMOTED_UNCOVERED);
+                        demoted.count(meta.covered && !meta.went_unsolicited ? DEMOTED_LATE : DEMOTED_UNCOVERED);
                     }
                 }
             }

@@ -43,7 +43,8 @@ const bit<32> DROP_UNSOLICITED_OVER_THRESHOLD = 10; // unsolicited while more th
 const bit<32> DROP_MANAGEMENT_FROM_HOST       = 11; // management from a port other than the controller's
 const bit<32> DROP_BAD_TARGET                 = 12; // management of a register that doesn't exist
 const bit<32> DROP_BAD_INDEX                  = 13; // management of a port that doesn't exist
-const bit<32> DROP_REASONS                    = 14; // how many there are
+const bit<32> DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its waits are longer than t: it comes again in its slots
+const bit<32> DROP_REASONS                    = 15; // how many there are
 
 // What PL2's frames start with: the version and one of the kinds.
 const bit<4> PL2_VERSION     = 1;
@@ -63,6 +64,7 @@ const bit<8> PL2_TARGET_OUT = 1;
 
 const bit<8>  PL2_K   = 4;        // most slots in one reservation
 const bit<12> PL2_VID = 100;      // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
+const bit<32> PL2_T = 15; // waits up to which a burst goes unsolicited (t)
 const bit<32> PL2_DROP_THRESHOLD = 120; // slots reserved at which unsolicited frames are dropped (T)
 
 // Reservations are kept in cells, one for each half of each lane of a (source, destination) pair.
@@ -72,6 +74,8 @@ const bit<32> LANE_COUNT = 42;
 const bit<8>  HALVES     = 3; // of a lane's lock: which half holds it
 const bit<8>  HARD       = 4; // and that frames don't free it
 const bit<32> FULL_FRAME = 1526; // bytes of the longest frame that fits into a slot, without FCS
+const bit<32> HAS_SLOTS        = 0xFFFFFFFF;  // of a cell's rights_unsolicited: its waits are longer than t
+const bit<64> WENT_UNSOLICITED = 64w1 << 48; // of a cell's start: the burst has no slots
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<32> DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
@@ -91,8 +95,8 @@ typedef bit<48> time_t;
 
 // Differences from here up mean a time in the past (see the registers).
 const time_t HORIZON = 48w1 << 30;
-const time_t EARLY   = 510880; // how much before its start a burst may come
-const time_t LATE    = 128230880; // how much after its start, its own length included
+const time_t EARLY_SLOTS = 4; // how much before its start a burst may come, in slots
+const time_t LATE_SLOTS  = 1004; // how much after its start, its own length included
 
 const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
@@ -131,14 +135,15 @@ header pl2_start_t {
 
 // RSV and GRT. A GRT is the RSV with kind and both replies filled in.
 header pl2_control_t {
-    bit<4>  version;  // 1
-    bit<4>  kind;     // RSV, GRT or NOTIFY
-    bit<8>  demand;   // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
-    bit<8>  cell;     // where the switch keeps this reservation, among the pair's: 2 × lane + half
-    bit<8>  reserved; // zero on sending, ignored on receipt
-    bit<32> id;       // chosen by the host, returned in the GRT
-    bit<32> sendWait; // source port's reservation before this one: slots (counter) or time units from now (clock)
-    bit<32> recvWait; // destination port's reservation before this one, same unit
+    bit<4>  version;     // 1
+    bit<4>  kind;        // RSV, GRT or NOTIFY
+    bit<8>  demand;      // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
+    bit<8>  cell;        // where the switch keeps this reservation, among the pair's: 2 × lane + half
+    bit<1>  unsolicited; // 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+    bit<7>  reserved;    // zero on sending, ignored on receipt
+    bit<32> id;          // chosen by the host, returned in the GRT
+    bit<32> sendWait;    // source port's reservation before this one: slots (counter) or time units from now (clock)
+    bit<32> recvWait;    // destination port's reservation before this one, same unit
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -171,8 +176,13 @@ struct metadata_t {
     bit<8>  holder;            // what the lane's lock says
     bool    occupied;          // whether an RSV finds its lane held
     bool    covered;           // whether the reservation has something left for a data frame
+    bool    has_slots;         // whether it has its slots only, since its waits are longer than t
+    bool    went_unsolicited;  // whether its burst went unsolicited, and has no slots
     time_t  ahead;             // how far ahead its start is
+    time_t  early;             // how much before its start a burst may come
+    time_t  late;              // how much after
     time_t  source_slot;       // a slot at the ingress port's rate
+    bit<32> right;             // what a reservation gives a right to
     bit<32> left;              // what a cell held
     @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
     @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
@@ -320,7 +330,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Slots reserved at each port, as a source and as a destination: the sum of `rights` over its cells, always. So what
     // is added here stands there, and only what stands there is taken off. Every read-modify-write is one action,
-    // because an action is what the target runs undivided; and no packet passes the same register twice.
+    // because an action is what the target runs undivided; and no pass of a packet meets the same
+    // register twice.
     register<bit<32>>(PORT_COUNT) in_reservation;
     register<bit<32>>(PORT_COUNT) out_reservation;
 
@@ -395,20 +406,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //                                   | alone to change               |
     //                                   +-------------------------------+
     //
-    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    // What each register guarantees, in the order in which all frames pass them, each at most once a pass:
     //
     // lane_lock           a lane holds one reservation that has not begun, so a pair reserves no faster than time passes
     // rights              a half sends no more than it reserved; the rest is best effort
-    // rights_unsolicited  nor more than that before its grant
     // (in, out)           the ports' own registers, see there
-    // starts              a half sends in its time, or as best effort
+    // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
+    // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
+    //
+    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
+    // has its slots, as any other.
     //
     // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
     // send takes a second pass.
     register<bit<8>>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
     register<bit<32>>(CELL_COUNT) rights;   // frames
-    register<bit<32>>(CELL_COUNT) rights_unsolicited;
-    register<time_t>(CELL_COUNT) starts;
+    register<bit<32>>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
+    register<bit<64>>(CELL_COUNT) starts; // a time, and WENT_UNSOLICITED
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     action take_lane() {
@@ -438,14 +452,25 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action void_rights(in bit<32> claim) {
         rights.read(meta.left, claim);
         rights.write(claim, 0);
+    }
+
+    action void_rights_unsolicited(in bit<32> claim) {
         rights_unsolicited.write(claim, 0);
     }
 
     // What was left of the half's last reservation is forfeit.
     action replace_rights() {
+        meta.right = (bit<32>) hdr.pl2_control.demand;
         rights.read(meta.left, meta.claim);
-        rights.write(meta.claim, (bit<32>) hdr.pl2_control.demand);
-        rights_unsolicited.write(meta.claim, (bit<32>) hdr.pl2_control.demand);
+        rights.write(meta.claim, meta.right);
+    }
+
+    // Both waits are known: what the half may send unsolicited.
+    action settle_unsolicited() {
+        meta.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
+            hdr.pl2_control.sendWait <= PL2_T && hdr.pl2_control.recvWait <= PL2_T;
+        rights_unsolicited.write(meta.claim, meta.went_unsolicited ? meta.right :
+            (hdr.pl2_control.unsolicited == 1 ? HAS_SLOTS : 32w0));
     }
 
     // Frames that fit into a slot. A target that learns a packet's length only in egress can't tell in ingress.
@@ -459,7 +484,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action use_rights_unsolicited() {
         bit<32> left;
         rights_unsolicited.read(left, meta.claim);
-        meta.covered = left != 0 && standard_metadata.packet_length <= FULL_FRAME;
+        meta.has_slots = left == HAS_SLOTS;
+        meta.covered   = left != 0 && !meta.has_slots && standard_metadata.packet_length <= FULL_FRAME;
         rights_unsolicited.write(meta.claim, meta.covered ? left - 1 : left);
     }
 
@@ -467,15 +493,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action set_start() {
         bit<32> wait = hdr.pl2_control.sendWait < hdr.pl2_control.recvWait ?
             hdr.pl2_control.recvWait : hdr.pl2_control.sendWait;
-        starts.write(meta.claim,
-            standard_metadata.ingress_global_timestamp + (time_t) wait * meta.source_slot);
+        time_t start = standard_metadata.ingress_global_timestamp + (time_t) wait * meta.source_slot;
+        starts.write(meta.claim, (bit<64>) start | (meta.went_unsolicited ? WENT_UNSOLICITED : 64w0));
     }
 
-    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past.
+    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
+    // it frames may come, in slots of the slower of both links: what hosts err by, and what they harm.
     action look_at_start(in bit<32> claim) {
-        time_t start;
+        bit<64> start;
         starts.read(start, claim);
-        meta.ahead = start - standard_metadata.ingress_global_timestamp;
+        meta.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
+        meta.went_unsolicited = (start & WENT_UNSOLICITED) != 0;
+        meta.early = meta.source_slot * EARLY_SLOTS;
+        meta.late  = meta.source_slot * LATE_SLOTS;
     }
 
     // The controller takes back what a half holds: exactly this, whoever else reserves meanwhile. Doing it
@@ -534,6 +564,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     forget_claim();
                     take_off_in((bit<32>) hdr.pl2_management.index, meta.left);
                     take_off_out((bit<32>) hdr.pl2_management.destination, meta.left);
+                    void_rights_unsolicited(hdr.pl2_management.cell);
                 } else if (hdr.pl2_management.target == PL2_TARGET_IN) {
                     exchange_in();
                 } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
@@ -604,6 +635,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 void_rights(((meta.claim >> 1) << 1) + (bit<32>) (meta.ended - 1));
                 take_off_in((bit<32>) standard_metadata.ingress_port, meta.left);
                 take_off_out((bit<32>) standard_metadata.egress_spec, meta.left);
+                void_rights_unsolicited(((meta.claim >> 1) << 1) + (bit<32>) (meta.ended - 1));
                 meta.ended = 0;
                 resubmit_preserving_field_list(NEXT_PASS);
                 return;
@@ -612,7 +644,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (meta.occupied) {
                 // The lane's reservation has begun unseen: nothing was sent in its slots.
                 look_at_start(((meta.claim >> 1) << 1) + (bit<32>) ((meta.holder & HALVES) - 1));
-                if (meta.ahead <= EARLY || meta.ahead >= HORIZON) {
+                if (meta.ahead <= meta.early || meta.ahead >= HORIZON) {
                     meta.again = true;
                     meta.ended = meta.holder & HALVES == meta.half ? 8w0 : meta.holder & HALVES;
                     resubmit_preserving_field_list(NEXT_PASS);
@@ -625,13 +657,18 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 replace_rights();
                 reserve_in();
                 reserve_out();
+                settle_unsolicited();
                 set_start();
             }
             grant();
-            // What grants nothing is no better than best effort: whoever asks without end would fill the way to
+            // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to
             // itself, and then the buffer that all share.
             if (hdr.pl2_control.recvWait == PL2_NOT_NOW || hdr.pl2_control.demand == 0) {
                 standard_metadata.priority = PRIORITY_BEST_EFFORT;
+                best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                if (color == V1MODEL_METER_COLOR_RED) {
+                    drop(DROP_BEST_EFFORT_METER);
+                }
             }
             return;
         }
@@ -645,9 +682,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 demoted.count(DEMOTED_EARLY);
             } else if (hdr.vlan.dei == 1) {
                 // Unsolicited: sent before its grant, welcome only while little is reserved.
+                look_at_out();
                 use_rights_unsolicited();
+                if (meta.has_slots) {
+                    drop(DROP_UNSOLICITED_HAS_SLOTS);
+                }
                 if (meta.covered) {
-                    look_at_out();
                     if (meta.reserved > PL2_DROP_THRESHOLD) {
                         drop(DROP_UNSOLICITED_OVER_THRESHOLD);
                     }
@@ -666,14 +706,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     demoted.count(DEMOTED_UNCOVERED);
                 } else {
                     look_at_start(meta.claim);
-                    if (meta.covered && meta.ahead + LATE <= EARLY + LATE) {
+                    if (meta.covered && !meta.went_unsolicited && meta.ahead + meta.late <= meta.early + meta.late) {
                         standard_metadata.priority = PRIORITY_SCHEDULED;
-                    } else if (meta.ahead > EARLY && meta.ahead < HORIZON) {
+                    } else if (meta.ahead > meta.early && meta.ahead < HORIZON) {
                         meta.again = true;
                         resubmit_preserving_field_list(NEXT_PASS);
                         return;
                     } else {
-                        demoted.count(meta.covered ? DEMOTED_LATE : DEMOTED_UNCOVERED);
+                        demoted.count(meta.covered && !meta.went_unsolicited ? DEMOTED_LATE : DEMOTED_UNCOVERED);
                     }
                 }
             }

@@ -35,14 +35,14 @@ impl Endpoint {
             self.quiet_until = Nanos::ZERO;
             while let Some((cell, demand)) = self.destinations[d].take_overdue(now, self.next_id) {
                 self.stats.counters.rsv_repeated += 1;
-                self.push_rsv(d, cell, demand, now);
+                self.push_rsv(d, cell, demand, false, now);
             }
             if self.destinations[d].notice_passed(now) && !self.to_ask.contains(&d) {
                 self.to_ask.push(d);
             }
             let later = self.release_at(now);
             while let Some(cell) = self.destinations[d].take_give_back(now, later, self.next_id) {
-                self.push_rsv(d, cell, 0, now);
+                self.push_rsv(d, cell, 0, false, now);
             }
         }
         if idle {
@@ -70,7 +70,7 @@ impl Endpoint {
             let burst = Burst { cell, id, left_at: None, frames, demand, unsolicited, state };
             self.destinations[d].push(burst);
             self.activate(d);
-            self.push_rsv(d, cell, demand, now);
+            self.push_rsv(d, cell, demand, unsolicited, now);
             if !unsolicited {
                 continue;
             }
@@ -115,9 +115,9 @@ impl Endpoint {
         }
     }
 
-    fn push_rsv(&mut self, d: usize, cell: u8, demand: u8, now: Nanos) {
+    fn push_rsv(&mut self, d: usize, cell: u8, demand: u8, unsolicited: bool, now: Nanos) {
         let id = self.take_id();
-        self.nic.push_rsv(d, Rsv { id, cell, demand }, now);
+        self.nic.push_rsv(d, Rsv { id, cell, demand, unsolicited }, now);
         self.quiet_until = Nanos::ZERO;
     }
 

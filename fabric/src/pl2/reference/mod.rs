@@ -11,5 +11,5 @@ mod switch;
 pub use allocator::Allocator;
 pub use incast::{Incast, Outcome};
 pub use rack::{Delivery, Faults, Jitter, Rack, Spread};
-pub use rights::{Demoted, Limits};
+pub use rights::{Demoted, Fate, Grace, Limits, Name, Rights};
 pub use switch::{Port, Switch, SwitchConfig};

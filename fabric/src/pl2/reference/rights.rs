@@ -1,6 +1,16 @@
 //! What each reservation entitles to: the lanes and cells of every (source, destination) pair.
 
-use p4rack_wire::Nanos;
+use crate::pl2::full_frame_wire_bytes;
+
+/// The switch's clock is 48 bits wide.
+const TIMES: u64 = 1 << 48;
+/// Differences from here up mean a time in the past.
+const HORIZON: u64 = 1 << 30;
+
+/// How far `time` is ahead of `now`, in ticks; 0 if it has passed.
+pub(super) fn ahead(time: u64, now: u64) -> u64 {
+    Some(time.wrapping_sub(now) % TIMES).filter(|ahead| *ahead < HORIZON).unwrap_or(0)
+}
 
 /// Limits of what reservations entitle to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,25 +19,39 @@ pub struct Limits {
     pub lanes: u8,
     /// With clocks: parts of a slot in which reservations count.
     pub slot_parts: u8,
-    /// Slots by which a frame may come before its burst's time.
+    /// Waits up to which a burst goes unsolicited, in slots (t).
+    pub t_slots: u64,
+    /// Unsolicited frames are dropped while more slots are reserved (T).
+    pub drop_threshold_slots: u64,
+    /// A full frame on the wire, which fills a slot.
+    pub full_wire_bytes: u64,
+    /// Slots, of the slower of both links, by which a frame may come before its burst's time.
     pub early_slots: u64,
     /// Slots by which it may come after it.
     pub late_slots: u64,
 }
 
 impl Limits {
-    /// Whole slots, frames at most 4 slots early and K + 1000 slots late.
-    pub fn new(lanes: u8, k: u8) -> Limits {
-        Limits { lanes, slot_parts: 1, early_slots: 4, late_slots: 1000 + u64::from(k) }
+    /// Whole slots, T = 8 t (32 at least), frames with shims at most 4 slots early and K + 1000 slots late.
+    pub fn new(lanes: u8, k: u8, t_slots: u32) -> Limits {
+        Limits {
+            lanes,
+            slot_parts: 1,
+            t_slots: t_slots.into(),
+            drop_threshold_slots: u64::from(8 * t_slots).max(32),
+            full_wire_bytes: full_frame_wire_bytes(true),
+            early_slots: 4,
+            late_slots: 1000 + u64::from(k),
+        }
     }
 }
 
 /// Why a frame that claims a reservation goes as best effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Demoted {
-    /// Its cell doesn't hold what it takes.
+    /// Its cell doesn't hold what it takes, or its burst has gone unsolicited.
     Uncovered,
-    /// The same for an unsolicited frame.
+    /// Unsolicited beyond what was asked for.
     UncoveredUnsolicited,
     /// Its burst's time is not yet.
     Early,
@@ -35,32 +59,68 @@ pub enum Demoted {
     Late,
 }
 
-/// What one reservation still entitles to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cell {
-    pub left: u64,
-    left_unsolicited: u64,
-    starts_at: Nanos,
+/// What becomes of a frame that claims a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has the class of reservations.
+    Scheduled,
+    /// It is best effort.
+    Demoted(Demoted),
+    /// Unsolicited though its waits are longer than t: it is dropped, and comes again in its slots.
+    HasSlots,
+    /// Unsolicited while more than T is reserved: it is dropped.
+    OverThreshold,
 }
 
-/// All lanes.
+/// What a cell entitles to before its slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unsolicited {
+    Left(u64),
+    /// Its waits are longer than t.
+    HasSlots,
+}
+
+/// What one reservation still entitles to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cell {
+    left: u64,
+    unsolicited: Unsolicited,
+    starts_at: u64,
+    /// Its burst went unsolicited, and has no slots.
+    went_unsolicited: bool,
+}
+
+/// Which half of a lane has a reservation that has not begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lock {
+    half: Option<u8>,
+    /// Frames don't free it.
+    hard: bool,
+}
+
+/// How much early and late a frame may come, in ticks.
+pub type Grace = (u64, u64);
+/// Source, destination and the pair's cell.
+pub type Name = (usize, usize, u8);
+
+/// All lanes. Times are ticks of the switch's clock, compared as the program does, which sees 48 bits of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rights {
+pub struct Rights {
     lanes: usize,
     hosts: usize,
-    /// Which half of each lane is reserved and has not begun.
-    locks: Vec<Option<u8>>,
+    /// Whether a half that holds a lane and never sent gives back what it holds: counter mode.
+    counting: bool,
+    locks: Vec<Lock>,
     cells: Vec<Cell>,
 }
 
-/// How early and how late a frame may come.
-pub(super) type Grace = (Nanos, Nanos);
-
 impl Rights {
-    pub fn new(hosts: usize, lanes: u8) -> Rights {
+    /// All lanes free, of all pairs of so many hosts. `counting`: counter mode.
+    pub fn new(hosts: usize, lanes: u8, counting: bool) -> Rights {
         let lanes = usize::from(lanes.max(1));
         let all = hosts * hosts * lanes;
-        Rights { lanes, hosts, locks: vec![None; all], cells: vec![Cell::default(); 2 * all] }
+        let cell = Cell { left: 0, unsolicited: Unsolicited::Left(0), starts_at: 0, went_unsolicited: false };
+        Rights { lanes, hosts, counting, locks: vec![Lock::default(); all], cells: vec![cell; 2 * all] }
     }
 
     /// Whether a pair has such a cell.
@@ -68,83 +128,104 @@ impl Rights {
         usize::from(cell) < 2 * self.lanes
     }
 
-    fn at(&self, (source, destination): (usize, usize), cell: u8) -> usize {
+    fn at(&self, (source, destination, cell): Name) -> usize {
         2 * self.lanes * (source * self.hosts + destination) + usize::from(cell)
     }
 
-    /// Takes a cell for a reservation: what it held, or nothing if its lane's reservation has not begun.
-    pub fn admit(
-        &mut self,
-        pair: (usize, usize),
-        cell: u8,
-        rights: u64,
-        grace: Grace,
-        now: Nanos,
-    ) -> Option<u64> {
-        let at = self.at(pair, cell);
-        let lock = &mut self.locks[at / 2];
-        match *lock {
-            // It gives back and takes nothing.
-            held if rights == 0 => *lock = held.filter(|half| *half != cell % 2),
-            Some(half)
-                if now.saturating_add(grace.0) < self.cells[at / 2 * 2 + usize::from(half)].starts_at =>
-            {
-                return None;
-            }
-            _ => *lock = Some(cell % 2),
-        }
-        let old = std::mem::replace(&mut self.cells[at].left, rights);
-        self.cells[at].left_unsolicited = rights;
-        Some(old)
+    fn has_not_begun(&self, at: usize, (early, _): Grace, now: u64) -> bool {
+        ahead(self.cells[at].starts_at, now) > early
     }
 
-    /// Notes when the burst of a reservation that was admitted may begin.
-    pub fn starts(&mut self, pair: (usize, usize), cell: u8, starts_at: Nanos) {
-        let at = self.at(pair, cell);
-        self.cells[at].starts_at = starts_at;
+    /// What an RSV makes of its lane: `None` if it must wait; else it takes it, unless it asks for nothing, and so much is
+    /// given back of the other half, which held the lane and never sent.
+    pub fn take(&mut self, name: Name, demand: u8, grace: Grace, now: u64) -> Option<u64> {
+        let (at, half) = (self.at(name), name.2 % 2);
+        let holder = self.locks[at / 2].half;
+        let mut given_back = 0;
+        if let Some(holder) = holder.filter(|holder| demand > 0 || *holder == half) {
+            let other = at / 2 * 2 + usize::from(holder);
+            if self.has_not_begun(other, grace, now) {
+                return None;
+            }
+            if self.counting && holder != half {
+                given_back = std::mem::take(&mut self.cells[other].left);
+                self.cells[other].unsolicited = Unsolicited::Left(0);
+            }
+        }
+        if demand > 0 {
+            self.locks[at / 2] = Lock { half: Some(half), hard: false };
+        } else if holder == Some(half) {
+            self.locks[at / 2] = Lock::default();
+        }
+        Some(given_back)
+    }
+
+    /// Gives rights; what the cell still held.
+    pub fn replace(&mut self, name: Name, right: u64) -> u64 {
+        let at = self.at(name);
+        std::mem::replace(&mut self.cells[at].left, right)
+    }
+
+    /// Both waits are known: when the burst begins, or whether it goes (`announced`) and may go (`short`) before.
+    pub fn settle(&mut self, name: Name, starts_at: u64, announced: bool, short: bool) {
+        let at = self.at(name);
+        let cell = &mut self.cells[at];
+        cell.starts_at = starts_at % TIMES;
+        cell.went_unsolicited = announced && short;
+        cell.unsolicited = match (announced, short) {
+            (true, true) => Unsolicited::Left(cell.left),
+            (true, false) => Unsolicited::HasSlots,
+            (false, _) => Unsolicited::Left(0),
+        };
     }
 
     /// A frame claims what a cell holds: whether that covered it, and why it is demoted, if it is.
-    pub fn claim(
+    pub fn scheduled(
         &mut self,
-        pair: (usize, usize),
-        cell: u8,
-        unsolicited: bool,
+        name: Name,
         cost: u64,
         grace: Grace,
-        now: Nanos,
+        now: u64,
     ) -> (bool, Result<(), Demoted>) {
-        let at = self.at(pair, cell);
-        let (lock, held) = (&mut self.locks[at / 2], &mut self.cells[at]);
-        let take = |left: &mut u64| left.checked_sub(cost).map(|rest| *left = rest).is_some();
-        if unsolicited {
-            let covered = take(&mut held.left_unsolicited);
-            return (covered, if covered { Ok(()) } else { Err(Demoted::UncoveredUnsolicited) });
+        let (at, half) = (self.at(name), name.2 % 2);
+        let begins = self.locks[at / 2] == Lock { half: Some(half), hard: false };
+        if begins {
+            self.locks[at / 2] = Lock::default();
         }
-        let begins = *lock == Some(cell % 2);
-        let covered = take(&mut held.left);
-        let early = held.starts_at > now.saturating_add(grace.0);
-        *lock = lock.filter(|_| !begins || early);
+        let covered = spend(&mut self.cells[at].left, cost);
         // A burst that began too early counts as not begun, also where another frame of it was first.
-        if early && covered {
-            *lock = lock.or(Some(cell % 2));
+        if (covered || begins) && self.has_not_begun(at, grace, now) {
+            let lock = &mut self.locks[at / 2];
+            *lock = Lock { half: lock.half.or(Some(half)), hard: true };
+            return (covered, Err(Demoted::Early));
         }
-        let late = now > held.starts_at.saturating_add(grace.1);
-        let verdict = match (covered, early, late) {
-            (false, ..) => Err(Demoted::Uncovered),
-            (_, true, _) => Err(Demoted::Early),
-            (_, _, true) => Err(Demoted::Late),
-            _ => Ok(()),
-        };
-        (covered, verdict)
+        let (cell, (early, late)) = (&self.cells[at], grace);
+        if !covered || cell.went_unsolicited {
+            return (covered, Err(Demoted::Uncovered));
+        }
+        let in_time = now.wrapping_sub(cell.starts_at).wrapping_add(early) % TIMES <= early + late;
+        (true, if in_time { Ok(()) } else { Err(Demoted::Late) })
+    }
+
+    /// A frame comes before its burst's slots: whether that is covered, or must not be.
+    pub fn unsolicited(&mut self, name: Name, cost: u64) -> Fate {
+        let at = self.at(name);
+        match &mut self.cells[at].unsolicited {
+            Unsolicited::HasSlots => Fate::HasSlots,
+            Unsolicited::Left(left) => match spend(left, cost) {
+                true => Fate::Scheduled,
+                false => Fate::Demoted(Demoted::UncoveredUnsolicited),
+            },
+        }
     }
 
     /// Forgets a cell's reservation: what it held.
-    pub fn forget(&mut self, pair: (usize, usize), cell: u8) -> u64 {
-        let at = self.at(pair, cell);
-        let lock = &mut self.locks[at / 2];
-        *lock = lock.filter(|half| *half != cell % 2);
-        self.cells[at].left_unsolicited = 0;
+    pub fn forget(&mut self, name: Name) -> u64 {
+        let at = self.at(name);
+        if self.locks[at / 2].half == Some(name.2 % 2) {
+            self.locks[at / 2] = Lock::default();
+        }
+        self.cells[at].unsolicited = Unsolicited::Left(0);
         std::mem::take(&mut self.cells[at].left)
     }
 
@@ -155,4 +236,9 @@ impl Rights {
         let cells = self.cells.iter().enumerate();
         cells.filter(|(at, _)| of(pair(*at).0, pair(*at).1)).map(|(_, cell)| cell.left).sum()
     }
+}
+
+/// Takes the cost off, if there is so much.
+fn spend(left: &mut u64, cost: u64) -> bool {
+    left.checked_sub(cost).map(|rest| *left = rest).is_some()
 }

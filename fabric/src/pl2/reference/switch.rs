@@ -1,6 +1,6 @@
 //! A switch around the allocator: admission, output queues with strict priorities, finite buffers.
 
-use super::{Allocator, Demoted, Limits};
+use super::{Allocator, Demoted, Fate, Limits};
 use crate::pl2::Scheme;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::pl2::{Control, Kind, NOT_NOW, VERSION};
@@ -25,8 +25,6 @@ pub struct SwitchConfig {
     pub k: u8,
     /// What reservations entitle to.
     pub limits: Limits,
-    /// T: unsolicited frames are dropped while more slots are reserved.
-    pub drop_threshold_slots: u64,
     /// Bytes that may wait at one port.
     pub buffer_bytes: u64,
     /// Tick of the clock.
@@ -173,22 +171,19 @@ impl Switch {
         let cells = 2 * u16::from(self.config.limits.lanes);
         let cell = vlan.vid.wrapping_sub(self.config.vid);
         let (true, Some(destination)) = (cell < cells, out) else { return Ok((out, 2)) };
-        let wire_bytes = frame.len() as u64 + overhead::wire_bytes(1500) - 1500;
+        let bytes = frame.len() as u64;
         let rest = &mut frame[TAGGED..];
         let is_data = || Control::parse(rest).is_ok_and(|c| c.kind == Kind::Data as u8);
         if vlan.ether_type != self.config.ether_type || is_data() {
-            let pair = (port, destination);
-            if let Err(reason) = self.allocator.claim(pair, cell as u8, vlan.dei, wire_bytes, now) {
-                *self.demoted.entry(reason).or_default() += 1;
-                return Ok((out, 2));
-            }
-            if vlan.dei {
-                let threshold = self.config.drop_threshold_slots;
-                if self.allocator.over_threshold(destination, threshold, now) {
-                    return Err("unsolicited_over_threshold");
+            return match self.allocator.claim((port, destination), cell as u8, vlan.dei, bytes, now) {
+                Fate::Scheduled => Ok((out, 1)),
+                Fate::HasSlots => Err("unsolicited_has_slots"),
+                Fate::OverThreshold => Err("unsolicited_over_threshold"),
+                Fate::Demoted(reason) => {
+                    *self.demoted.entry(reason).or_default() += 1;
+                    Ok((out, 2))
                 }
-            }
-            return Ok((out, 1));
+            };
         }
         let mut control = Control::parse(rest).map_err(|_| "malformed")?;
         if control.version != VERSION || control.kind != Kind::Rsv as u8 {
@@ -201,7 +196,8 @@ impl Switch {
         if !self.allocator.has_cell(control.cell) {
             return Err("bad_lane");
         }
-        let replies = self.allocator.reserve((port, destination), control.cell, control.demand, now);
+        let (cell, demand, unsolicited) = (control.cell, control.demand, control.unsolicited == 1);
+        let replies = self.allocator.reserve((port, destination), cell, demand, unsolicited, now);
         self.not_now += u64::from(replies.is_none());
         (control.send_wait, control.recv_wait) = replies.unwrap_or((NOT_NOW, NOT_NOW));
         control.kind = Kind::Grt as u8;
