@@ -19,8 +19,8 @@ use crate::sys;
 use crate::workload::rpc::ClientReport;
 use crate::workload::udp::{SendReport, SinkReport};
 use crate::workload::{Span, Timeline, UDP_OVERHEAD_BYTES};
-use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::Workload;
+use p4rack_codegen::{HAS_SLOTS, Scheme};
 use p4rack_hosts::report::Report;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -44,8 +44,8 @@ const SETTLE_TRIES: usize = 20;
 /// Readings of the receiver's TAP at each edge of the window, and the pause after each.
 const EDGE_READINGS: usize = 10;
 const EDGE_PAUSE: Duration = Duration::from_millis(2);
-/// Name of the program's counter cell that is not a loss of the fabric.
-const UNSOLICITED: &str = "unsolicited_over_threshold";
+/// Names of the program's counter cells that are no losses of the fabric.
+const UNSOLICITED: [&str; 2] = ["unsolicited_over_threshold", HAS_SLOTS];
 
 /// An agent's counters of frames that it sent into its link and got from it.
 const LINK_OUT: &str = "link_out";
@@ -85,8 +85,8 @@ pub(crate) struct Times {
 pub(crate) struct SwitchCounts {
     /// Frames lost by name: the traffic manager's and the program's reasons.
     pub(crate) lost: BTreeMap<String, u64>,
-    /// Unsolicited frames over T.
-    pub(crate) unsolicited: u64,
+    /// Unsolicited frames over t or T, by name.
+    pub(crate) unsolicited: Counts,
 }
 
 impl SwitchCounts {
@@ -136,7 +136,7 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
         name: scheme.name().to_owned(),
         goodput_bps: goodput_bps(&before, &after),
         goodput_ceiling_bps: ceiling_bps,
-        unsolicited_drops: counts.unsolicited,
+        unsolicited_drops: counts.unsolicited.values().sum(),
         ..SchemeResult::default()
     };
     let window =
@@ -315,17 +315,30 @@ fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<(usize, Report
         let of = |(_, report): &(usize, Report)| Ok((counter(report, LINK_IN)?, counter(report, LINK_OUT)?));
         reports.iter().map(of).collect()
     };
-    let mut before = running.agent_reports()?;
-    for _ in 0..SETTLE_TRIES {
+    let before = counters(&running.agent_reports()?)?;
+    unchanged(before, || {
         pause(SETTLE)?;
         let stats = control::stats(running)?;
-        let after = running.agent_reports()?;
-        if counters(&before)? == counters(&after)? {
-            return Ok((stats, after));
+        let reports = running.agent_reports()?;
+        Ok((counters(&reports)?, (stats, reports)))
+    })
+}
+
+/// What came with the first reading that is the same as the one before.
+fn unchanged<T>(
+    mut before: Vec<(u64, u64)>,
+    mut read: impl FnMut() -> Result<(Vec<(u64, u64)>, T), LabError>,
+) -> Result<T, LabError> {
+    for _ in 0..SETTLE_TRIES {
+        let (after, with) = read()?;
+        if after == before {
+            return Ok(with);
         }
         before = after;
     }
-    Ok((control::stats(running)?, before))
+    let why =
+        format!("they still change after {SETTLE_TRIES} readings, so nothing can be said of what was lost");
+    Err(LabError::measurement("the agents' counts of frames once the traffic has ended", why))
 }
 
 /// Everything that the switch has dropped: what the traffic manager says before and after its counts
@@ -335,11 +348,15 @@ pub(crate) fn switch_counts(
     early: &SwitchStats,
     late: &SwitchStats,
 ) -> Result<SwitchCounts, LabError> {
-    Ok(combined(control::program_drops(running)?, [early, late]))
+    combined(control::program_drops(running)?, [early, late], running.scheme)
 }
 
 /// The program's reasons and the traffic manager's, as one.
-fn combined(program: Counts, switch: [&SwitchStats; 2]) -> SwitchCounts {
+fn combined(
+    mut program: Counts,
+    switch: [&SwitchStats; 2],
+    scheme: Scheme,
+) -> Result<SwitchCounts, LabError> {
     let mut lost = Counts::new();
     for (reason, count) in switch.iter().flat_map(|stats| &stats.drops) {
         add(&mut lost, &format!("switch.{reason}"), *count);
@@ -348,16 +365,18 @@ fn combined(program: Counts, switch: [&SwitchStats; 2]) -> SwitchCounts {
     if let Some(unnamed) = lost.get_mut("switch.ingress_drop") {
         *unnamed = unnamed.saturating_sub(named);
     }
-    let mut unsolicited = 0;
-    for (reason, count) in program {
-        if reason == UNSOLICITED {
-            unsolicited = count;
-        } else {
-            lost.insert(format!("program.{reason}"), count);
-        }
+    // Plain switching has no such frames.
+    let mut unsolicited = Counts::new();
+    for reason in UNSOLICITED.into_iter().filter(|_| scheme != Scheme::L2) {
+        let count = program.remove(reason).ok_or_else(|| {
+            let why = format!("no `{reason}` among the program's reasons");
+            LabError::measurement("the program's counter of drops", why)
+        })?;
+        unsolicited.insert(format!("program.{reason}"), count);
     }
+    lost.extend(program.into_iter().map(|(reason, count)| (format!("program.{reason}"), count)));
     lost.retain(|_, count| *count > 0);
-    SwitchCounts { lost, unsolicited }
+    Ok(SwitchCounts { lost, unsolicited })
 }
 
 fn fill_queue(
@@ -429,7 +448,7 @@ fn fill_drops(
     result.fabric_drops = counts.fabric() + links.values().sum::<u64>();
     result.host_drops = hosts.values().sum();
     result.drops = counts.lost.clone();
-    result.drops.insert(format!("program.{UNSOLICITED}"), counts.unsolicited);
+    result.drops.extend(counts.unsolicited.clone());
     result.drops.extend(links);
     result.drops.extend(hosts);
     result.drops.retain(|_, count| *count > 0);

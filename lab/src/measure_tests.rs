@@ -117,13 +117,32 @@ fn what_the_program_drops_is_counted_once_and_by_its_own_reason() {
     };
     let early = stats(&[("ingress_drop", 4), ("buffer_full", 10)]);
     let late = stats(&[("ingress_drop", 8), ("buffer_full", 1), ("no_port", 0)]);
-    let program = [("binding".to_owned(), 5), (UNSOLICITED.to_owned(), 6)].into();
-    let counts = combined(program, [&early, &late]);
+    let program =
+        [("binding".to_owned(), 5), (UNSOLICITED[0].to_owned(), 2), (UNSOLICITED[1].to_owned(), 4)].into();
+    let counts = combined(program, [&early, &late], Scheme::Pl2Clock).unwrap();
     let lost = [("program.binding", 5), ("switch.buffer_full", 11), ("switch.ingress_drop", 1)];
     assert_eq!(counts.lost, lost.map(|(name, count)| (name.to_owned(), count)).into());
-    assert_eq!((counts.unsolicited, counts.fabric()), (6, 17));
-    let more = combined([("binding".to_owned(), 9)].into(), [&early, &late]);
+    assert_eq!((counts.unsolicited.values().sum::<u64>(), counts.fabric()), (6, 17));
+    let program = || [("binding".to_owned(), 9)].into();
+    let more = combined(program(), [&early, &late], Scheme::L2).unwrap();
     assert_eq!(more.since(&counts)["program.binding"], 4);
+    let error = combined(program(), [&early, &late], Scheme::Pl2Clock).unwrap_err().to_string();
+    assert!(error.contains(UNSOLICITED[0]), "{error}");
+}
+
+#[test]
+fn counts_that_never_stand_still_are_no_result() {
+    let mut read = 0;
+    let mut until = |last: u64| {
+        read = 0;
+        unchanged(vec![(0, 0)], || {
+            read += 1;
+            Ok((vec![(read.min(last), 7)], read))
+        })
+    };
+    assert_eq!(until(3).unwrap(), 4, "the reading that was the same as the third");
+    let error = until(u64::MAX).unwrap_err().to_string();
+    assert!(error.contains("still change"), "{error}");
 }
 
 #[test]

@@ -99,9 +99,9 @@ pub struct SchemeResult {
     pub goodput_bps: u64,
     /// The most that the scheme could deliver.
     pub goodput_ceiling_bps: u64,
-    /// Frames lost in switch and links, unsolicited ones over T excepted.
+    /// Frames lost in switch and links, unsolicited ones over t or T excepted.
     pub fabric_drops: u64,
-    /// Unsolicited frames dropped because the destination's reservation exceeded T.
+    /// Unsolicited frames dropped: the waits of their own reservation exceeded t, or what their destination has reserved T.
     pub unsolicited_drops: u64,
     /// Frames lost in the hosts: agents' queues, TAP queues, sockets.
     pub host_drops: u64,
@@ -155,7 +155,7 @@ pub struct HostKill {
     /// How long after the reset the others had 80 % of their goodput again; absent if never.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recovered_after_ms: Option<u64>,
-    /// Frames lost in the fabric from the kill to the end, unsolicited ones over T excepted.
+    /// Frames lost in the fabric from the kill to the end, unsolicited ones over t or T excepted.
     pub fabric_drops: u64,
     /// The same by reason; zeroes are left out.
     #[serde(default)]

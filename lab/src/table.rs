@@ -42,7 +42,7 @@ pub(crate) fn rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         ("goodput".into(), Box::new(|s| text::rate(s.goodput_bps as f64))),
         ("goodput, ceiling".into(), Box::new(|s| text::rate(s.goodput_ceiling_bps as f64))),
         ("frames lost in the fabric".into(), Box::new(|s| text::count(s.fabric_drops))),
-        ("unsolicited over T".into(), Box::new(|s| text::count(s.unsolicited_drops))),
+        ("unsolicited over t or T".into(), Box::new(|s| text::count(s.unsolicited_drops))),
         ("frames lost in hosts".into(), Box::new(|s| text::count(s.host_drops))),
         ("congested queue, p99.9".into(), Box::new(move |s| text::depth(s.queue_p999_bytes, frame_bytes))),
         ("congested queue, max".into(), Box::new(move |s| text::depth(s.queue_max_bytes, frame_bytes))),
