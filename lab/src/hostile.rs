@@ -131,11 +131,7 @@ fn one(
     }
     let window_ns = (options.window_s * 1e9) as u64;
     let plan = Plan { workload: &workload, window_ns, seed: workload.seed };
-    let result = measure::run(&mut running, plan, progress)?;
-    if let Some(attacker) = &mut attacker {
-        attacker.check_running()?;
-        attacker.kill();
-    }
+    let result = measure::run(&mut running, plan, attacker.as_mut(), progress)?;
     let mut frames_lost = 0;
     for (_, report) in running.agent_reports()? {
         frames_lost += measure::counter(&report, "losses_seen")?;

@@ -104,8 +104,13 @@ impl SwitchCounts {
     }
 }
 
-/// Runs the workload on a running rack.
-pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Result<SchemeResult, LabError> {
+/// Runs the workload on a running rack. An `attacker` disturbs it until the traffic has ended, and is ended then.
+pub fn run(
+    running: &mut Running<'_>,
+    plan: Plan<'_>,
+    attacker: Option<&mut Process>,
+    progress: &Progress,
+) -> Result<SchemeResult, LabError> {
     let scheme = running.scheme;
     let kill = plan.workload.kill.as_ref().filter(|_| scheme != Scheme::L2);
     let times = plan.times(kill.map_or(TAIL_NS, |_| kill::TAIL_NS));
@@ -129,6 +134,10 @@ pub fn run(running: &mut Running<'_>, plan: Plan<'_>, progress: &Progress) -> Re
     progress.wait_until(&format!("{scheme}: waiting for the last answers"), times.traffic.end_ns())?;
     let killed_index = killed.as_ref().map(|killed| killed.index);
     let reports = programs.finish()?;
+    if let Some(attacker) = attacker {
+        attacker.check_running()?;
+        attacker.kill();
+    }
     let (last, agents) = settled(running)?;
     running.check(killed_index)?;
 

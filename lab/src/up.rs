@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     for &scheme in &schemes {
         let mut running =
             Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
-        let result = measure::run(&mut running, plan, &progress)?;
+        let result = measure::run(&mut running, plan, None, &progress)?;
         progress.line(&format!(
             "✓ {scheme}: goodput {}, {} frames lost in the fabric",
             text::rate(result.goodput_bps as f64),
