@@ -149,7 +149,7 @@ pub struct Beside {
 }
 
 /// Frames a second offered to both, one after the other: what a switch takes in and drops costs it time too.
-const PACES: [u64; 6] = [u64::MAX, 320_000, 160_000, 80_000, 40_000, 20_000];
+const PACES: [u64; 8] = [u64::MAX, 240_000, 160_000, 120_000, 80_000, 60_000, 40_000, 20_000];
 
 /// Measures another switch and this one in turn, in the same place, at the pace at which the other forwards most.
 pub fn run_beside(
