@@ -5,7 +5,7 @@ use p4rack_wire::Nanos;
 /// One port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Its number in `standard_metadata`, 0 to 511.
+    /// Its number, 0 to 511.
     pub port: u16,
     /// Bits a second on the wire, preamble and gap counted; 0 is no limit. It sends no faster, and of what comes in faster
     /// the excess is dropped ([`Config::arrival_burst`]).
@@ -40,9 +40,9 @@ pub struct Config {
     pub cpu_port: Option<u16>,
     /// Most frames that wait for [`crate::Switch::poll_cpu`].
     pub cpu_queue_frames: usize,
-    /// `egress_spec` of a frame to drop.
+    /// The port to which a program sends what is to be dropped.
     pub drop_port: u16,
-    /// Nanoseconds a unit of the timestamps in `standard_metadata`.
+    /// Nanoseconds a unit of the timestamps that programs see.
     pub time_unit_ns: u64,
     /// Seed of `random` and of the `random` hash.
     pub seed: u64,

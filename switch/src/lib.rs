@@ -12,6 +12,7 @@
 //! call [`Switch::poll_transmit`] and [`Switch::poll_cpu`] until they yield nothing more.
 
 mod aging;
+mod arch;
 mod arrival;
 mod compile;
 mod config;
@@ -25,6 +26,7 @@ mod meter;
 #[cfg(feature = "native")]
 mod native;
 mod objects;
+mod packets;
 mod pool;
 mod profile;
 mod replicas;
@@ -37,7 +39,6 @@ mod table;
 mod tm;
 mod trace;
 mod tracer;
-mod v1model;
 
 pub use compile::Pipeline;
 pub use config::{Config, PortConfig};
@@ -51,5 +52,5 @@ pub use replicas::Replicas;
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::Switch;
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
-pub use trace::TraceEvent;
+pub use trace::{Origin, TraceEvent};
 pub use tracer::{TraceFilter, TraceState, Traced};

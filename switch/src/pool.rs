@@ -27,7 +27,8 @@ pub(crate) enum Stage {
 pub(crate) struct Meta {
     pub ingress_port: u16,
     pub egress_port: u16,
-    pub instance_type: u32,
+    /// How it came to be where it is, as its architecture counts.
+    pub origin: u32,
     pub rid: u16,
     pub priority: u8,
     /// Cut to so many bytes when sent.
@@ -51,7 +52,7 @@ impl Default for Meta {
         Meta {
             ingress_port: 0,
             egress_port: 0,
-            instance_type: 0,
+            origin: 0,
             rid: 0,
             priority: 0,
             truncate: u32::MAX,

@@ -1,5 +1,6 @@
 //! The switch: ports, queues and a program, seen from outside.
 
+use crate::arch::Arch;
 use crate::compile::ops::{FRAME_WORDS, Frame};
 use crate::compile::{InstanceShape, Pipeline};
 use crate::config::Config;
@@ -149,6 +150,25 @@ impl Switch {
     /// What it was made with.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Architecture of the program that runs.
+    #[inline(always)]
+    pub(crate) fn arch(&self) -> Option<Arch> {
+        Some(self.running.as_ref()?.pipeline.arch)
+    }
+
+    /// Egress of a packet that has left the queue of the port at this position, in which `left` wait on. True: `out` is
+    /// the frame to send and the packet is still the caller's. False: it went elsewhere.
+    #[inline(always)]
+    fn egress(&mut self, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>) -> bool {
+        match self.arch() {
+            Some(arch) => arch.egress(self, id, at, left, now, out),
+            None => {
+                self.end(id, DropReason::NoProgram, Some(at));
+                false
+            }
+        }
     }
 
     /// Whether a program is loaded.

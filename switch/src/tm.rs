@@ -11,7 +11,7 @@ use crate::pool::{NONE, PacketId, Pool};
 use crate::stats::{DropReason, PortStats, QueueStats};
 use p4rack_wire::Nanos;
 
-/// Port numbers that `standard_metadata` can hold.
+/// Port numbers that programs can hold.
 const PORT_NUMBERS: usize = 512;
 /// Words of a bit for each port.
 const WORDS: usize = PORT_NUMBERS / 64;

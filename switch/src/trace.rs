@@ -3,7 +3,7 @@
 
 mod event;
 
-pub use event::TraceEvent;
+pub use event::{Origin, TraceEvent};
 
 use crate::compile::Pipeline;
 use crate::compile::ops::{Frame, Slot};
@@ -27,8 +27,8 @@ pub(crate) enum Mark {
     Ingress,
     /// Start of a parser state.
     State(String),
-    /// End of the parser.
-    Parsed,
+    /// End of the parser; where the number of its error is.
+    Parsed { error: Slot },
     /// A table is applied: index of its plan.
     Apply(u32),
     /// An extern is called.
@@ -52,7 +52,7 @@ pub(crate) enum Mark {
 pub(crate) enum RawEvent {
     Ingress {
         port: u16,
-        instance_type: u32,
+        origin: u32,
         bytes: usize,
         clone: bool,
     },
@@ -90,7 +90,7 @@ pub(crate) enum RawEvent {
     Fields(Vec<(u32, Vec<u64>, Vec<u64>)>),
     Egress {
         port: u16,
-        instance_type: u32,
+        origin: u32,
         rid: u16,
     },
     Drop {

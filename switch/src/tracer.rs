@@ -11,6 +11,7 @@
 use crate::compile::Pipeline;
 use crate::error::ControlError;
 use crate::pool::{Meta, PacketId};
+use crate::stats::DropReason;
 use crate::switch::Switch;
 use crate::trace::{RawEvent, TraceEvent};
 use p4rack_wire::Nanos;
@@ -156,7 +157,10 @@ impl Switch {
         self.next_trace = tracer.next;
         let meta = Meta { ingress_port: port, arrived: now, trace: number, ..Meta::default() };
         let id = self.pool.adopt(&mut self.arrival, meta);
-        self.ingress(id, None, now);
+        match self.arch() {
+            Some(arch) => arch.ingress(self, id, now),
+            None => self.end(id, DropReason::NoProgram, None),
+        }
         self.tell_of(0);
         if self.manager.cpu_waits {
             self.serve_cpu(now);

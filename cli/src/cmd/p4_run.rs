@@ -195,8 +195,8 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
         values.iter().map(value).collect()
     };
     let event = |event: &TraceEvent| match event {
-        TraceEvent::Ingress { port, instance_type, bytes, clone } => serde_json::json!({
-            "event": "ingress", "port": port, "instance_type": instance_type, "bytes": bytes, "parse_only": clone,
+        TraceEvent::Ingress { port, origin, bytes, clone } => serde_json::json!({
+            "event": "ingress", "port": port, "instance_type": origin.number, "bytes": bytes, "parse_only": clone,
         }),
         TraceEvent::State { name } => serde_json::json!({ "event": "state", "name": name }),
         TraceEvent::Parsed { error, payload_at } => {
@@ -206,8 +206,8 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
             "event": "table", "table": table, "keys": values(keys), "hit": hit, "action": action, "args": values(args),
         }),
         TraceEvent::Extern { name } => serde_json::json!({ "event": "extern", "name": name }),
-        TraceEvent::Egress { port, instance_type, rid } => {
-            serde_json::json!({ "event": "egress", "port": port, "instance_type": instance_type, "rid": rid })
+        TraceEvent::Egress { port, origin, rid } => {
+            serde_json::json!({ "event": "egress", "port": port, "instance_type": origin.number, "rid": rid })
         }
         TraceEvent::Dropped { reason, port } => {
             serde_json::json!({ "event": "dropped", "reason": reason.name(), "port": port })

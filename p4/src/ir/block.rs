@@ -153,6 +153,36 @@ pub enum Intrinsic {
 }
 
 impl Intrinsic {
+    /// All, by number.
+    pub const ALL: [Intrinsic; 16] = [
+        Intrinsic::IngressPort,
+        Intrinsic::Destination,
+        Intrinsic::EgressPort,
+        Intrinsic::Origin,
+        Intrinsic::PacketLength,
+        Intrinsic::EnqueueTime,
+        Intrinsic::EnqueueDepth,
+        Intrinsic::QueueingTime,
+        Intrinsic::DequeueDepth,
+        Intrinsic::IngressTime,
+        Intrinsic::EgressTime,
+        Intrinsic::MulticastGroup,
+        Intrinsic::Replica,
+        Intrinsic::ChecksumError,
+        Intrinsic::ParserError,
+        Intrinsic::Priority,
+    ];
+
     /// How many there are.
-    pub const COUNT: usize = Intrinsic::Priority as usize + 1;
+    pub const COUNT: usize = Intrinsic::ALL.len();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Intrinsic;
+
+    #[test]
+    fn all_stand_at_their_numbers() {
+        assert!(Intrinsic::ALL.iter().enumerate().all(|(number, role)| *role as usize == number));
+    }
 }

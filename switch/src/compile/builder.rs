@@ -2,6 +2,7 @@
 
 use super::ops::*;
 use super::plans::*;
+use crate::arch::Arch;
 use crate::error::CompileError;
 use crate::trace::Mark;
 use num_bigint::BigUint;
@@ -27,6 +28,7 @@ pub(crate) struct Label(pub u32);
 /// Translation under way.
 pub(crate) struct Builder<'p> {
     pub program: &'p Program,
+    pub arch: Arch,
     pub code: Code,
     /// First word of each variable.
     slots: Vec<Slot>,
@@ -75,9 +77,10 @@ pub(crate) fn limbs_of(value: &BigUint, limbs: usize) -> Vec<u64> {
 
 impl<'p> Builder<'p> {
     /// Lays the frame out: stacks, then other headers, then all else.
-    pub fn new(program: &'p Program) -> Result<Builder<'p>, CompileError> {
+    pub fn new(program: &'p Program, arch: Arch) -> Result<Builder<'p>, CompileError> {
         let mut builder = Builder {
             program,
+            arch,
             code: Code::default(),
             slots: vec![0; program.vars.len()],
             touched: vec![0; program.vars.len()],
@@ -109,7 +112,7 @@ impl<'p> Builder<'p> {
             builder.place(VarId(var as u32), &mut next)?;
         }
         builder.describe_headers()?;
-        builder.place_standard(&mut next)?;
+        builder.place_intrinsics(&mut next)?;
         builder.code.variables = Builder::slot_of(next)?;
         builder.temporaries_from = next;
         builder.temporary = next;
@@ -236,29 +239,9 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
-    fn place_standard(&mut self, next: &mut usize) -> Result<(), CompileError> {
-        let program = self.program;
-        let mut standard = Standard::default();
-        let all: [(Intrinsic, &mut Slot); 16] = [
-            (Intrinsic::IngressPort, &mut standard.ingress_port),
-            (Intrinsic::Destination, &mut standard.egress_spec),
-            (Intrinsic::EgressPort, &mut standard.egress_port),
-            (Intrinsic::Origin, &mut standard.instance_type),
-            (Intrinsic::PacketLength, &mut standard.packet_length),
-            (Intrinsic::EnqueueTime, &mut standard.enq_timestamp),
-            (Intrinsic::EnqueueDepth, &mut standard.enq_qdepth),
-            (Intrinsic::QueueingTime, &mut standard.deq_timedelta),
-            (Intrinsic::DequeueDepth, &mut standard.deq_qdepth),
-            (Intrinsic::IngressTime, &mut standard.ingress_global_timestamp),
-            (Intrinsic::EgressTime, &mut standard.egress_global_timestamp),
-            (Intrinsic::MulticastGroup, &mut standard.mcast_grp),
-            (Intrinsic::Replica, &mut standard.egress_rid),
-            (Intrinsic::ChecksumError, &mut standard.checksum_error),
-            (Intrinsic::ParserError, &mut standard.parser_error),
-            (Intrinsic::Priority, &mut standard.priority),
-        ];
-        for (role, slot) in all {
-            match program.intrinsic(role) {
+    fn place_intrinsics(&mut self, next: &mut usize) -> Result<(), CompileError> {
+        for (role, slot) in Intrinsic::ALL.into_iter().zip(&mut self.code.intrinsics.0) {
+            match self.program.intrinsic(role) {
                 Some(var) => {
                     *slot = self.slots[var.0 as usize];
                     // The switch itself writes them before the queue.
@@ -270,7 +253,6 @@ impl<'p> Builder<'p> {
                 }
             }
         }
-        self.code.standard = standard;
         Ok(())
     }
 
@@ -324,6 +306,21 @@ impl<'p> Builder<'p> {
         if self.traced {
             self.code.marks.push(mark);
             self.emit(Op::Trace { mark: self.code.marks.len() as u32 - 1 });
+        }
+    }
+
+    /// Begins a part of the pipeline that runs without a break. `begins`: packets begin with it.
+    pub fn begin(&mut self, half: u8, begins: bool) {
+        self.half = half;
+        let (start, parsed) = (self.here(), self.here());
+        self.code.entries.push(Entry { half, start, parsed, begins, ..Entry::default() });
+    }
+
+    /// Ends it.
+    pub fn end(&mut self) {
+        self.emit(Op::End);
+        if let Some(entry) = self.code.entries.last_mut() {
+            entry.is_empty = matches!(self.code.ops[entry.start as usize], Op::End);
         }
     }
 
@@ -412,7 +409,7 @@ impl<'p> Builder<'p> {
             }
         }
         for (apply, exit) in self.code.applies.iter_mut().zip(&self.exits) {
-            apply.exit = exit.map_or(self.code.entry.parsed, |label| self.labels[label.0 as usize]);
+            apply.exit = exit.map_or(0, |label| self.labels[label.0 as usize]);
         }
         // Field lists are read after egress too, and a clone of egress has all headers.
         self.half = INGRESS | EGRESS;
@@ -440,22 +437,17 @@ impl<'p> Builder<'p> {
     }
 
     fn clear(&mut self) {
-        let standard = self.code.standard;
+        let (fields, intrinsics) = (self.arch.fields(), self.code.intrinsics);
+        let slots = |roles: &[Intrinsic]| roles.iter().map(|role| intrinsics[*role]).collect::<Vec<Slot>>();
         let mut read = vec![false; self.code.variables as usize];
-        // The switch itself looks at these.
-        for slot in [standard.egress_spec, standard.mcast_grp, standard.priority, standard.parser_error] {
+        for slot in slots(fields.read) {
             read[slot as usize] = true;
         }
         for (index, _) in self.touched.iter().enumerate().filter(|(_, touched)| **touched & MENTIONED != 0) {
             let slot = self.slots[index] as usize;
             read[slot..slot + kind(self.program.vars[index].ty).words()].fill(true);
         }
-        let written = [
-            standard.ingress_port,
-            standard.packet_length,
-            standard.instance_type,
-            standard.ingress_global_timestamp,
-        ];
+        let written = slots(fields.written);
         for (slot, _) in read.iter().enumerate().filter(|(_, read)| **read) {
             if !written.contains(&(slot as Slot)) {
                 self.code.cleared_words.push(slot as Slot);
@@ -467,23 +459,15 @@ impl<'p> Builder<'p> {
         }
         let touched = |var: &VarId| self.touched.get(var.0 as usize).is_some_and(|by| by & EGRESS != 0);
         // A trace tells where and how each packet leaves.
-        self.code.standard.in_egress =
-            self.traced || self.program.intrinsics.iter().any(|field| touched(&field.var));
-        let of_the_queue = [
-            standard.enq_qdepth,
-            standard.deq_timedelta,
-            standard.deq_qdepth,
-            standard.egress_global_timestamp,
-        ];
-        let times = [standard.enq_timestamp, standard.ingress_global_timestamp];
+        self.code.late.looks = self.traced || self.program.intrinsics.iter().any(|field| touched(&field.var));
         let looked_at = |slots: &[Slot]| {
             let looks =
                 |(index, touched): (usize, &u8)| touched & EGRESS != 0 && slots.contains(&self.slots[index]);
             self.touched.iter().enumerate().any(looks)
         };
-        let queue_in_egress = looked_at(&of_the_queue);
-        self.code.standard.times_in_egress = self.traced || queue_in_egress || looked_at(&times);
-        self.code.entry.egress_is_early &= !queue_in_egress;
+        let looks_at_queue = looked_at(&slots(fields.queue));
+        self.code.late.looks_at_times = self.traced || looks_at_queue || looked_at(&slots(fields.times));
+        self.code.late.is_early &= !looks_at_queue;
     }
 
     /// Lists what a trace tells the changes of: headers, metadata and the program's own variables.

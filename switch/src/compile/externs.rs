@@ -1,25 +1,17 @@
-//! Calls of v1model's externs.
+//! Calls of externs.
 
 use super::builder::{Builder, kind};
 use super::ops::*;
 use super::plans::*;
 use crate::error::CompileError;
 use crate::trace::Mark;
-use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, LValue, Ty};
+use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, Intrinsic, LValue, Ty};
 
 type Result<T> = std::result::Result<T, CompileError>;
 
 impl Builder<'_> {
     pub(super) fn extern_call(&mut self, call: &ExternCall) -> Result<()> {
-        let told = match call {
-            ExternCall::Drop => Some("mark_to_drop"),
-            ExternCall::Clone { .. } => Some("clone"),
-            ExternCall::Resubmit { .. } => Some("resubmit"),
-            ExternCall::Recirculate { .. } => Some("recirculate"),
-            ExternCall::Truncate { .. } => Some("truncate"),
-            ExternCall::Digest { .. } => Some("digest"),
-            _ => None,
-        };
+        let told = self.arch.told(call);
         if let Some(name) = told {
             self.mark(Mark::Extern(name));
         }
@@ -97,7 +89,7 @@ impl Builder<'_> {
                 self.code.digests.push(DigestPlan { digest: *digest, data });
                 self.emit(Op::Digest { plan: self.code.digests.len() as u32 - 1 });
             }
-            ExternCall::Drop => self.emit(Op::MarkToDrop),
+            ExternCall::Drop => self.arch.drop(self),
             ExternCall::Clone { egress, session, field_list } => {
                 let session = self.narrow(session, "a clone session")?;
                 let list = self.list(*field_list);
@@ -120,9 +112,10 @@ impl Builder<'_> {
                 self.branch(cond, false, skip)?;
                 let data = self.data(data)?;
                 let value = self.expr(checksum, None)?;
+                let wrong = self.code.intrinsics[Intrinsic::ChecksumError];
                 let kind = kind(*checksum_ty);
                 self.checksum(
-                    ChecksumPlan { algorithm: *algorithm, data, payload: *payload, value, kind },
+                    ChecksumPlan { algorithm: *algorithm, data, payload: *payload, value, kind, wrong },
                     false,
                 )?;
                 self.bind(skip);
@@ -133,7 +126,7 @@ impl Builder<'_> {
                 let data = self.data(data)?;
                 let (algorithm, payload, kind) = (*algorithm, *payload, kind(*dst_ty));
                 let (value, direct) = self.lvalue_slot(dst)?;
-                self.checksum(ChecksumPlan { algorithm, data, payload, value, kind }, true)?;
+                self.checksum(ChecksumPlan { algorithm, data, payload, value, kind, wrong: 0 }, true)?;
                 if !direct {
                     self.store(dst, value)?;
                 }
@@ -145,8 +138,9 @@ impl Builder<'_> {
                 self.emit(Op::Log { plan: self.code.logs.len() as u32 - 1 });
             }
             ExternCall::Foreign { name, .. } => {
-                let what = format!("extern `{name}`, which is not one of v1model's,");
-                return Err(self.unsupported(&what, "use v1model's externs"));
+                let arch = &self.program.arch;
+                let what = format!("extern `{name}`, which is not one of {arch}'s,");
+                return Err(self.unsupported(&what, &format!("use {arch}'s externs")));
             }
             ExternCall::Assert { cond, .. } => {
                 let fine = self.label();

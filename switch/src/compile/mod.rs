@@ -1,6 +1,6 @@
 //! From the typed program to the executable form: done once, at load.
 
-mod builder;
+pub(crate) mod builder;
 mod expr;
 mod externs;
 pub(crate) mod ops;
@@ -8,21 +8,20 @@ pub(crate) mod plans;
 mod stmt;
 mod tables;
 
+use crate::arch::Arch;
 use crate::error::CompileError;
 #[cfg(feature = "native")]
 use crate::native::Native;
 use crate::shape::TableShape;
 use crate::state::RegisterState;
 use crate::table::{TableLayout, TableState};
-use crate::trace::Mark;
-use builder::{Builder, EGRESS, INGRESS};
-use ops::Op;
-use p4rack_p4::ir::{InstanceKind, Program, Role, TableId, Task};
+use builder::EGRESS;
+use p4rack_p4::ir::{InstanceKind, Program, TableId};
 use plans::{ActionPlan, Code, ErrorNumbers};
 #[cfg(feature = "native")]
 use std::sync::Arc;
 
-pub(crate) use builder::{kind, limbs_of};
+pub(crate) use builder::{Builder, kind, limbs_of};
 
 /// Most cells of one counter, meter or register.
 const MAX_CELLS: u64 = 1 << 24;
@@ -30,6 +29,7 @@ const MAX_CELLS: u64 = 1 << 24;
 /// A program ready to run.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
+    pub(crate) arch: Arch,
     pub(crate) code: Code,
     pub(crate) tables: Vec<TableShape>,
     pub(crate) instances: Vec<InstanceShape>,
@@ -141,33 +141,15 @@ impl Pipeline {
     }
 
     fn translate(program: &Program, traced: bool) -> Result<Pipeline, CompileError> {
-        let mut builder = Builder::new(program)?;
+        let arch = Arch::of(program)?;
+        let mut builder = Builder::new(program, arch)?;
         builder.traced = traced;
         builder.code.errors = error_numbers(program);
         let instances = instances(program)?;
-
-        builder.half = INGRESS;
-        builder.code.entry.parser = builder.here();
-        builder.mark(Mark::Ingress);
-        builder.code.entry.parsed = builder.parser(program.parser())?;
-        builder.block(program.control(Role::ingress(Task::Verify)))?;
-        builder.block(program.control(Role::ingress(Task::Process)))?;
-        builder.mark(Mark::Fields);
-        builder.emit(Op::End);
-        builder.half = EGRESS;
-        builder.code.entry.egress = builder.here();
-        builder.mark(Mark::Egress);
-        builder.block(program.control(Role::egress(Task::Process)))?;
-        builder.mark(Mark::Fields);
-        builder.emit(Op::End);
-        builder.code.entry.egress_is_empty =
-            matches!(builder.code.ops[builder.code.entry.egress as usize], Op::End);
-        builder.code.entry.deparser = builder.here();
-        builder.block(program.control(Role::egress(Task::Compute)))?;
-        builder.block(program.control(Role::egress(Task::Deparse)))?;
-        builder.emit(Op::End);
-        let late = &builder.code.ops[builder.code.entry.egress as usize..];
-        builder.code.entry.egress_is_early = late.iter().all(|op| op.is_early());
+        arch.compile(&mut builder)?;
+        let late = builder.code.entries.iter().find(|entry| entry.half == EGRESS);
+        let late = late.map_or(&[][..], |entry| &builder.code.ops[entry.start as usize..]);
+        builder.code.late.is_early = late.iter().all(|op| op.is_early());
 
         let mut plans = vec![ActionPlan::default(); program.actions.len()];
         for (index, action) in program.actions.iter().enumerate() {
@@ -213,6 +195,7 @@ impl Pipeline {
             .map(|digest| digest.fields.iter().map(|(_, ty)| kind(*ty)).collect())
             .collect();
         Ok(Pipeline {
+            arch,
             code: builder.finish()?,
             tables,
             instances,

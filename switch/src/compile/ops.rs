@@ -319,7 +319,6 @@ pub(crate) enum Op {
     Digest {
         plan: u32,
     },
-    MarkToDrop,
     Clone {
         egress: bool,
         session: Slot,
@@ -419,7 +418,6 @@ impl Op {
             | Op::LoadAt { .. }
             | Op::StoreAt { .. }
             | Op::StackShift { .. }
-            | Op::MarkToDrop
             | Op::VerifyChecksum { .. }
             | Op::UpdateChecksum { .. } => Nature::Pure,
             Op::RaiseIfZero { .. }

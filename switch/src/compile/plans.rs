@@ -1,9 +1,8 @@
 //! What operations need beyond three operands, and the whole of a compiled program.
 
 use super::ops::{Op, Slot};
-use crate::exec::Block;
 use crate::trace::Mark;
-use p4rack_p4::ir::{BinOp, HashAlgorithm, UnOp};
+use p4rack_p4::ir::{BinOp, HashAlgorithm, Intrinsic, UnOp};
 
 /// `list` of a clone, resubmit or recirculate that keeps nothing.
 pub(crate) const NO_LIST: u16 = u16::MAX;
@@ -185,6 +184,8 @@ pub(crate) struct ChecksumPlan {
     /// Compared with, or written to.
     pub value: Slot,
     pub kind: Kind,
+    /// Set to 1 where the comparison fails.
+    pub wrong: Slot,
 }
 
 /// A digest.
@@ -211,57 +212,49 @@ pub(crate) struct ActionPlan {
     pub words: Vec<u16>,
 }
 
-/// Entry points into the code.
+/// A part of the pipeline that runs without a break: blocks, one after the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
-    /// Parser, checksum verification and ingress, one after the other.
-    pub parser: u32,
-    /// End of the parser, where errors lead.
+    /// [`super::builder::INGRESS`] or [`super::builder::EGRESS`].
+    pub half: u8,
+    /// Where it starts.
+    pub start: u32,
+    /// End of its parser, where errors lead.
     pub parsed: u32,
-    pub egress: u32,
+    /// Where the number of a parser error goes.
+    pub error: Slot,
     /// Whether nothing is there to do.
-    pub egress_is_empty: bool,
-    /// Whether egress and deparser give the same whenever they run: they touch nothing that others change, ask for
-    /// nothing, and don't look at the queue that the packet passed.
-    pub egress_is_early: bool,
-    /// Checksum computation and deparser, one after the other.
-    pub deparser: u32,
+    pub is_empty: bool,
+    /// Whether packets begin with it: its machine code clears what they may read before it is written.
+    pub begins: bool,
 }
 
-impl Entry {
-    /// Where a block starts.
-    pub fn of(&self, block: Block) -> u32 {
-        match block {
-            Block::Ingress => self.parser,
-            Block::Egress => self.egress,
-            Block::Deparser => self.deparser,
-        }
+/// Number of one of [`Code::entries`].
+pub(crate) type EntryId = usize;
+
+/// Slots of intrinsic fields. One that the program lacks has a slot of its own that nobody reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Intrinsics(pub [Slot; Intrinsic::COUNT]);
+
+impl std::ops::Index<Intrinsic> for Intrinsics {
+    type Output = Slot;
+
+    #[inline(always)]
+    fn index(&self, role: Intrinsic) -> &Slot {
+        &self.0[role as usize]
     }
 }
 
-/// Slots of `standard_metadata`; a field that the program lacks has a slot of its own that nobody reads.
+/// What the half behind the queue needs of what the switch knows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Standard {
-    pub ingress_port: Slot,
-    pub egress_spec: Slot,
-    pub egress_port: Slot,
-    pub instance_type: Slot,
-    pub packet_length: Slot,
-    pub enq_timestamp: Slot,
-    pub enq_qdepth: Slot,
-    pub deq_timedelta: Slot,
-    pub deq_qdepth: Slot,
-    pub ingress_global_timestamp: Slot,
-    pub egress_global_timestamp: Slot,
-    pub mcast_grp: Slot,
-    pub egress_rid: Slot,
-    pub checksum_error: Slot,
-    pub parser_error: Slot,
-    pub priority: Slot,
-    /// Whether egress, the deparser or a field list may read any of it.
-    pub in_egress: bool,
-    /// Whether they may read times or what the packet's queue held.
-    pub times_in_egress: bool,
+pub(crate) struct Late {
+    /// Whether it, or a field list, may read any intrinsic field.
+    pub looks: bool,
+    /// Whether it may read times or what the packet's queue held.
+    pub looks_at_times: bool,
+    /// Whether it gives the same whenever it runs: it touches nothing that others change, asks for nothing, and does
+    /// not look at the queue that the packet passed.
+    pub is_early: bool,
 }
 
 /// Words that are cleared at once. A run has no constants.
@@ -274,8 +267,10 @@ pub(crate) type Span = (Slot, u16);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Code {
     pub ops: Vec<Op>,
-    pub entry: Entry,
-    pub standard: Standard,
+    /// In the order of the architecture.
+    pub entries: Vec<Entry>,
+    pub intrinsics: Intrinsics,
+    pub late: Late,
     /// Words of variables, from 0.
     pub variables: u16,
     /// Words to clear for each packet: what the program or the switch may read before it is written.

@@ -287,8 +287,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The parser; gives the position of its end. States that close a cycle count passes.
-    pub fn parser(&mut self, parser: Option<&Parser>) -> Result<u32> {
+    /// A parser; `error` takes the number of its error. States that close a cycle count passes.
+    pub fn parser(&mut self, parser: Option<&Parser>, error: Slot) -> Result<()> {
         let parser = parser.ok_or_else(|| self.malformed("there is no parser".into()))?;
         self.in_parser = true;
         let labels: Vec<Label> = parser.states.iter().map(|_| self.label()).collect();
@@ -337,10 +337,13 @@ impl Builder<'_> {
         }
         self.bind(accept);
         let end = self.here();
-        self.mark(Mark::Parsed);
+        if let Some(entry) = self.code.entries.last_mut() {
+            (entry.parsed, entry.error) = (end, error);
+        }
+        self.mark(Mark::Parsed { error });
         self.emit(Op::Parsed);
         self.in_parser = false;
-        Ok(end)
+        Ok(())
     }
 
     fn select(

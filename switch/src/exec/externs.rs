@@ -74,7 +74,7 @@ pub(super) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx
         Op::VerifyChecksum { plan } => {
             let plan = &code.checksums[plan as usize];
             if checksum(state, frame, cx, plan) != frame[plan.value as usize] {
-                frame[code.standard.checksum_error as usize] = 1;
+                frame[plan.wrong as usize] = 1;
             }
         }
         Op::UpdateChecksum { plan } => {

@@ -1,4 +1,4 @@
-//! Hash and checksum algorithms of v1model.
+//! Hash and checksum algorithms.
 
 use p4rack_p4::ir::HashAlgorithm;
 

@@ -62,7 +62,7 @@ impl Requests {
     }
 }
 
-/// One block's view of the packet.
+/// A part of the pipeline's view of the packet.
 pub(crate) struct Cx<'a> {
     /// The packet and [`bits::PADDING`] bytes.
     pub bytes: &'a [u8],
@@ -74,7 +74,7 @@ pub(crate) struct Cx<'a> {
     pub out: &'a mut Vec<u8>,
     /// The time.
     pub now: Nanos,
-    /// `egress_spec` of a dropped packet.
+    /// The port that means "drop".
     pub drop_port: u16,
     /// Whether to end where the parser ends.
     pub parse_only: bool,
@@ -87,44 +87,43 @@ pub(crate) struct Cx<'a> {
     pub color: u64,
 }
 
-/// A part of the pipeline that runs without a break.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Block {
-    /// Parser, checksum verification and ingress.
-    Ingress,
-    /// Egress.
-    Egress,
-    /// Checksum computation and deparser.
-    Deparser,
+impl<'a> Cx<'a> {
+    /// A packet of `len` bytes, whose variables are as they are to be.
+    #[inline(always)]
+    pub fn new(
+        (bytes, len, cursor): (&'a [u8], usize, usize),
+        out: &'a mut Vec<u8>,
+        requests: &'a mut Requests,
+        drop_port: u16,
+        now: Nanos,
+    ) -> Cx<'a> {
+        Cx { bytes, len, cursor, out, now, drop_port, parse_only: false, cleared: true, requests, color: 0 }
+    }
 }
 
-/// Runs a block, as machine code where there is some.
+/// Runs a part of the pipeline, as machine code where there is some.
 #[inline(always)]
 pub(crate) fn run(
     pipeline: &Pipeline,
     state: &mut State,
     frame: &mut Frame,
     cx: &mut Cx<'_>,
-    block: Block,
+    entry: EntryId,
 ) -> Exit {
     let code = &pipeline.code;
-    // Many programs leave egress empty.
-    if block == Block::Egress && code.entry.egress_is_empty {
-        return Exit::Done;
-    }
     #[cfg(feature = "native")]
     if let Some(native) = &pipeline.native {
-        return native.run(code, state, frame, cx, block);
+        return native.run(code, state, frame, cx, entry);
     }
-    execute(code, state, frame, cx, code.entry.of(block))
+    execute(code, state, frame, cx, &code.entries[entry])
 }
 
-fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: u32) -> Exit {
+fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: &Entry) -> Exit {
     let ops = &code.ops[..];
     let mut fuel = FUEL;
     let mut back = 0usize;
-    let mut exit = code.entry.parsed;
-    let mut pc = entry as usize;
+    let mut exit = entry.parsed;
+    let mut pc = entry.start as usize;
     macro_rules! f {
         ($slot:expr) => {
             frame[$slot as usize]
@@ -132,7 +131,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
     }
     macro_rules! raise {
         ($number:expr) => {{
-            pc = raised(code, frame, $number);
+            pc = raised(entry, frame, $number);
             continue;
         }};
     }
@@ -283,10 +282,6 @@ pub(crate) fn rare(
         | Op::LoadAt { .. }
         | Op::StoreAt { .. }
         | Op::StackShift { .. } => headers::run(code, frame, cx, op),
-        Op::MarkToDrop => {
-            frame[code.standard.egress_spec as usize] = cx.drop_port.into();
-            frame[code.standard.mcast_grp as usize] = 0;
-        }
         Op::RegisterRead { instance, index, dst } => {
             externs::register_read(state, frame, instance, index, dst);
         }
@@ -426,9 +421,9 @@ pub(crate) fn is_member(code: &Code, state: &State, frame: &Frame, plan: u32) ->
 /// Where a parser goes on after an error.
 #[cold]
 #[inline(never)]
-fn raised(code: &Code, frame: &mut Frame, error: u64) -> usize {
-    frame[code.standard.parser_error as usize] = error;
-    code.entry.parsed as usize
+fn raised(entry: &Entry, frame: &mut Frame, error: u64) -> usize {
+    frame[entry.error as usize] = error;
+    entry.parsed as usize
 }
 
 /// A value of `w` bits as a signed number.

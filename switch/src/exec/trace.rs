@@ -5,6 +5,7 @@ use crate::compile::ops::{Frame, Slot};
 use crate::compile::plans::{ApplyPlan, Code};
 use crate::state::State;
 use crate::trace::{Mark, RawEvent};
+use p4rack_p4::ir::Intrinsic;
 
 /// Tells what a mark stands for; changes nothing else.
 #[inline(never)]
@@ -12,25 +13,25 @@ pub(super) fn record(code: &Code, state: &mut State, frame: &Frame, cx: &Cx<'_>,
     if !state.trace.tells() {
         return;
     }
-    let standard = &code.standard;
     let field = |slot: Slot| frame[slot as usize];
+    let told = |role: Intrinsic| field(code.intrinsics[role]);
     let words = |slot: Slot, words: u16| frame[slot as usize..][..words as usize].to_vec();
-    let instance_type = field(standard.instance_type) as u32;
+    let origin = told(Intrinsic::Origin) as u32;
     let at = &code.marks[mark as usize];
     match at {
         // What is in the frame before is of the packet before, and what a parser extracts is the packet itself.
-        Mark::Ingress | Mark::State(_) | Mark::Parsed | Mark::Egress => state.trace.look(code, frame),
+        Mark::Ingress | Mark::State(_) | Mark::Parsed { .. } | Mark::Egress => state.trace.look(code, frame),
         _ => state.trace.compare(code, frame, cx.now),
     }
     let event = match at {
         Mark::Ingress => RawEvent::Ingress {
-            port: field(standard.ingress_port) as u16,
-            instance_type,
+            port: told(Intrinsic::IngressPort) as u16,
+            origin,
             bytes: cx.len,
             clone: cx.parse_only,
         },
         Mark::State(_) => RawEvent::State(mark),
-        Mark::Parsed => RawEvent::Parsed { error: field(standard.parser_error), payload_at: cx.cursor },
+        Mark::Parsed { error } => RawEvent::Parsed { error: field(*error), payload_at: cx.cursor },
         Mark::Extern(name) => RawEvent::Extern(name),
         Mark::Register { instance, index, value, words: count, write } => RawEvent::Register {
             instance: *instance,
@@ -44,9 +45,9 @@ pub(super) fn record(code: &Code, state: &mut State, frame: &Frame, cx: &Cx<'_>,
         Mark::Count { instance, index } => RawEvent::Count { instance: *instance, index: field(*index) },
         Mark::Number { what, value, words: count } => RawEvent::Number { what, value: words(*value, *count) },
         Mark::Egress => RawEvent::Egress {
-            port: field(standard.egress_port) as u16,
-            instance_type,
-            rid: field(standard.egress_rid) as u16,
+            port: told(Intrinsic::EgressPort) as u16,
+            origin,
+            rid: told(Intrinsic::Replica) as u16,
         },
         Mark::Apply(plan) => applied(state, frame, &code.applies[*plan as usize]),
         Mark::Fields => return,

@@ -1,13 +1,13 @@
 //! Basic blocks of flat code.
 
 use crate::compile::ops::{Nature, Op};
-use crate::compile::plans::{ApplyPlan, Code};
+use crate::compile::plans::{ApplyPlan, Code, Entry};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What of the code one entry reaches.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    pub entry: u32,
+    pub entry: Entry,
     /// Where a basic block starts, and how many edges lead there.
     pub starts: BTreeMap<u32, u32>,
     /// Positions that apply a table.
@@ -45,11 +45,11 @@ fn targets(mut op: Op) -> (Option<u32>, bool) {
 
 impl Graph {
     /// What `entry` reaches.
-    pub fn new(code: &Code, entry: u32) -> Graph {
+    pub fn new(code: &Code, entry: Entry) -> Graph {
         let mut graph = Graph { entry, ..Graph::default() };
-        graph.starts.insert(entry, 1);
+        graph.starts.insert(entry.start, 1);
         let mut reached = BTreeSet::new();
-        let mut pending = vec![entry];
+        let mut pending = vec![entry.start];
         while let Some(at) = pending.pop() {
             if !reached.insert(at) {
                 continue;
@@ -63,7 +63,7 @@ impl Graph {
             };
             target.into_iter().for_each(&mut lead);
             if raises(op) {
-                lead(code.entry.parsed);
+                lead(entry.parsed);
             }
             if let Some(plan) = applied(code, at) {
                 code.actions[plan.table as usize].iter().for_each(|action| lead(action.pc));

@@ -1,7 +1,7 @@
 //! A program's blocks as machine code.
 //!
 //! ```text
-//!  ops ─ graph (basic blocks, who calls which action) ─ translate, packet ─→ cranelift ─→ three functions
+//!  ops ─ graph (basic blocks, who calls which action) ─ translate, packet ─→ cranelift ─→ a function an entry
 //!                                                                                            │
 //!                          calls: rare operations and table look-ups, shared with the interpreter
 //! ```
@@ -21,8 +21,8 @@ mod translate;
 
 use crate::compile::Pipeline;
 use crate::compile::ops::Frame;
-use crate::compile::plans::Code;
-use crate::exec::{Block, Cx, Exit};
+use crate::compile::plans::{Code, EntryId};
+use crate::exec::{Cx, Exit};
 use crate::state::State;
 use call::Runtime;
 use cranelift_codegen::ir::{AbiParam, types};
@@ -35,10 +35,8 @@ use graph::Graph;
 /// Operations of the largest program that is translated: it takes some 10 µs for each.
 const MAX_OPS: usize = 20_000;
 
-/// A block: words of the frame, the interpreter's view of the packet, and what calls need. Gives how it ended.
+/// A part of the pipeline: words of the frame, the interpreter's view of the packet, and what calls need. Gives how it ended.
 type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> Exit;
-
-const BLOCKS: [Block; 3] = [Block::Ingress, Block::Egress, Block::Deparser];
 
 /// Most words that machine code clears one by one.
 const MAX_CLEARED: usize = 64;
@@ -50,8 +48,9 @@ fn clears(code: &Code) -> bool {
 
 /// Machine code of one program.
 pub(crate) struct Native {
-    functions: [Function; 3],
-    /// Whether ingress itself clears variables unless [`Cx::cleared`].
+    /// One for each of the code's entries.
+    functions: Vec<Function>,
+    /// Whether that with which packets begin itself clears variables unless [`Cx::cleared`].
     pub clears: bool,
     /// Owns the memory; `None` only while it is dropped.
     module: Option<JITModule>,
@@ -92,30 +91,32 @@ impl Native {
         let mut module = JITModule::new(JITBuilder::with_isa(isa, names));
         let mut context = module.make_context();
         let mut scratch = FunctionBuilderContext::new();
-        let mut ids = Vec::with_capacity(BLOCKS.len());
-        for (block, name) in BLOCKS.into_iter().zip(["ingress", "egress", "deparser"]) {
+        let mut ids = Vec::with_capacity(pipeline.code.entries.len());
+        for (number, entry) in pipeline.code.entries.iter().enumerate() {
             let pointer = module.target_config().pointer_type();
             let signature = &mut context.func.signature;
             signature.params.extend([AbiParam::new(pointer); 3]);
             signature.returns.push(AbiParam::new(types::I32));
-            let graph = Graph::new(&pipeline.code, pipeline.code.entry.of(block));
+            let graph = Graph::new(&pipeline.code, *entry);
             translate::translate(&mut context.func, &mut scratch, pipeline, &graph, module.target_config());
-            let id = module.declare_function(name, Linkage::Local, &context.func.signature).ok()?;
+            let id = module
+                .declare_function(&format!("entry {number}"), Linkage::Local, &context.func.signature)
+                .ok()?;
             module.define_function(id, &mut context).ok()?;
             module.clear_context(&mut context);
             ids.push(id);
         }
         module.finalize_definitions().ok()?;
-        let function = |at: usize| {
-            let code = module.get_finalized_function(ids[at]);
+        let function = |id| {
+            let code = module.get_finalized_function(id);
             // SAFETY: `translate` made a function of this type, for the C ABI of this machine.
             unsafe { std::mem::transmute::<*const u8, Function>(code) }
         };
-        let functions = [function(0), function(1), function(2)];
+        let functions = ids.into_iter().map(function).collect();
         Some(Native { functions, clears: clears(&pipeline.code), module: Some(module) })
     }
 
-    /// Runs a block of the program that this was made from.
+    /// Runs a part of the program that this was made from.
     #[inline(always)]
     pub fn run(
         &self,
@@ -123,7 +124,7 @@ impl Native {
         state: &mut State,
         frame: &mut Frame,
         cx: &mut Cx<'_>,
-        block: Block,
+        entry: EntryId,
     ) -> Exit {
         let words = frame.as_mut_ptr();
         let mut runtime = Runtime::new(code, state, frame, cx);
@@ -132,7 +133,7 @@ impl Native {
         // `state` was made; and output below the room that `runtime` tells. Calls use `runtime`'s pointers, to
         // which no reference is alive meanwhile: `frame`, `cx` and `state` are not used here before it returns. It returns
         // nothing but the numbers of ends.
-        let exit = unsafe { self.functions[block as usize](words, cx, &mut runtime) };
+        let exit = unsafe { self.functions[entry](words, cx, &mut runtime) };
         runtime.finish(cx);
         exit
     }

@@ -104,12 +104,12 @@ pub(super) fn translate(
         fuel,
         pending: Vec::new(),
         visited: BTreeSet::new(),
-        at: graph.entry,
+        at: graph.entry.start,
     };
-    if graph.entry == pipeline.code.entry.parser && super::clears(&pipeline.code) {
+    if graph.entry.begins && super::clears(&pipeline.code) {
         translator.clear();
     }
-    translator.jump(graph.entry);
+    translator.jump(graph.entry.start);
     translator.run();
     translator.b.seal_all_blocks();
     translator.b.finalize(config);
@@ -297,8 +297,8 @@ impl Translator<'_, '_> {
     }
 
     fn raise(&mut self, error: Value) {
-        self.set(self.code.standard.parser_error, error);
-        self.jump(self.code.entry.parsed);
+        self.set(self.graph.entry.error, error);
+        self.jump(self.graph.entry.parsed);
     }
 
     pub fn leave(&mut self, exit: Exit) {
@@ -406,11 +406,6 @@ impl Translator<'_, '_> {
                 self.apply();
                 return false;
             }
-            Op::MarkToDrop => {
-                let (port, zero) = (self.drop_port(), self.number(0));
-                self.set(self.code.standard.egress_spec, port);
-                self.set(self.code.standard.mcast_grp, zero);
-            }
             Op::RegisterRead { instance, index, dst } => self.register_read(instance, index, dst),
             Op::RegisterWrite { instance, index, a } => self.register_write(instance, index, a),
             Op::Count { .. }
@@ -429,9 +424,9 @@ impl Translator<'_, '_> {
                 self.rare();
                 self.forget(dst, 1);
             }
-            Op::VerifyChecksum { .. } => {
+            Op::VerifyChecksum { plan } => {
                 self.rare();
-                self.forget(self.code.standard.checksum_error, 1);
+                self.forget(self.code.checksums[plan as usize].wrong, 1);
             }
             Op::UpdateChecksum { plan } => {
                 self.rare();

@@ -7,6 +7,15 @@ use crate::stats::DropReason;
 use num_bigint::BigUint;
 use std::fmt;
 
+/// How a packet came to be where it is: new, as a copy, for another pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// As the program's architecture counts; 0 is a new packet.
+    pub number: u32,
+    /// In words.
+    pub name: &'static str,
+}
+
 /// Something that happened to a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceEvent {
@@ -14,8 +23,8 @@ pub enum TraceEvent {
     Ingress {
         /// Port it came in at.
         port: u16,
-        /// Of `standard_metadata`: 0 is a new packet.
-        instance_type: u32,
+        /// How it came here.
+        origin: Origin,
         /// Its length.
         bytes: usize,
         /// Whether only the parser runs.
@@ -55,8 +64,8 @@ pub enum TraceEvent {
     Egress {
         /// Port it leaves at.
         port: u16,
-        /// Of `standard_metadata`.
-        instance_type: u32,
+        /// How it came here.
+        origin: Origin,
         /// Number of the replica.
         rid: u16,
     },
@@ -122,8 +131,8 @@ pub enum TraceEvent {
 
 pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
     match event {
-        RawEvent::Ingress { port, instance_type, bytes, clone } => {
-            TraceEvent::Ingress { port, instance_type, bytes, clone }
+        RawEvent::Ingress { port, origin, bytes, clone } => {
+            TraceEvent::Ingress { port, origin: pipeline.arch.origin(origin), bytes, clone }
         }
         RawEvent::State(mark) => TraceEvent::State {
             name: match pipeline.code.marks.get(mark as usize) {
@@ -156,7 +165,9 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
             TraceEvent::Table { table, keys, hit, action: action.map(|action| action.name.clone()), args }
         }
         RawEvent::Extern(name) => TraceEvent::Extern { name },
-        RawEvent::Egress { port, instance_type, rid } => TraceEvent::Egress { port, instance_type, rid },
+        RawEvent::Egress { port, origin, rid } => {
+            TraceEvent::Egress { port, origin: pipeline.arch.origin(origin), rid }
+        }
         RawEvent::Register { instance, index, value, write } => {
             let register = instance_name(pipeline, instance);
             TraceEvent::Register { register, index, value: number(&value), write }
@@ -188,19 +199,6 @@ fn instance_name(pipeline: &Pipeline, instance: u16) -> String {
     pipeline.instances.get(instance as usize).map_or_else(String::new, |shape| shape.name.clone())
 }
 
-/// What the numbers of `standard_metadata.instance_type` mean.
-fn instance(instance_type: u32) -> &'static str {
-    match instance_type {
-        0 => "normal",
-        1 => "clone of ingress",
-        2 => "clone of egress",
-        4 => "recirculated",
-        5 => "replica",
-        6 => "resubmitted",
-        _ => "other",
-    }
-}
-
 fn pairs(values: &[(String, BigUint)]) -> String {
     let values: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value:#x}")).collect();
     values.join(", ")
@@ -210,8 +208,8 @@ fn pairs(values: &[(String, BigUint)]) -> String {
 impl fmt::Display for TraceEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TraceEvent::Ingress { port, instance_type, bytes, clone: false } => {
-                write!(f, "ingress   port {port}, {bytes} bytes, {}", instance(*instance_type))
+            TraceEvent::Ingress { port, origin, bytes, clone: false } => {
+                write!(f, "ingress   port {port}, {bytes} bytes, {}", origin.name)
             }
             TraceEvent::Ingress { bytes, .. } => write!(f, "parsed again for a clone, {bytes} bytes"),
             TraceEvent::State { name } => write!(f, "state     {name}"),
@@ -243,8 +241,8 @@ impl fmt::Display for TraceEvent {
                     |(name, was, is): &(String, BigUint, BigUint)| format!("{name} {was:#x} -> {is:#x}");
                 write!(f, "fields    {}", changes.iter().map(change).collect::<Vec<_>>().join(", "))
             }
-            TraceEvent::Egress { port, instance_type, rid } => {
-                write!(f, "egress    port {port}, {}, rid {rid}", instance(*instance_type))
+            TraceEvent::Egress { port, origin, rid } => {
+                write!(f, "egress    port {port}, {}, rid {rid}", origin.name)
             }
             TraceEvent::Dropped { reason, port: Some(port) } => {
                 write!(f, "dropped   {} at port {port}", reason.name())

@@ -1,0 +1,104 @@
+//! Copies: replicas of multicast groups, clones of what came in and of what egress made.
+
+use super::origin;
+use super::queued::{next_pass, pass};
+use crate::pool::PacketId;
+use crate::stats::DropReason;
+use crate::switch::Switch;
+use p4rack_wire::Nanos;
+
+#[inline(never)]
+pub(super) fn multicast(switch: &mut Switch, id: PacketId, group: u64, now: Nanos) {
+    let group = u32::try_from(group).ok().and_then(|group| switch.groups.get_key_value(&group));
+    let Some((&group, replicas)) = group.filter(|(_, replicas)| !replicas.live().is_empty()) else {
+        return switch.end(id, DropReason::EmptyGroup, None);
+    };
+    let count = replicas.live().len();
+    for index in 0..count {
+        let Some(&replica) = switch.groups.get(&group).and_then(|replicas| replicas.live().get(index)) else {
+            break;
+        };
+        // The last replica is the packet itswitch.
+        let copy = if index + 1 == count { id } else { switch.pool.copy(id) };
+        let meta = &mut switch.pool.get_mut(copy).meta;
+        meta.origin = origin::REPLICATED;
+        meta.rid = replica.instance;
+        switch.passes.replicas += 1;
+        switch.keep(copy);
+        switch.enqueue(copy, replica.port.into(), now);
+    }
+}
+
+/// A clone of what came in: parsed again, with the metadata of its field list.
+pub(super) fn ingress_clone(switch: &mut Switch, copy: PacketId, session: u64, list: u16, now: Nanos) {
+    switch.cool();
+    let meta = &mut switch.pool.get_mut(copy).meta;
+    (meta.truncate, meta.origin) = (u32::MAX, origin::INGRESS_CLONE);
+    let mut out = std::mem::take(&mut switch.cpu_out);
+    let for_clone = std::mem::take(&mut switch.for_clone);
+    let Some((mut pass, packet)) = pass::<true>(switch, copy, &mut out, now) else {
+        return switch.pool.release(copy);
+    };
+    pass.begin(Some(list), &for_clone);
+    pass.parse(&packet.meta);
+    let cursor = pass.cx.cursor;
+    switch.pool.get_mut(copy).meta.cursor = cursor;
+    (switch.cpu_out, switch.for_clone) = (out, for_clone);
+    switch.keep(copy);
+    send_clone(switch, copy, session, now);
+}
+
+/// A clone of what egress made: its headers, and the metadata of its field list.
+pub(super) fn egress_clone(switch: &mut Switch, id: PacketId, session: u64, list: u16, now: Nanos) {
+    let copy = switch.pool.copy(id);
+    if !next_pass(switch, copy, origin::EGRESS_CLONE) {
+        return;
+    }
+    switch.keep(copy);
+    if let Some(running) = &switch.running {
+        let code = &running.pipeline.code;
+        let slots = code.kept.iter().flat_map(|&(slot, count)| slot..slot + count);
+        let kept = &mut switch.pool.get_mut(copy).kept;
+        let listed = |slot: u16| {
+            let spans = code.lists.get(list as usize).into_iter().flatten();
+            spans.into_iter().any(|&(first, count)| (first..first + count).contains(&slot))
+        };
+        for ((word, slot), &is_header) in kept.iter_mut().zip(slots).zip(&code.kept_is_header) {
+            if !is_header && !listed(slot) {
+                *word = 0;
+            }
+        }
+    }
+    switch.pool.get_mut(copy).meta.truncate = u32::MAX;
+    send_clone(switch, copy, session, now);
+}
+
+/// Sends a clone, whose variables are kept already, to all replicas of a session.
+fn send_clone(switch: &mut Switch, copy: PacketId, session: u64, now: Nanos) {
+    let key = u32::try_from(session).unwrap_or(u32::MAX);
+    let Some(session) = switch.sessions.get(&key).filter(|session| !session.replicas.live().is_empty())
+    else {
+        return switch.end(copy, DropReason::NoCloneSession, None);
+    };
+    let (count, length) = (session.replicas.live().len(), session.packet_length_bytes);
+    let meta = &mut switch.pool.get_mut(copy).meta;
+    meta.priority = session.class_of_service & 7;
+    if length != 0 {
+        meta.truncate = length.into();
+    }
+    for index in 0..count {
+        let replica = switch.sessions.get(&key).and_then(|session| session.replicas.live().get(index));
+        let Some(&replica) = replica else {
+            break;
+        };
+        let id = if index + 1 == count { copy } else { switch.pool.copy(copy) };
+        if id != copy {
+            let kept = std::mem::take(&mut switch.pool.get_mut(copy).kept);
+            switch.pool.get_mut(id).kept.clone_from(&kept);
+            switch.pool.get_mut(copy).kept = kept;
+        }
+        switch.pool.get_mut(id).meta.rid = replica.instance;
+        switch.passes.clones += 1;
+        switch.enqueue(id, replica.port.into(), now);
+    }
+}

@@ -1,0 +1,131 @@
+//! One packet through the parts of the pipeline, written once for frames that have just come in and for packets of
+//! the pool.
+
+use super::{DEPARSER, EGRESS, INGRESS};
+use crate::compile::Pipeline;
+use crate::compile::ops::Frame;
+use crate::compile::plans::Code;
+use crate::exec::{Cx, Exit, Requests, run};
+use crate::packets::{clear, restore_list};
+use crate::pool::Meta;
+use crate::state::State;
+use p4rack_p4::ir::Intrinsic;
+use p4rack_wire::Nanos;
+
+/// What ingress decided about a packet.
+#[derive(Clone, Copy)]
+pub(super) struct Verdict {
+    pub exit: Exit,
+    pub destination: u64,
+    pub group: u64,
+    pub priority: u8,
+}
+
+/// A packet, the program that runs, and the variables between them.
+pub(super) struct Pass<'a, 'p> {
+    pub pipeline: &'a Pipeline,
+    pub state: &'a mut State,
+    pub frame: &'a mut Frame,
+    /// Nanoseconds a unit of the program's times.
+    pub unit_ns: u64,
+    pub cx: Cx<'p>,
+}
+
+impl Pass<'_, '_> {
+    /// Starts with the first byte and cleared variables but those that the packet takes along: the words of a field list.
+    pub fn begin(&mut self, list: Option<u16>, words: &[u64]) {
+        self.cx.cursor = 0;
+        clear(&self.pipeline.code, self.frame);
+        if let Some(list) = list {
+            restore_list(&self.pipeline.code, self.frame, list, words);
+        }
+    }
+
+    /// Parser, checksum verification and ingress. Variables have been cleared, or are by the machine code.
+    #[inline(always)]
+    pub fn ingress(&mut self, meta: &Meta) -> Verdict {
+        let code = &self.pipeline.code;
+        tell_ingress(code, self.frame, meta, self.cx.len, self.unit_ns);
+        let exit = run(self.pipeline, self.state, self.frame, &mut self.cx, INGRESS);
+        let field = |role: Intrinsic| self.frame[code.intrinsics[role] as usize];
+        Verdict {
+            exit,
+            destination: field(Intrinsic::Destination),
+            group: field(Intrinsic::MulticastGroup),
+            priority: (field(Intrinsic::Priority) & 7) as u8,
+        }
+    }
+
+    /// The parser alone, for a clone of what came in.
+    pub fn parse(&mut self, meta: &Meta) {
+        let intrinsics = &self.pipeline.code.intrinsics;
+        self.frame[intrinsics[Intrinsic::PacketLength] as usize] = self.cx.len as u64;
+        self.frame[intrinsics[Intrinsic::IngressPort] as usize] = meta.ingress_port.into();
+        self.cx.parse_only = true;
+        run(self.pipeline, self.state, self.frame, &mut self.cx, INGRESS);
+    }
+
+    /// Egress of a packet whose queue holds `left` others; how it ended, and whether it dropped the packet.
+    #[inline(always)]
+    pub fn egress(&mut self, meta: &Meta, left: u64) -> (Exit, bool) {
+        let code = &self.pipeline.code;
+        tell_egress(code, self.frame, meta, self.cx.len, left, self.cx.now, self.unit_ns);
+        // Many programs leave it empty.
+        if code.entries[EGRESS].is_empty {
+            return (Exit::Done, false);
+        }
+        let exit = run(self.pipeline, self.state, self.frame, &mut self.cx, EGRESS);
+        let destination = self.frame[code.intrinsics[Intrinsic::Destination] as usize];
+        (exit, destination == u64::from(self.cx.drop_port))
+    }
+
+    /// Checksums and deparser.
+    #[inline(always)]
+    pub fn deparse(&mut self) -> Exit {
+        let exit = run(self.pipeline, self.state, self.frame, &mut self.cx, DEPARSER);
+        if self.cx.requests.any {
+            // It is too late for that.
+            *self.cx.requests = Requests::default();
+        }
+        exit
+    }
+}
+
+/// What ingress is told.
+#[inline(always)]
+fn tell_ingress(code: &Code, frame: &mut Frame, meta: &Meta, len: usize, unit_ns: u64) {
+    let mut tell = |role: Intrinsic, value: u64| frame[code.intrinsics[role] as usize] = value;
+    tell(Intrinsic::IngressPort, meta.ingress_port.into());
+    tell(Intrinsic::PacketLength, len as u64);
+    tell(Intrinsic::Origin, meta.origin.into());
+    tell(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
+}
+
+/// What egress is told; `left` wait in the packet's queue.
+#[inline(always)]
+fn tell_egress(code: &Code, frame: &mut Frame, meta: &Meta, len: usize, left: u64, now: Nanos, unit_ns: u64) {
+    let mut tell = |role: Intrinsic, value: u64| frame[code.intrinsics[role] as usize] = value;
+    tell(Intrinsic::Destination, 0);
+    if code.late.looks {
+        tell(Intrinsic::IngressPort, meta.ingress_port.into());
+        tell(Intrinsic::EgressPort, meta.egress_port.into());
+        tell(Intrinsic::Origin, meta.origin.into());
+        tell(Intrinsic::PacketLength, len as u64);
+        tell(Intrinsic::Replica, meta.rid.into());
+    }
+    if code.late.looks_at_times {
+        tell(Intrinsic::EnqueueTime, units(meta.enqueued, unit_ns, 32));
+        tell(Intrinsic::EnqueueDepth, u64::from(meta.enqueued_depth) & 0x7_ffff);
+        tell(Intrinsic::QueueingTime, units(now.saturating_sub(meta.enqueued), unit_ns, 32));
+        tell(Intrinsic::DequeueDepth, left & 0x7_ffff);
+        tell(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
+        tell(Intrinsic::EgressTime, units(now, unit_ns, 48));
+    }
+}
+
+/// Time in units of a program, cut to a field's width.
+#[inline]
+fn units(time: Nanos, unit_ns: u64, width: u32) -> u64 {
+    let value = if unit_ns <= 1 { time.0 } else { time.0 / unit_ns };
+    value & ((1 << width) - 1)
+}

@@ -1,0 +1,264 @@
+//! A packet of the pool: ingress and what it asked for, queues, egress and what that asked for.
+
+use super::copies::{egress_clone, ingress_clone, multicast};
+use super::origin;
+use super::pass::{Pass, Verdict};
+use crate::exec::{Cx, Exit, Requests};
+use crate::packets::{form, keep_list, restore};
+use crate::pool::{NONE, Packet, PacketId, Stage};
+use crate::stats::DropReason;
+use crate::switch::{Running, Switch};
+use p4rack_wire::Nanos;
+
+/// Ingress of a packet. `list`: metadata that waits in `for_pass`.
+#[inline(always)]
+pub(super) fn ingress(switch: &mut Switch, id: PacketId, list: Option<u16>, now: Nanos) {
+    match run_ingress(switch, id, list, now) {
+        Some(verdict) => proceed(switch, id, verdict, now),
+        None => switch.end(id, DropReason::NoProgram, None),
+    }
+}
+
+/// Does what ingress decided.
+#[inline(always)]
+pub(super) fn proceed(switch: &mut Switch, id: PacketId, verdict: Verdict, now: Nanos) {
+    if verdict.exit != Exit::Done {
+        switch.give_up(id, verdict.exit, None);
+    } else if switch.requests.any {
+        serve(switch, id, verdict, now);
+    } else {
+        forward(switch, id, verdict, now);
+    }
+}
+
+/// Does what ingress asked for, and ingress again for each resubmit.
+#[cold]
+#[inline(never)]
+fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
+    while switch.requests.any {
+        let requests = std::mem::take(&mut switch.requests);
+        if let Some(bytes) = requests.truncate {
+            let meta = &mut switch.pool.get_mut(id).meta;
+            meta.truncate = meta.truncate.min(u32::try_from(bytes).unwrap_or(u32::MAX));
+        }
+        if let Some(list) = requests.resubmit {
+            keep_list(&switch.running, &switch.frame, list, &mut switch.for_pass);
+        }
+        if let Some((session, list)) = requests.clone {
+            keep_list(&switch.running, &switch.frame, list, &mut switch.for_clone);
+            let copy = switch.pool.copy(id);
+            // The clone goes first, and its parser needs the variables.
+            switch.keep(id);
+            ingress_clone(switch, copy, session, list, now);
+            switch.recall(id);
+        }
+        if requests.resubmit.is_none() {
+            break;
+        }
+        switch.passes.resubmits += 1;
+        if !next_pass(switch, id, origin::RESUBMITTED) {
+            return;
+        }
+        verdict = match run_ingress(switch, id, requests.resubmit, now) {
+            Some(verdict) if verdict.exit == Exit::Done => verdict,
+            Some(verdict) => return switch.give_up(id, verdict.exit, None),
+            None => return switch.end(id, DropReason::NoProgram, None),
+        };
+    }
+    forward(switch, id, verdict, now);
+}
+
+/// Parser and ingress; `None` without a program.
+#[inline(always)]
+fn run_ingress(switch: &mut Switch, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
+    switch.cool();
+    switch.pool.get_mut(id).meta.arrived = now;
+    let mut out = std::mem::take(&mut switch.cpu_out);
+    let for_pass = std::mem::take(&mut switch.for_pass);
+    let (mut pass, packet) = pass::<true>(switch, id, &mut out, now)?;
+    pass.begin(list, &for_pass);
+    let verdict = pass.ingress(&packet.meta);
+    let cursor = pass.cx.cursor;
+    switch.pool.get_mut(id).meta.cursor = cursor;
+    (switch.cpu_out, switch.for_pass) = (out, for_pass);
+    Some(verdict)
+}
+
+/// Sends a packet on to its port or group.
+#[inline(always)]
+fn forward(switch: &mut Switch, id: PacketId, verdict: Verdict, now: Nanos) {
+    switch.pool.get_mut(id).meta.priority = verdict.priority;
+    if verdict.group != 0 {
+        multicast(switch, id, verdict.group, now);
+    } else if verdict.destination == u64::from(switch.config.drop_port) {
+        switch.end(id, DropReason::IngressDrop, None);
+    } else {
+        switch.pool.get_mut(id).meta.origin = 0;
+        if switch.enqueue(id, verdict.destination, now) {
+            // Often it is the next to leave its queue: then nothing need be copied.
+            switch.hot = id;
+        }
+    }
+}
+
+/// Egress of a packet that has left its queue, in which `left` wait on. True: `out` is the frame to send and
+/// the packet is still the caller's. False: it went elsewhere.
+#[inline(always)]
+pub(super) fn egress(
+    switch: &mut Switch,
+    id: PacketId,
+    at: usize,
+    left: u64,
+    now: Nanos,
+    out: &mut Vec<u8>,
+) -> bool {
+    match switch.pool.get(id).meta.stage {
+        Stage::Sent => {
+            switch.pool.hand_out(id, out);
+            true
+        }
+        Stage::Ended(exit) => after_egress(switch, id, at, exit, true, now, out),
+        Stage::Ingress => run_egress(switch, id, at, left, now, out),
+    }
+}
+
+#[inline(never)]
+fn run_egress(
+    switch: &mut Switch,
+    id: PacketId,
+    at: usize,
+    left: u64,
+    now: Nanos,
+    out: &mut Vec<u8>,
+) -> bool {
+    if switch.hot == id {
+        switch.hot = NONE;
+    } else {
+        switch.cool();
+        let frame = &mut *switch.frame;
+        if let Some(running) = &switch.running {
+            restore(&running.pipeline.code, frame, &switch.pool.get(id).kept);
+        }
+    }
+    leave(switch, id, at, left, now, out)
+}
+
+/// Likewise, of a packet whose variables are in the frame.
+#[inline(always)]
+fn leave(switch: &mut Switch, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    let Some((mut pass, packet)) = pass::<true>(switch, id, out, now) else {
+        switch.end(id, DropReason::NoProgram, Some(at));
+        return false;
+    };
+    let (exit, dropped) = pass.egress(&packet.meta, left);
+    after_egress(switch, id, at, exit, dropped, now, out)
+}
+
+/// Does what egress decided and asked for.
+pub(super) fn after_egress(
+    switch: &mut Switch,
+    id: PacketId,
+    at: usize,
+    mut exit: Exit,
+    dropped: bool,
+    now: Nanos,
+    out: &mut Vec<u8>,
+) -> bool {
+    let mut requests = None;
+    if switch.requests.any {
+        let asked = std::mem::take(&mut switch.requests);
+        requests = Some(asked);
+        if let (Exit::Done, Some((session, list))) = (exit, asked.clone) {
+            egress_clone(switch, id, session, list, now);
+        }
+    }
+    if exit == Exit::Done && !dropped {
+        exit = deparse(switch, id, now, out);
+    }
+    match exit {
+        Exit::Done if dropped => switch.end(id, DropReason::EgressDrop, Some(at)),
+        Exit::Done => return requests.is_none_or(|requests| finish(switch, id, at, &requests, now, out)),
+        exit => switch.give_up(id, exit, Some(at)),
+    }
+    false
+}
+
+/// Checksums and deparser: what is to be sent, if nothing else becomes of it.
+#[inline(always)]
+fn deparse(switch: &mut Switch, id: PacketId, now: Nanos, out: &mut Vec<u8>) -> Exit {
+    let Some((mut pass, packet)) = pass::<false>(switch, id, out, now) else {
+        return Exit::Done;
+    };
+    let exit = pass.deparse();
+    out.extend_from_slice(packet.payload());
+    if packet.meta.truncate != u32::MAX {
+        out.truncate(packet.meta.truncate as usize);
+    }
+    exit
+}
+
+/// What egress asked for beside clones; true: `out` is to be sent.
+#[cold]
+#[inline(never)]
+fn finish(
+    switch: &mut Switch,
+    id: PacketId,
+    at: usize,
+    requests: &Requests,
+    now: Nanos,
+    out: &mut Vec<u8>,
+) -> bool {
+    if let Some(bytes) = requests.truncate {
+        out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+    let Some(list) = requests.recirculate else {
+        return true;
+    };
+    switch.passes.recirculations += 1;
+    keep_list(&switch.running, &switch.frame, list, &mut switch.for_pass);
+    if out.len() > switch.config.max_frame_bytes {
+        switch.end(id, DropReason::FrameTooLong, Some(at));
+    } else if next_pass(switch, id, origin::RECIRCULATED) {
+        let packet = switch.pool.get_mut(id);
+        packet.set_frame(out);
+        packet.meta.truncate = u32::MAX;
+        packet.meta.rid = 0;
+        ingress(switch, id, Some(list), now);
+    }
+    false
+}
+
+/// Readies a packet for another pass; false if it had too many and is gone.
+pub(super) fn next_pass(switch: &mut Switch, id: PacketId, origin: u32) -> bool {
+    let meta = &mut switch.pool.get_mut(id).meta;
+    meta.passes += 1;
+    meta.origin = origin;
+    if meta.passes > switch.config.recirculation_limit {
+        switch.end(id, DropReason::RecirculationLimit, None);
+        return false;
+    }
+    true
+}
+
+/// The pass of a packet of the pool, whose variables are in the frame; `None` without a program. `TOLD`: a trace tells
+/// of it, where the packet is traced.
+#[inline(always)]
+pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
+    switch: &'s mut Switch,
+    id: PacketId,
+    out: &'o mut Vec<u8>,
+    now: Nanos,
+) -> Option<(Pass<'s, 'o>, &'s Packet)> {
+    let Switch { running, tracer, frame, pool, requests, config, .. } = switch;
+    let Running { pipeline, state } = running.as_mut()?;
+    let packet = pool.get(id);
+    let mut pipeline = &*pipeline;
+    if TOLD {
+        pipeline = form(pipeline, tracer.as_deref(), &packet.meta);
+        state.trace.packet = packet.meta.trace;
+    }
+    let view = (packet.padded(), packet.len(), packet.meta.cursor);
+    let cx = Cx::new(view, out, requests, config.drop_port, now);
+    Some((Pass { pipeline, state, frame, unit_ns: config.time_unit_ns, cx }, packet))
+}

@@ -1,0 +1,139 @@
+//! Packets on their way, whatever the architecture: their variables, their queues, their ends.
+
+use crate::compile::Pipeline;
+use crate::compile::ops::Frame;
+use crate::compile::plans::{Code, NO_LIST, RUN};
+use crate::exec::{Exit, Requests};
+use crate::pool::{Meta, NONE, PacketId};
+use crate::stats::DropReason;
+use crate::switch::{Running, Switch};
+use crate::tracer::Tracer;
+use p4rack_wire::Nanos;
+
+impl Switch {
+    /// Stores the variables that egress needs with the packet.
+    #[inline(never)]
+    pub(crate) fn keep(&mut self, id: PacketId) {
+        if let Some(running) = &self.running {
+            let kept = &mut self.pool.get_mut(id).kept;
+            kept.clear();
+            for &(slot, count) in &running.pipeline.code.kept {
+                kept.extend_from_slice(&self.frame[slot as usize..][..count as usize]);
+            }
+        }
+    }
+
+    /// Puts the variables that are stored with the packet back.
+    pub(crate) fn recall(&mut self, id: PacketId) {
+        if let Some(running) = &self.running {
+            restore(&running.pipeline.code, &mut self.frame, &self.pool.get(id).kept);
+        }
+    }
+
+    /// The frame is about to be used for another packet.
+    #[inline]
+    pub(crate) fn cool(&mut self) {
+        if self.hot != NONE {
+            let id = std::mem::replace(&mut self.hot, NONE);
+            self.keep(id);
+        }
+    }
+
+    /// Puts a packet into a queue; false if it ended.
+    #[inline(always)]
+    pub(crate) fn enqueue(&mut self, id: PacketId, port: u64, now: Nanos) -> bool {
+        let Some(at) = self.manager.find(port) else {
+            self.end(id, DropReason::NoSuchPort, None);
+            return false;
+        };
+        let packet = self.pool.get(id);
+        let len = packet.len().min(packet.meta.truncate as usize);
+        self.enqueue_at(id, len, at, now)
+    }
+
+    /// Likewise, of the port at this position; the packet takes the room of so many bytes.
+    #[inline(always)]
+    pub(crate) fn enqueue_at(&mut self, id: PacketId, len: usize, at: usize, now: Nanos) -> bool {
+        if let Err(reason) = self.manager.enqueue(&mut self.pool, id, len, at, now) {
+            self.end(id, reason, Some(at));
+            return false;
+        }
+        true
+    }
+
+    /// A block did not come to its end.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn give_up(&mut self, id: PacketId, exit: Exit, at: Option<usize>) {
+        self.requests = Requests::default();
+        let reason = match exit {
+            Exit::LoopLimit => DropReason::LoopLimit,
+            Exit::AssertFailed | Exit::Done => DropReason::AssertFailed,
+        };
+        self.end(id, reason, at);
+    }
+
+    /// A packet ends here.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end(&mut self, id: PacketId, reason: DropReason, at: Option<usize>) {
+        self.tell_of(self.pool.get(id).meta.trace);
+        self.drop_frame(reason, at);
+        self.tell_of(0);
+        self.pool.release(id);
+    }
+}
+
+/// The form of the program for a packet.
+#[inline(always)]
+pub(crate) fn form<'a>(running: &'a Pipeline, tracer: Option<&'a Tracer>, meta: &Meta) -> &'a Pipeline {
+    match tracer {
+        Some(tracer) if meta.trace != 0 => &tracer.pipeline,
+        _ => running,
+    }
+}
+
+/// Clears what a program may read before it is written.
+#[inline(always)]
+pub(crate) fn clear(code: &Code, frame: &mut Frame) {
+    for &slot in &code.cleared {
+        if let Some(run) = frame[slot as usize..].first_chunk_mut::<RUN>() {
+            *run = [0; RUN];
+        }
+    }
+}
+
+/// Clears the variables, then restores those that were kept.
+#[inline]
+pub(crate) fn restore(code: &Code, frame: &mut Frame, kept: &[u64]) {
+    clear(code, frame);
+    let mut from = 0;
+    for &(slot, count) in &code.kept {
+        let words = &kept[from..from + count as usize];
+        frame[slot as usize..][..count as usize].copy_from_slice(words);
+        from += count as usize;
+    }
+}
+
+/// Takes the values of a field list out of the frame.
+pub(crate) fn keep_list(running: &Option<Running>, frame: &Frame, list: u16, words: &mut Vec<u64>) {
+    words.clear();
+    if let Some(running) = running
+        && list != NO_LIST
+    {
+        for &(slot, count) in running.pipeline.code.lists.get(list as usize).into_iter().flatten() {
+            words.extend_from_slice(&frame[slot as usize..][..count as usize]);
+        }
+    }
+}
+
+/// Puts the values of a field list back.
+pub(crate) fn restore_list(code: &Code, frame: &mut Frame, list: u16, words: &[u64]) {
+    let mut from = 0;
+    for &(slot, count) in code.lists.get(list as usize).into_iter().flatten() {
+        if let Some(words) = words.get(from..from + count as usize) {
+            frame[slot as usize..][..count as usize].copy_from_slice(words);
+        }
+        from += count as usize;
+    }
+}
