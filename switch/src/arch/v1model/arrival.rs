@@ -6,7 +6,7 @@
 //!                                     └─ else, or copies are asked for: a packet of the pool ─→ queues
 //! ```
 
-use super::pass::{Pass, Verdict};
+use super::pass::{Outcome, Pass, Verdict};
 use super::queued;
 use crate::exec::{Cx, Exit};
 use crate::packets::clear;
@@ -93,8 +93,8 @@ fn process<const THROUGH: bool, const GIVEN: bool>(
         return Some(Reached::Ingress(verdict));
     };
     let meta = Meta { egress_port: manager.number(at), enqueued: now, ..meta };
-    let (exit, dropped) = pass.egress(&meta, 0);
-    if exit != Exit::Done || dropped || pass.cx.requests.any {
+    let Outcome { exit, dropped, asked } = pass.egress(&meta, 0);
+    if exit != Exit::Done || dropped || asked {
         arrival.meta.cursor = cursor;
         return Some(match passes {
             true => Reached::Egress(at, exit, dropped),

@@ -21,6 +21,15 @@ pub(super) struct Verdict {
     pub priority: u8,
 }
 
+/// What egress decided about a packet.
+#[derive(Clone, Copy)]
+pub(super) struct Outcome {
+    pub exit: Exit,
+    pub dropped: bool,
+    /// Whether it asked the switch for something.
+    pub asked: bool,
+}
+
 /// A packet, the program that runs, and the variables between them.
 pub(super) struct Pass<'a, 'p> {
     pub pipeline: &'a Pipeline,
@@ -65,18 +74,19 @@ impl Pass<'_, '_> {
         run(self.pipeline, self.state, self.frame, &mut self.cx, INGRESS);
     }
 
-    /// Egress of a packet whose queue holds `left` others; how it ended, and whether it dropped the packet.
+    /// Egress of a packet whose queue holds `left` others.
     #[inline(always)]
-    pub fn egress(&mut self, meta: &Meta, left: u64) -> (Exit, bool) {
+    pub fn egress(&mut self, meta: &Meta, left: u64) -> Outcome {
         let code = &self.pipeline.code;
         tell_egress(code, self.frame, meta, self.cx.len, left, self.cx.now, self.unit_ns);
         // Many programs leave it empty.
         if code.entries[EGRESS].is_empty {
-            return (Exit::Done, false);
+            return Outcome { exit: Exit::Done, dropped: false, asked: false };
         }
         let exit = run(self.pipeline, self.state, self.frame, &mut self.cx, EGRESS);
         let destination = self.frame[code.intrinsics[Intrinsic::Destination] as usize];
-        (exit, destination == u64::from(self.cx.drop_port))
+        let dropped = destination == u64::from(self.cx.drop_port);
+        Outcome { exit, dropped, asked: self.cx.requests.any }
     }
 
     /// Checksums and deparser.

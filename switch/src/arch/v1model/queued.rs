@@ -2,7 +2,7 @@
 
 use super::copies::{egress_clone, ingress_clone, multicast};
 use super::origin;
-use super::pass::{Pass, Verdict};
+use super::pass::{Outcome, Pass, Verdict};
 use crate::exec::{Cx, Exit, Requests};
 use crate::packets::{form, keep_list, restore};
 use crate::pool::{NONE, Packet, PacketId, Stage};
@@ -151,7 +151,7 @@ fn leave(switch: &mut Switch, id: PacketId, at: usize, left: u64, now: Nanos, ou
         switch.end(id, DropReason::NoProgram, Some(at));
         return false;
     };
-    let (exit, dropped) = pass.egress(&packet.meta, left);
+    let Outcome { exit, dropped, .. } = pass.egress(&packet.meta, left);
     after_egress(switch, id, at, exit, dropped, now, out)
 }
 
