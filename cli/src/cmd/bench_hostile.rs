@@ -2,7 +2,9 @@
 
 use super::bench_p4runtime::{program, start};
 use super::target;
-use p4rack_ctrl::bench::hostile::{self, Hostile};
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
+use p4rack_ctrl::bench::hostile::{self, Hostile, Kind};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,6 +16,9 @@ pub struct Args {
     /// Hostile connections at once
     #[arg(long, default_value_t = 1000)]
     connections: usize,
+    /// What they do, in equal parts [default: all kinds]
+    #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kinds())]
+    only: Vec<Kind>,
     /// For how long
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
@@ -29,6 +34,11 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+fn kinds() -> impl clap::builder::TypedValueParser<Value = Kind> {
+    let names = PossibleValuesParser::new(Kind::ALL.map(Kind::name));
+    names.try_map(|name| Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or("no such kind"))
 }
 
 /// Runs it.
@@ -61,7 +71,9 @@ fn measured(args: &Args) -> Result<bool, String> {
         }
     };
     let span = Duration::from_secs_f64(args.seconds.clamp(1.0, 3600.0));
-    let plan = Hostile { target, config: program()?, pid, connections: args.connections.min(20_000), span };
+    let kinds = if args.only.is_empty() { Kind::ALL.to_vec() } else { args.only.clone() };
+    let connections = args.connections.min(20_000);
+    let plan = Hostile { target, config: program()?, pid, connections, kinds, span };
     let seen = hostile::run(&plan).map_err(|error| error.to_string())?;
     let kept = [
         ("resident memory", seen.most_mb, args.most_mb, "MB"),

@@ -46,8 +46,10 @@ pub struct Hostile {
     pub config: ForwardingPipelineConfig,
     /// The server's process on this machine.
     pub pid: u32,
-    /// Hostile connections at once, of four kinds in equal parts.
+    /// Hostile connections at once.
     pub connections: usize,
+    /// What they do, in equal parts.
+    pub kinds: Vec<Kind>,
     /// For how long.
     pub span: Duration,
 }
@@ -55,7 +57,7 @@ pub struct Hostile {
 /// What was seen.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Seen {
-    /// Hostile connections that were made, those that came again included.
+    /// Hostile connections that the server's system took, those that came again included.
     pub connections: u64,
     /// Bytes that they sent.
     pub sent_bytes: u64,
@@ -75,8 +77,9 @@ pub struct Seen {
     pub alone_p99_ms: f64,
 }
 
+/// What a hostile connection does.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub enum Kind {
     /// Asks for the table again and again, and takes a few bytes of it now and then.
     SlowReader,
     /// Sends packets that it may not send, and takes none of the errors.
@@ -87,7 +90,20 @@ enum Kind {
     HalfOpen,
 }
 
-const KINDS: [Kind; 4] = [Kind::SlowReader, Kind::DeafStream, Kind::FailingBatches, Kind::HalfOpen];
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 4] = [Kind::SlowReader, Kind::DeafStream, Kind::FailingBatches, Kind::HalfOpen];
+
+    /// Its name in a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::SlowReader => "slow-reader",
+            Kind::DeafStream => "deaf-stream",
+            Kind::FailingBatches => "failing-batches",
+            Kind::HalfOpen => "half-open",
+        }
+    }
+}
 
 /// What HTTP/2 clients say first, and empty settings.
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -172,9 +188,17 @@ impl Words {
     }
 }
 
+/// What the hostile connections did.
+#[derive(Debug, Default)]
+struct Counts {
+    made: AtomicU64,
+    sent_bytes: AtomicU64,
+}
+
 /// One hostile connection, until it is closed or has stayed long enough.
-async fn attack(kind: Kind, addr: &str, words: &Words, sent: &AtomicU64) -> std::io::Result<()> {
+async fn attack(kind: Kind, addr: &str, words: &Words, counts: &Counts) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(addr).await?;
+    counts.made.fetch_add(1, Ordering::Relaxed);
     let until = Instant::now() + STAY;
     let all = match kind {
         Kind::SlowReader => &words.read,
@@ -183,7 +207,7 @@ async fn attack(kind: Kind, addr: &str, words: &Words, sent: &AtomicU64) -> std:
         Kind::HalfOpen => {
             for byte in &GREETING[..20] {
                 stream.write_all(&[*byte]).await?;
-                sent.fetch_add(1, Ordering::Relaxed);
+                counts.sent_bytes.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(STAY / 20).await;
             }
             return Ok(());
@@ -194,7 +218,7 @@ async fn attack(kind: Kind, addr: &str, words: &Words, sent: &AtomicU64) -> std:
     while !rest.is_empty() {
         let Ok(count) = tokio::time::timeout(PUSH, stream.write(rest)).await else { break };
         let count = count?;
-        sent.fetch_add(count as u64, Ordering::Relaxed);
+        counts.sent_bytes.fetch_add(count as u64, Ordering::Relaxed);
         rest = &rest[count..];
     }
     let mut few = [0; 64];
@@ -233,22 +257,20 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
     };
     let before_mb = resident()?;
     let mut alone = good.block_on(writes(&mut session, &load, Duration::from_secs(1), || {}))?;
-    let (made, sent) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let counts = Arc::new(Counts::default());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let hostile = std::thread::spawn({
-        let (addr, connections) = (plan.target.addr.clone(), plan.connections);
-        let (made, sent, runtime) = (made.clone(), sent.clone(), runtime()?);
+        let (addr, connections, kinds) = (plan.target.addr.clone(), plan.connections, plan.kinds.clone());
+        let (counts, runtime) = (counts.clone(), runtime()?);
         move || {
             runtime.block_on(async {
                 let mut tasks = tokio::task::JoinSet::new();
-                for kind in KINDS.into_iter().cycle().take(connections) {
-                    let (addr, words) = (addr.clone(), words.clone());
-                    let (made, sent) = (made.clone(), sent.clone());
+                for kind in kinds.into_iter().cycle().take(connections) {
+                    let (addr, words, counts) = (addr.clone(), words.clone(), counts.clone());
                     tasks.spawn(async move {
                         loop {
-                            made.fetch_add(1, Ordering::Relaxed);
                             // Being closed is what it deserves.
-                            let _ = attack(kind, &addr, &words, &sent).await;
+                            let _ = attack(kind, &addr, &words, &counts).await;
                             tokio::time::sleep(Duration::from_millis(100)).await;
                         }
                     });
@@ -277,8 +299,8 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
     took.sort_unstable();
     alone.sort_unstable();
     Ok(Seen {
-        connections: made.load(Ordering::Relaxed),
-        sent_bytes: sent.load(Ordering::Relaxed),
+        connections: counts.made.load(Ordering::Relaxed),
+        sent_bytes: counts.sent_bytes.load(Ordering::Relaxed),
         before_mb,
         most_mb: most_mb?,
         writes: took.len(),
