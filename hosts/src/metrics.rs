@@ -24,7 +24,10 @@ impl Page {
     pub fn serve(addr: SocketAddr) -> io::Result<Page> {
         let text = Arc::new(Mutex::new(String::new()));
         let served = text.clone();
-        let render = move || served.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let render = move || {
+            let text = served.lock().unwrap_or_else(PoisonError::into_inner);
+            (!text.is_empty()).then(|| text.clone())
+        };
         exporter::serve(addr, render)?;
         Ok(Page { text, due: clock::now() })
     }

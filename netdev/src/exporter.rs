@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const CONNECTIONS: usize = 32;
 /// Largest request taken, bytes.
 const REQUEST: usize = 8 << 10;
+/// Threads that answer at once: an ended connection's may still be at work.
+const THREADS: usize = 2 * CONNECTIONS;
 /// Stack of a connection's thread, bytes; a debugger's build needs more than others.
 const STACK: usize = 256 << 10;
 /// How long the system is left alone when it has no socket or thread for a newcomer.
@@ -58,6 +60,7 @@ impl Exposition {
 #[derive(Debug, Default)]
 struct Guests {
     open: Mutex<VecDeque<(u64, TcpStream)>>,
+    threads: AtomicUsize,
     ended: AtomicU64,
 }
 
@@ -79,23 +82,50 @@ impl Guests {
         open.push_back((number, stream));
     }
 
+    /// Counts a thread if there may be one more.
+    fn begin(&self) -> bool {
+        let more = |threads| (threads < THREADS).then_some(threads + 1);
+        self.threads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn end(&self) {
+        self.threads.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn leave(&self, number: u64) {
         self.open().retain(|(other, _)| *other != number);
     }
 }
 
-/// Serves what `render` returns under /metrics, on threads of its own; the address that it listens at.
-pub fn serve(addr: SocketAddr, render: impl Fn() -> String + Send + 'static) -> io::Result<SocketAddr> {
+/// Serves what `render` returns under /metrics, on threads of its own; the address that it listens at. Without anything
+/// the answer is 503: what is measured has not begun, or has ended.
+pub fn serve(
+    addr: SocketAddr,
+    render: impl Fn() -> Option<String> + Send + 'static,
+) -> io::Result<SocketAddr> {
+    serve_within(PATIENCE, addr, render)
+}
+
+fn serve_within(
+    patience: Duration,
+    addr: SocketAddr,
+    render: impl Fn() -> Option<String> + Send + 'static,
+) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(addr)?;
     let addr = listener.local_addr()?;
     let (render, guests) = (Arc::new(Mutex::new(render)), Arc::new(Guests::default()));
     std::thread::Builder::new().name("metrics".into()).spawn(move || {
         for (number, connection) in (0u64..).zip(listener.incoming()) {
+            if !guests.begin() {
+                guests.ended.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
             let entered = connection.and_then(|connection| {
                 guests.enter(number, connection.try_clone()?);
                 Ok(connection)
             });
             let Ok(connection) = entered else {
+                guests.end();
                 std::thread::sleep(EXHAUSTED);
                 continue;
             };
@@ -104,7 +134,7 @@ pub fn serve(addr: SocketAddr, render: impl Fn() -> String + Send + 'static) -> 
             let answering = answering.spawn(move || {
                 let page = || {
                     // It only reads.
-                    let text = render.lock().unwrap_or_else(PoisonError::into_inner)();
+                    let text = render.lock().unwrap_or_else(PoisonError::into_inner)()?;
                     let mut end = Exposition(text);
                     let ended = own.ended.load(Ordering::Relaxed) as f64;
                     end.single(
@@ -113,14 +143,16 @@ pub fn serve(addr: SocketAddr, render: impl Fn() -> String + Send + 'static) -> 
                         "counter",
                         ended,
                     );
-                    end.into_string()
+                    Some(end.into_string())
                 };
-                if answer(connection, page, Instant::now() + PATIENCE).is_err() {
+                if answer(connection, page, Instant::now() + patience).is_err() {
                     own.ended.fetch_add(1, Ordering::Relaxed);
                 }
                 own.leave(number);
+                own.end();
             });
             if answering.is_err() {
+                guests.end();
                 guests.leave(number);
                 std::thread::sleep(EXHAUSTED);
             }
@@ -138,7 +170,7 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn answer(mut connection: TcpStream, page: impl Fn() -> String, until: Instant) -> io::Result<()> {
+fn answer(mut connection: TcpStream, page: impl Fn() -> Option<String>, until: Instant) -> io::Result<()> {
     let mut request = Vec::with_capacity(512);
     let mut part = [0; 512];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -155,7 +187,10 @@ fn answer(mut connection: TcpStream, page: impl Fn() -> String, until: Instant) 
     let mut words = first.split(|byte| *byte == b' ');
     let (method, path) = (words.next(), words.next().unwrap_or_default());
     let (status, body) = match (method, path.split(|byte| *byte == b'?').next()) {
-        (Some(b"GET"), Some(b"/metrics")) => ("200 OK", page()),
+        (Some(b"GET"), Some(b"/metrics")) => match page() {
+            Some(page) => ("200 OK", page),
+            None => ("503 Service Unavailable", "nothing is measured yet, or no more\n".into()),
+        },
         (Some(b"GET"), _) => ("404 Not Found", "metrics are at /metrics\n".into()),
         _ => ("405 Method Not Allowed", "only GET\n".into()),
     };
@@ -202,7 +237,7 @@ mod tests {
 
     #[test]
     fn one_page_is_served() {
-        let addr = serve("127.0.0.1:0".parse().unwrap(), || "up 1\n".into()).unwrap();
+        let addr = serve("127.0.0.1:0".parse().unwrap(), || Some("up 1\n".into())).unwrap();
         let page = ask(addr, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("\r\n\r\nup 1\n# HELP"), "{page}");
         assert!(page.ends_with("\np4rack_metrics_connections_ended_total 0\n"), "{page}");
@@ -211,47 +246,75 @@ mod tests {
         assert!(ask(addr, "GET /metrics HTTP/1.1\r\n\r\n").contains("up 1"), "it goes on");
     }
 
-    /// Bytes that come one by one, or not at all, and answers that nobody takes.
     #[test]
-    fn who_is_slow_keeps_nobody_waiting_and_is_ended_in_time() {
-        // More than sockets take by themselves.
-        let large = "up 1\n".repeat(2 << 20);
-        let addr = serve("127.0.0.1:0".parse().unwrap(), move || large.clone()).unwrap();
-        let began = Instant::now();
-        let never_read: Vec<TcpStream> = (0..4)
-            .map(|_| {
-                let mut connection = TcpStream::connect(addr).unwrap();
-                connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-                connection
-            })
-            .collect();
-        let mut silent: Vec<TcpStream> =
-            (0..2 * CONNECTIONS).map(|_| TcpStream::connect(addr).unwrap()).collect();
-        let trickling = std::thread::spawn(move || {
-            let mut connection = TcpStream::connect(addr).unwrap();
-            let began = Instant::now();
+    fn without_anything_to_tell_there_is_no_page() {
+        let addr = serve("127.0.0.1:0".parse().unwrap(), || None).unwrap();
+        assert!(ask(addr, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 503 "));
+    }
+
+    #[test]
+    fn threads_have_a_limit() {
+        let guests = Guests::default();
+        assert_eq!((0..2 * THREADS).filter(|_| guests.begin()).count(), THREADS);
+        guests.end();
+        assert!(guests.begin() && !guests.begin());
+    }
+
+    /// More than sockets take by themselves.
+    fn large() -> Option<String> {
+        Some("up 1\n".repeat(2 << 20))
+    }
+
+    /// Asks, and takes nothing of the answer.
+    fn never_read(addr: SocketAddr) -> TcpStream {
+        let mut connection = TcpStream::connect(addr).unwrap();
+        connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        connection
+    }
+
+    /// Waits until the server ends a connection on which nothing complete is sent.
+    fn ended(mut connection: TcpStream) {
+        connection.set_nonblocking(true).unwrap();
+        loop {
             // Never silent for long, and never done.
-            while connection.write_all(b"G").is_ok() && began.elapsed() < 5 * PATIENCE {
-                std::thread::sleep(Duration::from_millis(20));
+            let sent = connection.write_all(b"G");
+            match connection.read(&mut [0; 8]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && sent.is_ok() => {}
+                _ => return,
             }
-            began.elapsed()
-        });
-        for _ in 0..3 {
-            let asked = Instant::now();
-            assert!(ask(addr, "GET /nowhere HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
-            assert!(asked.elapsed() < PATIENCE / 2, "{:?}", asked.elapsed());
+            std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(began.elapsed() < PATIENCE, "they were still there: {:?}", began.elapsed());
-        // One of the newest, which no other has pushed out: it ends by itself.
-        let mut last = silent.pop().unwrap();
-        last.set_read_timeout(Some(5 * PATIENCE)).unwrap();
-        assert!(matches!(last.read(&mut [0; 8]), Ok(0) | Err(_)));
-        assert!(began.elapsed() < 2 * PATIENCE, "{:?}", began.elapsed());
-        let trickled = trickling.join().unwrap();
-        assert!(trickled < 2 * PATIENCE, "{trickled:?}");
-        drop(never_read);
+    }
+
+    #[test]
+    fn who_is_slow_keeps_nobody_waiting() {
+        // Nobody is ended for being slow within this test.
+        let addr = serve_within(Duration::from_secs(600), "127.0.0.1:0".parse().unwrap(), large).unwrap();
+        let slow: Vec<TcpStream> = (0..4).map(|_| never_read(addr)).collect();
+        let silent: Vec<TcpStream> =
+            (0..2 * CONNECTIONS).map(|_| TcpStream::connect(addr).unwrap()).collect();
+        for _ in 0..3 {
+            assert!(ask(addr, "GET /nowhere HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+        }
+        // The oldest had to go for the newest.
         let page = ask(addr, "GET /metrics HTTP/1.1\r\n\r\n");
-        let ended = page.rsplit(' ').next().unwrap().trim().parse::<usize>().unwrap();
-        assert!(ended >= 2 * CONNECTIONS, "{ended}");
+        let count = page.rsplit(' ').next().unwrap().trim().parse::<usize>().unwrap();
+        assert!(count >= CONNECTIONS, "{count}");
+        drop((slow, silent));
+    }
+
+    #[test]
+    fn who_is_slow_is_ended() {
+        let patience = Duration::from_millis(200);
+        let addr = serve_within(patience, "127.0.0.1:0".parse().unwrap(), large).unwrap();
+        let began = Instant::now();
+        ended(TcpStream::connect(addr).unwrap());
+        assert!(began.elapsed() >= patience, "{:?}", began.elapsed());
+        let mut slow = never_read(addr);
+        std::thread::sleep(2 * patience);
+        // What was on its way, and no more.
+        let mut taken = Vec::new();
+        let _ = slow.read_to_end(&mut taken);
+        assert!(taken.len() < large().unwrap().len(), "{}", taken.len());
     }
 }

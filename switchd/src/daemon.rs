@@ -139,11 +139,9 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
 
     if let Some(addr) = config.metrics_addr {
         let (handle, threads) = (handle.clone(), runtime.handle().clone());
-        let render = move || match threads.block_on(telemetry::read(&handle)) {
-            Ok(stats) => metrics::exposition(&stats),
-            // Who asks after the end is told of nothing.
-            Err(_) => String::new(),
-        };
+        // Nothing would look like counters that are gone.
+        let render =
+            move || threads.block_on(telemetry::read(&handle)).ok().map(|stats| metrics::exposition(&stats));
         exporter::serve(addr, render).map_err(system("serving metrics"))?;
     }
 
@@ -170,14 +168,25 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
 /// Refuses to serve plain text to other machines unless that is allowed.
 fn check_trust(config: &DaemonConfig) -> Result<(), DaemonError> {
     let addr = config.grpc_addr;
-    // ::ffff:127.0.0.1 is this machine too.
-    match config.tls.is_some() || addr.ip().to_canonical().is_loopback() {
-        true => Ok(()),
-        false if config.insecure => {
-            tracing::warn!(%addr, "P4Runtime is in plain text: anyone who reaches this address controls the switch");
-            Ok(())
+    if let Some(doubt) = doubt(config) {
+        if config.tls.is_none() && !config.insecure {
+            return Err(DaemonError::PlainText(addr));
         }
-        false => Err(DaemonError::PlainText(addr)),
+        tracing::warn!(%addr, "{doubt}: anyone who reaches this address controls the switch");
+    }
+    Ok(())
+}
+
+/// Why strangers could take the switch.
+fn doubt(config: &DaemonConfig) -> Option<&'static str> {
+    // ::ffff:127.0.0.1 is this machine too.
+    match &config.tls {
+        _ if config.grpc_addr.ip().to_canonical().is_loopback() => None,
+        None => Some("P4Runtime is in plain text"),
+        Some(tls) if tls.client_ca.is_none() => {
+            Some("P4Runtime asks its clients for no certificate (--grpc-server-with-client-auth)")
+        }
+        Some(_) => None,
     }
 }
 
@@ -260,7 +269,11 @@ mod tests {
             assert!(error.contains(addr) && error.contains("--insecure"), "{error}");
             assert!(check_trust(&DaemonConfig { insecure: true, ..config(addr) }).is_ok());
             let tls = ServerTls { certificate: "c".into(), key: "k".into(), client_ca: None };
-            assert!(check_trust(&DaemonConfig { tls: Some(tls), ..config(addr) }).is_ok());
+            let open = DaemonConfig { tls: Some(tls.clone()), ..config(addr) };
+            assert!(check_trust(&open).is_ok());
+            assert!(doubt(&open).is_some_and(|doubt| doubt.contains("--grpc-server-with-client-auth")));
+            let tls = ServerTls { client_ca: Some("ca".into()), ..tls };
+            assert_eq!(doubt(&DaemonConfig { tls: Some(tls), ..config(addr) }), None);
         }
     }
 }

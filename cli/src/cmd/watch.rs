@@ -54,7 +54,7 @@ pub fn run(args: Args) -> ExitCode {
     let board = Board::default();
     if let Some(addr) = args.metrics_addr {
         let board = board.clone();
-        if let Err(error) = exporter::serve(addr, move || exposition(&board)) {
+        if let Err(error) = exporter::serve(addr, move || Some(exposition(&board))) {
             return fail(format!("serving metrics at {addr}: {error}"));
         }
     }
