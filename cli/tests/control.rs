@@ -399,7 +399,8 @@ fn what_etcd_asks_for_must_be_there_before_anything_is_touched() {
     let refused = |more: &[&str]| {
         let rack = rack();
         let mut command = p4rack();
-        command.args(["deploy", &rack, "--watch", "--etcd", "127.0.0.1:1"]).args(more);
+        let etcd = if more.contains(&"--etcd") { &[][..] } else { &["--etcd", "127.0.0.1:1"] };
+        command.args(["deploy", &rack, "--watch"]).args(etcd).args(more);
         let output = command.env_remove("P4RACK_ETCD_PASSWORD").output().expect("p4rack starts");
         assert!(matches!(output.status.code(), Some(1 | 2)), "{more:?}");
         stderr(&output)
@@ -408,6 +409,17 @@ fn what_etcd_asks_for_must_be_there_before_anything_is_touched() {
     assert!(said.contains("P4RACK_ETCD_PASSWORD"), "{said}");
     let said = refused(&["--etcd-user", "controller", "--etcd-password-file", "/nowhere/password"]);
     assert!(said.contains("--etcd-password-file: /nowhere/password"), "{said}");
+    let mut file = tempfile::NamedTempFile::new().expect("a scratch file");
+    let path = file.path().display().to_string();
+    let login = ["--etcd-user", "controller", "--etcd-password-file", &path];
+    let said = refused(&login);
+    assert!(said.contains("its first line is empty"), "{said}");
+    writeln!(file, "secret").expect("written");
+    // Far away, and in plain text.
+    for etcd in ["192.0.2.1:2379", "[2001:db8::1]:2379", "etcd.invalid:2379"] {
+        let said = refused(&[&login[..], &["--etcd", etcd]].concat());
+        assert!(said.contains("in plain text") && said.contains("--etcd-cacert"), "{said}");
+    }
     let said = refused(&["--etcd-cacert", "/nowhere/ca.pem"]);
     assert!(said.contains("--etcd-cacert: /nowhere/ca.pem"), "{said}");
     let said = refused(&["--etcd-cert", "me.pem", "--etcd-key", "me.key"]);

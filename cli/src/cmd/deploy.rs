@@ -111,10 +111,29 @@ impl EtcdArgs {
         let server_name = self.etcd_server_name.clone();
         let tls = self.etcd_cacert.clone().map(|ca| Tls { cacert: Some(ca), identity, server_name });
         let login = self.etcd_user.clone().map(|user| Ok::<_, String>((user, self.password()?)));
+        if self.etcd_user.is_some() && tls.is_none() && !is_loopback(addr) {
+            return Err(format!(
+                "--etcd-user: the password would go to {addr} in plain text; encrypt the connection with --etcd-cacert"
+            ));
+        }
         Ok(Access { addr: addr.to_owned(), tls, login: login.transpose()? })
     }
 
     fn password(&self) -> Result<String, String> {
+        let password = self.said_password()?;
+        let from = self
+            .etcd_password_file
+            .as_ref()
+            .map(|path| format!("--etcd-password-file: {}: its first line", path.display()));
+        match password.is_empty() {
+            true => {
+                Err(format!("{} is empty; put the password there", from.unwrap_or_else(|| PASSWORD.into())))
+            }
+            false => Ok(password),
+        }
+    }
+
+    fn said_password(&self) -> Result<String, String> {
         match &self.etcd_password_file {
             None => std::env::var(PASSWORD).map_err(|_| {
                 format!("--etcd-user: set {PASSWORD} to the password, or give --etcd-password-file")
@@ -127,6 +146,13 @@ impl EtcdArgs {
             }
         }
     }
+}
+
+/// Whether HOST:PORT is on this machine.
+fn is_loopback(addr: &str) -> bool {
+    let host = addr.rsplit_once(':').map_or(addr, |(host, _)| host).trim_matches(['[', ']']);
+    let ip = host.parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 impl Args {
