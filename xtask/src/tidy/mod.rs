@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Folders without sources: what builds and runs leave, and what is generated.
 const NO_SOURCES: &[&str] = &["target", "corpus", "artifacts", "golden", "snapshots", "__pycache__"];
 /// Endings of files that are written by hand and have lines.
-const WRITTEN: &[&str] = &["rs", "py", "p4", "hbs", "md", "html", "css", "toml"];
+const WRITTEN: &[&str] = &["rs", "py", "p4", "hbs", "md", "html", "css", "toml", "js", "sh", "proto", "yml"];
 /// Lines that a file stays under.
 const LINES_MAX: usize = 800;
 /// Lines from which on a file is named.
@@ -163,6 +163,9 @@ mod tests {
         let long = source("a.rs", &"x\n".repeat(LINES_MAX));
         assert_eq!(longer(&long, LINES_MAX - 1), Some("a.rs: 800 lines".into()));
         assert_eq!(longer(&source("a.rs", &"x\n".repeat(LINES_MAX - 1)), LINES_MAX - 1), None);
+        for name in ["a.js", "a.sh", "a.proto", "a.yml"] {
+            assert!(longer(&source(name, &long.text), LINES_MAX - 1).is_some(), "{name}");
+        }
         assert_eq!(longer(&source("a.lock", &long.text), LINES_MAX - 1), None);
     }
 
