@@ -3,6 +3,7 @@
 //! ```text
 //!   servers (tokio)                             data-plane thread
 //!   Handle::call ──── jobs (bounded) ─────────▶ Jobs::run_pending, between packets
+//!   Handle::short ─── short jobs (bounded) ───▶   between the turns of long jobs that are open
 //!   Handle::in_turns ─ long jobs (bounded) ───▶   one after the other, some turns each
 //!          ◀───────── each job's result ───────
 //!   Events::recv ◀─── events (bounded) ──────── EventSender::send, drops and counts when full
@@ -32,22 +33,32 @@ const EVENTS: usize = 1024;
 const TURN: Nanos = Nanos(20_000);
 
 type Job = Box<dyn FnOnce(&mut Switch, Nanos) + Send>;
-type LongWork = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<()> + Send>;
+type Turns = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<()> + Send>;
 
-/// A long job, counted until it is dropped.
-struct LongJob {
-    work: LongWork,
+/// What may come between the turns of a long job, beside packets and what [`Handle::call`] is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// Nothing: it sees, or makes, one state.
+    Whole,
+    /// What [`Handle::short`] is given.
+    Open,
+}
+
+/// A job of several turns, counted until it is dropped.
+struct TurnsJob {
+    work: Turns,
+    isolation: Isolation,
     count: Arc<AtomicU64>,
 }
 
-impl LongJob {
-    fn new(work: LongWork, count: &Arc<AtomicU64>) -> LongJob {
+impl TurnsJob {
+    fn new(work: Turns, isolation: Isolation, count: &Arc<AtomicU64>) -> TurnsJob {
         count.fetch_add(1, Ordering::SeqCst);
-        LongJob { work, count: count.clone() }
+        TurnsJob { work, isolation, count: count.clone() }
     }
 }
 
-impl Drop for LongJob {
+impl Drop for TurnsJob {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::SeqCst);
     }
@@ -118,24 +129,35 @@ impl Shared {
 /// Makes both ends.
 pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
     let (job_sender, jobs) = mpsc::channel(JOBS);
+    let (short_sender, short) = mpsc::channel(JOBS);
     let (long_sender, long) = mpsc::channel(JOBS);
     let (event_sender, events) = mpsc::channel(EVENTS);
     let waker = Waker::new()?;
     let lost = Arc::new(AtomicU64::new(0));
-    let longs = Arc::new(AtomicU64::new(0));
+    let under_way = Arc::new(AtomicU64::new(0));
     let bell = Arc::new(Bell { waker: waker.try_clone()?, rung: AtomicBool::new(false) });
     Ok((
         Handle {
             jobs: job_sender,
+            short: short_sender,
             long: long_sender,
-            longs,
+            under_way,
             shared: None,
             bell: bell.clone(),
             events_lost: lost.clone(),
             turned_away: Arc::default(),
             calls_refused: Arc::default(),
         },
-        Jobs { jobs, long, unfinished: None, waker, bell },
+        Jobs {
+            jobs,
+            short,
+            long,
+            unfinished_short: None,
+            unfinished_long: None,
+            is_longs_turn: false,
+            waker,
+            bell,
+        },
         EventSender { events: event_sender, lost },
         Events { events },
     ))
@@ -160,9 +182,10 @@ impl Bell {
 #[derive(Clone, Debug)]
 pub struct Handle {
     jobs: mpsc::Sender<Job>,
-    long: mpsc::Sender<LongJob>,
-    /// Long jobs that are asked for and have not ended.
-    longs: Arc<AtomicU64>,
+    short: mpsc::Sender<TurnsJob>,
+    long: mpsc::Sender<TurnsJob>,
+    /// Jobs of several turns that are asked for and have not ended.
+    under_way: Arc<AtomicU64>,
     shared: Option<Arc<Shared>>,
     bell: Arc<Bell>,
     events_lost: Arc<AtomicU64>,
@@ -176,8 +199,8 @@ impl Handle {
         Handle { shared: Some(shared), ..self }
     }
 
-    /// Does a short job at once, in the calling thread; `None`, and nothing done, where the data plane is at work, or
-    /// packets come, or long jobs are under way.
+    /// Does a job of one turn at once, in the calling thread; `None`, and nothing done, where the data plane is at work,
+    /// or packets come, or jobs of several turns are under way.
     pub fn here<R>(&self, work: &mut impl FnMut(&mut Switch, Nanos) -> R) -> Option<R> {
         let shared = self.shared.as_ref()?;
         let now = clock::now();
@@ -186,7 +209,7 @@ impl Handle {
         }
         let mut switch = shared.switch.try_lock().ok()?;
         // Whoever asks for one does so before it begins, for which the switch is needed.
-        if self.longs.load(Ordering::SeqCst) > 0 {
+        if self.under_way.load(Ordering::SeqCst) > 0 {
             return None;
         }
         let result = work(&mut switch, now);
@@ -214,14 +237,33 @@ impl Handle {
     }
 
     /// Calls `work` in the data-plane thread, with packets in between, until it breaks with what is returned.
-    /// Such jobs run one after the other, each whole, in the order in which they are asked for.
+    /// Such jobs run one after the other, in the order in which they are asked for.
     pub async fn in_turns<R: Send + 'static>(
         &self,
+        isolation: Isolation,
+        work: impl FnMut(&mut Switch, Nanos) -> ControlFlow<R> + Send + 'static,
+    ) -> Result<R, Gone> {
+        self.queue(&self.long, isolation, work).await
+    }
+
+    /// As [`Handle::in_turns`], for work of few turns. It comes between the turns of long jobs, except of such as are to
+    /// be whole; after each, a long one has a turn. Short jobs run one after the other, each whole.
+    pub async fn short<R: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Switch, Nanos) -> ControlFlow<R> + Send + 'static,
+    ) -> Result<R, Gone> {
+        self.queue(&self.short, Isolation::Whole, work).await
+    }
+
+    async fn queue<R: Send + 'static>(
+        &self,
+        lane: &mpsc::Sender<TurnsJob>,
+        isolation: Isolation,
         mut work: impl FnMut(&mut Switch, Nanos) -> ControlFlow<R> + Send + 'static,
     ) -> Result<R, Gone> {
         let (sender, receiver) = oneshot::channel();
         let mut sender = Some(sender);
-        let job: LongWork = Box::new(move |switch, now| {
+        let job: Turns = Box::new(move |switch, now| {
             let result = match work(switch, now) {
                 ControlFlow::Continue(()) => return ControlFlow::Continue(()),
                 ControlFlow::Break(result) => result,
@@ -232,7 +274,7 @@ impl Handle {
             }
             ControlFlow::Break(())
         });
-        self.long.send(LongJob::new(job, &self.longs)).await.map_err(|_| Gone)?;
+        lane.send(TurnsJob::new(job, isolation, &self.under_way)).await.map_err(|_| Gone)?;
         self.bell.ring();
         receiver.await.map_err(|_| Gone)
     }
@@ -271,15 +313,19 @@ impl Handle {
 /// The data-plane thread's end: work to do on its switch.
 pub struct Jobs {
     jobs: mpsc::Receiver<Job>,
-    long: mpsc::Receiver<LongJob>,
-    unfinished: Option<LongJob>,
+    short: mpsc::Receiver<TurnsJob>,
+    long: mpsc::Receiver<TurnsJob>,
+    unfinished_short: Option<TurnsJob>,
+    unfinished_long: Option<TurnsJob>,
+    /// Whether a short job has been done since a long one had a turn.
+    is_longs_turn: bool,
     waker: Waker,
     bell: Arc<Bell>,
 }
 
 impl std::fmt::Debug for Jobs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Jobs").field("unfinished", &self.unfinished.is_some()).finish_non_exhaustive()
+        f.debug_struct("Jobs").field("unfinished", &self.unfinished_long.is_some()).finish_non_exhaustive()
     }
 }
 
@@ -294,10 +340,20 @@ impl Jobs {
         loop {
             if let Ok(job) = self.jobs.try_recv() {
                 job(switch, now);
-            } else if let Some(mut job) = self.unfinished.take().or_else(|| self.long.try_recv().ok()) {
-                if (job.work)(switch, now).is_continue() {
-                    self.unfinished = Some(job);
+            } else if let Some(mut job) = self.next_short() {
+                match (job.work)(switch, now) {
+                    ControlFlow::Continue(()) => self.unfinished_short = Some(job),
+                    ControlFlow::Break(()) => self.is_longs_turn = true,
                 }
+            } else if let Some(mut job) = self.next_long() {
+                self.is_longs_turn = false;
+                if (job.work)(switch, now).is_continue() {
+                    self.unfinished_long = Some(job);
+                }
+            } else if self.is_longs_turn {
+                // There is none; short ones may wait.
+                self.is_longs_turn = false;
+                continue;
             } else {
                 return count;
             }
@@ -311,9 +367,23 @@ impl Jobs {
 }
 
 impl Jobs {
+    fn next_short(&mut self) -> Option<TurnsJob> {
+        let is_whole = self.unfinished_long.as_ref().is_some_and(|job| job.isolation == Isolation::Whole);
+        // One that has begun is ended before anything else begins.
+        self.unfinished_short.take().or_else(|| {
+            let may_begin = !is_whole && !self.is_longs_turn;
+            if may_begin { self.short.try_recv().ok() } else { None }
+        })
+    }
+
+    fn next_long(&mut self) -> Option<TurnsJob> {
+        self.unfinished_long.take().or_else(|| self.long.try_recv().ok())
+    }
+
     /// Takes no more jobs and does those that wait, to their ends.
     pub fn finish(&mut self, switch: &mut Switch, now: Nanos) {
         self.jobs.close();
+        self.short.close();
         self.long.close();
         while self.run_pending(switch, now) > 0 {}
     }
@@ -419,7 +489,8 @@ mod tests {
         shared.note_packet(clock::now());
         assert_eq!(handle.here(&mut work), None, "a packet has come");
         shared.note_packet(Nanos(0));
-        handle.long.try_send(LongJob::new(Box::new(|_, _| ControlFlow::Break(())), &handle.longs)).unwrap();
+        let job = TurnsJob::new(Box::new(|_, _| ControlFlow::Break(())), Isolation::Open, &handle.under_way);
+        handle.long.try_send(job).unwrap();
         assert_eq!(handle.here(&mut work), None, "a long job comes first");
         jobs.run_pending(&mut shared.lock(), Nanos(0));
         assert_eq!(handle.here(&mut work), Some(false));
@@ -452,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn long_jobs_run_whole_one_after_the_other_and_short_ones_between_their_turns() {
+    fn short_jobs_come_between_the_turns_of_long_ones_unless_those_are_to_be_whole() {
         let (handle, mut jobs, _sender, _events) = channel().unwrap();
         let mut switch = Switch::new(Config::default());
         let log = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -467,12 +538,18 @@ mod tests {
                 if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             }
         };
-        handle.long.try_send(LongJob::new(Box::new(turns("first")), &handle.longs)).unwrap();
-        handle.long.try_send(LongJob::new(Box::new(turns("second")), &handle.longs)).unwrap();
+        for (name, isolation) in [("whole", Isolation::Whole), ("open", Isolation::Open)] {
+            let job = TurnsJob::new(Box::new(turns(name)), isolation, &handle.under_way);
+            handle.long.try_send(job).unwrap();
+        }
         handle.bell.ring();
         jobs.run_pending(&mut switch, Nanos(0));
-        let short = log.clone();
-        handle.jobs.try_send(Box::new(move |_, _| short.lock().unwrap().push("short"))).unwrap();
+        for name in ["short", "second"] {
+            let job = TurnsJob::new(Box::new(turns(name)), Isolation::Whole, &handle.under_way);
+            handle.short.try_send(job).unwrap();
+        }
+        let call = log.clone();
+        handle.jobs.try_send(Box::new(move |_, _| call.lock().unwrap().push("call"))).unwrap();
         let mut poller = Poller::new();
         let number = poller.add(&jobs).unwrap();
         loop {
@@ -483,7 +560,8 @@ mod tests {
             jobs.run_pending(&mut switch, Nanos(0));
         }
         let log = log.lock().unwrap().clone();
-        assert_eq!(log, ["first", "short", "first", "first", "second", "second", "second"]);
+        let expected = "whole call whole whole short short short open second second second open open";
+        assert_eq!(log.join(" "), expected);
     }
 
     #[test]
@@ -492,7 +570,7 @@ mod tests {
         let mut switch = Switch::new(Config::default());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let mut left = 1000;
-        let long = handle.in_turns(move |_: &mut Switch, _| {
+        let long = handle.in_turns(Isolation::Whole, move |_: &mut Switch, _| {
             left -= 1;
             if left == 0 { ControlFlow::Break("all of it") } else { ControlFlow::Continue(()) }
         });

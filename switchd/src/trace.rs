@@ -5,7 +5,7 @@
 //! ```
 
 use crate::core::Handle;
-use crate::p4runtime::Device;
+use crate::p4runtime::{Claim, Device};
 use p4rack_p4rt::p4rack::trace::v1::trace_server::Trace;
 use p4rack_p4rt::p4rack::trace::v1::{Event, Filter, WatchRequest, WatchResponse};
 use p4rack_switch::{Switch, TraceEvent, TraceFilter, TraceState, Traced};
@@ -72,14 +72,15 @@ impl Trace for TraceService {
     type WatchStream = ReceiverStream<Result<WatchResponse, Status>>;
 
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let WatchRequest { filter: wanted, frames } = request.into_inner();
+        let WatchRequest { filter: wanted, frames, device_id, election_id, role } = request.into_inner();
         let filter = filter(wanted.unwrap_or_default())?;
         if frames == 0 || frames > MAX_FRAMES {
             return Err(Status::invalid_argument(format!(
                 "frames: {frames} is not within 1 to {MAX_FRAMES}"
             )));
         }
-        let trace = self.device.trace(filter, frames).await?;
+        let claim = Claim { device_id, role: &role, election_id: election_id.as_ref() };
+        let (trace, only) = self.device.trace(claim, filter, frames).await?;
         let (sender, responses) = mpsc::channel(RESPONSES);
         let (handle, mut stopping) = (self.handle.clone(), self.stopping.clone());
         tokio::spawn(async move {
@@ -90,6 +91,8 @@ impl Trace for TraceService {
             }
             // The switch may have gone.
             let _ = handle.call(move |switch, _| switch.trace_stop(trace)).await;
+            // Before the caller is told of the end: the next one may.
+            drop(only);
         });
         Ok(Response::new(ReceiverStream::new(responses)))
     }

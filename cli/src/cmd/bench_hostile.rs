@@ -2,8 +2,7 @@
 
 use super::bench_p4runtime::{program, start};
 use super::target;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use p4rack_ctrl::bench::hostile::{self, Hostile, Kind};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,7 +35,7 @@ pub struct Args {
     json: bool,
 }
 
-fn kinds() -> impl clap::builder::TypedValueParser<Value = Kind> {
+fn kinds() -> impl TypedValueParser<Value = Kind> {
     let names = PossibleValuesParser::new(Kind::ALL.map(Kind::name));
     names.try_map(|name| Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or("no such kind"))
 }

@@ -3,7 +3,7 @@
 use super::target;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::trace::Watch;
-use p4rack_p4rt::p4rack::trace::v1::{Event, Filter, WatchRequest};
+use p4rack_p4rt::p4rack::trace::v1::{Event, Filter};
 use p4rack_wire::MacAddr;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -51,15 +51,14 @@ pub fn run(args: Args) -> ExitCode {
         source: args.src.map(address),
         destination: args.dst.map(address),
     };
-    let request = WatchRequest { filter: Some(filter), frames: args.frames };
-    match target::block_on(watch(&args, request)) {
+    match target::block_on(watch(&args, filter)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => target::fail(&error, args.json),
     }
 }
 
-async fn watch(args: &Args, request: WatchRequest) -> Result<(), CtrlError> {
-    let mut watch = Watch::start(&args.switch.for_switch(None), request).await?;
+async fn watch(args: &Args, filter: Filter) -> Result<(), CtrlError> {
+    let mut watch = Watch::start(&args.switch.for_switch(None), filter, args.frames).await?;
     eprintln!("tracing; Ctrl-C ends it");
     let (mut last, mut packets, mut lost) = (0, BTreeSet::new(), 0);
     while let Some(events) = watch.next().await? {

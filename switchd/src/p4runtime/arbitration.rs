@@ -47,6 +47,8 @@ struct Role {
     highest: Option<u128>,
     primary: Option<ClientId>,
     clients: BTreeMap<ClientId, Option<u128>>,
+    /// When the last of them left, as a number that grows.
+    left_at: u64,
 }
 
 impl Role {
@@ -69,12 +71,13 @@ impl Role {
 pub struct Arbitration {
     roles: BTreeMap<String, Role>,
     limit: usize,
+    departures: u64,
 }
 
 impl Arbitration {
     /// Nobody yet; at most `limit` roles, and clients a role.
     pub fn new(limit: usize) -> Arbitration {
-        Arbitration { roles: BTreeMap::new(), limit }
+        Arbitration { roles: BTreeMap::new(), limit, departures: 0 }
     }
 
     /// A client asks to be primary (or, without election id, backup) of a role.
@@ -93,7 +96,7 @@ impl Arbitration {
             );
             return refuse(Code::FailedPrecondition, message);
         }
-        if !self.roles.contains_key(role_name) && self.roles.len() >= self.limit {
+        if !self.roles.contains_key(role_name) && self.roles.len() >= self.limit && !self.forget_a_role() {
             return refuse(Code::ResourceExhausted, format!("{} roles are the limit", self.limit));
         }
         let role = self.roles.entry(role_name.to_owned()).or_default();
@@ -122,6 +125,19 @@ impl Arbitration {
             role.primary = None;
         }
         Ok(if wins || was_primary { role.notices(role_name) } else { vec![role.notice(role_name, client)] })
+    }
+
+    /// Makes room: the role that has been without controllers for longest loses its highest election id.
+    fn forget_a_role(&mut self) -> bool {
+        let empty = self.roles.iter().filter(|(name, role)| !name.is_empty() && role.clients.is_empty());
+        let longest = empty.min_by_key(|(_, role)| role.left_at).map(|(name, _)| name.clone());
+        longest.is_some_and(|name| self.roles.remove(&name).is_some())
+    }
+
+    /// Whether that takes a primary's place, or is its own: then what it writes has to end before.
+    pub fn replaces_primary(&self, client: ClientId, role_name: &str, election: Option<u128>) -> bool {
+        let Some(role) = self.roles.get(role_name) else { return false };
+        role.primary.is_some_and(|primary| primary == client || election >= role.highest)
     }
 
     /// Whether a role can have what it asks for beside the roles that have controllers.
@@ -154,6 +170,8 @@ impl Arbitration {
     pub fn leave(&mut self, client: ClientId) -> Vec<Notice> {
         for (name, role) in &mut self.roles {
             if role.clients.remove(&client).is_some() {
+                self.departures += 1;
+                role.left_at = self.departures;
                 if role.primary != Some(client) {
                     return Vec::new();
                 }
@@ -186,6 +204,11 @@ impl Arbitration {
     pub fn primary_access(&self, client: ClientId) -> Option<Option<&Access>> {
         let role = self.roles.values().find(|role| role.primary == Some(client))?;
         Some(role.access.as_deref())
+    }
+
+    /// Whether a role has a primary.
+    pub fn has_primary(&self, role_name: &str) -> bool {
+        self.roles.get(role_name).is_some_and(|role| role.primary.is_some())
     }
 
     /// The primaries of all roles, and what they may do.
@@ -274,6 +297,37 @@ mod tests {
         assert_eq!(arbitration.authorise("acl", Some(1)), Ok(None));
         assert_eq!(arbitration.authorise("nat", Some(1)).unwrap_err().code, Code::NotFound);
         assert_eq!(arbitration.primaries().map(|(client, _)| client).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn the_role_without_controllers_for_longest_makes_room_for_another() {
+        let mut arbitration = Arbitration::new(3);
+        for (client, role) in [(1, ""), (2, "a"), (3, "b")] {
+            arbitration.update(client, role, Some(7)).unwrap();
+        }
+        for client in [1, 3, 2] {
+            arbitration.leave(client);
+        }
+        arbitration.update(4, "c", Some(1)).unwrap();
+        assert_eq!(arbitration.authorise("b", Some(7)).unwrap_err().code, Code::NotFound);
+        arbitration.update(5, "d", Some(1)).unwrap();
+        assert_eq!(arbitration.authorise("a", Some(7)).unwrap_err().code, Code::NotFound);
+        // The default role stays, and roles that have controllers.
+        assert_eq!(arbitration.update(6, "e", Some(1)).unwrap_err().code, Code::ResourceExhausted);
+        assert_eq!(codes(arbitration.update(6, "", Some(6)).unwrap()), [(6, Code::NotFound)]);
+    }
+
+    #[test]
+    fn writes_end_only_for_who_takes_a_primarys_place_or_is_it() {
+        let mut arbitration = Arbitration::new(3);
+        assert!(!arbitration.replaces_primary(1, "", Some(5)), "there is none");
+        arbitration.update(1, "", Some(5)).unwrap();
+        for (client, election, expected) in
+            [(1, None, true), (1, Some(5), true), (2, Some(4), false), (2, None, false), (2, Some(6), true)]
+        {
+            assert_eq!(arbitration.replaces_primary(client, "", election), expected, "{client} {election:?}");
+        }
+        assert!(!arbitration.replaces_primary(2, "other", Some(9)));
     }
 
     #[test]

@@ -1,51 +1,39 @@
 //! The device: arbitration, the program, and the order in which requests reach the switch.
 
+mod requests;
+
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
-use super::limits::{Charge, Connection, SMALL_UPDATES, UPDATE_BYTES, UPDATES};
 use super::outbox::Outbox;
 use super::pipeline::{Candidate, Program};
-use super::plain::{Plans, Request};
 use super::roles::Access;
-use super::writing::Reading;
-use super::{Refused, digests, plain, preserve, refuse, tables, writing};
+use super::{Refused, digests, preserve, refuse, tables};
 use crate::core::{Gone, Handle};
 use p4rack_p4::ir::TableId;
-use p4rack_p4rt::errors::{UpdateError, pack};
+use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
-use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{
-    DigestListAck, ForwardingPipelineConfig, MasterArbitrationUpdate, PacketOut, ReadRequest, ReadResponse,
-    Role, SetForwardingPipelineConfigRequest, StreamMessageResponse, Uint128, stream_message_response,
+    DigestListAck, MasterArbitrationUpdate, PacketOut, Role, SetForwardingPipelineConfigRequest,
+    StreamMessageResponse, Uint128, stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
 use p4rack_switch::{DigestMessage, Pipeline, Switch, TableEntry, TraceFilter};
 use p4rack_wire::Nanos;
-use prost::Message;
-use prost::bytes::Bytes;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
-use tokio::sync::{RwLock, Semaphore, SemaphorePermit, mpsc};
+use std::time::SystemTime;
+use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockWriteGuard, Semaphore};
 use tonic::Status;
 
 /// Controllers that may be connected in one role, and roles.
 const CONTROLLERS: usize = 64;
 
-/// Large Writes, and parts of Reads, that are made at once; others wait, so that a small Write has few before it.
-const AT_ONCE: usize = 4;
+/// Large Writes that are made at once: one is read, one applied, one answered.
+const WRITES_AT_ONCE: usize = 4;
+/// Parts of Reads that are made at once; others wait, so that a Write has few before it.
+const PARTS_AT_ONCE: usize = 2;
 /// A Write of so many bytes is large: it has a hundred updates, about.
-const LARGE_BYTES: usize = 4 << 10;
-/// Bytes in one message of a Read, about.
-const BYTES_A_MESSAGE: usize = 32 << 10;
-/// Turns of the data plane in the first part of a Read. Each further one is twice as long as the one before, so none is
-/// much larger than all that the client has taken.
-const FIRST_PART: usize = 16;
-/// Turns in a part at most.
-const LONGEST_PART: usize = 64;
-/// A Read of which the client takes nothing for so long is ended.
-const STALLED: Duration = Duration::from_secs(30);
+pub const LARGE_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]
 struct Clients {
@@ -84,6 +72,12 @@ pub struct Device {
     writes: Semaphore,
     /// Places of parts of Reads.
     parts: Semaphore,
+    /// The place of work beside the threads that serve calls.
+    aside: Arc<Semaphore>,
+    /// The place of a compiler.
+    compiler: Arc<Semaphore>,
+    /// The place of a trace.
+    tracing: Arc<Semaphore>,
 }
 
 impl From<Refusal> for Status {
@@ -103,19 +97,24 @@ pub fn status(code: Code, message: impl Into<String>) -> Status {
     Status::new(tonic::Code::from(code as i32), message)
 }
 
-fn election(id: Option<&Uint128>) -> Option<u128> {
-    id.map(|id| u128::from(id.high) << 64 | u128::from(id.low))
+/// Does what takes long beside the threads that serve calls, so that small calls don't wait for it. The place is kept
+/// to the end even if the caller has gone.
+async fn beside<R: Send + 'static>(
+    place: &Arc<Semaphore>,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, Status> {
+    // It is never closed.
+    let place = place.clone().acquire_owned().await.ok();
+    let done = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        work()
+    });
+    done.await
+        .map_err(|_| status(Code::Internal, "the request made the switch fail; please report it with it"))
 }
 
-/// The status of a Write or Read of which parts may have failed.
-fn overall(outcomes: &[Refused<()>]) -> Result<(), Status> {
-    match pack(outcomes) {
-        None => Ok(()),
-        Some(failed) => {
-            let details = failed.encode_to_vec().into();
-            Err(Status::with_details(tonic::Code::Unknown, failed.message, details))
-        }
-    }
+fn election(id: Option<&Uint128>) -> Option<u128> {
+    id.map(|id| u128::from(id.high) << 64 | u128::from(id.low))
 }
 
 impl Device {
@@ -129,8 +128,11 @@ impl Device {
             cpu_port,
             clients: Mutex::new(clients),
             programs: RwLock::default(),
-            writes: Semaphore::new(AT_ONCE),
-            parts: Semaphore::new(AT_ONCE),
+            writes: Semaphore::new(WRITES_AT_ONCE),
+            parts: Semaphore::new(PARTS_AT_ONCE),
+            aside: Arc::new(Semaphore::new(1)),
+            compiler: Arc::new(Semaphore::new(1)),
+            tracing: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -140,19 +142,37 @@ impl Device {
         self.commit(&mut programs, candidate).await
     }
 
-    /// Has the switch trace the next frames that fit; gives the trace's number.
-    pub async fn trace(&self, filter: TraceFilter, frames: u32) -> Result<u32, Status> {
-        // No other program comes meanwhile.
-        let programs = self.programs.read().await;
-        let program = programs.running.clone().ok_or_else(|| {
+    /// Has the switch trace the next frames that fit; gives the trace's number, and what nobody else has until it is
+    /// dropped. While the default role has a primary, the trace is for that.
+    pub async fn trace(
+        &self,
+        claim: Claim<'_>,
+        filter: TraceFilter,
+        frames: u32,
+    ) -> Result<(u32, OwnedSemaphorePermit), Status> {
+        self.check_id(claim.device_id)?;
+        only_default(claim.role)?;
+        if self.clients().arbitration.has_primary("") {
+            self.authorise("", claim.election_id)?;
+        }
+        let program = self.programs.read().await.running.clone().ok_or_else(|| {
             status(Code::FailedPrecondition, "there is no program to trace; install one first")
         })?;
-        let traced = tokio::task::spawn_blocking(move || Pipeline::compile_traced(&program.ir)).await;
-        let traced = traced
-            .map_err(|error| status(Code::Internal, error.to_string()))?
-            .map_err(|error| status(Code::FailedPrecondition, error.to_string()))?;
+        // Before the program is compiled for it.
+        let only = self.tracing.clone().try_acquire_owned().map_err(|_| {
+            status(Code::FailedPrecondition, "another trace is on; try again when it has ended")
+        })?;
+        let ir = program.clone();
+        let traced = beside(&self.compiler, move || Pipeline::compile_traced(&ir.ir)).await?;
+        let traced = traced.map_err(|error| status(Code::FailedPrecondition, error.to_string()))?;
+        // No other program comes between the look and the start.
+        let programs = self.programs.read().await;
+        if !programs.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, &program)) {
+            return Err(status(Code::Aborted, "another program was installed meanwhile; ask again"));
+        }
         let started = self.handle.call(move |switch, _| switch.trace_start(traced, filter, frames)).await?;
-        started.map_err(|error| status(Code::FailedPrecondition, error.to_string()))
+        let number = started.map_err(|error| status(Code::FailedPrecondition, error.to_string()))?;
+        Ok((number, only))
     }
 
     async fn commit(&self, programs: &mut Programs, candidate: Candidate) -> Result<(), Gone> {
@@ -227,13 +247,25 @@ impl Device {
             return Err(status(Code::InvalidArgument, "role.id has been replaced; name the role"));
         }
         let access = Access::of(role)?;
-        let _programs = self.programs.write().await;
-        let mut clients = self.clients();
         let name = role.map_or("", |role| &role.name);
+        let wanted = election(request.election_id.as_ref());
+        let replaces = |clients: &Clients| clients.arbitration.replaces_primary(client, name, wanted);
+        let mut writes_ended: Option<RwLockWriteGuard<'_, Programs>> = None;
+        let mut clients = loop {
+            {
+                let clients = self.clients();
+                // Else whoever asks for nothing that it gets would hold up everybody's Writes.
+                if writes_ended.is_some() || !replaces(&clients) {
+                    break clients;
+                }
+            }
+            // A Write that has begun ends before anybody else can take over.
+            writes_ended = Some(self.programs.write().await);
+        };
         if let Some(access) = &access {
             clients.arbitration.check_access(name, access)?;
         }
-        let notices = clients.arbitration.update(client, name, election(request.election_id.as_ref()))?;
+        let notices = clients.arbitration.update(client, name, wanted)?;
         clients.arbitration.set_access(client, access.map(Arc::new));
         self.tell(&clients, notices);
         Ok(())
@@ -395,12 +427,8 @@ impl Device {
             }
             (_, None) => Err(status(Code::InvalidArgument, "config is not set")),
             (action, Some(config)) => {
-                let verified = tokio::task::spawn_blocking(|| Candidate::verify(config)).await;
-                let candidate = verified
-                    .map_err(|_| {
-                        status(Code::Internal, "the compiler failed; please report it with the program")
-                    })?
-                    .map_err(|error| status(error.code, error.message))?;
+                let verified = beside(&self.compiler, || Candidate::verify(config)).await?;
+                let candidate = verified.map_err(|error| status(error.code, error.message))?;
                 let mut programs = self.programs.write().await;
                 // The primary may have changed while the program was compiled.
                 self.authorise(&request.role, request.election_id.as_ref())?;
@@ -428,8 +456,8 @@ impl Device {
     }
 
     /// What is installed.
-    pub async fn config(&self) -> Option<ForwardingPipelineConfig> {
-        self.programs.read().await.running.as_ref().map(|program| program.config.clone())
+    pub async fn running(&self) -> Option<Arc<Program>> {
+        self.programs.read().await.running.clone()
     }
 
     /// Does work on the switch for the primary of the default role, who stays it until that is done. Errors: another
@@ -440,164 +468,19 @@ impl Device {
         work: impl FnOnce(&mut Switch, Nanos) -> R + Send + 'static,
     ) -> Result<R, Status> {
         self.check_id(claim.device_id)?;
-        if !claim.role.is_empty() {
-            let message =
-                format!("role `{}` may not do this, only the primary of the default role", claim.role);
-            return Err(status(Code::PermissionDenied, message));
-        }
+        only_default(claim.role)?;
         let _programs = self.programs.read().await;
         self.authorise("", claim.election_id)?;
         Ok(self.handle.call(work).await?)
     }
-
-    // ---- Entities
-
-    /// Applies updates in order; what they take of memory is charged.
-    pub async fn write(
-        &self,
-        request: Bytes,
-        connection: &Connection,
-        charge: &Charge,
-    ) -> Result<(), Status> {
-        // Fewer bytes can't hold too many.
-        if request.len() > 2 * UPDATES {
-            connection.check_count("updates", plain::count_updates(&request))?;
-        }
-        let _place = self.place(request.len(), connection).await;
-        // Nobody becomes primary and no program comes before the last change is made; the order among Writes and
-        // Reads is that of the data plane's long jobs.
-        let programs = self.programs.read().await;
-        let none = Plans::default();
-        let plans = programs.running.as_ref().map_or(&none, |program| &program.plans);
-        let mut request =
-            Request::decode(request, plans).map_err(|error| Status::internal(error.to_string()))?;
-        if request.steps.len() > SMALL_UPDATES {
-            charge.add(UPDATE_BYTES * request.steps.len())?;
-        }
-        let head = &request.head;
-        self.check_id(head.device_id)?;
-        let atomicity = Atomicity::try_from(head.atomicity);
-        let access = self.authorise(&head.role, head.election_id.as_ref())?;
-        let access = access.as_deref();
-        let program = programs.running.as_ref().ok_or_else(no_program)?;
-        if programs.saved.is_some() {
-            let message = "a config is saved and writes would be meant for it; COMMIT it first";
-            return Err(status(Code::Unimplemented, message));
-        }
-        let outcomes = match atomicity {
-            Ok(Atomicity::ContinueOnError) => {
-                if let Some(access) = access {
-                    access.check_request(&mut request, plans);
-                }
-                let in_one_turn = request.steps.len() <= writing::UPDATES_A_TURN;
-                let mut job = writing::each(program, request);
-                match in_one_turn.then(|| self.handle.here(&mut job)).flatten() {
-                    Some(ControlFlow::Break(outcomes)) => outcomes,
-                    _ => self.handle.in_turns(job).await?,
-                }
-            }
-            Ok(Atomicity::RollbackOnError) => {
-                let job = writing::all(program, &request.updates(), access, writing::UPDATES_A_TURN);
-                self.handle.in_turns(job).await?
-            }
-            // No packet comes between the updates of one turn.
-            Ok(Atomicity::DataplaneAtomic) => {
-                self.handle.in_turns(writing::all(program, &request.updates(), access, usize::MAX)).await?
-            }
-            Err(_) => return Err(status(Code::InvalidArgument, "there is no such atomicity")),
-        };
-        overall(&outcomes)
-    }
-
-    /// A place for a Write whose client has taken its errors; a small one needs none.
-    async fn place(&self, bytes: usize, connection: &Connection) -> Option<SemaphorePermit<'_>> {
-        loop {
-            connection.drained().await;
-            if bytes < LARGE_BYTES {
-                return None;
-            }
-            // It is never closed.
-            let place = self.writes.acquire().await.ok();
-            // Others of its client may have been answered meanwhile.
-            if connection.is_drained() {
-                return place;
-            }
-        }
-    }
-
-    /// Refuses what can't be answered at all.
-    pub async fn check_read(&self, request: &ReadRequest) -> Result<(), Status> {
-        self.check_id(request.device_id)?;
-        self.programs.read().await.running.as_ref().map(|_| ()).ok_or_else(no_program)
-    }
-
-    /// Reads entities: `answers` are given fields of a `ReadResponse`, and the end tells whether that is all that was
-    /// asked for. It is read in parts, the next when the client has taken nearly all of the one before; nobody else
-    /// waits meanwhile.
-    pub async fn read(&self, request: ReadRequest, answers: &mpsc::Sender<Bytes>) -> Result<(), Status> {
-        let program = self.programs.read().await.running.clone().ok_or_else(no_program)?;
-        let access = self.clients().arbitration.access(&request.role).cloned();
-        let access = access.as_deref();
-        let mut reading = Reading::new(&program, &request.entities, access);
-        let (mut turns, mut fields) = (FIRST_PART, Vec::new());
-        loop {
-            if let Some(outcomes) = reading.outcomes() {
-                if !fields.is_empty() {
-                    give(answers, fields.into()).await?;
-                }
-                return overall(outcomes);
-            }
-            let (sender, mut found) = mpsc::unbounded_channel();
-            let part = async {
-                let _place = self.parts.acquire().await;
-                // No program comes while the data plane is at it.
-                let programs = self.programs.read().await;
-                if !programs.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, &program)) {
-                    let message = "another program was installed during the read; read again";
-                    return Err(status(Code::Aborted, message));
-                }
-                Ok::<_, Status>(self.handle.in_turns(reading.part(turns, sender)).await?)
-            };
-            let convert = async {
-                while let Some(messages) = found.recv().await {
-                    fields.extend(match access {
-                        None => messages.encoded(),
-                        Some(access) => {
-                            let mut entities = messages.messages();
-                            entities.retain(|found| access.check_entity(found.entity.as_ref()).is_ok());
-                            ReadResponse { entities }.encode_to_vec()
-                        }
-                    });
-                    if fields.len() >= BYTES_A_MESSAGE {
-                        give(answers, std::mem::take(&mut fields).into()).await?;
-                    }
-                }
-                Ok::<(), Status>(())
-            };
-            let (rest, given) = tokio::join!(part, convert);
-            given?;
-            reading = rest?;
-            turns = (2 * turns).min(LONGEST_PART);
-        }
-    }
 }
 
-/// Sends a part of an answer when there is room for it. Errors: the client has left, or takes nothing.
-async fn give(answers: &mpsc::Sender<Bytes>, message: Bytes) -> Result<(), Status> {
-    match answers.try_send(message) {
-        Ok(()) => Ok(()),
-        Err(mpsc::error::TrySendError::Full(message)) => {
-            match tokio::time::timeout(STALLED, answers.send(message)).await {
-                Ok(sent) => sent.map_err(|_| Status::cancelled("the client has left")),
-                Err(_) => {
-                    let seconds = STALLED.as_secs();
-                    let message = format!("nothing of the answer was taken for {seconds} s; read again");
-                    Err(status(Code::DeadlineExceeded, message))
-                }
-            }
-        }
-        Err(mpsc::error::TrySendError::Closed(_)) => Err(Status::cancelled("the client has left")),
+fn only_default(role: &str) -> Result<(), Status> {
+    if role.is_empty() {
+        return Ok(());
     }
+    let message = format!("role `{role}` may not do this, only the primary of the default role");
+    Err(status(Code::PermissionDenied, message))
 }
 
 fn no_program() -> Status {

@@ -4,7 +4,6 @@
 use super::limits::{Charge, Connection, SMALL_BYTES};
 use super::service::{Answers, Service};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use p4rack_p4rt::p4::v1::ReadRequest;
 use p4rack_p4rt::p4::v1::p4_runtime_server::P4RuntimeServer;
 use p4rack_p4rt::raw::RawCodec;
 use prost::bytes::Bytes;
@@ -15,12 +14,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
 use tonic::body::Body;
-use tonic::codec::Codec;
 use tonic::codegen::{Service as Tower, http};
 use tonic::server::Grpc;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
-use tonic_prost::ProstDecoder;
 
 /// Largest message taken.
 const RECEIVE_LIMIT: usize = 128 << 20;
@@ -28,7 +25,7 @@ const RECEIVE_LIMIT: usize = 128 << 20;
 const READ_LIMIT: usize = 1 << 20;
 /// Largest message of a controller's stream: a packet, or what a role may do.
 const STREAM_LIMIT: usize = 1 << 20;
-/// A request that is not small may take so long to arrive.
+/// A request may take so long to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
 /// Room for a request and for an answer that is set aside at once: those of one update have it.
 const ROOM: usize = 256;
@@ -82,15 +79,23 @@ impl Tower<http::Request<Body>> for Front {
         match request.uri().path() {
             "/p4.v1.P4Runtime/Write" => Box::pin(async move {
                 let mut grpc = Grpc::new(RawCodec { room: ROOM }).max_decoding_message_size(RECEIVE_LIMIT);
-                Ok(grpc.unary(handlers, request).await)
+                Ok(grpc.unary(Writes(handlers), request).await)
             }),
             "/p4.v1.P4Runtime/Read" => Box::pin(async move {
-                let mut grpc = Grpc::new(ReadCodec)
+                let mut grpc = Grpc::new(RawCodec { room: READ_ROOM })
                     .max_decoding_message_size(READ_LIMIT)
                     .max_encoding_message_size(usize::MAX);
-                Ok(grpc.server_streaming(handlers, request).await)
+                Ok(grpc.server_streaming(Reads(handlers), request).await)
             }),
-            _ => Box::pin(self.routes.call(request)),
+            _ => {
+                let routed = self.routes.call(request);
+                // It is the handler's too: the body is gone before the call has ended.
+                Box::pin(async move {
+                    let answer = routed.await;
+                    drop(handlers);
+                    answer
+                })
+            }
         }
     }
 }
@@ -130,7 +135,8 @@ impl Counted {
             if self.known == self.prefix.len() && length > SMALL_BYTES && length <= RECEIVE_LIMIT {
                 self.charge.add(length)?;
                 self.most += length;
-                self.alarm = Some(Box::pin(tokio::time::sleep(ARRIVAL)));
+            } else if self.known == self.prefix.len() && length <= SMALL_BYTES {
+                self.charge.add_small(length)?;
             }
         }
         if self.count > self.most {
@@ -150,8 +156,9 @@ impl HttpBody for Counted {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
         let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
-            let is_late = this.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(context).is_ready());
-            return match is_late {
+            // Most requests are there at once, and need none.
+            let alarm = this.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(ARRIVAL)));
+            return match alarm.as_mut().poll(context).is_ready() {
                 true => {
                     let seconds = ARRIVAL.as_secs();
                     let late = format!("the request has not arrived within {seconds} s; split it");
@@ -178,7 +185,7 @@ impl HttpBody for Counted {
     }
 }
 
-/// One call.
+/// One call, whatever it asks for.
 #[derive(Clone)]
 struct Handlers {
     service: Service,
@@ -186,7 +193,13 @@ struct Handlers {
     charge: Arc<Charge>,
 }
 
-impl Tower<Request<Bytes>> for Handlers {
+#[derive(Clone)]
+struct Writes(Handlers);
+
+#[derive(Clone)]
+struct Reads(Handlers);
+
+impl Tower<Request<Bytes>> for Writes {
     /// No `WriteResponse` has a field.
     type Response = Response<Bytes>;
     type Error = Status;
@@ -197,15 +210,15 @@ impl Tower<Request<Bytes>> for Handlers {
     }
 
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let Handlers { service, connection, charge } = self.clone();
+        let Handlers { service, connection, charge } = self.0.clone();
         Box::pin(async move {
-            let written = service.write_bytes(request.into_inner(), &connection, &charge).await;
+            let written = service.write_bytes(request.into_inner(), &connection, charge).await;
             written.map(|()| Response::new(Bytes::new()))
         })
     }
 }
 
-impl Tower<Request<ReadRequest>> for Handlers {
+impl Tower<Request<Bytes>> for Reads {
     type Response = Response<Answers>;
     type Error = Status;
     type Future = Answering<Self::Response, Status>;
@@ -214,28 +227,10 @@ impl Tower<Request<ReadRequest>> for Handlers {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<ReadRequest>) -> Self::Future {
-        let Handlers { service, connection, .. } = self.clone();
-        Box::pin(
-            async move { service.read_bytes(request.into_inner(), &connection).await.map(Response::new) },
-        )
-    }
-}
-
-/// Requests as messages, answers as bytes.
-struct ReadCodec;
-
-impl Codec for ReadCodec {
-    type Encode = Bytes;
-    type Decode = ReadRequest;
-    type Encoder = RawCodec;
-    type Decoder = ProstDecoder<ReadRequest>;
-
-    fn encoder(&mut self) -> RawCodec {
-        RawCodec { room: READ_ROOM }
-    }
-
-    fn decoder(&mut self) -> Self::Decoder {
-        ProstDecoder::default()
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        let Handlers { service, connection, charge } = self.0.clone();
+        Box::pin(async move {
+            service.read_bytes(request.into_inner(), &connection, charge).await.map(Response::new)
+        })
     }
 }

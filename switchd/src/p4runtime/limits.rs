@@ -3,15 +3,17 @@
 //!
 //! ```text
 //!  a request     its bytes, and so many for each of its updates ─▶ Charge ─┐
-//!  an answer     errors that have not left yet ─▶ Connection::answered ────┼─▶ the connection's, and all connections'
+//!  an answer     errors, programs that have not left ─▶ Connection::answered ────┼─▶ the connection's, and all connections'
 //!                                                 Connection::written ◀────┘
 //! ```
 //!
-//! Small requests are not charged: there is room for one on every stream.
+//! Small requests are not charged as long as those of a connection are few at once; else they are as others are. The last
+//! part of the common memory is for connections that hold little.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use tokio::sync::Notify;
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tonic::Status;
 
 /// Connections served at once.
@@ -24,12 +26,24 @@ pub const CALLS_A_CONNECTION: u32 = 128;
 pub const READS: usize = 1024;
 /// Reads of one connection at once.
 pub const READS_A_CONNECTION: usize = 16;
+/// Streams of controllers at once: as many as arbitration takes in all roles.
+pub const STREAMS: usize = 4096;
+/// Streams of one connection at once.
+pub const STREAMS_A_CONNECTION: usize = 16;
+/// Large Writes of one connection that are made, or wait for those of others.
+const LARGE_WRITES_A_CONNECTION: usize = 2;
 /// Updates in a Write, and entities in a Read.
 pub const UPDATES: usize = 65_536;
 /// Memory that requests, and errors that have not left, of one connection may take, bytes.
 const CONNECTION_BYTES: usize = 224 << 20;
 /// The same of all connections.
 const ALL_BYTES: usize = 384 << 20;
+/// Of these, what is left to connections that have [`MODEST_BYTES`] at most.
+const RESERVED_BYTES: usize = 128 << 20;
+/// See [`RESERVED_BYTES`].
+const MODEST_BYTES: usize = 8 << 20;
+/// Small requests of one connection that are not charged take so much in all, bytes.
+const SMALL_ALLOWANCE: usize = 256 << 10;
 /// Memory that an update takes beside its own bytes while it is made, bytes: the message, its outcome, its error.
 pub const UPDATE_BYTES: usize = 1024;
 /// A request of so many bytes and updates is small.
@@ -38,12 +52,40 @@ pub const SMALL_BYTES: usize = 32 << 10;
 pub const SMALL_UPDATES: usize = 16;
 /// A connection with so many bytes of errors that it has not taken is asked nothing more of.
 const UNSENT: usize = 256 << 10;
+/// Its Writes wait so long for it.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// What is counted by itself.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Read,
+    Stream,
+}
+
+impl Kind {
+    const COUNT: usize = 2;
+
+    /// Of one connection, and of all.
+    fn limits(self) -> (usize, usize) {
+        match self {
+            Kind::Read => (READS_A_CONNECTION, READS),
+            Kind::Stream => (STREAMS_A_CONNECTION, STREAMS),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "reads",
+            Kind::Stream => "streams",
+        }
+    }
+}
 
 /// All that the connections of a server take.
 #[derive(Debug, Default)]
 pub struct Limits {
     connections: AtomicUsize,
-    reads: AtomicUsize,
+    counts: [AtomicUsize; Kind::COUNT],
     bytes: AtomicUsize,
     refused: Arc<AtomicU64>,
 }
@@ -55,7 +97,10 @@ pub struct Connection {
     /// Whether it was let in only to be told that there are too many.
     pub is_over: bool,
     bytes: AtomicUsize,
-    reads: AtomicUsize,
+    /// Bytes of small requests that are not charged.
+    small_bytes: AtomicUsize,
+    counts: [AtomicUsize; Kind::COUNT],
+    large_writes: Semaphore,
     /// Bytes of errors that have been answered and not written.
     unsent: AtomicUsize,
     written: Notify,
@@ -78,7 +123,9 @@ impl Limits {
             limits: self.clone(),
             is_over: before >= CONNECTIONS,
             bytes: AtomicUsize::new(0),
-            reads: AtomicUsize::new(0),
+            small_bytes: AtomicUsize::new(0),
+            counts: Default::default(),
+            large_writes: Semaphore::new(LARGE_WRITES_A_CONNECTION),
             unsent: AtomicUsize::new(0),
             written: Notify::new(),
         }))
@@ -113,29 +160,47 @@ impl Connection {
     }
 
     /// A Read begins.
-    pub fn read(self: &Arc<Connection>) -> Result<ReadPlace, Status> {
-        let place = ReadPlace(self.clone());
-        let own = self.reads.fetch_add(1, Ordering::Relaxed);
-        let all = self.limits.reads.fetch_add(1, Ordering::Relaxed);
-        let full = match (own >= READS_A_CONNECTION, all >= READS) {
-            (true, _) => format!("{READS_A_CONNECTION} reads of this connection are under way"),
-            (_, true) => format!("{READS} reads are under way"),
+    pub fn read(self: &Arc<Connection>) -> Result<Place, Status> {
+        self.place(Kind::Read)
+    }
+
+    /// A controller's stream begins.
+    pub fn stream(self: &Arc<Connection>) -> Result<Place, Status> {
+        self.place(Kind::Stream)
+    }
+
+    fn place(self: &Arc<Connection>, kind: Kind) -> Result<Place, Status> {
+        let place = Place { connection: self.clone(), kind };
+        let own = self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
+        let all = self.limits.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
+        let (own_limit, limit) = kind.limits();
+        let name = kind.name();
+        let full = match (own >= own_limit, all >= limit) {
+            (true, _) => format!("{own_limit} {name} of this connection"),
+            (_, true) => format!("{limit} {name}"),
             _ => return Ok(place),
         };
-        Err(self.limits.refuse(format!("{full}, which is the limit; take their answers first")))
+        Err(self.limits.refuse(format!("{full} are under way, which is the limit; end some first")))
+    }
+
+    /// A large Write begins, when those of its connection before have ended.
+    pub async fn large_write(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.large_writes.acquire().await.ok()
     }
 
     /// Nothing charged yet.
     pub fn charge(self: &Arc<Connection>) -> Charge {
-        Charge { connection: self.clone(), bytes: AtomicUsize::new(0) }
+        Charge { connection: self.clone(), bytes: AtomicUsize::new(0), small_bytes: AtomicUsize::new(0) }
     }
 
     fn take(&self, bytes: usize) -> Result<(), Status> {
         let own = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let all = self.limits.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let (whose, limit) = match (own > CONNECTION_BYTES, all > ALL_BYTES) {
+        let common = if own <= MODEST_BYTES { ALL_BYTES } else { ALL_BYTES - RESERVED_BYTES };
+        let (whose, limit) = match (own > CONNECTION_BYTES, all > common) {
             (true, _) => ("of this connection", CONNECTION_BYTES),
-            (_, true) => ("of all connections", ALL_BYTES),
+            (_, true) => ("of all connections", common),
             _ => return Ok(()),
         };
         self.give_back(bytes);
@@ -153,11 +218,14 @@ impl Connection {
 
     /// Errors of so many bytes are about to leave; `false`, and nothing done, where there is no memory for them.
     pub fn answered(&self, bytes: usize) -> bool {
-        if self.take(bytes).is_err() {
-            return false;
-        }
+        self.answer(bytes).is_ok()
+    }
+
+    /// As [`Connection::answered`], for an answer that can't be made smaller.
+    pub fn answer(&self, bytes: usize) -> Result<(), Status> {
+        self.take(bytes)?;
         self.unsent.fetch_add(bytes, Ordering::Relaxed);
-        true
+        Ok(())
     }
 
     /// So many bytes of whatever kind have left.
@@ -174,8 +242,23 @@ impl Connection {
         }
     }
 
-    /// Waits until the client has taken its errors, nearly all of them.
-    pub async fn drained(&self) {
+    /// Waits until the client has taken its errors, nearly all of them. Errors: that takes too long.
+    pub async fn drained(&self) -> Result<(), Status> {
+        self.drained_within(STALLED).await
+    }
+
+    async fn drained_within(&self, limit: Duration) -> Result<(), Status> {
+        if self.is_drained() {
+            return Ok(());
+        }
+        let late = |_| {
+            let message = format!("errors of other writes were not taken within {limit:?}; take them first");
+            Status::deadline_exceeded(message)
+        };
+        tokio::time::timeout(limit, self.wait_drained()).await.map_err(late)
+    }
+
+    async fn wait_drained(&self) {
         while !self.is_drained() {
             let mut written = std::pin::pin!(self.written.notified());
             // What is written from here on is heard of.
@@ -205,6 +288,8 @@ impl Drop for Connection {
 pub struct Charge {
     connection: Arc<Connection>,
     bytes: AtomicUsize,
+    /// Of the connection's allowance.
+    small_bytes: AtomicUsize,
 }
 
 impl Charge {
@@ -214,6 +299,17 @@ impl Charge {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
+
+    /// As [`Charge::add`], for a request of few bytes: the connection has an allowance for those.
+    pub fn add_small(&self, bytes: usize) -> Result<(), Status> {
+        let before = self.connection.small_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes <= SMALL_ALLOWANCE {
+            self.small_bytes.fetch_add(bytes, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.connection.small_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.add(bytes)
+    }
 }
 
 impl Drop for Charge {
@@ -222,17 +318,21 @@ impl Drop for Charge {
         if bytes > 0 {
             self.connection.give_back(bytes);
         }
+        self.connection.small_bytes.fetch_sub(*self.small_bytes.get_mut(), Ordering::Relaxed);
     }
 }
 
-/// A Read that is under way.
+/// A Read or a stream that is under way.
 #[derive(Debug)]
-pub struct ReadPlace(Arc<Connection>);
+pub struct Place {
+    connection: Arc<Connection>,
+    kind: Kind,
+}
 
-impl Drop for ReadPlace {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.0.reads.fetch_sub(1, Ordering::Relaxed);
-        self.0.limits.reads.fetch_sub(1, Ordering::Relaxed);
+        self.connection.counts[self.kind as usize].fetch_sub(1, Ordering::Relaxed);
+        self.connection.limits.counts[self.kind as usize].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -254,19 +354,56 @@ mod tests {
         assert!(refused.message().contains("224 MB"), "{refused}");
         let small = other.charge();
         small.add(1 << 20).unwrap();
-        assert!(small.add(ALL_BYTES - CONNECTION_BYTES).unwrap_err().message().contains("384 MB"));
+        let rest = ALL_BYTES - RESERVED_BYTES - CONNECTION_BYTES;
+        assert!(small.add(rest).unwrap_err().message().contains("256 MB"), "the reserve is for others");
+        small.add(MODEST_BYTES - (1 << 20)).unwrap();
         drop(charge);
-        assert_eq!(used(&limits), 1 << 20);
+        assert_eq!(used(&limits), MODEST_BYTES);
         assert!(other.answered(500));
         drop((small, greedy, other));
         assert_eq!((used(&limits), limits.refused.load(Ordering::Relaxed)), (0, 2));
+    }
+
+    #[test]
+    fn two_connections_leave_the_reserve_to_those_that_take_little() {
+        let limits = Arc::new(Limits::default());
+        let connections: Vec<_> = (0..3).map(|_| limits.connect().unwrap()).collect();
+        let charges: Vec<_> = connections.iter().map(Connection::charge).collect();
+        charges[0].add(CONNECTION_BYTES).unwrap();
+        while charges[1].add(1 << 20).is_ok() {}
+        charges[2].add(MODEST_BYTES).unwrap();
+        assert!(charges[2].add(1).is_err());
+    }
+
+    #[test]
+    fn small_requests_are_charged_where_they_are_many() {
+        let limits = Arc::new(Limits::default());
+        let connection = limits.connect().unwrap();
+        let charges: Vec<_> = (0..=SMALL_ALLOWANCE / SMALL_BYTES).map(|_| connection.charge()).collect();
+        for (at, charge) in charges.iter().enumerate() {
+            assert_eq!(used(&limits), 0, "the {at}th has room");
+            charge.add_small(SMALL_BYTES).unwrap();
+        }
+        assert_eq!(used(&limits), SMALL_BYTES);
+        drop(charges);
+        assert_eq!((used(&limits), connection.small_bytes.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn errors_that_are_never_taken_end_the_wait() {
+        let connection = Arc::new(Limits::default()).connect().unwrap();
+        assert!(connection.answered(UNSENT));
+        let late = connection.drained_within(Duration::from_millis(5)).await.unwrap_err();
+        assert_eq!(late.code(), tonic::Code::DeadlineExceeded, "{late}");
+        connection.written(UNSENT);
+        connection.drained().await.unwrap();
     }
 
     #[tokio::test]
     async fn a_client_that_does_not_take_its_errors_is_waited_for() {
         let connection = Arc::new(Limits::default()).connect().unwrap();
         assert!(connection.answered(UNSENT - 1));
-        connection.drained().await;
+        connection.drained().await.unwrap();
         assert!(connection.answered(10));
         let waiting = tokio::spawn({
             let connection = connection.clone();
@@ -275,7 +412,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         connection.written(20);
-        waiting.await.unwrap();
+        waiting.await.unwrap().unwrap();
         // More than there was: what comes after is not paid for by it.
         connection.written(1 << 30);
         assert!(connection.answered(UNSENT));
@@ -298,6 +435,10 @@ mod tests {
         let all: Vec<_> = (0..READS).map(|at| open[at / READS_A_CONNECTION].read().unwrap()).collect();
         assert!(open[READS].read().unwrap_err().message().contains("1024 reads"));
         drop(all);
+        let own: Vec<_> = (0..STREAMS_A_CONNECTION).map(|_| open[0].stream().unwrap()).collect();
+        assert!(open[0].stream().unwrap_err().message().contains("16 streams of this connection"));
+        drop(own);
+        assert!(open[0].stream().is_ok());
         open.truncate(1);
         assert!(open[0].read().is_ok());
         assert!(open[0].check_count("updates", UPDATES + 1).unwrap_err().message().contains("split it"));

@@ -3,7 +3,8 @@
 //! ```text
 //!  entrance (patience, tls)                        who is let in
 //!  front ─ limits                                  what it may take
-//!  service ── device ─┬─ arbitration                 who may write
+//!  service ── device ─┬─ requests                    Writes and Reads
+//!                     ├─ arbitration                 who may write
 //!                     ├─ roles                       what a role is for
 //!                     ├─ pipeline (given, compile)   what runs
 //!                     ├─ preserve                    a program takes over what another was told

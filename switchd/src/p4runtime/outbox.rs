@@ -1,5 +1,6 @@
 //! What waits for one controller: so many messages, and so many bytes of them.
 
+use super::limits::Place;
 use p4rack_p4rt::p4::v1::StreamMessageResponse;
 use prost::Message;
 use std::pin::Pin;
@@ -33,6 +34,7 @@ pub struct Outbox {
 pub struct Stored {
     receiver: mpsc::Receiver<Item>,
     bytes: Arc<AtomicUsize>,
+    _place: Option<Arc<Place>>,
 }
 
 fn bytes_of(item: &Item) -> usize {
@@ -40,11 +42,15 @@ fn bytes_of(item: &Item) -> usize {
 }
 
 impl Outbox {
-    /// An empty one.
-    pub fn new() -> (Outbox, Stored) {
+    /// An empty one, of a stream that has this place.
+    pub fn new(place: Arc<Place>) -> (Outbox, Stored) {
+        Outbox::with(Some(place))
+    }
+
+    fn with(place: Option<Arc<Place>>) -> (Outbox, Stored) {
         let (sender, receiver) = mpsc::channel(MESSAGES);
         let bytes = Arc::new(AtomicUsize::new(0));
-        (Outbox { sender, bytes: bytes.clone() }, Stored { receiver, bytes })
+        (Outbox { sender, bytes: bytes.clone() }, Stored { receiver, bytes, _place: place })
     }
 
     /// Sends what may be lost; whether there was room.
@@ -101,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_and_messages_have_a_limit_and_taking_makes_room() {
-        let (outbox, mut stored) = Outbox::new();
+        let (outbox, mut stored) = Outbox::with(None);
         assert!(outbox.offer(packet(BYTES - 100)));
         assert!(!outbox.offer(packet(200)), "too many bytes");
         assert!(outbox.send(Ok(packet(200))), "what matters has room");

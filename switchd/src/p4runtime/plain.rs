@@ -160,8 +160,6 @@ pub enum Step {
 /// A Write.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// All but the updates.
-    pub head: WriteRequest,
     /// The updates.
     pub steps: Vec<Step>,
     words: Vec<u64>,
@@ -169,15 +167,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads a request; the error is the general decoder's.
+    /// Reads the updates of a request whose [`head`] has been read; the error is the general decoder's.
     pub fn decode(bytes: Bytes, plans: &Plans) -> Result<Request, DecodeError> {
         if let Some(request) = plans.request(&bytes) {
             return Ok(request);
         }
-        let mut head = WriteRequest::decode(bytes.clone())?;
-        let updates = std::mem::take(&mut head.updates);
+        let updates = WriteRequest::decode(bytes.clone())?.updates;
         let steps = updates.into_iter().map(|update| Step::Message(Box::new(update))).collect();
-        Ok(Request { head, steps, words: Vec::new(), bytes })
+        Ok(Request { steps, words: Vec::new(), bytes })
     }
 
     /// All updates as messages.
@@ -220,11 +217,9 @@ impl Request {
 impl Plans {
     /// `None`: something needs the general decoder, or is malformed.
     fn request(&self, bytes: &Bytes) -> Option<Request> {
-        let mut head = Vec::new();
         let (mut steps, mut words) = (Vec::new(), Vec::new());
         let mut fields = Fields::of(bytes);
         loop {
-            let from = bytes.len() - fields.rest().len();
             match fields.next()? {
                 Field::End => break,
                 Field::Bytes(UPDATES, update) => {
@@ -238,11 +233,12 @@ impl Plans {
                         }
                     });
                 }
-                _ => head.extend_from_slice(&bytes[from..bytes.len() - fields.rest().len()]),
+                Field::Number(UPDATES, _) => return None,
+                // The head.
+                _ => {}
             }
         }
-        let head = WriteRequest::decode(&head[..]).ok()?;
-        Some(Request { head, steps, words, bytes: bytes.clone() })
+        Some(Request { steps, words, bytes: bytes.clone() })
     }
 
     /// An update whose every field is as it should be; its words are appended.
@@ -397,14 +393,41 @@ impl Plan {
     }
 }
 
-/// Updates of a serialised `WriteRequest`, up to where it is malformed.
-pub fn count_updates(mut request: &[u8]) -> usize {
+/// A serialised `WriteRequest` without its updates, and how many there are. They are not looked at, so this takes little
+/// time beside what reading them takes. Errors: it is malformed; of a short one the general decoder says where.
+pub fn head(request: &[u8]) -> Result<(WriteRequest, usize), DecodeError> {
+    const SHORT: usize = 4 << 10;
+    parts(request).or_else(|error| {
+        if request.len() <= SHORT {
+            WriteRequest::decode(request)?;
+        }
+        Err(error)
+    })
+}
+
+fn parts(request: &[u8]) -> Result<(WriteRequest, usize), DecodeError> {
+    let (mut head, mut count, mut rest) = (Vec::new(), 0, request);
+    while !rest.is_empty() {
+        let from = rest;
+        let (number, kind) = encoding::decode_key(&mut rest)?;
+        encoding::skip_field(kind, number, &mut rest, DecodeContext::default())?;
+        match number {
+            UPDATES => count += 1,
+            _ => head.extend_from_slice(&from[..from.len() - rest.len()]),
+        }
+    }
+    Ok((WriteRequest::decode(&head[..])?, count))
+}
+
+/// How many entities a serialised `ReadRequest` has, up to where it is malformed.
+pub fn count_entities(mut request: &[u8]) -> usize {
+    const ENTITIES: u32 = 2;
     let mut count = 0;
     while let Ok((number, kind)) = encoding::decode_key(&mut request) {
         if encoding::skip_field(kind, number, &mut request, DecodeContext::default()).is_err() {
             break;
         }
-        count += usize::from(number == UPDATES);
+        count += usize::from(number == ENTITIES);
     }
     count
 }

@@ -4,21 +4,21 @@
 //! over when all of it was accepted, between two packets; nothing has changed when something was not.
 
 use super::pipeline::{Candidate, Program};
+use super::work::Found;
 use super::writing::Reading;
 use super::{Refused, refuse, work};
-use crate::core::{Gone, Handle};
+use crate::core::{Gone, Handle, Isolation};
 use p4rack_netdev::clock;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
     ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, DigestEntry, Entity,
-    MeterConfig, MeterCounterData, MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry, TableEntry,
-    Update, ValueSetEntry, entity, update,
+    MeterConfig, MeterCounterData, MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry,
+    ReadRequest, TableEntry, Update, ValueSetEntry, entity, update,
 };
 use p4rack_switch::{Config, Switch};
 use std::sync::Arc;
-use tokio::sync::mpsc;
 
 /// What is read, in the order in which it can be written: what is referred to comes first. Counters and registers
 /// are the data plane's own.
@@ -75,17 +75,11 @@ fn update(entity: entity::Entity, own_default: &[u32]) -> Option<Update> {
 async fn told(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Gone> {
     let wanted: Vec<Entity> =
         wildcards(program).into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
-    let (sender, mut answers) = mpsc::unbounded_channel();
-    let reading = handle.in_turns(Reading::new(program, &wanted, None).part(usize::MAX, sender));
-    let mut found = Vec::new();
-    let convert = async {
-        while let Some(messages) = answers.recv().await {
-            found.extend(messages.messages());
-        }
-    };
+    let wanted = ReadRequest { entities: wanted, ..Default::default() };
+    let reading = Reading::new(program.clone(), wanted, None);
     // A kind that the program has nothing of is refused; there is nothing to bring over then.
-    let (read, ()) = tokio::join!(reading, convert);
-    read?;
+    let (_, found) = handle.in_turns(Isolation::Whole, reading.part(usize::MAX)).await?;
+    let found: Vec<Entity> = found.into_iter().flat_map(Found::messages).collect();
     let asked = program.clone();
     let own_default = handle.call(move |switch, _| {
         let tables = asked.info.tables.iter().filter_map(|info| asked.table(info.preamble.as_ref()?.id).ok());

@@ -1,11 +1,12 @@
 //! The gRPC side: services, streams, shutdown.
 
-use super::device::{Device, status};
+use super::device::{Device, LARGE_BYTES, status};
 use super::entrance::Entrance;
 use super::front::Front;
-use super::limits::{CALLS_A_CONNECTION, Charge, Connection, Limits};
+use super::limits::{CALLS_A_CONNECTION, Charge, Connection, Limits, SMALL_UPDATES, UPDATE_BYTES};
 use super::outbox::{Outbox, Stored};
 use super::pipeline::Candidate;
+use super::plain::count_entities;
 use super::refusals::Refusals;
 use super::tls::ServerTls;
 use crate::core::{Event, Events, Gone, Handle};
@@ -242,20 +243,24 @@ pub struct Service {
 }
 
 impl Service {
-    /// Reads; the messages come serialised.
+    /// Reads; request and messages are serialised. What the request takes of memory is charged.
     pub async fn read_bytes(
         &self,
-        request: ReadRequest,
+        request: Bytes,
         connection: &Arc<Connection>,
+        charge: Arc<Charge>,
     ) -> Result<Answers, Status> {
-        tracing::debug!(entities = request.entities.len(), "Read");
-        let place = async {
-            connection.check_count("entities", request.entities.len())?;
-            self.device.check_read(&request).await?;
-            connection.read()
+        let entities = count_entities(&request);
+        tracing::debug!(entities, "Read");
+        let begun = async {
+            connection.check_count("entities", entities)?;
+            if entities > SMALL_UPDATES {
+                charge.add(UPDATE_BYTES * entities)?;
+            }
+            Ok((self.device.read_request(request).await?, connection.read()?))
         };
-        let place = place.await.inspect_err(|error| self.refusals.log("Read", Some(error)))?;
-        let (device, refusals) = (self.device.clone(), self.refusals.clone());
+        let (request, place) = begun.await.inspect_err(|error| self.refusals.log("Read", Some(error)))?;
+        let (device, refusals, connection) = (self.device.clone(), self.refusals.clone(), connection.clone());
         let (sender, messages) = mpsc::channel(READ_AHEAD);
         let (ended, end) = oneshot::channel();
         tokio::spawn(async move {
@@ -263,8 +268,8 @@ impl Service {
             // The reader may have left.
             refusals
                 .log("Read", result.as_ref().err().filter(|error| error.code() != tonic::Code::Cancelled));
-            let _ = ended.send(result);
-            drop(place);
+            let _ = ended.send(result.map_err(|error| fitting(error, &connection)));
+            drop((place, charge));
         });
         Ok(Answers { messages, end: Some(end) })
     }
@@ -273,10 +278,17 @@ impl Service {
     pub async fn write_bytes(
         &self,
         request: Bytes,
-        connection: &Connection,
-        charge: &Charge,
+        connection: &Arc<Connection>,
+        charge: Arc<Charge>,
     ) -> Result<(), Status> {
-        let written = self.device.write(request, connection, charge).await;
+        let written = if request.len() < LARGE_BYTES {
+            self.device.write(request, connection, &charge).await
+        } else {
+            // What it takes is charged to its end, and nobody becomes primary before, even if its sender has gone.
+            let (device, connection) = (self.device.clone(), connection.clone());
+            let write = tokio::spawn(async move { device.write(request, &connection, &charge).await });
+            write.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
+        };
         self.refusals.log("Write", written.as_ref().err());
         written.map_err(|error| fitting(error, connection))
     }
@@ -306,14 +318,17 @@ impl P4Runtime for Service {
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
         let connection = connection_of(&request)?;
         let (request, charge) = (request.into_inner().encode_to_vec().into(), connection.charge());
-        self.write_bytes(request, &connection, &charge).await.map(|()| Response::new(WriteResponse {}))
+        self.write_bytes(request, &connection, Arc::new(charge))
+            .await
+            .map(|()| Response::new(WriteResponse {}))
     }
 
     type ReadStream = Pin<Box<dyn Stream<Item = Result<ReadResponse, Status>> + Send>>;
 
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
         let connection = connection_of(&request)?;
-        let answers = self.read_bytes(request.into_inner(), &connection).await?;
+        let (request, charge) = (request.into_inner().encode_to_vec().into(), connection.charge());
+        let answers = self.read_bytes(request, &connection, Arc::new(charge)).await?;
         let message = |bytes: Result<Bytes, Status>| {
             ReadResponse::decode(bytes?).map_err(|error| Status::internal(error.to_string()))
         };
@@ -335,6 +350,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
+        let connection = connection_of(&request)?;
         let request = request.into_inner();
         self.device.check_id(request.device_id)?;
         let (p4info, device_config) = match request.response_type() {
@@ -343,9 +359,15 @@ impl P4Runtime for Service {
             ResponseType::P4infoAndCookie => (true, false),
             ResponseType::DeviceConfigAndCookie => (false, true),
         };
-        let config = self.device.config().await.map(|config| ForwardingPipelineConfig {
-            p4info: config.p4info.filter(|_| p4info),
-            p4_device_config: if device_config { config.p4_device_config } else { Vec::new() },
+        let running = self.device.running().await;
+        let config = running.as_ref().map(|program| &program.config);
+        if let Some(config) = config.filter(|_| p4info || device_config) {
+            // Of each call there may be a whole one until the client has taken it.
+            connection.answer(config.encoded_len())?;
+        }
+        let config = config.map(|config| ForwardingPipelineConfig {
+            p4info: config.p4info.clone().filter(|_| p4info),
+            p4_device_config: if device_config { config.p4_device_config.clone() } else { Vec::new() },
             cookie: config.cookie,
         });
         Ok(Response::new(GetForwardingPipelineConfigResponse { config }))
@@ -357,7 +379,8 @@ impl P4Runtime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let (outbox, stored) = Outbox::new();
+        let place = Arc::new(connection_of(&request)?.stream()?);
+        let (outbox, stored) = Outbox::new(place.clone());
         let (device, mut stopping) = (self.device.clone(), self.stopping.clone());
         let refusals = self.refusals.clone();
         let mut inbound = request.into_inner();
@@ -384,6 +407,7 @@ impl P4Runtime for Service {
             if let Some(end) = end {
                 outbox.send(Err(end));
             }
+            drop(place);
         });
         Ok(Response::new(stored))
     }

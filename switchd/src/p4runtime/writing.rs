@@ -5,21 +5,60 @@ use super::pipeline::Program;
 use super::plain::{Request, Step};
 use super::roles::Access;
 use super::work::{self, Change, Found, Query, Snapshot, Undo};
+use crate::core::Isolation;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::{Entity, Update};
+use p4rack_p4rt::p4::v1::write_request::Atomicity;
+use p4rack_p4rt::p4::v1::{Entity, ReadRequest, Update};
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
+use prost::DecodeError;
+use prost::bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Updates applied between packets.
 pub const UPDATES_A_TURN: usize = 16;
 
 /// What became of each update.
 pub type Outcomes = Vec<Refused<()>>;
+
+/// A Write made ready.
+pub type Job = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send>;
+
+/// What a Write says of all its updates, once its sender may write.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    /// What runs.
+    pub program: Arc<Program>,
+    /// What the sender's role may do; `None` is everything.
+    pub access: Option<Arc<Access>>,
+    /// What a refused update means for the others.
+    pub atomicity: Atomicity,
+}
+
+/// Makes a Write ready. Errors: it is malformed.
+pub fn ready(request: Bytes, admitted: &Admitted) -> Result<(Job, Isolation), DecodeError> {
+    let Admitted { program, access, atomicity } = admitted;
+    let access = access.as_deref();
+    let mut request = Request::decode(request, &program.plans)?;
+    Ok(match atomicity {
+        Atomicity::ContinueOnError => {
+            if let Some(access) = access {
+                access.check_request(&mut request, &program.plans);
+            }
+            (Box::new(each(program, request)), Isolation::Open)
+        }
+        Atomicity::RollbackOnError => {
+            (Box::new(all(program, &request.updates(), access, UPDATES_A_TURN)), Isolation::Whole)
+        }
+        // No packet comes between the updates of one turn.
+        Atomicity::DataplaneAtomic => {
+            (Box::new(all(program, &request.updates(), access, usize::MAX)), Isolation::Whole)
+        }
+    })
+}
 
 /// Applies updates one by one, whatever becomes of the others.
 pub fn each(
@@ -100,40 +139,47 @@ pub fn all(
 }
 
 /// A Read, made in parts: what has not been read, and what became of each entity so far.
-#[derive(Default)]
 pub struct Reading {
+    program: Arc<Program>,
+    access: Option<Arc<Access>>,
+    /// Of which no query has been made: what is asked of all tables is a query for each.
+    entities: std::vec::IntoIter<Entity>,
     queries: VecDeque<(usize, Query)>,
     outcomes: Outcomes,
 }
 
 impl Reading {
     /// Of what each entity asks for.
-    pub fn new(program: &Arc<Program>, entities: &[Entity], access: Option<&Access>) -> Reading {
-        let mut reading = Reading::default();
-        for (position, entity) in entities.iter().enumerate() {
-            let allowed = access.map_or(Ok(()), |access| access.check_entity(entity.entity.as_ref()));
-            match allowed.and_then(|()| work::query(program, entity)) {
-                Ok(parts) => {
-                    reading.queries.extend(parts.into_iter().map(|query| (position, query)));
-                    reading.outcomes.push(Ok(()));
-                }
-                Err(error) => reading.outcomes.push(Err(error)),
-            }
-        }
-        reading
+    pub fn new(program: Arc<Program>, request: ReadRequest, access: Option<Arc<Access>>) -> Reading {
+        let entities = request.entities.into_iter();
+        Reading { program, access, entities, queries: VecDeque::new(), outcomes: Vec::new() }
     }
 
     /// What became of each entity, if everything has been read.
     pub fn outcomes(&self) -> Option<&Outcomes> {
-        self.queries.is_empty().then_some(&self.outcomes)
+        (self.queries.is_empty() && self.entities.as_slice().is_empty()).then_some(&self.outcomes)
     }
 
-    fn turn(&mut self, switch: &Switch, now: Nanos, found: &UnboundedSender<Found>) {
+    /// Makes queries of entities, enough for so many turns.
+    fn prepare(&mut self, turns: usize) {
+        while self.queries.len() < turns
+            && let Some(entity) = self.entities.next()
+        {
+            let access = self.access.as_deref();
+            let allowed = access.map_or(Ok(()), |access| access.check_entity(entity.entity.as_ref()));
+            let queries = allowed.and_then(|()| work::query(&self.program, &entity));
+            let position = self.outcomes.len();
+            self.outcomes.push(queries.map(|queries| {
+                self.queries.extend(queries.into_iter().map(|query| (position, query)));
+            }));
+        }
+    }
+
+    fn turn(&mut self, switch: &Switch, now: Nanos, found: &mut Vec<Found>) {
         let Some((position, query)) = self.queries.pop_front() else { return };
         match query(switch, now) {
             Ok(answer) => {
-                // The reader may have left.
-                let _ = found.send(answer.found);
+                found.push(answer.found);
                 if let Some(next) = answer.next {
                     self.queries.push_front((position, next));
                 }
@@ -145,19 +191,25 @@ impl Reading {
         }
     }
 
-    /// A job that takes so many turns of it, sends on what it finds, and gives back the rest.
+    /// A job that takes so many turns of it, and gives back the rest and what it found.
     pub fn part(
-        self,
+        mut self,
         turns: usize,
-        found: UnboundedSender<Found>,
-    ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<Reading> + Send + 'static {
-        let (mut reading, mut left) = (self, turns);
+    ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<(Reading, Vec<Found>)> + Send + 'static {
+        self.prepare(turns);
+        let (mut reading, mut found, mut left) = (Some(self), Vec::new(), turns);
         move |switch, now| {
-            reading.turn(switch, now, &found);
-            left = left.saturating_sub(1);
-            match left == 0 || reading.queries.is_empty() {
-                true => ControlFlow::Break(std::mem::take(&mut reading)),
-                false => ControlFlow::Continue(()),
+            if let Some(reading) = &mut reading {
+                reading.turn(switch, now, &mut found);
+                left = left.saturating_sub(1);
+                if left > 0 && !reading.queries.is_empty() {
+                    return ControlFlow::Continue(());
+                }
+            }
+            match reading.take() {
+                Some(rest) => ControlFlow::Break((rest, std::mem::take(&mut found))),
+                // It is not called after its end.
+                None => ControlFlow::Continue(()),
             }
         }
     }

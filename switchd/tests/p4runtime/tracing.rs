@@ -11,9 +11,15 @@ async fn tracer(rig: &Rig) -> TraceClient<Channel> {
     TraceClient::connect(format!("http://{}", rig.addr)).await.unwrap()
 }
 
+/// A request of the primary's.
+fn watch(filter: Filter, frames: u32) -> WatchRequest {
+    let (device_id, election_id) = (DEVICE, election(1));
+    WatchRequest { filter: Some(filter), frames, device_id, election_id, role: String::new() }
+}
+
 fn to(last: u8, frames: u32) -> WatchRequest {
     let destination = Some(vec![2, 0, 0, 0, 0, last]);
-    WatchRequest { filter: Some(Filter { destination, ..Filter::default() }), frames }
+    watch(Filter { destination, ..Filter::default() }, frames)
 }
 
 /// A trace that is on.
@@ -88,7 +94,7 @@ async fn what_makes_no_sense_is_refused_by_name() {
     let refused = start(&rig, to(1, 1)).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
     assert!(refused.message().contains("no program"), "{refused}");
-    let filter = |filter: Filter| WatchRequest { filter: Some(filter), frames: 1 };
+    let filter = |filter: Filter| watch(filter, 1);
     for (request, field) in [
         (to(1, 0), "frames"),
         (to(1, 1001), "frames"),
@@ -99,5 +105,28 @@ async fn what_makes_no_sense_is_refused_by_name() {
         let refused = start(&rig, request).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument);
         assert!(refused.message().contains(field), "{field}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn while_there_is_a_primary_a_trace_is_for_that() {
+    let (rig, client) = Rig::ready().await;
+    let mut other = to(1, 1);
+    other.election_id = election(2);
+    let refused = start(&rig, other.clone()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
+    other.role = "acl".into();
+    let refused = start(&rig, other.clone()).await.unwrap_err();
+    assert!(refused.message().contains("only the primary of the default role"), "{refused}");
+    let elsewhere = WatchRequest { device_id: DEVICE + 1, ..to(1, 1) };
+    assert_eq!(start(&rig, elsewhere).await.unwrap_err().code(), Code::NotFound);
+    // With none, anyone could be it.
+    other.role.clear();
+    drop(client);
+    let mut tries = 0;
+    while start(&rig, other.clone()).await.is_err() {
+        tries += 1;
+        assert!(tries < 200, "the primary has left");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -189,7 +189,7 @@ async fn a_handshake_that_trickles_is_cut_off_and_nobody_else_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_bad_writes_are_refused_and_good_ones_beside_them_are_made_in_time() {
+async fn ten_thousand_bad_writes_are_refused_and_good_ones_beside_them_are_made_in_turn() {
     const BAD: u64 = 10_000;
     let (rig, mut client) = Rig::ready().await;
     let begun = Arc::new(AtomicU64::new(0));
@@ -210,21 +210,22 @@ async fn ten_thousand_bad_writes_are_refused_and_good_ones_beside_them_are_made_
             refused
         });
     }
-    let (began, mut worst) = (Instant::now(), Duration::ZERO);
+    let (began, mut worst) = (Instant::now(), 0);
     client.insert(dmac(1, 3)).await.unwrap();
     while begun.load(Ordering::Relaxed) < BAD {
-        let asked = Instant::now();
+        let before = begun.load(Ordering::Relaxed);
         client.entry(Modify, dmac(1, 2).build(schema()).unwrap()).await.unwrap();
         assert_eq!(
             client.entry(Insert, dmac(1, 2).build(schema()).unwrap()).await.unwrap_err().code,
             Code::AlreadyExists
         );
-        worst = worst.max(asked.elapsed());
+        worst = worst.max(begun.load(Ordering::Relaxed) - before);
     }
     let refused: u64 = tasks.join_all().await.into_iter().sum();
-    println!("{refused} bad writes in {:?}, two good ones took {worst:?} at most", began.elapsed());
+    println!("{refused} bad writes in {:?}, {worst} at most beside two good ones", began.elapsed());
     assert_eq!(refused, BAD);
-    assert!(worst < Duration::from_millis(500), "{worst:?}");
+    // How long that takes is the machine's; that not all of them come before is the server's.
+    assert!(worst < BAD / 5, "{worst}");
 }
 
 /// Routes, and a read that asks for them `times` times.
@@ -312,5 +313,66 @@ async fn large_requests_at_once_take_a_bounded_amount_of_memory() {
     }
     assert!(codes.contains(&tonic::Code::ResourceExhausted), "{codes:?}");
     assert!(codes.contains(&tonic::Code::Internal), "some came through, and were malformed: {codes:?}");
+    client.insert(dmac(1, 3)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_read_of_very_many_wildcards_is_charged_and_made_little_by_little() {
+    let (_rig, mut client) = Rig::ready().await;
+    client.insert(dmac(1, 3)).await.unwrap();
+    let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard("dmac"))) };
+    let (found, count) = client.read_all(vec![all.clone(); 60_000]).await;
+    assert_eq!(found.map(|found| found.len()).unwrap(), 60_000);
+    assert_eq!(count, 60_000);
+    // Three of them have room on one connection, while nobody takes the answers.
+    let request = ReadRequest { device_id: DEVICE, entities: vec![all; 65_000], ..Default::default() };
+    let mut open = Vec::new();
+    let refused = loop {
+        match client.rpc.read(request.clone()).await {
+            Ok(answers) => open.push(answers),
+            Err(refused) => break refused,
+        }
+        assert!(open.len() < 16, "the reads take too much memory");
+    };
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused:?}");
+    assert!(refused.message().contains("224 MB") && open.len() == 3, "{refused:?} {}", open.len());
+}
+
+#[tokio::test]
+async fn a_connection_has_so_many_streams() {
+    let (rig, mut client) = Rig::ready().await;
+    let mut greedy = Client::connect(&rig).await;
+    // Its end is dropped with the sender.
+    let requests = || {
+        let (out, requests) = tokio::sync::mpsc::channel(1);
+        (out, tokio_stream::wrappers::ReceiverStream::<StreamMessageRequest>::new(requests))
+    };
+    let mut open = Vec::new();
+    for _ in 1..16 {
+        let (out, requests) = requests();
+        open.push((out, greedy.rpc.stream_channel(requests).await.unwrap()));
+    }
+    let refused = greedy.rpc.stream_channel(requests().1).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused:?}");
+    assert!(refused.message().contains("16 streams of this connection"), "{refused:?}");
+    client.insert(dmac(1, 3)).await.unwrap();
+    open.pop();
+    let again = async {
+        while greedy.rpc.stream_channel(requests().1).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), again).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn a_large_write_of_a_stranger_is_refused_before_it_is_read() {
+    let (rig, mut client) = Rig::ready().await;
+    // Each update is malformed, which only who reads it knows.
+    let head = WriteRequest { device_id: DEVICE, election_id: election(77), ..Default::default() };
+    let mut bytes = prost::Message::encode_to_vec(&head);
+    bytes.extend([0x22, 2, 0x12, 9].repeat(20_000));
+    let status = write_bytes(&rig, bytes).await;
+    assert_eq!(status.code(), tonic::Code::PermissionDenied, "{status:?}");
     client.insert(dmac(1, 3)).await.unwrap();
 }

@@ -1,0 +1,241 @@
+//! Writes and Reads.
+//!
+//! ```text
+//!  Write, small ─ head ─ may it? ─ read ──────────────────▶ between the turns of large ones
+//!  Write, large ─ head ─ may it? ─ its turn ─ read aside ─▶ in turns ─ answered aside
+//!  Read ────────▶ a part, whole ─ encoded aside ─ taken ─▶ the next part
+//! ```
+
+use super::{Access, Code, Device, LARGE_BYTES, Program, Programs, beside, no_program, status};
+use crate::core::{Gone, Isolation};
+use crate::p4runtime::limits::{Charge, Connection, SMALL_UPDATES, UPDATE_BYTES};
+use crate::p4runtime::work::Found;
+use crate::p4runtime::writing::{Admitted, Outcomes, Reading};
+use crate::p4runtime::{Refused, plain, writing};
+use p4rack_p4rt::errors::pack;
+use p4rack_p4rt::p4::v1::write_request::Atomicity;
+use p4rack_p4rt::p4::v1::{ReadRequest, ReadResponse, WriteRequest};
+use prost::Message;
+use prost::bytes::Bytes;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{SemaphorePermit, mpsc};
+use tonic::Status;
+
+/// The head of a request of so many bytes is looked for at once.
+const QUICK_BYTES: usize = 64 << 10;
+/// Bytes in one message of a Read, about.
+const BYTES_A_MESSAGE: usize = 32 << 10;
+/// Turns of the data plane in a part of a Read: a Write may have so many before it, and a Read of which nothing is taken
+/// keeps what they found.
+const TURNS_A_PART: usize = 16;
+/// A Read of which the client takes nothing for so long is ended.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// The status of a Write or Read of which parts may have failed.
+fn overall(outcomes: &[Refused<()>]) -> Result<(), Status> {
+    match pack(outcomes) {
+        None => Ok(()),
+        Some(failed) => {
+            let details = failed.encode_to_vec().into();
+            Err(Status::with_details(tonic::Code::Unknown, failed.message, details))
+        }
+    }
+}
+
+impl Device {
+    /// Applies updates in order; what they take of memory is charged. Where it is large, call it from a task of its own:
+    /// it must not end with its caller.
+    pub async fn write(
+        &self,
+        request: Bytes,
+        connection: &Connection,
+        charge: &Charge,
+    ) -> Result<(), Status> {
+        let is_large = request.len() >= LARGE_BYTES;
+        let _own_place = if is_large { connection.large_write().await } else { None };
+        let (head, updates) = self.head(&request).await?;
+        connection.check_count("updates", updates)?;
+        let _place = if is_large {
+            // Nobody waits for a place who may not write.
+            self.admit(&*self.programs.read().await, &head)?;
+            self.place(connection).await?
+        } else {
+            connection.drained().await?;
+            None
+        };
+        // Nobody becomes primary and no program comes before the last change is made.
+        let programs = self.programs.read().await;
+        let admitted = self.admit(&programs, &head)?;
+        if updates > SMALL_UPDATES {
+            charge.add(UPDATE_BYTES * updates)?;
+        }
+        let malformed = |error: prost::DecodeError| Status::internal(error.to_string());
+        if is_large {
+            let ready = beside(&self.aside, move || writing::ready(request, &admitted)).await?;
+            let (job, isolation) = ready.map_err(malformed)?;
+            let outcomes = self.handle.in_turns(isolation, job).await?;
+            drop(programs);
+            return beside(&self.aside, move || overall(&outcomes)).await?;
+        }
+        let (job, isolation) = writing::ready(request, &admitted).map_err(malformed)?;
+        overall(&self.make_small(job, isolation, updates).await?)
+    }
+
+    async fn make_small(
+        &self,
+        mut job: writing::Job,
+        isolation: Isolation,
+        updates: usize,
+    ) -> Result<Outcomes, Gone> {
+        let is_open = isolation == Isolation::Open;
+        let in_one_turn = is_open && updates <= writing::UPDATES_A_TURN;
+        match in_one_turn.then(|| self.handle.here(&mut job)).flatten() {
+            Some(ControlFlow::Break(outcomes)) => Ok(outcomes),
+            _ if is_open => self.handle.short(job).await,
+            _ => self.handle.in_turns(isolation, job).await,
+        }
+    }
+
+    /// A Write without its updates, and how many those are. Errors: it is malformed.
+    async fn head(&self, request: &Bytes) -> Result<(WriteRequest, usize), Status> {
+        let head = if request.len() <= QUICK_BYTES {
+            plain::head(request)
+        } else {
+            let request = request.clone();
+            beside(&self.aside, move || plain::head(&request)).await?
+        };
+        head.map_err(|error| Status::internal(error.to_string()))
+    }
+
+    /// Refuses a Write before its updates are looked at.
+    fn admit(&self, programs: &Programs, head: &WriteRequest) -> Result<Admitted, Status> {
+        self.check_id(head.device_id)?;
+        let access = self.authorise(&head.role, head.election_id.as_ref())?;
+        let program = programs.running.clone().ok_or_else(no_program)?;
+        if programs.saved.is_some() {
+            let message = "a config is saved and writes would be meant for it; COMMIT it first";
+            return Err(status(Code::Unimplemented, message));
+        }
+        let atomicity = Atomicity::try_from(head.atomicity)
+            .map_err(|_| status(Code::InvalidArgument, "there is no such atomicity"))?;
+        Ok(Admitted { program, access, atomicity })
+    }
+
+    /// A place for a large Write whose client has taken its errors.
+    async fn place(&self, connection: &Connection) -> Result<Option<SemaphorePermit<'_>>, Status> {
+        loop {
+            connection.drained().await?;
+            // It is never closed.
+            let place = self.writes.acquire().await.ok();
+            // Others of its client may have been answered meanwhile.
+            if connection.is_drained() {
+                return Ok(place);
+            }
+        }
+    }
+
+    /// Reads a request. Errors: it is malformed, or can't be answered at all.
+    pub async fn read_request(&self, bytes: Bytes) -> Result<ReadRequest, Status> {
+        let request = if bytes.len() <= LARGE_BYTES {
+            ReadRequest::decode(bytes)
+        } else {
+            beside(&self.aside, move || ReadRequest::decode(bytes)).await?
+        };
+        let request = request.map_err(|error| Status::internal(error.to_string()))?;
+        self.check_id(request.device_id)?;
+        self.programs.read().await.running.as_ref().ok_or_else(no_program)?;
+        Ok(request)
+    }
+
+    /// Reads entities: `answers` are given fields of a `ReadResponse`, and the end tells whether that is all that was
+    /// asked for. It is read in parts, the next when the one before has left; nobody else waits meanwhile.
+    pub async fn read(&self, request: ReadRequest, answers: &mpsc::Sender<Bytes>) -> Result<(), Status> {
+        let program = self.programs.read().await.running.clone().ok_or_else(no_program)?;
+        let access = self.clients().arbitration.access(&request.role).cloned();
+        let mut reading = Reading::new(program.clone(), request, access.clone());
+        let mut fields = Vec::new();
+        loop {
+            if let Some(outcomes) = reading.outcomes() {
+                if !fields.is_empty() {
+                    give(answers, fields.into()).await?;
+                }
+                return overall(outcomes);
+            }
+            // What a client does not take is one part at most.
+            drop(room(answers, answers.max_capacity()).await?);
+            let messages = {
+                let _place = self.parts.acquire().await;
+                let found;
+                (reading, found) = self.read_part(&program, reading).await?;
+                let is_long = found.len() > 1;
+                let access = access.clone();
+                let encode = move || encoded(found, access.as_deref(), fields);
+                let messages;
+                (messages, fields) = if is_long { beside(&self.aside, encode).await? } else { encode() };
+                messages
+            };
+            for message in messages {
+                give(answers, message).await?;
+            }
+        }
+    }
+
+    async fn read_part(
+        &self,
+        program: &Arc<Program>,
+        reading: Reading,
+    ) -> Result<(Reading, Vec<Found>), Status> {
+        // No program comes while the data plane is at it.
+        let programs = self.programs.read().await;
+        if !programs.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, program)) {
+            let message = "another program was installed during the read; read again";
+            return Err(status(Code::Aborted, message));
+        }
+        Ok(self.handle.in_turns(Isolation::Whole, reading.part(TURNS_A_PART)).await?)
+    }
+}
+
+/// What was found, as messages that are long enough, and the beginning of the next; `fields` is that of the first.
+fn encoded(found: Vec<Found>, access: Option<&Access>, mut fields: Vec<u8>) -> (Vec<Bytes>, Vec<u8>) {
+    let mut messages = Vec::new();
+    for found in found {
+        fields.extend(match access {
+            None => found.encoded(),
+            Some(access) => {
+                let mut entities = found.messages();
+                entities.retain(|found| access.check_entity(found.entity.as_ref()).is_ok());
+                ReadResponse { entities }.encode_to_vec()
+            }
+        });
+        if fields.len() >= BYTES_A_MESSAGE {
+            // As long as it is: many may wait for their clients.
+            messages.push(std::mem::take(&mut fields).into_boxed_slice().into());
+        }
+    }
+    (messages, fields)
+}
+
+/// Waits until so many messages of an answer have room. Errors: the client has left, or takes nothing.
+async fn room(
+    answers: &mpsc::Sender<Bytes>,
+    messages: usize,
+) -> Result<mpsc::PermitIterator<'_, Bytes>, Status> {
+    match tokio::time::timeout(STALLED, answers.reserve_many(messages)).await {
+        Ok(room) => room.map_err(|_| Status::cancelled("the client has left")),
+        Err(_) => {
+            let seconds = STALLED.as_secs();
+            let message = format!("nothing of the answer was taken for {seconds} s; read again");
+            Err(status(Code::DeadlineExceeded, message))
+        }
+    }
+}
+
+/// Sends a part of an answer when there is room for it. Errors: as above.
+async fn give(answers: &mpsc::Sender<Bytes>, message: Bytes) -> Result<(), Status> {
+    if let Some(room) = room(answers, 1).await?.next() {
+        room.send(message);
+    }
+    Ok(())
+}
