@@ -1,8 +1,9 @@
 //! The IR as text: for people, and for tests that say what a construct becomes.
 
+use crate::ast::Direction;
 use crate::ir::{
     BinOp, Block, Expr, ExternCall, HeaderRef, LValue, Matcher, Next, Parser, Program, State, Stmt, Target,
-    Ty, UnOp,
+    Ty, UnOp, VarId,
 };
 use std::fmt::Write as _;
 
@@ -21,6 +22,34 @@ impl Program {
             for state in &parser.states {
                 Printer { program: self, indent: 0 }.state(&mut out, state, parser);
             }
+        }
+        out
+    }
+
+    /// Bodies of abstract methods as text.
+    pub fn methods_text(&self) -> String {
+        let printer = Printer { program: self, indent: 0 };
+        let names = |vars: &[VarId]| -> Vec<&str> {
+            vars.iter().map(|var| self.vars[var.0 as usize].name.as_str()).collect()
+        };
+        let mut out = String::new();
+        for method in &self.methods {
+            let params = method.params.iter().map(|param| {
+                let direction = match param.direction {
+                    Direction::None => "",
+                    Direction::In => "in ",
+                    Direction::Out => "out ",
+                    Direction::InOut => "inout ",
+                };
+                format!("{direction}{}", names(&param.vars).join(" "))
+            });
+            let params: Vec<String> = params.collect();
+            let result = names(&method.result).join(" ");
+            printer.line(
+                &mut out,
+                &format!("method {}.{}({}) -> {{{result}}}", method.object, method.name, params.join(", ")),
+            );
+            printer.inner(&mut out, &method.body);
         }
         out
     }
@@ -157,7 +186,7 @@ impl Printer<'_> {
             }
             ExternCall::Drop => "drop".to_owned(),
             ExternCall::Clone { egress, session, field_list } => {
-                let from = if *egress { "E2E" } else { "I2E" };
+                let from = if *egress { "of egress" } else { "of ingress" };
                 let fields = field_list.map(|f| format!(" fields {f}")).unwrap_or_default();
                 format!("clone {from} {}{fields}", self.expr(session))
             }

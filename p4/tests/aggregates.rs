@@ -211,6 +211,40 @@ fn abstract_methods_are_implemented_by_the_instance() {
     assert_eq!(refused("bit<8> v = this.f(1);"), ["`this` is for the methods that an instance implements"]);
 }
 
+/// The shape of TNA's `RegisterAction`: what is stored goes in and out, a second value comes back.
+#[test]
+fn bodies_of_abstract_methods_are_kept() {
+    let globals = "extern update_t<T, U> { update_t(); abstract void apply(inout T value, out U seen);
+            U execute(in bit<32> index); }
+        extern calc_t { calc_t(); abstract bit<8> f(in bit<8> x); bit<8> run(in bit<8> x); }";
+    let locals = "bit<8> step = 3;
+        update_t<inner_t, bit<8>>() upd = {
+            void apply(inout inner_t value, out bit<8> seen) {
+                seen = value.x;
+                if (value.y == 0) { value.y = step; } else { value.x = value.x + meta.a; }
+            }
+        };
+        calc_t() calc = { bit<8> f(in bit<8> x) { if (x == 0) { return 1; } return x; } };";
+    let compiled =
+        compile(&program(globals, "", locals, "meta.b = upd.execute(0); meta.a = calc.run(step);"));
+    assert_lines(
+        &compiled.program.methods_text(),
+        "method I.upd.apply(inout I.upd.apply.value.x I.upd.apply.value.y, out I.upd.apply.seen) -> {}
+           I.upd.apply.seen = I.upd.apply.value.x
+           if (I.upd.apply.value.y == 0)
+             I.upd.apply.value.y = I.step
+           else
+             I.upd.apply.value.x = (I.upd.apply.value.x + meta.a)
+         method I.calc.f(in I.calc.f.x) -> {I.calc.f.$result}
+           scope
+             if (I.calc.f.x == 0)
+               I.calc.f.$result = 1
+               return
+             I.calc.f.$result = I.calc.f.x
+             return",
+    );
+}
+
 #[test]
 fn match_kinds_are_values_for_constructors() {
     let globals = "extern look_t<M> { look_t(M kinds); } const tuple<match_kind> ONCE = {exact};";

@@ -329,7 +329,7 @@ fn externs_become_calls() {
          I.color = I.m.execute(0)
          I.v = 0 + Crc32{hdr.eth.dst, meta.a} % 16
          I.v = random(0, 7)
-         clone I2E 5 fields 1
+         clone of ingress 5 fields 1
          drop
          truncate 64
          apply I.t

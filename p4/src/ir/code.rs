@@ -350,7 +350,7 @@ pub enum ExternCall {
     },
     /// The packet is to be dropped, in the way of the architecture.
     Drop,
-    /// `kind`: true = E2E, false = I2E.
+    /// Of what came in, or of what egress made (`egress`).
     Clone {
         egress: bool,
         session: Expr,
@@ -365,7 +365,7 @@ pub enum ExternCall {
     Truncate {
         bytes: Expr,
     },
-    /// Raises `checksum_error` unless equal.
+    /// Sets [`Intrinsic::ChecksumError`] unless equal.
     VerifyChecksum {
         cond: Expr,
         data: Vec<(Expr, Ty)>,

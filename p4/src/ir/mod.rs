@@ -7,7 +7,7 @@
 //!          ├─ headers[]  a valid bit and fields, both variables
 //!          ├─ stacks[]   headers[] and the variable nextIndex
 //!          ├─ blocks[]   parsers and controls, each with its role in a pipeline
-//!          └─ tables[], actions[], instances[], value_sets[]
+//!          └─ tables[], actions[], instances[], methods[], value_sets[]
 //! ```
 //!
 //! Copy-in/copy-out has been made explicit with temporaries; every expression in it is pure except
@@ -90,6 +90,8 @@ pub struct Program {
     pub actions: Vec<Action>,
     /// Counters, meters, registers, action profiles …
     pub instances: Vec<Instance>,
+    /// Bodies of abstract methods.
+    pub methods: Vec<Method>,
     /// Parser value sets.
     pub value_sets: Vec<ValueSet>,
     /// Types of digests and their fields, by first use.

@@ -1,6 +1,7 @@
 //! What the control plane sees: tables, actions, extern objects, value sets, digests, types.
 
 use super::*;
+use crate::ast::Direction;
 use num_bigint::BigUint;
 
 /// How a key matches.
@@ -220,6 +221,31 @@ pub enum InstanceKind {
         output_width: u32,
         max_group_size: u64,
     },
+}
+
+/// A body that the program gives an abstract method of an extern object. Whoever calls it sets the variables of its
+/// parameters before, and reads those of its `out` parameters and of its result after.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// Full name of the object.
+    pub object: String,
+    /// Name of the method.
+    pub name: String,
+    /// In order.
+    pub params: Vec<MethodParam>,
+    /// Scalars of what it returns.
+    pub result: Vec<VarId>,
+    /// What it does; `Return` leaves it.
+    pub body: Vec<Stmt>,
+}
+
+/// A parameter of a [`Method`].
+#[derive(Clone, Debug)]
+pub struct MethodParam {
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Its scalars.
+    pub vars: Vec<VarId>,
 }
 
 /// A parser value set.

@@ -92,8 +92,18 @@ pub(crate) struct InstDecl {
     pub ty: Type,
     /// One a constructor parameter.
     pub args: Vec<Option<TExpr>>,
+    pub implemented: Implemented,
     pub annos: Rc<Annos>,
     pub span: Span,
+}
+
+/// What stands in `{ … }` after an instance of an extern.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Implemented {
+    /// Bodies of its abstract methods.
+    pub methods: Vec<Rc<FnDef>>,
+    /// Instances beside them.
+    pub instances: Vec<Rc<InstDecl>>,
 }
 
 /// What a parser or control declares, in order.

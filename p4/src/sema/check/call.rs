@@ -115,9 +115,9 @@ impl Checker {
         };
         let block = block.clone();
         let id = self.new_local(&block.name, &ty);
-        let annos = Default::default();
-        let inst =
-            Rc::new(InstDecl { id, name: block.name.clone(), ty: ty.clone(), args: ctor_args, annos, span });
+        let (implemented, annos) = Default::default();
+        let (name, ty) = (block.name.clone(), ty.clone());
+        let inst = Rc::new(InstDecl { id, name, ty, args: ctor_args, implemented, annos, span });
         self.apply_block(Target::DirectApply(inst), &block, args, span)
     }
 

@@ -19,7 +19,8 @@ impl Checker {
             _ => String::new(),
         };
         let id = self.new_local(&name, &ty);
-        let inst = InstDecl { id, name, ty: ty.clone(), args, annos: Default::default(), span };
+        let (implemented, annos) = Default::default();
+        let inst = InstDecl { id, name, ty: ty.clone(), args, implemented, annos, span };
         TExpr::new(EKind::New(Rc::new(inst)), ty, span)
     }
 

@@ -389,7 +389,8 @@ impl Checker {
             return None;
         }
         let id = self.new_local(&name.name, &ty);
-        self.implement(id, &ty, init, name);
-        Some(Rc::new(InstDecl { id, name: name.name.clone(), ty, args, annos, span: name.span }))
+        let implemented = self.implement(id, &ty, init, name);
+        let (name, span) = (name.name.clone(), name.span);
+        Some(Rc::new(InstDecl { id, name, ty, args, implemented, annos, span }))
     }
 }

@@ -5,18 +5,25 @@ use super::scope::Symbol;
 use super::typeref::bind;
 use crate::ast::{Decl, DeclKind, Ident};
 use crate::diag::Diagnostic;
-use crate::sema::tree::{FnDef, LocalId};
+use crate::sema::tree::{FnDef, Implemented, LocalId};
 use crate::sema::types::{Subst, Type};
 use std::rc::Rc;
 
 impl Checker {
-    /// Checks `{ … }` after an instance: every abstract method of its extern once, and no other method.
-    pub(super) fn implement(&mut self, id: LocalId, ty: &Type, init: Option<&[Decl]>, name: &Ident) {
+    /// Checks `{ … }` after an instance: every abstract method of its extern once, and no other method. Gives what is there.
+    pub(super) fn implement(
+        &mut self,
+        id: LocalId,
+        ty: &Type,
+        init: Option<&[Decl]>,
+        name: &Ident,
+    ) -> Implemented {
+        let mut given = Implemented::default();
         let Type::Extern(ext) = ty else {
             for decl in init.unwrap_or_default() {
                 self.error(decl.span, format!("`{ty}` has no abstract methods to implement"));
             }
-            return;
+            return given;
         };
         let wanted: Vec<Rc<FnDef>> = ext.def.methods.iter().filter(|m| m.is_abstract).cloned().collect();
         let types = bind(&ext.def.type_params, &ext.args);
@@ -27,15 +34,23 @@ impl Checker {
         for decl in init.unwrap_or_default() {
             let DeclKind::Function { proto, body } = &decl.kind else {
                 self.place = place;
-                if !matches!(decl.kind, DeclKind::Instance { .. }) || !self.common_decl(decl) {
+                let DeclKind::Instance { name, .. } = &decl.kind else {
                     self.error(decl.span, "only functions and instances can stand here");
+                    continue;
+                };
+                self.common_decl(decl);
+                if let Some(Symbol::Instance(inst)) = self.find_here(&name.name) {
+                    given.instances.push(inst.clone());
                 }
                 continue;
             };
             let def = Rc::new(self.function(decl, proto, body));
             self.declare(&proto.name, Symbol::Functions(vec![def.clone()]));
             match wanted.iter().find(|w| w.name == def.name && w.params.len() == def.params.len()) {
-                Some(abstract_one) if fits(&def, abstract_one, &types) => done.push(def.name.clone()),
+                Some(abstract_one) if fits(&def, abstract_one, &types) => {
+                    done.push(def.name.clone());
+                    given.methods.push(def);
+                }
                 Some(_) => {
                     let message = format!("method `{}` differs from the abstract one of `{ty}`", def.name);
                     self.error(proto.name.span, message);
@@ -65,6 +80,7 @@ impl Checker {
                 .help(format!("`{ty}` leaves it abstract: add `= {{ … }}` with a function of that name")),
             );
         }
+        given
     }
 
     /// Type arguments can make a parameter impossible.

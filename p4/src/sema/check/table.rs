@@ -315,6 +315,7 @@ impl Checker {
                 name: inst.name.clone(),
                 ty: inst.ty.clone(),
                 args: inst.args.clone(),
+                implemented: inst.implemented.clone(),
                 annos: Rc::new(annos),
                 span: inst.span,
             };

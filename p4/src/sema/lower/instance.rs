@@ -42,6 +42,7 @@ impl Lower<'_> {
             _ => Binding::Opaque,
         };
         self.bind(self.frame, inst.id, binding);
+        self.implemented(inst);
     }
 
     /// Binds constructor arguments, decides what each parameter stands for, elaborates what is declared inside.

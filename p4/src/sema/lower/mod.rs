@@ -8,6 +8,7 @@ mod externs;
 mod finish;
 mod instance;
 mod main_block;
+mod method;
 mod parser;
 mod stmt;
 mod storage;
@@ -141,6 +142,7 @@ impl<'a> Lower<'a> {
             tables: Vec::new(),
             actions: Vec::new(),
             instances: Vec::new(),
+            methods: Vec::new(),
             value_sets: Vec::new(),
             digests: Vec::new(),
             controller_headers: Vec::new(),

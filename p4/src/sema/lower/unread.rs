@@ -35,6 +35,11 @@ pub(super) fn hide(prog: &mut Program, shared: usize, global: usize) {
     for action in &prog.actions {
         uses.stmts(&action.body);
     }
+    for method in &prog.methods {
+        uses.read.extend(&method.result);
+        uses.read.extend(method.params.iter().flat_map(|param| &param.vars));
+        uses.stmts(&method.body);
+    }
     for key in prog.tables.iter().flat_map(|table| &table.keys) {
         uses.expr(&key.expr);
     }
