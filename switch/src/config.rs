@@ -61,7 +61,7 @@ pub struct Config {
     pub sample_interval: Nanos,
     /// Most depth samples kept a port.
     pub samples: usize,
-    /// Most messages of `log_msg` kept; 0 only counts them.
+    /// Most messages kept that the program logs; 0 only counts them.
     pub log_messages: usize,
 }
 

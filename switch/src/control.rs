@@ -335,7 +335,7 @@ impl Switch {
         state.digests.pop(&pipeline.digests)
     }
 
-    /// The oldest message of `log_msg` that waits.
+    /// The oldest message that the program logged and that waits.
     pub fn poll_log(&mut self) -> Option<String> {
         self.running.as_mut()?.state.log.messages.pop_front()
     }

@@ -167,7 +167,7 @@ pub struct MeterConfig {
 pub struct Replica {
     /// Egress port.
     pub port: u16,
-    /// `egress_rid` of the copy.
+    /// Number by which the program tells the copy from others.
     pub instance: u16,
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn number(words: &[u64]) -> BigUint {
     )
 }
 
-/// Messages of `log_msg`.
+/// Messages that the program logs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     /// Most messages kept; 0: none.

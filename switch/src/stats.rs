@@ -21,7 +21,7 @@ pub enum DropReason {
     IngressDrop,
     /// The program's egress dropped it.
     EgressDrop,
-    /// `egress_spec`, a replica or a clone session names a port that is not configured.
+    /// The program, a replica or a clone session names a port that is not configured.
     NoSuchPort,
     /// Multicast to a group without members.
     EmptyGroup,
@@ -171,6 +171,6 @@ pub struct Stats {
     pub recirculations: u64,
     /// Digests lost because the queue was full.
     pub digests_lost: u64,
-    /// Calls of `log_msg`.
+    /// Messages that the program logged.
     pub log_messages: u64,
 }

@@ -175,7 +175,7 @@ pub(crate) struct HashPlan {
     pub max: Slot,
 }
 
-/// `verify_checksum` and `update_checksum`; the condition is a jump around it.
+/// A checksum to verify or to update; the condition is a jump around it.
 #[derive(Clone, Debug)]
 pub(crate) struct ChecksumPlan {
     pub algorithm: HashAlgorithm,
@@ -195,7 +195,7 @@ pub(crate) struct DigestPlan {
     pub data: DataList,
 }
 
-/// A `log_msg`.
+/// A message to log.
 #[derive(Clone, Debug)]
 pub(crate) struct LogPlan {
     pub format: String,

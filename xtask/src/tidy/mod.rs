@@ -1,5 +1,6 @@
 //! What ARCHITECTURE.md promises of the files themselves, looked up in every one of them.
 
+mod architectures;
 mod units;
 
 use crate::report::Report;
@@ -61,6 +62,7 @@ pub fn check(report: &mut Report, root: &Path) {
         report.check(name, result(sources.iter().flat_map(find).collect()));
     }
     report.check("seeds of past failures are replayed", result(forgotten_seeds(&sources)));
+    report.check("an architecture's names stay in its modules", result(architectures::strays(&sources)));
 }
 
 fn result(problems: Vec<String>) -> Result<(), String> {
