@@ -1,7 +1,7 @@
 //! Packets on their way, whatever the architecture: their variables, their queues, their ends.
 
 use crate::compile::Pipeline;
-use crate::compile::ops::Frame;
+use crate::compile::ops::Vars;
 use crate::compile::plans::{Code, NO_LIST, RUN};
 use crate::exec::{Exit, Requests};
 use crate::pool::{Meta, NONE, PacketId};
@@ -18,7 +18,7 @@ impl Switch {
             let kept = &mut self.pool.get_mut(id).kept;
             kept.clear();
             for &(slot, count) in &running.pipeline.code.kept {
-                kept.extend_from_slice(&self.frame[slot as usize..][..count as usize]);
+                kept.extend_from_slice(&self.vars[slot as usize..][..count as usize]);
             }
         }
     }
@@ -26,11 +26,11 @@ impl Switch {
     /// Puts the variables that are stored with the packet back.
     pub(crate) fn recall(&mut self, id: PacketId) {
         if let Some(running) = &self.running {
-            restore(&running.pipeline.code, &mut self.frame, &self.pool.get(id).kept);
+            restore(&running.pipeline.code, &mut self.vars, &self.pool.get(id).kept);
         }
     }
 
-    /// The frame is about to be used for another packet.
+    /// The variables are about to be used for another packet.
     #[inline]
     pub(crate) fn cool(&mut self) {
         if self.hot != NONE {
@@ -95,9 +95,9 @@ pub(crate) fn form<'a>(running: &'a Pipeline, tracer: Option<&'a Tracer>, meta: 
 
 /// Clears what a program may read before it is written.
 #[inline(always)]
-pub(crate) fn clear(code: &Code, frame: &mut Frame) {
+pub(crate) fn clear(code: &Code, vars: &mut Vars) {
     for &slot in &code.cleared {
-        if let Some(run) = frame[slot as usize..].first_chunk_mut::<RUN>() {
+        if let Some(run) = vars[slot as usize..].first_chunk_mut::<RUN>() {
             *run = [0; RUN];
         }
     }
@@ -105,34 +105,34 @@ pub(crate) fn clear(code: &Code, frame: &mut Frame) {
 
 /// Clears the variables, then restores those that were kept.
 #[inline]
-pub(crate) fn restore(code: &Code, frame: &mut Frame, kept: &[u64]) {
-    clear(code, frame);
+pub(crate) fn restore(code: &Code, vars: &mut Vars, kept: &[u64]) {
+    clear(code, vars);
     let mut from = 0;
     for &(slot, count) in &code.kept {
         let words = &kept[from..from + count as usize];
-        frame[slot as usize..][..count as usize].copy_from_slice(words);
+        vars[slot as usize..][..count as usize].copy_from_slice(words);
         from += count as usize;
     }
 }
 
-/// Takes the values of a field list out of the frame.
-pub(crate) fn keep_list(running: &Option<Running>, frame: &Frame, list: u16, words: &mut Vec<u64>) {
+/// Takes the values of a field list out of the variables.
+pub(crate) fn keep_list(running: &Option<Running>, vars: &Vars, list: u16, words: &mut Vec<u64>) {
     words.clear();
     if let Some(running) = running
         && list != NO_LIST
     {
         for &(slot, count) in running.pipeline.code.lists.get(list as usize).into_iter().flatten() {
-            words.extend_from_slice(&frame[slot as usize..][..count as usize]);
+            words.extend_from_slice(&vars[slot as usize..][..count as usize]);
         }
     }
 }
 
 /// Puts the values of a field list back.
-pub(crate) fn restore_list(code: &Code, frame: &mut Frame, list: u16, words: &[u64]) {
+pub(crate) fn restore_list(code: &Code, vars: &mut Vars, list: u16, words: &[u64]) {
     let mut from = 0;
     for &(slot, count) in code.lists.get(list as usize).into_iter().flatten() {
         if let Some(words) = words.get(from..from + count as usize) {
-            frame[slot as usize..][..count as usize].copy_from_slice(words);
+            vars[slot as usize..][..count as usize].copy_from_slice(words);
         }
         from += count as usize;
     }

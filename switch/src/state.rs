@@ -1,7 +1,7 @@
 //! What a running program changes: tables, extern objects, value sets, queues to the controller.
 
 use crate::aging::Aging;
-use crate::compile::ops::{Frame, Slot};
+use crate::compile::ops::{Slot, Vars};
 use crate::compile::plans::{DigestPlan, Kind};
 use crate::compile::{Pipeline, limbs_of};
 use crate::config::Config;
@@ -88,10 +88,10 @@ impl ValueSetState {
     }
 
     /// Whether a member accepts the keys.
-    pub fn contains(&self, frame: &Frame, keys: &[(Slot, Kind)]) -> bool {
+    pub fn contains(&self, vars: &Vars, keys: &[(Slot, Kind)]) -> bool {
         self.packed.iter().any(|member| {
             member.iter().zip(keys).all(|(field, (slot, kind))| {
-                let key = &frame[*slot as usize..][..kind.limbs()];
+                let key = &vars[*slot as usize..][..kind.limbs()];
                 match field {
                     FieldMatch::Mask(value, mask) => {
                         key.iter().zip(mask).zip(value).all(|((key, mask), value)| key & mask == *value)
@@ -115,15 +115,15 @@ pub(crate) struct DigestQueue {
 }
 
 impl DigestQueue {
-    /// Takes the values of a digest from the frame.
-    pub fn push(&mut self, plan: &DigestPlan, frame: &Frame, now: Nanos) {
+    /// Takes the values of a digest from the variables.
+    pub fn push(&mut self, plan: &DigestPlan, vars: &Vars, now: Nanos) {
         if self.heads.len() >= self.limit {
             self.lost += 1;
             return;
         }
         self.heads.push_back((plan.digest, now));
         for (slot, kind) in &plan.data {
-            self.words.extend(&frame[*slot as usize..][..kind.words()]);
+            self.words.extend(&vars[*slot as usize..][..kind.words()]);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The switch: ports, queues and a program, seen from outside.
 
 use crate::arch::Arch;
-use crate::compile::ops::{FRAME_WORDS, Frame};
+use crate::compile::ops::{VARS_WORDS, Vars};
 use crate::compile::{InstanceShape, Pipeline};
 use crate::config::Config;
 use crate::error::ControlError;
@@ -79,10 +79,10 @@ pub(crate) struct Passes {
 pub struct Switch {
     pub(crate) config: Config,
     pub(crate) running: Option<Running>,
-    pub(crate) frame: Box<Frame>,
+    pub(crate) vars: Box<Vars>,
     /// The frame that has just come.
     pub(crate) arrival: Packet,
-    /// The queued packet whose variables are in `frame` and not yet kept with it; or [`NONE`].
+    /// The queued packet whose variables are in `vars` and not yet kept with it; or [`NONE`].
     pub(crate) hot: PacketId,
     pub(crate) pool: Pool,
     pub(crate) manager: TrafficManager,
@@ -121,11 +121,11 @@ impl Switch {
     /// A switch without a program: drops everything. Of two ports with one number the first counts; a port with the
     /// number of the drop port does not exist.
     pub fn new(config: Config) -> Switch {
-        let frame = vec![0; FRAME_WORDS].into_boxed_slice();
+        let vars = vec![0; VARS_WORDS].into_boxed_slice();
         Switch {
             manager: TrafficManager::new(&config),
             running: None,
-            frame: frame.try_into().expect("allocated with that size"),
+            vars: vars.try_into().expect("allocated with that size"),
             arrival: Packet::default(),
             hot: NONE,
             pool: Pool::default(),
@@ -206,9 +206,9 @@ impl Switch {
         }
         self.hot = NONE;
         self.tracer = None;
-        self.frame.fill(0);
+        self.vars.fill(0);
         for &(slot, value) in &running.pipeline.code.constants {
-            self.frame[slot as usize] = value;
+            self.vars[slot as usize] = value;
         }
         self.running = Some(running);
     }

@@ -6,7 +6,7 @@ mod event;
 pub use event::{Origin, TraceEvent};
 
 use crate::compile::Pipeline;
-use crate::compile::ops::{Frame, Slot};
+use crate::compile::ops::{Slot, Vars};
 use crate::compile::plans::Code;
 use crate::stats::DropReason;
 use p4rack_wire::Nanos;
@@ -163,18 +163,18 @@ impl Trace {
     }
 
     /// Looks at the fields that are watched.
-    pub fn look(&mut self, code: &Code, frame: &Frame) {
+    pub fn look(&mut self, code: &Code, vars: &Vars) {
         self.before.clear();
         for (slot, kind, _) in &code.watched {
-            self.before.extend_from_slice(&frame[*slot as usize..][..kind.words()]);
+            self.before.extend_from_slice(&vars[*slot as usize..][..kind.words()]);
         }
     }
 
     /// Tells which of them have changed since.
-    pub fn compare(&mut self, code: &Code, frame: &Frame, now: Nanos) {
+    pub fn compare(&mut self, code: &Code, vars: &Vars, now: Nanos) {
         let (mut changes, mut at) = (Vec::new(), 0);
         for (number, (slot, kind, _)) in (0..).zip(&code.watched) {
-            let is = &frame[*slot as usize..][..kind.words()];
+            let is = &vars[*slot as usize..][..kind.words()];
             let Some(was) = self.before.get_mut(at..at + is.len()) else { break };
             if is != was {
                 changes.push((number, was.to_vec(), is.to_vec()));

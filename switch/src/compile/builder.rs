@@ -1,4 +1,4 @@
-//! What all of the translation shares: the frame's layout, labels, temporaries, constants.
+//! What all of the translation shares: the variables' layout, labels, temporaries, constants.
 
 use super::ops::*;
 use super::plans::*;
@@ -76,7 +76,7 @@ pub(crate) fn limbs_of(value: &BigUint, limbs: usize) -> Vec<u64> {
 }
 
 impl<'p> Builder<'p> {
-    /// Lays the frame out: stacks, then other headers, then all else.
+    /// Lays the variables out: stacks, then other headers, then all else.
     pub fn new(program: &'p Program, arch: Arch) -> Result<Builder<'p>, CompileError> {
         let mut builder = Builder {
             program,
@@ -94,7 +94,7 @@ impl<'p> Builder<'p> {
             applied: vec![0; program.tables.len()],
             labels: Vec::new(),
             constants: BTreeMap::new(),
-            constants_from: FRAME_WORDS,
+            constants_from: VARS_WORDS,
             temporaries_from: 0,
             temporary: 0,
             temporaries_to: 0,
@@ -124,7 +124,7 @@ impl<'p> Builder<'p> {
         Slot::try_from(word).map_err(|_| CompileError::TooBig {
             object: "program".into(),
             needed: word as u64,
-            limit: FRAME_WORDS as u64,
+            limit: VARS_WORDS as u64,
             unit: "words of variables",
         })
     }
@@ -398,8 +398,8 @@ impl<'p> Builder<'p> {
         if self.temporaries_to.next_multiple_of(RUN) > self.constants_from {
             return Err(CompileError::TooBig {
                 object: self.program.name.clone(),
-                needed: (self.temporaries_to + FRAME_WORDS - self.constants_from) as u64,
-                limit: FRAME_WORDS as u64,
+                needed: (self.temporaries_to + VARS_WORDS - self.constants_from) as u64,
+                limit: VARS_WORDS as u64,
                 unit: "words of variables, temporaries and constants",
             });
         }

@@ -1,17 +1,17 @@
-//! The executable form: flat operations over one frame of 64-bit words.
+//! The executable form: flat operations over one array of 64-bit words, the variables.
 //!
-//! A variable is a run of words in the frame (low word first); a varbit has its length in bits
-//! in the word before. Temporaries and constants are words of the same frame, so an operand is always a
+//! A variable is a run of words (low word first); a varbit has its length in bits
+//! in the word before. Temporaries and constants are words of the same array, so an operand is always a
 //! [`Slot`]. What an operation needs beyond three operands stands in a plan beside the code.
 
-/// Words of a frame: every `u16` is a valid index, which saves the bounds check.
-pub(crate) const FRAME_WORDS: usize = 1 << 16;
+/// Words of the array: every `u16` is a valid index, which saves the bounds check.
+pub(crate) const VARS_WORDS: usize = 1 << 16;
 
-/// Index of a word in the frame.
+/// Index of a word in the variables.
 pub(crate) type Slot = u16;
 
 /// All storage of one packet's trip.
-pub(crate) type Frame = [u64; FRAME_WORDS];
+pub(crate) type Vars = [u64; VARS_WORDS];
 
 /// One operation. `w` is a width in bits, 1 to 64, to which the result is cut; `to` is a position in the code.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ pub(crate) const NO_LIST: u16 = u16::MAX;
 /// `stack` of a [`HeaderAt`] that is fixed.
 pub(crate) const NO_STACK: u16 = u16::MAX;
 
-/// Type of a value in the frame.
+/// Type of a value in the variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     /// Bits.
@@ -48,7 +48,7 @@ pub(crate) enum WidePlan {
     Insert { dst: Slot, whole: Kind, a: Slot, hi: u32, lo: u32 },
 }
 
-/// A header's place in the frame and on the wire.
+/// A header's place in the variables and on the wire.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderPlan {
     /// The validity bit; the fields' words follow in order.
@@ -78,7 +78,7 @@ pub(crate) struct FieldPlan {
     pub offset: u32,
 }
 
-/// A stack: its elements stand one after the other in the frame.
+/// A stack: its elements stand one after the other in the variables.
 #[derive(Clone, Debug)]
 pub(crate) struct StackPlan {
     /// Headers in order.
@@ -260,7 +260,7 @@ pub(crate) struct Late {
 /// Words that are cleared at once. A run has no constants.
 pub(crate) const RUN: usize = 8;
 
-/// Words of the frame: first and count.
+/// Words of the variables: first and count.
 pub(crate) type Span = (Slot, u16);
 
 /// All that a run reads and never writes.

@@ -1,6 +1,6 @@
 //! Bits of a packet: reading fields and writing headers.
 
-use crate::compile::ops::{Frame, Slot};
+use crate::compile::ops::{Slot, Vars};
 use crate::compile::plans::{HeaderPlan, Kind};
 
 /// Zero bytes that follow a packet in its buffer, so that eight bytes can be read at any of its bytes.
@@ -49,41 +49,35 @@ pub(crate) fn load_wide(bytes: &[u8], bit: usize, width: u32, words: &mut [u64])
 
 /// Reads the fields of a header without varbit at a byte; marks it valid.
 #[inline]
-pub(crate) fn extract(frame: &mut Frame, header: &HeaderPlan, bytes: &[u8], cursor: usize) {
-    frame[header.valid as usize] = 1;
+pub(crate) fn extract(vars: &mut Vars, header: &HeaderPlan, bytes: &[u8], cursor: usize) {
+    vars[header.valid as usize] = 1;
     for &sibling in &header.siblings {
-        frame[sibling as usize] = 0;
+        vars[sibling as usize] = 0;
     }
     if header.narrow {
         let here = bytes.get(cursor..).unwrap_or(&[]);
         for field in &header.fields {
-            frame[field.slot as usize] = load(here, field.offset as usize, field.kind.width);
+            vars[field.slot as usize] = load(here, field.offset as usize, field.kind.width);
         }
         return;
     }
-    extract_wide(frame, header, bytes, cursor);
+    extract_wide(vars, header, bytes, cursor);
 }
 
 #[inline(never)]
-fn extract_wide(frame: &mut Frame, header: &HeaderPlan, bytes: &[u8], cursor: usize) {
+fn extract_wide(vars: &mut Vars, header: &HeaderPlan, bytes: &[u8], cursor: usize) {
     for field in &header.fields {
         let bit = cursor * 8 + field.offset as usize;
-        let words = &mut frame[field.slot as usize..][..field.kind.limbs()];
+        let words = &mut vars[field.slot as usize..][..field.kind.limbs()];
         load_wide(bytes, bit, field.kind.width, words);
     }
 }
 
 /// Reads the fields of a header whose varbit field has `varbit` bits.
-pub(crate) fn extract_varbit(
-    frame: &mut Frame,
-    header: &HeaderPlan,
-    bytes: &[u8],
-    cursor: usize,
-    varbit: u32,
-) {
-    frame[header.valid as usize] = 1;
+pub(crate) fn extract_varbit(vars: &mut Vars, header: &HeaderPlan, bytes: &[u8], cursor: usize, varbit: u32) {
+    vars[header.valid as usize] = 1;
     for &sibling in &header.siblings {
-        frame[sibling as usize] = 0;
+        vars[sibling as usize] = 0;
     }
     let mut bit = cursor * 8;
     for field in &header.fields {
@@ -91,10 +85,10 @@ pub(crate) fn extract_varbit(
         let mut width = field.kind.width;
         if field.kind.varbit {
             width = varbit;
-            frame[slot] = u64::from(varbit);
+            vars[slot] = u64::from(varbit);
             slot += 1;
         }
-        load_wide(bytes, bit, width, &mut frame[slot..][..field.kind.limbs()]);
+        load_wide(bytes, bit, width, &mut vars[slot..][..field.kind.limbs()]);
         bit += width as usize;
     }
 }
@@ -129,22 +123,22 @@ impl<'a> BitWriter<'a> {
 
     /// Appends a value of any type.
     #[inline(always)]
-    pub fn put_value(&mut self, frame: &Frame, slot: Slot, kind: Kind) {
+    pub fn put_value(&mut self, vars: &Vars, slot: Slot, kind: Kind) {
         if kind.narrow() {
-            self.put(frame[slot as usize], kind.width);
+            self.put(vars[slot as usize], kind.width);
         } else {
-            self.put_wide(frame, slot, kind);
+            self.put_wide(vars, slot, kind);
         }
     }
 
     #[inline(never)]
-    fn put_wide(&mut self, frame: &Frame, slot: Slot, kind: Kind) {
+    fn put_wide(&mut self, vars: &Vars, slot: Slot, kind: Kind) {
         let (width, from) = match kind.varbit {
-            true => ((frame[slot as usize] as u32).min(kind.width), slot as usize + 1),
+            true => ((vars[slot as usize] as u32).min(kind.width), slot as usize + 1),
             false => (kind.width, slot as usize),
         };
         let limbs = (width as usize).div_ceil(64);
-        for (index, &word) in frame[from..][..limbs].iter().enumerate().rev() {
+        for (index, &word) in vars[from..][..limbs].iter().enumerate().rev() {
             let w = (width - 64 * index as u32).min(64);
             self.put(word & ones(w), w);
         }
@@ -165,24 +159,24 @@ pub(crate) const ASIDE: usize = 64;
 
 /// Appends a header if it is valid.
 #[inline]
-pub(crate) fn emit(frame: &Frame, header: &HeaderPlan, out: &mut Vec<u8>) {
-    if frame[header.valid as usize] == 0 {
+pub(crate) fn emit(vars: &Vars, header: &HeaderPlan, out: &mut Vec<u8>) {
+    if vars[header.valid as usize] == 0 {
         return;
     }
     if header.narrow && header.fixed_bits as usize <= ASIDE * 8 {
-        emit_narrow(frame, header, out);
+        emit_narrow(vars, header, out);
     } else {
-        emit_any(frame, header, out);
+        emit_any(vars, header, out);
     }
 }
 
 /// A header of which every field fits a word: no growth of the output is checked for on the way.
 #[inline]
-fn emit_narrow(frame: &Frame, header: &HeaderPlan, out: &mut Vec<u8>) {
+fn emit_narrow(vars: &Vars, header: &HeaderPlan, out: &mut Vec<u8>) {
     let mut aside = [[0; 8]; ASIDE / 8 + 1];
     let (mut word, mut held, mut at) = (0, 0, 0);
     for field in &header.fields {
-        let (value, w) = (frame[field.slot as usize], field.kind.width);
+        let (value, w) = (vars[field.slot as usize], field.kind.width);
         if held + w < 64 {
             word = word << w | value;
             held += w;
@@ -202,10 +196,10 @@ fn emit_narrow(frame: &Frame, header: &HeaderPlan, out: &mut Vec<u8>) {
 }
 
 #[inline(never)]
-fn emit_any(frame: &Frame, header: &HeaderPlan, out: &mut Vec<u8>) {
+fn emit_any(vars: &Vars, header: &HeaderPlan, out: &mut Vec<u8>) {
     let mut writer = BitWriter::new(out);
     for field in &header.fields {
-        writer.put_value(frame, field.slot, field.kind);
+        writer.put_value(vars, field.slot, field.kind);
     }
     writer.finish();
 }

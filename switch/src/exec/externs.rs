@@ -8,12 +8,12 @@ use crate::state::{InstanceState, State, number};
 use std::fmt::Write as _;
 
 /// Reads a register's cell; 0 beyond the end.
-pub(super) fn register_read(state: &State, frame: &mut Frame, instance: u16, index: Slot, dst: Slot) {
+pub(super) fn register_read(state: &State, vars: &mut Vars, instance: u16, index: Slot, dst: Slot) {
     let InstanceState::Register(register) = &state.instances[instance as usize] else {
         return;
     };
-    let cell = register.cell(frame[index as usize]);
-    let to = &mut frame[dst as usize..][..register.words];
+    let cell = register.cell(vars[index as usize]);
+    let to = &mut vars[dst as usize..][..register.words];
     match cell {
         Some(cell) => to.copy_from_slice(&state.registers[cell]),
         None => to.fill(0),
@@ -21,12 +21,12 @@ pub(super) fn register_read(state: &State, frame: &mut Frame, instance: u16, ind
 }
 
 /// Sets a register's cell; nothing beyond the end.
-pub(super) fn register_write(state: &mut State, frame: &Frame, instance: u16, index: Slot, a: Slot) {
+pub(super) fn register_write(state: &mut State, vars: &Vars, instance: u16, index: Slot, a: Slot) {
     let InstanceState::Register(register) = &state.instances[instance as usize] else {
         return;
     };
-    if let Some(cell) = register.cell(frame[index as usize]) {
-        state.registers[cell].copy_from_slice(&frame[a as usize..][..register.words]);
+    if let Some(cell) = register.cell(vars[index as usize]) {
+        state.registers[cell].copy_from_slice(&vars[a as usize..][..register.words]);
     }
 }
 
@@ -53,63 +53,63 @@ pub(crate) fn meter(state: &mut State, cx: &Cx<'_>, instance: u16, index: u64) -
 
 /// All that is not worth a place in the loop.
 #[inline(never)]
-pub(super) fn run(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) {
+pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, op: Op) {
     match op {
         Op::Meter { instance, index, dst } => {
-            frame[dst as usize] = meter(state, cx, instance, frame[index as usize]);
+            vars[dst as usize] = meter(state, cx, instance, vars[index as usize]);
         }
         Op::Hash { plan } => {
             let plan = &code.hashes[plan as usize];
-            gather(&mut state.scratch, frame, &plan.data, &[]);
+            gather(&mut state.scratch, vars, &plan.data, &[]);
             let rng = &mut state.rng;
             let value = hash::hash(plan.algorithm, &state.scratch, || rng.next());
-            let (base, max) = (frame[plan.base as usize], frame[plan.max as usize]);
+            let (base, max) = (vars[plan.base as usize], vars[plan.max as usize]);
             let result = if max == 0 { base } else { base.wrapping_add(value % max) };
-            store(frame, plan.dst, plan.kind, result);
+            store(vars, plan.dst, plan.kind, result);
         }
         Op::Random { dst, lo, hi } => {
-            frame[dst as usize] = state.rng.between(frame[lo as usize], frame[hi as usize]);
+            vars[dst as usize] = state.rng.between(vars[lo as usize], vars[hi as usize]);
         }
-        Op::Digest { plan } => state.digests.push(&code.digests[plan as usize], frame, cx.now),
+        Op::Digest { plan } => state.digests.push(&code.digests[plan as usize], vars, cx.now),
         Op::VerifyChecksum { plan } => {
             let plan = &code.checksums[plan as usize];
-            if checksum(state, frame, cx, plan) != frame[plan.value as usize] {
-                frame[plan.wrong as usize] = 1;
+            if checksum(state, vars, cx, plan) != vars[plan.value as usize] {
+                vars[plan.wrong as usize] = 1;
             }
         }
         Op::UpdateChecksum { plan } => {
             let plan = &code.checksums[plan as usize];
-            frame[plan.value as usize] = checksum(state, frame, cx, plan);
+            vars[plan.value as usize] = checksum(state, vars, cx, plan);
         }
-        Op::Log { plan } => log(state, frame, &code.logs[plan as usize]),
+        Op::Log { plan } => log(state, vars, &code.logs[plan as usize]),
         op => super::misplaced(op),
     }
 }
 
 /// Writes a data list as one run of bits.
-pub(super) fn gather(scratch: &mut Vec<u8>, frame: &Frame, data: &DataList, payload: &[u8]) {
+pub(super) fn gather(scratch: &mut Vec<u8>, vars: &Vars, data: &DataList, payload: &[u8]) {
     scratch.clear();
     let mut writer = BitWriter::new(scratch);
     for (slot, kind) in data {
-        writer.put_value(frame, *slot, *kind);
+        writer.put_value(vars, *slot, *kind);
     }
     writer.finish();
     scratch.extend_from_slice(payload);
 }
 
-fn checksum(state: &mut State, frame: &Frame, cx: &Cx<'_>, plan: &ChecksumPlan) -> u64 {
+fn checksum(state: &mut State, vars: &Vars, cx: &Cx<'_>, plan: &ChecksumPlan) -> u64 {
     let payload = if plan.payload { cx.bytes.get(cx.cursor..cx.len).unwrap_or(&[]) } else { &[] };
-    gather(&mut state.scratch, frame, &plan.data, payload);
+    gather(&mut state.scratch, vars, &plan.data, payload);
     hash::hash(plan.algorithm, &state.scratch, || 0) & ones(plan.kind.width)
 }
 
-fn store(frame: &mut Frame, dst: Slot, kind: Kind, value: u64) {
-    frame[dst as usize..][..kind.limbs()].fill(0);
-    frame[dst as usize] = value & ones(kind.width.min(64));
+fn store(vars: &mut Vars, dst: Slot, kind: Kind, value: u64) {
+    vars[dst as usize..][..kind.limbs()].fill(0);
+    vars[dst as usize] = value & ones(kind.width.min(64));
 }
 
 /// `{}` stands for the next argument.
-fn log(state: &mut State, frame: &Frame, plan: &LogPlan) {
+fn log(state: &mut State, vars: &Vars, plan: &LogPlan) {
     state.log.count += 1;
     if state.log.limit == 0 {
         return;
@@ -121,7 +121,7 @@ fn log(state: &mut State, frame: &Frame, plan: &LogPlan) {
     for part in parts {
         if let Some((slot, kind)) = args.next() {
             let from = *slot as usize + usize::from(kind.varbit);
-            let _ = write!(text, "{}", number(&frame[from..][..kind.limbs()]));
+            let _ = write!(text, "{}", number(&vars[from..][..kind.limbs()]));
         }
         text.push_str(part);
     }

@@ -7,7 +7,7 @@ use crate::compile::plans::*;
 
 /// Parser operations; an error is the number to raise.
 #[inline(never)]
-pub(super) fn parse(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) -> Result<(), u64> {
+pub(super) fn parse(code: &Code, vars: &mut Vars, cx: &mut Cx<'_>, op: Op) -> Result<(), u64> {
     match op {
         Op::Extract { header } => {
             let header = &code.headers[header as usize];
@@ -15,32 +15,32 @@ pub(super) fn parse(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) -> 
             if cx.cursor + bytes > cx.len {
                 return Err(code.errors.packet_too_short);
             }
-            bits::extract(frame, header, cx.bytes, cx.cursor);
+            bits::extract(vars, header, cx.bytes, cx.cursor);
             cx.cursor += bytes;
         }
         Op::ExtractNext { stack } => {
             let stack = &code.stacks[stack as usize];
-            let index = frame[stack.next as usize];
-            extract_at(code, frame, cx, stack, index)?;
-            frame[stack.next as usize] = index + 1;
+            let index = vars[stack.next as usize];
+            extract_at(code, vars, cx, stack, index)?;
+            vars[stack.next as usize] = index + 1;
         }
         Op::ExtractAt { stack, index } => {
-            extract_at(code, frame, cx, &code.stacks[stack as usize], frame[index as usize])?;
+            extract_at(code, vars, cx, &code.stacks[stack as usize], vars[index as usize])?;
         }
         Op::ExtractVarbit { header, bits } => {
-            let bits = frame[bits as usize];
-            extract_varbit(code, frame, cx, header, bits)?;
+            let bits = vars[bits as usize];
+            extract_varbit(code, vars, cx, header, bits)?;
         }
         Op::ExtractNextVarbit { stack, bits } => {
             let stack = &code.stacks[stack as usize];
-            let index = frame[stack.next as usize];
+            let index = vars[stack.next as usize];
             let header = element(stack, index).ok_or(code.errors.stack_out_of_bounds)?;
-            let bits = frame[bits as usize];
-            extract_varbit(code, frame, cx, header, bits)?;
-            frame[stack.next as usize] = index + 1;
+            let bits = vars[bits as usize];
+            extract_varbit(code, vars, cx, header, bits)?;
+            vars[stack.next as usize] = index + 1;
         }
         Op::Advance { bits } => {
-            let bits = frame[bits as usize];
+            let bits = vars[bits as usize];
             if !bits.is_multiple_of(8) {
                 return Err(code.errors.parser_invalid_argument);
             }
@@ -60,7 +60,7 @@ fn element(stack: &StackPlan, index: u64) -> Option<u16> {
 
 fn extract_at(
     code: &Code,
-    frame: &mut Frame,
+    vars: &mut Vars,
     cx: &mut Cx<'_>,
     stack: &StackPlan,
     index: u64,
@@ -72,9 +72,9 @@ fn extract_at(
         return Err(code.errors.packet_too_short);
     }
     if header.has_varbit {
-        bits::extract_varbit(frame, header, cx.bytes, cx.cursor, 0);
+        bits::extract_varbit(vars, header, cx.bytes, cx.cursor, 0);
     } else {
-        bits::extract(frame, header, cx.bytes, cx.cursor);
+        bits::extract(vars, header, cx.bytes, cx.cursor);
     }
     cx.cursor += bytes;
     Ok(())
@@ -82,7 +82,7 @@ fn extract_at(
 
 fn extract_varbit(
     code: &Code,
-    frame: &mut Frame,
+    vars: &mut Vars,
     cx: &mut Cx<'_>,
     header: u16,
     varbit: u64,
@@ -101,72 +101,72 @@ fn extract_varbit(
         return Err(code.errors.header_too_short);
     }
     let bytes = bytes as usize;
-    bits::extract_varbit(frame, header, cx.bytes, cx.cursor, varbit as u32);
+    bits::extract_varbit(vars, header, cx.bytes, cx.cursor, varbit as u32);
     cx.cursor += bytes;
     Ok(())
 }
 
 /// All others; an index out of range reads 0 and writes nothing.
 #[inline(never)]
-pub(super) fn run(code: &Code, frame: &mut Frame, cx: &mut Cx<'_>, op: Op) {
+pub(super) fn run(code: &Code, vars: &mut Vars, cx: &mut Cx<'_>, op: Op) {
     match op {
         Op::SetValid { header } => {
             let header = &code.headers[header as usize];
             // A header that was invalid starts from zeros.
-            if frame[header.valid as usize] == 0 {
-                frame[header.valid as usize..][..header.words as usize].fill(0);
+            if vars[header.valid as usize] == 0 {
+                vars[header.valid as usize..][..header.words as usize].fill(0);
             }
-            frame[header.valid as usize] = 1;
+            vars[header.valid as usize] = 1;
             for &sibling in &header.siblings {
-                frame[sibling as usize] = 0;
+                vars[sibling as usize] = 0;
             }
         }
         Op::EmitAt { stack, index } => {
-            if let Some(header) = element(&code.stacks[stack as usize], frame[index as usize]) {
-                bits::emit(frame, &code.headers[header as usize], cx.out);
+            if let Some(header) = element(&code.stacks[stack as usize], vars[index as usize]) {
+                bits::emit(vars, &code.headers[header as usize], cx.out);
             }
         }
         Op::SetValidAt { stack, index, valid } => {
-            if let Some(header) = element(&code.stacks[stack as usize], frame[index as usize]) {
+            if let Some(header) = element(&code.stacks[stack as usize], vars[index as usize]) {
                 let header = &code.headers[header as usize];
-                if valid && frame[header.valid as usize] == 0 {
-                    frame[header.valid as usize..][..header.words as usize].fill(0);
+                if valid && vars[header.valid as usize] == 0 {
+                    vars[header.valid as usize..][..header.words as usize].fill(0);
                 }
-                frame[header.valid as usize] = valid.into();
+                vars[header.valid as usize] = valid.into();
                 for &sibling in header.siblings.iter().filter(|_| valid) {
-                    frame[sibling as usize] = 0;
+                    vars[sibling as usize] = 0;
                 }
             }
         }
-        Op::CopyHeader { dst, src } => copy(code, frame, dst, src),
+        Op::CopyHeader { dst, src } => copy(code, vars, dst, src),
         Op::CopyHeaderAt { plan } => {
             let plan = &code.copies[plan as usize];
-            let Some(dst) = resolve(code, frame, plan.dst) else {
+            let Some(dst) = resolve(code, vars, plan.dst) else {
                 return;
             };
-            match resolve(code, frame, plan.src) {
-                Some(src) => copy(code, frame, dst, src),
+            match resolve(code, vars, plan.src) {
+                Some(src) => copy(code, vars, dst, src),
                 None => {
                     let header = &code.headers[dst as usize];
-                    frame[header.valid as usize..][..header.words as usize].fill(0);
+                    vars[header.valid as usize..][..header.words as usize].fill(0);
                 }
             }
         }
         Op::LoadAt { dst, index, plan } => {
             let plan = &code.indexed[plan as usize];
             let words = plan.words as usize;
-            match place(plan, frame[index as usize]) {
-                Some(from) => frame.copy_within(from..from + words, dst as usize),
-                None => frame[dst as usize..][..words].fill(0),
+            match place(plan, vars[index as usize]) {
+                Some(from) => vars.copy_within(from..from + words, dst as usize),
+                None => vars[dst as usize..][..words].fill(0),
             }
         }
         Op::StoreAt { a, index, plan } => {
             let plan = &code.indexed[plan as usize];
-            if let Some(to) = place(plan, frame[index as usize]) {
-                frame.copy_within(a as usize..a as usize + plan.words as usize, to);
+            if let Some(to) = place(plan, vars[index as usize]) {
+                vars.copy_within(a as usize..a as usize + plan.words as usize, to);
             }
         }
-        Op::StackShift { stack, count } => shift(code, frame, &code.stacks[stack as usize], count),
+        Op::StackShift { stack, count } => shift(code, vars, &code.stacks[stack as usize], count),
         op => super::misplaced(op),
     }
 }
@@ -175,25 +175,25 @@ fn place(plan: &IndexedPlan, index: u64) -> Option<usize> {
     (index < u64::from(plan.count)).then(|| plan.base as usize + index as usize * plan.stride as usize)
 }
 
-fn resolve(code: &Code, frame: &Frame, at: HeaderAt) -> Option<u16> {
+fn resolve(code: &Code, vars: &Vars, at: HeaderAt) -> Option<u16> {
     match at.stack {
         NO_STACK => Some(at.index),
-        stack => element(&code.stacks[stack as usize], frame[at.index as usize]),
+        stack => element(&code.stacks[stack as usize], vars[at.index as usize]),
     }
 }
 
-fn copy(code: &Code, frame: &mut Frame, dst: u16, src: u16) {
+fn copy(code: &Code, vars: &mut Vars, dst: u16, src: u16) {
     let (dst, src) = (&code.headers[dst as usize], &code.headers[src as usize]);
     let from = src.valid as usize;
-    frame.copy_within(from..from + src.words as usize, dst.valid as usize);
-    if frame[dst.valid as usize] != 0 {
+    vars.copy_within(from..from + src.words as usize, dst.valid as usize);
+    if vars[dst.valid as usize] != 0 {
         for &sibling in &dst.siblings {
-            frame[sibling as usize] = 0;
+            vars[sibling as usize] = 0;
         }
     }
 }
 
-fn shift(code: &Code, frame: &mut Frame, stack: &StackPlan, count: i32) {
+fn shift(code: &Code, vars: &mut Vars, stack: &StackPlan, count: i32) {
     let size = stack.elements.len();
     let by = (count.unsigned_abs() as usize).min(size);
     let Some(&first) = stack.elements.first() else {
@@ -201,15 +201,15 @@ fn shift(code: &Code, frame: &mut Frame, stack: &StackPlan, count: i32) {
     };
     let header = &code.headers[first as usize];
     let (base, stride) = (header.valid as usize, header.words as usize);
-    let next = frame[stack.next as usize];
+    let next = vars[stack.next as usize];
     let (moved, gone) = (stride * (size - by), stride * by);
     if count > 0 {
-        frame.copy_within(base..base + moved, base + gone);
-        frame[base..][..gone].fill(0);
-        frame[stack.next as usize] = (next + by as u64).min(size as u64);
+        vars.copy_within(base..base + moved, base + gone);
+        vars[base..][..gone].fill(0);
+        vars[stack.next as usize] = (next + by as u64).min(size as u64);
     } else {
-        frame.copy_within(base + gone..base + gone + moved, base);
-        frame[base + moved..][..gone].fill(0);
-        frame[stack.next as usize] = next.saturating_sub(by as u64);
+        vars.copy_within(base + gone..base + gone + moved, base);
+        vars[base + moved..][..gone].fill(0);
+        vars[stack.next as usize] = next.saturating_sub(by as u64);
     }
 }

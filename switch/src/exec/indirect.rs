@@ -2,7 +2,7 @@
 
 use super::externs::gather;
 use super::{Cx, hash};
-use crate::compile::ops::Frame;
+use crate::compile::ops::Vars;
 use crate::compile::plans::Code;
 use crate::objects::{Indirect, Pick};
 use crate::profile::pick;
@@ -14,21 +14,21 @@ use p4rack_p4::ir::{ActionCall, HashAlgorithm};
 pub(crate) fn apply(
     code: &Code,
     state: &mut State,
-    frame: &mut Frame,
+    vars: &mut Vars,
     cx: &mut Cx<'_>,
     plan: u32,
 ) -> Option<u32> {
     let indirect = &code.indirects[plan as usize];
     let plan = &code.applies[indirect.apply as usize];
     let table = &mut state.tables[plan.table as usize];
-    let row = table.lookup(&frame[plan.key as usize..][..plan.words as usize]);
+    let row = table.lookup(&vars[plan.key as usize..][..plan.words as usize]);
     if table.observed() {
         cx.color = table.observe(row, cx.len as u64, cx.now).unwrap_or(cx.color);
     }
     if plan.hit != 0 {
-        frame[plan.hit as usize] = u64::from(row.is_some());
+        vars[plan.hit as usize] = u64::from(row.is_some());
     }
-    gather(&mut state.scratch, frame, &indirect.selector, &[]);
+    gather(&mut state.scratch, vars, &indirect.selector, &[]);
     let (scratch, rng) = (&state.scratch, &mut state.rng);
     let mut hash = |algorithm| hash::hash(algorithm, scratch, || rng.next());
     let table = &state.tables[plan.table as usize];
@@ -36,10 +36,10 @@ pub(crate) fn apply(
     let mut load = |action: u32, args: &mut dyn Iterator<Item = u64>| {
         let found = &actions[action as usize];
         for (&dst, word) in found.args.iter().zip(args) {
-            frame[dst as usize] = word;
+            vars[dst as usize] = word;
         }
         if plan.action_run != 0 {
-            frame[plan.action_run as usize] = action.into();
+            vars[plan.action_run as usize] = action.into();
         }
         Some(action)
     };

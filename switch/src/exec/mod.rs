@@ -50,13 +50,13 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    fn add(&mut self, frame: &Frame, op: Op) {
+    fn add(&mut self, vars: &Vars, op: Op) {
         self.any = true;
         match op {
-            Op::Clone { session, list, .. } => self.clone = Some((frame[session as usize], list)),
+            Op::Clone { session, list, .. } => self.clone = Some((vars[session as usize], list)),
             Op::Resubmit { list } => self.resubmit = Some(list),
             Op::Recirculate { list } => self.recirculate = Some(list),
-            Op::Truncate { bytes } => self.truncate = Some(frame[bytes as usize]),
+            Op::Truncate { bytes } => self.truncate = Some(vars[bytes as usize]),
             _ => {}
         }
     }
@@ -106,19 +106,19 @@ impl<'a> Cx<'a> {
 pub(crate) fn run(
     pipeline: &Pipeline,
     state: &mut State,
-    frame: &mut Frame,
+    vars: &mut Vars,
     cx: &mut Cx<'_>,
     entry: EntryId,
 ) -> Exit {
     let code = &pipeline.code;
     #[cfg(feature = "native")]
     if let Some(native) = &pipeline.native {
-        return native.run(code, state, frame, cx, entry);
+        return native.run(code, state, vars, cx, entry);
     }
-    execute(code, state, frame, cx, &code.entries[entry])
+    execute(code, state, vars, cx, &code.entries[entry])
 }
 
-fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, entry: &Entry) -> Exit {
+fn execute(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, entry: &Entry) -> Exit {
     let ops = &code.ops[..];
     let mut fuel = FUEL;
     let mut back = 0usize;
@@ -126,12 +126,12 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
     let mut pc = entry.start as usize;
     macro_rules! f {
         ($slot:expr) => {
-            frame[$slot as usize]
+            vars[$slot as usize]
         };
     }
     macro_rules! raise {
         ($number:expr) => {{
-            pc = raised(entry, frame, $number);
+            pc = raised(entry, vars, $number);
             continue;
         }};
     }
@@ -200,7 +200,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
                 }
             }
             Op::JumpUnlessMember { plan, to } => {
-                if !is_member(code, state, frame, plan) {
+                if !is_member(code, state, vars, plan) {
                     pc = to as usize;
                 }
             }
@@ -227,16 +227,16 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
             }
             Op::PacketLength { dst } => f!(dst) = cx.len as u64,
             Op::DropPort { dst } => f!(dst) = cx.drop_port.into(),
-            Op::Emit { header } => bits::emit(frame, &code.headers[header as usize], cx.out),
+            Op::Emit { header } => bits::emit(vars, &code.headers[header as usize], cx.out),
             Op::Apply { plan } => {
-                if let Some(action) = apply(code, state, frame, cx, plan) {
+                if let Some(action) = apply(code, state, vars, cx, plan) {
                     let plan = &code.applies[plan as usize];
                     (back, exit) = (pc, plan.exit);
                     pc = code.actions[plan.table as usize][action as usize].pc as usize;
                 }
             }
             Op::ApplyIndirect { plan } => {
-                if let Some(action) = indirect::apply(code, state, frame, cx, plan) {
+                if let Some(action) = indirect::apply(code, state, vars, cx, plan) {
                     let plan = &code.applies[code.indirects[plan as usize].apply as usize];
                     (back, exit) = (pc, plan.exit);
                     pc = code.actions[plan.table as usize][action as usize].pc as usize;
@@ -244,7 +244,7 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
             }
             Op::AssertFailed => return Exit::AssertFailed,
             _ => {
-                if let Err(error) = rare(code, state, frame, cx, *op) {
+                if let Err(error) = rare(code, state, vars, cx, *op) {
                     raise!(error);
                 }
             }
@@ -258,22 +258,22 @@ fn execute(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, e
 pub(crate) fn rare(
     code: &Code,
     state: &mut State,
-    frame: &mut Frame,
+    vars: &mut Vars,
     cx: &mut Cx<'_>,
     op: Op,
 ) -> Result<(), u64> {
     match op {
-        Op::MovN { dst, a, n } => frame.copy_within(a as usize..a as usize + n as usize, dst as usize),
-        Op::Zero { dst, n } => frame[dst as usize..][..n as usize].fill(0),
-        Op::Wide { plan } => wide::run(&code.wide[plan as usize], frame),
+        Op::MovN { dst, a, n } => vars.copy_within(a as usize..a as usize + n as usize, dst as usize),
+        Op::Zero { dst, n } => vars[dst as usize..][..n as usize].fill(0),
+        Op::Wide { plan } => wide::run(&code.wide[plan as usize], vars),
         Op::Extract { .. }
         | Op::ExtractNext { .. }
         | Op::ExtractVarbit { .. }
         | Op::ExtractNextVarbit { .. }
         | Op::ExtractAt { .. }
-        | Op::Advance { .. } => headers::parse(code, frame, cx, op)?,
-        Op::Lookahead { dst, plan } => look_ahead(code, frame, cx, dst, plan)?,
-        Op::Emit { header } => bits::emit(frame, &code.headers[header as usize], cx.out),
+        | Op::Advance { .. } => headers::parse(code, vars, cx, op)?,
+        Op::Lookahead { dst, plan } => look_ahead(code, vars, cx, dst, plan)?,
+        Op::Emit { header } => bits::emit(vars, &code.headers[header as usize], cx.out),
         Op::SetValid { .. }
         | Op::EmitAt { .. }
         | Op::SetValidAt { .. }
@@ -281,28 +281,28 @@ pub(crate) fn rare(
         | Op::CopyHeaderAt { .. }
         | Op::LoadAt { .. }
         | Op::StoreAt { .. }
-        | Op::StackShift { .. } => headers::run(code, frame, cx, op),
+        | Op::StackShift { .. } => headers::run(code, vars, cx, op),
         Op::RegisterRead { instance, index, dst } => {
-            externs::register_read(state, frame, instance, index, dst);
+            externs::register_read(state, vars, instance, index, dst);
         }
         Op::RegisterWrite { instance, index, a } => {
-            externs::register_write(state, frame, instance, index, a);
+            externs::register_write(state, vars, instance, index, a);
         }
         Op::Count { instance, index } => {
-            externs::count(state, instance, frame[index as usize], cx.len as u64);
+            externs::count(state, instance, vars[index as usize], cx.len as u64);
         }
-        Op::DirectColor { dst } => frame[dst as usize] = cx.color,
+        Op::DirectColor { dst } => vars[dst as usize] = cx.color,
         Op::Clone { .. } | Op::Resubmit { .. } | Op::Recirculate { .. } | Op::Truncate { .. } => {
-            cx.requests.add(frame, op);
+            cx.requests.add(vars, op);
         }
-        Op::Trace { mark } => trace::record(code, state, frame, cx, mark),
+        Op::Trace { mark } => trace::record(code, state, vars, cx, mark),
         Op::Meter { .. }
         | Op::Hash { .. }
         | Op::Random { .. }
         | Op::Digest { .. }
         | Op::VerifyChecksum { .. }
         | Op::UpdateChecksum { .. }
-        | Op::Log { .. } => externs::run(code, state, frame, cx, op),
+        | Op::Log { .. } => externs::run(code, state, vars, cx, op),
         // Those of the loop itself.
         Op::Mov { .. }
         | Op::Add { .. }
@@ -357,15 +357,15 @@ fn misplaced(op: Op) {
     debug_assert!(false, "{op:?} is not done here");
 }
 
-/// Looks the key in the frame up; gives the table and the row.
+/// Looks the key in the variables up; gives the table and the row.
 #[inline(always)]
 pub(crate) fn look_up<'a>(
     plan: &ApplyPlan,
     state: &'a mut State,
-    frame: &Frame,
+    vars: &Vars,
     cx: &mut Cx<'_>,
 ) -> (&'a TableState, Option<u32>) {
-    let key = &frame[plan.key as usize..][..plan.words as usize];
+    let key = &vars[plan.key as usize..][..plan.words as usize];
     let table = &mut state.tables[plan.table as usize];
     let row = table.lookup(key);
     if table.observed() {
@@ -376,36 +376,36 @@ pub(crate) fn look_up<'a>(
 
 /// Applies a table and loads the arguments of the action found; gives its place in the table's list.
 #[inline(never)]
-fn apply(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>, plan: u32) -> Option<u32> {
+fn apply(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, plan: u32) -> Option<u32> {
     let plan = &code.applies[plan as usize];
-    let (table, row) = look_up(plan, state, frame, cx);
+    let (table, row) = look_up(plan, state, vars, cx);
     if plan.hit != 0 {
-        frame[plan.hit as usize] = u64::from(row.is_some());
+        vars[plan.hit as usize] = u64::from(row.is_some());
     }
     let (action, args) = match row {
         Some(row) => table.action(row),
         None => table.default.as_ref().map(|row| (row.call.action, &row.args[..]))?,
     };
     if plan.action_run != 0 {
-        frame[plan.action_run as usize] = action.into();
+        vars[plan.action_run as usize] = action.into();
     }
     for (&dst, &word) in code.actions[plan.table as usize][action as usize].args.iter().zip(args) {
-        frame[dst as usize] = word;
+        vars[dst as usize] = word;
     }
     Some(action)
 }
 
 /// Reads bits ahead of the cursor; an error is the number to raise.
-fn look_ahead(code: &Code, frame: &mut Frame, cx: &Cx<'_>, dst: Slot, plan: u32) -> Result<(), u64> {
+fn look_ahead(code: &Code, vars: &mut Vars, cx: &Cx<'_>, dst: Slot, plan: u32) -> Result<(), u64> {
     let plan = &code.lookaheads[plan as usize];
     if cx.cursor * 8 + plan.total as usize > cx.len * 8 {
-        return Err(frame[plan.error as usize]);
+        return Err(vars[plan.error as usize]);
     }
     let bit = cx.cursor * 8 + plan.offset as usize;
     if plan.kind.narrow() {
-        frame[dst as usize] = bits::load(cx.bytes, bit, plan.kind.width);
+        vars[dst as usize] = bits::load(cx.bytes, bit, plan.kind.width);
     } else {
-        let words = &mut frame[dst as usize..][..plan.kind.limbs()];
+        let words = &mut vars[dst as usize..][..plan.kind.limbs()];
         bits::load_wide(cx.bytes, bit, plan.kind.width, words);
     }
     Ok(())
@@ -413,16 +413,16 @@ fn look_ahead(code: &Code, frame: &mut Frame, cx: &Cx<'_>, dst: Slot, plan: u32)
 
 /// Whether a value set has the key words as a member.
 #[inline(never)]
-pub(crate) fn is_member(code: &Code, state: &State, frame: &Frame, plan: u32) -> bool {
+pub(crate) fn is_member(code: &Code, state: &State, vars: &Vars, plan: u32) -> bool {
     let plan = &code.value_sets[plan as usize];
-    state.value_sets[plan.set as usize].contains(frame, &plan.keys)
+    state.value_sets[plan.set as usize].contains(vars, &plan.keys)
 }
 
 /// Where a parser goes on after an error.
 #[cold]
 #[inline(never)]
-fn raised(entry: &Entry, frame: &mut Frame, error: u64) -> usize {
-    frame[entry.error as usize] = error;
+fn raised(entry: &Entry, vars: &mut Vars, error: u64) -> usize {
+    vars[entry.error as usize] = error;
     entry.parsed as usize
 }
 

@@ -1,7 +1,7 @@
 //! Marks in traced programs.
 
 use super::Cx;
-use crate::compile::ops::{Frame, Slot};
+use crate::compile::ops::{Slot, Vars};
 use crate::compile::plans::{ApplyPlan, Code};
 use crate::state::State;
 use crate::trace::{Mark, RawEvent};
@@ -9,19 +9,19 @@ use p4rack_p4::ir::Intrinsic;
 
 /// Tells what a mark stands for; changes nothing else.
 #[inline(never)]
-pub(super) fn record(code: &Code, state: &mut State, frame: &Frame, cx: &Cx<'_>, mark: u32) {
+pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, mark: u32) {
     if !state.trace.tells() {
         return;
     }
-    let field = |slot: Slot| frame[slot as usize];
+    let field = |slot: Slot| vars[slot as usize];
     let told = |role: Intrinsic| field(code.intrinsics[role]);
-    let words = |slot: Slot, words: u16| frame[slot as usize..][..words as usize].to_vec();
+    let words = |slot: Slot, words: u16| vars[slot as usize..][..words as usize].to_vec();
     let origin = told(Intrinsic::Origin) as u32;
     let at = &code.marks[mark as usize];
     match at {
-        // What is in the frame before is of the packet before, and what a parser extracts is the packet itself.
-        Mark::Ingress | Mark::State(_) | Mark::Parsed { .. } | Mark::Egress => state.trace.look(code, frame),
-        _ => state.trace.compare(code, frame, cx.now),
+        // What is in the variables before is of the packet before, and what a parser extracts is the packet itself.
+        Mark::Ingress | Mark::State(_) | Mark::Parsed { .. } | Mark::Egress => state.trace.look(code, vars),
+        _ => state.trace.compare(code, vars, cx.now),
     }
     let event = match at {
         Mark::Ingress => RawEvent::Ingress {
@@ -49,15 +49,15 @@ pub(super) fn record(code: &Code, state: &mut State, frame: &Frame, cx: &Cx<'_>,
             origin,
             rid: told(Intrinsic::Replica) as u16,
         },
-        Mark::Apply(plan) => applied(state, frame, &code.applies[*plan as usize]),
+        Mark::Apply(plan) => applied(state, vars, &code.applies[*plan as usize]),
         Mark::Fields => return,
     };
     state.trace.push(cx.now, event);
 }
 
 /// What a table is about to find.
-fn applied(state: &State, frame: &Frame, plan: &ApplyPlan) -> RawEvent {
-    let key = &frame[plan.key as usize..][..plan.words as usize];
+fn applied(state: &State, vars: &Vars, plan: &ApplyPlan) -> RawEvent {
+    let key = &vars[plan.key as usize..][..plan.words as usize];
     let table = &state.tables[plan.table as usize];
     let row = table.lookup(key);
     let indirect = row.and_then(|row| table.indirect(row)).is_some();

@@ -3,7 +3,7 @@
 //! Values are copied to the stack first, so a destination may overlap an operand.
 
 use super::bits::ones;
-use crate::compile::ops::{Frame, Slot};
+use crate::compile::ops::{Slot, Vars};
 use crate::compile::plans::{Kind, WidePlan};
 use p4rack_p4::ir::{BinOp, UnOp};
 use std::cmp::Ordering;
@@ -13,17 +13,17 @@ const LIMBS: usize = 32;
 
 type Limbs = [u64; LIMBS];
 
-fn read(frame: &Frame, slot: Slot, kind: Kind) -> Limbs {
+fn read(vars: &Vars, slot: Slot, kind: Kind) -> Limbs {
     let mut limbs = [0; LIMBS];
     let words = kind.limbs().min(LIMBS);
-    limbs[..words].copy_from_slice(&frame[slot as usize..][..words]);
+    limbs[..words].copy_from_slice(&vars[slot as usize..][..words]);
     limbs
 }
 
-fn write(frame: &mut Frame, slot: Slot, width: u32, mut limbs: Limbs) {
+fn write(vars: &mut Vars, slot: Slot, width: u32, mut limbs: Limbs) {
     cut(&mut limbs, width);
     let words = (width as usize).div_ceil(64).clamp(1, LIMBS);
-    frame[slot as usize..][..words].copy_from_slice(&limbs[..words]);
+    vars[slot as usize..][..words].copy_from_slice(&limbs[..words]);
 }
 
 fn cut(limbs: &mut Limbs, width: u32) {
@@ -220,41 +220,41 @@ fn binary(op: BinOp, a: Limbs, b: Limbs, kind: Kind) -> (Limbs, u32) {
 }
 
 /// Runs one plan.
-pub(crate) fn run(plan: &WidePlan, frame: &mut Frame) {
+pub(crate) fn run(plan: &WidePlan, vars: &mut Vars) {
     match *plan {
         WidePlan::Unary { op, dst, a, kind } => {
-            let value = read(frame, a, kind);
+            let value = read(vars, a, kind);
             let result = match op {
                 UnOp::Not => truth(value[0] == 0),
                 UnOp::BitNot => not(&value),
                 UnOp::Neg => sub(&[0; LIMBS], &value),
             };
-            write(frame, dst, kind.width, result);
+            write(vars, dst, kind.width, result);
         }
         // Varbits can be compared only: length and bits.
         WidePlan::Binary { op, dst, a, b, kind, .. } if kind.varbit => {
             let words = kind.words();
-            let same = frame[a as usize..][..words] == frame[b as usize..][..words];
-            frame[dst as usize] = u64::from(same == (op == BinOp::Eq));
+            let same = vars[a as usize..][..words] == vars[b as usize..][..words];
+            vars[dst as usize] = u64::from(same == (op == BinOp::Eq));
         }
         WidePlan::Binary { op, dst, a, b, kind, right } => {
-            let (result, width) = binary(op, read(frame, a, kind), read(frame, b, right), kind);
-            write(frame, dst, width, result);
+            let (result, width) = binary(op, read(vars, a, kind), read(vars, b, right), kind);
+            write(vars, dst, width, result);
         }
         WidePlan::Cast { dst, a, from, to } => {
-            let mut value = read(frame, a, from);
+            let mut value = read(vars, a, from);
             sign_extend(&mut value, from);
-            write(frame, dst, to.width, value);
+            write(vars, dst, to.width, value);
         }
         WidePlan::Slice { dst, a, from, hi, lo } => {
-            let value = shift_right(&read(frame, a, from), lo.into(), 0);
-            write(frame, dst, hi - lo + 1, value);
+            let value = shift_right(&read(vars, a, from), lo.into(), 0);
+            write(vars, dst, hi - lo + 1, value);
         }
         WidePlan::Concat { dst, a, left, b, right } => {
-            let high = shift_left(&read(frame, a, left), right.width.into());
-            let low = read(frame, b, right);
+            let high = shift_left(&read(vars, a, left), right.width.into());
+            let low = read(vars, b, right);
             let value = std::array::from_fn(|index| high[index] | low[index]);
-            write(frame, dst, left.width + right.width, value);
+            write(vars, dst, left.width + right.width, value);
         }
         WidePlan::Insert { dst, whole, a, hi, lo } => {
             let width = hi - lo + 1;
@@ -262,10 +262,10 @@ pub(crate) fn run(plan: &WidePlan, frame: &mut Frame) {
             let mut mask = [u64::MAX; LIMBS];
             cut(&mut mask, width);
             let mask = shift_left(&mask, lo.into());
-            let value = shift_left(&read(frame, a, part), lo.into());
-            let old = read(frame, dst, whole);
+            let value = shift_left(&read(vars, a, part), lo.into());
+            let old = read(vars, dst, whole);
             let result = std::array::from_fn(|index| old[index] & !mask[index] | value[index] & mask[index]);
-            write(frame, dst, whole.width, result);
+            write(vars, dst, whole.width, result);
         }
     }
 }

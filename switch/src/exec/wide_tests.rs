@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::compile::limbs_of;
-use crate::compile::ops::FRAME_WORDS;
+use crate::compile::ops::VARS_WORDS;
 use num_bigint::{BigInt, BigUint};
 use proptest::prelude::*;
 
-fn frame() -> Box<Frame> {
-    vec![0; FRAME_WORDS].into_boxed_slice().try_into().expect("of that size")
+fn vars() -> Box<Vars> {
+    vec![0; VARS_WORDS].into_boxed_slice().try_into().expect("of that size")
 }
 
 fn mask(width: u32) -> BigUint {
@@ -118,15 +118,15 @@ proptest! {
         let kind = Kind { width, signed: is_signed, varbit: false };
         let right = if matches!(op, BinOp::Shl | BinOp::Shr) { Kind { width, signed: false, varbit: false } } else { kind };
         let (left_value, right_value) = (number(&a, width), number(&b, width));
-        let mut frame = frame();
-        frame[10..][..kind.limbs()].copy_from_slice(&limbs_of(&left_value, kind.limbs()));
-        frame[50..][..kind.limbs()].copy_from_slice(&limbs_of(&right_value, kind.limbs()));
+        let mut vars = vars();
+        vars[10..][..kind.limbs()].copy_from_slice(&limbs_of(&left_value, kind.limbs()));
+        vars[50..][..kind.limbs()].copy_from_slice(&limbs_of(&right_value, kind.limbs()));
         // The destination is an operand: results must not depend on it.
-        run(&WidePlan::Binary { op, dst: 10, a: 10, b: 50, kind, right }, &mut frame);
+        run(&WidePlan::Binary { op, dst: 10, a: 10, b: 50, kind, right }, &mut vars);
         let compares = matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge);
         let words = if compares { 1 } else { kind.limbs() };
         let expect = reference(op, &left_value, &right_value, width, is_signed);
-        prop_assert_eq!(&frame[10..][..words], &limbs_of(&expect, words)[..]);
+        prop_assert_eq!(&vars[10..][..words], &limbs_of(&expect, words)[..]);
     }
 
     #[test]
@@ -135,27 +135,27 @@ proptest! {
         let kind = Kind { width, signed: signed_from, varbit: false };
         let second = Kind { width: other, signed: false, varbit: false };
         let (value, low) = (number(&a, width), number(&b, other));
-        let mut frame = frame();
-        frame[10..][..kind.limbs()].copy_from_slice(&limbs_of(&value, kind.limbs()));
-        frame[50..][..second.limbs()].copy_from_slice(&limbs_of(&low, second.limbs()));
-        let read_back = |frame: &Frame, slot: usize, width: u32| {
+        let mut vars = vars();
+        vars[10..][..kind.limbs()].copy_from_slice(&limbs_of(&value, kind.limbs()));
+        vars[50..][..second.limbs()].copy_from_slice(&limbs_of(&low, second.limbs()));
+        let read_back = |vars: &Vars, slot: usize, width: u32| {
             let limbs = (width as usize).div_ceil(64);
-            frame[slot..][..limbs].iter().rev().fold(BigUint::ZERO, |sum, limb| (sum << 64u32) + *limb)
+            vars[slot..][..limbs].iter().rev().fold(BigUint::ZERO, |sum, limb| (sum << 64u32) + *limb)
         };
 
-        run(&WidePlan::Slice { dst: 100, a: 10, from: kind, hi, lo }, &mut frame);
-        prop_assert_eq!(read_back(&frame, 100, hi - lo + 1), (&value >> lo) & mask(hi - lo + 1));
+        run(&WidePlan::Slice { dst: 100, a: 10, from: kind, hi, lo }, &mut vars);
+        prop_assert_eq!(read_back(&vars, 100, hi - lo + 1), (&value >> lo) & mask(hi - lo + 1));
 
-        run(&WidePlan::Cast { dst: 100, a: 10, from: kind, to: second }, &mut frame);
+        run(&WidePlan::Cast { dst: 100, a: 10, from: kind, to: second }, &mut vars);
         let extended = if signed_from { wrap(signed(&value, width), other) } else { &value & mask(other) };
-        prop_assert_eq!(read_back(&frame, 100, other), extended);
+        prop_assert_eq!(read_back(&vars, 100, other), extended);
 
-        run(&WidePlan::Concat { dst: 100, a: 10, left: kind, b: 50, right: second }, &mut frame);
-        prop_assert_eq!(read_back(&frame, 100, width + other), (&value << other) + &low);
+        run(&WidePlan::Concat { dst: 100, a: 10, left: kind, b: 50, right: second }, &mut vars);
+        prop_assert_eq!(read_back(&vars, 100, width + other), (&value << other) + &low);
 
-        run(&WidePlan::Insert { dst: 10, whole: kind, a: 50, hi, lo }, &mut frame);
+        run(&WidePlan::Insert { dst: 10, whole: kind, a: 50, hi, lo }, &mut vars);
         let part = low & mask(hi - lo + 1);
         let kept = &value - (&value & (mask(hi - lo + 1) << lo));
-        prop_assert_eq!(read_back(&frame, 10, width), kept + (part << lo));
+        prop_assert_eq!(read_back(&vars, 10, width), kept + (part << lo));
     }
 }

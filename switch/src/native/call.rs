@@ -1,12 +1,12 @@
 //! What native code calls, and what it needs for that.
 
-use crate::compile::ops::{Frame, Op};
+use crate::compile::ops::{Op, Vars};
 use crate::compile::plans::Code;
 use crate::exec::{self, Cx};
 use crate::state::State;
 use crate::table::TableState;
 
-/// What native code reaches beside frame and packet.
+/// What native code reaches beside variables and packet.
 #[repr(C)]
 pub(super) struct Runtime {
     /// The packet and its padding.
@@ -22,13 +22,13 @@ pub(super) struct Runtime {
     pub out_room: usize,
     code: *const Code,
     state: *mut State,
-    frame: *mut Frame,
+    vars: *mut Vars,
 }
 
 impl Runtime {
     /// For one run.
     #[inline]
-    pub fn new(code: &Code, state: &mut State, frame: &mut Frame, cx: &mut Cx<'_>) -> Runtime {
+    pub fn new(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>) -> Runtime {
         Runtime {
             bytes: cx.bytes.as_ptr(),
             registers: state.registers.as_mut_ptr(),
@@ -37,7 +37,7 @@ impl Runtime {
             out_room: cx.out.capacity(),
             code,
             state,
-            frame,
+            vars,
         }
     }
 
@@ -58,9 +58,9 @@ pub(super) unsafe extern "C" fn rare(cx: *mut Cx<'_>, runtime: *mut Runtime, at:
     // SAFETY: they are alive during the run, and native code holds no references.
     let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
     // SAFETY: likewise; each is an object of its own.
-    let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.frame) };
+    let (code, state, vars) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.vars) };
     runtime.finish(cx);
-    let result = exec::rare(code, state, frame, cx, code.ops[at as usize]);
+    let result = exec::rare(code, state, vars, cx, code.ops[at as usize]);
     runtime.out = cx.out.as_mut_ptr();
     runtime.out_len = cx.out.len();
     runtime.out_room = cx.out.capacity();
@@ -104,12 +104,12 @@ pub(super) unsafe extern "C" fn look_up(cx: *mut Cx<'_>, runtime: *mut Runtime, 
     // SAFETY: as in `rare`.
     let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
     // SAFETY: likewise.
-    let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &*runtime.frame) };
-    let (table, row) = exec::look_up(&code.applies[plan as usize], state, frame, cx);
+    let (code, state, vars) = unsafe { (&*runtime.code, &mut *runtime.state, &*runtime.vars) };
+    let (table, row) = exec::look_up(&code.applies[plan as usize], state, vars, cx);
     Found::new(table, row)
 }
 
-/// Looks a key of `N` words in the frame up in an exact table whose look-ups leave no trace, by the table's number.
+/// Looks a key of `N` words in the variables up in an exact table whose look-ups leave no trace, by the table's number.
 ///
 /// # Safety
 /// As [`rare`]; the table's keys have `N` words.
@@ -118,7 +118,7 @@ pub(super) unsafe extern "C" fn look_up_exact<const N: usize>(
     runtime: *mut Runtime,
     table: u32,
 ) -> Found {
-    // SAFETY: as in `rare`; nothing writes to the frame meanwhile.
+    // SAFETY: as in `rare`; nothing writes to the variables meanwhile.
     let (state, key) = unsafe { (&*(*runtime).state, &*key) };
     let table = &state.tables[table as usize];
     Found::new(table, table.lookup_exact(key))
@@ -147,8 +147,8 @@ pub(super) unsafe extern "C" fn apply_indirect(cx: *mut Cx<'_>, runtime: *mut Ru
     // SAFETY: as in `rare`.
     let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
     // SAFETY: likewise.
-    let (code, state, frame) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.frame) };
-    exec::indirect::apply(code, state, frame, cx, plan).map_or(0, |action| u64::from(action) + 1)
+    let (code, state, vars) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.vars) };
+    exec::indirect::apply(code, state, vars, cx, plan).map_or(0, |action| u64::from(action) + 1)
 }
 
 /// Whether the value set of the operation at a position has the key as a member.
@@ -159,9 +159,9 @@ pub(super) unsafe extern "C" fn is_member(_: *mut Cx<'_>, runtime: *mut Runtime,
     // SAFETY: as in `rare`.
     let runtime = unsafe { &*runtime };
     // SAFETY: likewise.
-    let (code, state, frame) = unsafe { (&*runtime.code, &*runtime.state, &*runtime.frame) };
+    let (code, state, vars) = unsafe { (&*runtime.code, &*runtime.state, &*runtime.vars) };
     match code.ops[at as usize] {
-        Op::JumpUnlessMember { plan, .. } => exec::is_member(code, state, frame, plan).into(),
+        Op::JumpUnlessMember { plan, .. } => exec::is_member(code, state, vars, plan).into(),
         _ => 0,
     }
 }

@@ -20,7 +20,7 @@ mod packet;
 mod translate;
 
 use crate::compile::Pipeline;
-use crate::compile::ops::Frame;
+use crate::compile::ops::Vars;
 use crate::compile::plans::{Code, EntryId};
 use crate::exec::{Cx, Exit};
 use crate::state::State;
@@ -35,7 +35,7 @@ use graph::Graph;
 /// Operations of the largest program that is translated: it takes some 10 µs for each.
 const MAX_OPS: usize = 20_000;
 
-/// A part of the pipeline: words of the frame, the interpreter's view of the packet, and what calls need. Gives how it ended.
+/// A part of the pipeline: words of the variables, the interpreter's view of the packet, and what calls need. Gives how it ended.
 type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> Exit;
 
 /// Most words that machine code clears one by one.
@@ -122,16 +122,16 @@ impl Native {
         &self,
         code: &Code,
         state: &mut State,
-        frame: &mut Frame,
+        vars: &mut Vars,
         cx: &mut Cx<'_>,
         entry: EntryId,
     ) -> Exit {
-        let words = frame.as_mut_ptr();
-        let mut runtime = Runtime::new(code, state, frame, cx);
-        // SAFETY: the code reads and writes the frame at 16-bit indices, which it has words for; the packet below
+        let words = vars.as_mut_ptr();
+        let mut runtime = Runtime::new(code, state, vars, cx);
+        // SAFETY: the code reads and writes the variables at 16-bit indices, which it has words for; the packet below
         // `cx.len` and 8 bytes of its padding; registers below the size that the program declares, with which
         // `state` was made; and output below the room that `runtime` tells. Calls use `runtime`'s pointers, to
-        // which no reference is alive meanwhile: `frame`, `cx` and `state` are not used here before it returns. It returns
+        // which no reference is alive meanwhile: `vars`, `cx` and `state` are not used here before it returns. It returns
         // nothing but the numbers of ends.
         let exit = unsafe { self.functions[entry](words, cx, &mut runtime) };
         runtime.finish(cx);

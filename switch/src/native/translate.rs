@@ -20,7 +20,7 @@ use std::mem::offset_of;
 /// Longest run of words that is copied or cleared without a call.
 const SHORT: u16 = 16;
 
-/// Values of the frame's words, and the cursor, that are known in processor registers.
+/// Values of the variables' words, and the cursor, that are known in processor registers.
 #[derive(Clone, Default)]
 pub(super) struct Known {
     words: HashMap<Slot, Value>,
@@ -36,7 +36,7 @@ pub(super) struct Translator<'a, 'b> {
     constants: HashMap<Slot, u64>,
     blocks: BTreeMap<u32, ir::Block>,
     pub known: Known,
-    frame: Value,
+    vars: Value,
     pub cx: Value,
     pub runtime: Value,
     signature: SigRef,
@@ -75,8 +75,8 @@ pub(super) fn translate(
     let first = b.create_block();
     b.append_block_params_for_function_params(first);
     b.switch_to_block(first);
-    let (frame, cx, runtime) = match *b.block_params(first) {
-        [frame, cx, runtime] => (frame, cx, runtime),
+    let (vars, cx, runtime) = match *b.block_params(first) {
+        [vars, cx, runtime] => (vars, cx, runtime),
         _ => return,
     };
     let (site, fuel) = (b.declare_var(types::I32), b.declare_var(types::I32));
@@ -94,7 +94,7 @@ pub(super) fn translate(
         constants: pipeline.code.constants.iter().copied().collect(),
         blocks,
         known: Known::default(),
-        frame,
+        vars,
         cx,
         runtime,
         signature,
@@ -157,11 +157,11 @@ impl Translator<'_, '_> {
             let at = i32::from(*slot) * 8;
             words = match rest {
                 [next, rest @ ..] if *next == slot + 1 => {
-                    self.b.ins().store(anywhere(), zeros, self.frame, at);
+                    self.b.ins().store(anywhere(), zeros, self.vars, at);
                     rest
                 }
                 _ => {
-                    self.b.ins().store(plain(), zero, self.frame, at);
+                    self.b.ins().store(plain(), zero, self.vars, at);
                     rest
                 }
             };
@@ -194,7 +194,7 @@ impl Translator<'_, '_> {
         self.b.ins().iconst(types::I64, value as i64)
     }
 
-    /// A word of the frame.
+    /// A word of the variables.
     pub fn get(&mut self, slot: Slot) -> Value {
         if let Some(&value) = self.constants.get(&slot) {
             return self.number(value);
@@ -202,18 +202,18 @@ impl Translator<'_, '_> {
         if let Some(&value) = self.known.words.get(&slot) {
             return value;
         }
-        let value = self.b.ins().load(types::I64, plain(), self.frame, i32::from(slot) * 8);
+        let value = self.b.ins().load(types::I64, plain(), self.vars, i32::from(slot) * 8);
         self.known.words.insert(slot, value);
         value
     }
 
-    /// Where a word of the frame is.
+    /// Where a word of the variables is.
     pub fn address(&mut self, slot: Slot) -> Value {
-        self.b.ins().iadd_imm_u(self.frame, i64::from(slot) * 8)
+        self.b.ins().iadd_imm_u(self.vars, i64::from(slot) * 8)
     }
 
     pub fn set(&mut self, slot: Slot, value: Value) {
-        self.b.ins().store(plain(), value, self.frame, i32::from(slot) * 8);
+        self.b.ins().store(plain(), value, self.vars, i32::from(slot) * 8);
         self.known.words.insert(slot, value);
     }
 
@@ -314,7 +314,7 @@ impl Translator<'_, '_> {
                 self.set(dst, value);
             }
             Op::MovN { dst, a, n } if n <= SHORT => {
-                // Constants stand at the very end of the frame.
+                // Constants stand at the very end of the variables.
                 let values: Vec<Value> = (0..n).map(|word| self.get(a + word)).collect();
                 (dst..).zip(values).for_each(|(slot, value)| self.set(slot, value));
             }

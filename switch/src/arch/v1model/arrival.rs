@@ -61,19 +61,19 @@ fn process<const THROUGH: bool, const GIVEN: bool>(
     out: &mut Vec<u8>,
 ) -> Option<Reached> {
     switch.cool();
-    let Switch { running, frame, manager, requests, arrival, config, .. } = switch;
+    let Switch { running, vars, manager, requests, arrival, config, .. } = switch;
     let Running { pipeline, state } = running.as_mut()?;
     let code = &pipeline.code;
     let (len, drop_port) = (arrival.len(), u64::from(config.drop_port));
     let meta = Meta { ingress_port: port, arrived: now, ..Meta::default() };
     let cleared = !pipeline.clears();
     if cleared {
-        clear(code, frame);
+        clear(code, vars);
     }
     out.clear();
     let mut cx = Cx::new((arrival.padded(), len, 0), out, requests, config.drop_port, now);
     cx.cleared = cleared;
-    let mut pass = Pass { pipeline, state, frame, unit_ns: config.time_unit_ns, cx };
+    let mut pass = Pass { pipeline, state, vars, unit_ns: config.time_unit_ns, cx };
     let verdict = pass.ingress(&meta);
     let cursor = pass.cx.cursor;
     let early = code.late.is_early;

@@ -3,7 +3,7 @@
 
 use super::{DEPARSER, EGRESS, INGRESS};
 use crate::compile::Pipeline;
-use crate::compile::ops::Frame;
+use crate::compile::ops::Vars;
 use crate::compile::plans::Code;
 use crate::exec::{Cx, Exit, Requests, run};
 use crate::packets::{clear, restore_list};
@@ -34,7 +34,7 @@ pub(super) struct Outcome {
 pub(super) struct Pass<'a, 'p> {
     pub pipeline: &'a Pipeline,
     pub state: &'a mut State,
-    pub frame: &'a mut Frame,
+    pub vars: &'a mut Vars,
     /// Nanoseconds a unit of the program's times.
     pub unit_ns: u64,
     pub cx: Cx<'p>,
@@ -44,9 +44,9 @@ impl Pass<'_, '_> {
     /// Starts with the first byte and cleared variables but those that the packet takes along: the words of a field list.
     pub fn begin(&mut self, list: Option<u16>, words: &[u64]) {
         self.cx.cursor = 0;
-        clear(&self.pipeline.code, self.frame);
+        clear(&self.pipeline.code, self.vars);
         if let Some(list) = list {
-            restore_list(&self.pipeline.code, self.frame, list, words);
+            restore_list(&self.pipeline.code, self.vars, list, words);
         }
     }
 
@@ -54,9 +54,9 @@ impl Pass<'_, '_> {
     #[inline(always)]
     pub fn ingress(&mut self, meta: &Meta) -> Verdict {
         let code = &self.pipeline.code;
-        tell_ingress(code, self.frame, meta, self.cx.len, self.unit_ns);
-        let exit = run(self.pipeline, self.state, self.frame, &mut self.cx, INGRESS);
-        let field = |role: Intrinsic| self.frame[code.intrinsics[role] as usize];
+        tell_ingress(code, self.vars, meta, self.cx.len, self.unit_ns);
+        let exit = run(self.pipeline, self.state, self.vars, &mut self.cx, INGRESS);
+        let field = |role: Intrinsic| self.vars[code.intrinsics[role] as usize];
         Verdict {
             exit,
             destination: field(Intrinsic::Destination),
@@ -68,23 +68,23 @@ impl Pass<'_, '_> {
     /// The parser alone, for a clone of what came in.
     pub fn parse(&mut self, meta: &Meta) {
         let intrinsics = &self.pipeline.code.intrinsics;
-        self.frame[intrinsics[Intrinsic::PacketLength] as usize] = self.cx.len as u64;
-        self.frame[intrinsics[Intrinsic::IngressPort] as usize] = meta.ingress_port.into();
+        self.vars[intrinsics[Intrinsic::PacketLength] as usize] = self.cx.len as u64;
+        self.vars[intrinsics[Intrinsic::IngressPort] as usize] = meta.ingress_port.into();
         self.cx.parse_only = true;
-        run(self.pipeline, self.state, self.frame, &mut self.cx, INGRESS);
+        run(self.pipeline, self.state, self.vars, &mut self.cx, INGRESS);
     }
 
     /// Egress of a packet whose queue holds `left` others.
     #[inline(always)]
     pub fn egress(&mut self, meta: &Meta, left: u64) -> Outcome {
         let code = &self.pipeline.code;
-        tell_egress(code, self.frame, meta, self.cx.len, left, self.cx.now, self.unit_ns);
+        tell_egress(code, self.vars, meta, self.cx.len, left, self.cx.now, self.unit_ns);
         // Many programs leave it empty.
         if code.entries[EGRESS].is_empty {
             return Outcome { exit: Exit::Done, dropped: false, asked: false };
         }
-        let exit = run(self.pipeline, self.state, self.frame, &mut self.cx, EGRESS);
-        let destination = self.frame[code.intrinsics[Intrinsic::Destination] as usize];
+        let exit = run(self.pipeline, self.state, self.vars, &mut self.cx, EGRESS);
+        let destination = self.vars[code.intrinsics[Intrinsic::Destination] as usize];
         let dropped = destination == u64::from(self.cx.drop_port);
         Outcome { exit, dropped, asked: self.cx.requests.any }
     }
@@ -92,7 +92,7 @@ impl Pass<'_, '_> {
     /// Checksums and deparser.
     #[inline(always)]
     pub fn deparse(&mut self) -> Exit {
-        let exit = run(self.pipeline, self.state, self.frame, &mut self.cx, DEPARSER);
+        let exit = run(self.pipeline, self.state, self.vars, &mut self.cx, DEPARSER);
         if self.cx.requests.any {
             // It is too late for that.
             *self.cx.requests = Requests::default();
@@ -103,8 +103,8 @@ impl Pass<'_, '_> {
 
 /// What ingress is told.
 #[inline(always)]
-fn tell_ingress(code: &Code, frame: &mut Frame, meta: &Meta, len: usize, unit_ns: u64) {
-    let mut tell = |role: Intrinsic, value: u64| frame[code.intrinsics[role] as usize] = value;
+fn tell_ingress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, unit_ns: u64) {
+    let mut tell = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
     tell(Intrinsic::IngressPort, meta.ingress_port.into());
     tell(Intrinsic::PacketLength, len as u64);
     tell(Intrinsic::Origin, meta.origin.into());
@@ -113,8 +113,8 @@ fn tell_ingress(code: &Code, frame: &mut Frame, meta: &Meta, len: usize, unit_ns
 
 /// What egress is told; `left` wait in the packet's queue.
 #[inline(always)]
-fn tell_egress(code: &Code, frame: &mut Frame, meta: &Meta, len: usize, left: u64, now: Nanos, unit_ns: u64) {
-    let mut tell = |role: Intrinsic, value: u64| frame[code.intrinsics[role] as usize] = value;
+fn tell_egress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, left: u64, now: Nanos, unit_ns: u64) {
+    let mut tell = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
     tell(Intrinsic::Destination, 0);
     if code.late.looks {
         tell(Intrinsic::IngressPort, meta.ingress_port.into());

@@ -42,10 +42,10 @@ fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
             meta.truncate = meta.truncate.min(u32::try_from(bytes).unwrap_or(u32::MAX));
         }
         if let Some(list) = requests.resubmit {
-            keep_list(&switch.running, &switch.frame, list, &mut switch.for_pass);
+            keep_list(&switch.running, &switch.vars, list, &mut switch.for_pass);
         }
         if let Some((session, list)) = requests.clone {
-            keep_list(&switch.running, &switch.frame, list, &mut switch.for_clone);
+            keep_list(&switch.running, &switch.vars, list, &mut switch.for_clone);
             let copy = switch.pool.copy(id);
             // The clone goes first, and its parser needs the variables.
             switch.keep(id);
@@ -135,15 +135,15 @@ fn run_egress(
         switch.hot = NONE;
     } else {
         switch.cool();
-        let frame = &mut *switch.frame;
+        let vars = &mut *switch.vars;
         if let Some(running) = &switch.running {
-            restore(&running.pipeline.code, frame, &switch.pool.get(id).kept);
+            restore(&running.pipeline.code, vars, &switch.pool.get(id).kept);
         }
     }
     leave(switch, id, at, left, now, out)
 }
 
-/// Likewise, of a packet whose variables are in the frame.
+/// Likewise, of a packet whose variables are in place.
 #[inline(always)]
 fn leave(switch: &mut Switch, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>) -> bool {
     out.clear();
@@ -216,7 +216,7 @@ fn finish(
         return true;
     };
     switch.passes.recirculations += 1;
-    keep_list(&switch.running, &switch.frame, list, &mut switch.for_pass);
+    keep_list(&switch.running, &switch.vars, list, &mut switch.for_pass);
     if out.len() > switch.config.max_frame_bytes {
         switch.end(id, DropReason::FrameTooLong, Some(at));
     } else if next_pass(switch, id, origin::RECIRCULATED) {
@@ -241,7 +241,7 @@ pub(super) fn next_pass(switch: &mut Switch, id: PacketId, origin: u32) -> bool 
     true
 }
 
-/// The pass of a packet of the pool, whose variables are in the frame; `None` without a program. `TOLD`: a trace tells
+/// The pass of a packet of the pool, whose variables are in place; `None` without a program. `TOLD`: a trace tells
 /// of it, where the packet is traced.
 #[inline(always)]
 pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
@@ -250,7 +250,7 @@ pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
     out: &'o mut Vec<u8>,
     now: Nanos,
 ) -> Option<(Pass<'s, 'o>, &'s Packet)> {
-    let Switch { running, tracer, frame, pool, requests, config, .. } = switch;
+    let Switch { running, tracer, vars, pool, requests, config, .. } = switch;
     let Running { pipeline, state } = running.as_mut()?;
     let packet = pool.get(id);
     let mut pipeline = &*pipeline;
@@ -260,5 +260,5 @@ pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
     }
     let view = (packet.padded(), packet.len(), packet.meta.cursor);
     let cx = Cx::new(view, out, requests, config.drop_port, now);
-    Some((Pass { pipeline, state, frame, unit_ns: config.time_unit_ns, cx }, packet))
+    Some((Pass { pipeline, state, vars, unit_ns: config.time_unit_ns, cx }, packet))
 }
