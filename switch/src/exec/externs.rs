@@ -1,7 +1,8 @@
 //! Extern objects and functions.
 
 use super::bits::{BitWriter, ones};
-use super::{Cx, hash};
+use super::context::{Cx, misplaced};
+use super::hash;
 use crate::compile::ops::*;
 use crate::compile::plans::*;
 use crate::state::{InstanceState, State, number};
@@ -82,7 +83,7 @@ pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'
             vars[plan.value as usize] = checksum(state, vars, cx, plan);
         }
         Op::Log { plan } => log(state, vars, &code.logs[plan as usize]),
-        op => super::misplaced(op),
+        op => misplaced(op),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Header operations.
 
-use super::Cx;
 use super::bits;
+use super::context::{Cx, misplaced};
 use crate::compile::ops::*;
 use crate::compile::plans::*;
 
@@ -49,7 +49,7 @@ pub(super) fn parse(code: &Code, vars: &mut Vars, cx: &mut Cx<'_>, op: Op) -> Re
             }
             cx.cursor += (bits / 8) as usize;
         }
-        op => super::misplaced(op),
+        op => misplaced(op),
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ pub(super) fn run(code: &Code, vars: &mut Vars, cx: &mut Cx<'_>, op: Op) {
             }
         }
         Op::StackShift { stack, count } => shift(code, vars, &code.stacks[stack as usize], count),
-        op => super::misplaced(op),
+        op => misplaced(op),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Tables with an action profile: the entry names a member, a group or a set; a hash picks one of several.
 
+use super::context::Cx;
 use super::externs::gather;
-use super::{Cx, hash};
+use super::hash;
 use crate::compile::ops::Vars;
 use crate::compile::plans::Code;
 use crate::objects::{Indirect, Pick};

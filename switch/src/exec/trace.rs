@@ -1,6 +1,6 @@
 //! Marks in traced programs.
 
-use super::Cx;
+use super::context::Cx;
 use crate::compile::ops::{Slot, Vars};
 use crate::compile::plans::{ApplyPlan, Code};
 use crate::state::State;
