@@ -319,9 +319,6 @@ impl<'p> Builder<'p> {
     /// Ends it.
     pub fn end(&mut self) {
         self.emit(Op::End);
-        if let Some(entry) = self.code.entries.last_mut() {
-            entry.is_empty = matches!(self.code.ops[entry.start as usize], Op::End);
-        }
     }
 
     /// Appends an operation.

@@ -16,8 +16,9 @@ use crate::shape::TableShape;
 use crate::state::RegisterState;
 use crate::table::{TableLayout, TableState};
 use builder::EGRESS;
+use ops::Op;
 use p4rack_p4::ir::{InstanceKind, Program, TableId};
-use plans::{ActionPlan, Code, ErrorNumbers};
+use plans::{ActionPlan, Code, ErrorNumbers, Late};
 #[cfg(feature = "native")]
 use std::sync::Arc;
 
@@ -149,7 +150,9 @@ impl Pipeline {
         arch.compile(&mut builder)?;
         let late = builder.code.entries.iter().find(|entry| entry.half == EGRESS);
         let late = late.map_or(&[][..], |entry| &builder.code.ops[entry.start as usize..]);
-        builder.code.late.is_early = late.iter().all(|op| op.is_early());
+        let (is_early, is_empty) =
+            (late.iter().all(|op| op.is_early()), matches!(late.first(), None | Some(Op::End)));
+        builder.code.late = Late { is_early, is_empty, ..Late::default() };
 
         let mut plans = vec![ActionPlan::default(); program.actions.len()];
         for (index, action) in program.actions.iter().enumerate() {

@@ -223,14 +223,16 @@ pub(crate) struct Entry {
     pub parsed: u32,
     /// Where the number of a parser error goes.
     pub error: Slot,
-    /// Whether nothing is there to do.
-    pub is_empty: bool,
     /// Whether packets begin with it: its machine code clears what they may read before it is written.
     pub begins: bool,
 }
 
 /// Number of one of [`Code::entries`].
 pub(crate) type EntryId = usize;
+
+/// Most entries of a program that machine code is made for.
+#[cfg_attr(not(feature = "native"), allow(dead_code))]
+pub(crate) const MAX_ENTRIES: usize = 16;
 
 /// Slots of intrinsic fields. One that the program lacks has a slot of its own that nobody reads.
 #[derive(Clone, Copy, Debug, Default)]
@@ -248,6 +250,8 @@ impl std::ops::Index<Intrinsic> for Intrinsics {
 /// What the half behind the queue needs of what the switch knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Late {
+    /// Whether its first entry has nothing to do.
+    pub is_empty: bool,
     /// Whether it, or a field list, may read any intrinsic field.
     pub looks: bool,
     /// Whether it may read times or what the packet's queue held.

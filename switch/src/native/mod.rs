@@ -21,7 +21,7 @@ mod translate;
 
 use crate::compile::Pipeline;
 use crate::compile::ops::Vars;
-use crate::compile::plans::{Code, EntryId};
+use crate::compile::plans::{Code, EntryId, MAX_ENTRIES};
 use crate::exec::{Cx, Exit};
 use crate::state::State;
 use call::Runtime;
@@ -48,8 +48,8 @@ fn clears(code: &Code) -> bool {
 
 /// Machine code of one program.
 pub(crate) struct Native {
-    /// One for each of the code's entries.
-    functions: Vec<Function>,
+    /// One for each of the code's entries; no index is checked for those that are known.
+    functions: [Function; MAX_ENTRIES],
     /// Whether that with which packets begin itself clears variables unless [`Cx::cleared`].
     pub clears: bool,
     /// Owns the memory; `None` only while it is dropped.
@@ -86,12 +86,16 @@ impl Native {
         for (name, value) in [("opt_level", "speed"), ("enable_verifier", "false"), ("is_pic", "false")] {
             flags.set(name, value).ok()?;
         }
+        let count = pipeline.code.entries.len();
+        if count == 0 || count > MAX_ENTRIES {
+            return None;
+        }
         let isa = cranelift_native::builder().ok()?.finish(settings::Flags::new(flags)).ok()?;
         let names = cranelift_module::default_libcall_names();
         let mut module = JITModule::new(JITBuilder::with_isa(isa, names));
         let mut context = module.make_context();
         let mut scratch = FunctionBuilderContext::new();
-        let mut ids = Vec::with_capacity(pipeline.code.entries.len());
+        let mut ids = Vec::with_capacity(count);
         for (number, entry) in pipeline.code.entries.iter().enumerate() {
             let pointer = module.target_config().pointer_type();
             let signature = &mut context.func.signature;
@@ -112,7 +116,8 @@ impl Native {
             // SAFETY: `translate` made a function of this type, for the C ABI of this machine.
             unsafe { std::mem::transmute::<*const u8, Function>(code) }
         };
-        let functions = ids.into_iter().map(function).collect();
+        let made: Vec<Function> = ids.into_iter().map(function).collect();
+        let functions = std::array::from_fn(|at| made.get(at).copied().unwrap_or(made[0]));
         Some(Native { functions, clears: clears(&pipeline.code), module: Some(module) })
     }
 

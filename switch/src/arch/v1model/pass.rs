@@ -80,7 +80,7 @@ impl Pass<'_, '_> {
         let code = &self.pipeline.code;
         tell_egress(code, self.vars, meta, self.cx.len, left, self.cx.now, self.unit_ns);
         // Many programs leave it empty.
-        if code.entries[EGRESS].is_empty {
+        if code.late.is_empty {
             return Outcome { exit: Exit::Done, dropped: false, asked: false };
         }
         let exit = run(self.pipeline, self.state, self.vars, &mut self.cx, EGRESS);
