@@ -1,13 +1,14 @@
 //! A host: its PL2 machine, and the threads that feed it.
 
+use crate::agenda::{Agenda, HostEvent};
 use crate::check::Digest;
 use crate::experiment::{Experiment, Kind, Place};
-use crate::message::{FROM_TURN, Flow, FlowId, Head, MTU, Machine, MessageId, mac_of};
+use crate::flow::{Flow, Machine, Part};
+use crate::message::{FlowId, MTU, mac_of};
 use crate::random::Random;
 use crate::transport::tcp;
-use crate::transport::wire::{Frame, Kind as FrameKind};
+use crate::transport::wire::Frame;
 use crate::transport::{Transport, rds};
-use crate::world::{Agenda, HostEvent};
 use p4rack_codegen::endpoint_config;
 use p4rack_fabric::hostile::Hostile;
 use p4rack_fabric::pl2::{Config, Endpoint};
@@ -196,82 +197,6 @@ impl Host {
                 return Fed::Carried(id);
             }
         }
-    }
-}
-
-/// What a flow's transport sends next.
-struct Part {
-    frame: Frame,
-    header_bytes: usize,
-    /// A message was sent to its end.
-    whole: bool,
-}
-
-impl Flow {
-    /// The next part of its first message, without a transport, and whether it is the last.
-    #[inline]
-    fn part(&mut self, flow: FlowId, now: Nanos) -> Option<(Head, bool)> {
-        let one = self.queue.front_mut()?;
-        let (message, bytes) = (one.message, one.unsent.min(MTU));
-        let first = one.unsent == one.size;
-        one.unsent -= bytes;
-        let whole = one.unsent == 0;
-        let sequence = self.next_out;
-        self.next_out = sequence.wrapping_add(1);
-        if first {
-            self.begin(message, now);
-        }
-        Some((Head { flow, message, sequence, bytes: bytes as u16 }, whole))
-    }
-
-    /// The first frame of a message is made.
-    fn begin(&mut self, message: MessageId, now: Nanos) {
-        if let Some(one) = self.messages.get_mut(message).filter(|one| one.tag & FROM_TURN != 0) {
-            one.created = now;
-        }
-    }
-
-    /// What its transport sends next.
-    #[inline(never)]
-    fn carried(&mut self, id: FlowId, now: Nanos) -> Option<Part> {
-        match &mut self.transport {
-            Machine::Raw => None,
-            Machine::Tcp(ends) => {
-                let segment = ends.0.poll(now)?;
-                let markable = ends.0.control.markable();
-                Some(Part::tcp(id, &segment, markable))
-            }
-            Machine::Rds(sender) => {
-                let part = sender.poll(now)?;
-                let (message, bytes) = (part.message, part.bytes);
-                if part.offset == 0 && !part.again {
-                    self.begin(message, now);
-                }
-                let key = u64::from(part.key) << 32 | u64::from(part.size);
-                let frame = Frame {
-                    message,
-                    bytes,
-                    count: usize::from(part.again),
-                    ..Frame::new(FrameKind::Data, id, part.offset, key)
-                };
-                let whole = !part.again && part.offset + u64::from(bytes) == u64::from(part.size);
-                Some(Part { frame, header_bytes: 0, whole })
-            }
-        }
-    }
-}
-
-impl Part {
-    fn tcp(id: FlowId, segment: &tcp::Segment, markable: bool) -> Part {
-        let (message, bytes) = (segment.message, segment.bytes);
-        let frame = Frame {
-            message,
-            bytes,
-            markable,
-            ..Frame::new(FrameKind::Data, id, segment.start, u64::from(segment.last))
-        };
-        let whole = segment.last && !segment.again;
-        Part { frame, header_bytes: tcp::HEADER_BYTES, whole }
     }
 }
 

@@ -1,10 +1,8 @@
 //! How those fare who share a rack with a hostile host.
 
 use crate::experiment::{Arrivals, Experiment};
-use crate::message::Flow;
-use crate::outcome::Latency;
-use crate::traffic::histogram;
-use crate::world::World;
+use crate::flow::Flow;
+use crate::latency::{Latency, histogram};
 use hdrhistogram::Histogram;
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
@@ -47,26 +45,15 @@ impl Others {
             self.latency.saturating_record(latency.0.max(1));
         }
     }
-}
 
-impl OthersOutcome {
-    /// What a run of so many measured seconds showed.
-    pub(crate) fn of(world: &World, seconds: f64) -> Option<OthersOutcome> {
-        let others = world.others.as_ref()?;
-        let mut goodput_gbps = BTreeMap::new();
-        for flow in world.flows.iter().filter(|flow| !others.watched[usize::from(flow.src)]) {
-            *goodput_gbps.entry(format!("h{}", flow.src + 1)).or_default() +=
-                flow.arrived as f64 * 8.0 / seconds / 1e9;
-        }
-        let stats = world.tor.switch.stats(world.now);
-        let queued: u64 = stats.ports.iter().flat_map(|port| &port.queues).map(|queue| queue.frames).sum();
-        let waiting =
-            world.hosts().map(|host| host.endpoint.backlog_frames()).sum::<usize>() + world.on_links();
-        Some(OthersOutcome {
-            goodput_gbps,
-            frames_lost: world.frames_given.saturating_sub(world.frames_delivered + waiting as u64 + queued),
-            latency_ns: Latency::of(&others.latency, false),
-        })
+    /// Whether nobody's attack concerns what `flow` sends.
+    pub fn sends(&self, flow: &Flow) -> bool {
+        !self.watched[usize::from(flow.src)]
+    }
+
+    /// Latency of their messages.
+    pub fn latency(&self) -> Latency {
+        Latency::of(&self.latency, false)
     }
 }
 

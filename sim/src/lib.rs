@@ -7,15 +7,18 @@
 //!
 //! Nothing here reads a clock or a file: the same text and seed give the same bytes.
 
+mod agenda;
 mod check;
 #[cfg(test)]
 mod check_tests;
 mod experiment;
+mod flow;
 mod frames;
 mod host;
 mod hostile;
 #[cfg(test)]
 mod hostile_tests;
+mod latency;
 mod link;
 mod message;
 mod outcome;
@@ -39,8 +42,9 @@ pub use experiment::{
     PaperSpec, Pattern, Place, RackSpec, SchemeSpec, SizeSpec, Spec, TimedFrom, TrafficSpec, Ycsb,
 };
 pub use hostile::{Fared, OthersOutcome};
+pub use latency::Latency;
 pub use link::{Faults, LinkStats};
-pub use outcome::{Compared, ControlOutcome, Decile, Latency, Outcome, SwitchOutcome, TrafficOutcome, run};
+pub use outcome::{Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, run};
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use sweep::{Ratio, Sweep, Task, TaskResult};

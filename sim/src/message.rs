@@ -1,4 +1,4 @@
-//! Messages, the flows that carry them, and the frames that they are cut into.
+//! Messages, and the frames that they are cut into.
 //!
 //! An application's frame starts, after its Ethernet header, with what the receiver needs to know;
 //! a message's bytes are whatever a frame carries, so these fields take no room of their own:
@@ -7,7 +7,6 @@
 //! Ethernet (EtherType 0x88B6) | flow 4 | message 4 | sequence 4 | bytes 2 | rest
 //! ```
 
-use crate::transport::{rds, tcp};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
@@ -110,86 +109,6 @@ impl Messages {
     /// Messages under way.
     pub fn open(&self) -> usize {
         self.slots.iter().flatten().count()
-    }
-}
-
-/// One thread of one host sending to one other host: messages go one after the other.
-#[derive(Clone, Debug)]
-pub struct Flow {
-    /// Sending host.
-    pub src: u16,
-    /// Receiving host.
-    pub dst: u16,
-    /// Index of its traffic.
-    pub traffic: u16,
-    /// Those under way.
-    pub messages: Messages,
-    /// Messages that wait for their turn; the first is being cut.
-    pub queue: VecDeque<Outgoing>,
-    /// Messages of which the receiver does not have everything, oldest first.
-    pub open: VecDeque<MessageId>,
-    /// Sequence number of the next frame to send.
-    pub next_out: u32,
-    /// Sequence number of the next frame to come.
-    pub next_in: u32,
-    /// Whether it stands in its outlet's queue.
-    pub listed: bool,
-    /// What its transport keeps.
-    pub transport: Machine,
-    /// When the transport's timer is on the agenda.
-    pub timer_at: Nanos,
-    /// Bytes that arrived within the measured time.
-    pub arrived: u64,
-}
-
-/// A flow's transport.
-#[derive(Clone, Debug)]
-pub enum Machine {
-    /// None.
-    Raw,
-    /// Both ends of a connection.
-    Tcp(Box<(tcp::Sender, tcp::Receiver)>),
-    /// The sending end; the receiving one is the host's.
-    Rds(Box<rds::Sender>),
-}
-
-impl Machine {
-    /// Whether it has a frame to send.
-    pub fn can_send(&self) -> bool {
-        match self {
-            Machine::Raw => false,
-            Machine::Tcp(ends) => ends.0.can_send(),
-            Machine::Rds(sender) => sender.can_send(),
-        }
-    }
-
-    /// When its timer is due.
-    pub fn next_timeout(&self) -> Option<Nanos> {
-        match self {
-            Machine::Raw => None,
-            Machine::Tcp(ends) => ends.0.next_timeout(),
-            Machine::Rds(sender) => sender.next_timeout(),
-        }
-    }
-}
-
-impl Flow {
-    /// An idle flow.
-    pub fn new(src: usize, dst: usize, traffic: usize, transport: Machine) -> Flow {
-        Flow {
-            src: src as u16,
-            dst: dst as u16,
-            traffic: traffic as u16,
-            messages: Messages::default(),
-            queue: VecDeque::new(),
-            open: VecDeque::new(),
-            next_out: 0,
-            next_in: 0,
-            listed: false,
-            transport,
-            timer_at: Nanos::MAX,
-            arrived: 0,
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::check::Verdict;
 use crate::experiment::{Arrivals, Experiment, PaperSpec};
 use crate::hostile::OthersOutcome;
+use crate::latency::Latency;
 use crate::record::Recorder;
 use crate::traffic::Traffic;
 use crate::world::{Planted, SimError, World};
@@ -12,7 +13,7 @@ use p4rack_codegen::Scheme;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::Target;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Registers have to be free so long after the last frame.
@@ -104,54 +105,6 @@ pub struct Decile {
     pub up_to_bytes: Option<u64>,
     /// Latency.
     pub latency_ns: Latency,
-}
-
-/// Quantiles of a latency, nanoseconds; zeros where there is no sample.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Latency {
-    /// Samples.
-    pub count: u64,
-    /// Smallest.
-    pub min: u64,
-    /// Mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: u64,
-    /// 90 %.
-    pub p90: u64,
-    /// 99 %.
-    pub p99: u64,
-    /// 99.9 %.
-    pub p999: u64,
-    /// Largest.
-    pub max: u64,
-    /// Points of the cumulative distribution, for plots: value and share.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cdf: Vec<(u64, f64)>,
-}
-
-impl Latency {
-    pub(crate) fn of(histogram: &Histogram<u64>, plot: bool) -> Latency {
-        if histogram.is_empty() {
-            return Latency::default();
-        }
-        let q = |quantile| histogram.value_at_quantile(quantile);
-        const POINTS: [f64; 19] = [
-            0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999,
-            0.9999, 1.0,
-        ];
-        Latency {
-            count: histogram.len(),
-            min: histogram.min(),
-            mean: histogram.mean(),
-            p50: q(0.5),
-            p90: q(0.9),
-            p99: q(0.99),
-            p999: q(0.999),
-            max: histogram.max(),
-            cdf: if plot { POINTS.iter().map(|p| (q(*p), *p)).collect() } else { Vec::new() },
-        }
-    }
 }
 
 /// The switch's results.
@@ -328,6 +281,24 @@ fn judge(world: &mut World) -> Verdict {
     verdict
 }
 
+/// How the others fare, where hosts may be hostile, in a run of so many measured seconds.
+fn others(world: &World, seconds: f64) -> Option<OthersOutcome> {
+    let others = world.others.as_ref()?;
+    let mut goodput_gbps = BTreeMap::new();
+    for flow in world.flows.iter().filter(|flow| others.sends(flow)) {
+        *goodput_gbps.entry(format!("h{}", flow.src + 1)).or_default() +=
+            flow.arrived as f64 * 8.0 / seconds / 1e9;
+    }
+    let stats = world.tor.switch.stats(world.now);
+    let queued: u64 = stats.ports.iter().flat_map(|port| &port.queues).map(|queue| queue.frames).sum();
+    let waiting = world.hosts().map(|host| host.endpoint.backlog_frames()).sum::<usize>() + world.on_links();
+    Some(OthersOutcome {
+        goodput_gbps,
+        frames_lost: world.frames_given.saturating_sub(world.frames_delivered + waiting as u64 + queued),
+        latency_ns: others.latency(),
+    })
+}
+
 /// Frames dropped anywhere, whatever they were, but those that come again by themselves.
 fn lost_frames(world: &World) -> u64 {
     let switch = world.tor.switch.stats(world.now);
@@ -394,7 +365,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         paper: Vec::new(),
         digest: format!("{:016x}", world.digest()),
         frame_hops: world.hops,
-        others: OthersOutcome::of(world, seconds),
+        others: others(world, seconds),
     };
     let scheme = if experiment.scheme == Scheme::L2 { "ethernet" } else { experiment.scheme.name() };
     outcome.paper = compared(&outcome, scheme, &spec.paper);

@@ -1,6 +1,7 @@
 //! Workloads: who sends what when, and what became of it.
 
 use crate::experiment::{Arrivals, Experiment, LoadIn, Pattern, TrafficSpec, Ycsb};
+use crate::latency::histogram;
 use crate::message::{FlowId, MTU};
 use crate::random::{Quantiles, Random};
 use crate::sizes;
@@ -76,11 +77,6 @@ pub(crate) struct TrafficStats {
     pub latency: Histogram<u64>,
     /// By size, where sizes differ.
     pub deciles: Vec<Histogram<u64>>,
-}
-
-pub(crate) fn histogram() -> Histogram<u64> {
-    // Up to a minute, to three digits. The bounds are constants that the type accepts.
-    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("valid bounds")
 }
 
 impl Traffic {

@@ -2,8 +2,9 @@
 
 use super::{Planted, World};
 use crate::experiment::Arrivals;
+use crate::flow::Machine;
 use crate::host::Fed;
-use crate::message::{Head, Machine, host_of};
+use crate::message::{Head, host_of};
 use crate::record::Point;
 use crate::transport::wire::Frame;
 use p4rack_wire::Nanos;

@@ -1,8 +1,10 @@
 //! Messages: from the sending thread to frames, and from frames to the receiving thread.
 
-use super::{HostEvent, RackEvent, World};
+use super::World;
+use crate::agenda::{HostEvent, RackEvent};
 use crate::experiment::{Arrivals, TimedFrom};
-use crate::message::{FROM_TURN, Flow, FlowId, Head, MEASURED, Machine, Message, MessageId, Outgoing};
+use crate::flow::{Flow, Machine};
+use crate::message::{FROM_TURN, FlowId, Head, MEASURED, Message, MessageId, Outgoing};
 use p4rack_wire::Nanos;
 
 impl World {

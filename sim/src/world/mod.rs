@@ -4,7 +4,6 @@
 //!  threads ─ Host ─▶ up link ─▶ pipeline delay ─▶ Tor (generated P4, traffic manager) ─▶ down link ─▶ Host
 //! ```
 
-mod agenda;
 mod hostile;
 mod hosts;
 mod lookahead;
@@ -16,25 +15,27 @@ mod switch;
 mod transports;
 mod trunk;
 
+use crate::agenda::{Agenda, HostEvent, RackEvent};
 use crate::check::{Digest, Grants};
 use crate::experiment::{Experiment, Kind, Place};
+use crate::flow::Flow;
 use crate::frames::Frames;
 use crate::host::Host;
 use crate::hostile::Others;
+use crate::latency::histogram;
 use crate::link::Link;
-use crate::message::{Flow, FlowId, Head};
+use crate::message::{FlowId, Head};
 use crate::random::{Between, Quantiles};
 use crate::record::Recorder;
 use crate::schedule::{Dues, Schedule};
 use crate::tor::{Tor, TorError};
-use crate::traffic::{Traffic, histogram};
+use crate::traffic::Traffic;
 use crate::transport::Transport;
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
-pub(crate) use agenda::{Agenda, HostEvent, RackEvent};
 pub(crate) use node::Node;
 
 /// Why a simulation did not start.

@@ -1,6 +1,7 @@
 //! Priority flow control: the switch pauses a host of whose frames it holds too many.
 
-use super::{HostEvent, World};
+use super::World;
+use crate::agenda::HostEvent;
 use crate::message::host_of;
 use p4rack_wire::Nanos;
 

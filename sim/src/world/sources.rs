@@ -1,6 +1,7 @@
 //! When threads have messages.
 
-use super::{HostEvent, RackEvent, World};
+use super::World;
+use crate::agenda::{HostEvent, RackEvent};
 use crate::experiment::Arrivals;
 use crate::message::FlowId;
 use p4rack_wire::Nanos;

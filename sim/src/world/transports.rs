@@ -1,10 +1,12 @@
 //! What transports' machines are told, and what they say.
 
-use super::{HostEvent, World};
+use super::World;
+use crate::agenda::HostEvent;
 use crate::experiment::{Experiment, Kind};
+use crate::flow::Machine;
 use crate::frames::FrameId;
 use crate::host::rds_config;
-use crate::message::{FlowId, Machine, host_of};
+use crate::message::{FlowId, host_of};
 use crate::transport::Transport;
 use crate::transport::rds::{self, Reply};
 use crate::transport::tcp::{self, Config, Control};
