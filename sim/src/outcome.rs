@@ -5,6 +5,7 @@ use crate::experiment::{Arrivals, Experiment, PaperSpec};
 use crate::hostile::OthersOutcome;
 use crate::latency::Latency;
 use crate::record::Recorder;
+use crate::switch::Model;
 use crate::traffic::Traffic;
 use crate::world::{Planted, SimError, World};
 use hdrhistogram::Histogram;
@@ -193,7 +194,7 @@ pub(crate) fn run_with(
     world.recorder = recorder.map(Box::new);
     world.planted = planted;
     world.run_until(world.sources_end);
-    let measured = world.tor.switch.stats(world.now);
+    let measured = world.switch.stats(world.now);
     let drain = world.sources_end + Nanos::from_micros(experiment.spec.drain_us);
     world.run_until(drain);
     let checks = judge(&mut world);
@@ -211,7 +212,7 @@ fn judge(world: &mut World) -> Verdict {
         grants: world.grants.seen,
         ..Verdict::default()
     };
-    let stats = world.tor.switch.stats(world.now);
+    let stats = world.switch.stats(world.now);
     // Each link by itself.
     for link in world.links() {
         let stats = link.stats;
@@ -234,7 +235,7 @@ fn judge(world: &mut World) -> Verdict {
     let delivered_up: u64 = world.nodes.iter().map(|node| node.up.stats.delivered).sum::<u64>()
         + world.trunks.iter().map(|trunk| trunk.link.stats.delivered).sum::<u64>()
         - world.trunks.iter().map(|trunk| trunk.link.stats.sent).sum::<u64>();
-    let managed = world.tor.managed;
+    let managed = world.switch.managed();
     let sent_down: u64 = world.nodes.iter().map(|node| node.down.stats.sent).sum();
     verdict.unaccounted_frames +=
         (delivered_up + managed).abs_diff(rx) as i64 + tx.abs_diff(sent_down + managed) as i64;
@@ -250,8 +251,7 @@ fn judge(world: &mut World) -> Verdict {
         verdict.unaccounted_frames += missing;
     }
     // Buffers.
-    let config = world.tor.switch.config();
-    verdict.over_limit += u64::from(stats.buffer_max_bytes > config.buffer_bytes);
+    verdict.over_limit += u64::from(stats.buffer_max_bytes > world.switch.buffer_limit_bytes());
     if Planted::Overfill.is(world.planted) {
         verdict.over_limit += u64::from(stats.buffer_max_bytes > 0);
     }
@@ -272,7 +272,8 @@ fn judge(world: &mut World) -> Verdict {
         let links: BTreeSet<u16> = world.experiment.rack.hosts.iter().map(|host| host.link).collect();
         for link in links {
             for target in [Target::In, Target::Out] {
-                let left = world.tor.reserved(target, link, world.now).unwrap_or(u32::MAX);
+                let left = world.controller.reserved(&mut world.switch, target, link, world.now);
+                let left = left.unwrap_or(u32::MAX);
                 verdict.leaked_reservations += u64::from(left > 0);
                 verdict.leaked_amount += u64::from(left);
             }
@@ -289,7 +290,7 @@ fn others(world: &World, seconds: f64) -> Option<OthersOutcome> {
         *goodput_gbps.entry(format!("h{}", flow.src + 1)).or_default() +=
             flow.arrived as f64 * 8.0 / seconds / 1e9;
     }
-    let stats = world.tor.switch.stats(world.now);
+    let stats = world.switch.stats(world.now);
     let queued: u64 = stats.ports.iter().flat_map(|port| &port.queues).map(|queue| queue.frames).sum();
     let waiting = world.hosts().map(|host| host.endpoint.backlog_frames()).sum::<usize>() + world.on_links();
     Some(OthersOutcome {
@@ -301,11 +302,11 @@ fn others(world: &World, seconds: f64) -> Option<OthersOutcome> {
 
 /// Frames dropped anywhere, whatever they were, but those that come again by themselves.
 fn lost_frames(world: &World) -> u64 {
-    let switch = world.tor.switch.stats(world.now);
+    let switch = world.switch.stats(world.now);
     let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
     let links: u64 = world.links().map(|link| losses(&link.stats)).sum();
     let hosts: u64 = world.hosts().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
-    let again = world.tor.program_drops().into_iter().filter(|(reason, _)| *reason == HAS_SLOTS);
+    let again = world.switch.counted().drops.into_iter().filter(|(reason, _)| *reason == HAS_SLOTS);
     switch + links + hosts + world.frames_to_dead - again.map(|(_, count)| count).sum::<u64>()
 }
 
@@ -329,9 +330,10 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
             *host_counters.entry(name.to_owned()).or_insert(0) += count;
         }
     }
-    let end = world.tor.switch.stats(world.now);
+    let end = world.switch.stats(world.now);
     let drops = end.drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect();
     let first = &experiment.rack.hosts[0];
+    let counted = world.switch.counted();
     let mut outcome = Outcome {
         name: spec.name.clone(),
         scheme: experiment.scheme.name().to_owned(),
@@ -350,9 +352,9 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
             buffer_max_bytes: measured.buffer_max_bytes,
             pauses: world.pauses,
             drops,
-            program_drops: named(world.tor.program_drops()),
-            demoted: named(world.tor.demoted()),
-            refused: named(world.tor.refused()),
+            program_drops: named(counted.drops),
+            demoted: named(counted.demoted),
+            refused: named(counted.refused),
             queue_series: fullest.map_or(Vec::new(), series),
         },
         host_drops,

@@ -75,7 +75,7 @@ impl World {
 
     /// When the switch or a link towards it has something to do.
     fn switch_due(&self) -> Nanos {
-        self.tor_due.min(self.inlets.first_due())
+        self.model_due.min(self.inlets.first_due())
     }
 
     /// All that happens at hosts before `until`. None of them can reach another meanwhile.
@@ -120,15 +120,15 @@ impl World {
     fn run_switch(&mut self, until: Nanos) {
         loop {
             let (inlet, due) = self.inlets.first();
-            if due.min(self.tor_due) >= until {
+            if due.min(self.model_due) >= until {
                 return;
             }
             // What leaves goes before what comes at the same time.
-            if due < self.tor_due {
+            if due < self.model_due {
                 self.at_switch(due);
                 self.enter_by(inlet);
             } else {
-                self.at_switch(self.tor_due);
+                self.at_switch(self.model_due);
                 self.leave_switch();
             }
         }

@@ -1,7 +1,7 @@
 //! The rack in virtual time: the loop that moves frames, and what it moves them between.
 //!
 //! ```text
-//!  threads ─ Host ─▶ up link ─▶ pipeline delay ─▶ Tor (generated P4, traffic manager) ─▶ down link ─▶ Host
+//!  threads ─ Host ─▶ up link ─▶ pipeline delay ─▶ switch (generated P4, traffic manager) ─▶ down link ─▶ Host
 //! ```
 
 mod hostile;
@@ -28,7 +28,8 @@ use crate::message::{FlowId, Head};
 use crate::random::{Between, Quantiles};
 use crate::record::Recorder;
 use crate::schedule::{Dues, Schedule};
-use crate::tor::{Tor, TorError};
+use crate::scheme::Controller;
+use crate::switch::{Model, SwitchError, SwitchModel};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use hdrhistogram::Histogram;
@@ -43,7 +44,7 @@ pub(crate) use node::Node;
 pub enum SimError {
     /// The switch.
     #[error(transparent)]
-    Tor(#[from] TorError),
+    Switch(#[from] SwitchError),
     /// A parameter.
     #[error("{0}")]
     Parameter(String),
@@ -91,10 +92,11 @@ pub(crate) struct World {
     /// Reservations to take back: whose, towards whom.
     forget: Agenda<(usize, usize)>,
     /// When the switch has something to send or to look after, and the time up to which it has come.
-    tor_due: Nanos,
+    model_due: Nanos,
     switch_now: Nanos,
     frames: Frames,
-    pub tor: Tor,
+    pub switch: SwitchModel,
+    pub controller: Controller,
     /// By host.
     pub nodes: Vec<Node>,
     /// Ports that hosts share.
@@ -151,12 +153,7 @@ impl World {
     pub fn new(experiment: Experiment) -> Result<World, SimError> {
         let spec = &experiment.spec;
         let hosts = spec.rack.hosts;
-        let sample = Nanos::from_micros(spec.sample_us);
-        let tor = Tor::new(&experiment.rack, experiment.scheme, |config| {
-            config.sample_interval = sample;
-            config.seed = spec.seed;
-            config.dynamic_percent = spec.rack.dynamic_percent;
-        })?;
+        let switch = SwitchModel::new(&experiment)?;
         let quantiles = |points: &[(f64, f64)]| {
             Quantiles::new(points, Between::Linear).map(Arc::new).map_err(SimError::Parameter)
         };
@@ -193,10 +190,11 @@ impl World {
             hosts_due: Dues::new(hosts),
             inlets: Schedule::new(hosts + trunks.len() + 1),
             forget: Agenda::new(),
-            tor_due: Nanos::MAX,
+            model_due: Nanos::MAX,
             switch_now: Nanos::ZERO,
             frames: Frames::default(),
-            tor,
+            switch,
+            controller: Controller::new(ether_type),
             nodes,
             trunks,
             flows,
@@ -265,12 +263,12 @@ impl World {
 
     fn warm(&mut self) {
         self.measuring = true;
-        let stats = self.tor.switch.stats(self.now);
+        let stats = self.switch.stats(self.now);
         self.before.rx += stats.ports.iter().map(|port| port.rx_frames).sum::<u64>();
         self.before.tx += stats.ports.iter().map(|port| port.tx_frames).sum::<u64>();
         self.before.clones += stats.clones;
         self.before.drops += stats.drops.iter().map(|(_, count)| count).sum::<u64>();
-        self.tor.switch.reset_stats(self.now);
+        self.switch.reset_stats(self.now);
     }
 
     /// Frames on links, of both directions.

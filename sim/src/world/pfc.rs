@@ -3,6 +3,7 @@
 use super::World;
 use crate::agenda::HostEvent;
 use crate::message::host_of;
+use crate::switch::Model;
 use p4rack_wire::Nanos;
 
 /// One host's part of the buffer.
@@ -23,7 +24,7 @@ impl World {
     pub(super) fn pfc_entered(&mut self, host: usize, before: u64) {
         let Some(limit) = self.experiment.spec.rack.pfc_bytes else { return };
         let held = &mut self.nodes[host].held;
-        held.bytes += self.tor.switch.buffered_bytes().saturating_sub(before);
+        held.bytes += self.switch.buffered_bytes().saturating_sub(before);
         if held.bytes > limit && !held.paused {
             held.paused = true;
             self.pauses += 1;

@@ -3,6 +3,7 @@
 use super::{Node, Planted, World};
 use crate::frames::FrameId;
 use crate::record::Point;
+use crate::switch::Model;
 use p4rack_wire::pl2;
 
 impl World {
@@ -48,40 +49,40 @@ impl World {
         } else {
             self.frames.give_back(id);
         }
-        self.tor_due = self.tor.due();
+        self.model_due = self.switch.due();
     }
 
     /// Takes out what the switch has ready.
     pub(super) fn leave_switch(&mut self) {
         // It gets whatever buffer the frame is in.
         let id = self.frames.take(true);
-        match self.tor.switch.poll_transmit(self.now, self.frames.get_mut(id)) {
+        match self.switch.poll_transmit(self.now, self.frames.get_mut(id)) {
             Some(port) => self.out_of_switch(port, id),
             None => self.frames.give_back(id),
         }
-        self.tor_due = self.tor.due();
+        self.model_due = self.switch.due();
     }
 
     /// The controller takes back what silent senders have reserved.
     fn take_back(&mut self) {
         while let Some((sender, destination)) = self.forget.pop(self.now) {
-            self.tor.forget(&self.experiment.rack, sender, destination, self.now);
+            self.controller.forget(&mut self.switch, &self.experiment.rack, sender, destination, self.now);
             self.resets.push((self.now, sender, destination));
         }
         self.inlets.set(self.nodes.len() + self.trunks.len(), self.forget.due());
-        self.tor_due = self.tor.due();
+        self.model_due = self.switch.due();
     }
 
     fn feed_switch(&mut self, host: usize, id: FrameId) {
         let port = self.port_of(host);
         if self.experiment.spec.rack.pfc_bytes.is_some() {
             // What a source has in the buffer is told from what the buffer holds before and after.
-            let before = self.tor.switch.buffered_bytes();
-            self.tor.switch.handle_frame(port, self.frames.get(id), self.now);
+            let before = self.switch.buffered_bytes();
+            self.switch.take(port, self.frames.get(id), self.now);
             self.frames.give_back(id);
             return self.pfc_entered(host, before);
         }
-        match self.tor.switch.forward_given(port, self.frames.get_mut(id), self.now) {
+        match self.switch.forward(port, self.frames.get_mut(id), self.now) {
             Some(port) => self.out_of_switch(port, id),
             None => self.frames.give_back(id),
         }

@@ -7,6 +7,7 @@ use crate::flow::Machine;
 use crate::frames::FrameId;
 use crate::host::rds_config;
 use crate::message::{FlowId, host_of};
+use crate::switch::Model;
 use crate::transport::Transport;
 use crate::transport::rds::{self, Reply};
 use crate::transport::tcp::{self, Config, Control};
@@ -39,7 +40,7 @@ impl World {
             return;
         }
         let Some(host) = host_of(self.frames.get(id)) else { return };
-        let depth = self.tor.switch.queued_bytes(self.port_of(host));
+        let depth = self.switch.queued_bytes(self.port_of(host));
         if depth > self.experiment.spec.transport.ecn_threshold_bytes {
             wire::mark(self.frames.get_mut(id));
         }

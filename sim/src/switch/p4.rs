@@ -1,5 +1,6 @@
-//! The rack's switch: the generated program on the embedded switch's core.
+//! The switch that is installed: the generated program on the embedded switch's core.
 
+use super::{Counted, Model};
 use num_bigint::BigUint;
 use p4rack_codegen::rack::{Rack, Scheme};
 use p4rack_codegen::{Arch, DEMOTED, DropReason, Program, REFUSED, drop_reasons, program};
@@ -9,14 +10,12 @@ use p4rack_p4rt::p4::v1::{
     CloneSessionEntry, Entity, MeterEntry, MulticastGroupEntry, TableEntry, entity::Entity as Kind,
     field_match, packet_replication_engine_entry::Type, replica::PortKind, table_action,
 };
-use p4rack_switch::{CloneSession, Config, MeterConfig, Pipeline, PortConfig, Replica, Switch};
-use p4rack_wire::ethernet::Ethernet;
-use p4rack_wire::pl2::{self, Management, Target};
-use p4rack_wire::{MacAddr, Nanos};
+use p4rack_switch::{CloneSession, Config, MeterConfig, Pipeline, PortConfig, Replica, Stats, Switch};
+use p4rack_wire::Nanos;
 
 /// Why there is no switch.
 #[derive(Debug, thiserror::Error)]
-pub enum TorError {
+pub enum SwitchError {
     /// The rack can't be generated.
     #[error(transparent)]
     Generate(#[from] p4rack_codegen::GenerateError),
@@ -25,34 +24,27 @@ pub enum TorError {
     Program(String),
 }
 
+/// Bytes before a frame of the CPU port: the header of packet-ins and packet-outs.
+const CPU_HEADER: usize = 2;
+
 /// The switch and what is known of its program.
-pub struct Tor {
-    /// The switch.
-    pub switch: Switch,
+pub(crate) struct P4 {
+    switch: Switch,
     scheme: Scheme,
-    cpu_port: u16,
-    ether_type: p4rack_wire::EtherType,
     compiled: Compiled,
-    /// Management frames that went through it.
-    pub managed: u64,
+    managed: u64,
 }
 
-impl std::fmt::Debug for Tor {
+impl std::fmt::Debug for P4 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tor").field("scheme", &self.scheme).finish_non_exhaustive()
+        f.debug_struct("P4").field("scheme", &self.scheme).finish_non_exhaustive()
     }
 }
 
-impl Tor {
-    /// When it has something to send, or to look after; `Nanos::MAX`: never.
-    #[inline]
-    pub(crate) fn due(&self) -> Nanos {
-        self.switch.next_timeout().unwrap_or(Nanos::MAX)
-    }
-
+impl P4 {
     /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter
     /// what the switch is made with.
-    pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<Tor, TorError> {
+    pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<P4, SwitchError> {
         let Program { compiled, entries, .. } = program(rack, scheme, Arch::V1model)?;
         let mut config = Config {
             ports: rack.ports().map(|host| PortConfig::new(host.port, host.port_rate_bps)).collect(),
@@ -69,17 +61,14 @@ impl Tor {
         change(&mut config);
         let mut switch = Switch::new(config);
         let pipeline =
-            Pipeline::compile(&compiled.program).map_err(|error| TorError::Program(error.to_string()))?;
+            Pipeline::compile(&compiled.program).map_err(|error| SwitchError::Program(error.to_string()))?;
         switch.load(pipeline);
-        let pl2 = rack.pl2.as_ref();
-        let ether_type = pl2.map_or(p4rack_wire::EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
-        let mut tor =
-            Tor { switch, scheme, cpu_port: rack.switch.cpu_port, ether_type, compiled, managed: 0 };
+        let mut p4 = P4 { switch, scheme, compiled, managed: 0 };
         for (_, update) in &entries {
-            tor.write(update.entity.as_ref())
-                .ok_or_else(|| TorError::Program(format!("entry not understood: {update:?}")))?;
+            p4.write(update.entity.as_ref())
+                .ok_or_else(|| SwitchError::Program(format!("entry not understood: {update:?}")))?;
         }
-        Ok(tor)
+        Ok(p4)
     }
 
     fn write(&mut self, entity: Option<&Entity>) -> Option<()> {
@@ -141,25 +130,9 @@ impl Tor {
         self.switch.clone_session_set(session.session_id, config).ok()
     }
 
-    /// Drops that the program counted, by reason; only those that occurred.
-    pub fn program_drops(&self) -> Vec<(&'static str, u64)> {
-        let Some(instance) = self.instance("RackIngress.drops") else { return Vec::new() };
-        self.counted(instance, drop_reasons(self.scheme))
-    }
-
-    /// Frames that go as best effort since no reservation covers them, by reason; only those that occurred.
-    pub fn demoted(&self) -> Vec<(&'static str, u64)> {
-        let instance = self.instance("RackIngress.demoted");
-        instance.map_or(Vec::new(), |instance| self.counted(instance, &DEMOTED))
-    }
-
-    /// RSVs answered with "not now", by reason; only those that occurred.
-    pub fn refused(&self) -> Vec<(&'static str, u64)> {
-        let instance = self.instance("RackIngress.refused");
-        instance.map_or(Vec::new(), |instance| self.counted(instance, &REFUSED))
-    }
-
-    fn counted(&self, instance: InstanceId, reasons: &'static [DropReason]) -> Vec<(&'static str, u64)> {
+    /// A counter of the program's, by reason.
+    fn by_reason(&self, name: &str, reasons: &'static [DropReason]) -> Vec<(&'static str, u64)> {
+        let Some(instance) = self.instance(name) else { return Vec::new() };
         let count = |(index, reason): (usize, &DropReason)| {
             let read = self.switch.counter_read(instance, index as u64).ok()?;
             (read.packets > 0).then_some((reason.name, read.packets))
@@ -171,54 +144,75 @@ impl Tor {
         let instances = &self.compiled.program.instances;
         instances.iter().position(|known| known.named.name == name).map(|at| InstanceId(at as u32))
     }
+}
 
-    /// What a port has reserved, read by a management frame as the controller does.
-    pub fn reserved(&mut self, target: Target, port: u16, now: Nanos) -> Option<u32> {
-        self.manage(
-            Management { target: target as u8, index: port, ..self.request(pl2::Kind::MgmtRead) },
-            now,
-        )
+impl Model for P4 {
+    #[inline]
+    fn forward(&mut self, port: u16, frame: &mut Vec<u8>, now: Nanos) -> Option<u16> {
+        self.switch.forward_given(port, frame, now)
     }
 
-    /// Takes back what a source that died had reserved towards a destination; both by their positions in the rack.
-    pub fn forget(&mut self, rack: &Rack, source: usize, destination: usize, now: Nanos) -> Option<()> {
-        let link = |host: usize| rack.hosts.get(host).map(|host| host.link);
-        let (index, to) = (link(source)?, link(destination)?);
-        for cell in 0..rack.cells_a_pair() {
-            let cell = rack.cell_number(source, destination, cell);
-            let request = self.request(pl2::Kind::MgmtForget);
-            self.manage(Management { index, destination: to, cell, ..request }, now)?;
+    #[inline]
+    fn take(&mut self, port: u16, frame: &[u8], now: Nanos) {
+        self.switch.handle_frame(port, frame, now);
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
+        self.switch.poll_transmit(now, out)
+    }
+
+    #[inline]
+    fn due(&self) -> Nanos {
+        self.switch.next_timeout().unwrap_or(Nanos::MAX)
+    }
+
+    #[inline]
+    fn queued_bytes(&self, port: u16) -> u64 {
+        self.switch.queued_bytes(port)
+    }
+
+    #[inline]
+    fn buffered_bytes(&self) -> u64 {
+        self.switch.buffered_bytes()
+    }
+
+    fn buffer_limit_bytes(&self) -> u64 {
+        self.switch.config().buffer_bytes
+    }
+
+    fn stats(&self, now: Nanos) -> Stats {
+        self.switch.stats(now)
+    }
+
+    fn reset_stats(&mut self, now: Nanos) {
+        self.switch.reset_stats(now);
+    }
+
+    fn counted(&self) -> Counted {
+        Counted {
+            drops: self.by_reason("RackIngress.drops", drop_reasons(self.scheme)),
+            demoted: self.by_reason("RackIngress.demoted", &DEMOTED),
+            refused: self.by_reason("RackIngress.refused", &REFUSED),
         }
-        Some(())
     }
 
-    fn request(&self, kind: pl2::Kind) -> Management {
-        Management {
-            version: pl2::VERSION,
-            kind: kind as u8,
-            target: Target::In as u8,
-            index: 0,
-            token: 1,
-            value: 0,
-            destination: 0,
-            reserved: 0,
-            cell: 0,
-        }
-    }
-
-    fn manage(&mut self, request: Management, now: Nanos) -> Option<u32> {
+    fn manage(&mut self, request: &[u8], now: Nanos) -> Option<Vec<u8>> {
+        let cpu_port = self.switch.config().cpu_port?;
         self.managed += 1;
-        let mut frame = vec![0; 2 + 60];
-        let (src, dst) = (MacAddr([2, 0, 0, 0xff, 0, 1]), MacAddr([2, 0, 0, 0xff, 0, 2]));
-        Ethernet { dst, src, ether_type: self.ether_type }.emit(&mut frame[2..]);
-        request.emit(&mut frame[2 + Ethernet::BYTES..]);
-        self.switch.handle_frame(self.cpu_port, &frame, now);
+        let mut frame = vec![0; CPU_HEADER];
+        frame.extend_from_slice(request);
+        self.switch.handle_frame(cpu_port, &frame, now);
         let mut reply = Vec::new();
         if !self.switch.poll_cpu(&mut reply) {
             return None;
         }
-        let answer = Management::parse(reply.get(2 + Ethernet::BYTES..)?).ok()?;
-        (answer.kind == pl2::Kind::MgmtReply as u8).then_some(answer.value)
+        reply.drain(..CPU_HEADER.min(reply.len()));
+        Some(reply)
+    }
+
+    fn managed(&self) -> u64 {
+        self.managed
     }
 }
 

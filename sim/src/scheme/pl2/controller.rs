@@ -1,0 +1,69 @@
+//! What PL2's controller asks of a switch: the management frames of `p4rack pl2`.
+
+use crate::switch::{Model, SwitchModel};
+use p4rack_codegen::rack::Rack;
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::pl2::{self, Kind, Management, Target};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+
+/// PL2's controller.
+#[derive(Debug)]
+pub(crate) struct Controller {
+    ether_type: EtherType,
+}
+
+impl Controller {
+    /// One whose frames are of this type.
+    pub fn new(ether_type: EtherType) -> Controller {
+        Controller { ether_type }
+    }
+
+    /// What a port has reserved: slots or time units. `None`: the switch did not answer.
+    pub fn reserved(&self, switch: &mut SwitchModel, target: Target, port: u16, now: Nanos) -> Option<u32> {
+        let request = Management { target: target as u8, index: port, ..request(Kind::MgmtRead) };
+        self.manage(switch, request, now)
+    }
+
+    /// Takes back what a source that died had reserved towards a destination; both by their positions in the rack.
+    pub fn forget(
+        &self,
+        switch: &mut SwitchModel,
+        rack: &Rack,
+        source: usize,
+        destination: usize,
+        now: Nanos,
+    ) -> Option<()> {
+        let link = |host: usize| rack.hosts.get(host).map(|host| host.link);
+        let (index, to) = (link(source)?, link(destination)?);
+        for cell in 0..rack.cells_a_pair() {
+            let cell = rack.cell_number(source, destination, cell);
+            let request = Management { index, destination: to, cell, ..request(Kind::MgmtForget) };
+            self.manage(switch, request, now)?;
+        }
+        Some(())
+    }
+
+    fn manage(&self, switch: &mut SwitchModel, request: Management, now: Nanos) -> Option<u32> {
+        let mut frame = [0; 60];
+        let (src, dst) = (MacAddr([2, 0, 0, 0xff, 0, 1]), MacAddr([2, 0, 0, 0xff, 0, 2]));
+        Ethernet { dst, src, ether_type: self.ether_type }.emit(&mut frame);
+        request.emit(&mut frame[Ethernet::BYTES..]);
+        let reply = switch.manage(&frame, now)?;
+        let answer = Management::parse(reply.get(Ethernet::BYTES..)?).ok()?;
+        (answer.kind == Kind::MgmtReply as u8).then_some(answer.value)
+    }
+}
+
+fn request(kind: Kind) -> Management {
+    Management {
+        version: pl2::VERSION,
+        kind: kind as u8,
+        target: Target::In as u8,
+        index: 0,
+        token: 1,
+        value: 0,
+        destination: 0,
+        reserved: 0,
+        cell: 0,
+    }
+}

@@ -1,0 +1,5 @@
+//! PL2.
+
+mod controller;
+
+pub(crate) use controller::Controller;

@@ -1,0 +1,159 @@
+//! Models of the switch. A model takes frames in, gives frames out, and says when it has to be asked again:
+//!
+//! ```text
+//!  port, frame, now ─ forward, take ─▶ model ─ poll_transmit ─▶ frame, port
+//!                                        └ due: when to ask again
+//! ```
+//!
+//! [`P4`] is what is installed: a generated program on the embedded switch's core. A scheduler that no pipeline can run,
+//! exact where a pipeline approximates, is another variant of [`SwitchModel`]: for the rest of the simulator it differs in
+//! what it does with frames, and in nothing else. Calls go through the enum and are inlined.
+
+mod p4;
+
+use crate::experiment::Experiment;
+use p4rack_switch::Stats;
+use p4rack_wire::Nanos;
+
+use p4::P4;
+pub use p4::SwitchError;
+
+/// What a model of the switch does. All of it depends on what it was given, and when, and on nothing else.
+///
+/// Links have their rates, so frames come one after the other; a port sends one at a time at its own rate. Frames are
+/// without FCS. Every frame that came in left, was dropped and counted, or waits: what [`stats`](Model::stats) says
+/// of it has to come out even, and no model holds more than its buffer does. Both are checked at the end of each run.
+pub(crate) trait Model {
+    /// A frame comes in by `port`. If one leaves at once, `frame` becomes that one: the port by which it leaves.
+    /// Otherwise `frame` is some buffer to be used again.
+    fn forward(&mut self, port: u16, frame: &mut Vec<u8>, now: Nanos) -> Option<u16>;
+
+    /// A frame comes in by `port`, and nothing leaves before [`poll_transmit`](Model::poll_transmit).
+    fn take(&mut self, port: u16, frame: &[u8], now: Nanos);
+
+    /// The next frame that leaves now, and the port by which it does. Call until `None`.
+    fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16>;
+
+    /// When it has something to send, or to look after; `Nanos::MAX`: never.
+    fn due(&self) -> Nanos;
+
+    /// Bytes that wait at a port, with FCS.
+    fn queued_bytes(&self, port: u16) -> u64;
+
+    /// Bytes in the buffer, with FCS.
+    fn buffered_bytes(&self) -> u64;
+
+    /// Most bytes that the buffer holds.
+    fn buffer_limit_bytes(&self) -> u64;
+
+    /// Counters since the last reset: frames by port, depths, drops.
+    fn stats(&self, now: Nanos) -> Stats;
+
+    /// Sets these counters to zero; depths start from what is queued.
+    fn reset_stats(&mut self, now: Nanos);
+
+    /// What its scheduler counted, the whole run.
+    fn counted(&self) -> Counted;
+
+    /// Hands it a controller's request, a whole frame, and returns the answer, if there is one.
+    fn manage(&mut self, request: &[u8], now: Nanos) -> Option<Vec<u8>>;
+
+    /// Requests of controllers so far: frames that came by no link, and whose answers leave by none.
+    fn managed(&self) -> u64;
+}
+
+/// Frames that a scheduler counted, by reason; only reasons that occurred.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counted {
+    /// Dropped.
+    pub drops: Vec<(&'static str, u64)>,
+    /// Sent as best effort, since no reservation covers them.
+    pub demoted: Vec<(&'static str, u64)>,
+    /// Requests to reserve that were answered with "not now".
+    pub refused: Vec<(&'static str, u64)>,
+}
+
+/// The switch of a rack.
+#[derive(Debug)]
+pub(crate) enum SwitchModel {
+    /// The generated program.
+    P4(P4),
+}
+
+impl SwitchModel {
+    /// The switch that an experiment asks for.
+    pub fn new(experiment: &Experiment) -> Result<SwitchModel, SwitchError> {
+        let spec = &experiment.spec;
+        let p4 = P4::new(&experiment.rack, experiment.scheme, |config| {
+            config.sample_interval = Nanos::from_micros(spec.sample_us);
+            config.seed = spec.seed;
+            config.dynamic_percent = spec.rack.dynamic_percent;
+        })?;
+        Ok(SwitchModel::P4(p4))
+    }
+}
+
+/// Calls whichever model there is.
+macro_rules! each {
+    ($self:ident, $model:ident => $call:expr) => {
+        match $self {
+            SwitchModel::P4($model) => $call,
+        }
+    };
+}
+
+impl Model for SwitchModel {
+    #[inline]
+    fn forward(&mut self, port: u16, frame: &mut Vec<u8>, now: Nanos) -> Option<u16> {
+        each!(self, model => model.forward(port, frame, now))
+    }
+
+    #[inline]
+    fn take(&mut self, port: u16, frame: &[u8], now: Nanos) {
+        each!(self, model => model.take(port, frame, now))
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
+        each!(self, model => model.poll_transmit(now, out))
+    }
+
+    #[inline]
+    fn due(&self) -> Nanos {
+        each!(self, model => model.due())
+    }
+
+    #[inline]
+    fn queued_bytes(&self, port: u16) -> u64 {
+        each!(self, model => model.queued_bytes(port))
+    }
+
+    #[inline]
+    fn buffered_bytes(&self) -> u64 {
+        each!(self, model => model.buffered_bytes())
+    }
+
+    fn buffer_limit_bytes(&self) -> u64 {
+        each!(self, model => model.buffer_limit_bytes())
+    }
+
+    fn stats(&self, now: Nanos) -> Stats {
+        each!(self, model => model.stats(now))
+    }
+
+    fn reset_stats(&mut self, now: Nanos) {
+        each!(self, model => model.reset_stats(now))
+    }
+
+    fn counted(&self) -> Counted {
+        each!(self, model => model.counted())
+    }
+
+    fn manage(&mut self, request: &[u8], now: Nanos) -> Option<Vec<u8>> {
+        each!(self, model => model.manage(request, now))
+    }
+
+    fn managed(&self) -> u64 {
+        each!(self, model => model.managed())
+    }
+}
