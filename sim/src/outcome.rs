@@ -5,20 +5,16 @@ use crate::experiment::{Arrivals, Experiment, PaperSpec};
 use crate::hostile::OthersOutcome;
 use crate::latency::Latency;
 use crate::record::Recorder;
+use crate::scheme::Watch;
 use crate::switch::Model;
 use crate::traffic::Traffic;
 use crate::world::{Planted, SimError, World};
 use hdrhistogram::Histogram;
-use p4rack_codegen::HAS_SLOTS;
-use p4rack_codegen::Scheme;
+use p4rack_codegen::rack::{Rack, Scheme};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
-use p4rack_wire::pl2::Target;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Registers have to be free so long after the last frame.
-const SETTLE: Nanos = Nanos::from_millis(2);
+use std::collections::BTreeMap;
 
 /// The results of one run.
 #[derive(Clone, Debug, Serialize)]
@@ -145,11 +141,11 @@ pub struct ControlOutcome {
 }
 
 impl ControlOutcome {
-    fn of(world: &World, seconds: f64) -> ControlOutcome {
-        let rate_bps: u64 = world.experiment.rack.hosts.iter().map(|host| host.rate_bps).sum();
+    /// Of so many frames up and down in so many seconds.
+    fn of((sent, received): (u64, u64), rack: &Rack, seconds: f64) -> ControlOutcome {
+        let rate_bps: u64 = rack.hosts.iter().map(|host| host.rate_bps).sum();
         let per_s = |count: u64| count as f64 / seconds;
         let share = |count: u64| per_s(count) * (wire_bytes(0) * 8) as f64 / rate_bps as f64;
-        let (sent, received) = world.control;
         ControlOutcome {
             sent_per_s: per_s(sent),
             received_per_s: per_s(received),
@@ -206,12 +202,8 @@ pub(crate) fn run_with(
 
 /// The checks at the end.
 fn judge(world: &mut World) -> Verdict {
-    let mut verdict = Verdict {
-        out_of_order: world.out_of_order,
-        overlapping_grants: world.grants.overlapping,
-        grants: world.grants.seen,
-        ..Verdict::default()
-    };
+    let mut verdict = Verdict { out_of_order: world.out_of_order, ..Verdict::default() };
+    world.watcher.judge(&mut verdict);
     let stats = world.switch.stats(world.now);
     // Each link by itself.
     for link in world.links() {
@@ -263,21 +255,9 @@ fn judge(world: &mut World) -> Verdict {
     if !failures {
         verdict.stuck_messages = world.flows.iter().map(|flow| flow.messages.open() as u64).sum();
     }
-    // Reservations: free once everything had time to pass. Counters don't run by themselves: what a liar holds, stays.
-    let liars =
-        world.experiment.scheme == Scheme::Pl2Counter && world.hosts().any(|host| host.hostile.is_some());
-    if world.experiment.scheme != Scheme::L2 && !liars {
-        let settled = world.now + SETTLE;
-        world.run_until(settled);
-        let links: BTreeSet<u16> = world.experiment.rack.hosts.iter().map(|host| host.link).collect();
-        for link in links {
-            for target in [Target::In, Target::Out] {
-                let left = world.controller.reserved(&mut world.switch, target, link, world.now);
-                let left = left.unwrap_or(u32::MAX);
-                verdict.leaked_reservations += u64::from(left > 0);
-                verdict.leaked_amount += u64::from(left);
-            }
-        }
+    if let Some(settle) = world.watcher.settles_after() {
+        world.run_until(world.now + settle);
+        world.watcher.judge_settled(&mut world.switch, &world.experiment.rack, world.now, &mut verdict);
     }
     verdict
 }
@@ -306,8 +286,7 @@ fn lost_frames(world: &World) -> u64 {
     let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
     let links: u64 = world.links().map(|link| losses(&link.stats)).sum();
     let hosts: u64 = world.hosts().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
-    let again = world.switch.counted().drops.into_iter().filter(|(reason, _)| *reason == HAS_SLOTS);
-    switch + links + hosts + world.frames_to_dead - again.map(|(_, count)| count).sum::<u64>()
+    switch + links + hosts + world.frames_to_dead - world.watcher.come_again(&world.switch.counted())
 }
 
 fn losses(stats: &crate::link::LinkStats) -> u64 {
@@ -334,6 +313,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
     let drops = end.drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect();
     let first = &experiment.rack.hosts[0];
     let counted = world.switch.counted();
+    let shown = world.watcher.shows();
     let mut outcome = Outcome {
         name: spec.name.clone(),
         scheme: experiment.scheme.name().to_owned(),
@@ -344,8 +324,8 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         ceiling_receive_gbps: experiment.rack.goodput_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
         ceiling_send_gbps: experiment.rack.send_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
         traffic: world.traffic.iter().map(|traffic| traffic_outcome(traffic, &gbps)).collect(),
-        rsv_grt_ns: Latency::of(&world.rsv_grt, true),
-        control: ControlOutcome::of(world, seconds),
+        rsv_grt_ns: shown.rsv_grt_ns,
+        control: ControlOutcome::of(shown.control, &experiment.rack, seconds),
         switch: SwitchOutcome {
             queue_max_bytes: fullest.map_or(0, |port| port.queue_max_bytes),
             queue_p999_bytes: fullest.map_or(0, |port| depth_quantile(port, 0.999)),
@@ -359,7 +339,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         },
         host_drops,
         host_counters,
-        resets: world.resets.iter().take(1_000).map(reset).collect(),
+        resets: shown.taken_back.iter().take(1_000).map(reset).collect(),
         link_losses: world.links().map(|link| losses(&link.stats)).sum(),
         frames_dropped: lost_frames(world),
         problems: checks.problems(),

@@ -6,9 +6,9 @@ use crate::flow::Machine;
 use crate::host::Fed;
 use crate::message::{Head, host_of};
 use crate::record::Point;
+use crate::scheme::Watch;
 use crate::transport::wire::Frame;
 use p4rack_wire::Nanos;
-use p4rack_wire::pl2;
 
 impl World {
     /// A frame comes to a host.
@@ -21,16 +21,7 @@ impl World {
             self.frames_to_dead += 1;
             return self.frames.give_back(received.frame);
         }
-        let seen = self.grants.read(frame);
-        if let Some(seen) = &seen {
-            self.control.1 += u64::from(self.measuring && self.now < self.sources_end);
-            if seen.kind == pl2::Kind::Grt as u8
-                && let Some(when) = node.answered(seen.id)
-                && self.measuring
-            {
-                self.rsv_grt.saturating_record(received.arrived.saturating_sub(when).0);
-            }
-        }
+        let concerns = self.watcher.enters_host(host, frame, received.arrived, self.now);
         if let Some(recorder) = &mut self.recorder {
             recorder.note(Point::HostIn(host), self.now, frame);
         }
@@ -52,7 +43,7 @@ impl World {
         }
         self.frames.give_back(received.frame);
         // A grant may show that frames sent ahead of it have arrived, so that there is room for others.
-        if let Some(destination) = seen.as_ref().map(|seen| seen.destination)
+        if let Some(destination) = concerns
             && destination < self.nodes.len()
         {
             self.feed(host, destination);
@@ -67,7 +58,7 @@ impl World {
             (None, None) => {}
         }
         // Data is for the threads: what the machine has to send depends on it only by what transports answer.
-        let only_data = seen.is_none() && !self.experiment.spec.scheme.notify_receiver;
+        let only_data = concerns.is_none() && self.watcher.controller_delay().is_none();
         if !only_data || self.told != told {
             self.drain_host(host);
         }
@@ -99,8 +90,10 @@ impl World {
         if next <= self.now {
             next = self.send_due(host);
         }
-        if self.experiment.spec.scheme.notify_receiver {
-            self.look_for_silent(host);
+        if self.watcher.controller_delay().is_some() {
+            let machine = &mut self.nodes[host].host.endpoint;
+            self.watcher.ask_host(host, machine, self.now);
+            self.inlets.hasten(self.nodes.len() + self.trunks.len(), self.watcher.controller_due());
             next = self.nodes[host].host.due();
         }
         self.nodes[host].host.machine_due = next;
@@ -117,10 +110,7 @@ impl World {
                 return node.host.due();
             }
             let destination = host_of(frame);
-            if let Some(seen) = self.grants.read(frame) {
-                node.leaves(seen.id, self.now);
-                self.control.0 += u64::from(self.measuring && self.now < self.sources_end);
-            }
+            self.watcher.leaves_host(host, frame, self.now);
             if let Some(recorder) = &mut self.recorder {
                 recorder.note(Point::HostOut(host), self.now, frame);
             }
@@ -136,17 +126,6 @@ impl World {
             let due = self.nodes[host].host.due();
             if due > self.now {
                 return due;
-            }
-        }
-    }
-
-    /// What a host's machine says of those who fell silent goes to the controller.
-    fn look_for_silent(&mut self, host: usize) {
-        while let Some(sender) = self.nodes[host].host.endpoint.poll_silent(self.now) {
-            let delay = Nanos::from_micros(self.experiment.spec.scheme.controller_us);
-            if let Some(sender) = host_of(&sender.0) {
-                self.forget.push(self.now + delay, (sender, host));
-                self.inlets.hasten(self.nodes.len() + self.trunks.len(), self.forget.due());
             }
         }
     }

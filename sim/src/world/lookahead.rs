@@ -25,7 +25,12 @@ pub(super) struct Lookahead {
 }
 
 impl Lookahead {
-    pub fn new(experiment: &Experiment, nodes: &[Node], pause_delay: Nanos) -> Lookahead {
+    pub fn new(
+        experiment: &Experiment,
+        nodes: &[Node],
+        pause_delay: Nanos,
+        controller_delay: Option<Nanos>,
+    ) -> Lookahead {
         let spec = &experiment.spec;
         let up = nodes.iter().map(|node| node.up.least_delay()).min();
         let down = nodes.iter().map(|node| node.down.least_delay()).min();
@@ -33,8 +38,8 @@ impl Lookahead {
         if spec.rack.pfc_bytes.is_some() {
             look.down = look.down.min(pause_delay);
         }
-        if spec.scheme.notify_receiver {
-            look.up = look.up.min(Nanos::from_micros(spec.scheme.controller_us));
+        if let Some(delay) = controller_delay {
+            look.up = look.up.min(delay);
         }
         if spec.traffic.iter().any(|traffic| traffic.arrivals == Arrivals::Rounds) {
             look = Lookahead::NONE;

@@ -16,23 +16,21 @@ mod transports;
 mod trunk;
 
 use crate::agenda::{Agenda, HostEvent, RackEvent};
-use crate::check::{Digest, Grants};
-use crate::experiment::{Experiment, Kind, Place};
+use crate::check::Digest;
+use crate::experiment::{Experiment, Place};
 use crate::flow::Flow;
 use crate::frames::Frames;
 use crate::host::Host;
 use crate::hostile::Others;
-use crate::latency::histogram;
 use crate::link::Link;
 use crate::message::{FlowId, Head};
 use crate::random::{Between, Quantiles};
 use crate::record::Recorder;
 use crate::schedule::{Dues, Schedule};
-use crate::scheme::Controller;
+use crate::scheme::{Watch, Watcher};
 use crate::switch::{Model, SwitchError, SwitchModel};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
-use hdrhistogram::Histogram;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_wire::Nanos;
 use std::sync::Arc;
@@ -89,14 +87,13 @@ pub(crate) struct World {
     hosts_due: Dues,
     /// When each host's link, each trunk and, last, the controller bring something to the switch.
     inlets: Schedule,
-    /// Reservations to take back: whose, towards whom.
-    forget: Agenda<(usize, usize)>,
     /// When the switch has something to send or to look after, and the time up to which it has come.
     model_due: Nanos,
     switch_now: Nanos,
     frames: Frames,
     pub switch: SwitchModel,
-    pub controller: Controller,
+    /// What the scheme watches.
+    pub watcher: Watcher,
     /// By host.
     pub nodes: Vec<Node>,
     /// Ports that hosts share.
@@ -106,7 +103,6 @@ pub(crate) struct World {
     pub messages_made: u64,
     pub traffic: Vec<Traffic>,
     dma: Option<Arc<Quantiles>>,
-    pub grants: Grants,
     pub recorder: Option<Box<Recorder>>,
     pub measuring: bool,
     /// Frames that passed the switch.
@@ -117,11 +113,8 @@ pub(crate) struct World {
     pub out_of_order: u64,
     /// Switch's counters up to the end of the warm-up.
     pub before: Before,
-    pub rsv_grt: Histogram<u64>,
     /// Where hosts may be hostile: what becomes of the others' messages.
     pub others: Option<Box<Others>>,
-    /// Control frames in the measured time: that hosts sent, and that came to them.
-    pub control: (u64, u64),
     pub sources_end: Nanos,
     pub planted: Option<Planted>,
     /// With a planted fault: what was held back, until it is given.
@@ -133,8 +126,6 @@ pub(crate) struct World {
     /// Whether frames may have to be marked.
     marks: bool,
     pause_delay: Nanos,
-    /// Reservations taken back: when, whose, towards whom.
-    pub resets: Vec<(Nanos, usize, usize)>,
     /// Pauses that the switch asked for, and what it told hosts of them and their ends.
     pub pauses: u64,
     pauses_told: u64,
@@ -174,34 +165,30 @@ impl World {
             traffic.push(one);
         }
         let (nodes, trunks) = Node::all(&experiment, &times).map_err(SimError::Parameter)?;
-        let rack = &experiment.rack;
-        let ether_type = rack.pl2.as_ref().map_or(p4rack_wire::EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
-        let grants = Grants::new(
-            ether_type,
-            spec.scheme.kind == Kind::Pl2Counter,
-            rack.switch.time_unit_ns,
-            rack.hosts.iter().map(|host| (host.slot.0 / rack.slot_parts(), host.link)).collect(),
-        );
+        let watcher = Watcher::new(&experiment);
         let sources_end = Nanos::from_micros(spec.duration_us);
         let mut world = World {
             now: Nanos::ZERO,
-            lookahead: lookahead::Lookahead::new(&experiment, &nodes, pause_delay),
+            lookahead: lookahead::Lookahead::new(
+                &experiment,
+                &nodes,
+                pause_delay,
+                watcher.controller_delay(),
+            ),
             agenda: Agenda::new(),
             hosts_due: Dues::new(hosts),
             inlets: Schedule::new(hosts + trunks.len() + 1),
-            forget: Agenda::new(),
             model_due: Nanos::MAX,
             switch_now: Nanos::ZERO,
             frames: Frames::default(),
             switch,
-            controller: Controller::new(ether_type),
+            watcher,
             nodes,
             trunks,
             flows,
             messages_made: 0,
             traffic,
             dma: (spec.nic.place == Place::Nic).then_some(times.dma),
-            grants,
             recorder: None,
             measuring: false,
             hops: 0,
@@ -210,9 +197,7 @@ impl World {
             frames_to_dead: 0,
             out_of_order: 0,
             before: Before::default(),
-            rsv_grt: histogram(),
             others: Others::of(&experiment),
-            control: (0, 0),
             sources_end,
             planted: None,
             held: None,
@@ -222,7 +207,6 @@ impl World {
             pause_delay,
             pauses: 0,
             pauses_told: 0,
-            resets: Vec::new(),
             experiment,
         };
         world.begin();
@@ -263,6 +247,7 @@ impl World {
 
     fn warm(&mut self) {
         self.measuring = true;
+        self.watcher.warm();
         let stats = self.switch.stats(self.now);
         self.before.rx += stats.ports.iter().map(|port| port.rx_frames).sum::<u64>();
         self.before.tx += stats.ports.iter().map(|port| port.tx_frames).sum::<u64>();

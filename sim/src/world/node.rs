@@ -6,12 +6,7 @@ use crate::experiment::{Experiment, Place};
 use crate::host::Host;
 use crate::link::{Delays, Link};
 use crate::random::{Quantiles, Random};
-use p4rack_wire::Nanos;
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// RSVs remembered that nobody answered.
-const RSVS_LEFT: usize = 256;
 
 /// One host in the rack.
 #[derive(Debug)]
@@ -30,8 +25,6 @@ pub(crate) struct Node {
     pub digest_up: Digest,
     /// Of what came to it from the switch.
     pub digest_down: Digest,
-    /// RSVs that left: number, when.
-    rsv_left: VecDeque<(u32, Nanos)>,
     /// Bytes of application payload that arrived since the warm-up.
     pub received: u64,
     /// What the switch holds of its frames, for pauses.
@@ -80,23 +73,8 @@ impl Node {
             trunk,
             digest_up: Digest::new(),
             digest_down: Digest::new(),
-            rsv_left: VecDeque::new(),
             received: 0,
             held: pfc::Held::default(),
         })
-    }
-
-    /// An RSV leaves.
-    pub fn leaves(&mut self, id: u32, now: Nanos) {
-        if self.rsv_left.len() == RSVS_LEFT {
-            self.rsv_left.pop_front();
-        }
-        self.rsv_left.push_back((id, now));
-    }
-
-    /// When an RSV left that is answered now.
-    pub fn answered(&mut self, id: u32) -> Option<Nanos> {
-        let at = self.rsv_left.iter().position(|(known, _)| *known == id)?;
-        self.rsv_left.remove(at).map(|(_, when)| when)
     }
 }

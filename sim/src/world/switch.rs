@@ -3,8 +3,8 @@
 use super::{Node, Planted, World};
 use crate::frames::FrameId;
 use crate::record::Point;
+use crate::scheme::Watch;
 use crate::switch::Model;
-use p4rack_wire::pl2;
 
 impl World {
     /// Something comes to the switch, or to what hosts share before it.
@@ -15,7 +15,7 @@ impl World {
         } else if inlet < hosts + self.trunks.len() {
             self.leave_trunk(inlet - hosts);
         } else {
-            self.take_back();
+            self.control();
         }
     }
 
@@ -35,9 +35,7 @@ impl World {
     pub(super) fn at_port(&mut self, host: usize, id: FrameId) {
         let frame = self.frames.get(id);
         self.nodes[host].digest_up.frame(self.now, frame);
-        if let Some(seen) = self.grants.read(frame) {
-            self.grants.asked(&seen, self.now);
-        }
+        self.watcher.enters_switch(frame, self.now);
         if let Some(recorder) = &mut self.recorder {
             recorder.note(Point::SwitchIn(host), self.now, frame);
         }
@@ -63,13 +61,10 @@ impl World {
         self.model_due = self.switch.due();
     }
 
-    /// The controller takes back what silent senders have reserved.
-    fn take_back(&mut self) {
-        while let Some((sender, destination)) = self.forget.pop(self.now) {
-            self.controller.forget(&mut self.switch, &self.experiment.rack, sender, destination, self.now);
-            self.resets.push((self.now, sender, destination));
-        }
-        self.inlets.set(self.nodes.len() + self.trunks.len(), self.forget.due());
+    /// The controller comes to the switch.
+    fn control(&mut self) {
+        self.watcher.control(&mut self.switch, &self.experiment.rack, self.now);
+        self.inlets.set(self.nodes.len() + self.trunks.len(), self.watcher.controller_due());
         self.model_due = self.switch.due();
     }
 
@@ -99,15 +94,10 @@ impl World {
         self.hops += 1;
         let host = self.host_at(port, id);
         let frame = self.frames.get_mut(id);
-        if let Some(mut seen) = self.grants.read(frame) {
-            if Planted::GrantNow.is(self.planted) {
-                frame[26..34].fill(0);
-                (seen.control.send_wait, seen.control.recv_wait) = (0, 0);
-            }
-            if seen.kind == pl2::Kind::Grt as u8 {
-                self.grants.granted(&seen);
-            }
+        if Planted::GrantNow.is(self.planted) {
+            self.watcher.falsify(frame);
         }
+        self.watcher.leaves_switch(frame);
         if let Some(recorder) = &mut self.recorder {
             recorder.note(Point::SwitchOut(host), self.now, frame);
         }

@@ -1,21 +1,46 @@
-//! What PL2's controller asks of a switch: the management frames of `p4rack pl2`.
+//! PL2's controller, and what it asks of a switch: the management frames of `p4rack pl2`.
 
+use crate::agenda::Agenda;
 use crate::switch::{Model, SwitchModel};
 use p4rack_codegen::rack::Rack;
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{self, Kind, Management, Target};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
-/// PL2's controller.
+/// PL2's controller: it takes back what senders that fell silent have reserved.
 #[derive(Debug)]
-pub(crate) struct Controller {
+pub(super) struct Controller {
     ether_type: EtherType,
+    /// What it takes from a report to the switch; `None`: nobody reports.
+    pub delay: Option<Nanos>,
+    /// Reservations to take back: whose, towards whom.
+    pending: Agenda<(usize, usize)>,
+    /// Reservations taken back: when, whose, towards whom.
+    pub taken_back: Vec<(Nanos, usize, usize)>,
 }
 
 impl Controller {
     /// One whose frames are of this type.
-    pub fn new(ether_type: EtherType) -> Controller {
-        Controller { ether_type }
+    pub fn new(ether_type: EtherType, delay: Option<Nanos>) -> Controller {
+        Controller { ether_type, delay, pending: Agenda::new(), taken_back: Vec::new() }
+    }
+
+    /// A destination reports a sender that fell silent.
+    pub fn report(&mut self, sender: usize, destination: usize, now: Nanos) {
+        self.pending.push(now + self.delay.unwrap_or_default(), (sender, destination));
+    }
+
+    /// When it comes to the switch next; `Nanos::MAX`: never.
+    pub fn due(&self) -> Nanos {
+        self.pending.due()
+    }
+
+    /// Takes back what is due.
+    pub fn take_back(&mut self, switch: &mut SwitchModel, rack: &Rack, now: Nanos) {
+        while let Some((sender, destination)) = self.pending.pop(now) {
+            self.forget(switch, rack, sender, destination, now);
+            self.taken_back.push((now, sender, destination));
+        }
     }
 
     /// What a port has reserved: slots or time units. `None`: the switch did not answer.
@@ -25,7 +50,7 @@ impl Controller {
     }
 
     /// Takes back what a source that died had reserved towards a destination; both by their positions in the rack.
-    pub fn forget(
+    fn forget(
         &self,
         switch: &mut SwitchModel,
         rack: &Rack,
