@@ -24,8 +24,8 @@ pub enum SwitchError {
     Program(String),
 }
 
-/// Bytes before a frame of the CPU port: the header of packet-ins and packet-outs.
-const CPU_HEADER: usize = 2;
+/// The header of packet-ins and packet-outs, before a frame of the CPU port.
+const CPU_HEADER_BYTES: usize = 2;
 
 /// The switch and what is known of its program.
 pub(crate) struct P4 {
@@ -200,14 +200,14 @@ impl Model for P4 {
     fn manage(&mut self, request: &[u8], now: Nanos) -> Option<Vec<u8>> {
         let cpu_port = self.switch.config().cpu_port?;
         self.managed += 1;
-        let mut frame = vec![0; CPU_HEADER];
+        let mut frame = vec![0; CPU_HEADER_BYTES];
         frame.extend_from_slice(request);
         self.switch.handle_frame(cpu_port, &frame, now);
         let mut reply = Vec::new();
         if !self.switch.poll_cpu(&mut reply) {
             return None;
         }
-        reply.drain(..CPU_HEADER.min(reply.len()));
+        reply.drain(..CPU_HEADER_BYTES.min(reply.len()));
         Some(reply)
     }
 
