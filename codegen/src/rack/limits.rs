@@ -1,7 +1,7 @@
 //! Bounds that a description and the options of `p4rack switch run` share.
 
-/// Numbers that the CPU port and the drop port may have: `standard_metadata` has nine bits for a port; 0 is what is there
-/// where a program sets none.
+/// Numbers that the CPU port and the drop port may have: programs have nine bits for a port; 0 is what is there where they
+/// set none.
 pub const SPECIAL_PORTS: (u64, u64) = (1, 511);
 /// Nanoseconds that a unit of the timestamps may have.
 pub const TIME_UNIT_NS: (u64, u64) = (1, 1_000_000);

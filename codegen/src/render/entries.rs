@@ -31,16 +31,18 @@ pub(super) fn text(rack: &Rack, entries: Vec<(String, Update)>) -> String {
     text
 }
 
-/// What the program's tables, meters and groups hold, each with what it is for.
+/// What the program's tables, meters and groups hold, each with what it is for. `port_field` is the architecture's name
+/// for the port that a frame came in by.
 pub(super) fn updates(
     rack: &Rack,
     scheme: Scheme,
+    port_field: &str,
     schema: &Schema,
 ) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
     for (position, host) in rack.hosts.iter().enumerate() {
         let (name, port) = (&host.name, host.port);
-        let guard = source_guard(rack, position, host, scheme).update(schema)?;
+        let guard = source_guard(rack, position, host, scheme, port_field).update(schema)?;
         updates.push((format!("{name}: port {port} accepts {} as source", host.mac), guard));
         let forward = l2_forward(rack, position, host, scheme).update(schema)?;
         updates.push((format!("{name}: {} is at port {port}", host.mac), forward));
@@ -59,9 +61,9 @@ pub(super) fn updates(
     Ok(updates)
 }
 
-fn source_guard(rack: &Rack, position: usize, host: &Host, scheme: Scheme) -> Entry {
+fn source_guard(rack: &Rack, position: usize, host: &Host, scheme: Scheme, port_field: &str) -> Entry {
     let entry = Entry::of("RackIngress.source_guard")
-        .exact("standard_metadata.ingress_port", host.port)
+        .exact(port_field, host.port)
         .exact("hdr.ethernet.srcAddr", host.mac.0)
         .action("RackIngress.accept_source");
     match scheme {

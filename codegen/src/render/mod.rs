@@ -1,10 +1,12 @@
 //! The artefacts of one rack under one scheme.
 
+mod arch;
 mod constants;
 mod entries;
 mod layers;
 mod program;
 
+pub use arch::Arch;
 pub use program::render_p4;
 
 use crate::rack::{Clocks, HORIZON_UNITS, Rack, Scheme};
@@ -13,7 +15,6 @@ use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// Group of all host ports, for broadcast and multicast.
 pub const MULTICAST_GROUP: u16 = 1;
@@ -23,23 +24,6 @@ pub const PRIORITY_BEST_EFFORT: u8 = 1;
 const PRIORITY_CONTROL: u8 = p4rack_wire::pl2::PCP_CONTROL;
 /// Queue of data that belongs to a reservation.
 const PRIORITY_SCHEDULED: u8 = p4rack_wire::pl2::PCP_SCHEDULED;
-
-/// P4 architectures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arch {
-    /// The embedded switch's and BMv2's.
-    V1model,
-}
-
-impl FromStr for Arch {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Arch, String> {
-        match s {
-            "v1model" => Ok(Arch::V1model),
-            _ => Err(format!("`{s}` is no architecture that programs are generated for; there is v1model")),
-        }
-    }
-}
 
 /// What is generated.
 #[derive(Clone, Debug)]
@@ -108,8 +92,9 @@ pub fn program(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Program, Gener
         .map_err(|diagnostics| GenerateError::Program(diagnostics.render(false)))?;
     let schema =
         Schema::new(compiled.p4info.clone()).map_err(|error| GenerateError::Program(error.to_string()))?;
-    let entries =
-        entries::updates(rack, scheme, &schema).map_err(|error| GenerateError::Entry(error.to_string()))?;
+    let port_field = program::term(arch, "ingress_port")?;
+    let entries = entries::updates(rack, scheme, &port_field, &schema)
+        .map_err(|error| GenerateError::Entry(error.to_string()))?;
     Ok(Program { p4, compiled, entries })
 }
 

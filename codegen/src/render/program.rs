@@ -1,7 +1,8 @@
 //! The P4 text: handlebars templates over the rack's model.
 
+use super::arch::{Arch, Supply};
 use super::{
-    Arch, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED, pl2_of,
+    GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED, pl2_of,
 };
 use crate::drops::{DEMOTED, DropReason, REFUSED, drop_reasons};
 use crate::rack::{Clocks, EARLY_SLOTS, HORIZON_UNITS, Rack, Scheme};
@@ -10,6 +11,7 @@ use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Target, VERSION};
 use p4rack_wire::{HeaderDesc, render::p4_header};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 macro_rules! templates {
@@ -18,14 +20,22 @@ macro_rules! templates {
     };
 }
 
+pub(super) use templates;
+
+/// The templates of all architectures.
 const TEMPLATES: &[(&str, &str)] = templates![
     "shared/banner",
     "shared/constants",
     "shared/headers",
+    "shared/parser",
+    "shared/ingress",
+    "shared/deparser",
     "l2/tables",
     "l2/best_effort",
     "l2/best_effort_meter",
     "pl2/constants",
+    "pl2/accept_source",
+    "pl2/forward",
     "pl2/lanes",
     "pl2/claim",
     "pl2/occupied",
@@ -37,11 +47,10 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/manage",
     "pl2/admit",
     "pl2/schedule",
-    "v1model/main",
-    "v1model/parser",
-    "v1model/ingress",
-    "v1model/egress",
 ];
+
+/// PL2's terms.
+const PL2_TERMS: &str = include_str!("../../../p4src/pl2/terms.toml");
 
 /// What every PL2 frame starts with, whatever follows.
 const START: HeaderDesc = HeaderDesc {
@@ -53,24 +62,43 @@ const START: HeaderDesc = HeaderDesc {
 
 /// Renders the P4 program alone, unchecked.
 pub fn render_p4(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<String, GenerateError> {
-    let context = context(rack, scheme)?;
-    let main = match arch {
-        Arch::V1model => "v1model/main",
-    };
-    let templates = PARSED.as_ref().map_err(|problem| GenerateError::Program(problem.clone()))?;
-    templates.render(main, &context).map_err(|error| GenerateError::Template(Box::new(error)))
+    render(arch, arch.supply().main, &context(rack, scheme)?)
 }
 
-/// All templates: parsing them takes longer than rendering one program.
-static PARSED: LazyLock<Result<Handlebars<'static>, String>> = LazyLock::new(|| {
+/// What `arch` calls one of the things that it supplies a term for.
+pub(super) fn term(arch: Arch, name: &str) -> Result<String, GenerateError> {
+    render(arch, name, &Value::Null)
+}
+
+fn render(arch: Arch, template: &str, context: &Value) -> Result<String, GenerateError> {
+    let parsed = match arch {
+        Arch::V1model => &*V1MODEL,
+    };
+    let templates = parsed.as_ref().map_err(|problem| GenerateError::Program(problem.clone()))?;
+    templates.render(template, context).map_err(|error| GenerateError::Template(Box::new(error)))
+}
+
+/// Parsed once: parsing all templates takes longer than rendering one program.
+static V1MODEL: LazyLock<Result<Handlebars<'static>, String>> =
+    LazyLock::new(|| parse(&Arch::V1model.supply()));
+
+/// Parses all templates, with one architecture's.
+fn parse(supply: &Supply) -> Result<Handlebars<'static>, String> {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.register_escape_fn(handlebars::no_escape);
-    for (name, text) in TEMPLATES {
-        handlebars.register_partial(name, text).map_err(|error| format!("template {name}: {error}"))?;
+    let files =
+        TEMPLATES.iter().chain(supply.templates).map(|&(name, text)| (name.to_owned(), text.to_owned()));
+    for (name, text) in files.chain(terms(supply.terms)?).chain(terms(PL2_TERMS)?) {
+        handlebars.register_partial(&name, text).map_err(|error| format!("template {name}: {error}"))?;
     }
     Ok(handlebars)
-});
+}
+
+/// The partials of a file of terms, by name.
+fn terms(text: &str) -> Result<BTreeMap<String, String>, String> {
+    toml::from_str(text).map_err(|error| format!("terms: {error}"))
+}
 
 fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
     let mut context = json!({
@@ -91,9 +119,6 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
         "shared": rack.has_shared_ports(),
         "breakout": scheme != Scheme::L2 && rack.breakout_links() > 0,
         "breakout_links": rack.breakout_links(),
-        "links": "PORT_COUNT",
-        "source": "(bit<32>) standard_metadata.ingress_port",
-        "destination": "(bit<32>) standard_metadata.egress_spec",
         "counter": scheme == Scheme::Pl2Counter,
         "clock": scheme == Scheme::Pl2Clock,
     });
@@ -136,11 +161,6 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
             ("time_unit_ns", json!(rack.switch.time_unit_ns)),
         ] {
             context[key] = value;
-        }
-        if rack.breakout_links() > 0 {
-            context["links"] = json!("LINK_COUNT");
-            context["source"] = json!("meta.source");
-            context["destination"] = json!("meta.destination");
         }
     }
     context["headers"] = headers.iter().map(p4_header).collect();

@@ -1,15 +1,16 @@
 //! What is one architecture's stays in its modules.
 //!
 //! The words of an architecture are the identifiers of its include file, as far as they are no plain words. In the front
-//! end and the switch they may stand in the folders `arch/` alone.
+//! end and the switch they may stand in the folders `arch/` alone, in the generator in one file. Of the templates a test
+//! of the generator's asks the same (`codegen/tests/templates.rs`).
 
 use super::Source;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The rooms that know architectures, and where in them.
-const ROOMS: &[&str] = &["p4/src", "switch/src"];
-const MODULES: &[&str] = &["p4/src/arch", "switch/src/arch"];
+const ROOMS: &[&str] = &["p4/src", "switch/src", "codegen/src"];
+const MODULES: &[&str] = &["p4/src/arch", "switch/src/arch", "codegen/src/render/arch.rs"];
 const INCLUDES: &str = "p4/include";
 /// The language's own include file.
 const CORE: &str = "core.p4";

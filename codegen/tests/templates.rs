@@ -1,0 +1,152 @@
+//! What is one architecture's stays in its folder of templates.
+//!
+//! The words of an architecture are the identifiers of its include file. The other templates have terms for what an
+//! architecture says in its own way, and each architecture supplies them.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Architectures with a folder of templates.
+const ARCHITECTURES: &[&str] = &["v1model"];
+/// Words of their include files that are not one's alone: the language's, those of our own headers, and plain ones.
+const COMMON: &[&str] = &[
+    "const",
+    "control",
+    "else",
+    "inout",
+    "name",
+    "typedef",
+    "data",
+    "index",
+    "meta",
+    "size",
+    "value",
+    "egress_port",
+    "ingress_port",
+    // Counters and registers. How another architecture changes a register is more than another word: see ARCHITECTURE.
+    "count",
+    "read",
+    "register",
+    "write",
+];
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
+}
+
+/// Identifiers and keywords: numbers start with a digit.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let all = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    all.filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_'))
+}
+
+/// A line of P4 without its comment.
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+/// Identifiers of an include file that are its own.
+fn own_words(include: &str, core: &str) -> BTreeSet<String> {
+    let language: BTreeSet<&str> = words(core).chain(COMMON.iter().copied()).collect();
+    let unquoted = include.lines().flat_map(|line| code(line).split('"').step_by(2));
+    let own = unquoted.flat_map(words);
+    own.filter(|word| !language.contains(word)).map(str::to_owned).collect()
+}
+
+/// The P4 of a line of a template, and the expressions in it.
+fn split(line: &str) -> (String, Vec<&str>) {
+    let (mut p4, mut expressions, mut rest) = (String::new(), Vec::new(), line);
+    while let Some((before, (expression, after))) =
+        rest.split_once("{{").and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
+    {
+        p4 += before;
+        p4.push(' ');
+        expressions.push(expression.trim_start_matches('{'));
+        rest = after;
+    }
+    (p4 + rest, expressions)
+}
+
+/// Words of `own` in a template: plain ones count in code, made-up ones (`mark_to_drop`) in comments as well.
+fn strays<'a>(template: &str, own: &'a BTreeSet<String>) -> Vec<(usize, &'a str)> {
+    let mut strays = Vec::new();
+    for (number, line) in template.lines().enumerate() {
+        let (p4, _) = split(line);
+        let of_code: BTreeSet<&str> = words(code(&p4)).collect();
+        let named = words(&p4).filter(|word| word.contains('_') || of_code.contains(word));
+        let named: BTreeSet<&str> = named.collect();
+        strays.extend(
+            own.iter().filter(|word| named.contains(word.as_str())).map(|word| (number + 1, word.as_str())),
+        );
+    }
+    strays
+}
+
+/// Templates and terms outside of the architectures' folders, with their paths.
+fn neutral() -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for room in std::fs::read_dir(folder("p4src")).unwrap().map(|entry| entry.unwrap().path()) {
+        if ARCHITECTURES.iter().any(|name| room.ends_with(name)) {
+            continue;
+        }
+        for path in std::fs::read_dir(room).unwrap().map(|entry| entry.unwrap().path()) {
+            files.push((path.clone(), std::fs::read_to_string(path).unwrap()));
+        }
+    }
+    assert!(files.len() > 10, "the templates are elsewhere");
+    files
+}
+
+fn terms_of(room: &str) -> BTreeMap<String, String> {
+    let path = folder("p4src").join(room).join("terms.toml");
+    toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn an_architectures_words_stay_in_its_folder() {
+    let core = std::fs::read_to_string(folder("p4/include/core.p4")).unwrap();
+    for name in ARCHITECTURES {
+        let include = std::fs::read_to_string(folder("p4/include").join(format!("{name}.p4"))).unwrap();
+        let own = own_words(&include, &core);
+        for (path, text) in neutral() {
+            let strays = strays(&text, &own);
+            assert!(strays.is_empty(), "{} names what is {name}'s, by line: {strays:?}", path.display());
+        }
+    }
+}
+
+#[test]
+fn each_architecture_supplies_the_terms_that_templates_use_and_no_others() {
+    let files = neutral();
+    let expressions = files.iter().flat_map(|(_, text)| text.lines().flat_map(|line| split(line).1));
+    let partials = expressions.filter_map(partial);
+    let pl2 = terms_of("pl2");
+    let used: BTreeSet<&str> =
+        partials.filter(|name| !name.contains('/') && !pl2.contains_key(*name)).collect();
+    for name in ARCHITECTURES {
+        let terms = terms_of(name);
+        let supplied: BTreeSet<&str> = terms.keys().map(String::as_str).collect();
+        assert_eq!(used, supplied, "terms of {name}");
+    }
+}
+
+/// The partial that an expression stands for, if it does.
+fn partial(expression: &str) -> Option<&str> {
+    expression.strip_prefix('>')?.split_whitespace().next()
+}
+
+#[test]
+fn words_of_an_architecture_are_found() {
+    let include = "// comment_word\n@note(\"quoted_word\") struct some_metadata_t { bit<9> out_port; } \
+                   extern gauge { void read(); }";
+    let own = own_words(include, "note bit struct extern void");
+    let named = |template: &str| -> Vec<String> {
+        strays(template, &own).into_iter().map(|(line, word)| format!("{line} {word}")).collect()
+    };
+    assert_eq!(named("a\nb.out_port = {{> out_port}};"), ["2 out_port"]);
+    assert_eq!(named("x = 1; // some_metadata_t says so"), ["1 some_metadata_t"]);
+    assert_eq!(named("gauge(8) g; // a gauge"), ["1 gauge"]);
+    assert!(named("{{> out_port}} = 1; // a gauge, comment_word, quoted_word\nr.read();").is_empty());
+}
