@@ -194,13 +194,27 @@ struct metadata_t {
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     state start {
-        // A target may forget both before the next pass, as BMv2 does: they are 0 then.
-        standard_metadata.ingress_port = standard_metadata.ingress_port == 0 ?
-            meta.ingress_port : standard_metadata.ingress_port;
-        standard_metadata.ingress_global_timestamp = standard_metadata.ingress_global_timestamp == 0 ?
-            meta.arrived : standard_metadata.ingress_global_timestamp;
+        // 0 in the first pass: a later one finds what that one kept.
+        transition select(meta.arrived) {
+            0       : parse_first_pass;
+            default : parse_next_pass;
+        }
+    }
+
+    state parse_first_pass {
         meta.ingress_port = standard_metadata.ingress_port;
         meta.arrived      = standard_metadata.ingress_global_timestamp;
+        transition parse_port;
+    }
+
+    // A target may have forgotten both, as BMv2 does.
+    state parse_next_pass {
+        standard_metadata.ingress_port             = meta.ingress_port;
+        standard_metadata.ingress_global_timestamp = meta.arrived;
+        transition parse_port;
+    }
+
+    state parse_port {
         transition select(standard_metadata.ingress_port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;
