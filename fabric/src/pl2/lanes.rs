@@ -60,12 +60,17 @@ impl Lanes {
         self.passing.iter().position(|passing| passing.starts_at <= now)
     }
 
-    /// A cell for the next reservation.
-    pub fn take(&mut self, now: Nanos, clear: bool) -> Option<u8> {
+    /// A cell for the next reservation, and when it was next [due](Self::due); `Nanos::MAX`: not at all.
+    pub fn take(&mut self, now: Nanos, clear: bool) -> Option<(u8, Nanos)> {
         // A reservation replaces what its cell holds; without clocks nothing else does so soon.
         let passed = if self.counting || self.free == 0 { self.passed(now).filter(|_| clear) } else { None };
+        let mut was_due = Nanos::MAX;
         let cell = match passed {
-            Some(at) => self.passing.swap_remove(at).cell,
+            Some(at) => {
+                let Passing { cell, starts_at } = self.passing.swap_remove(at);
+                was_due = if starts_at == Nanos::ZERO { Nanos::MAX } else { starts_at };
+                cell
+            }
             None if self.free == 0 => return None,
             None => {
                 let lane = self.free.trailing_zeros();
@@ -74,14 +79,17 @@ impl Lanes {
                 2 * lane as u8 + (!self.halves >> lane & 1) as u8
             }
         };
-        self.holding.retain(|holding| holding.cell != cell);
-        Some(cell)
+        if let Some(at) = self.holding.iter().position(|holding| holding.cell == cell) {
+            was_due = was_due.min(self.holding.remove(at).due);
+        }
+        Some((cell, was_due))
     }
 
     /// The first frame of a cell's burst has left. Slots that it doesn't use, since frames are lost on the way, go back at `due`.
-    pub fn begun(&mut self, cell: u8, due: Nanos) {
+    /// Whether the cell is to be given back then.
+    pub fn begun(&mut self, cell: u8, due: Nanos) -> bool {
         self.free |= 1 << (cell / 2);
-        self.hold(cell, due);
+        self.hold(cell, due)
     }
 
     /// A cell's burst sends nothing in its slots, which begin at `starts_at`; unless reserved anew, they go back at `due`.
@@ -90,11 +98,13 @@ impl Lanes {
         self.hold(cell, due.max(starts_at));
     }
 
-    /// The switch may have made a reservation that nobody waits for.
-    pub fn hold(&mut self, cell: u8, due: Nanos) {
-        if self.counting && !self.holding.iter().any(|holding| holding.cell == cell) {
+    /// The switch may have made a reservation that nobody waits for. False: the cell is known, or holds nothing.
+    pub fn hold(&mut self, cell: u8, due: Nanos) -> bool {
+        let new = self.counting && !self.holding.iter().any(|holding| holding.cell == cell);
+        if new {
             self.holding.push(Holding { cell, due, tries: 0, id: 0, left_at: None });
         }
+        new
     }
 
     /// Whether slots begin now that a burst leaves unused: its lane has become free.
@@ -151,13 +161,14 @@ impl Lanes {
     /// Whether something may become due.
     #[inline]
     pub fn is_active(&self) -> bool {
-        self.due().is_some()
+        !self.holding.is_empty() || self.passing.iter().any(|passing| passing.starts_at != Nanos::ZERO)
     }
 
-    /// When something is next due.
-    pub fn due(&self) -> Option<Nanos> {
+    /// When something is next due; `Nanos::MAX`: never.
+    #[inline]
+    pub fn due(&self) -> Nanos {
         let passing = self.passing.iter().map(|passing| passing.starts_at).filter(|at| *at != Nanos::ZERO);
-        passing.chain(self.holding.iter().map(|holding| holding.due)).min()
+        passing.chain(self.holding.iter().map(|holding| holding.due)).min().unwrap_or(Nanos::MAX)
     }
 }
 
@@ -165,41 +176,53 @@ impl Lanes {
 mod tests {
     use super::*;
 
+    fn take(lanes: &mut Lanes, now: Nanos, clear: bool) -> Option<u8> {
+        lanes.take(now, clear).map(|(cell, _)| cell)
+    }
+
     #[test]
     fn the_halves_of_a_lane_take_turns() {
         let mut lanes = Lanes::new(2, false);
-        assert_eq!((lanes.take(Nanos(0), true), lanes.take(Nanos(0), true)), (Some(0), Some(2)));
-        assert_eq!((lanes.take(Nanos(0), true), lanes.has_free(Nanos(0), true)), (None, false));
+        assert_eq!((take(&mut lanes, Nanos(0), true), take(&mut lanes, Nanos(0), true)), (Some(0), Some(2)));
+        assert_eq!((take(&mut lanes, Nanos(0), true), lanes.has_free(Nanos(0), true)), (None, false));
         lanes.begun(2, Nanos(9));
-        assert_eq!(lanes.take(Nanos(0), true), Some(3));
+        assert_eq!(take(&mut lanes, Nanos(0), true), Some(3));
         lanes.begun(0, Nanos(9));
-        assert_eq!(lanes.take(Nanos(0), true), Some(1));
+        assert_eq!(take(&mut lanes, Nanos(0), true), Some(1));
         lanes.begun(1, Nanos(9));
-        assert_eq!((lanes.take(Nanos(0), true), lanes.due()), (Some(0), None), "clocks hold no slots");
+        assert_eq!(
+            (take(&mut lanes, Nanos(0), true), lanes.due()),
+            (Some(0), Nanos::MAX),
+            "clocks hold no slots"
+        );
         assert_eq!(Lanes::new(64, false).free, u64::MAX);
     }
 
     #[test]
     fn what_was_not_used_is_free_at_its_start_and_keeps_its_half() {
         let mut lanes = Lanes::new(1, true);
-        assert_eq!(lanes.take(Nanos(0), true), Some(0));
+        assert_eq!(take(&mut lanes, Nanos(0), true), Some(0));
         lanes.unused(0, Nanos(50), Nanos(100));
-        assert_eq!((lanes.take(Nanos(49), true), lanes.due()), (None, Some(Nanos(50))));
+        assert_eq!((take(&mut lanes, Nanos(49), true), lanes.due()), (None, Nanos(50)));
         assert!(!lanes.notice_passed(Nanos(49)) && lanes.notice_passed(Nanos(50)));
         assert!(!lanes.notice_passed(Nanos(51)), "once");
-        assert_eq!((lanes.due(), lanes.take(Nanos(51), false)), (Some(Nanos(100)), None));
-        assert_eq!((lanes.take(Nanos(51), true), lanes.due()), (Some(0), None), "the next one replaces it");
+        assert_eq!((lanes.due(), take(&mut lanes, Nanos(51), false)), (Nanos(100), None));
+        assert_eq!(
+            (take(&mut lanes, Nanos(51), true), lanes.due()),
+            (Some(0), Nanos::MAX),
+            "the next one replaces it"
+        );
     }
 
     #[test]
     fn what_nobody_uses_goes_back_until_that_is_answered() {
         let mut lanes = Lanes::new(1, true);
-        lanes.take(Nanos(0), true);
+        take(&mut lanes, Nanos(0), true);
         lanes.unused(0, Nanos(5), Nanos(100));
         assert_eq!((lanes.to_give_back(Nanos(99)), lanes.to_give_back(Nanos(100))), (None, Some(0)));
         lanes.notice_passed(Nanos(100));
         lanes.giving_back(0, 7);
-        assert_eq!((lanes.due(), lanes.given_back(0, 7, false)), (Some(Nanos::MAX), None), "it hasn't left");
+        assert_eq!((lanes.due(), lanes.given_back(0, 7, false)), (Nanos::MAX, None), "it hasn't left");
         lanes.give_back_left(7, Nanos(101), |tries| Nanos(200 + u64::from(tries)));
         assert_eq!(lanes.to_give_back(Nanos(200)), Some(0), "overdue");
         lanes.giving_back(0, 8);
@@ -213,6 +236,6 @@ mod tests {
         lanes.giving_back(0, 9);
         lanes.give_back_left(9, Nanos(202), |_| Nanos(900));
         assert_eq!(lanes.given_back(0, 9, false), Some(Nanos(202)));
-        assert_eq!((lanes.is_active(), lanes.take(Nanos(202), true)), (false, Some(1)));
+        assert_eq!((lanes.is_active(), take(&mut lanes, Nanos(202), true)), (false, Some(1)));
     }
 }

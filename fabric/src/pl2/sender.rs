@@ -161,12 +161,13 @@ impl Destination {
 
     /// Something changed: finds out what is due next.
     fn look(&mut self) {
-        let overdue = self.bursts.iter().filter_map(|burst| match burst.state {
-            State::Asked { deadline, .. } => deadline,
-            State::Granted { .. } => None,
-        });
-        let due = overdue.chain(self.lanes.due()).chain(self.leave_at()).min();
-        self.due = due.unwrap_or(Nanos::MAX);
+        let mut due = self.leave_at().unwrap_or(Nanos::MAX);
+        for burst in &self.bursts {
+            if let State::Asked { deadline: Some(deadline), .. } = burst.state {
+                due = due.min(deadline);
+            }
+        }
+        self.due = due.min(self.lanes.due());
     }
 
     /// Whether another reservation may be asked for, if frames wait.
@@ -275,7 +276,9 @@ impl Destination {
             }
             _ => None,
         });
-        self.look();
+        if overdue.is_some() {
+            self.look();
+        }
         overdue
     }
 
@@ -316,16 +319,19 @@ impl Destination {
 
     /// A cell for the next reservation.
     pub fn take_cell(&mut self, now: Nanos) -> Option<u8> {
-        let cell = self.lanes.take(now, self.unsolicited_in_nic == 0);
-        self.look();
-        cell
+        let (cell, was_due) = self.lanes.take(now, self.unsolicited_in_nic == 0)?;
+        if was_due <= self.due {
+            self.look();
+        }
+        Some(cell)
     }
 
     /// The first frame of the burst in `cell` has left; see [`Lanes::begun`].
     pub fn begun(&mut self, cell: u8, due: Nanos) {
         self.in_nic -= 1;
-        self.lanes.begun(cell, due);
-        self.look();
+        if self.lanes.begun(cell, due) {
+            self.due = self.due.min(due);
+        }
     }
 
     /// The burst in `cell` sends nothing in its slots; see [`Lanes::unused`].
@@ -345,23 +351,22 @@ impl Destination {
     /// Whether a lane has become free by now.
     pub fn notice_passed(&mut self, now: Nanos) -> bool {
         let any = self.lanes.notice_passed(now);
-        self.look();
+        if any {
+            self.look();
+        }
         any
     }
 
     /// A cell to be given back by the RSV `id`. While frames that may be its own wait in the NIC, it is put off until `later`.
     pub fn take_give_back(&mut self, now: Nanos, later: Nanos, id: u32) -> Option<u8> {
-        let mut cell = self.lanes.to_give_back(now);
-        match cell {
-            Some(_) if self.unsolicited_in_nic + self.scheduled_in_nic > 0 => {
-                self.lanes.postpone(now, later);
-                cell = None;
-            }
-            Some(cell) => self.lanes.giving_back(cell, id),
-            None => {}
+        let cell = self.lanes.to_give_back(now)?;
+        let given = self.unsolicited_in_nic + self.scheduled_in_nic == 0;
+        match given {
+            true => self.lanes.giving_back(cell, id),
+            false => self.lanes.postpone(now, later),
         }
         self.look();
-        cell
+        given.then_some(cell)
     }
 
     /// Whether something may become due here.
