@@ -110,6 +110,16 @@ impl Builder<'_> {
                 Ok(dst)
             }
             Expr::Binary { op, left, right, ty } => self.binary(*op, left, right, kind(*ty), want, result),
+            // Without a jump, where either may as well be found out: what follows can rely on what is known before.
+            Expr::Ternary { cond, then, otherwise, .. }
+                if result.narrow() && is_simple(then, SIMPLE) && is_simple(otherwise, SIMPLE) =>
+            {
+                let c = self.expr(cond, None)?;
+                let (a, b) = (self.expr(then, None)?, self.expr(otherwise, None)?);
+                let dst = self.want(want, result)?;
+                self.emit(Op::Select { dst, c, a, b });
+                Ok(dst)
+            }
             Expr::Ternary { cond, then, otherwise, .. } => {
                 let dst = self.want(want, result)?;
                 let (no, end) = (self.label(), self.label());
@@ -499,5 +509,24 @@ fn raises(expr: &Expr) -> bool {
         Expr::Unary { expr, .. } | Expr::Cast { expr, .. } | Expr::Slice { expr, .. } => raises(expr),
         Expr::Binary { left, right, .. } | Expr::Concat { left, right, .. } => raises(left) || raises(right),
         Expr::Ternary { cond, then, otherwise, .. } => raises(cond) || raises(then) || raises(otherwise),
+    }
+}
+
+/// Operators in a row that cost less than a jump which the processor may not foresee.
+const SIMPLE: usize = 2;
+
+/// Whether evaluating it in vain costs next to nothing and does no harm.
+fn is_simple(expr: &Expr, depth: usize) -> bool {
+    let deeper = |expr: &Expr| depth > 0 && is_simple(expr, depth - 1);
+    match expr {
+        Expr::Const { .. } | Expr::Var(_) => true,
+        Expr::Field { .. } | Expr::Valid(_) | Expr::Lookahead { .. } | Expr::Concat { .. } => false,
+        Expr::PacketLength | Expr::DropPort => false,
+        Expr::Unary { expr, ty, .. } => kind(*ty).narrow() && deeper(expr),
+        Expr::Cast { expr, from, .. } => kind(*from).narrow() && is_simple(expr, depth),
+        Expr::Slice { expr, from, .. } => kind(*from).narrow() && deeper(expr),
+        Expr::Binary { op: BinOp::Div | BinOp::Mod, .. } => false,
+        Expr::Binary { left, right, ty, .. } => kind(*ty).narrow() && deeper(left) && deeper(right),
+        Expr::Ternary { cond, then, otherwise, .. } => deeper(cond) && deeper(then) && deeper(otherwise),
     }
 }

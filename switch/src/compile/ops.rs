@@ -107,6 +107,13 @@ pub(crate) enum Op {
         b: Slot,
         w: u8,
     },
+    /// `a` where `c` is not zero, else `b`.
+    Select {
+        dst: Slot,
+        c: Slot,
+        a: Slot,
+        b: Slot,
+    },
     Not {
         dst: Slot,
         a: Slot,
@@ -396,6 +403,7 @@ impl Op {
             | Op::Le { .. }
             | Op::Slt { .. }
             | Op::Sle { .. }
+            | Op::Select { .. }
             | Op::Not { .. }
             | Op::BitNot { .. }
             | Op::Neg { .. }

@@ -70,6 +70,7 @@ fn execute(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, ent
             Op::Shl { dst, a, b, w } => {
                 f!(dst) = if f!(b) < 64 { (f!(a) << f!(b)) & ones(w.into()) } else { 0 };
             }
+            Op::Select { dst, c, a, b } => f!(dst) = if f!(c) != 0 { f!(a) } else { f!(b) },
             Op::Shr { dst, a, b } => f!(dst) = if f!(b) < 64 { f!(a) >> f!(b) } else { 0 },
             Op::Eq { dst, a, b } => f!(dst) = u64::from(f!(a) == f!(b)),
             Op::Ne { dst, a, b } => f!(dst) = u64::from(f!(a) != f!(b)),
@@ -240,6 +241,7 @@ pub(crate) fn rare(
         | Op::Le { .. }
         | Op::Slt { .. }
         | Op::Sle { .. }
+        | Op::Select { .. }
         | Op::Not { .. }
         | Op::BitNot { .. }
         | Op::Neg { .. }

@@ -51,6 +51,7 @@ impl Translator<'_, '_> {
             Some(function) => (function as usize, self.address(plan.key), plan.table),
             None => (call::look_up as *const () as usize, self.cx, number),
         };
+        self.read.note(plan.key, plan.words);
         let callee = self.number(function as u64);
         let about = self.b.ins().iconst(types::I32, i64::from(about));
         let call = self.b.ins().call_indirect(self.finder, callee, &[first, self.runtime, about]);
@@ -77,11 +78,11 @@ impl Translator<'_, '_> {
             self.known = known.clone();
             if plan.action_run != 0 {
                 let number = self.number(number);
-                self.set(plan.action_run, number);
+                self.set_at_times(plan.action_run, number);
             }
             for (word, &slot) in (0..).zip(&action.args) {
                 let value = self.b.ins().load(types::I64, plain(), args, word * 8);
-                self.set(slot, value);
+                self.set_at_times(slot, value);
             }
             self.jump(action.pc);
         }

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub entry: Entry,
+    /// Which of the program's parts that is.
+    pub part: usize,
     /// Where a basic block starts, and how many edges lead there.
     pub starts: BTreeMap<u32, u32>,
     /// Positions that apply a table.
@@ -45,8 +47,8 @@ fn targets(mut op: Op) -> (Option<u32>, bool) {
 
 impl Graph {
     /// What `entry` reaches.
-    pub fn new(code: &Code, entry: Entry) -> Graph {
-        let mut graph = Graph { entry, ..Graph::default() };
+    pub fn new(code: &Code, part: usize, entry: Entry) -> Graph {
+        let mut graph = Graph { entry, part, ..Graph::default() };
         graph.starts.insert(entry.start, 1);
         let mut reached = BTreeSet::new();
         let mut pending = vec![entry.start];

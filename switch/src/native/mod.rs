@@ -17,6 +17,7 @@ mod apply;
 mod call;
 mod graph;
 mod packet;
+mod read;
 mod translate;
 
 use crate::compile::Pipeline;
@@ -25,12 +26,14 @@ use crate::compile::plans::{Code, EntryId, MAX_ENTRIES};
 use crate::exec::{Cx, Exit};
 use crate::state::State;
 use call::Runtime;
-use cranelift_codegen::ir::{AbiParam, types};
+use cranelift_codegen::ir::{self, AbiParam, types};
+use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module};
 use graph::Graph;
+use read::ReadWords;
 
 /// Operations of the largest program that is translated: it takes some 10 µs for each.
 const MAX_OPS: usize = 20_000;
@@ -39,7 +42,7 @@ const MAX_OPS: usize = 20_000;
 type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> Exit;
 
 /// Most words that machine code clears one by one.
-const MAX_CLEARED: usize = 64;
+const MAX_CLEARED: usize = 256;
 
 /// Whether machine code itself clears what it needs for a packet that takes nothing along.
 fn clears(code: &Code) -> bool {
@@ -95,14 +98,28 @@ impl Native {
         let mut module = JITModule::new(JITBuilder::with_isa(isa, names));
         let mut context = module.make_context();
         let mut scratch = FunctionBuilderContext::new();
-        let mut ids = Vec::with_capacity(count);
-        for (number, entry) in pipeline.code.entries.iter().enumerate() {
-            let pointer = module.target_config().pointer_type();
-            let signature = &mut context.func.signature;
-            signature.params.extend([AbiParam::new(pointer); 3]);
-            signature.returns.push(AbiParam::new(types::I32));
-            let graph = Graph::new(&pipeline.code, *entry);
-            translate::translate(&mut context.func, &mut scratch, pipeline, &graph, module.target_config());
+        let graphs: Vec<Graph> = (0..)
+            .zip(&pipeline.code.entries)
+            .map(|(part, entry)| Graph::new(&pipeline.code, part, *entry))
+            .collect();
+        // Translated in vain once, to learn which words anybody reads: the others are not written.
+        let mut read = ReadWords::new(&pipeline.code);
+        let mut translate =
+            |graph: &Graph, read: &mut ReadWords, func: &mut ir::Function, config: TargetFrontendConfig| {
+                let pointer = AbiParam::new(config.pointer_type());
+                func.signature.params.extend([pointer; 3]);
+                func.signature.returns.push(AbiParam::new(types::I32));
+                translate::translate(func, &mut scratch, pipeline, graph, read, config);
+            };
+        let config = module.target_config();
+        for graph in &graphs {
+            translate(graph, &mut read, &mut context.func, config);
+            module.clear_context(&mut context);
+        }
+        read.complete();
+        let mut ids = Vec::with_capacity(graphs.len());
+        for (number, graph) in graphs.iter().enumerate() {
+            translate(graph, &mut read, &mut context.func, config);
             let id = module
                 .declare_function(&format!("entry {number}"), Linkage::Local, &context.func.signature)
                 .ok()?;

@@ -2,6 +2,7 @@
 
 use super::call::{self, Runtime};
 use super::graph::Graph;
+use super::read::{BEFORE, ReadWords};
 use crate::compile::Pipeline;
 use crate::compile::ops::{Op, Slot};
 use crate::compile::plans::Code;
@@ -32,6 +33,8 @@ pub(super) struct Translator<'a, 'b> {
     pub code: &'a Code,
     pub pipeline: &'a Pipeline,
     pub graph: &'a Graph,
+    /// Words that somebody reads from the frame, as found so far.
+    pub read: &'a mut ReadWords,
     registers: Vec<Option<RegisterState>>,
     constants: HashMap<Slot, u64>,
     blocks: BTreeMap<u32, ir::Block>,
@@ -60,6 +63,7 @@ pub(super) fn translate(
     scratch: &mut FunctionBuilderContext,
     pipeline: &Pipeline,
     graph: &Graph,
+    read: &mut ReadWords,
     config: TargetFrontendConfig,
 ) {
     let mut called = Signature::new(config.default_call_conv);
@@ -90,6 +94,7 @@ pub(super) fn translate(
         code: &pipeline.code,
         pipeline,
         graph,
+        read,
         registers: pipeline.registers(),
         constants: pipeline.code.constants.iter().copied().collect(),
         blocks,
@@ -106,7 +111,10 @@ pub(super) fn translate(
         visited: BTreeSet::new(),
         at: graph.entry.start,
     };
-    if graph.entry.begins && super::clears(&pipeline.code) {
+    translator.read.begin(graph.part, BEFORE);
+    if !graph.entry.begins {
+        translator.read.note_inherits();
+    } else if super::clears(&pipeline.code) {
         translator.clear();
     }
     translator.jump(graph.entry.start);
@@ -134,6 +142,7 @@ impl Translator<'_, '_> {
             self.b.switch_to_block(self.blocks[&start]);
             self.known = known;
             self.at = start;
+            self.read.begin(self.graph.part, start);
             while self.operation(self.code.ops[self.at as usize]) {
                 self.at += 1;
                 if self.blocks.contains_key(&self.at) {
@@ -152,7 +161,9 @@ impl Translator<'_, '_> {
         self.b.switch_to_block(clear);
         let zero = self.number(0);
         let zeros = self.b.ins().splat(types::I64X2, zero);
-        let mut words = &self.code.cleared_words[..];
+        let wanted = self.code.cleared_words.iter().copied().filter(|slot| self.read.wants(*slot));
+        let wanted: Vec<Slot> = wanted.collect();
+        let mut words = &wanted[..];
         while let [slot, rest @ ..] = words {
             let at = i32::from(*slot) * 8;
             words = match rest {
@@ -172,6 +183,7 @@ impl Translator<'_, '_> {
 
     /// The block of a position, which is translated later; with what is known here if this is the only way there.
     pub fn block(&mut self, to: u32) -> ir::Block {
+        self.read.note_next(to);
         let known = if self.graph.starts[&to] == 1 { self.known.clone() } else { Known::default() };
         if !self.visited.contains(&to) {
             self.pending.push((to, known));
@@ -202,6 +214,7 @@ impl Translator<'_, '_> {
         if let Some(&value) = self.known.words.get(&slot) {
             return value;
         }
+        self.read.note(slot, 1);
         let value = self.b.ins().load(types::I64, plain(), self.vars, i32::from(slot) * 8);
         self.known.words.insert(slot, value);
         value
@@ -213,7 +226,15 @@ impl Translator<'_, '_> {
     }
 
     pub fn set(&mut self, slot: Slot, value: Value) {
-        self.b.ins().store(plain(), value, self.vars, i32::from(slot) * 8);
+        self.read.note_written(slot);
+        self.set_at_times(slot, value);
+    }
+
+    /// Likewise, where not every way through the block comes by.
+    pub fn set_at_times(&mut self, slot: Slot, value: Value) {
+        if self.read.wants(slot) {
+            self.b.ins().store(plain(), value, self.vars, i32::from(slot) * 8);
+        }
         self.known.words.insert(slot, value);
     }
 
@@ -264,6 +285,7 @@ impl Translator<'_, '_> {
 
     /// Calls a function of [`call`] about the operation at hand, or about a plan of its.
     pub fn call(&mut self, function: usize, about: u32) -> Value {
+        self.read.note_operands(self.code, self.code.ops[self.at as usize]);
         let callee = self.number(function as u64);
         let about = self.b.ins().iconst(types::I32, i64::from(about));
         let args = [self.cx, self.runtime, about];
@@ -297,11 +319,12 @@ impl Translator<'_, '_> {
     }
 
     fn raise(&mut self, error: Value) {
-        self.set(self.graph.entry.error, error);
+        self.set_at_times(self.graph.entry.error, error);
         self.jump(self.graph.entry.parsed);
     }
 
     pub fn leave(&mut self, exit: Exit) {
+        self.read.note_end();
         let exit = self.b.ins().iconst(types::I32, exit as i64);
         self.b.ins().return_(&[exit]);
     }
@@ -473,6 +496,10 @@ impl Translator<'_, '_> {
             Op::Le { dst, a, b } => (dst, self.compared(UnsignedLessThanOrEqual, a, b)),
             Op::Slt { dst, a, b, w } => (dst, self.compared_signed(SignedLessThan, a, b, w)),
             Op::Sle { dst, a, b, w } => (dst, self.compared_signed(SignedLessThanOrEqual, a, b, w)),
+            Op::Select { dst, c, a, b } => {
+                let (c, a, b) = (self.get(c), self.get(a), self.get(b));
+                (dst, self.b.ins().select(c, a, b))
+            }
             Op::Not { dst, a } => {
                 let a = self.get(a);
                 (dst, self.b.ins().bxor_imm_u(a, 1))

@@ -1,0 +1,304 @@
+//! Which words of the frame have to be in memory.
+//!
+//! Machine code knows what it has just written, so it loads a word only where ways meet, or in another part of the
+//! pipeline. A word that nobody loads before it is written again, and at which neither the interpreter nor the switch looks
+//! meanwhile, needs no memory: it is neither stored nor cleared. Translating a program once in vain finds out who loads what;
+//! from the ends backwards follows what is live in each block.
+
+use crate::compile::ops::{Op, Slot};
+use crate::compile::plans::{Code, DataList, HeaderAt, Kind, NO_STACK, WidePlan};
+use std::collections::BTreeMap;
+
+/// A set of words.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Words(Vec<u64>);
+
+impl Words {
+    fn insert(&mut self, slot: Slot) {
+        let word = slot as usize / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (slot % 64);
+    }
+
+    fn contains(&self, slot: Slot) -> bool {
+        self.0.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
+    }
+
+    /// Adds what `of` makes of each 64 words of another set and their number.
+    fn add(&mut self, other: &Words, of: impl Fn(usize, u64) -> u64) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (at, (word, other)) in self.0.iter_mut().zip(&other.0).enumerate() {
+            *word |= of(at, *other);
+        }
+    }
+}
+
+/// What comes before a part's first operation, as a block.
+pub(super) const BEFORE: u32 = u32::MAX;
+
+/// A basic block, by what happens in it.
+#[derive(Default)]
+struct Block {
+    /// Words that are read from memory,
+    read: Words,
+    /// of these those that it has not written before,
+    read_first: Words,
+    /// and those that it has written by now, whatever way was taken through it.
+    written: Words,
+    /// Blocks that may follow, each with what was written before. An error leads there from the middle.
+    next: Vec<(u32, Words)>,
+    /// Where the part of the pipeline may end: what was written before.
+    ends: Vec<Words>,
+    /// Whether what is read in it was left by another part.
+    inherits: bool,
+    /// Words that are read from memory in it or behind it, before they are written,
+    live: Words,
+    /// and those that have to be in memory if they are written here.
+    wanted: Words,
+}
+
+/// What is read, over all parts of a program.
+pub(super) struct ReadWords {
+    /// By part and first operation.
+    blocks: BTreeMap<(usize, u32), Block>,
+    /// Which of them is being translated.
+    at: (usize, u32),
+    /// What has to be there when a part ends: what the switch itself reads, and other parts.
+    outside: Words,
+    /// Whether all of the program has been looked at.
+    complete: bool,
+}
+
+impl ReadWords {
+    /// What the switch itself reads: intrinsic fields, what waits with a packet, what another pass takes along.
+    pub fn new(code: &Code) -> ReadWords {
+        let spans = code.kept.iter().chain(code.lists.iter().flatten());
+        let mut outside = Words::default();
+        spans.flat_map(|(slot, count)| *slot..slot + count).for_each(|slot| outside.insert(slot));
+        code.intrinsics.0.iter().for_each(|slot| outside.insert(*slot));
+        ReadWords { blocks: BTreeMap::new(), at: (0, 0), outside, complete: false }
+    }
+
+    /// The translation of a block begins.
+    pub fn begin(&mut self, part: usize, start: u32) {
+        self.at = (part, start);
+        if !self.complete {
+            self.blocks.entry(self.at).or_default();
+        }
+    }
+
+    /// Nothing more will be noted: finds out what is wanted where.
+    pub fn complete(&mut self) {
+        // What a part finds written by those before it is what they have to leave, until nothing is added.
+        loop {
+            self.spread();
+            let before = self.outside.clone();
+            for block in self.blocks.iter().filter(|((_, start), _)| *start == BEFORE).map(|(_, block)| block)
+            {
+                if block.inherits {
+                    self.outside.add(&block.live, |_, word| word);
+                }
+            }
+            if self.outside == before {
+                break;
+            }
+        }
+        self.complete = true;
+    }
+
+    /// From each block's ends backwards.
+    fn spread(&mut self) {
+        let starts: Vec<(usize, u32)> = self.blocks.keys().rev().copied().collect();
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for at in &starts {
+                let block = &self.blocks[at];
+                let (mut live, mut wanted) = (block.read_first.clone(), block.read.clone());
+                let mut behind = |words: &Words, written: &Words| {
+                    wanted.add(words, |_, word| word);
+                    live.add(words, |at, word| word & !written.0.get(at).copied().unwrap_or(0));
+                };
+                block.ends.iter().for_each(|written| behind(&self.outside, written));
+                for (next, written) in &block.next {
+                    if let Some(next) = self.blocks.get(&(at.0, *next)) {
+                        behind(&next.live, written);
+                    }
+                }
+                if live != block.live || wanted != block.wanted {
+                    changed = true;
+                    let block = self.blocks.entry(*at).or_default();
+                    (block.live, block.wanted) = (live, wanted);
+                }
+            }
+        }
+    }
+
+    /// Whether a word written in this block has to be in memory.
+    pub fn wants(&self, slot: Slot) -> bool {
+        !self.complete || self.blocks.get(&self.at).is_none_or(|block| block.wanted.contains(slot))
+    }
+
+    fn block(&mut self) -> Option<&mut Block> {
+        if self.complete { None } else { self.blocks.get_mut(&self.at) }
+    }
+
+    /// Somebody reads these words.
+    pub fn note(&mut self, slot: Slot, count: u16) {
+        if let Some(block) = self.block() {
+            for slot in slot..slot.saturating_add(count) {
+                block.read.insert(slot);
+                if !block.written.contains(slot) {
+                    block.read_first.insert(slot);
+                }
+            }
+        }
+    }
+
+    /// This word is written.
+    pub fn note_written(&mut self, slot: Slot) {
+        if let Some(block) = self.block() {
+            block.written.insert(slot);
+        }
+    }
+
+    /// That block may follow.
+    pub fn note_next(&mut self, start: u32) {
+        if let Some(block) = self.block() {
+            let written = block.written.clone();
+            block.next.push((start, written));
+        }
+    }
+
+    /// What is read here was left by another part.
+    pub fn note_inherits(&mut self) {
+        if let Some(block) = self.block() {
+            block.inherits = true;
+        }
+    }
+
+    /// The part may end here.
+    pub fn note_end(&mut self) {
+        if let Some(block) = self.block() {
+            let written = block.written.clone();
+            block.ends.push(written);
+        }
+    }
+
+    fn value(&mut self, slot: Slot, kind: Kind) {
+        self.note(slot, kind.words() as u16);
+    }
+
+    fn data(&mut self, data: &DataList) {
+        data.iter().for_each(|(slot, kind)| self.value(*slot, *kind));
+    }
+
+    /// All headers and stacks: who handles them as a whole may look at any word.
+    fn headers(&mut self, code: &Code) {
+        code.headers.iter().for_each(|header| self.note(header.valid, header.words));
+        code.stacks.iter().for_each(|stack| self.note(stack.next, 1));
+    }
+
+    fn header_at(&mut self, at: HeaderAt) {
+        if at.stack != NO_STACK {
+            self.note(at.index, 1);
+        }
+    }
+
+    /// The interpreter does this operation, and reads its operands.
+    pub fn note_operands(&mut self, code: &Code, op: Op) {
+        match op {
+            Op::MovN { a, n, .. } => self.note(a, n),
+            Op::Wide { plan } => self.wide(code.wide[plan as usize]),
+            Op::Emit { header } => {
+                let header = &code.headers[header as usize];
+                self.note(header.valid, header.words);
+            }
+            Op::ExtractVarbit { bits: slot, .. }
+            | Op::ExtractNextVarbit { bits: slot, .. }
+            | Op::ExtractAt { index: slot, .. }
+            | Op::EmitAt { index: slot, .. }
+            | Op::SetValidAt { index: slot, .. }
+            | Op::LoadAt { index: slot, .. } => {
+                self.note(slot, 1);
+                self.headers(code);
+            }
+            Op::StoreAt { a, index, plan } => {
+                self.note(a, code.indexed[plan as usize].words);
+                self.note(index, 1);
+                self.headers(code);
+            }
+            Op::CopyHeaderAt { plan } => {
+                let plan = code.copies[plan as usize];
+                self.header_at(plan.dst);
+                self.header_at(plan.src);
+                self.headers(code);
+            }
+            Op::Extract { .. }
+            | Op::ExtractNext { .. }
+            | Op::SetValid { .. }
+            | Op::CopyHeader { .. }
+            | Op::StackShift { .. } => self.headers(code),
+            Op::Advance { bits: slot }
+            | Op::Count { index: slot, .. }
+            | Op::RegisterRead { index: slot, .. }
+            | Op::Clone { session: slot, .. }
+            | Op::Truncate { bytes: slot } => self.note(slot, 1),
+            Op::Lookahead { plan, .. } => self.note(code.lookaheads[plan as usize].error, 1),
+            Op::Hash { plan } => {
+                let plan = &code.hashes[plan as usize];
+                self.data(&plan.data);
+                self.note(plan.base, 1);
+                self.note(plan.max, 1);
+            }
+            Op::Random { lo, hi, .. } => {
+                self.note(lo, 1);
+                self.note(hi, 1);
+            }
+            Op::Digest { plan } => self.data(&code.digests[plan as usize].data),
+            Op::VerifyChecksum { plan } | Op::UpdateChecksum { plan } => {
+                let plan = &code.checksums[plan as usize];
+                self.data(&plan.data);
+                self.value(plan.value, plan.kind);
+                self.note(plan.wrong, 1);
+            }
+            Op::Log { plan } => self.data(&code.logs[plan as usize].args),
+            Op::JumpUnlessMember { plan, .. } => self.data(&code.value_sets[plan as usize].keys),
+            Op::Apply { plan } => {
+                let plan = &code.applies[plan as usize];
+                self.note(plan.key, plan.words);
+            }
+            Op::ApplyIndirect { plan } => {
+                let indirect = &code.indirects[plan as usize];
+                let plan = &code.applies[indirect.apply as usize];
+                self.note(plan.key, plan.words);
+                self.data(&indirect.selector);
+            }
+            Op::Zero { .. } | Op::DirectColor { .. } | Op::Resubmit { .. } | Op::Recirculate { .. } => {}
+            // Registers of wide cells, and what nobody has thought about.
+            _ => self.note(0, Slot::MAX),
+        }
+    }
+
+    fn wide(&mut self, plan: WidePlan) {
+        match plan {
+            WidePlan::Unary { a, kind, .. } => self.value(a, kind),
+            WidePlan::Binary { a, b, kind, right, .. } => {
+                self.value(a, kind);
+                self.value(b, right);
+            }
+            WidePlan::Cast { a, from, .. } | WidePlan::Slice { a, from, .. } => self.value(a, from),
+            WidePlan::Concat { a, left, b, right, .. } => {
+                self.value(a, left);
+                self.value(b, right);
+            }
+            WidePlan::Insert { dst, whole, a, hi, lo } => {
+                self.value(dst, whole);
+                self.note(a, (hi - lo) as u16 / 64 + 1);
+            }
+        }
+    }
+}
