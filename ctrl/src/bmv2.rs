@@ -119,8 +119,11 @@ mod tests {
     fn script(body: &str) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("compiler");
-        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        // Written by another process: a child that this one forks meanwhile would hold the file open, and it could not be run.
+        let write = "printf '%s' \"$1\" > \"$0\" && chmod 755 \"$0\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", write]).arg(&path).arg(format!("#!/bin/sh\n{body}\n"));
+        assert!(shell.status().unwrap().success());
         (folder, path)
     }
 
