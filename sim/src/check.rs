@@ -65,12 +65,16 @@ impl Digest {
     #[inline]
     pub fn frame(&mut self, now: Nanos, frame: &[u8]) {
         // Behind the addresses, which the place that is summed up stands for: tags, then what control frames and messages say.
-        let chunks = [12, 20, 28, 36].map(|at| {
-            let chunk = frame.get(at..at + 8).and_then(|chunk| chunk.try_into().ok());
-            u64::from_le_bytes(chunk.unwrap_or_default())
-        });
+        let looked_at = frame.first_chunk::<{ Digest::LOOKS_TO }>();
+        let chunk = |at: usize| {
+            let whole = match looked_at {
+                Some(bytes) => bytes.get(at..at + 8),
+                None => frame.get(at..at + 8),
+            };
+            u64::from_le_bytes(whole.and_then(|chunk| chunk.try_into().ok()).unwrap_or_default())
+        };
         // One after the other would be a chain of multiplications.
-        let [tags, first, second, third] = chunks;
+        let [tags, first, second, third] = [chunk(12), chunk(20), chunk(28), chunk(36)];
         let mixed = tags.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ first.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(16)
             ^ second.wrapping_mul(0x94d0_49bb_1331_11eb).rotate_left(32)

@@ -63,13 +63,12 @@ impl Grants {
     #[inline]
     pub fn read(&self, frame: &[u8]) -> Option<Seen> {
         const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
-        if frame.len() < TAGGED
-            || frame[14] >> 5 != PCP_CONTROL
-            || frame[12..14] != EtherType::VLAN.0.to_be_bytes()
+        // By what was written in one piece: the frame may just have been written.
+        let head = frame.first_chunk::<TAGGED>()?;
+        if head[14] >> 5 != PCP_CONTROL
+            || head[12..14] != EtherType::VLAN.0.to_be_bytes()
+            || head[16..18] != self.ether_type.0.to_be_bytes()
         {
-            return None;
-        }
-        if frame[16..18] != self.ether_type.0.to_be_bytes() {
             return None;
         }
         let control = Control::parse(&frame[TAGGED..]).ok()?;
