@@ -29,6 +29,8 @@ pub(crate) struct Inlet {
 impl Inlet {
     /// Of a port with this rate; 0 is no limit.
     pub fn new(rate_bps: u64, config: &Config) -> Inlet {
+        // A burst without end is no limit either.
+        let rate_bps = if config.arrival_burst == Nanos::MAX { 0 } else { rate_bps };
         let byte_time = (8_000_000_000u128 << SHIFT).checked_div(rate_bps.into()).unwrap_or(0) as u64;
         let frames = byte_time.saturating_mul(FRAMES * FULL_WIRE_BYTES) >> SHIFT;
         let burst = config.arrival_burst.max(Nanos(frames));

@@ -219,6 +219,7 @@ impl Endpoint {
     }
 
     /// Time goes forward only, and ends before [`Nanos::MAX`], which stands for "never".
+    #[inline]
     fn advance(&mut self, now: Nanos) -> Nanos {
         self.now = self.now.max(now.min(Nanos(u64::MAX - 1)));
         self.now

@@ -216,7 +216,8 @@ impl Destination {
 
     /// The RSV `id` has left; unanswered, it is overdue at `deadline`.
     pub fn left(&mut self, id: u32, now: Nanos, deadline: impl FnOnce(u32) -> Nanos) {
-        let Some(burst) = self.bursts.iter_mut().find(|burst| burst.id == id) else {
+        // The newest one has most often left last.
+        let Some(burst) = self.bursts.iter_mut().rev().find(|burst| burst.id == id) else {
             self.lanes.give_back_left(id, now, deadline);
             return self.look();
         };
