@@ -47,7 +47,7 @@ fn more_bursts_than_the_buffer_holds_are_warned_of() {
     let named = |text: &str, words: &[&str]| words.iter().all(|word| text.contains(word));
     let more = warnings("buffer = \"48 KiB\"", "lanes = 2");
     assert!(
-        named(&more, &["1 hosts of 2 lanes", "24480 B", "12 KiB", "1 lanes", "buffer of 96 KiB"]),
+        named(&more, &["1 hosts of 2 lanes", "24480 B", "12 KiB", "lanes = 1", "buffer of 96 KiB"]),
         "{more}"
     );
     let none = warnings("reserved_percent = 0", "");

@@ -28,7 +28,7 @@ impl Rack {
         }
         let fits = match reserved / lane.max(1) {
             0 => String::new(),
-            lanes => format!("lanes = {lanes} (or reservations_in_flight) would fit, or "),
+            lanes => format!("lanes = {lanes} (or fewer reservations_in_flight) would fit, or "),
         };
         let instead = match reserved {
             0 => "write a reserved_percent".to_owned(),
