@@ -6,7 +6,6 @@
 #[macro_use]
 mod output;
 mod cmd;
-mod complete;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

@@ -100,11 +100,11 @@ fn reason(error: &io::Error) -> String {
 pub struct OutputFile {
     option: &'static str,
     path: PathBuf,
-    target: Target,
+    target: Sink,
 }
 
 #[derive(Debug)]
-enum Target {
+enum Sink {
     /// Takes the file's place when it is whole.
     File(NamedTempFile),
     /// A device or a pipe.
@@ -122,8 +122,8 @@ impl OutputFile {
     /// Writes it whole.
     pub fn write(self, bytes: &[u8]) -> Result<(), String> {
         let done = match self.target {
-            Target::Stream(mut stream) => stream.write_all(bytes),
-            Target::File(mut file) => file.write_all(bytes).and_then(|()| {
+            Sink::Stream(mut stream) => stream.write_all(bytes),
+            Sink::File(mut file) => file.write_all(bytes).and_then(|()| {
                 let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
                 file.persist(path).map(drop).map_err(|error| error.error)
             }),
@@ -132,7 +132,7 @@ impl OutputFile {
     }
 }
 
-fn open(path: &Path) -> io::Result<Target> {
+fn open(path: &Path) -> io::Result<Sink> {
     let there = match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => return Err(ErrorKind::IsADirectory.into()),
         Ok(meta) => Some((OpenOptions::new().write(true).open(path)?, meta)),
@@ -140,14 +140,14 @@ fn open(path: &Path) -> io::Result<Target> {
         Err(error) => return Err(error),
     };
     let permissions = match there {
-        Some((stream, meta)) if !meta.is_file() => return Ok(Target::Stream(stream)),
+        Some((stream, meta)) if !meta.is_file() => return Ok(Sink::Stream(stream)),
         Some((_, meta)) => meta.permissions(),
         // What the user's mask leaves of it.
         None => Permissions::from_mode(0o666),
     };
     let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = whole.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::Builder::new().permissions(permissions).tempfile_in(folder).map(Target::File)
+    tempfile::Builder::new().permissions(permissions).tempfile_in(folder).map(Sink::File)
 }
 
 /// Makes the folder that an option names and sees that files can be written there; an error names the option.

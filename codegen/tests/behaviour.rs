@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use p4rack_codegen::Scheme;
 use p4rack_wire::ethernet::Vlan;
-use p4rack_wire::pl2::{Control, Kind, NOT_NOW, Target};
+use p4rack_wire::pl2::{Control, Kind, NOT_NOW, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
 const SAME: [&str; 4] = ["100 Mb/s"; 4];
@@ -283,8 +283,8 @@ fn each_link_of_a_port_is_reserved_by_itself() {
         let from_link = reserve_link(&mut rig, 3, 3, 1, 4);
         assert!(near(from_link.0, 0), "{clocks}: {from_link:?}");
         let link = rig.built.rack.hosts[3].link;
-        assert!(rig.manage(Kind::MgmtRead, Target::Out, link, 0).unwrap() >= 4 * slot, "{clocks}");
-        assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0), "{clocks}: nothing at the port");
+        assert!(rig.manage(Kind::MgmtRead, Side::Out, link, 0).unwrap() >= 4 * slot, "{clocks}");
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(0), "{clocks}: nothing at the port");
     }
 }
 
@@ -301,7 +301,7 @@ fn links_count_slots_by_themselves() {
     (frame[5], frame[11]) = (3, 1);
     assert_eq!(rig.send(1, &frame).len(), 1);
     let link = rig.built.rack.hosts[2].link;
-    assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, link, 0), Some(7), "the frame took its slot off");
+    assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, link, 0), Some(7), "the frame took its slot off");
 }
 
 #[test]
@@ -488,13 +488,13 @@ fn with_clocks_forgetting_frees_the_lane() {
 fn the_controller_reads_writes_and_resets_slots() {
     let mut rig = Rig::new(&counter());
     rig.reserve(1, 3, 4);
-    assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4));
-    assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(4));
-    assert_eq!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 9), Some(4));
+    assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4));
+    assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(4));
+    assert_eq!(rig.manage(Kind::MgmtWrite, Side::Out, 3, 9), Some(4));
     assert_eq!(rig.reserve(2, 3, 1), Some((0, 9)));
-    assert_eq!(rig.manage(Kind::MgmtReset, Target::Out, 3, 77), Some(10));
-    assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0));
-    assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4), "the other register is untouched");
+    assert_eq!(rig.manage(Kind::MgmtReset, Side::Out, 3, 77), Some(10));
+    assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(0));
+    assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4), "the other register is untouched");
     assert_eq!(rig.all_drops(), []);
 }
 
@@ -503,13 +503,13 @@ fn the_controller_reads_writes_and_resets_clocks() {
     let mut rig = Rig::new(&clock());
     rig.reserve(1, 3, 4);
     rig.now += Nanos(1000);
-    assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(4 * SLOT as u32 - 1000));
-    assert_eq!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 5000), Some(4 * SLOT as u32 - 1000));
+    assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4 * SLOT as u32 - 1000));
+    assert_eq!(rig.manage(Kind::MgmtWrite, Side::Out, 3, 5000), Some(4 * SLOT as u32 - 1000));
     assert_eq!(rig.reserve(2, 3, 1), Some((0, 5000)));
-    assert_eq!(rig.manage(Kind::MgmtReset, Target::Out, 3, 77), Some(5000 + SLOT as u32));
-    assert_eq!(rig.manage(Kind::MgmtRead, Target::Out, 3, 0), Some(0));
+    assert_eq!(rig.manage(Kind::MgmtReset, Side::Out, 3, 77), Some(5000 + SLOT as u32));
+    assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(0));
     rig.now += Nanos(100 * SLOT);
-    assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(0), "a time that is past is free");
+    assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(0), "a time that is past is free");
     assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
 }
 
@@ -528,7 +528,7 @@ fn management_is_checked() {
         out(&mut rig, 1, u16::MAX);
         out(&mut rig, 2, 1);
         assert_eq!(rig.all_drops(), [("bad_target", 1), ("bad_index", 2)]);
-        assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 511, 0), Some(0));
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 511, 0), Some(0));
 
         // From a host, with the host's own address: refused whatever it says.
         for kind in [Kind::MgmtRead, Kind::MgmtWrite, Kind::MgmtReset] {
@@ -537,7 +537,7 @@ fn management_is_checked() {
             assert_eq!(rig.send(2, &frame), []);
         }
         assert_eq!(rig.drops("management_from_host"), 3);
-        assert_eq!(rig.manage(Kind::MgmtRead, Target::In, 1, 0), Some(0));
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(0));
     }
 }
 

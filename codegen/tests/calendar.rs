@@ -10,7 +10,7 @@ use p4rack_codegen::rack::EARLY_SLOTS;
 use p4rack_fabric::pl2::reference::{Fate as Claimed, Rights};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
-use p4rack_wire::pl2::{Kind, NOT_NOW, Target};
+use p4rack_wire::pl2::{Kind, NOT_NOW, Side};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -80,7 +80,7 @@ fn same_as_reference(steps: &[Step]) -> Result<(), TestCaseError> {
         let slot = slot(from).max(slot(to));
         (EARLY_SLOTS * slot, BUILT.rack.late_slots() * slot)
     };
-    let target = |out: bool| if out { Target::Out } else { Target::In };
+    let target = |out: bool| if out { Side::Out } else { Side::In };
     for (i, step) in steps.iter().enumerate() {
         let now = rig.now.0.div_ceil(1 << shift);
         match *step {

@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use p4rack_codegen::Scheme;
 use p4rack_wire::Nanos;
-use p4rack_wire::pl2::{Kind, NOT_NOW, Target};
+use p4rack_wire::pl2::{Kind, NOT_NOW, Side};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -190,7 +190,7 @@ fn fast_links_have_short_graces() {
     for (from, slot) in [(1, SLOT), (2, fast)] {
         let mut rig = Rig::new(&built);
         // Far enough ahead for either grace.
-        assert!(rig.manage(Kind::MgmtWrite, Target::Out, 3, 100 * SLOT as u32).is_some());
+        assert!(rig.manage(Kind::MgmtWrite, Side::Out, 3, 100 * SLOT as u32).is_some());
         let (_, wait) = rig.reserve(from, 3, 4).unwrap();
         let begins = rig.now.0 + u64::from(wait);
         for (at, expected) in [

@@ -9,7 +9,7 @@ use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::EARLY_SLOTS;
 use p4rack_fabric::pl2::reference::{self, Allocator, Limits};
 use p4rack_wire::Nanos;
-use p4rack_wire::pl2::{Kind, NOT_NOW, Target};
+use p4rack_wire::pl2::{Kind, NOT_NOW, Side};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -111,11 +111,11 @@ impl Reference {
         }
     }
 
-    fn value(&self, target: Target, port: u16) -> u32 {
+    fn value(&self, target: Side, port: u16) -> u32 {
         self.allocator.reserved(target, usize::from(port) - 1, self.now) as u32
     }
 
-    fn write(&mut self, target: Target, port: u16, value: u32) {
+    fn write(&mut self, target: Side, port: u16, value: u32) {
         self.allocator.write(target, usize::from(port) - 1, value.into(), self.now);
     }
 }
@@ -123,7 +123,7 @@ impl Reference {
 fn same_as_reference(built: &Built, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut rig = Rig::new(built);
     let mut reference = Reference::new(built, rig.now);
-    let target = |out: bool| if out { Target::Out } else { Target::In };
+    let target = |out: bool| if out { Side::Out } else { Side::In };
     for (i, step) in steps.iter().enumerate() {
         match *step {
             Step::Reserve { from, to, demand, cell, unsolicited } => {

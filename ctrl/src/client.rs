@@ -1,7 +1,7 @@
 //! Calls that need no stream: program, reads, writes (for those who are primary).
 
 use crate::error::{CtrlError, UpdateFailure, refused};
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use p4rack_p4rt::entity::describe;
 use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
@@ -26,21 +26,21 @@ const RECEIVE_LIMIT: usize = 128 << 20;
 /// A connection to a switch.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub(crate) target: Target,
+    pub(crate) target: ConnectOptions,
     pub(crate) grpc: P4RuntimeClient<Channel>,
     pub(crate) channel: Channel,
 }
 
 impl Client {
     /// Connects; asks for no rights.
-    pub async fn connect(target: Target) -> Result<Client, CtrlError> {
+    pub async fn connect(target: ConnectOptions) -> Result<Client, CtrlError> {
         let channel = target.channel().await?;
         let grpc = P4RuntimeClient::new(channel.clone()).max_decoding_message_size(RECEIVE_LIMIT);
         Ok(Client { target, grpc, channel })
     }
 
     /// Which switch, and as whom.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &ConnectOptions {
         &self.target
     }
 
@@ -98,7 +98,7 @@ impl Client {
     pub async fn schema(&mut self) -> Result<Schema, CtrlError> {
         let config = self.pipeline_part(ResponseType::P4infoAndCookie).await?;
         let none = || {
-            let Target { device_id, addr, .. } = &self.target;
+            let ConnectOptions { device_id, addr, .. } = &self.target;
             CtrlError::Program(format!(
                 "device {device_id} at {addr} runs no program: run `p4rack deploy` first, or give the right --device-id"
             ))

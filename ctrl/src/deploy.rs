@@ -7,7 +7,7 @@ use crate::platform::Platform;
 use crate::readback;
 use crate::reconcile::{Changes, changes};
 use crate::session::Session;
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use p4rack_codegen::{Arch, Artefacts, Rack, Scheme};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
@@ -117,7 +117,7 @@ impl Desired {
 /// Brings one switch to what the rack's description says. `done` is told every step.
 pub async fn deploy(
     desired: &Desired,
-    target: Target,
+    target: ConnectOptions,
     extent: Extent,
     mut done: impl FnMut(Step),
 ) -> Result<(), CtrlError> {

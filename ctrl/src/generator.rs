@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::error::{CtrlError, refused};
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use p4rack_p4rt::p4rack::generator::v1::generator_client::GeneratorClient;
 use p4rack_p4rt::p4rack::generator::v1::{Config, ListRequest, RemoveRequest, SetRequest, Status};
 use tonic::transport::Channel;
@@ -11,12 +11,12 @@ use tonic::transport::Channel;
 #[derive(Clone, Debug)]
 pub struct Generators {
     client: GeneratorClient<Channel>,
-    target: Target,
+    target: ConnectOptions,
 }
 
 impl Generators {
     /// Connects to the target's address; without a session, generators can be listed only.
-    pub async fn connect(target: &Target) -> Result<Generators, CtrlError> {
+    pub async fn connect(target: &ConnectOptions) -> Result<Generators, CtrlError> {
         Ok(Generators { client: GeneratorClient::new(target.channel().await?), target: target.clone() })
     }
 
@@ -27,7 +27,7 @@ impl Generators {
 
     /// Adds or replaces a generator, which starts over.
     pub async fn set(&mut self, config: Config) -> Result<(), CtrlError> {
-        let Target { device_id, role, .. } = self.target.clone();
+        let ConnectOptions { device_id, role, .. } = self.target.clone();
         let election_id = Some(self.target.election());
         let answer = self.client.set(SetRequest { config: Some(config), device_id, election_id, role }).await;
         answer.map(|_| ()).map_err(refused("setting a packet generator"))
@@ -35,7 +35,7 @@ impl Generators {
 
     /// Removes a generator.
     pub async fn remove(&mut self, number: u32) -> Result<(), CtrlError> {
-        let Target { device_id, role, .. } = self.target.clone();
+        let ConnectOptions { device_id, role, .. } = self.target.clone();
         let election_id = Some(self.target.election());
         let answer = self.client.remove(RemoveRequest { number, device_id, election_id, role }).await;
         answer.map(|_| ()).map_err(refused("removing a packet generator"))

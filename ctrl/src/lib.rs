@@ -49,4 +49,4 @@ pub use error::{CtrlError, UpdateFailure};
 pub use log::RequestLog;
 pub use normal::normal;
 pub use session::Session;
-pub use target::{RoleConfig, Target};
+pub use target::{ConnectOptions, RoleConfig};

@@ -5,7 +5,7 @@ use crate::error::CtrlError;
 use crate::session::Session;
 use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut};
 use p4rack_wire::ethernet::{Ethernet, overhead};
-use p4rack_wire::pl2::{Kind, Management, Target, VERSION};
+use p4rack_wire::pl2::{Kind, Management, Side, VERSION};
 use p4rack_wire::{EtherType, MacAddr};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,7 +33,7 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register {
     /// As source or as destination.
-    pub target: Target,
+    pub target: Side,
     /// Switch port.
     pub port: u16,
 }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_reply_is_told_from_other_frames() {
-        let register = Register { target: Target::Out, port: 3 };
+        let register = Register { target: Side::Out, port: 3 };
         let request = exchange_request(Operation::Write(77), register);
         let mut frame = frame(EtherType::PL2_DEFAULT, Management { token: 0xabcd, ..request });
         assert_eq!(frame.len(), 60);

@@ -9,7 +9,7 @@
 
 use crate::client::Client;
 use crate::error::{CtrlError, refused};
-use crate::target::{CONNECT, RoleConfig, Target};
+use crate::target::{CONNECT, ConnectOptions, RoleConfig};
 use p4rack_p4rt::google::rpc::Code as RpcCode;
 use p4rack_p4rt::p4::v1::{
     DigestList, DigestListAck, IdleTimeoutNotification, MasterArbitrationUpdate, PacketIn, PacketOut, Role,
@@ -83,7 +83,7 @@ impl DerefMut for Session {
 
 impl Session {
     /// Connects and becomes primary.
-    pub async fn connect(target: Target) -> Result<Session, CtrlError> {
+    pub async fn connect(target: ConnectOptions) -> Result<Session, CtrlError> {
         let patience = Instant::now() + HANDOVER;
         loop {
             match Session::join(target.clone()).await {
@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Connects and asks to be primary; may be told that another one is.
-    pub async fn join(target: Target) -> Result<Session, CtrlError> {
+    pub async fn join(target: ConnectOptions) -> Result<Session, CtrlError> {
         let mut client = Client::connect(target).await?;
         let (outgoing, requests) = mpsc::channel(OUTGOING);
         let first = arbitration(&client);

@@ -22,7 +22,7 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 
 /// Which switch, and as whom.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ConnectOptions {
     /// `host:port`
     pub addr: String,
     /// The switch's number at that server.
@@ -68,11 +68,11 @@ pub struct Tls {
     pub server_name: Option<String>,
 }
 
-impl Target {
+impl ConnectOptions {
     /// This device at `host:port`, in plain text, with election id 1.
-    pub fn new(addr: impl Into<String>, device_id: u64) -> Target {
+    pub fn new(addr: impl Into<String>, device_id: u64) -> ConnectOptions {
         let addr = addr.into();
-        Target {
+        ConnectOptions {
             addr,
             device_id,
             election_id: 1,
@@ -188,7 +188,10 @@ mod tests {
     #[tokio::test]
     async fn a_missing_certificate_is_named() {
         let tls = Tls { cacert: Some("/nowhere/ca.pem".into()), ..Default::default() };
-        let error = Target { tls: Some(tls), ..Target::new("127.0.0.1:1", 1) }.channel().await.unwrap_err();
+        let error = ConnectOptions { tls: Some(tls), ..ConnectOptions::new("127.0.0.1:1", 1) }
+            .channel()
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains("/nowhere/ca.pem"), "{error}");
     }
 }

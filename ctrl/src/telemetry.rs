@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::error::{CtrlError, refused};
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use p4rack_p4rt::p4rack::telemetry::v1::GetStatsRequest;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_client::TelemetryClient;
 use tonic::transport::Channel;
@@ -16,12 +16,12 @@ const RECEIVE_LIMIT: usize = 128 << 20;
 #[derive(Clone, Debug)]
 pub struct Telemetry {
     client: TelemetryClient<Channel>,
-    target: Target,
+    target: ConnectOptions,
 }
 
 impl Telemetry {
     /// Connects to the target's address; without a session, statistics can only be read.
-    pub async fn connect(target: &Target) -> Result<Telemetry, CtrlError> {
+    pub async fn connect(target: &ConnectOptions) -> Result<Telemetry, CtrlError> {
         Ok(Telemetry::over(target.channel().await?, target))
     }
 
@@ -30,7 +30,7 @@ impl Telemetry {
         Telemetry::over(client.channel.clone(), client.target())
     }
 
-    fn over(channel: Channel, target: &Target) -> Telemetry {
+    fn over(channel: Channel, target: &ConnectOptions) -> Telemetry {
         let client = TelemetryClient::new(channel).max_decoding_message_size(RECEIVE_LIMIT);
         Telemetry { client, target: target.clone() }
     }
@@ -42,7 +42,7 @@ impl Telemetry {
 
     /// The statistics; new ones start after this answer.
     pub async fn start_anew(&mut self) -> Result<GetStatsResponse, CtrlError> {
-        let Target { device_id, role, .. } = self.target.clone();
+        let ConnectOptions { device_id, role, .. } = self.target.clone();
         let election_id = Some(self.target.election());
         self.ask(GetStatsRequest { reset: true, device_id, election_id, role }).await
     }

@@ -1,7 +1,7 @@
 //! Traces of single packets on a switch.
 
 use crate::error::{CtrlError, refused};
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use p4rack_p4rt::p4rack::trace::v1::trace_client::TraceClient;
 use p4rack_p4rt::p4rack::trace::v1::{Event, Filter, WatchRequest, WatchResponse};
 use tonic::Streaming;
@@ -15,8 +15,8 @@ pub struct Watch {
 impl Watch {
     /// Connects to the target's address and asks for a trace of so many frames, 1 to 1000; it is on when this returns.
     /// Errors: there is a primary of another election id; another trace is on.
-    pub async fn start(target: &Target, filter: Filter, frames: u32) -> Result<Watch, CtrlError> {
-        let Target { device_id, role, .. } = target.clone();
+    pub async fn start(target: &ConnectOptions, filter: Filter, frames: u32) -> Result<Watch, CtrlError> {
+        let ConnectOptions { device_id, role, .. } = target.clone();
         let election_id = Some(target.election());
         let request = WatchRequest { filter: Some(filter), frames, device_id, election_id, role };
         let mut client = TraceClient::new(target.channel().await?);

@@ -4,7 +4,7 @@
 use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;
 use crate::session::{Event, Session, Standing};
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -30,7 +30,7 @@ pub enum Change {
 
 /// Keeps the switch at what `desired` holds, looking every `interval`; ends when its sender is gone.
 pub async fn watch(
-    target: Target,
+    target: ConnectOptions,
     mut desired: watch::Receiver<Arc<Desired>>,
     interval: Duration,
     mut tell: impl FnMut(Change),

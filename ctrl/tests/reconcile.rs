@@ -9,7 +9,7 @@ use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
 use p4rack_ctrl::entities::{ActionItem, Item, TableItem};
 use p4rack_ctrl::watch::{Change, watch};
-use p4rack_ctrl::{Client, CtrlError, Session, Target};
+use p4rack_ctrl::{Client, ConnectOptions, CtrlError, Session};
 use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, forwarding_pipeline_config, update};
 use p4rack_p4rt::schema::Schema;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn update(kind: update::Type, entity: Entity) -> Update {
 }
 
 /// What a dry run would change.
-async fn differences(desired: &Desired, target: &Target) -> usize {
+async fn differences(desired: &Desired, target: &ConnectOptions) -> usize {
     let mut count = usize::MAX;
     let note = |step| {
         if let Step::Compared { changes, .. } = step {
@@ -57,7 +57,7 @@ async fn a_second_deployment_changes_nothing_and_a_third_only_what_was_changed()
     assert!(matches!(steps[..], [Step::Connected, Step::Kept, Step::Compared { .. }, Step::Verified { .. }]));
 
     // Another controller takes one away and adds one.
-    let mut session = Session::connect(Target { election_id: 2, ..target.clone() }).await.unwrap();
+    let mut session = Session::connect(ConnectOptions { election_id: 2, ..target.clone() }).await.unwrap();
     let schema = session.schema().await.unwrap();
     let other = {
         let item = TableItem { table: "RackIngress.l2_forward".into(), ..Default::default() };
@@ -75,7 +75,8 @@ async fn a_second_deployment_changes_nothing_and_a_third_only_what_was_changed()
     session.write(&schema, &writes).await.unwrap();
     drop(session);
     assert_eq!(differences(&desired, &target).await, 2);
-    let steps = deploy(&rack, Scheme::Pl2Clock, Target { election_id: 3, ..target.clone() }).await.unwrap();
+    let steps =
+        deploy(&rack, Scheme::Pl2Clock, ConnectOptions { election_id: 3, ..target.clone() }).await.unwrap();
     assert!(steps.contains(&Step::Written { updates: 2 }), "{steps:?}");
     assert_eq!(differences(&desired, &target).await, 0);
 }
@@ -91,7 +92,7 @@ struct Controller {
 }
 
 impl Controller {
-    fn start(target: Target, desired: desired_channel::Receiver<Arc<Desired>>) -> Controller {
+    fn start(target: ConnectOptions, desired: desired_channel::Receiver<Arc<Desired>>) -> Controller {
         let (sender, changes) = mpsc::unbounded_channel();
         let tell = move |change| drop(sender.send(change));
         let task = tokio::spawn(watch(target, desired, Duration::from_millis(100), tell));
@@ -117,7 +118,7 @@ async fn a_watched_switch_is_put_right_after_foreign_writes_restarts_and_new_des
     controller.until(verified).await;
 
     // A foreign primary writes; the watcher has lost its right, and gets it back when the other leaves.
-    let mut session = Session::connect(Target { election_id: 9, ..target.clone() }).await.unwrap();
+    let mut session = Session::connect(ConnectOptions { election_id: 9, ..target.clone() }).await.unwrap();
     let schema = session.schema().await.unwrap();
     let insert = update(update::Type::Insert, foreign(&schema, 1));
     session.write(&schema, &[insert]).await.unwrap();
@@ -206,7 +207,7 @@ async fn a_standby_takes_over_within_a_second_and_finishes_what_the_primary_had_
     let (_running, target) = start(&rack, 0).await;
     let wanted = many(&rack, ENTRIES);
     let (_sender, receiver) = desired_channel::channel(Arc::new(wanted.clone()));
-    let first = Target { election_id: 2, ..target.clone() };
+    let first = ConnectOptions { election_id: 2, ..target.clone() };
     let mut primary = Controller::start(first, receiver.clone());
     primary.until(|change| matches!(change, Change::Primary)).await;
     let mut standby = Controller::start(target.clone(), receiver);
@@ -238,7 +239,7 @@ async fn refusals_say_which_entry_and_what_to_do() {
     let rack = rack();
     let (_running, target) = start(&rack, 0).await;
     deploy(&rack, Scheme::L2, target.clone()).await.unwrap();
-    let mut session = Session::connect(Target { election_id: 2, ..target }).await.unwrap();
+    let mut session = Session::connect(ConnectOptions { election_id: 2, ..target }).await.unwrap();
     let schema = session.schema().await.unwrap();
     let delete = update(update::Type::Delete, foreign(&schema, 7));
     let error = session.write(&schema, &[delete]).await.unwrap_err();

@@ -9,13 +9,13 @@ use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::Step;
 use p4rack_ctrl::mgmt::{Manager, Operation, Register};
 use p4rack_ctrl::telemetry::Telemetry;
-use p4rack_ctrl::{CtrlError, Session, Target};
+use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
 use p4rack_p4rt::entity::Entry;
 use p4rack_p4rt::schema::Schema;
 use p4rack_wire::{EtherType, pl2};
 
 fn registers(rack: &Rack) -> Vec<Register> {
-    let both = [pl2::Target::In, pl2::Target::Out];
+    let both = [pl2::Side::In, pl2::Side::Out];
     let of = |port| both.map(|target| Register { target, port });
     rack.hosts.iter().flat_map(|host| of(host.port)).collect()
 }
@@ -82,9 +82,9 @@ async fn a_switch_without_pl2_says_so() {
     assert!(none.contains("runs no program"), "{none}");
     drop(session);
     // The switch notices the end of the session a moment later.
-    let target = Target { election_id: 2, ..target };
+    let target = ConnectOptions { election_id: 2, ..target };
     deploy(&rack, Scheme::L2, target.clone()).await.unwrap();
-    let mut session = Session::connect(Target { election_id: 3, ..target }).await.unwrap();
+    let mut session = Session::connect(ConnectOptions { election_id: 3, ..target }).await.unwrap();
     let other = Manager::new(&mut session, EtherType::PL2_DEFAULT).await.unwrap_err().to_string();
     assert!(other.contains("not one of PL2"), "{other}");
 }
@@ -94,7 +94,7 @@ async fn refused_entries_are_named() {
     let rack = rack();
     let (_running, target) = start(&rack, 0).await;
     deploy(&rack, Scheme::L2, target.clone()).await.unwrap();
-    let mut session = Session::connect(Target { election_id: 2, ..target }).await.unwrap();
+    let mut session = Session::connect(ConnectOptions { election_id: 2, ..target }).await.unwrap();
     let info = session.pipeline().await.unwrap().unwrap().p4info.unwrap();
     let schema = Schema::new(info).unwrap();
     let forward = |mac: [u8; 6]| {
@@ -115,10 +115,10 @@ async fn refused_entries_are_named() {
 async fn another_primary_and_a_missing_switch_are_told_apart() {
     let rack = rack();
     let (_running, target) = start(&rack, 0).await;
-    let _first = Session::connect(Target { election_id: 5, ..target.clone() }).await.unwrap();
+    let _first = Session::connect(ConnectOptions { election_id: 5, ..target.clone() }).await.unwrap();
     let second = Session::connect(target.clone()).await.unwrap_err();
     assert!(matches!(&second, CtrlError::NotPrimary { highest, .. } if highest == "0,5"), "{second}");
-    let nobody = Target { addr: "127.0.0.1:1".into(), ..target };
+    let nobody = ConnectOptions { addr: "127.0.0.1:1".into(), ..target };
     let error = Session::connect(nobody).await.unwrap_err().to_string();
     assert!(error.starts_with("no P4Runtime server answers at 127.0.0.1:1: Connection refused"), "{error}");
 }

@@ -6,7 +6,7 @@
 mod certificates;
 use certificates::{certificate, have_openssl};
 use p4rack_ctrl::target::Tls;
-use p4rack_ctrl::{Client, CtrlError, Target};
+use p4rack_ctrl::{Client, ConnectOptions, CtrlError};
 use p4rack_p4rt::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use p4rack_p4rt::p4::v1::*;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ async fn start(folder: &Path, client_ca: Option<&str>) -> String {
 }
 
 async fn version(addr: &str, tls: Option<Tls>) -> Result<String, CtrlError> {
-    let target = Target { tls, ..Target::new(addr, 1) };
+    let target = ConnectOptions { tls, ..ConnectOptions::new(addr, 1) };
     Client::connect(target).await?.api_version().await
 }
 

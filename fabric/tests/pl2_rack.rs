@@ -3,7 +3,7 @@
 use p4rack_fabric::pl2::reference::{Faults, Jitter, Limits, Rack, SwitchConfig};
 use p4rack_fabric::pl2::{Config, Peer, Reason, Scheme};
 use p4rack_wire::ethernet::Ethernet;
-use p4rack_wire::pl2::Target;
+use p4rack_wire::pl2::Side;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -140,8 +140,7 @@ impl Run {
     fn reserved(&self) -> u64 {
         let (switch, now) = (self.rack.switch(), self.rack.now());
         let both = |host| {
-            switch.allocator.reserved(Target::In, host, now)
-                + switch.allocator.reserved(Target::Out, host, now)
+            switch.allocator.reserved(Side::In, host, now) + switch.allocator.reserved(Side::Out, host, now)
         };
         (0..self.delivered.len()).map(both).sum()
     }

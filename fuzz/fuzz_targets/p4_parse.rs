@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use p4rack_p4::diag::Diagnostics;
+use p4rack_p4::Diagnostics;
 use p4rack_p4::parser;
 use p4rack_p4::preprocess::{self, Options};
 use std::io;

@@ -10,8 +10,8 @@
 //! What the kernel drops because the agent was not quick enough is counted by the kernel and reported.
 
 use crate::metrics::Page;
-use crate::report::Report;
-use p4rack_fabric::pl2::{self, Delay, Endpoint};
+use crate::report::{EndpointReport, LinkReport, Report, TapReport};
+use p4rack_fabric::pl2::{self, Delay, Endpoint, Scheme};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Links, PacketSocket, Poller, Tap, clock, file, link, packet};
@@ -236,7 +236,7 @@ impl Agent {
 
     fn write_stats(&mut self) -> Result<(), AgentError> {
         let Some(path) = self.config.stats_file.clone() else { return Ok(()) };
-        let report = Report::of(self);
+        let report = self.report();
         file::write_json(&path, &report).map_err(|error| AgentError::Stats(path, error))
     }
 }
@@ -254,4 +254,51 @@ fn create_tap(config: &AgentConfig, links: &mut Links, mtu: u32) -> Result<Tap, 
         links.add_neighbour(name, *address, *mac)?;
     }
     Ok(tap)
+}
+
+impl Agent {
+    /// What is known about this agent now.
+    fn report(&mut self) -> Report {
+        let stats = self.endpoint.stats();
+        let config = self.endpoint.config();
+        let scheme = match config.scheme {
+            Scheme::Off => "l2",
+            Scheme::Counter => "pl2-counter",
+            Scheme::Clock => "pl2-clock",
+        };
+        let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+        let endpoint = EndpointReport {
+            counters: stats.counters.iter().map(named).collect(),
+            drops: stats.drops().map(named).collect(),
+            app_frames_dropped: stats.app_frames_dropped(),
+            rsv_grt: (&stats.rsv_grt).into(),
+            lateness: (&stats.lateness).into(),
+            queue_max_frames: stats.queue_max_frames,
+            backlog_frames: self.endpoint.backlog_frames() as u64,
+        };
+        Report {
+            host: self.config.name.clone(),
+            mac: config.mac.to_string(),
+            scheme: scheme.to_owned(),
+            running_ns: clock::now().saturating_sub(self.started).0,
+            cpu_ns: clock::thread_cpu().0,
+            wakeups: self.counters.wakeups,
+            wake_late: (&self.wake_late).into(),
+            scheduling: self.granted,
+            congestion_control: link::sysctl("ipv4/tcp_congestion_control").ok(),
+            read_errors: self.counters.read_errors,
+            endpoint,
+            link: LinkReport {
+                interface: self.config.interface.clone(),
+                socket: self.link.stats(),
+                receive_buffer_bytes: self.link.receive_buffer_bytes() as u64,
+                kernel: self.links.get(&self.config.interface).ok(),
+            },
+            tap: TapReport {
+                interface: self.config.tap.clone(),
+                kernel: self.links.get(&self.config.tap).ok(),
+                refused: self.counters.tap_refused,
+            },
+        }
+    }
 }

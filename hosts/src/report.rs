@@ -2,11 +2,10 @@
 //!
 //! Reading refuses what is missing: a count that nobody wrote is an error, not a zero.
 
-use crate::agent::Agent;
-use p4rack_fabric::pl2::{Delay, Scheme};
+use p4rack_fabric::pl2::Delay;
 use p4rack_netdev::link::LinkInfo;
+use p4rack_netdev::packet;
 use p4rack_netdev::sched::Granted;
-use p4rack_netdev::{clock, link, packet};
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -126,53 +125,6 @@ impl From<&Delay> for DelayFigures {
             p99_ns: delay.percentile(990).0,
             p999_ns: delay.percentile(999).0,
             max_ns: delay.max().0,
-        }
-    }
-}
-
-impl Report {
-    /// What is known about `agent` now.
-    pub(crate) fn of(agent: &mut Agent) -> Report {
-        let stats = agent.endpoint.stats();
-        let config = agent.endpoint.config();
-        let scheme = match config.scheme {
-            Scheme::Off => "l2",
-            Scheme::Counter => "pl2-counter",
-            Scheme::Clock => "pl2-clock",
-        };
-        let named = |(name, count): (&str, u64)| (name.to_owned(), count);
-        let endpoint = EndpointReport {
-            counters: stats.counters.iter().map(named).collect(),
-            drops: stats.drops().map(named).collect(),
-            app_frames_dropped: stats.app_frames_dropped(),
-            rsv_grt: (&stats.rsv_grt).into(),
-            lateness: (&stats.lateness).into(),
-            queue_max_frames: stats.queue_max_frames,
-            backlog_frames: agent.endpoint.backlog_frames() as u64,
-        };
-        Report {
-            host: agent.config.name.clone(),
-            mac: config.mac.to_string(),
-            scheme: scheme.to_owned(),
-            running_ns: clock::now().saturating_sub(agent.started).0,
-            cpu_ns: clock::thread_cpu().0,
-            wakeups: agent.counters.wakeups,
-            wake_late: (&agent.wake_late).into(),
-            scheduling: agent.granted,
-            congestion_control: link::sysctl("ipv4/tcp_congestion_control").ok(),
-            read_errors: agent.counters.read_errors,
-            endpoint,
-            link: LinkReport {
-                interface: agent.config.interface.clone(),
-                socket: agent.link.stats(),
-                receive_buffer_bytes: agent.link.receive_buffer_bytes() as u64,
-                kernel: agent.links.get(&agent.config.interface).ok(),
-            },
-            tap: TapReport {
-                interface: agent.config.tap.clone(),
-                kernel: agent.links.get(&agent.config.tap).ok(),
-                refused: agent.counters.tap_refused,
-            },
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::running::Running;
 use p4rack_codegen::drop_reasons;
 use p4rack_ctrl::telemetry::{GetStatsResponse, Telemetry};
-use p4rack_ctrl::{CtrlError, Session, Target};
+use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
 use std::collections::BTreeMap;
 
 /// One port.
@@ -86,9 +86,9 @@ fn by_name(names: Vec<&str>, cells: Vec<u64>) -> Result<BTreeMap<String, u64>, L
     Ok(names.into_iter().map(str::to_owned).zip(cells).collect())
 }
 
-fn target(running: &Running<'_>) -> Target {
+fn target(running: &Running<'_>) -> ConnectOptions {
     let switch = &running.rack.switch;
-    Target::new(switch.grpc_addr.to_string(), switch.device_id)
+    ConnectOptions::new(switch.grpc_addr.to_string(), switch.device_id)
 }
 
 /// Runs a request on a thread of its own inside the switch's namespace, where its server listens.

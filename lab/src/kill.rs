@@ -1,7 +1,6 @@
 //! A host dies with grants unused: what becomes of the others.
 
 use crate::error::LabError;
-use crate::measure::Times;
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::promises::KILL_SHARE;
@@ -9,7 +8,7 @@ use crate::results::{HostKill, Series};
 use crate::running::Running;
 use crate::stats::moving_mean;
 use crate::sys;
-use crate::workload::{BUCKET_NS, Timeline};
+use crate::workload::{BUCKET_NS, Span, Timeline};
 use p4rack_codegen::Scheme;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -42,12 +41,12 @@ pub(crate) struct Killed {
 pub(crate) fn run(
     running: &mut Running<'_>,
     host: &str,
-    times: Times,
+    window: Span,
     progress: &Progress,
 ) -> Result<Killed, LabError> {
     let scheme = running.scheme;
     let index = running.index(host)?;
-    progress.wait_until(&format!("{scheme}: measured"), times.window.end_ns() + KILL_AFTER_NS)?;
+    progress.wait_until(&format!("{scheme}: measured"), window.end_ns() + KILL_AFTER_NS)?;
     running.agents[index].kill();
     let kill_ns = sys::monotonic_ns();
     progress.line(&format!("✓ {scheme}: killed {host} while it sent"));

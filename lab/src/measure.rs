@@ -129,7 +129,7 @@ pub fn run(
 
     let killed = match kill {
         None => None,
-        Some(kill) => Some(kill::run(running, &kill.host, times, progress)?),
+        Some(kill) => Some(kill::run(running, &kill.host, times.window, progress)?),
     };
     progress.wait_until(&format!("{scheme}: waiting for the last answers"), times.traffic.end_ns())?;
     let killed_index = killed.as_ref().map(|killed| killed.index);

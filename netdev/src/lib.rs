@@ -21,7 +21,6 @@ pub mod signal;
 mod sys;
 pub mod tap;
 pub mod wait;
-mod xdp;
 
 pub use capture::Capture;
 pub use error::Error;

@@ -2,7 +2,7 @@
 
 use crate::carrier::carries;
 use crate::error::{Context, NEED_PRIVILEGE};
-use crate::netlink::{Netlink, Request, attributes};
+use crate::netlink::{Netlink, Request, attributes, ifinfo};
 use crate::{Error, NetNs, sys};
 use p4rack_wire::MacAddr;
 use serde::{Deserialize, Serialize};
@@ -70,15 +70,6 @@ pub struct VethEnd<'a> {
 #[derive(Debug)]
 pub struct Links {
     netlink: Netlink,
-}
-
-/// `struct ifinfomsg`: family, padding, type, index, flags, which flags change.
-fn ifinfo(index: i32, flags: u32, change: u32) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[4..8].copy_from_slice(&index.to_ne_bytes());
-    bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
-    bytes[12..].copy_from_slice(&change.to_ne_bytes());
-    bytes
 }
 
 fn denied(error: Error) -> Error {

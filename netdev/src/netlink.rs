@@ -127,6 +127,15 @@ impl Netlink {
     }
 }
 
+/// `struct ifinfomsg`: family, padding, type, index, flags, which flags change.
+pub(crate) fn ifinfo(index: i32, flags: u32, change: u32) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[4..8].copy_from_slice(&index.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
+    bytes[12..].copy_from_slice(&change.to_ne_bytes());
+    bytes
+}
+
 fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }

@@ -1,7 +1,8 @@
 //! Network namespaces without names: they live as long as a descriptor or a process in them does.
 
 use crate::error::Context;
-use crate::{Error, Links, sys};
+use crate::netlink::{Netlink, Request, ifinfo};
+use crate::{Error, sys};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -62,6 +63,15 @@ pub fn acquire() -> Result<Privilege, Error> {
     NetNs::create().map(|_| Privilege::UserNamespace).map_err(|error| error.help(NO_WAY))
 }
 
+/// Index of the loopback interface in every namespace.
+const LOOPBACK_INDEX: i32 = 1;
+
+/// Switches the loopback interface of the calling thread's namespace on.
+fn set_up_loopback() -> io::Result<()> {
+    let up = libc::IFF_UP as u32;
+    Netlink::open()?.call(Request::new(libc::RTM_NEWLINK, 0, &ifinfo(LOOPBACK_INDEX, up, up))).map(drop)
+}
+
 impl NetNs {
     /// Creates a namespace with nothing in it but its loopback interface, switched on.
     pub fn create() -> Result<NetNs, Error> {
@@ -71,7 +81,7 @@ impl NetNs {
             let thread = scope.spawn(|| {
                 unshare(libc::CLONE_NEWNET).context(what).map_err(|e| e.help_if_denied(NO_WAY))?;
                 let net = File::open("/proc/thread-self/ns/net").context(what)?;
-                Links::open()?.set_up("lo")?;
+                set_up_loopback().context(|| "setting the state of interface `lo`".to_owned())?;
                 Ok(NetNs { net: net.into(), user: None })
             });
             thread.join()

@@ -7,12 +7,12 @@
 mod extra;
 mod messages;
 mod ring;
+mod xdp;
 
 use crate::error::{Context, NEED_PRIVILEGE};
 use crate::link::VethEnd;
-use crate::{Error, Links, NetNs, sys, xdp};
+use crate::{Error, Links, NetNs, sys};
 use p4rack_wire::Nanos;
-pub(crate) use ring::is_too_long;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ pub const BATCH: usize = 32;
 /// Longest frame that is taken, without FCS: a jumbo frame.
 pub const MAX_FRAME: usize = 9_216;
 /// What a frame may have beyond its interface's MTU: the Ethernet header and two tags.
-pub(crate) const BEYOND_MTU: usize = 14 + 2 * 4;
+const BEYOND_MTU: usize = 14 + 2 * 4;
 
 /// How frames come from the kernel and go to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -7,7 +7,7 @@
 //! Lists the files refused with their first error; with `--errors`, where refusal is expected, those
 //! accepted.
 
-use p4rack_p4::diag::Diagnostics;
+use p4rack_p4::Diagnostics;
 use p4rack_p4::preprocess::{self, Options};
 use p4rack_p4::{parser, source::SourceMap};
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use crate::ast::Direction;
 use crate::ir::{
-    BinOp, Block, Expr, ExternCall, HeaderRef, LValue, Matcher, Next, Parser, Program, State, Stmt, Target,
-    Ty, UnOp, VarId,
+    BinOp, Block, Expr, ExternCall, HeaderRef, LValue, Matcher, Next, NextState, Parser, Program, State,
+    Stmt, Ty, UnOp, VarId,
 };
 use std::fmt::Write as _;
 
@@ -233,9 +233,9 @@ impl Printer<'_> {
                 for (matchers, target) in cases {
                     let matchers: Vec<String> = matchers.iter().map(|m| self.matcher(m)).collect();
                     let target = match target {
-                        Target::Accept => "accept",
-                        Target::Reject => "reject",
-                        Target::State(id) => &parser.states[id.0 as usize].name,
+                        NextState::Accept => "accept",
+                        NextState::Reject => "reject",
+                        NextState::State(id) => &parser.states[id.0 as usize].name,
                     };
                     inner.line(out, &format!("  {} -> {target}", matchers.join(", ")));
                 }

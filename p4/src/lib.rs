@@ -8,6 +8,7 @@ pub mod arch;
 pub mod ast;
 pub mod builtin;
 pub mod diag;
+mod diagnostics;
 pub mod ir;
 mod ir_text;
 pub mod lexer;
@@ -17,7 +18,8 @@ pub mod preprocess;
 pub mod sema;
 pub mod source;
 
-pub use diag::{Diagnostic, Diagnostics, Severity};
+pub use diag::{Diagnostic, Severity};
+pub use diagnostics::Diagnostics;
 pub use preprocess::Options;
 
 use p4rack_p4rt::p4::config::v1::P4Info;

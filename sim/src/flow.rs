@@ -1,7 +1,7 @@
 //! Flows: a thread's messages to one other host, and what cuts them into frames.
 
 use crate::message::{FROM_TURN, FlowId, Head, MTU, MessageId, Messages, Outgoing};
-use crate::transport::wire::{Frame, Kind as FrameKind};
+use crate::transport::wire::{Pdu, PduKind};
 use crate::transport::{rds, tcp};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
@@ -88,7 +88,7 @@ impl Flow {
 
 /// What a flow's transport sends next.
 pub(crate) struct Part {
-    pub frame: Frame,
+    pub frame: Pdu,
     /// What the real protocol's headers take of the payload.
     pub header_bytes: usize,
     /// A message was sent to its end.
@@ -136,11 +136,11 @@ impl Flow {
                     self.begin(message, now);
                 }
                 let key = u64::from(part.key) << 32 | u64::from(part.size);
-                let frame = Frame {
+                let frame = Pdu {
                     message,
                     bytes,
                     count: usize::from(part.again),
-                    ..Frame::new(FrameKind::Data, id, part.offset, key)
+                    ..Pdu::new(PduKind::Data, id, part.offset, key)
                 };
                 let whole = !part.again && part.offset + u64::from(bytes) == u64::from(part.size);
                 Some(Part { frame, header_bytes: 0, whole })
@@ -153,11 +153,11 @@ impl Part {
     /// A segment of TCP's.
     pub fn tcp(id: FlowId, segment: &tcp::Segment, markable: bool) -> Part {
         let (message, bytes) = (segment.message, segment.bytes);
-        let frame = Frame {
+        let frame = Pdu {
             message,
             bytes,
             markable,
-            ..Frame::new(FrameKind::Data, id, segment.start, u64::from(segment.last))
+            ..Pdu::new(PduKind::Data, id, segment.start, u64::from(segment.last))
         };
         let whole = segment.last && !segment.again;
         Part { frame, header_bytes: tcp::HEADER_BYTES, whole }

@@ -2,12 +2,12 @@
 
 use crate::agenda::{Agenda, HostEvent};
 use crate::check::Digest;
-use crate::experiment::{Experiment, Kind, Place};
+use crate::experiment::{Experiment, MachineLocation, SchemeKind};
 use crate::flow::{Flow, Machine, Part};
 use crate::message::{FlowId, MTU, mac_of};
 use crate::random::Random;
 use crate::transport::tcp;
-use crate::transport::wire::Frame;
+use crate::transport::wire::Pdu;
 use crate::transport::{Transport, rds};
 use p4rack_codegen::endpoint_config;
 use p4rack_fabric::hostile::Hostile;
@@ -84,7 +84,7 @@ impl Host {
         let spec = &experiment.spec.scheme;
         let window = match spec.kind {
             // A transmit ring: enough to keep the wire busy.
-            Kind::Ethernet => 32,
+            SchemeKind::Ethernet => 32,
             _ => spec.in_flight * usize::from(spec.k) + AHEAD,
         };
         let hosts = experiment.spec.rack.hosts;
@@ -100,7 +100,7 @@ impl Host {
             random: Random::stream(experiment.spec.seed, 0x0d3a_0000 + index as u64),
             outlets: (0..hosts).map(|_| Outlet::default()).collect(),
             window,
-            by_thread: spec.by_thread && spec.kind != Kind::Ethernet,
+            by_thread: spec.by_thread && spec.kind != SchemeKind::Ethernet,
             burst: spec.k.max(1),
             buffer: Box::new([0; 1_514]),
             rds: rds::Receiver::new(rds_config(experiment, index)),
@@ -202,7 +202,7 @@ impl Host {
 
 impl Host {
     /// Hands the machine a frame of a transport's own: it waits behind what is there already.
-    pub fn tell(&mut self, destination: usize, frame: &Frame, header_bytes: usize, now: Nanos) {
+    pub fn tell(&mut self, destination: usize, frame: &Pdu, header_bytes: usize, now: Nanos) {
         let bytes = frame.emit(self.index, destination, header_bytes, &mut self.buffer);
         self.endpoint.handle_app(bytes, now);
     }
@@ -237,7 +237,7 @@ fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
     let (spec, rack) = (&experiment.spec.scheme, &experiment.rack);
     let told = endpoint_config(rack, &rack.hosts[index], experiment.scheme);
     let raw = experiment.spec.traffic.iter().all(|traffic| traffic.transport == Transport::Raw);
-    let in_host = experiment.spec.nic.place == Place::Host;
+    let in_host = experiment.spec.nic.place == MachineLocation::Host;
     Ok(Config {
         notify_patience: spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us)),
         pace_unsolicited: spec.pace_unsolicited,

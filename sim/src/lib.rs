@@ -39,8 +39,9 @@ mod ycsb;
 
 pub use check::Verdict;
 pub use experiment::{
-    Arrivals, Experiment, ExperimentError, FailSpec, HostileSpec, Kind, LinkSpec, LoadIn, NO_ATTACK, NicSpec,
-    PaperSpec, Pattern, Place, RackSpec, SchemeSpec, SizeSpec, Spec, TimedFrom, TrafficSpec, Ycsb,
+    Arrivals, Experiment, ExperimentError, FailSpec, HostileSpec, LinkSpec, LoadIn, MachineLocation,
+    NO_ATTACK, NicSpec, PaperSpec, Pattern, RackSpec, SchemeKind, SchemeSpec, SizeSpec, Spec, TimedFrom,
+    TrafficSpec, Ycsb,
 };
 pub use hostile::{Fared, OthersOutcome};
 pub use latency::Latency;

@@ -41,7 +41,7 @@ pub enum Command {
         /// Keys by name.
         keys: Vec<(String, KeyText)>,
         /// What to do.
-        target: Target,
+        target: EntryAction,
         /// Name under which counters are checked.
         handle: Option<String>,
     },
@@ -139,7 +139,7 @@ pub enum Command {
 
 /// What an entry does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum EntryAction {
     /// An action.
     Call(Call),
     /// `member(NUMBER)`

@@ -14,7 +14,7 @@ pub mod pcap;
 mod play;
 mod runner;
 
-pub use command::{Call, Command, Compare, Index, KeyText, Number, Pattern, Statement, Target};
+pub use command::{Call, Command, Compare, EntryAction, Index, KeyText, Number, Pattern, Statement};
 pub use compare::{Failure, Output, differences};
 pub use parse::parse;
 pub use play::{Fate, MAX_FRAMES, Player, Sent, TooMany};

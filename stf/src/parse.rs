@@ -1,6 +1,6 @@
 //! Reads STF text, one statement a line.
 
-use crate::command::{Call, Command, Compare, Index, KeyText, Number, Pattern, Statement, Target};
+use crate::command::{Call, Command, Compare, EntryAction, Index, KeyText, Number, Pattern, Statement};
 use crate::{MAX_DIGITS, MAX_STATEMENTS, StfError};
 use num_bigint::BigUint;
 use std::str::FromStr;
@@ -276,9 +276,9 @@ fn add(rest: &str) -> Result2<Command> {
             text.expect('(')?;
             let number = text.number()?;
             text.expect(')')?;
-            if word == "member" { Target::Member(number) } else { Target::Group(number) }
+            if word == "member" { EntryAction::Member(number) } else { EntryAction::Group(number) }
         }
-        _ => Target::Call(text.call()?),
+        _ => EntryAction::Call(text.call()?),
     };
     let mut handle = None;
     if text.0.starts_with('=') {

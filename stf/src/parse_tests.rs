@@ -49,8 +49,8 @@ fn entries_have_priority_keys_and_an_action() {
     ];
     assert_eq!(keys, expected.map(|(name, key)| (name.to_string(), key)));
     let args = vec![("x".to_string(), 1u32.into()), ("y".to_string(), 2u32.into())];
-    assert_eq!(target, Target::Call(Call { action: "c.a".into(), args }));
-    assert!(matches!(one("add t k:1 member(7)"), Command::Add { target: Target::Member(7), .. }));
+    assert_eq!(target, EntryAction::Call(Call { action: "c.a".into(), args }));
+    assert!(matches!(one("add t k:1 member(7)"), Command::Add { target: EntryAction::Member(7), .. }));
     assert!(error("add t k:1").contains("an action with its arguments"));
     assert!(error("add t k:1* a()").contains("needs a number that starts with 0x"));
 }

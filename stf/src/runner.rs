@@ -1,7 +1,7 @@
 //! Runs statements on a switch and compares what it sends.
 
 use crate::StfError;
-use crate::command::{Command, Index, Statement, Target};
+use crate::command::{Command, EntryAction, Index, Statement};
 use crate::compare::{Failure, Output, differences};
 use crate::names;
 use crate::play::{Fate, Player, Sent};
@@ -352,15 +352,15 @@ impl Runner<'_> {
         table: &str,
         priority: Option<u32>,
         keys: &[(String, crate::command::KeyText)],
-        target: &Target,
+        target: &EntryAction,
         handle: Option<&str>,
     ) -> Result<(), String> {
         let table = names::table(self.program, table)?;
         let keys = names::keys(self.program, table, keys)?;
         let mut entry = match target {
-            Target::Call(call) => TableEntry::new(keys, names::call(self.program, table, call)?),
-            Target::Member(member) => TableEntry::indirect(keys, Indirect::Member(*member)),
-            Target::Group(group) => TableEntry::indirect(keys, Indirect::Group(*group)),
+            EntryAction::Call(call) => TableEntry::new(keys, names::call(self.program, table, call)?),
+            EntryAction::Member(member) => TableEntry::indirect(keys, Indirect::Member(*member)),
+            EntryAction::Group(group) => TableEntry::indirect(keys, Indirect::Group(*group)),
         };
         // The file counts from 0, the switch from 1.
         let priority = i32::try_from(priority.unwrap_or(0)).ok().and_then(|priority| priority.checked_add(1));

@@ -3,7 +3,7 @@
 //! Objects are named by their index in the program; names and P4Info ids are the caller's. Every call
 //! checks before it changes anything, so a refused one leaves no trace.
 
-use crate::compile::plans::Kind;
+use crate::compile::plans::ValueType;
 use crate::compile::{InstanceShape, limbs_of};
 use crate::error::ControlError;
 use crate::objects::{CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, TableEntry};
@@ -422,7 +422,7 @@ pub(crate) fn direct(
     }
 }
 
-fn check_member(name: &str, member: &[Matcher], fields: &[Kind]) -> Result<(), ControlError> {
+fn check_member(name: &str, member: &[Matcher], fields: &[ValueType]) -> Result<(), ControlError> {
     if member.len() != fields.len() {
         return Err(ControlError::Invalid(format!(
             "{name} has {} fields, not {}; give one matcher a field",

@@ -46,9 +46,9 @@ pub use error::{CompileError, ControlError};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use objects::{
     ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Pick,
-    Replica, Share, SizeOf, TableEntry,
+    Share, SizeOf, TableEntry,
 };
-pub use replicas::Replicas;
+pub use replicas::{Replica, Replicas};
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::Switch;
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};

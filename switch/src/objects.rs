@@ -162,15 +162,6 @@ pub struct MeterConfig {
     pub pburst: u64,
 }
 
-/// A copy that the replication engine makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Replica {
-    /// Egress port.
-    pub port: u16,
-    /// Number by which the program tells the copy from others.
-    pub instance: u16,
-}
-
 /// Where clones go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloneSession {

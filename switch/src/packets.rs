@@ -11,31 +11,31 @@ use crate::tracer::Tracer;
 use p4rack_wire::Nanos;
 
 impl Switch {
-    /// Stores the variables that egress needs with the packet.
+    /// Saves the variables that egress needs with the packet.
     #[inline(never)]
-    pub(crate) fn keep(&mut self, id: PacketId) {
+    pub(crate) fn save(&mut self, id: PacketId) {
         if let Some(running) = &self.running {
-            let kept = &mut self.pool.get_mut(id).kept;
-            kept.clear();
-            for &(slot, count) in &running.pipeline.code.kept {
-                kept.extend_from_slice(&self.vars[slot as usize..][..count as usize]);
+            let saved = &mut self.pool.get_mut(id).saved;
+            saved.clear();
+            for &(slot, count) in &running.pipeline.code.saved {
+                saved.extend_from_slice(&self.vars[slot as usize..][..count as usize]);
             }
         }
     }
 
-    /// Puts the variables that are stored with the packet back.
-    pub(crate) fn recall(&mut self, id: PacketId) {
+    /// Restores the variables that were saved with the packet.
+    pub(crate) fn restore(&mut self, id: PacketId) {
         if let Some(running) = &self.running {
-            restore(&running.pipeline.code, &mut self.vars, &self.pool.get(id).kept);
+            restore(&running.pipeline.code, &mut self.vars, &self.pool.get(id).saved);
         }
     }
 
-    /// The variables are about to be used for another packet.
+    /// Saves the variables of the hot packet, because another packet is about to use them.
     #[inline]
-    pub(crate) fn cool(&mut self) {
+    pub(crate) fn save_hot(&mut self) {
         if self.hot != NONE {
             let id = std::mem::replace(&mut self.hot, NONE);
-            self.keep(id);
+            self.save(id);
         }
     }
 
@@ -51,7 +51,7 @@ impl Switch {
         self.enqueue_at(id, len, at, now)
     }
 
-    /// Likewise, of the port at this position; the packet takes the room of so many bytes.
+    /// Same for the port at position `at`; the packet takes `len` bytes of the buffer.
     #[inline(always)]
     pub(crate) fn enqueue_at(&mut self, id: PacketId, len: usize, at: usize, now: Nanos) -> bool {
         if let Err(reason) = self.manager.enqueue(&mut self.pool, id, len, at, now) {
@@ -96,27 +96,27 @@ pub(crate) fn form<'a>(running: &'a Pipeline, tracer: Option<&'a Tracer>, meta: 
 /// Clears what a program may read before it is written.
 #[inline(always)]
 pub(crate) fn clear(code: &Code, vars: &mut Vars) {
-    for &slot in &code.cleared {
+    for &slot in &code.to_clear {
         if let Some(run) = vars[slot as usize..].first_chunk_mut::<RUN>() {
             *run = [0; RUN];
         }
     }
 }
 
-/// Clears the variables, then restores those that were kept.
+/// Clears the variables, then restores those that were saved.
 #[inline]
-pub(crate) fn restore(code: &Code, vars: &mut Vars, kept: &[u64]) {
+pub(crate) fn restore(code: &Code, vars: &mut Vars, saved: &[u64]) {
     clear(code, vars);
     let mut from = 0;
-    for &(slot, count) in &code.kept {
-        let words = &kept[from..from + count as usize];
+    for &(slot, count) in &code.saved {
+        let words = &saved[from..from + count as usize];
         vars[slot as usize..][..count as usize].copy_from_slice(words);
         from += count as usize;
     }
 }
 
-/// Takes the values of a field list out of the variables.
-pub(crate) fn keep_list(running: &Option<Running>, vars: &Vars, list: u16, words: &mut Vec<u64>) {
+/// Saves the values of a field list.
+pub(crate) fn save_list(running: &Option<Running>, vars: &Vars, list: u16, words: &mut Vec<u64>) {
     words.clear();
     if let Some(running) = running
         && list != NO_LIST
@@ -127,7 +127,7 @@ pub(crate) fn keep_list(running: &Option<Running>, vars: &Vars, list: u16, words
     }
 }
 
-/// Puts the values of a field list back.
+/// Restores the values of a field list.
 pub(crate) fn restore_list(code: &Code, vars: &mut Vars, list: u16, words: &[u64]) {
     let mut from = 0;
     for &(slot, count) in code.lists.get(list as usize).into_iter().flatten() {

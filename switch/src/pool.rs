@@ -75,7 +75,7 @@ pub(crate) struct Packet {
     bytes: Vec<u8>,
     len: usize,
     /// Variables that egress needs.
-    pub kept: Vec<u64>,
+    pub saved: Vec<u64>,
     pub meta: Meta,
     /// The one behind it in its queue.
     pub next: PacketId,

@@ -3,8 +3,16 @@
 //! Which of a copy's replicas is used is decided when the group is set and when a port changes, not for each packet.
 
 use crate::error::ControlError;
-use crate::objects::Replica;
 use std::collections::BTreeSet;
+
+/// A copy that the replication engine makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Replica {
+    /// Egress port.
+    pub port: u16,
+    /// Number by which the program tells the copy from others.
+    pub instance: u16,
+}
 
 /// Most replicas of a group or session, those that stand in included.
 const MAX_REPLICAS: usize = 1024;

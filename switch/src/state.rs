@@ -2,7 +2,7 @@
 
 use crate::aging::Aging;
 use crate::compile::ops::{Slot, Vars};
-use crate::compile::plans::{DigestPlan, Kind};
+use crate::compile::plans::{DigestPlan, ValueType};
 use crate::compile::{Pipeline, limbs_of};
 use crate::config::Config;
 use crate::meter::Meter;
@@ -67,8 +67,8 @@ pub(crate) struct ValueSetState {
 
 impl ValueSetState {
     /// Replaces the members, which have been checked.
-    pub fn set(&mut self, members: Vec<Vec<Matcher>>, fields: &[Kind]) {
-        let pack = |matcher: &Matcher, kind: &Kind| {
+    pub fn set(&mut self, members: Vec<Vec<Matcher>>, fields: &[ValueType]) {
+        let pack = |matcher: &Matcher, kind: &ValueType| {
             let full = (BigUint::from(1u8) << kind.width) - 1u8;
             let limbs = |value: &BigUint| limbs_of(value, kind.limbs());
             match matcher {
@@ -88,7 +88,7 @@ impl ValueSetState {
     }
 
     /// Whether a member accepts the keys.
-    pub fn contains(&self, vars: &Vars, keys: &[(Slot, Kind)]) -> bool {
+    pub fn contains(&self, vars: &Vars, keys: &[(Slot, ValueType)]) -> bool {
         self.packed.iter().any(|member| {
             member.iter().zip(keys).all(|(field, (slot, kind))| {
                 let key = &vars[*slot as usize..][..kind.limbs()];
@@ -128,7 +128,7 @@ impl DigestQueue {
     }
 
     /// The oldest digest; `shapes` are the kinds of each digest's fields.
-    pub fn pop(&mut self, shapes: &[Vec<Kind>]) -> Option<DigestMessage> {
+    pub fn pop(&mut self, shapes: &[Vec<ValueType>]) -> Option<DigestMessage> {
         let (digest, time) = self.heads.pop_front()?;
         let mut values = Vec::new();
         for kind in shapes.get(digest as usize).into_iter().flatten() {

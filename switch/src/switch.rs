@@ -82,7 +82,7 @@ pub struct Switch {
     pub(crate) vars: Box<Vars>,
     /// The frame that has just come.
     pub(crate) arrival: Packet,
-    /// The queued packet whose variables are in `vars` and not yet kept with it; or [`NONE`].
+    /// The queued packet whose variables are in `vars` and not yet saved with it, or [`NONE`].
     pub(crate) hot: PacketId,
     pub(crate) pool: Pool,
     pub(crate) manager: TrafficManager,

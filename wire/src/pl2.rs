@@ -114,7 +114,7 @@ impl Kind {
 /// Which reservation register of a port: `Management.target`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Target {
+pub enum Side {
     /// Reservations of the port as a source (`inReservation`).
     In = 0,
     /// Reservations of the port as a destination (`outReservation`).

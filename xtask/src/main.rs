@@ -19,6 +19,7 @@ cargo xtask COMMAND
   test --fast   the same without fuzz targets and anything in Python
   fuzz [SECS]   run every fuzz target for SECS seconds each (default 10)
   python        PyPI's P4Runtime clients and the PTF suite against the switch
+  tidy          only what needs no build: arrows between crates, circles of modules, names, lengths
   bless         rewrite the golden files, of generated text and of experiments; read the diff before you commit it
 ";
 
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
     match args.as_slice() {
         ["test"] => test(&mut report, true),
         ["test", "--fast"] => test(&mut report, false),
+        ["tidy"] => tidy(&mut report),
         ["fuzz"] => fuzz::run(&mut report, 10),
         ["fuzz", secs] if secs.parse::<u32>().is_ok() => {
             fuzz::run(&mut report, secs.parse().unwrap_or(10));
@@ -91,8 +93,7 @@ fn main() -> ExitCode {
 fn test(report: &mut Report, whole: bool) {
     setup::debian(report);
     report.step("formatting", &mut cargo(&["fmt", "--all", "--check"]));
-    report.check("arrows between the crates", arrows::check(&root()));
-    tidy::check(report, &root());
+    tidy(report);
     match build_settings().iter().any(|(name, _)| *name == LINTER) {
         true => report.step(
             "lints",
@@ -110,6 +111,12 @@ fn test(report: &mut Report, whole: bool) {
         // The tests of `p4rack` have built the binary.
         setup::python(report);
     }
+}
+
+/// What ARCHITECTURE.md promises of the sources, as far as their text shows it.
+fn tidy(report: &mut Report) {
+    report.check("arrows between the crates", arrows::check(&root()));
+    tidy::check(report, &root());
 }
 
 fn build_binary(report: &mut Report) {

@@ -3,7 +3,7 @@
 use super::bench_p4runtime::{program, start};
 use super::target;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use p4rack_ctrl::bench::hostile::{self, Hostile, Kind};
+use p4rack_ctrl::bench::hostile::{self, Behaviour, Hostile};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct Args {
     connections: usize,
     /// What they do, in equal parts [default: all kinds]
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kinds())]
-    only: Vec<Kind>,
+    only: Vec<Behaviour>,
     /// For how long
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
@@ -35,9 +35,9 @@ pub struct Args {
     json: bool,
 }
 
-fn kinds() -> impl TypedValueParser<Value = Kind> {
-    let names = PossibleValuesParser::new(Kind::ALL.map(Kind::name));
-    names.try_map(|name| Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or("no such kind"))
+fn kinds() -> impl TypedValueParser<Value = Behaviour> {
+    let names = PossibleValuesParser::new(Behaviour::ALL.map(Behaviour::name));
+    names.try_map(|name| Behaviour::ALL.into_iter().find(|kind| kind.name() == name).ok_or("no such kind"))
 }
 
 /// Runs it.
@@ -70,7 +70,7 @@ fn measured(args: &Args) -> Result<bool, String> {
         }
     };
     let span = Duration::from_secs_f64(args.seconds.clamp(1.0, 3600.0));
-    let kinds = if args.only.is_empty() { Kind::ALL.to_vec() } else { args.only.clone() };
+    let kinds = if args.only.is_empty() { Behaviour::ALL.to_vec() } else { args.only.clone() };
     let connections = args.connections.min(20_000);
     let plan = Hostile { target, config: program()?, pid, connections, kinds, span };
     let seen = hostile::run(&plan).map_err(|error| error.to_string())?;

@@ -201,7 +201,7 @@ pub(super) fn program() -> Result<ForwardingPipelineConfig, String> {
 /// Starts a switch without ports on a free address.
 pub(super) fn start() -> Result<(OwnSwitch, String), String> {
     let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
-    let addr = free_addr()?;
+    let addr = bmv2::free_addr()?;
     let program = std::env::current_exe().map_err(|error| fail("finding this program", error))?;
     let mut child = Command::new(program)
         .args(["switch", "run", "--no-p4", "--grpc-server-addr", &addr])
@@ -221,10 +221,4 @@ pub(super) fn start() -> Result<(OwnSwitch, String), String> {
         true => Ok((switch, addr)),
         false => Err("the switch did not start; its message stands above".into()),
     }
-}
-
-/// An address on this machine that nobody listens on.
-pub(super) fn free_addr() -> Result<String, String> {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    free.map(|addr| addr.to_string()).map_err(|error| format!("looking for a free port: {error}"))
 }

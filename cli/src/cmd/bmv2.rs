@@ -1,6 +1,5 @@
 //! BMv2's `simple_switch_grpc` as a process, for what compares with it.
 
-use super::bench_p4runtime::free_addr;
 use super::doctor;
 use p4rack_switchd::bench::other::{Other, Running};
 use std::fs::Permissions;
@@ -23,6 +22,12 @@ const CPU_PORT: &str = "510";
 pub(super) fn program() -> Result<PathBuf, String> {
     doctor::on_path(PROGRAM)
         .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
+}
+
+/// HOST:PORT of a TCP port that nobody listens on.
+pub(super) fn free_addr() -> Result<String, String> {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.map(|addr| addr.to_string()).map_err(|error| format!("looking for a free port: {error}"))
 }
 
 /// A folder of this user's alone, under a name that nobody could foresee; it goes with the value.

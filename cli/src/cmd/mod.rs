@@ -1,4 +1,4 @@
-//! One file a subcommand. Each parses its arguments, calls the crate that does the work, prints.
+//! One file or folder per subcommand. Each parses its arguments, calls the crate that does the work, and prints.
 
 pub mod bench;
 mod bench_hostile;
@@ -6,6 +6,7 @@ mod bench_p4runtime;
 pub mod bench_sim;
 pub mod bench_soak;
 mod bmv2;
+pub mod complete;
 pub mod deploy;
 pub mod doctor;
 pub mod entity;
@@ -15,19 +16,11 @@ pub mod host;
 pub mod hostile;
 pub mod mininet;
 pub mod p4;
-pub mod p4_against_bmv2;
-pub mod p4_run;
-pub mod p4_samples;
-pub mod p4_stf;
 pub mod pl2;
 pub mod rack;
 pub mod sim;
-pub mod sim_hostile;
-pub mod sim_report;
-pub mod sim_sweep;
 pub mod switch;
 pub mod switch_trace;
 pub mod target;
 pub mod top;
 pub mod up;
-pub mod watch;

@@ -5,7 +5,7 @@ use p4rack_codegen::rack::{Host, Rack, Scheme};
 use p4rack_ctrl::Session;
 use p4rack_ctrl::mgmt::{Cell, Manager, Operation, Register};
 use p4rack_wire::EtherType;
-use p4rack_wire::pl2::Target;
+use p4rack_wire::pl2::Side;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -198,10 +198,10 @@ async fn exchange(
         (_, _, Some(rack)) if !args.all => rack.hosts.iter().map(|host| host.link).collect(),
         _ => (0..manager.ports()).collect(),
     };
-    let targets: &[Target] = match args.target.as_str() {
-        "in" => &[Target::In],
-        "out" => &[Target::Out],
-        _ => &[Target::In, Target::Out],
+    let targets: &[Side] = match args.target.as_str() {
+        "in" => &[Side::In],
+        "out" => &[Side::Out],
+        _ => &[Side::In, Side::Out],
     };
     let of_port = |port| targets.iter().map(move |target| Register { target: *target, port });
     let registers: Vec<Register> = ports.into_iter().flat_map(of_port).collect();
@@ -214,9 +214,9 @@ fn print(rows: &[(Register, u32)], rack: Option<&Rack>, as_json: bool) {
         let hosts = rack.map_or(&[][..], |rack| &rack.hosts);
         hosts.iter().find(|host| host.link == port).map(|host| host.name.as_str())
     };
-    let target = |target: Target| match target {
-        Target::In => "in",
-        Target::Out => "out",
+    let target = |target: Side| match target {
+        Side::In => "in",
+        Side::Out => "out",
     };
     if as_json {
         let row = |(register, value): &(Register, u32)| {

@@ -2,7 +2,7 @@
 
 use p4rack_codegen::rack::Switch;
 use p4rack_ctrl::target::{Tls, parse_election_id};
-use p4rack_ctrl::{CtrlError, RequestLog, RoleConfig, Target};
+use p4rack_ctrl::{ConnectOptions, CtrlError, RequestLog, RoleConfig};
 use p4rack_lab::state::Runtime;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Args {
     }
 
     /// The target; what the options leave out comes from the description.
-    pub fn for_switch(&self, switch: Option<&Switch>) -> Target {
+    pub fn for_switch(&self, switch: Option<&Switch>) -> ConnectOptions {
         let described = switch.map(|switch| switch.grpc_addr.to_string());
         let addr = self.grpc_addr.clone().or(described).unwrap_or_else(|| "127.0.0.1:9559".into());
         self.identity.at(addr, switch)
@@ -80,10 +80,10 @@ impl Args {
 
 impl Identity {
     /// The target at an address; what the options leave out comes from the description.
-    pub fn at(&self, addr: String, switch: Option<&Switch>) -> Target {
+    pub fn at(&self, addr: String, switch: Option<&Switch>) -> ConnectOptions {
         let identity = self.cert.clone().zip(self.private_key.clone());
         let tls = Tls { cacert: self.cacert.clone(), identity, server_name: self.server_name.clone() };
-        Target {
+        ConnectOptions {
             addr,
             device_id: self.device_id.or(switch.map(|switch| switch.device_id)).unwrap_or(1),
             election_id: self.election_id,

@@ -4,7 +4,7 @@ use super::program::program_name;
 use super::{MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED};
 use crate::drops::{DEMOTED, REFUSED, drop_reasons};
 use crate::rack::{EARLY_SLOTS, HORIZON_UNITS, Pl2, Rack, Scheme};
-use p4rack_wire::pl2::{Kind, NOT_NOW, Target, VERSION};
+use p4rack_wire::pl2::{Kind, NOT_NOW, Side, VERSION};
 use serde_json::{Map, Value, json};
 
 pub(super) fn constants(rack: &Rack, scheme: Scheme) -> Value {
@@ -60,7 +60,7 @@ fn pl2_constants(rack: &Rack, pl2: &Pl2, scheme: Scheme) -> Value {
         "t_slots": pl2.t_slots,
         "drop_threshold_slots": pl2.drop_threshold_slots,
         "kinds": kinds,
-        "targets": { "in": Target::In as u8, "out": Target::Out as u8 },
+        "targets": { "in": Side::In as u8, "out": Side::Out as u8 },
         "registers": { "in": "RackIngress.in_reservation", "out": "RackIngress.out_reservation" },
         "unit": if scheme == Scheme::Pl2Counter { "slots" } else { "time units" },
     })

@@ -8,7 +8,7 @@ use crate::drops::{DEMOTED, DropReason, REFUSED, drop_reasons};
 use crate::rack::{Clocks, EARLY_SLOTS, HORIZON_UNITS, Rack, Scheme};
 use handlebars::Handlebars;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
-use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Target, VERSION};
+use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Side, VERSION};
 use p4rack_wire::{HeaderDesc, render::p4_header};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -130,8 +130,8 @@ fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
             ("pl2", json!(true)),
             ("ether_type", json!(format!("0x{:04X}", pl2.ether_type.0))),
             ("kind_constants", json!(kind_constants())),
-            ("target_in", json!(Target::In as u8)),
-            ("target_out", json!(Target::Out as u8)),
+            ("target_in", json!(Side::In as u8)),
+            ("target_out", json!(Side::Out as u8)),
             ("chain", json!(pl2.clocks == Clocks::Chain)),
             ("dst", json!(pl2.clocks == Clocks::Dst)),
             ("calendar", json!(scheme == Scheme::Pl2Clock && pl2.clocks == Clocks::Calendar)),

@@ -14,7 +14,7 @@ use p4rack_p4rt::p4::v1::{
 use p4rack_p4rt::text;
 use p4rack_switch::{Config, MeterConfig, Pipeline, PortConfig, Replica, Switch};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
-use p4rack_wire::pl2::{self, Control, Management, Target};
+use p4rack_wire::pl2::{self, Control, Management, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -324,7 +324,7 @@ impl Rig {
     }
 
     /// Sends a management frame from the CPU port; the value in the reply.
-    pub fn manage(&mut self, kind: pl2::Kind, target: Target, index: u16, value: u32) -> Option<u32> {
+    pub fn manage(&mut self, kind: pl2::Kind, target: Side, index: u16, value: u32) -> Option<u32> {
         self.ask(Management { kind: kind as u8, target: target as u8, index, value, ..MANAGEMENT })
     }
 

@@ -4,7 +4,7 @@
 use super::{PORTS, Packet, Values};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{
-    BinOp, Expr, HeaderId, HeaderRef, LValue, Matcher, Next, Program, StackId, StateId, Stmt, Target, Ty,
+    BinOp, Expr, HeaderId, HeaderRef, LValue, Matcher, Next, NextState, Program, StackId, StateId, Stmt, Ty,
     VarId,
 };
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ pub(super) fn packet(program: &Program, values: &mut Values) -> Packet {
 }
 
 /// Bits of the packet: first one and how many.
-type Place = (usize, u32);
+type BitRange = (usize, u32);
 
 struct Walk<'a> {
     program: &'a Program,
@@ -54,7 +54,7 @@ struct Walk<'a> {
     set: Vec<bool>,
     at: usize,
     /// Where a variable's value stands in the packet.
-    places: HashMap<VarId, Place>,
+    places: HashMap<VarId, BitRange>,
     /// Elements of stacks that have been extracted.
     extracted: HashMap<StackId, usize>,
 }
@@ -72,7 +72,7 @@ impl Walk<'_> {
             }
             let target = match &here.next {
                 Next::Accept | Next::Reject => return,
-                Next::Goto(next) => Target::State(*next),
+                Next::Goto(next) => NextState::State(*next),
                 Next::Select { keys, cases } => {
                     let Some(chosen) = cases.get(self.values.rng.below(cases.len() as u64) as usize) else {
                         return;
@@ -84,8 +84,8 @@ impl Walk<'_> {
                 }
             };
             match target {
-                Target::State(next) => state = next,
-                Target::Accept | Target::Reject => return,
+                NextState::State(next) => state = next,
+                NextState::Accept | NextState::Reject => return,
             }
         }
     }
@@ -154,7 +154,7 @@ impl Walk<'_> {
     }
 
     /// Writes a value where no choice before has; bits outside the mask are left.
-    fn write(&mut self, (first, width): Place, value: &BigUint, mask: Option<&BigUint>) {
+    fn write(&mut self, (first, width): BitRange, value: &BigUint, mask: Option<&BigUint>) {
         for at in 0..width as usize {
             let bit = (width as usize - 1 - at) as u64;
             if !self.set[first + at] && mask.is_none_or(|mask| mask.bit(bit)) {
@@ -186,7 +186,7 @@ impl Walk<'_> {
     }
 
     /// Where an expression's value stands.
-    fn place(&self, expr: &Expr) -> Option<Place> {
+    fn place(&self, expr: &Expr) -> Option<BitRange> {
         match expr {
             Expr::Var(var) => self.places.get(var).copied(),
             Expr::Field { header, field, .. } => {

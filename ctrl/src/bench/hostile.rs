@@ -7,7 +7,7 @@ use super::load::Load;
 use super::resident_bytes;
 use crate::error::{CtrlError, refused};
 use crate::session::Session;
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use p4rack_p4rt::p4::v1::{
     Entity, ForwardingPipelineConfig, PacketMetadata, PacketOut, ReadRequest, StreamMessageRequest,
     TableEntry, Update, WriteRequest, entity, stream_message_request, update,
@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub struct Hostile {
     /// Which switch, in plain text; its state is cleared.
-    pub target: Target,
+    pub target: ConnectOptions,
     /// The benchmark's program.
     pub config: ForwardingPipelineConfig,
     /// The server's process on this machine.
@@ -49,7 +49,7 @@ pub struct Hostile {
     /// Hostile connections at once.
     pub connections: usize,
     /// What they do, in equal parts.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<Behaviour>,
     /// For how long.
     pub span: Duration,
 }
@@ -79,7 +79,7 @@ pub struct Seen {
 
 /// What a hostile connection does.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum Behaviour {
     /// Asks for the table again and again, and takes a few bytes of it now and then.
     SlowReader,
     /// Sends packets that it may not send, and takes none of the errors.
@@ -90,17 +90,18 @@ pub enum Kind {
     HalfOpen,
 }
 
-impl Kind {
+impl Behaviour {
     /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::SlowReader, Kind::DeafStream, Kind::FailingBatches, Kind::HalfOpen];
+    pub const ALL: [Behaviour; 4] =
+        [Behaviour::SlowReader, Behaviour::DeafStream, Behaviour::FailingBatches, Behaviour::HalfOpen];
 
     /// Its name in a command line.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::SlowReader => "slow-reader",
-            Kind::DeafStream => "deaf-stream",
-            Kind::FailingBatches => "failing-batches",
-            Kind::HalfOpen => "half-open",
+            Behaviour::SlowReader => "slow-reader",
+            Behaviour::DeafStream => "deaf-stream",
+            Behaviour::FailingBatches => "failing-batches",
+            Behaviour::HalfOpen => "half-open",
         }
     }
 }
@@ -155,7 +156,7 @@ struct Words {
 }
 
 impl Words {
-    fn new(load: &Load, target: &Target, role: &Target, header: u32) -> Words {
+    fn new(load: &Load, target: &ConnectOptions, role: &ConnectOptions, header: u32) -> Words {
         let calls = |path: &str, message: Vec<u8>| {
             let mut out = GREETING.to_vec();
             for at in 0..REQUESTS {
@@ -196,15 +197,15 @@ struct Counts {
 }
 
 /// One hostile connection, until it is closed or has stayed long enough.
-async fn attack(kind: Kind, addr: &str, words: &Words, counts: &Counts) -> std::io::Result<()> {
+async fn attack(kind: Behaviour, addr: &str, words: &Words, counts: &Counts) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(addr).await?;
     counts.made.fetch_add(1, Ordering::Relaxed);
     let until = Instant::now() + STAY;
     let all = match kind {
-        Kind::SlowReader => &words.read,
-        Kind::DeafStream => &words.stream,
-        Kind::FailingBatches => &words.batches,
-        Kind::HalfOpen => {
+        Behaviour::SlowReader => &words.read,
+        Behaviour::DeafStream => &words.stream,
+        Behaviour::FailingBatches => &words.batches,
+        Behaviour::HalfOpen => {
             for byte in &GREETING[..20] {
                 stream.write_all(&[*byte]).await?;
                 counts.sent_bytes.fetch_add(1, Ordering::Relaxed);
@@ -224,7 +225,7 @@ async fn attack(kind: Kind, addr: &str, words: &Words, counts: &Counts) -> std::
     let mut few = [0; 64];
     while Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        if matches!(kind, Kind::SlowReader) && stream.read(&mut few).await? == 0 {
+        if matches!(kind, Behaviour::SlowReader) && stream.read(&mut few).await? == 0 {
             return Ok(());
         }
     }
@@ -242,7 +243,7 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
         Schema::new(plan.config.p4info.clone().unwrap_or_default()).map_err(|error| fault(&error))?;
     let header = schema.header_fields("packet_out").first().map_or(1, |field| field.id);
     let load = Load::new(&schema, &plan.target).map_err(|error| fault(&error))?;
-    let role = Target { role: "hostile".into(), ..plan.target.clone() };
+    let role = ConnectOptions { role: "hostile".into(), ..plan.target.clone() };
     let words = Arc::new(Words::new(&load, &plan.target, &role, header));
     let (mut session, _role) = good.block_on(async {
         let mut session = Session::connect(plan.target.clone()).await?;

@@ -4,7 +4,7 @@ use super::Figure;
 use crate::client::Client;
 use crate::error::{CtrlError, refused};
 use crate::session::Session;
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use p4rack_p4rt::entity::{EntityError, Entry, Value};
 use p4rack_p4rt::p4::v1::{
     Entity, FieldMatch, TableEntry, Uint128, Update, WriteRequest, entity, field_match,
@@ -36,7 +36,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub fn new(schema: &Schema, target: &Target) -> Result<Load, EntityError> {
+    pub fn new(schema: &Schema, target: &ConnectOptions) -> Result<Load, EntityError> {
         let entry = Entry::of("BenchIngress.hosts").exact("hdr.ethernet.dst", Value::from(1u8));
         let pattern = entry.action("BenchIngress.forward").param("port", 1).update(schema)?;
         let request = WriteRequest {

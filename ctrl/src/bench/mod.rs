@@ -7,7 +7,7 @@ pub mod soak;
 use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;
 use crate::session::Session;
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use load::{Load, OUTSTANDING};
 use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, PacketMetadata, PacketOut};
 use p4rack_p4rt::schema::Schema;
@@ -32,7 +32,7 @@ const STREAMS_A_ROLE: usize = 50;
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Which switch; its state is cleared.
-    pub target: Target,
+    pub target: ConnectOptions,
     /// [`PROGRAM`], in the form that the switch takes.
     pub config: ForwardingPipelineConfig,
     /// The server's process on this machine.
@@ -169,7 +169,7 @@ async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
     let started = Instant::now();
     let (mut open, mut more) = (Vec::with_capacity(plan.streams), "");
     for number in 0..plan.streams {
-        let target = Target {
+        let target = ConnectOptions {
             role: format!("bench-{}", number / STREAMS_A_ROLE),
             // Some switches want them different in all roles.
             election_id: plan.target.election_id.saturating_add(1 + number as u128),

@@ -5,7 +5,7 @@ use super::resident_bytes;
 use crate::client::Client;
 use crate::error::CtrlError;
 use crate::session::Session;
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{
     Entity, ForwardingPipelineConfig, PacketMetadata, PacketOut, TableEntry, Update, entity, update,
@@ -29,7 +29,7 @@ const SLACK: f64 = 1.10;
 #[derive(Clone, Debug)]
 pub struct Soak {
     /// Which switch; its state is cleared.
-    pub target: Target,
+    pub target: ConnectOptions,
     /// The benchmark's program.
     pub config: ForwardingPipelineConfig,
     /// The server's process on this machine.
@@ -230,7 +230,7 @@ async fn write(
 }
 
 /// Reads the table over connections of its own.
-async fn read(target: Target, load: Load, counts: Arc<Counts>) {
+async fn read(target: ConnectOptions, load: Load, counts: Arc<Counts>) {
     let wildcard = TableEntry { table_id: load.table_id(), ..Default::default() };
     let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard)) };
     while counts.goes_on() {
@@ -253,11 +253,11 @@ async fn read(target: Target, load: Load, counts: Arc<Counts>) {
 }
 
 /// Controllers of another role that come and go.
-async fn reconnect(target: Target, counts: Arc<Counts>) {
+async fn reconnect(target: ConnectOptions, counts: Arc<Counts>) {
     let mut number = 0;
     while counts.goes_on() {
         number += 1;
-        let target = Target { role: "soak".into(), election_id: number, ..target.clone() };
+        let target = ConnectOptions { role: "soak".into(), election_id: number, ..target.clone() };
         match Session::connect(target).await {
             Ok(_) => counts.add(&counts.sessions, 1),
             Err(error) => counts.failed("connecting", &error),

@@ -4,7 +4,7 @@
 //! The service is `p4.bm.DataplaneInterface`, which it offers at its `--dp-grpc-server-addr`.
 
 use crate::error::{CtrlError, refused};
-use crate::target::Target;
+use crate::target::ConnectOptions;
 use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Request;
@@ -40,7 +40,7 @@ pub struct Packets {
 impl Packets {
     /// Connects to that address, for the device of that number.
     pub async fn connect(addr: &str, device_id: u64) -> Result<Packets, CtrlError> {
-        let channel = Target::new(addr, device_id).channel().await?;
+        let channel = ConnectOptions::new(addr, device_id).channel().await?;
         Ok(Packets { grpc: Grpc::new(channel), device_id })
     }
 

@@ -1,13 +1,14 @@
 //! Counters, meters, registers: arrays of cells, or one cell an entry of a table.
 
+use super::data::{Counts, Rates};
 use super::pairs;
-use super::table::{Counts, TableItem};
+use super::table::TableItem;
 use crate::error::CtrlError;
 use crate::values::{Format, parse};
 use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec, p4_data_type_spec};
 use p4rack_p4rt::p4::v1::{
-    CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Index, MeterConfig, MeterCounterData,
-    MeterEntry, P4Data, RegisterEntry, entity::Entity as Kind, p4_data,
+    CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Index, MeterCounterData, MeterEntry,
+    P4Data, RegisterEntry, entity::Entity as Kind, p4_data,
 };
 use p4rack_p4rt::schema::{Schema, id_of, name_of};
 use serde::{Deserialize, Serialize};
@@ -25,19 +26,6 @@ pub struct CounterItem {
     pub entry: Option<TableItem>,
     /// What has been counted.
     pub counts: Option<Counts>,
-}
-
-/// A meter's rates and bursts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rates {
-    /// Committed rate, in bytes or packets a second.
-    pub cir: i64,
-    /// Committed burst.
-    pub cburst: i64,
-    /// Peak rate.
-    pub pir: i64,
-    /// Peak burst.
-    pub pburst: i64,
 }
 
 /// A meter's cell.
@@ -94,17 +82,6 @@ pub struct RegisterItem {
 
 fn at(index: Option<i64>) -> Option<Index> {
     index.map(|index| Index { index })
-}
-
-impl Rates {
-    pub(super) fn config(&self) -> MeterConfig {
-        let Rates { cir, cburst, pir, pburst } = *self;
-        MeterConfig { cir, cburst, pir, pburst, ..Default::default() }
-    }
-
-    pub(super) fn of(config: &MeterConfig) -> Rates {
-        Rates { cir: config.cir, cburst: config.cburst, pir: config.pir, pburst: config.pburst }
-    }
 }
 
 impl CounterItem {

@@ -8,14 +8,16 @@
 //! ```
 
 mod cells;
+mod data;
 mod others;
 mod profile;
 mod table;
 
-pub use cells::{Colors, CounterItem, MeterItem, Rates, RegisterItem, show_data};
+pub use cells::{Colors, CounterItem, MeterItem, RegisterItem, show_data};
+pub use data::{Counts, Rates};
 pub use others::{CloneItem, DigestItem, MulticastItem, PlaceItem, ReplicaItem, ValueSetItem};
 pub use profile::{GroupItem, GroupMember, MemberItem};
-pub use table::{ActionItem, Counts, Mode, SizeOf, TableItem};
+pub use table::{ActionItem, Mode, SizeOf, TableItem};
 
 use crate::error::CtrlError;
 use p4rack_p4rt::nearest::nearest;

@@ -1,6 +1,6 @@
 //! Table entries and actions.
 
-use super::cells::Rates;
+use super::data::{Counts, Rates};
 use super::{by_name, pairs};
 use crate::error::CtrlError;
 use crate::values::{Format, parse, parse_match, show_match};
@@ -73,27 +73,6 @@ pub enum SizeOf {
     Weights,
     /// The number of actions.
     Members,
-}
-
-/// What has been counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Packets.
-    pub packets: i64,
-    /// Bytes.
-    pub bytes: i64,
-}
-
-impl From<&CounterData> for Counts {
-    fn from(data: &CounterData) -> Counts {
-        Counts { packets: data.packet_count, bytes: data.byte_count }
-    }
-}
-
-impl From<&Counts> for CounterData {
-    fn from(counts: &Counts) -> CounterData {
-        CounterData { packet_count: counts.packets, byte_count: counts.bytes }
-    }
 }
 
 /// A table entry.

@@ -5,7 +5,7 @@
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
 use p4rack_ctrl::platform::Platform;
-use p4rack_ctrl::{CtrlError, Target};
+use p4rack_ctrl::{ConnectOptions, CtrlError};
 use p4rack_netdev::{clock, wait::Poller};
 use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_switchd::core::{self, Event};
@@ -24,12 +24,12 @@ impl Drop for Running {
 }
 
 /// A switch for the rack; every `lose`th packet-in is lost (0: none).
-pub async fn start(rack: &Rack, lose: usize) -> (Running, Target) {
+pub async fn start(rack: &Rack, lose: usize) -> (Running, ConnectOptions) {
     start_at(rack, lose, "127.0.0.1:0").await
 }
 
 /// The same at an address.
-pub async fn start_at(rack: &Rack, lose: usize, addr: &str) -> (Running, Target) {
+pub async fn start_at(rack: &Rack, lose: usize, addr: &str) -> (Running, ConnectOptions) {
     let (handle, mut jobs, events, from_plane) = core::channel().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let config = Config {
@@ -60,7 +60,7 @@ pub async fn start_at(rack: &Rack, lose: usize, addr: &str) -> (Running, Target)
     let server = ServerConfig { cpu_port: Some(rack.switch.cpu_port), ..ServerConfig::new(addr, device_id) };
     let gone = handle.clone();
     tokio::spawn(serve_on(listener, handle, from_plane, server, async move { gone.gone().await }));
-    let target = Target::new(addr.to_string(), device_id);
+    let target = ConnectOptions::new(addr.to_string(), device_id);
     (Running(stop), target)
 }
 
@@ -74,7 +74,7 @@ pub fn desired(rack: &Rack, scheme: Scheme) -> Desired {
 }
 
 /// Deploys and collects the steps.
-pub async fn deploy(rack: &Rack, scheme: Scheme, target: Target) -> Result<Vec<Step>, CtrlError> {
+pub async fn deploy(rack: &Rack, scheme: Scheme, target: ConnectOptions) -> Result<Vec<Step>, CtrlError> {
     let mut steps = Vec::new();
     let desired = desired(rack, scheme);
     p4rack_ctrl::deploy::deploy(&desired, target, Extent::All, |step| steps.push(step)).await?;

@@ -438,13 +438,13 @@ pub enum Next {
         /// Keys with types.
         keys: Vec<(Expr, Ty)>,
         /// One matcher a key, and where to go.
-        cases: Vec<(Vec<Matcher>, Target)>,
+        cases: Vec<(Vec<Matcher>, NextState)>,
     },
 }
 
 /// Where a select case leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum NextState {
     /// `accept`
     Accept,
     /// `reject`

@@ -1,21 +1,11 @@
 //! Tables, actions, extern objects, headers, value sets and digests.
 
 use super::ids::{Symbols, part_ids};
-use super::types::Types;
+use super::types::{Types, padded};
 use super::{annotations, documentation, preamble};
 use crate::ir::{InstanceKind, MatchKind, Program, Structured, Unit};
-use num_bigint::BigUint;
 use p4rack_p4rt::p4::config::v1 as pb;
 use std::collections::BTreeSet;
-
-/// A value on as many bytes as its type takes.
-pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
-    let bytes = value.to_bytes_be();
-    let wanted = (width.div_ceil(8) as usize).max(1);
-    let mut out = vec![0; wanted.saturating_sub(bytes.len())];
-    out.extend(bytes);
-    out
-}
 
 fn match_type(kind: MatchKind) -> Option<pb::match_field::Match> {
     use pb::match_field::MatchType;

@@ -1,6 +1,7 @@
 //! Named types that P4Info describes, collected as they are used.
 
 use crate::ir::{DataTy, Program, Ty};
+use num_bigint::BigUint;
 use p4rack_p4rt::p4::config::v1 as pb;
 use pb::p4_data_type_spec::TypeSpec;
 
@@ -128,7 +129,7 @@ impl<'p> Types<'p> {
         let member =
             |(name, value): &(String, num_bigint::BigUint)| pb::p4_serializable_enum_type_spec::Member {
                 name: name.clone(),
-                value: super::objects::padded(value, e.width),
+                value: padded(value, e.width),
                 ..Default::default()
             };
         let spec = pb::P4SerializableEnumTypeSpec {
@@ -176,4 +177,13 @@ fn bits(ty: Ty) -> pb::P4BitstringLikeTypeSpec {
         Ty::Varbit(w) => TypeSpec::Varbit(pb::P4VarbitTypeSpec { max_bitwidth: w as i32 }),
     };
     pb::P4BitstringLikeTypeSpec { type_spec: Some(spec), ..Default::default() }
+}
+
+/// A value on as many bytes as its type takes.
+pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
+    let bytes = value.to_bytes_be();
+    let wanted = (width.div_ceil(8) as usize).max(1);
+    let mut out = vec![0; wanted.saturating_sub(bytes.len())];
+    out.extend(bytes);
+    out
 }

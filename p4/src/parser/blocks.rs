@@ -1,6 +1,6 @@
 //! Parsers, controls and packages.
 
-use super::decl::Place;
+use super::decl::DeclContext;
 use super::{Parsed, Parser};
 use crate::ast::{
     Annotation, Block, DeclKind, Expr, Ident, Param, ParserState, SelectCase, Span, Transition,
@@ -67,7 +67,7 @@ impl Parser<'_> {
                     TokenKind::Const => p.constant()?,
                     TokenKind::ValueSet => p.value_set()?,
                     kind if kind.is_name() || kind == TokenKind::Dot || p.is_type_at(0) => {
-                        p.value_decl(Place::Local)?
+                        p.value_decl(DeclContext::Local)?
                     }
                     _ => return p.expected("a declaration or a state"),
                 };
@@ -170,7 +170,7 @@ impl Parser<'_> {
                     TokenKind::Action => p.action()?,
                     TokenKind::Table => p.table()?,
                     kind if kind.is_name() || kind == TokenKind::Dot || p.is_type_at(0) => {
-                        p.value_decl(Place::Local)?
+                        p.value_decl(DeclContext::Local)?
                     }
                     _ => return p.expected("a declaration or `apply`"),
                 };

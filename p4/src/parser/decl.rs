@@ -10,7 +10,7 @@ use crate::lexer::TokenKind;
 
 /// Where a value or instance is declared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum DeclContext {
     /// In a parser, control or block.
     Local,
     /// In the initialiser of an instance, where abstract methods are implemented.
@@ -70,7 +70,7 @@ impl Parser<'_> {
             kind if !kind.is_name() && kind != TokenKind::Dot && !self.is_type_at(0) => {
                 return self.expected("a declaration");
             }
-            _ => self.value_decl(Place::TopLevel)?,
+            _ => self.value_decl(DeclContext::TopLevel)?,
         };
         decls.push(self.decl(start, annotations, kind));
         Ok(())
@@ -93,14 +93,14 @@ impl Parser<'_> {
     }
 
     /// What begins with a type: a variable, an instance or a function.
-    pub(super) fn value_decl(&mut self, place: Place) -> Parsed<DeclKind> {
+    pub(super) fn value_decl(&mut self, place: DeclContext) -> Parsed<DeclKind> {
         let start = self.span();
         let ty = self.type_or_void()?;
         if self.kind() == TokenKind::OpenParen {
             return self.instance(ty);
         }
         if matches!(self.kind_ahead(1), TokenKind::OpenParen | TokenKind::Less) && self.kind().is_name() {
-            if place == Place::Local {
+            if place == DeclContext::Local {
                 let help = "move it out of the block it is in, or make it an action";
                 self.error(|at| {
                     Diagnostic::error(at, "a function can be declared only at top level").help(help)
@@ -114,7 +114,7 @@ impl Parser<'_> {
         }
         let (ty, name) = self.declarator(ty)?;
         self.declare_value(&name);
-        if place != Place::Local {
+        if place != DeclContext::Local {
             self.error(|_| {
                 Diagnostic::error(
                     name.span,
@@ -150,7 +150,7 @@ impl Parser<'_> {
                 p.braced(|p| {
                     let start = p.span();
                     let annotations = p.annotations()?;
-                    let kind = p.nested(|p| p.value_decl(Place::Initialiser))?;
+                    let kind = p.nested(|p| p.value_decl(DeclContext::Initialiser))?;
                     decls.push(p.decl(start, annotations, kind));
                     Ok(())
                 })

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::decl::Place;
+use super::decl::DeclContext;
 use super::{Failed, Parsed, Parser};
 use crate::ast::{
     Annotation, BinaryOp, Block, DeclKind, Expr, ExprKind, Span, Stmt, StmtKind, SwitchCase, TypeRef,
@@ -71,7 +71,7 @@ impl Parser<'_> {
                 if let Some(kind) = self.direct_apply(&annotations)? {
                     return Ok(self.statement(start, kind));
                 }
-                let kind = self.value_decl(Place::Local)?;
+                let kind = self.value_decl(DeclContext::Local)?;
                 StmtKind::Decl(Box::new(self.decl(start, annotations, kind)))
             }
             _ if !annotations.is_empty() => {

@@ -2,7 +2,8 @@
 
 use super::{MAX_HEIGHT, MAX_NESTING, parse, print};
 use crate::ast::{DeclKind, ExprKind, Program, Span, StmtKind};
-use crate::diag::{Diagnostic, Diagnostics};
+use crate::diag::Diagnostic;
+use crate::diagnostics::Diagnostics;
 use crate::lexer::KEYWORDS;
 use crate::preprocess::{self, Options};
 use crate::source::SourceMap;

@@ -1,6 +1,6 @@
 //! Value of the expression after `#if`.
 
-use super::macros::{Kind, Token};
+use super::macros::{Token, TokenClass};
 
 /// Brackets and unary operators can be nested so deeply.
 const MAX_NESTING: u32 = 100;
@@ -148,8 +148,10 @@ impl Evaluator<'_> {
         };
         self.at += 1;
         match token.kind {
-            Kind::Word => Ok(i64::from(&*token.text == "true")),
-            Kind::Number => number(&token.text).ok_or_else(|| format!("`{}` is no integer", token.text)),
+            TokenClass::Word => Ok(i64::from(&*token.text == "true")),
+            TokenClass::Number => {
+                number(&token.text).ok_or_else(|| format!("`{}` is no integer", token.text))
+            }
             _ => Err(format!("expected a value, found `{}`", token.text)),
         }
     }

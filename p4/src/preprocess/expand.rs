@@ -3,7 +3,7 @@
 //! The algorithm is Dave Prosser's: every token carries the set of macros it must not be expanded by
 //! any more, so that expansion ends however macros refer to one another.
 
-use super::macros::{Hidden, Kind, Macro, Token, fuses, hides, join, token_length, tokenize};
+use super::macros::{Hidden, Macro, Token, TokenClass, fuses, hides, join, token_length, tokenize};
 use super::{Preprocessor, Reader};
 use crate::ast::Span;
 use crate::diag::Diagnostic;
@@ -60,7 +60,7 @@ fn read_token(reader: &mut Reader<'_>) -> Option<Token> {
     let start = reader.at;
     let kind = if reader.byte(0) == Some(b'"') {
         reader.string();
-        Kind::String
+        TokenClass::String
     } else {
         let (kind, length) = token_length(reader.text.get(start..)?);
         reader.at += length;
@@ -80,7 +80,7 @@ impl Preprocessor<'_> {
         reader.at = start;
         self.copy(reader);
         reader.at = end;
-        let token = Token { kind: Kind::Word, text: name.clone(), space: false, hidden: None };
+        let token = Token { kind: TokenClass::Word, text: name.clone(), space: false, hidden: None };
         let mut supply = Supply { pending: vec![token], reader: Some(reader) };
         let tokens = self.expand(at, &mut supply, 0);
         let mut text = join(&tokens);
@@ -120,11 +120,11 @@ impl Preprocessor<'_> {
             } else {
                 (tokens.get(index), 1)
             };
-            match name.filter(|n| n.kind == Kind::Word) {
+            match name.filter(|n| n.kind == TokenClass::Word) {
                 Some(name) => {
                     let value = if self.is_defined(&name.text) { "1" } else { "0" };
                     replaced.push(Token {
-                        kind: Kind::Number,
+                        kind: TokenClass::Number,
                         text: value.into(),
                         space: true,
                         hidden: None,
@@ -154,19 +154,19 @@ impl Preprocessor<'_> {
             if self.stopped {
                 return out;
             }
-            if token.kind != Kind::Word || hides(&token.hidden, &token.text) {
+            if token.kind != TokenClass::Word || hides(&token.hidden, &token.text) {
                 out.push(token);
                 continue;
             }
             match &*token.text {
                 "__LINE__" => {
                     let line = self.map.locate(at).line.to_string();
-                    out.push(Token { kind: Kind::Number, text: line.into(), ..token });
+                    out.push(Token { kind: TokenClass::Number, text: line.into(), ..token });
                     continue;
                 }
                 "__FILE__" => {
                     let name = self.map.locate(at).file.replace('\\', "\\\\").replace('"', "\\\"");
-                    out.push(Token { kind: Kind::String, text: format!("\"{name}\"").into(), ..token });
+                    out.push(Token { kind: TokenClass::String, text: format!("\"{name}\"").into(), ..token });
                     continue;
                 }
                 _ => {}
@@ -279,7 +279,7 @@ impl Preprocessor<'_> {
     fn substitute(&mut self, at: Span, found: &Macro, args: &[Vec<Token>], depth: usize) -> Vec<Token> {
         let params = found.params.as_deref().unwrap_or(&[]);
         let argument = |token: &Token| {
-            let index = params.iter().position(|p| token.kind == Kind::Word && **p == *token.text)?;
+            let index = params.iter().position(|p| token.kind == TokenClass::Word && **p == *token.text)?;
             args.get(index)
         };
         let mut expanded: Vec<Option<Vec<Token>>> = vec![None; args.len()];
@@ -293,7 +293,7 @@ impl Preprocessor<'_> {
             if let Some(tokens) = stringified {
                 let text = join(tokens).replace('\\', "\\\\").replace('"', "\\\"");
                 let text = format!("\"{text}\"").into();
-                out.push(Token { kind: Kind::String, text, space: token.space, hidden: None });
+                out.push(Token { kind: TokenClass::String, text, space: token.space, hidden: None });
                 index += 2;
                 continue;
             }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// What a token is, so far as macros care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenClass {
     Word,
     Number,
     String,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
 /// A token inside a macro.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenClass,
     pub(super) text: Rc<str>,
     /// White space stands before it.
     pub(super) space: bool,
@@ -137,13 +137,13 @@ pub(super) fn tokenize(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Kind and length of the token that a text, not empty and not beginning with white space, begins
+/// TokenClass and length of the token that a text, not empty and not beginning with white space, begins
 /// with.
-pub(super) fn token_length(text: &str) -> (Kind, usize) {
+pub(super) fn token_length(text: &str) -> (TokenClass, usize) {
     let bytes = text.as_bytes();
     let word = || bytes.iter().position(|b| !is_word_byte(*b)).unwrap_or(bytes.len());
     match bytes.first() {
-        Some(b'0'..=b'9') => (Kind::Number, word()),
+        Some(b'0'..=b'9') => (TokenClass::Number, word()),
         Some(b'"') => {
             let mut escaped = false;
             let close = bytes.iter().skip(1).position(|b| {
@@ -151,11 +151,11 @@ pub(super) fn token_length(text: &str) -> (Kind, usize) {
                 escaped = *b == b'\\' && !escaped;
                 ends
             });
-            (Kind::String, close.map_or(bytes.len(), |at| at + 2))
+            (TokenClass::String, close.map_or(bytes.len(), |at| at + 2))
         }
-        Some(byte) if is_word_byte(*byte) => (Kind::Word, word()),
-        Some(b'#') => (Kind::Sign, if bytes.get(1) == Some(&b'#') { 2 } else { 1 }),
-        _ => (Kind::Sign, sign_length(text).unwrap_or(text.chars().next().map_or(1, char::len_utf8))),
+        Some(byte) if is_word_byte(*byte) => (TokenClass::Word, word()),
+        Some(b'#') => (TokenClass::Sign, if bytes.get(1) == Some(&b'#') { 2 } else { 1 }),
+        _ => (TokenClass::Sign, sign_length(text).unwrap_or(text.chars().next().map_or(1, char::len_utf8))),
     }
 }
 

@@ -15,7 +15,8 @@ mod macros;
 mod tests;
 
 use crate::ast::Span;
-use crate::diag::{Diagnostic, Diagnostics, Severity};
+use crate::diag::{Diagnostic, Severity};
+use crate::diagnostics::Diagnostics;
 use crate::source::{FileId, MAX_BYTES, SourceMap};
 use macros::Macro;
 use std::collections::{HashMap, HashSet};

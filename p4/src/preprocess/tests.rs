@@ -2,7 +2,7 @@
 
 use super::{Options, run, run_with};
 use crate::ast::Span;
-use crate::diag::Diagnostics;
+use crate::diagnostics::Diagnostics;
 use crate::source::SourceMap;
 use proptest::prelude::*;
 use std::collections::HashMap;

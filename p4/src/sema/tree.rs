@@ -292,7 +292,7 @@ pub(crate) enum EKind {
 /// A call.
 #[derive(Clone, Debug)]
 pub(crate) struct TCall {
-    pub target: Target,
+    pub target: Callee,
     pub type_args: Vec<Type>,
     /// One a parameter; `None` where an optional one is absent or an out one is `_`.
     pub args: Vec<Option<TExpr>>,
@@ -300,7 +300,7 @@ pub(crate) struct TCall {
 
 /// What is called.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum Callee {
     Function(Rc<FnDef>),
     /// An extern function.
     Extern(Rc<FnDef>),
@@ -374,7 +374,7 @@ impl TExpr {
     /// Whether evaluating it may do something besides giving a value.
     pub fn has_effects(&self) -> bool {
         match &self.kind {
-            EKind::Call(call) => !matches!(call.target, Target::IsValid(_)),
+            EKind::Call(call) => !matches!(call.target, Callee::IsValid(_)),
             EKind::Hit(..) | EKind::ActionRun(_) => true,
             EKind::Field(e, _) | EKind::StackPart(e, _) | EKind::Slice(e, ..) => e.has_effects(),
             EKind::Unary(_, e) | EKind::Cast(e) => e.has_effects(),

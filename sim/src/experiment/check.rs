@@ -1,6 +1,6 @@
 //! What an experiment may not say.
 
-use super::{Arrivals, Kind, Pattern, Spec, TrafficSpec, host_index};
+use super::{Arrivals, Pattern, SchemeKind, Spec, TrafficSpec, host_index};
 use crate::random::{Between, Quantiles};
 use crate::transport::Transport;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
@@ -82,7 +82,7 @@ impl Check<'_> {
             let message =
                 format!("{} is out of range with K = {}; write 1 to {most}", scheme.slot_parts, scheme.k);
             self.problem("scheme", 0, "slot_parts", message);
-        } else if scheme.slot_parts > 1 && scheme.kind == Kind::Pl2Counter {
+        } else if scheme.slot_parts > 1 && scheme.kind == SchemeKind::Pl2Counter {
             self.problem(
                 "scheme",
                 0,
@@ -108,7 +108,7 @@ impl Check<'_> {
         if !(0.0..=100.0).contains(&scheme.slot_headroom_percent) {
             self.problem("scheme", 0, "slot_headroom_percent", "is out of range; write 0 to 100");
         }
-        if !scheme.shim && scheme.t > 0 && scheme.kind != Kind::Ethernet {
+        if !scheme.shim && scheme.t > 0 && scheme.kind != SchemeKind::Ethernet {
             self.problem(
                 "scheme",
                 0,
@@ -168,7 +168,7 @@ impl Check<'_> {
         }
         let rate_of = |name: &str| parse_rate(rack.rates.get(name).unwrap_or(&rack.rate)).unwrap_or(0);
         let mixed = || (2..=rack.hosts).any(|n| rate_of(&format!("h{n}")) != rate_of("h1"));
-        if spec.scheme.kind == Kind::Pl2Counter && mixed() {
+        if spec.scheme.kind == SchemeKind::Pl2Counter && mixed() {
             self.problem(
                 "rack",
                 0,
@@ -216,7 +216,8 @@ impl Check<'_> {
         for group in &rack.shared {
             let slower = |name: &String| rate_of(name) < rate_of("");
             let together = group.iter().fold(0, |sum: u64, name| sum.saturating_add(rate_of(name)));
-            if spec.scheme.kind != Kind::Ethernet && group.iter().any(slower) && together > rate_of("") {
+            if spec.scheme.kind != SchemeKind::Ethernet && group.iter().any(slower) && together > rate_of("")
+            {
                 self.problem(
                     "rack",
                     0,
@@ -228,13 +229,13 @@ impl Check<'_> {
         if rack.shared.iter().any(|group| group.len() < 2) {
             self.problem("rack", 0, "shared", "has a port of one host alone; name two or more");
         }
-        if !rack.foreign.is_empty() && spec.scheme.kind == Kind::Ethernet {
+        if !rack.foreign.is_empty() && spec.scheme.kind == SchemeKind::Ethernet {
             self.problem("rack", 0, "foreign", "is what PL2 leaves to other racks; take it out");
         }
         if rack.dynamic_percent.is_some_and(|percent| !(1..=10_000).contains(&percent)) {
             self.problem("rack", 0, "dynamic_percent", "is out of range; write 1 to 10000");
         }
-        if rack.pfc_bytes.is_some() && spec.scheme.kind != Kind::Ethernet {
+        if rack.pfc_bytes.is_some() && spec.scheme.kind != SchemeKind::Ethernet {
             self.problem("rack", 0, "pfc_bytes", "is for kind = \"ethernet\"; PL2 has no pauses");
         }
         if rack.pfc_bytes.is_some_and(|bytes| bytes < 3_200) {
@@ -366,7 +367,7 @@ impl Check<'_> {
 
     fn transport(&mut self, spec: &Spec, nth: usize, traffic: &TrafficSpec) {
         let marks = traffic.transport == Transport::Dctcp;
-        if marks && spec.scheme.kind != Kind::Ethernet {
+        if marks && spec.scheme.kind != SchemeKind::Ethernet {
             self.problem(
                 "traffic",
                 nth,

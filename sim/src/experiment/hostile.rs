@@ -1,7 +1,7 @@
 //! `[[hostile]]`: hosts that break the rules.
 
 use super::check::Check;
-use super::{Arrivals, Experiment, Kind, Spec};
+use super::{Arrivals, Experiment, SchemeKind, Spec};
 use p4rack_fabric::hostile::{Attack, Config};
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
@@ -59,8 +59,8 @@ impl Experiment {
         let victim = self.host(&one.victim)?;
         let (own, pl2) = (&self.rack.hosts[host], self.rack.pl2.as_ref()?);
         let unit = match self.spec.scheme.kind {
-            Kind::Pl2Counter => own.slot,
-            Kind::Pl2Clock | Kind::Ethernet => Nanos(self.rack.switch.time_unit_ns),
+            SchemeKind::Pl2Counter => own.slot,
+            SchemeKind::Pl2Clock | SchemeKind::Ethernet => Nanos(self.rack.switch.time_unit_ns),
         };
         let others = self.rack.hosts.iter().map(|other| other.mac).filter(|mac| *mac != own.mac);
         Some(Config {

@@ -117,7 +117,7 @@ pub struct RackSpec {
 #[serde(deny_unknown_fields)]
 pub struct SchemeSpec {
     /// What it is.
-    pub kind: Kind,
+    pub kind: SchemeKind,
     /// K: most slots a reservation.
     #[serde(default = "k")]
     pub k: u8,
@@ -175,8 +175,11 @@ pub struct SchemeSpec {
 impl SchemeSpec {
     /// Lanes of a (source, destination) pair.
     pub fn lanes(&self) -> u8 {
-        let least =
-            if self.by_thread && self.kind != Kind::Ethernet { LANES_MAX } else { self.in_flight as u8 };
+        let least = if self.by_thread && self.kind != SchemeKind::Ethernet {
+            LANES_MAX
+        } else {
+            self.in_flight as u8
+        };
         self.lanes.unwrap_or(least)
     }
 }
@@ -184,7 +187,7 @@ impl SchemeSpec {
 /// Schemes.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SchemeKind {
     /// Plain switching with tail drop, hosts send as fast as they can.
     Ethernet,
     /// PL2, Algorithm 1.
@@ -198,21 +201,21 @@ pub enum Kind {
 #[serde(deny_unknown_fields, default)]
 pub struct NicSpec {
     /// Where the protocol's machine runs.
-    pub place: Place,
+    pub place: MachineLocation,
     /// Delay between host memory and wire, each way: quantiles.
     pub dma_ns: Vec<(f64, f64)>,
 }
 
 impl Default for NicSpec {
     fn default() -> NicSpec {
-        NicSpec { place: Place::Nic, dma_ns: DMA_NS.to_vec() }
+        NicSpec { place: MachineLocation::Nic, dma_ns: DMA_NS.to_vec() }
     }
 }
 
 /// Where the protocol's machine runs.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum MachineLocation {
     /// In the network card: only data crosses the bus.
     Nic,
     /// In the host: each RSV and GRT crosses the bus as well.
@@ -366,9 +369,9 @@ impl Experiment {
             return Err(ExperimentError(check.problems));
         }
         let scheme = match spec.scheme.kind {
-            Kind::Ethernet => Scheme::L2,
-            Kind::Pl2Counter => Scheme::Pl2Counter,
-            Kind::Pl2Clock => Scheme::Pl2Clock,
+            SchemeKind::Ethernet => Scheme::L2,
+            SchemeKind::Pl2Counter => Scheme::Pl2Counter,
+            SchemeKind::Pl2Clock => Scheme::Pl2Clock,
         };
         let rack = match rack(&spec) {
             Ok(rack) => rack,
@@ -443,7 +446,7 @@ fn host_index(name: &str, hosts: usize) -> Option<usize> {
 /// The description that the rack's program is generated from.
 fn rack(spec: &Spec) -> Result<Rack, RackError> {
     let (rack, scheme) = (&spec.rack, &spec.scheme);
-    let mode = if scheme.kind == Kind::Pl2Counter { "counter" } else { "clock" };
+    let mode = if scheme.kind == SchemeKind::Pl2Counter { "counter" } else { "clock" };
     let threshold = scheme.drop_threshold.unwrap_or(8 * scheme.t).max(1);
     let mut text = format!(
         "name = \"sim\"\n[switch]\nport_rate = \"{}\"\nbuffer = \"{}\"\n[pl2]\nmode = \"{mode}\"\nclocks = \"{}\"\nnotify_receiver = {}\nk = {}\nslot_parts = {}\nt = {}\n\

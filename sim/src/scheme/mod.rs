@@ -12,7 +12,7 @@ mod l2;
 mod pl2;
 
 use crate::check::Verdict;
-use crate::experiment::{Experiment, Kind};
+use crate::experiment::{Experiment, SchemeKind};
 use crate::latency::Latency;
 use crate::switch::{Counted, SwitchModel};
 use l2::L2;
@@ -108,8 +108,8 @@ impl Watcher {
     /// The one for an experiment's scheme.
     pub fn new(experiment: &Experiment) -> Watcher {
         match experiment.spec.scheme.kind {
-            Kind::Ethernet => Watcher::L2(L2),
-            Kind::Pl2Counter | Kind::Pl2Clock => Watcher::Pl2(Box::new(Pl2::new(experiment))),
+            SchemeKind::Ethernet => Watcher::L2(L2),
+            SchemeKind::Pl2Counter | SchemeKind::Pl2Clock => Watcher::Pl2(Box::new(Pl2::new(experiment))),
         }
     }
 }

@@ -25,7 +25,7 @@ pub type Range = (u64, u64);
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PduKind {
     /// Bytes of a message. TCP: `a` is their place in the stream, `b` is 1 at a message's end.
     /// RDS: `a` is their place in the message, `b` its key and size.
     Data = 0,
@@ -41,9 +41,9 @@ pub enum Kind {
 
 /// A transport's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct Pdu {
     /// What it is.
-    pub kind: Kind,
+    pub kind: PduKind,
     /// Its flow.
     pub flow: FlowId,
     /// The message whose bytes it carries, for the simulator.
@@ -54,20 +54,20 @@ pub struct Frame {
     pub markable: bool,
     /// Whether one did.
     pub marked: bool,
-    /// See [`Kind`].
+    /// See [`PduKind`].
     pub a: u64,
-    /// See [`Kind`].
+    /// See [`PduKind`].
     pub b: u64,
-    /// See [`Kind`].
+    /// See [`PduKind`].
     pub ranges: [Range; RANGES],
     /// How many of the ranges count.
     pub count: usize,
 }
 
-impl Frame {
+impl Pdu {
     /// One without ranges.
-    pub fn new(kind: Kind, flow: FlowId, a: u64, b: u64) -> Frame {
-        Frame {
+    pub fn new(kind: PduKind, flow: FlowId, a: u64, b: u64) -> Pdu {
+        Pdu {
             kind,
             flow,
             message: MessageId::MAX,
@@ -112,7 +112,7 @@ impl Frame {
     }
 
     /// Reads one from what follows an EtherType.
-    pub fn parse(ether_type: EtherType, frame: &[u8]) -> Option<Frame> {
+    pub fn parse(ether_type: EtherType, frame: &[u8]) -> Option<Pdu> {
         const START: usize = self::START - Ethernet::BYTES;
         let head = Head::parse(ether_type, frame)?;
         let number = |at: usize| {
@@ -121,14 +121,14 @@ impl Frame {
         };
         let ecn = *frame.get(START)?;
         let kind = match frame.get(START + 1)? {
-            0 => Kind::Data,
-            1 => Kind::Ack,
-            2 => Kind::Grant,
-            3 => Kind::Resend,
-            4 => Kind::Done,
+            0 => PduKind::Data,
+            1 => PduKind::Ack,
+            2 => PduKind::Grant,
+            3 => PduKind::Resend,
+            4 => PduKind::Done,
             _ => return None,
         };
-        let mut read = Frame::new(kind, head.flow, number(START + 2)?, number(START + 10)?);
+        let mut read = Pdu::new(kind, head.flow, number(START + 2)?, number(START + 10)?);
         (read.message, read.bytes) = (head.message, head.bytes);
         (read.markable, read.marked) = (ecn & ECT != 0, ecn & CE != 0);
         read.count = usize::from(*frame.get(START + 18)?).min(RANGES);
@@ -155,25 +155,25 @@ mod tests {
     use super::*;
     use crate::message::split;
 
-    fn parse(frame: &[u8]) -> Option<Frame> {
+    fn parse(frame: &[u8]) -> Option<Pdu> {
         let (ether_type, rest) = split(frame);
-        Frame::parse(ether_type, rest)
+        Pdu::parse(ether_type, rest)
     }
 
     #[test]
     fn frames_survive_the_wire_and_only_markable_ones_are_marked() {
         let mut buffer = [0; 1_514];
-        let mut frame = Frame::new(Kind::Ack, 7, u64::MAX, 1);
+        let mut frame = Pdu::new(PduKind::Ack, 7, u64::MAX, 1);
         (frame.ranges, frame.count) = ([(1, 2), (3, 4), (5, 6)], 3);
         let bytes = frame.emit(1, 2, 52, &mut buffer).to_vec();
         assert_eq!(parse(&bytes), Some(frame));
-        let mut data = Frame { kind: Kind::Data, bytes: 1_448, markable: true, ..frame };
+        let mut data = Pdu { kind: PduKind::Data, bytes: 1_448, markable: true, ..frame };
         data.count = 0;
         data.ranges = [(0, 0); RANGES];
         let mut bytes = data.emit(1, 2, 52, &mut buffer).to_vec();
         assert_eq!(bytes.len(), 1_514);
         mark(&mut bytes);
-        assert_eq!(parse(&bytes), Some(Frame { marked: true, ..data }));
+        assert_eq!(parse(&bytes), Some(Pdu { marked: true, ..data }));
         let mut bytes = frame.emit(1, 2, 52, &mut buffer).to_vec();
         mark(&mut bytes);
         assert_eq!(parse(&bytes), Some(frame));

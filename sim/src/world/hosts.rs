@@ -7,7 +7,7 @@ use crate::host::Fed;
 use crate::message::{Head, host_of};
 use crate::record::Point;
 use crate::scheme::Watch;
-use crate::transport::wire::Frame;
+use crate::transport::wire::Pdu;
 use p4rack_wire::Nanos;
 
 impl World {
@@ -39,7 +39,7 @@ impl World {
         if let (true, Some(head), Some(app)) = (self.transports, head, app)
             && self.flows.get(head.flow as usize).is_some_and(|flow| !matches!(flow.transport, Machine::Raw))
         {
-            carried = Frame::parse(app.ether_type, app.rest(frame));
+            carried = Pdu::parse(app.ether_type, app.rest(frame));
         }
         self.frames.give_back(received.frame);
         // A grant may show that frames sent ahead of it have arrived, so that there is room for others.

@@ -17,7 +17,7 @@ mod trunk;
 
 use crate::agenda::{Agenda, HostEvent, RackEvent};
 use crate::check::Digest;
-use crate::experiment::{Experiment, Place};
+use crate::experiment::{Experiment, MachineLocation};
 use crate::flow::Flow;
 use crate::frames::Frames;
 use crate::host::Host;
@@ -188,7 +188,7 @@ impl World {
             flows,
             messages_made: 0,
             traffic,
-            dma: (spec.nic.place == Place::Nic).then_some(times.dma),
+            dma: (spec.nic.place == MachineLocation::Nic).then_some(times.dma),
             recorder: None,
             measuring: false,
             hops: 0,

@@ -2,7 +2,7 @@
 
 use super::{pfc, trunk};
 use crate::check::Digest;
-use crate::experiment::{Experiment, Place};
+use crate::experiment::{Experiment, MachineLocation};
 use crate::host::Host;
 use crate::link::{Delays, Link};
 use crate::random::{Quantiles, Random};
@@ -58,7 +58,7 @@ impl Node {
         times: &Times,
     ) -> Result<Node, String> {
         let spec = &experiment.spec;
-        let bus = (spec.nic.place == Place::Host).then(|| times.dma.clone());
+        let bus = (spec.nic.place == MachineLocation::Host).then(|| times.dma.clone());
         let link = |direction: u64, before, after| {
             let delays = Delays { before, wire: times.wire.clone(), after };
             let random = Random::stream(spec.seed, 2 * host as u64 + direction);

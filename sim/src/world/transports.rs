@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::agenda::HostEvent;
-use crate::experiment::{Experiment, Kind};
+use crate::experiment::{Experiment, SchemeKind};
 use crate::flow::Machine;
 use crate::frames::FrameId;
 use crate::host::rds_config;
@@ -11,7 +11,7 @@ use crate::switch::Model;
 use crate::transport::Transport;
 use crate::transport::rds::{self, Reply};
 use crate::transport::tcp::{self, Config, Control};
-use crate::transport::wire::{self, Frame, Kind as FrameKind};
+use crate::transport::wire::{self, Pdu, PduKind};
 use p4rack_wire::Nanos;
 
 /// The machine of a flow of traffic `nth` that starts at `src`.
@@ -48,32 +48,32 @@ impl World {
 
     /// Whether any traffic's frames may be marked.
     pub(super) fn marks(experiment: &Experiment) -> bool {
-        experiment.spec.scheme.kind == Kind::Ethernet
+        experiment.spec.scheme.kind == SchemeKind::Ethernet
             && experiment.spec.traffic.iter().any(|traffic| traffic.transport == Transport::Dctcp)
     }
 
     /// A frame of a transport has come to `host`.
-    pub(super) fn take_transport(&mut self, host: usize, frame: &Frame) {
+    pub(super) fn take_transport(&mut self, host: usize, frame: &Pdu) {
         let flow = &self.flows[frame.flow as usize];
         let at_receiver = host == usize::from(flow.dst);
         match (&flow.transport, frame.kind, at_receiver) {
-            (Machine::Tcp(_), FrameKind::Data, true) => self.take_segment(frame),
-            (Machine::Rds(_), FrameKind::Data, true) => self.take_rds(host, frame),
+            (Machine::Tcp(_), PduKind::Data, true) => self.take_segment(frame),
+            (Machine::Rds(_), PduKind::Data, true) => self.take_rds(host, frame),
             (_, _, false) => self.take_answer(frame),
             _ => {}
         }
     }
 
-    fn take_segment(&mut self, frame: &Frame) {
+    fn take_segment(&mut self, frame: &Pdu) {
         let flow = &mut self.flows[frame.flow as usize];
         let (src, dst) = (usize::from(flow.src), usize::from(flow.dst));
         let Machine::Tcp(ends) = &mut flow.transport else { return };
         let (first, new, second) = ends.1.handle(frame.a, frame.bytes.into(), frame.b == 1, frame.marked);
         for ack in first.into_iter().chain(second) {
-            let answer = Frame {
+            let answer = Pdu {
                 ranges: ack.ranges,
                 count: ack.count,
-                ..Frame::new(FrameKind::Ack, frame.flow, ack.next, u64::from(ack.marked))
+                ..Pdu::new(PduKind::Ack, frame.flow, ack.next, u64::from(ack.marked))
             };
             self.tell(dst, src, &answer, tcp::HEADER_BYTES);
         }
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    fn take_rds(&mut self, host: usize, frame: &Frame) {
+    fn take_rds(&mut self, host: usize, frame: &Pdu) {
         let part = rds::Part {
             message: frame.message,
             key: (frame.b >> 32) as u32,
@@ -132,10 +132,10 @@ impl World {
     fn receive_on(&mut self, host: usize) {
         while let Some(reply) = self.nodes[host].host.rds.poll() {
             let frame = match reply {
-                Reply::Grant { flow, key, to } => Frame::new(FrameKind::Grant, flow, to, key.into()),
-                Reply::Done { flow, key } => Frame::new(FrameKind::Done, flow, 0, key.into()),
+                Reply::Grant { flow, key, to } => Pdu::new(PduKind::Grant, flow, to, key.into()),
+                Reply::Done { flow, key } => Pdu::new(PduKind::Done, flow, 0, key.into()),
                 Reply::Resend { flow, key, ranges, count } => {
-                    Frame { ranges, count, ..Frame::new(FrameKind::Resend, flow, 0, key.into()) }
+                    Pdu { ranges, count, ..Pdu::new(PduKind::Resend, flow, 0, key.into()) }
                 }
             };
             let src = usize::from(self.flows[frame.flow as usize].src);
@@ -160,17 +160,15 @@ impl World {
         self.drain_host(host);
     }
 
-    fn take_answer(&mut self, frame: &Frame) {
+    fn take_answer(&mut self, frame: &Pdu) {
         let flow = &mut self.flows[frame.flow as usize];
         let key = frame.b as u32;
         let ranges = &frame.ranges[..frame.count];
         match (&mut flow.transport, frame.kind) {
-            (Machine::Tcp(ends), FrameKind::Ack) => {
-                ends.0.handle_ack(frame.a, frame.b == 1, ranges, self.now)
-            }
-            (Machine::Rds(sender), FrameKind::Grant) => sender.handle_grant(key, frame.a, self.now),
-            (Machine::Rds(sender), FrameKind::Resend) => sender.handle_resend(key, ranges, self.now),
-            (Machine::Rds(sender), FrameKind::Done) => sender.handle_done(key),
+            (Machine::Tcp(ends), PduKind::Ack) => ends.0.handle_ack(frame.a, frame.b == 1, ranges, self.now),
+            (Machine::Rds(sender), PduKind::Grant) => sender.handle_grant(key, frame.a, self.now),
+            (Machine::Rds(sender), PduKind::Resend) => sender.handle_resend(key, ranges, self.now),
+            (Machine::Rds(sender), PduKind::Done) => sender.handle_done(key),
             _ => return,
         }
         self.resume(frame.flow);
@@ -188,7 +186,7 @@ impl World {
         self.plan_timer(id);
     }
 
-    fn tell(&mut self, from: usize, to: usize, frame: &Frame, header_bytes: usize) {
+    fn tell(&mut self, from: usize, to: usize, frame: &Pdu, header_bytes: usize) {
         self.frames_given += 1;
         self.told += 1;
         self.nodes[from].host.tell(to, frame, header_bytes, self.now);

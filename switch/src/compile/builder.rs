@@ -59,12 +59,12 @@ pub(crate) struct Builder<'p> {
 }
 
 /// Type of a value as the executor sees it.
-pub(crate) fn kind(ty: Ty) -> Kind {
+pub(crate) fn kind(ty: Ty) -> ValueType {
     match ty {
-        Ty::Bool => Kind { width: 1, signed: false, varbit: false },
-        Ty::Bit(width) => Kind { width, signed: false, varbit: false },
-        Ty::Int(width) => Kind { width, signed: true, varbit: false },
-        Ty::Varbit(width) => Kind { width, signed: false, varbit: true },
+        Ty::Bool => ValueType { width: 1, signed: false, varbit: false },
+        Ty::Bit(width) => ValueType { width, signed: false, varbit: false },
+        Ty::Int(width) => ValueType { width, signed: true, varbit: false },
+        Ty::Varbit(width) => ValueType { width, signed: false, varbit: true },
     }
 }
 
@@ -427,7 +427,7 @@ impl<'p> Builder<'p> {
             }
             self.code.lists.push(spans);
         }
-        self.keep();
+        self.save();
         self.clear();
         self.watch();
         Ok(self.code)
@@ -447,11 +447,11 @@ impl<'p> Builder<'p> {
         let written = slots(fields.written);
         for (slot, _) in read.iter().enumerate().filter(|(_, read)| **read) {
             if !written.contains(&(slot as Slot)) {
-                self.code.cleared_words.push(slot as Slot);
+                self.code.words_to_clear.push(slot as Slot);
             }
             let run = (slot - slot % RUN) as Slot;
-            if self.code.cleared.last() != Some(&run) {
-                self.code.cleared.push(run);
+            if self.code.to_clear.last() != Some(&run) {
+                self.code.to_clear.push(run);
             }
         }
         let touched = |var: &VarId| self.touched.get(var.0 as usize).is_some_and(|by| by & EGRESS != 0);
@@ -487,12 +487,12 @@ impl<'p> Builder<'p> {
         }
     }
 
-    fn keep(&mut self) {
-        let mut kept = vec![false; self.code.variables as usize];
+    fn save(&mut self) {
+        let mut saved = vec![false; self.code.variables as usize];
         for (index, &touched) in self.touched.iter().enumerate() {
             if touched & (INGRESS | EGRESS) == INGRESS | EGRESS {
                 let slot = self.slots[index] as usize;
-                kept[slot..slot + kind(self.program.vars[index].ty).words()].fill(true);
+                saved[slot..slot + kind(self.program.vars[index].ty).words()].fill(true);
             }
         }
         let mut is_header = vec![false; self.code.variables as usize];
@@ -502,13 +502,13 @@ impl<'p> Builder<'p> {
         for stack in &self.code.stacks {
             is_header[stack.next as usize] = true;
         }
-        for (slot, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
-            match self.code.kept.last_mut() {
+        for (slot, _) in saved.iter().enumerate().filter(|(_, saved)| **saved) {
+            match self.code.saved.last_mut() {
                 Some((first, count)) if *first as usize + *count as usize == slot => *count += 1,
-                _ => self.code.kept.push((slot as Slot, 1)),
+                _ => self.code.saved.push((slot as Slot, 1)),
             }
-            self.code.kept_is_header.push(is_header[slot]);
+            self.code.saved_is_header.push(is_header[slot]);
         }
-        self.code.kept_words = self.code.kept_is_header.len();
+        self.code.saved_words = self.code.saved_is_header.len();
     }
 }

@@ -32,8 +32,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Kind of an expression's value.
-    pub fn kind_of(&self, expr: &Expr) -> Result<Kind> {
+    /// ValueType of an expression's value.
+    pub fn kind_of(&self, expr: &Expr) -> Result<ValueType> {
         let kind = kind(self.ty(expr)?);
         if kind.width > 2048 && !kind.varbit {
             return Err(CompileError::TooBig {
@@ -186,7 +186,7 @@ impl Builder<'_> {
         }
     }
 
-    fn want(&mut self, want: Option<Slot>, kind: Kind) -> Result<Slot> {
+    fn want(&mut self, want: Option<Slot>, kind: ValueType) -> Result<Slot> {
         match want {
             Some(slot) => Ok(slot),
             None => self.temp(kind.words()),
@@ -204,9 +204,9 @@ impl Builder<'_> {
         op: BinOp,
         left: &Expr,
         right: &Expr,
-        kind: Kind,
+        kind: ValueType,
         want: Option<Slot>,
-        result: Kind,
+        result: ValueType,
     ) -> Result<Slot> {
         if matches!(op, BinOp::And | BinOp::Or) && raises(right) {
             let dst = self.temp(1)?;
@@ -277,7 +277,7 @@ impl Builder<'_> {
         Ok(dst)
     }
 
-    fn cast(&mut self, expr: &Expr, from: Kind, to: Kind, want: Option<Slot>) -> Result<Slot> {
+    fn cast(&mut self, expr: &Expr, from: ValueType, to: ValueType, want: Option<Slot>) -> Result<Slot> {
         let a = self.expr(expr, None)?;
         if from.varbit || to.varbit {
             return if from == to { Ok(a) } else { Err(self.malformed("cast of a varbit".into())) };
@@ -414,7 +414,7 @@ impl Builder<'_> {
     }
 
     /// Type of what an l-value stores.
-    pub fn lvalue_kind(&self, target: &LValue) -> Result<Kind> {
+    pub fn lvalue_kind(&self, target: &LValue) -> Result<ValueType> {
         match target {
             LValue::Var(var) => Ok(kind(self.var_ty(*var)?)),
             LValue::Slice { hi, lo, .. } => Ok(kind(Ty::Bit((hi + 1).saturating_sub(*lo)))),

@@ -211,7 +211,7 @@ impl Builder<'_> {
         }
     }
 
-    fn register(&self, instance: InstanceId, value: Kind) -> Result<()> {
+    fn register(&self, instance: InstanceId, value: ValueType) -> Result<()> {
         self.object(
             instance,
             "a register of this type",

@@ -36,7 +36,7 @@ pub struct Pipeline {
     pub(crate) instances: Vec<InstanceShape>,
     pub(crate) value_sets: Vec<ValueSetShape>,
     /// Kinds of the fields of each digest.
-    pub(crate) digests: Vec<Vec<plans::Kind>>,
+    pub(crate) digests: Vec<Vec<plans::ValueType>>,
     /// Names of the parser's errors, by number.
     pub(crate) errors: Vec<String>,
     /// Whether it tells what it does.
@@ -67,7 +67,7 @@ pub(crate) struct InstanceShape {
 pub(crate) struct ValueSetShape {
     pub name: String,
     pub size: u64,
-    pub fields: Vec<plans::Kind>,
+    pub fields: Vec<plans::ValueType>,
 }
 
 impl Pipeline {
@@ -110,7 +110,7 @@ impl Pipeline {
             pipeline.instances.iter().map(|instance| instance.name.clone()).collect()
         };
         code.variables == others.variables
-            && code.kept == others.kept
+            && code.saved == others.saved
             && code.constants == others.constants
             && code.lists == others.lists
             && tables(self) == tables(other)

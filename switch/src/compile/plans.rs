@@ -11,7 +11,7 @@ pub(crate) const NO_STACK: u16 = u16::MAX;
 
 /// Type of a value in the variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct ValueType {
     /// Bits.
     pub width: u32,
     /// Two's complement.
@@ -20,7 +20,7 @@ pub(crate) struct Kind {
     pub varbit: bool,
 }
 
-impl Kind {
+impl ValueType {
     /// Words that hold the bits.
     pub fn limbs(self) -> usize {
         (self.width as usize).div_ceil(64).max(1)
@@ -40,12 +40,12 @@ impl Kind {
 /// Any operator at any width up to 2048 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WidePlan {
-    Unary { op: UnOp, dst: Slot, a: Slot, kind: Kind },
-    Binary { op: BinOp, dst: Slot, a: Slot, b: Slot, kind: Kind, right: Kind },
-    Cast { dst: Slot, a: Slot, from: Kind, to: Kind },
-    Slice { dst: Slot, a: Slot, from: Kind, hi: u32, lo: u32 },
-    Concat { dst: Slot, a: Slot, left: Kind, b: Slot, right: Kind },
-    Insert { dst: Slot, whole: Kind, a: Slot, hi: u32, lo: u32 },
+    Unary { op: UnOp, dst: Slot, a: Slot, kind: ValueType },
+    Binary { op: BinOp, dst: Slot, a: Slot, b: Slot, kind: ValueType, right: ValueType },
+    Cast { dst: Slot, a: Slot, from: ValueType, to: ValueType },
+    Slice { dst: Slot, a: Slot, from: ValueType, hi: u32, lo: u32 },
+    Concat { dst: Slot, a: Slot, left: ValueType, b: Slot, right: ValueType },
+    Insert { dst: Slot, whole: ValueType, a: Slot, hi: u32, lo: u32 },
 }
 
 /// A header's place in the variables and on the wire.
@@ -73,7 +73,7 @@ pub(crate) struct FieldPlan {
     /// First word.
     pub slot: Slot,
     /// Type.
-    pub kind: Kind,
+    pub kind: ValueType,
     /// Bit offset in a header without varbit.
     pub offset: u32,
 }
@@ -121,7 +121,7 @@ pub(crate) struct CopyPlan {
 pub(crate) struct LookaheadPlan {
     pub total: u32,
     pub offset: u32,
-    pub kind: Kind,
+    pub kind: ValueType,
     /// Where the number of `PacketTooShort` is.
     pub error: Slot,
 }
@@ -131,7 +131,7 @@ pub(crate) struct LookaheadPlan {
 pub(crate) struct ValueSetPlan {
     pub set: u32,
     /// One key a field.
-    pub keys: Vec<(Slot, Kind)>,
+    pub keys: Vec<(Slot, ValueType)>,
 }
 
 /// Applies a table.
@@ -162,7 +162,7 @@ pub(crate) struct IndirectPlan {
 }
 
 /// Values in order, as a data list of hashes, checksums, digests and logs.
-pub(crate) type DataList = Vec<(Slot, Kind)>;
+pub(crate) type DataList = Vec<(Slot, ValueType)>;
 
 /// `dst = base + hash(data) % max`
 #[derive(Clone, Debug)]
@@ -170,7 +170,7 @@ pub(crate) struct HashPlan {
     pub algorithm: HashAlgorithm,
     pub data: DataList,
     pub dst: Slot,
-    pub kind: Kind,
+    pub kind: ValueType,
     pub base: Slot,
     pub max: Slot,
 }
@@ -183,7 +183,7 @@ pub(crate) struct ChecksumPlan {
     pub payload: bool,
     /// Compared with, or written to.
     pub value: Slot,
-    pub kind: Kind,
+    pub kind: ValueType,
     /// Set to 1 where the comparison fails.
     pub wrong: Slot,
 }
@@ -279,17 +279,17 @@ pub(crate) struct Code {
     pub variables: u16,
     /// Words to clear for each packet: what the program or the switch may read before it is written.
     /// Runs of [`RUN`] of them, by their first.
-    pub cleared: Vec<Slot>,
+    pub to_clear: Vec<Slot>,
     /// Just these words, without those that the switch writes for each packet.
-    pub cleared_words: Vec<Slot>,
+    pub words_to_clear: Vec<Slot>,
     /// Constants and where they stand.
     pub constants: Vec<(Slot, u64)>,
     /// Words that egress needs of what ingress left.
-    pub kept: Vec<Span>,
+    pub saved: Vec<Span>,
     /// How many they are.
-    pub kept_words: usize,
-    /// Of these words, which belong to headers (in the order of `kept`).
-    pub kept_is_header: Vec<bool>,
+    pub saved_words: usize,
+    /// Which of these words belong to headers, in the order of `saved`.
+    pub saved_is_header: Vec<bool>,
     /// Words of each field list.
     pub lists: Vec<Vec<Span>>,
     pub headers: Vec<HeaderPlan>,
@@ -308,7 +308,7 @@ pub(crate) struct Code {
     /// What a traced program tells of.
     pub marks: Vec<Mark>,
     /// What a traced program tells the changes of: first word, type, name.
-    pub watched: Vec<(Slot, Kind, String)>,
+    pub watched: Vec<(Slot, ValueType, String)>,
     /// By table and position in its list.
     pub actions: Vec<Vec<ActionPlan>>,
     /// Numbers of core.p4's errors.

@@ -7,8 +7,8 @@ use crate::error::CompileError;
 use crate::trace::Mark;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{
-    BinOp, Expr, HashAlgorithm, HeaderRef, InstanceKind, Key, MatchKind, Matcher, Next, Parser, Stmt,
-    TableId, Target, Ty, VarId,
+    BinOp, Expr, HashAlgorithm, HeaderRef, InstanceKind, Key, MatchKind, Matcher, Next, NextState, Parser,
+    Stmt, TableId, Ty, VarId,
 };
 
 type Result<T> = std::result::Result<T, CompileError>;
@@ -198,7 +198,14 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn jump_if_equal(&mut self, a: Slot, kind: Kind, value: &BigUint, when: bool, to: Label) -> Result<()> {
+    fn jump_if_equal(
+        &mut self,
+        a: Slot,
+        kind: ValueType,
+        value: &BigUint,
+        when: bool,
+        to: Label,
+    ) -> Result<()> {
         let b = self.constant(limbs_of(value, kind.limbs()))?;
         let to = to.0;
         if kind.narrow() {
@@ -224,7 +231,7 @@ impl Builder<'_> {
         for key in selected {
             selector.push((self.expr(&key.expr, None)?, kind(key.ty)));
         }
-        let kinds: Vec<Kind> = matched.iter().map(|key| kind(key.ty)).collect();
+        let kinds: Vec<ValueType> = matched.iter().map(|key| kind(key.ty)).collect();
         let words: usize = kinds.iter().map(|kind| kind.words()).sum();
         let key = match &matched[..] {
             // A key that is a variable is matched where it stands.
@@ -299,7 +306,7 @@ impl Builder<'_> {
                 Next::Select { cases, .. } => cases
                     .iter()
                     .filter_map(|(_, target)| match target {
-                        Target::State(to) => Some(to.0),
+                        NextState::State(to) => Some(to.0),
                         _ => None,
                     })
                     .collect(),
@@ -349,7 +356,7 @@ impl Builder<'_> {
     fn select(
         &mut self,
         keys: &[(Expr, Ty)],
-        cases: &[(Vec<Matcher>, Target)],
+        cases: &[(Vec<Matcher>, NextState)],
         labels: &[Label],
         accept: Label,
     ) -> Result<()> {
@@ -359,8 +366,8 @@ impl Builder<'_> {
         }
         for (matchers, target) in cases {
             let to = match target {
-                Target::Accept | Target::Reject => accept,
-                Target::State(state) => labels[state.0 as usize],
+                NextState::Accept | NextState::Reject => accept,
+                NextState::State(state) => labels[state.0 as usize],
             };
             if let ([(a, kind)], [Matcher::Exact(value)]) = (&values[..], &matchers[..]) {
                 self.jump_if_equal(*a, *kind, value, true, to)?;
@@ -387,13 +394,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn member(&mut self, set: u32, keys: &[(Slot, Kind)], other: Label) -> Result<()> {
+    fn member(&mut self, set: u32, keys: &[(Slot, ValueType)], other: Label) -> Result<()> {
         let program = self.program;
         let described = program
             .value_sets
             .get(set as usize)
             .ok_or_else(|| self.malformed(format!("value set {set} is not declared")))?;
-        let keys: Vec<(Slot, Kind)> = keys.iter().take(described.fields.len()).copied().collect();
+        let keys: Vec<(Slot, ValueType)> = keys.iter().take(described.fields.len()).copied().collect();
         if keys.len() != described.fields.len() || keys.iter().any(|(_, kind)| kind.varbit) {
             return Err(self.malformed(format!("value set {} has other keys", described.named.name)));
         }
@@ -403,7 +410,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn unless_match(&mut self, matcher: &Matcher, a: Slot, kind: Kind, other: Label) -> Result<()> {
+    fn unless_match(&mut self, matcher: &Matcher, a: Slot, kind: ValueType, other: Label) -> Result<()> {
         if kind.varbit {
             return Err(self.malformed("select on a varbit".into()));
         }

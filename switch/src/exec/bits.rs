@@ -1,7 +1,7 @@
 //! Bits of a packet: reading fields and writing headers.
 
 use crate::compile::ops::{Slot, Vars};
-use crate::compile::plans::{HeaderPlan, Kind};
+use crate::compile::plans::{HeaderPlan, ValueType};
 
 /// Zero bytes that follow a packet in its buffer, so that eight bytes can be read at any of its bytes.
 pub(crate) const PADDING: usize = 16;
@@ -123,7 +123,7 @@ impl<'a> BitWriter<'a> {
 
     /// Appends a value of any type.
     #[inline(always)]
-    pub fn put_value(&mut self, vars: &Vars, slot: Slot, kind: Kind) {
+    pub fn put_value(&mut self, vars: &Vars, slot: Slot, kind: ValueType) {
         if kind.narrow() {
             self.put(vars[slot as usize], kind.width);
         } else {
@@ -132,7 +132,7 @@ impl<'a> BitWriter<'a> {
     }
 
     #[inline(never)]
-    fn put_wide(&mut self, vars: &Vars, slot: Slot, kind: Kind) {
+    fn put_wide(&mut self, vars: &Vars, slot: Slot, kind: ValueType) {
         let (width, from) = match kind.varbit {
             true => ((vars[slot as usize] as u32).min(kind.width), slot as usize + 1),
             false => (kind.width, slot as usize),

@@ -104,7 +104,7 @@ fn checksum(state: &mut State, vars: &Vars, cx: &Cx<'_>, plan: &ChecksumPlan) ->
     hash::hash(plan.algorithm, &state.scratch, || 0) & ones(plan.kind.width)
 }
 
-fn store(vars: &mut Vars, dst: Slot, kind: Kind, value: u64) {
+fn store(vars: &mut Vars, dst: Slot, kind: ValueType, value: u64) {
     vars[dst as usize..][..kind.limbs()].fill(0);
     vars[dst as usize] = value & ones(kind.width.min(64));
 }

@@ -4,7 +4,7 @@
 
 use super::bits::ones;
 use crate::compile::ops::{Slot, Vars};
-use crate::compile::plans::{Kind, WidePlan};
+use crate::compile::plans::{ValueType, WidePlan};
 use p4rack_p4::ir::{BinOp, UnOp};
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ const LIMBS: usize = 32;
 
 type Limbs = [u64; LIMBS];
 
-fn read(vars: &Vars, slot: Slot, kind: Kind) -> Limbs {
+fn read(vars: &Vars, slot: Slot, kind: ValueType) -> Limbs {
     let mut limbs = [0; LIMBS];
     let words = kind.limbs().min(LIMBS);
     limbs[..words].copy_from_slice(&vars[slot as usize..][..words]);
@@ -36,12 +36,12 @@ fn bit(limbs: &Limbs, index: u32) -> bool {
     limbs.get(index as usize / 64).is_some_and(|limb| limb >> (index % 64) & 1 == 1)
 }
 
-fn negative(limbs: &Limbs, kind: Kind) -> bool {
+fn negative(limbs: &Limbs, kind: ValueType) -> bool {
     kind.signed && kind.width > 0 && bit(limbs, kind.width - 1)
 }
 
 /// Fills the bits from `width` up with the sign.
-fn sign_extend(limbs: &mut Limbs, kind: Kind) {
+fn sign_extend(limbs: &mut Limbs, kind: ValueType) {
     if negative(limbs, kind) {
         for (index, limb) in limbs.iter_mut().enumerate() {
             *limb |= !ones(kind.width.saturating_sub(64 * index as u32).min(64));
@@ -141,7 +141,7 @@ fn amount(limbs: &Limbs) -> u64 {
 }
 
 /// Largest or smallest value of a type.
-fn extreme(kind: Kind, largest: bool) -> Limbs {
+fn extreme(kind: ValueType, largest: bool) -> Limbs {
     let mut limbs = [0; LIMBS];
     match (kind.signed, largest) {
         (false, false) => {}
@@ -158,7 +158,7 @@ fn extreme(kind: Kind, largest: bool) -> Limbs {
     limbs
 }
 
-fn saturating(op: BinOp, mut a: Limbs, mut b: Limbs, kind: Kind) -> Limbs {
+fn saturating(op: BinOp, mut a: Limbs, mut b: Limbs, kind: ValueType) -> Limbs {
     if !kind.signed {
         if op == BinOp::SubSat {
             return if compare(&a, &b) == Ordering::Less { [0; LIMBS] } else { sub(&a, &b) };
@@ -176,7 +176,7 @@ fn saturating(op: BinOp, mut a: Limbs, mut b: Limbs, kind: Kind) -> Limbs {
     if same && negative(&sum, kind) != sign_a { extreme(kind, !sign_a) } else { sum }
 }
 
-fn signed_order(a: &Limbs, b: &Limbs, kind: Kind) -> Ordering {
+fn signed_order(a: &Limbs, b: &Limbs, kind: ValueType) -> Ordering {
     match (negative(a, kind), negative(b, kind)) {
         (true, false) => Ordering::Less,
         (false, true) => Ordering::Greater,
@@ -190,7 +190,7 @@ fn truth(value: bool) -> Limbs {
     limbs
 }
 
-fn binary(op: BinOp, a: Limbs, b: Limbs, kind: Kind) -> (Limbs, u32) {
+fn binary(op: BinOp, a: Limbs, b: Limbs, kind: ValueType) -> (Limbs, u32) {
     let order = || signed_order(&a, &b, kind);
     let result = match op {
         BinOp::Eq => return (truth(a == b), 1),
@@ -258,7 +258,7 @@ pub(crate) fn run(plan: &WidePlan, vars: &mut Vars) {
         }
         WidePlan::Insert { dst, whole, a, hi, lo } => {
             let width = hi - lo + 1;
-            let part = Kind { width, signed: false, varbit: false };
+            let part = ValueType { width, signed: false, varbit: false };
             let mut mask = [u64::MAX; LIMBS];
             cut(&mut mask, width);
             let mask = shift_left(&mask, lo.into());

@@ -115,8 +115,8 @@ proptest! {
     ) {
         // P4 has no signed division.
         let is_signed = signed && !matches!(op, BinOp::Div | BinOp::Mod);
-        let kind = Kind { width, signed: is_signed, varbit: false };
-        let right = if matches!(op, BinOp::Shl | BinOp::Shr) { Kind { width, signed: false, varbit: false } } else { kind };
+        let kind = ValueType { width, signed: is_signed, varbit: false };
+        let right = if matches!(op, BinOp::Shl | BinOp::Shr) { ValueType { width, signed: false, varbit: false } } else { kind };
         let (left_value, right_value) = (number(&a, width), number(&b, width));
         let mut vars = vars();
         vars[10..][..kind.limbs()].copy_from_slice(&limbs_of(&left_value, kind.limbs()));
@@ -132,8 +132,8 @@ proptest! {
     #[test]
     fn slices_casts_concats(a in bytes(), b in bytes(), width in 1u32..=200, other in 1u32..=200, cut in any::<(u32, u32)>(), signed_from in any::<bool>()) {
         let (hi, lo) = ((cut.0 % width).max(cut.1 % width), (cut.0 % width).min(cut.1 % width));
-        let kind = Kind { width, signed: signed_from, varbit: false };
-        let second = Kind { width: other, signed: false, varbit: false };
+        let kind = ValueType { width, signed: signed_from, varbit: false };
+        let second = ValueType { width: other, signed: false, varbit: false };
         let (value, low) = (number(&a, width), number(&b, other));
         let mut vars = vars();
         vars[10..][..kind.limbs()].copy_from_slice(&limbs_of(&value, kind.limbs()));

@@ -46,7 +46,7 @@ const MAX_CLEARED: usize = 256;
 
 /// Whether machine code itself clears what it needs for a packet that takes nothing along.
 fn clears(code: &Code) -> bool {
-    code.cleared_words.len() <= MAX_CLEARED
+    code.words_to_clear.len() <= MAX_CLEARED
 }
 
 /// Machine code of one program.

@@ -6,7 +6,7 @@
 //! from the ends backwards follows what is live in each block.
 
 use crate::compile::ops::{Op, Slot};
-use crate::compile::plans::{Code, DataList, HeaderAt, Kind, NO_STACK, WidePlan};
+use crate::compile::plans::{Code, DataList, HeaderAt, NO_STACK, ValueType, WidePlan};
 use std::collections::BTreeMap;
 
 /// A set of words.
@@ -76,7 +76,7 @@ pub(super) struct ReadWords {
 impl ReadWords {
     /// What the switch itself reads: intrinsic fields, what waits with a packet, what another pass takes along.
     pub fn new(code: &Code) -> ReadWords {
-        let spans = code.kept.iter().chain(code.lists.iter().flatten());
+        let spans = code.saved.iter().chain(code.lists.iter().flatten());
         let mut outside = Words::default();
         spans.flat_map(|(slot, count)| *slot..slot + count).for_each(|slot| outside.insert(slot));
         code.intrinsics.0.iter().for_each(|slot| outside.insert(*slot));
@@ -188,7 +188,7 @@ impl ReadWords {
         }
     }
 
-    fn value(&mut self, slot: Slot, kind: Kind) {
+    fn value(&mut self, slot: Slot, kind: ValueType) {
         self.note(slot, kind.words() as u16);
     }
 

@@ -161,7 +161,7 @@ impl Translator<'_, '_> {
         self.b.switch_to_block(clear);
         let zero = self.number(0);
         let zeros = self.b.ins().splat(types::I64X2, zero);
-        let wanted = self.code.cleared_words.iter().copied().filter(|slot| self.read.wants(*slot));
+        let wanted = self.code.words_to_clear.iter().copied().filter(|slot| self.read.wants(*slot));
         let wanted: Vec<Slot> = wanted.collect();
         let mut words = &wanted[..];
         while let [slot, rest @ ..] = words {

@@ -8,7 +8,9 @@
 //! Sender and forwarder each have a thread, or the forwarder is a process; the far end costs nothing but the kernel's counter.
 
 use super::other::Other;
-use crate::driver::{Driver, DriverError, IoChoice, PortSpec};
+pub use super::signs::BenchError;
+use super::signs::Signs;
+use crate::driver::{Driver, IoChoice, PortSpec};
 use crate::plane::Plane;
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::packet::{self, Io, Options};
@@ -17,7 +19,6 @@ use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use serde::Serialize;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -61,26 +62,6 @@ control Leave(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
 control ThisDeparser(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.ethernet); } }
 V1Switch(ThisParser(), Checks(), Forward(), Leave(), Sums(), ThisDeparser()) main;
 "#;
-
-/// Why nothing was measured.
-#[derive(Debug, thiserror::Error)]
-pub enum BenchError {
-    /// A device was refused.
-    #[error(transparent)]
-    Device(#[from] Error),
-    /// A port was refused.
-    #[error(transparent)]
-    Port(#[from] DriverError),
-    /// A system call failed.
-    #[error("forwarding: {0}")]
-    Io(#[from] io::Error),
-    /// The built-in program did not compile.
-    #[error("the built-in program: {0}")]
-    Program(String),
-    /// Another switch did not start.
-    #[error("{0}")]
-    Other(String),
-}
 
 /// One way of forwarding.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -185,25 +166,6 @@ fn span(seconds: f64) -> Nanos {
 fn median(mut rates: Vec<Rate>) -> Rate {
     rates.sort_by(|a, b| a.frames_per_s.total_cmp(&b.frames_per_s));
     rates.get(rates.len() / 2).copied().unwrap_or_default()
-}
-
-/// What a way of forwarding and who measures it tell each other.
-pub(super) struct Signs<'a> {
-    ready: mpsc::Sender<()>,
-    stop: &'a AtomicBool,
-}
-
-impl Signs<'_> {
-    /// Frames may come.
-    pub(super) fn ready(&self) {
-        // Who measures waits for it, or has given up.
-        let _ = self.ready.send(());
-    }
-
-    /// Whether enough has been measured.
-    pub(super) fn stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
 }
 
 /// Offers one way of forwarding so many frames a second, or as many as can be; it runs on a thread in a fresh namespace
@@ -344,7 +306,7 @@ mod tests {
     fn both_ways_forward_and_are_compared() {
         if NetNs::create().is_err() {
             let _ = writeln!(
-                io::stderr(),
+                std::io::stderr(),
                 "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
             );
             return;

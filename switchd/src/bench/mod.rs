@@ -2,4 +2,5 @@
 
 pub mod forward;
 pub mod other;
+mod signs;
 pub mod timers;

@@ -1,6 +1,6 @@
 //! Another switch, a process, measured as this one is.
 
-use super::forward::{BenchError, Signs};
+use super::signs::{BenchError, Signs};
 use p4rack_netdev::{Links, clock};
 use p4rack_wire::Nanos;
 use std::io::{self, Read};

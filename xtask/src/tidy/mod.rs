@@ -1,6 +1,7 @@
 //! What ARCHITECTURE.md promises of the files themselves, looked up in every one of them.
 
 mod architectures;
+mod circles;
 mod units;
 
 use crate::report::Report;
@@ -63,6 +64,7 @@ pub fn check(report: &mut Report, root: &Path) {
     }
     report.check("seeds of past failures are replayed", result(forgotten_seeds(&sources)));
     report.check("an architecture's names stay in its modules", result(architectures::strays(&sources)));
+    report.check("modules without circles", result(circles::problems(&sources)));
 }
 
 fn result(problems: Vec<String>) -> Result<(), String> {

@@ -1,8 +1,8 @@
 //! `p4rack counter`, `p4rack meter`, `p4rack register`.
 
-use super::table::pairs;
+use super::pairs::pairs;
 use super::{Options, Rows, Verb, show, target, told};
-use crate::complete;
+use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::entities::{Colors, CounterItem, Counts, Item, MeterItem, Rates, RegisterItem, TableItem};

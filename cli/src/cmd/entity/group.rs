@@ -1,7 +1,7 @@
 //! `p4rack group`: action profiles, multicast groups, clone sessions, value sets.
 
 use super::{Options, Rows, Verb, show, target, told};
-use crate::complete;
+use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::entities::{

@@ -9,6 +9,7 @@
 
 pub mod cells;
 pub mod group;
+mod pairs;
 pub mod stream;
 pub mod table;
 

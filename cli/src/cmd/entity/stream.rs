@@ -1,8 +1,8 @@
 //! `p4rack digest`, `p4rack packet`: what comes and goes over a session.
 
-use super::table::pairs;
+use super::pairs::pairs;
 use super::{Options, Rows, Verb, show, target, told};
-use crate::complete;
+use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::entities::{DigestItem, Item, show_data};
 use p4rack_ctrl::session::Event;

@@ -1,7 +1,8 @@
 //! `p4rack table`.
 
+use super::pairs::pairs;
 use super::{Options, Rows, Verb, show, target, told};
-use crate::complete;
+use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::entities::{ActionItem, Counts, Item, TableItem};
 use p4rack_ctrl::session::Event;
@@ -10,7 +11,6 @@ use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_p4rt::schema::{Schema, id_of, match_type, name_of};
 use p4rack_p4rt::text;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -128,17 +128,6 @@ impl Entry {
             ..Default::default()
         }))
     }
-}
-
-/// Splits `NAME=VALUE`.
-pub(super) fn pairs(words: &[String]) -> Result<BTreeMap<String, String>, CtrlError> {
-    let split = |word: &String| {
-        let (name, value) = word
-            .split_once('=')
-            .ok_or_else(|| CtrlError::Input(format!("`{word}` is not NAME=VALUE, such as dstAddr=0x11")))?;
-        Ok((name.to_owned(), value.to_owned()))
-    };
-    words.iter().map(split).collect()
 }
 
 /// Runs it.

@@ -5,7 +5,7 @@ use super::rights::{Fate, Grace, Rights, ahead};
 use crate::pl2::Scheme;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
-use p4rack_wire::pl2::Target;
+use p4rack_wire::pl2::Side;
 
 /// `inReservation` and `outReservation` of every port, and the lanes of every pair.
 ///
@@ -142,24 +142,24 @@ impl Allocator {
         held
     }
 
-    fn register(&mut self, target: Target, port: usize) -> &mut u64 {
+    fn register(&mut self, target: Side, port: usize) -> &mut u64 {
         match target {
-            Target::In => &mut self.ins[port],
-            Target::Out => &mut self.outs[port],
+            Side::In => &mut self.ins[port],
+            Side::Out => &mut self.outs[port],
         }
     }
 
     /// The controller writes what is reserved at `port`: slots, or clock units from now.
-    pub fn write(&mut self, target: Target, port: usize, value: u64, now: Nanos) {
+    pub fn write(&mut self, target: Side, port: usize, value: u64, now: Nanos) {
         let from = if self.scheme == Scheme::Clock { self.ticks(now) } else { 0 };
         *self.register(target, port) = from + value;
     }
 
     /// What is reserved at `port`: slots, or clock units from now.
-    pub fn reserved(&self, target: Target, port: usize, now: Nanos) -> u64 {
+    pub fn reserved(&self, target: Side, port: usize, now: Nanos) -> u64 {
         let register = match target {
-            Target::In => self.ins[port],
-            Target::Out => self.outs[port],
+            Side::In => self.ins[port],
+            Side::Out => self.outs[port],
         };
         match self.scheme {
             Scheme::Clock => ahead(register, self.ticks(now)),
@@ -170,7 +170,7 @@ impl Allocator {
     /// Whether unsolicited frames to `destination` are dropped: more than T is reserved there.
     fn over_threshold(&self, destination: usize, now: Nanos) -> bool {
         let slot = if self.scheme == Scheme::Clock { self.slots[destination] } else { 1 };
-        self.reserved(Target::Out, destination, now) > self.limits.drop_threshold_slots * slot
+        self.reserved(Side::Out, destination, now) > self.limits.drop_threshold_slots * slot
     }
 }
 
@@ -206,13 +206,13 @@ mod tests {
         reserve(&mut switch, (2, 1), 2, 1, 0);
         assert_eq!(reserve(&mut switch, (0, 1), 0, 3, 0), Some((4, 5)));
         let then = Nanos(500);
-        assert_eq!(switch.reserved(Target::In, 0, then), 7);
+        assert_eq!(switch.reserved(Side::In, 0, then), 7);
         assert_eq!(switch.claim((0, 1), 0, false, 60, then), Fate::Scheduled);
         assert_eq!(reserve(&mut switch, (0, 1), 0, 0, 500), Some((4, 5)), "two slots go back");
         assert_eq!(switch.claim((0, 1), 0, false, 60, then), Fate::Demoted(Demoted::Uncovered));
-        assert_eq!(switch.reserved(Target::In, 0, then), 4);
+        assert_eq!(switch.reserved(Side::In, 0, then), 4);
         assert_eq!(switch.forget((0, 2), 0), 4);
-        assert_eq!((switch.reserved(Target::In, 0, then), switch.reserved(Target::Out, 2, then)), (0, 0));
+        assert_eq!((switch.reserved(Side::In, 0, then), switch.reserved(Side::Out, 2, then)), (0, 0));
     }
 
     #[test]
@@ -263,8 +263,8 @@ mod tests {
         assert_eq!(claim(&mut switch, 2, false, full + 1, 21_000), Fate::Demoted(Demoted::Uncovered));
         assert_eq!(claim(&mut switch, 2, false, full, 21_000), Fate::Scheduled);
         assert_eq!(claim(&mut switch, 0, false, full, 9_000_000), Fate::Demoted(Demoted::Late));
-        assert_eq!(switch.reserved(Target::Out, 1, Nanos(6_000)), 190);
-        assert_eq!(switch.reserved(Target::Out, 1, Nanos(60_000)), 0);
+        assert_eq!(switch.reserved(Side::Out, 1, Nanos(6_000)), 190);
+        assert_eq!(switch.reserved(Side::Out, 1, Nanos(60_000)), 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Parsers and controls with their local declarations.
 
 use super::scope::{Symbol, TypeSym, Writable};
-use super::{Checker, Place};
+use super::{Checker, Context};
 use crate::ast::{self, Decl, DeclKind};
 use crate::sema::tree::{BlockDef, Item, SKind, ValueSetDef};
 use crate::sema::types::{BlockKind, BlockTy, Type};
@@ -18,12 +18,12 @@ impl Checker {
             }
             _ => return,
         };
-        let place = if kind == BlockKind::Parser { Place::Parser } else { Place::Control };
+        let place = if kind == BlockKind::Parser { Context::Parser } else { Context::Control };
         self.annos(&decl.annotations);
         let ty = self.scoped(|c| {
             let vars = c.type_params(type_params);
-            let params = c.params(params, Place::TopLevel);
-            let ctor_params = c.params(ctor_params, Place::Constructor);
+            let params = c.params(params, Context::TopLevel);
+            let ctor_params = c.params(ctor_params, Context::Constructor);
             for param in &ctor_params {
                 if param.dir != ast::Direction::None {
                     c.error(param.span, "a parameter of a constructor has no direction");
@@ -36,11 +36,11 @@ impl Checker {
                 let mut def = BlockDef { items, span: name.span, ..BlockDef::default() };
                 match &decl.kind {
                     DeclKind::Control { apply, .. } => {
-                        c.place = Place::Control;
+                        c.place = Context::Control;
                         def.apply = c.scoped(|c| c.stmts(&apply.stmts));
                     }
                     DeclKind::Parser { states, .. } => {
-                        c.place = Place::Parser;
+                        c.place = Context::Parser;
                         def.states = c.states(states, name);
                     }
                     _ => {}
@@ -58,7 +58,7 @@ impl Checker {
                 body: Some(Rc::new(body)),
             }
         });
-        self.place = Place::TopLevel;
+        self.place = Context::TopLevel;
         // A prototype of the same name gives way to the declaration.
         self.declare(name, Symbol::Type(TypeSym::Block(Rc::new(ty))));
     }
@@ -79,7 +79,7 @@ impl Checker {
                     }
                 }
                 DeclKind::Action { name, .. } => {
-                    if place == Place::Parser {
+                    if place == Context::Parser {
                         self.error(name.span, "an action cannot be declared in a parser");
                     }
                     self.common_decl(decl);
@@ -90,7 +90,7 @@ impl Checker {
                     }
                 }
                 DeclKind::Table { name, properties } => {
-                    if place == Place::Parser {
+                    if place == Context::Parser {
                         self.error(name.span, "a table cannot be declared in a parser");
                         continue;
                     }
@@ -99,7 +99,7 @@ impl Checker {
                     items.push(Item::Table(table));
                 }
                 DeclKind::ValueSet { ty, size, name } => {
-                    if place != Place::Parser {
+                    if place != Context::Parser {
                         self.error(name.span, "a value set is declared in a parser");
                     }
                     let ty = self.type_ref(ty);

@@ -3,10 +3,10 @@
 use super::args::unify;
 use super::scope::{Symbol, TypeSym};
 use super::typeref::bind;
-use super::{Checker, Place};
+use super::{Checker, Context};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Span, TypeRef};
 use crate::diag::Diagnostic;
-use crate::sema::tree::{EKind, FnDef, InstDecl, TCall, TExpr, Target};
+use crate::sema::tree::{Callee, EKind, FnDef, InstDecl, TCall, TExpr};
 use crate::sema::types::{BlockKind, BlockTy, StructKind, Subst, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
@@ -25,9 +25,9 @@ impl Checker {
                         return TExpr::bad(span);
                     };
                     let target = if def.body.is_some() {
-                        Target::Function(def.clone())
+                        Callee::Function(def.clone())
                     } else {
-                        Target::Extern(def.clone())
+                        Callee::Extern(def.clone())
                     };
                     self.finish_call(target, &def, &Subst::new(), type_args, args, span)
                 }
@@ -118,7 +118,7 @@ impl Checker {
         let (implemented, annos) = Default::default();
         let (name, ty) = (block.name.clone(), ty.clone());
         let inst = Rc::new(InstDecl { id, name, ty, args: ctor_args, implemented, annos, span });
-        self.apply_block(Target::DirectApply(inst), &block, args, span)
+        self.apply_block(Callee::DirectApply(inst), &block, args, span)
     }
 
     fn method(
@@ -141,14 +141,14 @@ impl Checker {
             Type::Struct(s) if s.kind != StructKind::Struct => match (name, s.kind) {
                 ("isValid", _) => {
                     self.count_args(name, 0, args, span);
-                    self.built_in(Target::IsValid(base), Type::Bool, span)
+                    self.built_in(Callee::IsValid(base), Type::Bool, span)
                 }
                 ("setValid" | "setInvalid", StructKind::Header) => {
                     self.count_args(name, 0, args, span);
                     if !self.lvalue(&base, &format!("the header of `{name}`")) {
                         return TExpr::bad(span);
                     }
-                    self.built_in(Target::SetValid(base, name == "setValid"), Type::Void, span)
+                    self.built_in(Callee::SetValid(base, name == "setValid"), Type::Void, span)
                 }
                 _ => self.no_method(&ty, member, &["isValid", "setValid", "setInvalid"], span),
             },
@@ -167,7 +167,7 @@ impl Checker {
                     match count.to_i32() {
                         Some(n) if n >= 1 => {
                             let n = if name == "push_front" { n } else { -n };
-                            self.built_in(Target::Shift(base, n), Type::Void, span)
+                            self.built_in(Callee::Shift(base, n), Type::Void, span)
                         }
                         _ => {
                             self.error(
@@ -185,11 +185,11 @@ impl Checker {
                     return self.no_method(&ty, member, &["apply"], span);
                 }
                 self.count_args(name, 0, args, span);
-                if self.place != Place::Control {
+                if self.place != Context::Control {
                     self.error(span, format!("a table cannot be applied in {}", self.place.name()));
                     return TExpr::bad(span);
                 }
-                let call = TCall { target: Target::Table(table.clone()), type_args: vec![], args: vec![] };
+                let call = TCall { target: Callee::Table(table.clone()), type_args: vec![], args: vec![] };
                 TExpr::new(EKind::Call(Box::new(call)), Type::Applied(table.clone()), span)
             }
             Type::Block(block) => {
@@ -197,7 +197,7 @@ impl Checker {
                     return self.no_method(&ty, member, &["apply"], span);
                 }
                 let block = block.clone();
-                self.apply_block(Target::Apply(base), &block, args, span)
+                self.apply_block(Callee::Apply(base), &block, args, span)
             }
             Type::Extern(ext) => {
                 let ext = ext.clone();
@@ -209,7 +209,7 @@ impl Checker {
                 }
                 let Some(def) = self.overload(&list, args, name, span) else { return TExpr::bad(span) };
                 let outer = bind(&ext.def.type_params, &ext.args);
-                self.finish_call(Target::Method(base, def.clone()), &def, &outer, type_args, args, span)
+                self.finish_call(Callee::Method(base, def.clone()), &def, &outer, type_args, args, span)
             }
             _ => {
                 self.type_args_and_values(args);
@@ -227,7 +227,7 @@ impl Checker {
         TExpr::bad(span)
     }
 
-    fn built_in(&mut self, target: Target, ty: Type, span: Span) -> TExpr {
+    fn built_in(&mut self, target: Callee, ty: Type, span: Span) -> TExpr {
         TExpr::new(EKind::Call(Box::new(TCall { target, type_args: vec![], args: vec![] })), ty, span)
     }
 
@@ -251,10 +251,10 @@ impl Checker {
         TExpr::constant(Value::int(value), Type::InfInt, span)
     }
 
-    fn apply_block(&mut self, target: Target, block: &Rc<BlockTy>, args: &[Arg], span: Span) -> TExpr {
+    fn apply_block(&mut self, target: Callee, block: &Rc<BlockTy>, args: &[Arg], span: Span) -> TExpr {
         let wanted = match block.kind {
-            BlockKind::Control => Place::Control,
-            BlockKind::Parser => Place::Parser,
+            BlockKind::Control => Context::Control,
+            BlockKind::Parser => Context::Parser,
             BlockKind::Package => {
                 self.error(span, "a package cannot be applied");
                 return TExpr::bad(span);
@@ -279,13 +279,13 @@ impl Checker {
     }
 
     fn call_action(&mut self, action: &Rc<crate::sema::tree::ActionDef>, args: &[Arg], span: Span) -> TExpr {
-        if !matches!(self.place, Place::Control | Place::Action) {
+        if !matches!(self.place, Context::Control | Context::Action) {
             self.error(span, format!("an action cannot be called in {}", self.place.name()));
         }
         let what = format!("action `{}`", action.name);
         let Some(typed) = self.args(&what, &action.params, args, span) else { return TExpr::bad(span) };
         let Some(args) = self.fit_args(&action.params, typed, &Subst::new()) else { return TExpr::bad(span) };
-        let call = TCall { target: Target::Action(action.clone()), type_args: vec![], args };
+        let call = TCall { target: Callee::Action(action.clone()), type_args: vec![], args };
         TExpr::new(EKind::Call(Box::new(call)), Type::Void, span)
     }
 
@@ -335,7 +335,7 @@ impl Checker {
 
     fn finish_call(
         &mut self,
-        target: Target,
+        target: Callee,
         def: &Rc<FnDef>,
         outer: &Subst,
         type_args: &[TypeRef],
@@ -410,7 +410,7 @@ impl Checker {
             let note = text.clone();
             self.report(Diagnostic::warning(span, format!("{what} is deprecated")).note(note));
         }
-        if matches!(&target, Target::Extern(_)) && def.name == "static_assert" {
+        if matches!(&target, Callee::Extern(_)) && def.name == "static_assert" {
             return self.static_assert(&args, span);
         }
         let types: Vec<Type> = known.into_iter().flatten().collect();
@@ -448,7 +448,7 @@ impl Checker {
     /// What may be called only in some places.
     fn check_place(&mut self, def: &FnDef, span: Span) {
         let parser_only = matches!(def.name.as_str(), "verify") && def.body.is_none();
-        if parser_only && self.place != Place::Parser {
+        if parser_only && self.place != Context::Parser {
             self.error(span, format!("`{}` is for parsers", def.name));
         }
     }
@@ -456,13 +456,13 @@ impl Checker {
     /// Rules on packet_in and packet_out that their declarations cannot express.
     fn check_core_rules(
         &mut self,
-        target: &Target,
+        target: &Callee,
         def: &FnDef,
         args: &[Option<TExpr>],
         types: &[Type],
         span: Span,
     ) {
-        let Target::Method(base, _) = target else { return };
+        let Callee::Method(base, _) = target else { return };
         let Type::Extern(ext) = &base.ty else { return };
         match (ext.def.name.as_str(), def.name.as_str()) {
             ("packet_in", "extract") => {

@@ -1,7 +1,7 @@
 //! Declarations at top level, and those that may stand anywhere.
 
 use super::scope::{Symbol, TypeSym, Writable};
-use super::{Checker, Place};
+use super::{Checker, Context};
 use crate::ast::{self, Decl, DeclKind, Direction, FunctionProto, Ident};
 use crate::diag::Diagnostic;
 use crate::sema::tree::{ActionDef, FnDef, InstDecl, Param};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 impl Checker {
     /// A declaration at top level.
     pub(super) fn top_level(&mut self, decl: &Decl) {
-        self.place = Place::TopLevel;
+        self.place = Context::TopLevel;
         if self.common_decl(decl) {
             return;
         }
@@ -117,11 +117,11 @@ impl Checker {
             DeclKind::Instance { ty, args, name, init } => {
                 if let Some(inst) = self.instance(decl, ty, args, name, init.as_deref()) {
                     let package = matches!(&inst.ty, Type::Block(b) if b.kind == BlockKind::Package);
-                    if self.place == Place::TopLevel && name.name == "main" && !package {
+                    if self.place == Context::TopLevel && name.name == "main" && !package {
                         self.error(name.span, format!("`main` is a package, not `{}`", inst.ty));
                     }
                     self.declare(name, Symbol::Instance(inst.clone()));
-                    if self.place == Place::TopLevel {
+                    if self.place == Context::TopLevel {
                         if name.name == "main" {
                             self.out.main = Some(inst.clone());
                         }
@@ -132,7 +132,7 @@ impl Checker {
                 }
             }
             DeclKind::Action { name, params, body } => {
-                let global = self.place == Place::TopLevel;
+                let global = self.place == Context::TopLevel;
                 let action = self.action(decl, name, params, body, global);
                 if global && name.name == "NoAction" && !action.params.is_empty() {
                     self.error(name.span, "`NoAction` is an action without parameters");
@@ -225,7 +225,7 @@ impl Checker {
         let annos = self.annos(&decl.annotations);
         let type_params = self.type_params(&proto.type_params);
         let ret = proto.ret.as_ref().map_or(Type::Void, |r| self.type_ref(r));
-        let params = self.params(&proto.params, Place::Function);
+        let params = self.params(&proto.params, Context::Function);
         FnDef { name: proto.name.name.clone(), type_params, ret, params, body: None, annos, is_abstract }
     }
 
@@ -235,7 +235,7 @@ impl Checker {
             if let Some(p) = def.params.iter().find(|p| p.annos.optional) {
                 c.error(p.span, format!("parameter `{}` cannot be optional here", p.name));
             }
-            c.place = Place::Function;
+            c.place = Context::Function;
             c.returns = Some(def.ret.clone());
             let stmts = c.block_scope(body);
             c.returns = None;
@@ -258,8 +258,8 @@ impl Checker {
         let annos = self.annos(&decl.annotations);
         let outer = self.place;
         let action = self.scoped(|c| {
-            c.place = Place::Action;
-            let params = c.params(params, Place::Action);
+            c.place = Context::Action;
+            let params = c.params(params, Context::Action);
             c.returns = Some(Type::Void);
             let stmts = c.block_scope(body);
             c.returns = None;
@@ -271,13 +271,13 @@ impl Checker {
     }
 
     /// Parameters, declared in the innermost scope.
-    pub(super) fn params(&mut self, list: &[ast::Param], place: Place) -> Vec<Rc<Param>> {
+    pub(super) fn params(&mut self, list: &[ast::Param], place: Context) -> Vec<Rc<Param>> {
         let mut params: Vec<Rc<Param>> = Vec::new();
         let mut data_before: Option<ast::Span> = None;
         for param in list {
             let annos = self.annos(&param.annotations);
             let ty = self.type_ref(&param.ty);
-            if place == Place::Action {
+            if place == Context::Action {
                 match (param.direction, data_before) {
                     (Direction::None, _) => data_before = Some(param.name.span),
                     (_, Some(_)) => self.error(
@@ -287,15 +287,15 @@ impl Checker {
                     _ => {}
                 }
             }
-            if annos.optional && !matches!(place, Place::TopLevel | Place::Function | Place::Package) {
+            if annos.optional && !matches!(place, Context::TopLevel | Context::Function | Context::Package) {
                 self.error(
                     param.name.span,
                     format!("parameter `{}` cannot be optional here", param.name.name),
                 );
             }
             if let Type::Block(block) = &ty
-                && place != Place::Package
-                && (place != Place::Constructor || block.body.is_some())
+                && place != Context::Package
+                && (place != Context::Constructor || block.body.is_some())
             {
                 self.error(param.ty.span, format!("a parameter cannot be of type `{ty}`"));
             }
@@ -303,11 +303,11 @@ impl Checker {
                 matches!(ty, Type::Extern(_) | Type::Block(_) | Type::Str | Type::InfInt | Type::MatchKind);
             if matches!(ty, Type::Void) {
                 self.error(param.ty.span, "a parameter cannot be `void`");
-            } else if matches!(ty, Type::InfInt) && place == Place::Action {
+            } else if matches!(ty, Type::InfInt) && place == Context::Action {
                 self.error(param.ty.span, "a parameter of an action cannot be `int`, which has no width");
             } else if opaque && param.direction != Direction::None {
                 self.error(param.ty.span, format!("a parameter of type `{ty}` has no direction"));
-            } else if matches!(ty, Type::Extern(_) | Type::Block(_)) && place == Place::Action {
+            } else if matches!(ty, Type::Extern(_) | Type::Block(_)) && place == Context::Action {
                 self.error(param.ty.span, format!("an action cannot take `{ty}`"));
             }
             let default = param.default.as_ref().map(|e| {
@@ -345,7 +345,7 @@ impl Checker {
     fn block_type(&mut self, name: &Ident, type_params: &[Ident], params: &[ast::Param], kind: BlockKind) {
         let (vars, params) = self.scoped(|c| {
             let vars = c.type_params(type_params);
-            let place = if kind == BlockKind::Package { Place::Package } else { Place::TopLevel };
+            let place = if kind == BlockKind::Package { Context::Package } else { Context::TopLevel };
             (vars, c.params(params, place))
         });
         let ty = BlockTy {
@@ -374,15 +374,15 @@ impl Checker {
         let ty = self.type_ref(ty);
         let (ty, args) = self.construct(&ty, args, decl.span)?;
         let package = matches!(&ty, Type::Block(b) if b.kind == BlockKind::Package);
-        if package && self.place != Place::TopLevel {
+        if package && self.place != Context::TopLevel {
             self.error(name.span, "a package is instantiated at top level");
             return None;
         }
-        if matches!(self.place, Place::Function | Place::Action) {
+        if matches!(self.place, Context::Function | Context::Action) {
             self.error(name.span, format!("an instance cannot be made inside {}", self.place.name()));
             return None;
         }
-        if self.place == Place::TopLevel
+        if self.place == Context::TopLevel
             && matches!(&ty, Type::Block(b) if b.kind != BlockKind::Package && b.body.is_none())
         {
             self.error(name.span, format!("`{ty}` has no body"));

@@ -4,7 +4,7 @@ use super::Checker;
 use super::scope::{Symbol, TypeSym, Writable};
 use crate::ast::{Expr, ExprKind, Ident, Name, Span};
 use crate::diag::Diagnostic;
-use crate::sema::tree::{EKind, LocalId, StackPart, TExpr, Target};
+use crate::sema::tree::{Callee, EKind, LocalId, StackPart, TExpr};
 use crate::sema::types::{LiteralTy, Type};
 use crate::sema::value::{self, Value};
 use num_bigint::BigInt;
@@ -246,7 +246,7 @@ impl Checker {
             }
             Type::Stack(element, size) => match member.name.as_str() {
                 "next" | "last" => {
-                    if self.place != super::Place::Parser {
+                    if self.place != super::Context::Parser {
                         self.error(
                             member.span,
                             format!("`{}` of a header stack is for parsers", member.name),
@@ -257,7 +257,7 @@ impl Checker {
                     TExpr::new(EKind::StackPart(Box::new(base), part), (**element).clone(), span)
                 }
                 "lastIndex" => {
-                    if self.place != super::Place::Parser {
+                    if self.place != super::Context::Parser {
                         self.error(member.span, "`lastIndex` of a header stack is for parsers");
                         return TExpr::bad(span);
                     }
@@ -429,7 +429,7 @@ impl Checker {
             EKind::StackPart(base, StackPart::Next | StackPart::Last) => self.why_not_lvalue(base),
             EKind::StackPart(..) => Some((e.span, "`lastIndex` can only be read".to_owned())),
             EKind::Const(_) | EKind::List(_) => Some((e.span, "this is a constant".to_owned())),
-            EKind::Call(call) if matches!(call.target, Target::Function(_)) => {
+            EKind::Call(call) if matches!(call.target, Callee::Function(_)) => {
                 Some((e.span, "this is the result of a call".to_owned()))
             }
             _ => Some((e.span, "this is a computed value".to_owned())),

@@ -38,7 +38,7 @@ pub(super) fn check(program: &ast::Program) -> (Checked, Vec<Diagnostic>) {
 
 /// Where a statement stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-enum Place {
+enum Context {
     #[default]
     TopLevel,
     Parser,
@@ -51,16 +51,16 @@ enum Place {
     Constructor,
 }
 
-impl Place {
+impl Context {
     fn name(self) -> &'static str {
         match self {
-            Place::TopLevel => "the top level",
-            Place::Parser => "a parser",
-            Place::Control => "a control",
-            Place::Action => "an action",
-            Place::Function => "a function",
-            Place::Package => "a package",
-            Place::Constructor => "a constructor",
+            Context::TopLevel => "the top level",
+            Context::Parser => "a parser",
+            Context::Control => "a control",
+            Context::Action => "an action",
+            Context::Function => "a function",
+            Context::Package => "a package",
+            Context::Constructor => "a constructor",
         }
     }
 }
@@ -75,7 +75,7 @@ struct Checker {
     /// Of parameters and loop variables; what is not here may be written.
     writable: HashMap<LocalId, Writable>,
     next_type: u32,
-    place: Place,
+    place: Context,
     /// Return type of the function that is being checked.
     returns: Option<Type>,
     loops: u32,

@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::scope::{Symbol, Writable};
-use super::{Checker, Place};
+use super::{Checker, Context};
 use crate::ast::{Block, Decl, DeclKind, Expr, ExprKind, Span, Stmt, StmtKind, SwitchCase};
 use crate::diag::Diagnostic;
 use crate::sema::tree::{EKind, SKind, TExpr, TStmt};
@@ -73,7 +73,7 @@ impl Checker {
             }
             StmtKind::Block(block) => SKind::Block(self.block_scope(block)),
             StmtKind::Exit => {
-                if matches!(self.place, Place::Parser | Place::Function) {
+                if matches!(self.place, Context::Parser | Context::Function) {
                     self.error(span, format!("`exit` cannot stand in {}", self.place.name()));
                     return None;
                 }
@@ -107,7 +107,7 @@ impl Checker {
                 if is_break { SKind::Break } else { SKind::Continue }
             }
             StmtKind::Decl(decl) => {
-                if let (Place::Control, DeclKind::Instance { name, .. }) = (self.place, &decl.kind) {
+                if let (Context::Control, DeclKind::Instance { name, .. }) = (self.place, &decl.kind) {
                     self.report(
                         Diagnostic::error(decl.span, format!("instance `{}` among statements", name.name))
                             .help("declare it before `apply`"),
@@ -138,12 +138,12 @@ impl Checker {
 
     fn return_stmt(&mut self, value: Option<&Expr>, span: Span) -> Option<SKind> {
         let value = value.map(|v| self.expr(v));
-        if self.place == Place::Parser {
+        if self.place == Context::Parser {
             self.error(span, "`return` cannot stand in a parser");
             return None;
         }
         let wanted = match self.place {
-            Place::Function => self.returns.clone().unwrap_or(Type::Void),
+            Context::Function => self.returns.clone().unwrap_or(Type::Void),
             _ => Type::Void,
         };
         // One in error still ends the function.
@@ -297,7 +297,7 @@ impl Checker {
             }
             return None;
         }
-        if self.place == Place::Parser {
+        if self.place == Context::Parser {
             self.error(expr.span, "`switch` cannot stand in a parser: use `transition select`");
             return None;
         }

@@ -1,14 +1,14 @@
 //! Tables.
 
 use super::scope::Symbol;
-use super::{Checker, Place};
+use super::{Checker, Context};
 use crate::ast::AnnotationBody;
 use crate::ast::{
     ActionListEntry, Decl, Direction, Expr, ExprKind, Ident, KeyElement, Name, TableEntry, TableProperty,
     TablePropertyKind, UnaryOp,
 };
 use crate::diag::Diagnostic;
-use crate::sema::tree::{EKind, InstDecl, TActionCall, TActionRef, TEntry, TExpr, TKey, TableDef, Target};
+use crate::sema::tree::{Callee, EKind, InstDecl, TActionCall, TActionRef, TEntry, TExpr, TKey, TableDef};
 use crate::sema::types::{Subst, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
@@ -51,7 +51,7 @@ impl Checker {
                                 .label(early, "this comes after `actions`"),
                         );
                     }
-                    let place = std::mem::replace(&mut self.place, Place::Action);
+                    let place = std::mem::replace(&mut self.place, Context::Action);
                     table.actions = self.action_list(actions);
                     self.place = place;
                 }
@@ -286,7 +286,7 @@ impl Checker {
 
     /// An extern object bound to a table.
     fn attached(&mut self, property: &TableProperty, value: &Expr) -> Option<TExpr> {
-        let place = std::mem::replace(&mut self.place, Place::Control);
+        let place = std::mem::replace(&mut self.place, Context::Control);
         let e = self.expr(value);
         self.place = place;
         if e.is_bad() {
@@ -343,7 +343,7 @@ impl Checker {
                 ExprKind::Slice { base: owner, .. } | ExprKind::PlusSlice { base: owner, .. },
             ) => Some(format!("{}[{hi}:{lo}]", self.key_name(base, owner)?)),
             (EKind::Call(call), ExprKind::Call { callee, .. }) => match (&call.target, &callee.kind) {
-                (Target::IsValid(header), ExprKind::Member { base, .. }) => {
+                (Callee::IsValid(header), ExprKind::Member { base, .. }) => {
                     Some(format!("{}.$valid$", self.key_name(header, base)?))
                 }
                 _ => None,

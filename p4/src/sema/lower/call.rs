@@ -6,7 +6,7 @@ use super::{Binding, Lower};
 use crate::ast::{Direction, Span};
 use crate::diag::Diagnostic;
 use crate::ir::{Expr, LValue, StackId, Stmt, Ty, VarId};
-use crate::sema::tree::{EKind, FnDef, Param, TCall, TExpr, TStmt, Target};
+use crate::sema::tree::{Callee, EKind, FnDef, Param, TCall, TExpr, TStmt};
 use crate::sema::types::{Subst, Type};
 use std::rc::Rc;
 
@@ -17,10 +17,10 @@ impl Lower<'_> {
     pub(super) fn call(&mut self, call: &TCall, e: &TExpr) -> Val {
         let span = e.span;
         match &call.target {
-            Target::Function(def) => self.function(def, call, span),
-            Target::Extern(def) => self.extern_function(def, call, span),
-            Target::Method(object, def) => self.extern_method(object, def, call, span),
-            Target::Action(action) => {
+            Callee::Function(def) => self.function(def, call, span),
+            Callee::Extern(def) => self.extern_function(def, call, span),
+            Callee::Method(object, def) => self.extern_method(object, def, call, span),
+            Callee::Action(action) => {
                 // One called by another action has become part of it.
                 if self.frames[self.frame].is_block {
                     self.called_action(action);
@@ -30,25 +30,26 @@ impl Lower<'_> {
                 self.inline(parent, path, &action.params, &call.args, Subst::new(), &action.body, None, span);
                 Val::Opaque
             }
-            Target::Apply(instance) => {
+            Callee::Apply(instance) => {
                 self.apply_instance(instance, &call.args, span);
                 Val::Opaque
             }
-            Target::DirectApply(inst) => {
+            Callee::DirectApply(inst) => {
                 self.instance(inst, &[&call.args]);
                 let object = TExpr::new(EKind::Local(inst.id), inst.ty.clone(), span);
                 self.apply_instance(&object, &call.args, span);
                 Val::Opaque
             }
-            Target::Table(_) => {
+            Callee::Table(_) => {
                 self.apply_table(e, None, None);
                 Val::Opaque
             }
-            Target::IsValid(header) => match self.expr(header) {
+            Callee::IsValid(header) => match self.expr(header) {
                 Val::Header(h, _) => Val::Leaf(self.is_valid(&h), Ty::Bool),
                 Val::Union(members, _) => {
                     let valid = members.iter().map(|m| self.is_valid(m));
-                    let any = valid.reduce(|a, b| super::copy::binary(crate::ir::BinOp::Or, a, b, Ty::Bool));
+                    let any =
+                        valid.reduce(|a, b| super::storage::binary(crate::ir::BinOp::Or, a, b, Ty::Bool));
                     Val::Leaf(any.unwrap_or(zero(Ty::Bool)), Ty::Bool)
                 }
                 Val::HeaderLit(parts, _) => {
@@ -56,13 +57,13 @@ impl Lower<'_> {
                 }
                 _ => Val::Leaf(zero(Ty::Bool), Ty::Bool),
             },
-            Target::SetValid(header, valid) => {
+            Callee::SetValid(header, valid) => {
                 if let Some(Place::Header(header, _)) = self.place(header) {
                     self.emit(Stmt::SetValid { header, valid: *valid });
                 }
                 Val::Opaque
             }
-            Target::Shift(stack, count) => {
+            Callee::Shift(stack, count) => {
                 match self.place(stack) {
                     Some(Place::Stack(stack, _)) => self.emit(Stmt::StackShift { stack, count: *count }),
                     Some(Place::Unions(stacks, _)) => self.shift_unions(&stacks, *count, span),
@@ -285,7 +286,7 @@ impl Lower<'_> {
     /// `t.apply()`
     pub(super) fn apply_table(&mut self, e: &TExpr, hit: Option<VarId>, action_run: Option<VarId>) {
         let EKind::Call(call) = &e.kind else { return };
-        let Target::Table(table) = &call.target else { return };
+        let Callee::Table(table) = &call.target else { return };
         let frame = self.block_frame();
         let Some(id) = self.tables.get(&(frame, table.id)).copied() else {
             self.error(e.span, format!("table `{}` cannot be applied here", table.name));

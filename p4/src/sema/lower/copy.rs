@@ -1,7 +1,7 @@
 //! Assignment and equality of values of any type.
 
 use super::Lower;
-use super::storage::{Place, Val, constant, scalars, zero};
+use super::storage::{Place, Val, binary, constant, scalars, zero};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, HeaderRef, LValue, Stmt, Ty, UnOp, VarId};
 use num_bigint::BigUint;
@@ -378,10 +378,6 @@ impl Lower<'_> {
 
 fn same_headers(a: &[HeaderRef], b: &[HeaderRef]) -> bool {
     a.iter().zip(b).all(|pair| matches!(pair, (HeaderRef::Fixed(a), HeaderRef::Fixed(b)) if a == b))
-}
-
-pub(super) fn binary(op: BinOp, left: Expr, right: Expr, ty: Ty) -> Expr {
-    Expr::Binary { op, left: Box::new(left), right: Box::new(right), ty }
 }
 
 pub(super) fn not(expr: Expr) -> Expr {

@@ -1,7 +1,7 @@
 //! Expressions.
 
-use super::copy::{binary, not};
-use super::storage::{Place, Val, chosen, constant, zero};
+use super::copy::not;
+use super::storage::{Place, Val, binary, chosen, constant, zero};
 use super::{Binding, Lower};
 use crate::ast::{BinaryOp, Span, UnaryOp};
 use crate::ir::{BinOp, Expr, HeaderRef, LValue, Stmt, Ty, UnOp};

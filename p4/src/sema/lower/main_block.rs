@@ -6,8 +6,8 @@ use crate::arch::{self, Architecture, BlockSlot, Package, Param};
 use crate::ast::Span;
 use crate::diag::Diagnostic;
 use crate::ir::{
-    Block, Body, ControllerHeader, DataStruct, DataTy, Expr, IntrinsicVar, LValue, Named, NewType, SerEnum,
-    Stmt, Target, Task, Ty, VarId,
+    Block, Body, ControllerHeader, DataStruct, DataTy, Expr, IntrinsicVar, LValue, Named, NewType, NextState,
+    SerEnum, Stmt, Task, Ty, VarId,
 };
 use crate::sema::tree::{Checked, EKind, InstDecl};
 use crate::sema::types::{BlockKind, BlockTy, StructKind, StructTy, Type};
@@ -176,7 +176,7 @@ impl Lower<'_> {
         self.depth = 0;
         self.within(frame, |l| l.items(&def));
         let body = if role.task == Task::Parse {
-            self.within(frame, |l| l.states(&def, Target::Accept, def.span));
+            self.within(frame, |l| l.states(&def, NextState::Accept, def.span));
             Body::Parser(std::mem::take(&mut self.parser))
         } else {
             let stmts: Vec<Stmt> = self.collect(|l| {

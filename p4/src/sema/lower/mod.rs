@@ -60,7 +60,7 @@ enum Binding {
 
 /// Where locals are bound: the program, an instance of a block, or one call of an action or function.
 #[derive(Debug, Default)]
-struct Frame {
+struct Bindings {
     parent: Option<usize>,
     /// Full name for what is declared here; empty at top level.
     path: String,
@@ -85,7 +85,7 @@ pub(crate) struct Lower<'a> {
     checked: &'a Checked,
     diags: Vec<Diagnostic>,
     prog: ir::Program,
-    frames: Vec<Frame>,
+    frames: Vec<Bindings>,
     frame: usize,
     blocks: Vec<BlockInst>,
     /// Statements are appended here.
@@ -160,7 +160,7 @@ impl<'a> Lower<'a> {
             checked,
             diags: Vec::new(),
             prog,
-            frames: vec![Frame { is_block: true, ..Frame::default() }],
+            frames: vec![Bindings { is_block: true, ..Bindings::default() }],
             frame: 0,
             blocks: Vec::new(),
             out: Vec::new(),
@@ -226,7 +226,7 @@ impl<'a> Lower<'a> {
 
     fn new_frame(&mut self, parent: usize, path: String, is_block: bool) -> usize {
         self.charge(FRAME_COST + path.len() as u64 / 16);
-        self.frames.push(Frame { parent: Some(parent), path, is_block, ..Frame::default() });
+        self.frames.push(Bindings { parent: Some(parent), path, is_block, ..Bindings::default() });
         self.frames.len() - 1
     }
 

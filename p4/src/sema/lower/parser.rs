@@ -4,9 +4,9 @@ use super::stmt::any;
 use super::storage::{Val, scalars};
 use super::{BlockInst, Lower};
 use crate::ast::Span;
-use crate::ir::{Expr, Matcher, Next, State, StateId, Target, Ty};
+use crate::ir::{Expr, Matcher, Next, NextState, State, StateId, Ty};
 use crate::sema::tree::{
-    BlockDef, EKind, Item, Keyset, SKind, StateDef, StateRef, TExpr, TNext, TStmt, Target as Applied,
+    BlockDef, Callee, EKind, Item, Keyset, SKind, StateDef, StateRef, TExpr, TNext, TStmt,
 };
 use crate::sema::types::{StructKind, Type};
 use num_bigint::BigUint;
@@ -16,13 +16,13 @@ const MAX_STATES: usize = 1 << 16;
 
 impl Lower<'_> {
     /// All states of a parser in the current frame; gives the first. `accept` leads to `exit`.
-    pub(super) fn states(&mut self, def: &BlockDef, exit: Target, span: Span) -> Target {
+    pub(super) fn states(&mut self, def: &BlockDef, exit: NextState, span: Span) -> NextState {
         if self.parser.states.len() + def.states.len() > MAX_STATES {
             if !self.exhausted() {
                 self.error(span, format!("more than {MAX_STATES} parser states"));
             }
             self.budget = 0;
-            return Target::Reject;
+            return NextState::Reject;
         }
         // `start` comes first so that the main parser's is number 0.
         let start = def.states.iter().position(|s| s.name == "start").unwrap_or(0);
@@ -62,7 +62,7 @@ impl Lower<'_> {
             self.close(next);
             (self.state, self.out, self.depth) = outer;
         }
-        entry.or(ids.get(start).copied()).map_or(Target::Reject, Target::State)
+        entry.or(ids.get(start).copied()).map_or(NextState::Reject, NextState::State)
     }
 
     fn reserve(&mut self, name: String) -> StateId {
@@ -90,12 +90,12 @@ impl Lower<'_> {
         let name = format!("{}$", self.parser.states[state.0 as usize].name);
         let after = self.reserve(name);
         let before = std::mem::take(&mut self.out);
-        let entry = self.within(inst.frame, |l| l.states(def, Target::State(after), span));
+        let entry = self.within(inst.frame, |l| l.states(def, NextState::State(after), span));
         self.out = before;
         let next = match entry {
-            Target::State(id) => Next::Goto(id),
-            Target::Accept => Next::Accept,
-            Target::Reject => Next::Reject,
+            NextState::State(id) => Next::Goto(id),
+            NextState::Accept => Next::Accept,
+            NextState::Reject => Next::Reject,
         };
         self.close(next);
         self.state = Some(after);
@@ -105,7 +105,7 @@ impl Lower<'_> {
     pub(super) fn splits_state(&self, stmts: &[TStmt]) -> bool {
         let applies = |s: &TStmt| match &s.kind {
             SKind::Call(TExpr { kind: EKind::Call(call), .. }) => {
-                matches!(call.target, Applied::Apply(_) | Applied::DirectApply(_))
+                matches!(call.target, Callee::Apply(_) | Callee::DirectApply(_))
             }
             _ => false,
         };
@@ -118,8 +118,8 @@ impl Lower<'_> {
         let name = self.parser.states[state.0 as usize].name.clone();
         let [first, second, after] = ["then", "else", ""].map(|part| self.reserve(format!("{name}${part}")));
         let cases = vec![
-            (vec![Matcher::Exact(BigUint::from(1u8))], Target::State(first)),
-            (vec![Matcher::Any], Target::State(second)),
+            (vec![Matcher::Exact(BigUint::from(1u8))], NextState::State(first)),
+            (vec![Matcher::Any], NextState::State(second)),
         ];
         self.close(Next::Select { keys: vec![(cond, Ty::Bool)], cases });
         for (id, stmts) in [(first, then), (second, otherwise)] {
@@ -130,17 +130,17 @@ impl Lower<'_> {
         self.state = Some(after);
     }
 
-    fn next(&mut self, next: &TNext, ids: &[StateId], exit: Target) -> Next {
+    fn next(&mut self, next: &TNext, ids: &[StateId], exit: NextState) -> Next {
         let target = |state: &StateRef| match state {
             StateRef::Accept => exit,
-            StateRef::Reject => Target::Reject,
-            StateRef::State(index) => ids.get(*index).map_or(Target::Reject, |id| Target::State(*id)),
+            StateRef::Reject => NextState::Reject,
+            StateRef::State(index) => ids.get(*index).map_or(NextState::Reject, |id| NextState::State(*id)),
         };
         match next {
             TNext::Goto(state) => match target(state) {
-                Target::Accept => Next::Accept,
-                Target::Reject => Next::Reject,
-                Target::State(id) => Next::Goto(id),
+                NextState::Accept => Next::Accept,
+                NextState::Reject => Next::Reject,
+                NextState::State(id) => Next::Goto(id),
             },
             TNext::Select { keys, cases } => {
                 let refs: Vec<&TExpr> = keys.iter().collect();

@@ -4,7 +4,7 @@ use super::storage::{Place, Val, constant, scalars};
 use super::{Binding, Lower};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, LValue, Stmt, Ty};
-use crate::sema::tree::{EKind, LocalId, SKind, TExpr, TStmt, Target};
+use crate::sema::tree::{Callee, EKind, LocalId, SKind, TExpr, TStmt};
 use crate::sema::types::Type;
 use num_bigint::BigUint;
 
@@ -182,7 +182,7 @@ impl Lower<'_> {
             let (last, at) = (self.new_var(hi_name, scalar), self.new_var(at_name, scalar));
             let more = self.new_var(more_name, Ty::Bool);
             let set = |target: LValue, value: Expr| Stmt::Assign { target, value, span };
-            let compare = |op| super::copy::binary(op, Expr::Var(at), Expr::Var(last), scalar);
+            let compare = |op| super::storage::binary(op, Expr::Var(at), Expr::Var(last), scalar);
             self.emit(set(LValue::Var(last), hi.clone()));
             self.emit(set(LValue::Var(at), lo.clone()));
             self.emit(set(LValue::Var(more), compare(BinOp::Le)));
@@ -192,7 +192,7 @@ impl Lower<'_> {
                 l.stmts(body);
             });
             // The last value may be the type's largest: compare before counting on.
-            let next = super::copy::binary(BinOp::Add, Expr::Var(at), constant(1u8, scalar), scalar);
+            let next = super::storage::binary(BinOp::Add, Expr::Var(at), constant(1u8, scalar), scalar);
             let update = vec![set(LValue::Var(more), compare(BinOp::Lt)), set(LValue::Var(at), next)];
             self.emit(Stmt::Loop { cond: Expr::Var(more), body, update });
             return;
@@ -221,9 +221,9 @@ impl Lower<'_> {
             l.emit(Stmt::Switch { expr: Expr::Var(at), ty, cases, default: vec![] });
             l.stmts(body);
         });
-        let next = super::copy::binary(BinOp::Add, Expr::Var(at), constant(1u8, ty), ty);
+        let next = super::storage::binary(BinOp::Add, Expr::Var(at), constant(1u8, ty), ty);
         let update = vec![Stmt::Assign { target: LValue::Var(at), value: next, span }];
-        let cond = super::copy::binary(BinOp::Lt, Expr::Var(at), constant(BigUint::from(count), ty), ty);
+        let cond = super::storage::binary(BinOp::Lt, Expr::Var(at), constant(BigUint::from(count), ty), ty);
         self.emit(Stmt::Loop { cond, body, update });
     }
 }
@@ -253,7 +253,7 @@ pub(super) fn applications<'t>(stmts: &'t [TStmt], id: LocalId, out: &mut Vec<&'
     for s in stmts {
         match &s.kind {
             SKind::Call(TExpr { kind: EKind::Call(call), .. }) => match &call.target {
-                Target::Apply(TExpr { kind: EKind::Local(inst), .. }) if *inst == id => out.push(&call.args),
+                Callee::Apply(TExpr { kind: EKind::Local(inst), .. }) if *inst == id => out.push(&call.args),
                 _ => {}
             },
             SKind::If(_, a, b) => {

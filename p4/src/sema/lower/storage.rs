@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ast::Span;
-use crate::ir::{self, Expr, HeaderId, HeaderRef, LValue, StackId, Ty, VarId};
+use crate::ir::{self, BinOp, Expr, HeaderId, HeaderRef, LValue, StackId, Ty, VarId};
 use crate::sema::types::{StructKind, StructTy, Type};
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
@@ -305,7 +305,7 @@ fn search(index: &Expr, ty: Ty, options: &[Val], first: usize) -> Val {
         _ if middle.bits() > u64::from(ty.width()) => search(index, ty, low, first),
         _ => match (search(index, ty, low, first), search(index, ty, high, first + low.len())) {
             (Val::Leaf(then, scalar), Val::Leaf(otherwise, _)) => {
-                let cond = super::copy::binary(ir::BinOp::Lt, index.clone(), constant(middle, ty), ty);
+                let cond = binary(BinOp::Lt, index.clone(), constant(middle, ty), ty);
                 let (cond, then, otherwise) = (Box::new(cond), Box::new(then), Box::new(otherwise));
                 Val::Leaf(Expr::Ternary { cond, ty: scalar, then, otherwise }, scalar)
             }
@@ -384,4 +384,8 @@ pub(crate) fn scalars(lower: &Lower<'_>, val: &Val, out: &mut Vec<(Expr, Ty)>) {
         }
         Val::InvalidUnion | Val::Opaque => {}
     }
+}
+
+pub(super) fn binary(op: BinOp, left: Expr, right: Expr, ty: Ty) -> Expr {
+    Expr::Binary { op, left: Box::new(left), right: Box::new(right), ty }
 }

@@ -4,7 +4,7 @@ use crate::agenda::Agenda;
 use crate::switch::{Model, SwitchModel};
 use p4rack_codegen::rack::Rack;
 use p4rack_wire::ethernet::Ethernet;
-use p4rack_wire::pl2::{self, Kind, Management, Target};
+use p4rack_wire::pl2::{self, Kind, Management, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
 /// PL2's controller: it takes back what senders that fell silent have reserved.
@@ -44,7 +44,7 @@ impl Controller {
     }
 
     /// What a port has reserved: slots or time units. `None`: the switch did not answer.
-    pub fn reserved(&self, switch: &mut SwitchModel, target: Target, port: u16, now: Nanos) -> Option<u32> {
+    pub fn reserved(&self, switch: &mut SwitchModel, target: Side, port: u16, now: Nanos) -> Option<u32> {
         let request = Management { target: target as u8, index: port, ..request(Kind::MgmtRead) };
         self.manage(switch, request, now)
     }
@@ -83,7 +83,7 @@ fn request(kind: Kind) -> Management {
     Management {
         version: pl2::VERSION,
         kind: kind as u8,
-        target: Target::In as u8,
+        target: Side::In as u8,
         index: 0,
         token: 1,
         value: 0,

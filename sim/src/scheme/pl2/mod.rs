@@ -5,7 +5,7 @@ mod grants;
 
 use super::{Shown, Watch};
 use crate::check::Verdict;
-use crate::experiment::{Experiment, Kind};
+use crate::experiment::{Experiment, SchemeKind};
 use crate::latency::{Latency, histogram};
 use crate::message::host_of;
 use crate::switch::{Counted, SwitchModel};
@@ -15,7 +15,7 @@ use hdrhistogram::Histogram;
 use p4rack_codegen::HAS_SLOTS;
 use p4rack_codegen::rack::Rack;
 use p4rack_fabric::pl2::Endpoint;
-use p4rack_wire::pl2::{self, Target};
+use p4rack_wire::pl2::{self, Side};
 use p4rack_wire::{EtherType, Nanos};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -44,7 +44,7 @@ impl Pl2 {
     /// What is to be watched of an experiment.
     pub fn new(experiment: &Experiment) -> Pl2 {
         let (spec, rack) = (&experiment.spec, &experiment.rack);
-        let counting = spec.scheme.kind == Kind::Pl2Counter;
+        let counting = spec.scheme.kind == SchemeKind::Pl2Counter;
         let ether_type = rack.pl2.as_ref().map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
         let hosts = rack.hosts.iter().map(|host| (host.slot.0 / rack.slot_parts(), host.link)).collect();
         let delay = spec.scheme.notify_receiver.then(|| Nanos::from_micros(spec.scheme.controller_us));
@@ -166,7 +166,7 @@ impl Watch for Pl2 {
     fn judge_settled(&self, switch: &mut SwitchModel, rack: &Rack, now: Nanos, verdict: &mut Verdict) {
         let links: BTreeSet<u16> = rack.hosts.iter().map(|host| host.link).collect();
         for link in links {
-            for target in [Target::In, Target::Out] {
+            for target in [Side::In, Side::Out] {
                 let left = self.controller.reserved(switch, target, link, now).unwrap_or(u32::MAX);
                 verdict.leaked_reservations += u64::from(left > 0);
                 verdict.leaked_amount += u64::from(left);

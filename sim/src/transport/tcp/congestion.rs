@@ -15,13 +15,13 @@ const G: f64 = 1.0 / 16.0;
 /// A congestion window and what changes it. Counts in segments.
 #[derive(Clone, Debug)]
 pub struct Control {
-    kind: Kind,
+    kind: Algorithm,
     pub cwnd: f64,
     ssthresh: f64,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Algorithm {
     Off,
     Cubic(Cubic),
     Dctcp(Dctcp),
@@ -50,19 +50,20 @@ impl Control {
     /// What `transport` does. `window_bytes` is the receiver's, which alone limits where there is no control.
     pub fn new(transport: Transport, window_bytes: u32) -> Control {
         let kind = match transport {
-            Transport::Cubic => Kind::Cubic(Cubic::default()),
+            Transport::Cubic => Algorithm::Cubic(Cubic::default()),
             Transport::Dctcp => {
-                Kind::Dctcp(Dctcp { alpha: 1.0, acked: 0, marked: 0, observe_to: 0, reduced_to: 0 })
+                Algorithm::Dctcp(Dctcp { alpha: 1.0, acked: 0, marked: 0, observe_to: 0, reduced_to: 0 })
             }
-            Transport::Raw | Transport::Tcp | Transport::Rds => Kind::Off,
+            Transport::Raw | Transport::Tcp | Transport::Rds => Algorithm::Off,
         };
-        let cwnd = if matches!(kind, Kind::Off) { f64::from(window_bytes) / f64::from(MSS) } else { INITIAL };
+        let cwnd =
+            if matches!(kind, Algorithm::Off) { f64::from(window_bytes) / f64::from(MSS) } else { INITIAL };
         Control { kind, cwnd, ssthresh: f64::INFINITY }
     }
 
     /// Whether frames say that they may be marked.
     pub fn markable(&self) -> bool {
-        matches!(self.kind, Kind::Dctcp(_))
+        matches!(self.kind, Algorithm::Dctcp(_))
     }
 
     /// Bytes that may be under way.
@@ -74,7 +75,7 @@ impl Control {
     /// are the stream's first unacknowledged and first unsent byte.
     pub fn on_ack(&mut self, ack: &Acked) {
         let segments = ack.bytes as f64 / f64::from(MSS);
-        if let Kind::Dctcp(dctcp) = &mut self.kind {
+        if let Algorithm::Dctcp(dctcp) = &mut self.kind {
             dctcp.acked += ack.bytes;
             dctcp.marked += if ack.marked { ack.bytes } else { 0 };
             if ack.una >= dctcp.observe_to {
@@ -89,7 +90,7 @@ impl Control {
                 return;
             }
         }
-        if matches!(self.kind, Kind::Off) || ack.recovering || !ack.limited {
+        if matches!(self.kind, Algorithm::Off) || ack.recovering || !ack.limited {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -97,7 +98,7 @@ impl Control {
             return;
         }
         match &mut self.kind {
-            Kind::Cubic(cubic) => self.cwnd = cubic.grow(self.cwnd, segments, ack),
+            Algorithm::Cubic(cubic) => self.cwnd = cubic.grow(self.cwnd, segments, ack),
             _ => self.cwnd += segments / self.cwnd,
         }
     }
@@ -105,15 +106,15 @@ impl Control {
     /// Losses were found, once a window.
     pub fn on_loss(&mut self) {
         match &mut self.kind {
-            Kind::Off => return,
-            Kind::Cubic(cubic) => {
+            Algorithm::Off => return,
+            Algorithm::Cubic(cubic) => {
                 // Fast convergence: who gives way leaves room for others.
                 cubic.w_max =
                     if self.cwnd < cubic.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
                 cubic.epoch = None;
                 self.ssthresh = (self.cwnd * BETA).max(2.0);
             }
-            Kind::Dctcp(_) => self.ssthresh = (self.cwnd / 2.0).max(2.0),
+            Algorithm::Dctcp(_) => self.ssthresh = (self.cwnd / 2.0).max(2.0),
         }
         self.cwnd = self.ssthresh;
     }
@@ -121,7 +122,7 @@ impl Control {
     /// Nothing was heard for too long.
     pub fn on_timeout(&mut self) {
         self.on_loss();
-        if !matches!(self.kind, Kind::Off) {
+        if !matches!(self.kind, Algorithm::Off) {
             self.cwnd = 1.0;
         }
     }
@@ -221,7 +222,7 @@ mod tests {
         let before = control.cwnd;
         una += 100_001;
         control.on_ack(&ack(0, 100_001, una, true));
-        let Kind::Dctcp(dctcp) = &control.kind else { panic!() };
+        let Algorithm::Dctcp(dctcp) = &control.kind else { panic!() };
         assert!(dctcp.alpha < 0.07, "{}", dctcp.alpha);
         assert!(control.cwnd > before * 0.96 && control.cwnd < before, "{} {before}", control.cwnd);
         assert!(control.markable());

@@ -60,7 +60,7 @@ fn process<const THROUGH: bool, const GIVEN: bool>(
     now: Nanos,
     out: &mut Vec<u8>,
 ) -> Option<Reached> {
-    switch.cool();
+    switch.save_hot();
     let Switch { running, vars, manager, requests, arrival, config, .. } = switch;
     let Running { pipeline, state } = running.as_mut()?;
     let code = &pipeline.code;

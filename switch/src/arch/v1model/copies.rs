@@ -1,7 +1,7 @@
 //! Copies: replicas of multicast groups, clones of what came in and of what egress made.
 
 use super::origin;
-use super::queued::{next_pass, pass};
+use super::pass::{next_pass, pass};
 use crate::pool::PacketId;
 use crate::stats::DropReason;
 use crate::switch::Switch;
@@ -24,14 +24,14 @@ pub(super) fn multicast(switch: &mut Switch, id: PacketId, group: u64, now: Nano
         meta.origin = origin::REPLICATED;
         meta.rid = replica.instance;
         switch.passes.replicas += 1;
-        switch.keep(copy);
+        switch.save(copy);
         switch.enqueue(copy, replica.port.into(), now);
     }
 }
 
 /// A clone of what came in: parsed again, with the metadata of its field list.
 pub(super) fn ingress_clone(switch: &mut Switch, copy: PacketId, session: u64, list: u16, now: Nanos) {
-    switch.cool();
+    switch.save_hot();
     let meta = &mut switch.pool.get_mut(copy).meta;
     (meta.truncate, meta.origin) = (u32::MAX, origin::INGRESS_CLONE);
     let mut out = std::mem::take(&mut switch.cpu_out);
@@ -44,7 +44,7 @@ pub(super) fn ingress_clone(switch: &mut Switch, copy: PacketId, session: u64, l
     let cursor = pass.cx.cursor;
     switch.pool.get_mut(copy).meta.cursor = cursor;
     (switch.cpu_out, switch.for_clone) = (out, for_clone);
-    switch.keep(copy);
+    switch.save(copy);
     send_clone(switch, copy, session, now);
 }
 
@@ -54,16 +54,16 @@ pub(super) fn egress_clone(switch: &mut Switch, id: PacketId, session: u64, list
     if !next_pass(switch, copy, origin::EGRESS_CLONE) {
         return;
     }
-    switch.keep(copy);
+    switch.save(copy);
     if let Some(running) = &switch.running {
         let code = &running.pipeline.code;
-        let slots = code.kept.iter().flat_map(|&(slot, count)| slot..slot + count);
-        let kept = &mut switch.pool.get_mut(copy).kept;
+        let slots = code.saved.iter().flat_map(|&(slot, count)| slot..slot + count);
+        let saved = &mut switch.pool.get_mut(copy).saved;
         let listed = |slot: u16| {
             let spans = code.lists.get(list as usize).into_iter().flatten();
             spans.into_iter().any(|&(first, count)| (first..first + count).contains(&slot))
         };
-        for ((word, slot), &is_header) in kept.iter_mut().zip(slots).zip(&code.kept_is_header) {
+        for ((word, slot), &is_header) in saved.iter_mut().zip(slots).zip(&code.saved_is_header) {
             if !is_header && !listed(slot) {
                 *word = 0;
             }
@@ -93,9 +93,9 @@ fn send_clone(switch: &mut Switch, copy: PacketId, session: u64, now: Nanos) {
         };
         let id = if index + 1 == count { copy } else { switch.pool.copy(copy) };
         if id != copy {
-            let kept = std::mem::take(&mut switch.pool.get_mut(copy).kept);
-            switch.pool.get_mut(id).kept.clone_from(&kept);
-            switch.pool.get_mut(copy).kept = kept;
+            let saved = std::mem::take(&mut switch.pool.get_mut(copy).saved);
+            switch.pool.get_mut(id).saved.clone_from(&saved);
+            switch.pool.get_mut(copy).saved = saved;
         }
         switch.pool.get_mut(id).meta.rid = replica.instance;
         switch.passes.clones += 1;

@@ -6,9 +6,11 @@ use crate::compile::Pipeline;
 use crate::compile::ops::Vars;
 use crate::compile::plans::Code;
 use crate::exec::{Cx, Exit, Requests, run};
-use crate::packets::{clear, restore_list};
-use crate::pool::Meta;
+use crate::packets::{clear, form, restore_list};
+use crate::pool::{Meta, Packet, PacketId};
 use crate::state::State;
+use crate::stats::DropReason;
+use crate::switch::{Running, Switch};
 use p4rack_p4::ir::Intrinsic;
 use p4rack_wire::Nanos;
 
@@ -138,4 +140,38 @@ fn tell_egress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, left: u64,
 fn units(time: Nanos, unit_ns: u64, width: u32) -> u64 {
     let value = if unit_ns <= 1 { time.0 } else { time.0 / unit_ns };
     value & ((1 << width) - 1)
+}
+
+/// Readies a packet for another pass; false if it had too many and is gone.
+pub(super) fn next_pass(switch: &mut Switch, id: PacketId, origin: u32) -> bool {
+    let meta = &mut switch.pool.get_mut(id).meta;
+    meta.passes += 1;
+    meta.origin = origin;
+    if meta.passes > switch.config.recirculation_limit {
+        switch.end(id, DropReason::RecirculationLimit, None);
+        return false;
+    }
+    true
+}
+
+/// The pass of a packet of the pool, whose variables are in place; `None` without a program. `TOLD`: a trace tells
+/// of it, where the packet is traced.
+#[inline(always)]
+pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
+    switch: &'s mut Switch,
+    id: PacketId,
+    out: &'o mut Vec<u8>,
+    now: Nanos,
+) -> Option<(Pass<'s, 'o>, &'s Packet)> {
+    let Switch { running, tracer, vars, pool, requests, config, .. } = switch;
+    let Running { pipeline, state } = running.as_mut()?;
+    let packet = pool.get(id);
+    let mut pipeline = &*pipeline;
+    if TOLD {
+        pipeline = form(pipeline, tracer.as_deref(), &packet.meta);
+        state.trace.packet = packet.meta.trace;
+    }
+    let view = (packet.padded(), packet.len(), packet.meta.cursor);
+    let cx = Cx::new(view, out, requests, config.drop_port, now);
+    Some((Pass { pipeline, state, vars, unit_ns: config.time_unit_ns, cx }, packet))
 }

@@ -2,12 +2,12 @@
 
 use super::copies::{egress_clone, ingress_clone, multicast};
 use super::origin;
-use super::pass::{Outcome, Pass, Verdict};
-use crate::exec::{Cx, Exit, Requests};
-use crate::packets::{form, keep_list, restore};
-use crate::pool::{NONE, Packet, PacketId, Stage};
+use super::pass::{Outcome, Verdict, next_pass, pass};
+use crate::exec::{Exit, Requests};
+use crate::packets::{restore, save_list};
+use crate::pool::{NONE, PacketId, Stage};
 use crate::stats::DropReason;
-use crate::switch::{Running, Switch};
+use crate::switch::Switch;
 use p4rack_wire::Nanos;
 
 /// Ingress of a packet. `list`: metadata that waits in `for_pass`.
@@ -42,15 +42,15 @@ fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
             meta.truncate = meta.truncate.min(u32::try_from(bytes).unwrap_or(u32::MAX));
         }
         if let Some(list) = requests.resubmit {
-            keep_list(&switch.running, &switch.vars, list, &mut switch.for_pass);
+            save_list(&switch.running, &switch.vars, list, &mut switch.for_pass);
         }
         if let Some((session, list)) = requests.clone {
-            keep_list(&switch.running, &switch.vars, list, &mut switch.for_clone);
+            save_list(&switch.running, &switch.vars, list, &mut switch.for_clone);
             let copy = switch.pool.copy(id);
             // The clone goes first, and its parser needs the variables.
-            switch.keep(id);
+            switch.save(id);
             ingress_clone(switch, copy, session, list, now);
-            switch.recall(id);
+            switch.restore(id);
         }
         if requests.resubmit.is_none() {
             break;
@@ -71,7 +71,7 @@ fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
 /// Parser and ingress; `None` without a program.
 #[inline(always)]
 fn run_ingress(switch: &mut Switch, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
-    switch.cool();
+    switch.save_hot();
     switch.pool.get_mut(id).meta.arrived = now;
     let mut out = std::mem::take(&mut switch.cpu_out);
     let for_pass = std::mem::take(&mut switch.for_pass);
@@ -134,10 +134,10 @@ fn run_egress(
     if switch.hot == id {
         switch.hot = NONE;
     } else {
-        switch.cool();
+        switch.save_hot();
         let vars = &mut *switch.vars;
         if let Some(running) = &switch.running {
-            restore(&running.pipeline.code, vars, &switch.pool.get(id).kept);
+            restore(&running.pipeline.code, vars, &switch.pool.get(id).saved);
         }
     }
     leave(switch, id, at, left, now, out)
@@ -216,7 +216,7 @@ fn finish(
         return true;
     };
     switch.passes.recirculations += 1;
-    keep_list(&switch.running, &switch.vars, list, &mut switch.for_pass);
+    save_list(&switch.running, &switch.vars, list, &mut switch.for_pass);
     if out.len() > switch.config.max_frame_bytes {
         switch.end(id, DropReason::FrameTooLong, Some(at));
     } else if next_pass(switch, id, origin::RECIRCULATED) {
@@ -227,38 +227,4 @@ fn finish(
         ingress(switch, id, Some(list), now);
     }
     false
-}
-
-/// Readies a packet for another pass; false if it had too many and is gone.
-pub(super) fn next_pass(switch: &mut Switch, id: PacketId, origin: u32) -> bool {
-    let meta = &mut switch.pool.get_mut(id).meta;
-    meta.passes += 1;
-    meta.origin = origin;
-    if meta.passes > switch.config.recirculation_limit {
-        switch.end(id, DropReason::RecirculationLimit, None);
-        return false;
-    }
-    true
-}
-
-/// The pass of a packet of the pool, whose variables are in place; `None` without a program. `TOLD`: a trace tells
-/// of it, where the packet is traced.
-#[inline(always)]
-pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
-    switch: &'s mut Switch,
-    id: PacketId,
-    out: &'o mut Vec<u8>,
-    now: Nanos,
-) -> Option<(Pass<'s, 'o>, &'s Packet)> {
-    let Switch { running, tracer, vars, pool, requests, config, .. } = switch;
-    let Running { pipeline, state } = running.as_mut()?;
-    let packet = pool.get(id);
-    let mut pipeline = &*pipeline;
-    if TOLD {
-        pipeline = form(pipeline, tracer.as_deref(), &packet.meta);
-        state.trace.packet = packet.meta.trace;
-    }
-    let view = (packet.padded(), packet.len(), packet.meta.cursor);
-    let cx = Cx::new(view, out, requests, config.drop_port, now);
-    Some((Pass { pipeline, state, vars, unit_ns: config.time_unit_ns, cx }, packet))
 }

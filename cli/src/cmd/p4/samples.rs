@@ -1,6 +1,7 @@
 //! `p4rack p4 samples`.
 
-use super::{bmv2, doctor, p4_against_bmv2};
+use super::against_bmv2;
+use crate::cmd::{bmv2, doctor};
 use p4rack_conformance::{Outcome, Part, Suite};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,7 +52,7 @@ pub fn run(args: Args) -> ExitCode {
     let suite = Suite { testdata: args.testdata, include_dirs: args.include };
     if let Some(seed) = args.against_bmv2 {
         let Args { packets, program: only, verbose, json, .. } = args;
-        return against_bmv2(&suite, &p4_against_bmv2::Plan { seed, packets, only, verbose }, json);
+        return against_bmv2(&suite, &against_bmv2::Plan { seed, packets, only, verbose }, json);
     }
     let wanted = |what: What| args.what.is_empty() || args.what.contains(&what);
     let parts = [
@@ -81,7 +82,7 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 /// Compares with BMv2, where it and its compiler are installed.
-fn against_bmv2(suite: &Suite, plan: &p4_against_bmv2::Plan, json: bool) -> ExitCode {
+fn against_bmv2(suite: &Suite, plan: &against_bmv2::Plan, json: bool) -> ExitCode {
     if bmv2::program().is_err() || doctor::on_path("p4c-bm2-ss").is_none() {
         println!(
             "bmv2    skipped: needs simple_switch_grpc and p4c-bm2-ss, get them by building p4lang's behavioral-model \
@@ -90,7 +91,7 @@ fn against_bmv2(suite: &Suite, plan: &p4_against_bmv2::Plan, json: bool) -> Exit
         return ExitCode::SUCCESS;
     }
     std::panic::set_hook(Box::new(|_| {}));
-    match p4_against_bmv2::run(suite, plan) {
+    match against_bmv2::run(suite, plan) {
         Ok(report) => {
             if json {
                 println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());

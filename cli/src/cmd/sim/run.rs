@@ -1,35 +1,14 @@
-//! `p4rack sim`: racks in virtual time.
+//! `p4rack sim run`: one experiment.
 
-use super::sim_report::{self, ReportArgs};
-use super::sim_sweep::{self, MergeArgs, SweepArgs};
+use super::files::{with_traces, write};
 use crate::output::{self, OutputFile};
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
 use p4rack_stf::pcap::Writer;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-
-/// Arguments of `p4rack sim`.
-#[derive(clap::Args, Debug)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(clap::Subcommand, Debug)]
-enum Command {
-    /// Run one experiment: p4rack sim run examples/paper/pl2/fig9-incast.toml
-    Run(RunArgs),
-    /// Run an experiment with many parameters and seeds, over all cores; goes on where it was stopped
-    Sweep(SweepArgs),
-    /// Put a folder of results into one CSV table
-    Merge(MergeArgs),
-    /// Make one HTML page of a folder of results
-    Report(ReportArgs),
-}
 
 /// Arguments of `p4rack sim run`.
 #[derive(clap::Args, Debug)]
-struct RunArgs {
+pub struct RunArgs {
     /// The experiment (docs/sim.md lists its fields)
     file: PathBuf,
     /// Print the results as JSON, or write them to a file
@@ -53,28 +32,8 @@ struct RunArgs {
     trace_message: Option<u64>,
 }
 
-/// Refused for what the user wrote.
-const USAGE: u8 = 2;
-
-/// Runs it: 0 fine, 1 a check failed, 2 the file is wrong.
-pub fn run(args: Args) -> ExitCode {
-    let done = match args.command {
-        Command::Run(args) => run_one(&args),
-        Command::Sweep(args) => sim_sweep::sweep(&args),
-        Command::Merge(args) => sim_sweep::merge(&args),
-        Command::Report(args) => sim_report::report(&args),
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(USAGE)
-        }
-    }
-}
-
-fn run_one(args: &RunArgs) -> Result<bool, String> {
+/// Runs it. Whether all checks passed.
+pub fn run(args: &RunArgs) -> Result<bool, String> {
     let mut experiment = load(&args.file)?;
     if let Some(seed) = args.seed {
         experiment.spec.seed = seed;
@@ -131,18 +90,6 @@ fn is_sweep(text: &str) -> bool {
     lines.any(|rest| rest.trim_start().starts_with('='))
 }
 
-/// Reads the traces that an experiment names, beside its file.
-pub fn with_traces(experiment: Experiment, beside: &Path) -> Result<Experiment, String> {
-    let folder = beside.parent().unwrap_or(Path::new(""));
-    let read = |name: &str| {
-        let path = folder.join(name);
-        std::fs::read_to_string(&path).map_err(|error| {
-            format!("{}: can't be read: {error}; the trace lies beside the experiment", path.display())
-        })
-    };
-    experiment.read_traces(read).map_err(|error| error.to_string())
-}
-
 fn recorder(args: &RunArgs, experiment: &Experiment) -> Result<Option<Recorder>, String> {
     if args.pcap.is_empty() && args.trace_message.is_none() {
         return Ok(None);
@@ -179,16 +126,6 @@ fn keep(args: &RunArgs, recorder: &Recorder) -> Result<(), String> {
         );
     }
     Ok(())
-}
-
-/// Writes a file whole or not at all.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let part = path.with_extension("part");
-    let named = |error: std::io::Error| format!("{}: {error}", path.display());
-    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        named(error)
-    })
 }
 
 /// Results for machines.

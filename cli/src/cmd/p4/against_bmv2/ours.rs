@@ -1,7 +1,7 @@
 //! The embedded switch's core, told by P4Runtime's messages.
 
-use super::Frames;
 use super::known::{self, Reason};
+use super::{Fate, Frames};
 use p4rack_conformance::random::{Case, with_unset_values};
 use p4rack_p4::Compiled;
 use p4rack_p4rt::p4::v1::{Update, WriteRequest, entity::Entity};
@@ -27,15 +27,6 @@ pub enum Way {
     Later,
     /// Other random numbers.
     OtherSeed,
-}
-
-/// What became of a packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fate {
-    /// What was sent.
-    pub frames: Frames,
-    /// Reasons for which something was dropped.
-    pub drops: Vec<&'static str>,
 }
 
 /// A program on this switch.

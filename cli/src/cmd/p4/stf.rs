@@ -1,6 +1,6 @@
 //! `p4rack p4 stf`: a program against a file of the simple test framework.
 
-use super::p4::{Source, USAGE, refuse};
+use super::source::{Source, USAGE, refuse};
 use p4rack_stf::{Outcome, run_with_drop_port};
 use p4rack_switch::Pipeline;
 use std::path::Path;

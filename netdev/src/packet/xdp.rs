@@ -15,8 +15,9 @@
 mod program;
 mod rings;
 
+use super::ring::is_too_long;
+use super::{BATCH, BEYOND_MTU, Device, Options, Stats};
 use crate::mapping::Mapping;
-use crate::packet::{BATCH, BEYOND_MTU, Device, Options, Stats, is_too_long};
 use crate::{Error, Links, checksum, clock, ethtool, sys};
 use p4rack_wire::Nanos;
 use rings::{Desc, FromKernel, ToKernel};

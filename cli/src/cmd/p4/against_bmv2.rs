@@ -31,6 +31,15 @@ pub struct Plan {
 /// What a port sent, or all of them: port and frame, sorted.
 type Frames = Vec<(u16, Vec<u8>)>;
 
+/// What became of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fate {
+    /// What was sent.
+    frames: Frames,
+    /// Reasons for which something was dropped.
+    drops: Vec<&'static str>,
+}
+
 /// What came of all programs.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {

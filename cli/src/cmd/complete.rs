@@ -1,9 +1,9 @@
 //! Names for the shell's completion: from the P4Info file that P4RACK_P4INFO names, else from the switch at
 //! the command's --grpc-addr.
 
-use crate::cmd::target::block_on;
+use super::target::block_on;
 use clap_complete::engine::CompletionCandidate;
-use p4rack_ctrl::{Client, Target};
+use p4rack_ctrl::{Client, ConnectOptions};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::schema::{Schema, name_of};
 use p4rack_p4rt::text;
@@ -19,7 +19,8 @@ fn schema() -> Option<Schema> {
         return Schema::new(info).ok();
     }
     let asked = async {
-        let mut client = Client::connect(Target::new(option("--grpc-addr")?, device_id())).await.ok()?;
+        let mut client =
+            Client::connect(ConnectOptions::new(option("--grpc-addr")?, device_id())).await.ok()?;
         client.schema().await.ok()
     };
     block_on(async { tokio::time::timeout(PATIENCE, asked).await.ok().flatten() })

@@ -6,7 +6,7 @@ use p4rack_conformance::random::Packet;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::bmv2::packets::Packets;
 use p4rack_ctrl::session::Session;
-use p4rack_ctrl::target::Target;
+use p4rack_ctrl::target::ConnectOptions;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, Update, entity::Entity, update};
 use p4rack_p4rt::schema::Schema;
@@ -44,7 +44,7 @@ impl Theirs {
         let config = ForwardingPipelineConfig { p4info: Some(info), p4_device_config: json, cookie: None };
         let packets_addr = switch.packets_addr().unwrap_or_default().to_owned();
         let (session, packets) = runtime.block_on(async {
-            let target = Target::new(switch.addr(), DEVICE_ID);
+            let target = ConnectOptions::new(switch.addr(), DEVICE_ID);
             let mut session = Session::connect(target).await.map_err(|error| fail(&error))?;
             let set = session.set_pipeline(config).await;
             set.map_err(|_| Failed::Program)?;

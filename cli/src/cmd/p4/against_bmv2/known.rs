@@ -1,6 +1,6 @@
 //! Why the two may differ.
 
-use super::ours::Fate;
+use super::Fate;
 
 /// Why a difference is none of this switch's faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

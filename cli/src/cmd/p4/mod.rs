@@ -1,11 +1,17 @@
-//! `p4rack p4`.
+//! `p4rack p4`: checks, runs and compares P4 programs.
+
+mod against_bmv2;
+mod run;
+mod samples;
+mod source;
+mod stf;
 
 use crate::output::{self, OutputFile};
 use p4rack_p4::arch::{how_to_port, main_packages, supported};
-use p4rack_p4::{Accepted, Diagnostics, Options};
+use p4rack_p4::{Accepted, Diagnostics};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::text::TextMessage;
-use std::io::IsTerminal;
+use source::{Source, USAGE, refuse, tell};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -53,7 +59,7 @@ enum Command {
         #[command(flatten)]
         source: Source,
         #[command(flatten)]
-        run: super::p4_run::Options,
+        run: self::run::Options,
     },
     /// Print a program with includes and macros resolved
     Preprocess {
@@ -64,19 +70,7 @@ enum Command {
         output: Option<PathBuf>,
     },
     /// Check this compiler against a folder of sample programs with known results
-    Samples(super::p4_samples::Args),
-}
-
-#[derive(clap::Args, Debug)]
-pub struct Source {
-    /// The P4 program
-    file: PathBuf,
-    /// Folder to search for included files; may be repeated
-    #[arg(short = 'I', value_name = "DIR")]
-    include: Vec<PathBuf>,
-    /// Macro to define; may be repeated
-    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
-    define: Vec<String>,
+    Samples(samples::Args),
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -87,13 +81,10 @@ enum Format {
     Binary,
 }
 
-/// A usage error: the file cannot be read or written.
-pub const USAGE: u8 = 2;
-
 /// Runs it.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
-        Command::Samples(args) => super::p4_samples::run(args),
+        Command::Samples(args) => samples::run(args),
         Command::Check { source, json } => source.with(|text, name, options| {
             let result = p4rack_p4::check(text, name, options);
             check(name, result, json)
@@ -116,33 +107,14 @@ pub fn run(args: Args) -> ExitCode {
                 Err(diagnostics) => refuse(&diagnostics),
             })
         }),
-        Command::Run { source, run } => super::p4_run::run(&source, &run),
-        Command::Stf { source, stf, drop_port } => super::p4_stf::run(&source, &stf, drop_port),
+        Command::Run { source, run } => self::run::run(&source, &run),
+        Command::Stf { source, stf, drop_port } => stf::run(&source, &stf, drop_port),
         Command::Preprocess { source, output } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::preprocess(text, name, options) {
                 Ok(text) => write(text.as_bytes()),
                 Err(diagnostics) => refuse(&diagnostics),
             })
         }),
-    }
-}
-
-impl Source {
-    /// Runs with the program's text, its name and the options.
-    pub fn with(&self, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
-        let text = match std::fs::read_to_string(&self.file) {
-            Ok(text) => text,
-            Err(error) => {
-                eprintln!("error: {}: {error}", self.file.display());
-                return ExitCode::from(USAGE);
-            }
-        };
-        let defines = self.define.iter().map(|d| match d.split_once('=') {
-            Some((name, value)) => (name.to_owned(), value.to_owned()),
-            None => (d.clone(), "1".to_owned()),
-        });
-        let options = Options { include_dirs: self.include.clone(), defines: defines.collect() };
-        run(&text, &self.file.to_string_lossy(), &options)
     }
 }
 
@@ -199,18 +171,6 @@ fn encode(info: &P4Info, format: Format) -> Vec<u8> {
 
 fn wire_format<M: TextMessage>(message: &M) -> Vec<u8> {
     message.encode_to_vec()
-}
-
-fn tell(diagnostics: &Diagnostics) {
-    if !diagnostics.is_empty() {
-        eprint!("{}", diagnostics.render(std::io::stderr().is_terminal()));
-    }
-}
-
-/// Prints diagnostics; the program is refused.
-pub fn refuse(diagnostics: &Diagnostics) -> ExitCode {
-    tell(diagnostics);
-    ExitCode::FAILURE
 }
 
 /// What takes the result: the file of `--output`, else standard output.

@@ -1,6 +1,6 @@
 //! `p4rack p4 run`: a program on captures, in simulated time, with a trace of what it does.
 
-use super::p4::{Source, USAGE, refuse};
+use super::source::{Source, USAGE, refuse};
 use crate::output;
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_stf::pcap::{Reader, Writer};

@@ -1,6 +1,6 @@
 //! `p4rack sim report`: results as one HTML file that needs nothing else.
 
-use super::sim_sweep::results;
+use super::files::results;
 use crate::output::OutputFile;
 use std::path::PathBuf;
 

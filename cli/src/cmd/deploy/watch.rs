@@ -1,7 +1,8 @@
 //! `p4rack deploy --watch`: keeps switches at what a description says.
 
-use super::deploy::{Args, line};
-use super::target;
+use super::args::Args;
+use super::step::line;
+use crate::cmd::target;
 use p4rack_codegen::Rack;
 use p4rack_ctrl::deploy::{Desired, Step};
 use p4rack_ctrl::etcd::{Access, Etcd};

@@ -1,7 +1,7 @@
 //! What `p4rack sim sweep` says of hostile hosts: each attack beside the same host behaving.
 
-use super::entity::Rows;
-use super::sim_sweep::{read_json, result_path};
+use super::files::{read_json, result_path};
+use crate::cmd::entity::Rows;
 use p4rack_sim::{Fared, NO_ATTACK, OthersOutcome, Sweep, Task};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `p4rack sim sweep`, `merge`: many runs, over all cores or over many machines.
 
-use super::sim::{with_traces, write};
-use super::sim_hostile;
+use super::files::{read_json, result_path, results, with_traces, write};
+use super::hostile;
 use crate::output::{self, OutputFile};
 use indicatif::{ProgressBar, ProgressStyle};
 use p4rack_sim::{Sweep, Task, TaskResult};
@@ -91,7 +91,7 @@ pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
         done.len(),
         args.out_dir.display()
     );
-    let compared = sim_hostile::compare(&sweep, &args.out_dir)?;
+    let compared = hostile::compare(&sweep, &args.out_dir)?;
     Ok(failed == 0 && compared)
 }
 
@@ -131,10 +131,6 @@ fn settings(task: &Task) -> String {
     settings.join(" ")
 }
 
-pub(super) fn result_path(dir: &Path, task: &Task) -> PathBuf {
-    dir.join(format!("{}.json", task.id))
-}
-
 /// Whether the file is this task's whole result.
 fn is_done(path: &Path, task: &Task) -> bool {
     read_json(path).is_ok_and(|result| result["id"] == task.id.as_str() && result["outcome"].is_object())
@@ -153,44 +149,6 @@ fn run(sweep: &Sweep, task: &Task, dir: &Path) -> Result<bool, String> {
     let text = serde_json::to_string_pretty(&result).expect("structs of numbers and names are JSON");
     write(&result_path(dir, task), text.as_bytes())?;
     Ok(outcome.problems.is_empty())
-}
-
-/// Reads a JSON file.
-pub fn read_json(path: &Path) -> Result<serde_json::Value, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// All results of a folder and the folders in it: of sweeps and of single runs, in the order of their names.
-pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
-    let list = |dir: &Path| {
-        let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        Ok::<Vec<PathBuf>, String>(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
-    };
-    let mut paths = list(dir)?;
-    for folder in paths.clone().iter().filter(|path| path.is_dir()) {
-        paths.extend(list(folder)?);
-    }
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    paths.sort();
-    let mut all = Vec::new();
-    for path in paths {
-        let mut value = read_json(&path)?;
-        if value["outcome"].is_object() {
-            all.push(value);
-        } else if value["frame_hops"].is_number() {
-            let id = value["name"].clone();
-            value = serde_json::json!({ "id": id, "settings": {}, "outcome": value });
-            all.push(value);
-        }
-    }
-    if all.is_empty() {
-        return Err(format!(
-            "{}: holds no results; make some with p4rack sim sweep FILE --out-dir {0}",
-            dir.display()
-        ));
-    }
-    Ok(all)
 }
 
 /// Columns of the CSV: name, path in a result.

@@ -1,0 +1,168 @@
+//! What `p4rack deploy` is told, once or to keep watch.
+
+use crate::cmd::target;
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_ctrl::deploy::Desired;
+use p4rack_ctrl::etcd::Access;
+use p4rack_ctrl::platform::Platform;
+use p4rack_ctrl::target::Tls;
+use p4rack_ctrl::{ConnectOptions, CtrlError};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `p4rack deploy`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// The rack's description, TOML
+    pub rack: PathBuf,
+    /// l2, pl2-counter or pl2-clock instead of what the description asks for
+    #[arg(long)]
+    pub scheme: Option<Scheme>,
+    /// Kind of switch: embedded, bmv2 [default: the description's target]
+    #[arg(long)]
+    pub to: Option<Platform>,
+    /// A compiler's output for the rack's program, for switches that don't take P4 text
+    #[arg(long, value_name = "FILE")]
+    pub device_config: Option<PathBuf>,
+    /// Where P4Runtime is served, HOST:PORT; give it again for each further switch that is to hold the
+    /// same [default: the description's]
+    #[arg(long, value_name = "ADDR", help_heading = "Switch")]
+    pub grpc_addr: Vec<String>,
+    #[command(flatten)]
+    pub identity: target::Identity,
+    /// Only show what would be changed; exit code 1 if that is anything
+    #[arg(long, conflicts_with = "watch")]
+    pub dry_run: bool,
+    /// Stay, and keep the switches so: across their restarts, foreign writes, changes of the description.
+    /// With a second `deploy --watch` under another election id, one takes over from the other
+    #[arg(long)]
+    pub watch: bool,
+    /// How often a watched switch is looked at
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, requires = "watch")]
+    pub every: f64,
+    /// etcd, HOST:PORT: where controllers share the description; the file is put there if nothing is, and
+    /// what is there counts
+    #[arg(long, value_name = "ADDR", requires = "watch")]
+    pub etcd: Option<String>,
+    #[command(flatten)]
+    pub etcd_access: EtcdArgs,
+    /// With --etcd: put the file there even if another description is
+    #[arg(long, requires = "etcd")]
+    pub publish: bool,
+    /// Serve metrics for Prometheus at this address, under /metrics
+    #[arg(long, value_name = "ADDR", requires = "watch")]
+    pub metrics_addr: Option<std::net::SocketAddr>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Args {
+    /// The switches that are meant.
+    pub fn targets(&self, rack: &Rack) -> Vec<ConnectOptions> {
+        let described = [rack.switch.grpc_addr.to_string()];
+        let addresses = if self.grpc_addr.is_empty() { &described[..] } else { &self.grpc_addr };
+        addresses.iter().map(|addr| self.identity.at(addr.clone(), Some(&rack.switch))).collect()
+    }
+
+    /// What the switches should hold.
+    pub fn desired(&self, rack: &Rack) -> Result<Desired, CtrlError> {
+        let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
+        let platform = self.to.unwrap_or_else(|| rack.switch.target.into());
+        Desired::of_rack(rack, scheme, platform, self.device_config.as_deref())
+    }
+
+    /// How often a watched switch is looked at.
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.every.clamp(0.05, 3600.0))
+    }
+}
+
+/// How etcd is reached, and as whom.
+#[derive(clap::Args, Clone, Debug)]
+#[group(id = "etcd-access")]
+pub struct EtcdArgs {
+    /// Encrypt the connection to etcd: authority that has signed its certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "etcd", help_heading = "etcd")]
+    etcd_cacert: Option<PathBuf>,
+    /// Certificate of this controller for etcd, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_cacert", "etcd_key"], help_heading = "etcd")]
+    etcd_cert: Option<PathBuf>,
+    /// Key of that certificate, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_cacert", "etcd_cert"], help_heading = "etcd")]
+    etcd_key: Option<PathBuf>,
+    /// Name in etcd's certificate, where it is not the address's
+    #[arg(long, value_name = "NAME", requires = "etcd_cacert", help_heading = "etcd")]
+    etcd_server_name: Option<String>,
+    /// Log in to etcd as this user, with the password in P4RACK_ETCD_PASSWORD or --etcd-password-file
+    #[arg(long, value_name = "NAME", requires = "etcd", help_heading = "etcd")]
+    etcd_user: Option<String>,
+    /// File with the user's password in its first line
+    #[arg(long, value_name = "FILE", requires = "etcd_user", help_heading = "etcd")]
+    etcd_password_file: Option<PathBuf>,
+}
+
+/// Where the password is if no file is named. It is no option: everybody sees a process's words.
+const PASSWORD: &str = "P4RACK_ETCD_PASSWORD";
+
+impl EtcdArgs {
+    /// How to reach the server at `addr`.
+    pub fn at(&self, addr: &str) -> Result<Access, String> {
+        let files = [
+            ("--etcd-cacert", &self.etcd_cacert),
+            ("--etcd-cert", &self.etcd_cert),
+            ("--etcd-key", &self.etcd_key),
+        ];
+        for (option, path) in files {
+            if let Some(path) = path {
+                // Asking etcd again and again would not help.
+                std::fs::read(path).map_err(|error| format!("{option}: {}: {error}", path.display()))?;
+            }
+        }
+        let identity = self.etcd_cert.clone().zip(self.etcd_key.clone());
+        let server_name = self.etcd_server_name.clone();
+        let tls = self.etcd_cacert.clone().map(|ca| Tls { cacert: Some(ca), identity, server_name });
+        let login = self.etcd_user.clone().map(|user| Ok::<_, String>((user, self.password()?)));
+        if self.etcd_user.is_some() && tls.is_none() && !is_loopback(addr) {
+            return Err(format!(
+                "--etcd-user: the password would go to {addr} in plain text; encrypt the connection with --etcd-cacert"
+            ));
+        }
+        Ok(Access { addr: addr.to_owned(), tls, login: login.transpose()? })
+    }
+
+    fn password(&self) -> Result<String, String> {
+        let password = self.said_password()?;
+        let from = self
+            .etcd_password_file
+            .as_ref()
+            .map(|path| format!("--etcd-password-file: {}: its first line", path.display()));
+        match password.is_empty() {
+            true => {
+                Err(format!("{} is empty; put the password there", from.unwrap_or_else(|| PASSWORD.into())))
+            }
+            false => Ok(password),
+        }
+    }
+
+    fn said_password(&self) -> Result<String, String> {
+        match &self.etcd_password_file {
+            None => std::env::var(PASSWORD).map_err(|_| {
+                format!("--etcd-user: set {PASSWORD} to the password, or give --etcd-password-file")
+            }),
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                let text =
+                    text.map_err(|error| format!("--etcd-password-file: {}: {error}", path.display()))?;
+                Ok(text.lines().next().unwrap_or_default().to_owned())
+            }
+        }
+    }
+}
+
+/// Whether HOST:PORT is on this machine.
+fn is_loopback(addr: &str) -> bool {
+    let host = addr.rsplit_once(':').map_or(addr, |(host, _)| host).trim_matches(['[', ']']);
+    let ip = host.parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
+}

@@ -1,0 +1,140 @@
+//! `p4rack deploy` without `--watch`: every switch once, all of them at the same time.
+
+use super::args::Args;
+use super::step::line;
+use crate::cmd::target;
+use p4rack_codegen::Rack;
+use p4rack_ctrl::deploy::{Desired, Extent, Step, deploy};
+use p4rack_ctrl::entities::Item;
+use p4rack_ctrl::reconcile::Changes;
+use p4rack_ctrl::{ConnectOptions, CtrlError};
+use p4rack_p4rt::p4::v1::update;
+use p4rack_p4rt::schema::Schema;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Changes that are listed one by one.
+const SHOWN: usize = 50;
+
+/// Runs it.
+pub fn run(args: Args) -> ExitCode {
+    let rack = match Rack::load(&args.rack) {
+        Ok(rack) => rack,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(1);
+        }
+    };
+    let desired = match args.desired(&rack) {
+        Ok(desired) => desired,
+        Err(error) => return target::fail(&error, args.json),
+    };
+    let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
+    if !args.json {
+        let bytes = desired.config.p4_device_config.len();
+        let entries = desired.entities.len();
+        println!("✓ generated {scheme} for {}: {bytes} bytes of program, {entries} entries", rack.name);
+    }
+    let targets = args.targets(&rack);
+    let several = targets.len() > 1;
+    let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    let one = |target: ConnectOptions| {
+        let prefix = if several { format!("{}: ", target.addr) } else { String::new() };
+        let (report, differs, error) = one(&args, &desired, target, &prefix);
+        (report, differs, error.map(|error| format!("{prefix}{error}")))
+    };
+    // All at once: each switch takes its own time.
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = targets.into_iter().map(|target| scope.spawn(|| one(target))).collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
+    });
+    for outcome in outcomes {
+        let (report, differs, error) = match outcome {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        if let Some(error) = error {
+            eprintln!("{error}");
+            code = ExitCode::from(1);
+        } else if differs && args.dry_run {
+            code = ExitCode::from(1);
+        }
+        reports.push(report);
+    }
+    if args.json {
+        let report = json!({ "rack": rack.name, "scheme": scheme, "switches": reports });
+        println!("{report:#}");
+    }
+    code
+}
+
+/// One switch: its report, whether something was different, what went wrong.
+fn one(
+    args: &Args,
+    desired: &Desired,
+    target: ConnectOptions,
+    prefix: &str,
+) -> (Value, bool, Option<CtrlError>) {
+    let started = Instant::now();
+    let mut report = json!({ "grpc_addr": target.addr, "device_id": target.device_id });
+    let mut differs = false;
+    let connected = format!("connected to device {} at {}", target.device_id, target.addr);
+    let extent = if args.dry_run { Extent::DryRun } else { Extent::All };
+    let done = |step: Step| {
+        let ms = started.elapsed().as_millis();
+        if let Step::Compared { found, changes } = &step {
+            differs |= !changes.is_empty();
+            report["found"] = json!(found);
+            report["changes"] = changes_json(&desired.schema, changes);
+            if args.dry_run && !args.json {
+                print!("{}", changes_text(&desired.schema, changes));
+            }
+        }
+        if let Step::Installed = step {
+            report["installed"] = true.into();
+        }
+        if !args.json {
+            println!("✓ {prefix}{} ({ms} ms)", line(&step, &connected));
+        }
+    };
+    let result = target::block_on(deploy(desired, target, extent, done));
+    report["entries"] = desired.entities.len().into();
+    report["elapsed_ms"] = (started.elapsed().as_millis() as u64).into();
+    if let Err(error) = &result {
+        report["error"] = error.to_string().into();
+    }
+    (report, differs, result.err())
+}
+
+/// Sign and text of each change.
+fn described(schema: &Schema, changes: &Changes) -> Vec<(&'static str, String)> {
+    let describe = |update: &p4rack_p4rt::p4::v1::Update| {
+        let sign = match update.r#type() {
+            update::Type::Insert => "+",
+            update::Type::Delete => "-",
+            _ => "~",
+        };
+        let text = update.entity.as_ref().map(|entity| match Item::of(schema, entity) {
+            Ok(item) => item.to_string(),
+            Err(_) => p4rack_ctrl::client::name(schema, entity),
+        });
+        (sign, text.unwrap_or_default())
+    };
+    changes.iter().map(describe).collect()
+}
+
+fn changes_text(schema: &Schema, changes: &Changes) -> String {
+    let lines = described(schema, changes);
+    let mut text: String =
+        lines.iter().take(SHOWN).map(|(sign, what)| format!("  {sign} {what}\n")).collect();
+    if lines.len() > SHOWN {
+        text += &format!("  and {} more\n", lines.len() - SHOWN);
+    }
+    text
+}
+
+fn changes_json(schema: &Schema, changes: &Changes) -> Value {
+    let row = |(sign, what): (&str, String)| json!({ "change": sign, "what": what });
+    described(schema, changes).into_iter().map(row).collect()
+}

@@ -1,0 +1,54 @@
+//! A P4 program on the command line, and what is said of it.
+
+use p4rack_p4::{Diagnostics, Options};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A usage error: the file cannot be read or written.
+pub const USAGE: u8 = 2;
+
+/// Arguments that name a program.
+#[derive(clap::Args, Debug)]
+pub struct Source {
+    /// The P4 program
+    file: PathBuf,
+    /// Folder to search for included files; may be repeated
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// Macro to define; may be repeated
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    define: Vec<String>,
+}
+
+impl Source {
+    /// Runs with the program's text, its name and the options.
+    pub fn with(&self, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
+        let text = match std::fs::read_to_string(&self.file) {
+            Ok(text) => text,
+            Err(error) => {
+                eprintln!("error: {}: {error}", self.file.display());
+                return ExitCode::from(USAGE);
+            }
+        };
+        let defines = self.define.iter().map(|d| match d.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (d.clone(), "1".to_owned()),
+        });
+        let options = Options { include_dirs: self.include.clone(), defines: defines.collect() };
+        run(&text, &self.file.to_string_lossy(), &options)
+    }
+}
+
+/// Prints diagnostics.
+pub fn tell(diagnostics: &Diagnostics) {
+    if !diagnostics.is_empty() {
+        eprint!("{}", diagnostics.render(std::io::stderr().is_terminal()));
+    }
+}
+
+/// Prints the diagnostics of a rejected program and returns its exit code.
+pub fn refuse(diagnostics: &Diagnostics) -> ExitCode {
+    tell(diagnostics);
+    ExitCode::FAILURE
+}

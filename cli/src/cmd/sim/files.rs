@@ -1,0 +1,69 @@
+//! Files of the simulator: traces beside an experiment, results in a folder.
+
+use p4rack_sim::{Experiment, Task};
+use std::path::{Path, PathBuf};
+
+/// Reads the traces that an experiment names, beside its file.
+pub fn with_traces(experiment: Experiment, beside: &Path) -> Result<Experiment, String> {
+    let folder = beside.parent().unwrap_or(Path::new(""));
+    let read = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read_to_string(&path).map_err(|error| {
+            format!("{}: can't be read: {error}; the trace lies beside the experiment", path.display())
+        })
+    };
+    experiment.read_traces(read).map_err(|error| error.to_string())
+}
+
+/// Writes a file whole or not at all.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let part = path.with_extension("part");
+    let named = |error: std::io::Error| format!("{}: {error}", path.display());
+    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        named(error)
+    })
+}
+
+/// Where a sweep's task has its result.
+pub fn result_path(dir: &Path, task: &Task) -> PathBuf {
+    dir.join(format!("{}.json", task.id))
+}
+
+/// Reads a JSON file.
+pub fn read_json(path: &Path) -> Result<serde_json::Value, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// All results of a folder and the folders in it: of sweeps and of single runs, in the order of their names.
+pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
+    let list = |dir: &Path| {
+        let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        Ok::<Vec<PathBuf>, String>(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+    };
+    let mut paths = list(dir)?;
+    for folder in paths.clone().iter().filter(|path| path.is_dir()) {
+        paths.extend(list(folder)?);
+    }
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths {
+        let mut value = read_json(&path)?;
+        if value["outcome"].is_object() {
+            all.push(value);
+        } else if value["frame_hops"].is_number() {
+            let id = value["name"].clone();
+            value = serde_json::json!({ "id": id, "settings": {}, "outcome": value });
+            all.push(value);
+        }
+    }
+    if all.is_empty() {
+        return Err(format!(
+            "{}: holds no results; make some with p4rack sim sweep FILE --out-dir {0}",
+            dir.display()
+        ));
+    }
+    Ok(all)
+}

@@ -1,0 +1,49 @@
+//! `p4rack sim`: racks in virtual time.
+
+mod files;
+mod hostile;
+mod report;
+mod run;
+mod sweep;
+
+use std::process::ExitCode;
+
+/// Arguments of `p4rack sim`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Run one experiment: p4rack sim run examples/paper/pl2/fig9-incast.toml
+    Run(run::RunArgs),
+    /// Run an experiment with many parameters and seeds, over all cores; goes on where it was stopped
+    Sweep(sweep::SweepArgs),
+    /// Put a folder of results into one CSV table
+    Merge(sweep::MergeArgs),
+    /// Make one HTML page of a folder of results
+    Report(report::ReportArgs),
+}
+
+/// Exit code for what the user wrote wrong.
+const USAGE: u8 = 2;
+
+/// Runs it: 0 fine, 1 a check failed, 2 the file is wrong.
+pub fn run(args: Args) -> ExitCode {
+    let done = match args.command {
+        Command::Run(args) => run::run(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
+        Command::Merge(args) => sweep::merge(&args),
+        Command::Report(args) => report::report(&args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(USAGE)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a cell holds: a counter's counts, a meter's rates.
+
+use p4rack_p4rt::p4::v1::{CounterData, MeterConfig};
+use serde::{Deserialize, Serialize};
+
+/// What has been counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Packets.
+    pub packets: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+impl From<&CounterData> for Counts {
+    fn from(data: &CounterData) -> Counts {
+        Counts { packets: data.packet_count, bytes: data.byte_count }
+    }
+}
+
+impl From<&Counts> for CounterData {
+    fn from(counts: &Counts) -> CounterData {
+        CounterData { packet_count: counts.packets, byte_count: counts.bytes }
+    }
+}
+
+/// A meter's rates and bursts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Committed rate, in bytes or packets a second.
+    pub cir: i64,
+    /// Committed burst.
+    pub cburst: i64,
+    /// Peak rate.
+    pub pir: i64,
+    /// Peak burst.
+    pub pburst: i64,
+}
+
+impl Rates {
+    pub(super) fn config(&self) -> MeterConfig {
+        let Rates { cir, cburst, pir, pburst } = *self;
+        MeterConfig { cir, cburst, pir, pburst, ..Default::default() }
+    }
+
+    pub(super) fn of(config: &MeterConfig) -> Rates {
+        Rates { cir: config.cir, cburst: config.cburst, pir: config.pir, pburst: config.pburst }
+    }
+}
