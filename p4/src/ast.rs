@@ -6,9 +6,9 @@ use num_bigint::BigInt;
 /// A range of bytes in the preprocessed text; `source::SourceMap` turns it into file, line and column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub lo: u32,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub hi: u32,
 }
 
@@ -19,21 +19,21 @@ impl Span {
     }
 }
 
-/// A name where it stands.
+/// A name and its source location.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ident {
-    /// The text.
+    /// The name as written.
     pub name: String,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
-/// A name, possibly from the top level (`.name`).
+/// A reference to a name; `.name` starts the lookup at top level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Starts with a dot.
+    /// Whether it is written with a leading dot.
     pub global: bool,
-    /// The name.
+    /// The name without the dot.
     pub ident: Ident,
 }
 
@@ -47,11 +47,11 @@ pub struct Program {
 /// `@name(...)` or `@name[...]`.
 #[derive(Clone, Debug)]
 pub struct Annotation {
-    /// Its name without the `@`.
+    /// Name without the `@`.
     pub name: Ident,
-    /// What stands in brackets.
+    /// Arguments between the brackets.
     pub body: AnnotationBody,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -75,14 +75,14 @@ pub struct AnnotationToken {
     pub text: String,
     /// Whether it was a string literal.
     pub is_string: bool,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// A declaration, at top level or in a parser, control or block.
 #[derive(Clone, Debug)]
 pub struct Decl {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
     /// What it declares.
     pub kind: DeclKind,
@@ -157,33 +157,33 @@ pub enum DeclKind {
 /// Header, union or struct.
 #[derive(Clone, Debug)]
 pub struct StructDecl {
-    /// Its name.
+    /// Name of the type.
     pub name: Ident,
     /// Type parameters.
     pub type_params: Vec<Ident>,
-    /// Fields in order.
+    /// Fields in source order.
     pub fields: Vec<Field>,
 }
 
 /// One field of a struct-like type.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
-    /// Type.
+    /// Type of the field.
     pub ty: TypeRef,
-    /// Name.
+    /// Name of the field.
     pub name: Ident,
 }
 
 /// One member of an enum; serializable enums give a value.
 #[derive(Clone, Debug)]
 pub struct EnumMember {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the member.
     pub name: Ident,
-    /// Value.
+    /// Value, in a serializable enum.
     pub value: Option<Expr>,
 }
 
@@ -192,18 +192,18 @@ pub struct EnumMember {
 pub struct FunctionProto {
     /// Return type; `None` for a constructor.
     pub ret: Option<TypeRef>,
-    /// Name.
+    /// Name of the function; of a constructor, the extern's.
     pub name: Ident,
-    /// Type parameters.
+    /// Names of the type parameters.
     pub type_params: Vec<Ident>,
-    /// Parameters.
+    /// Value parameters.
     pub params: Vec<Param>,
 }
 
 /// Direction of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// None written.
+    /// No direction written.
     None,
     /// `in`
     In,
@@ -216,24 +216,24 @@ pub enum Direction {
 /// A parameter.
 #[derive(Clone, Debug)]
 pub struct Param {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
-    /// Direction.
+    /// Direction as written.
     pub direction: Direction,
-    /// Type.
+    /// Type as written.
     pub ty: TypeRef,
-    /// Name.
+    /// Name of the parameter.
     pub name: Ident,
-    /// Default value.
+    /// Default value, for optional parameters.
     pub default: Option<Expr>,
 }
 
 /// A type as written.
 #[derive(Clone, Debug)]
 pub struct TypeRef {
-    /// What it is.
+    /// Which form it has.
     pub kind: TypeRefKind,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -274,15 +274,15 @@ pub enum TypeRefKind {
 /// A parser state.
 #[derive(Clone, Debug)]
 pub struct ParserState {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the state.
     pub name: Ident,
     /// Statements before the transition.
     pub body: Vec<Stmt>,
     /// Absent means `reject`.
     pub transition: Option<Transition>,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -296,27 +296,27 @@ pub enum Transition {
     Select { keys: Vec<Expr>, cases: Vec<SelectCase>, span: Span },
 }
 
-/// One line of a select.
+/// One case of a `select`.
 #[derive(Clone, Debug)]
 pub struct SelectCase {
-    /// One keyset a key, or a single `default`/`_` for all.
+    /// One keyset per key, or a single `default`/`_` for all keys.
     pub keysets: Vec<Expr>,
-    /// Target state.
+    /// Name of the state it leads to.
     pub state: Ident,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// One property of a table.
 #[derive(Clone, Debug)]
 pub struct TableProperty {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
     /// `const` before it.
     pub is_const: bool,
     /// What it says.
     pub kind: TablePropertyKind,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -337,61 +337,61 @@ pub enum TablePropertyKind {
 /// `expr : kind @annotations;`
 #[derive(Clone, Debug)]
 pub struct KeyElement {
-    /// What is matched.
+    /// Expression that is matched.
     pub expr: Expr,
-    /// How.
+    /// Match kind: `exact`, `lpm`, ….
     pub match_kind: Ident,
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
 }
 
 /// One action in a table's list.
 #[derive(Clone, Debug)]
 pub struct ActionListEntry {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
-    /// Which.
+    /// Name of the action.
     pub name: Name,
-    /// Arguments bound in the list; `None` without brackets.
+    /// Arguments bound in the list; `None` if no parentheses are written.
     pub args: Option<Vec<Arg>>,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// One constant or initial entry.
 #[derive(Clone, Debug)]
 pub struct TableEntry {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
     /// `const` before it.
     pub is_const: bool,
     /// `priority = e :` before it.
     pub priority: Option<Expr>,
-    /// One keyset a key.
+    /// One keyset per key.
     pub keysets: Vec<Expr>,
     /// A call or a name.
     pub action: Expr,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// `{ ... }`
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// In source order.
+    /// Annotations in source order.
     pub annotations: Vec<Annotation>,
-    /// Statements.
+    /// Statements in source order.
     pub stmts: Vec<Stmt>,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// What it does.
+    /// Which form it has.
     pub kind: StmtKind,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -429,23 +429,23 @@ pub enum StmtKind {
     Decl(Box<Decl>),
 }
 
-/// One case of a switch; no body falls through.
+/// One case of a `switch`. A case without body falls through.
 #[derive(Clone, Debug)]
 pub struct SwitchCase {
     /// `default` is [`ExprKind::Default`].
     pub label: Expr,
-    /// What to do.
+    /// Body; `None` falls through.
     pub body: Option<Block>,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// Which form it has.
     pub kind: ExprKind,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -456,7 +456,7 @@ pub struct Arg {
     pub name: Option<Ident>,
     /// `None` is `_`.
     pub value: Option<Expr>,
-    /// Where.
+    /// Source location.
     pub span: Span,
 }
 
@@ -519,13 +519,13 @@ pub enum ExprKind {
 /// Width prefix of an integer literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntWidth {
-    /// Bits.
+    /// Width in bits.
     pub bits: u32,
-    /// `s` rather than `w`.
+    /// Whether the prefix is `s` (signed) rather than `w`.
     pub signed: bool,
 }
 
-/// Unary operators.
+/// Unary operators, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// `!`
@@ -538,7 +538,7 @@ pub enum UnaryOp {
     Plus,
 }
 
-/// Binary operators.
+/// Binary operators, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// `*`

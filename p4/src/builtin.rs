@@ -7,7 +7,7 @@ pub(crate) fn is_other_architecture(name: &str) -> bool {
     known.contains(&file)
 }
 
-/// Text of core.p4 or of an architecture's file.
+/// Text of core.p4 or of an architecture's include file.
 pub fn builtin_include(name: &str) -> Option<&'static str> {
     match name {
         "core.p4" => Some(include_str!("../include/core.p4")),

@@ -2,12 +2,12 @@
 
 use crate::ast::Span;
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The program is refused.
+    /// The program is rejected.
     Error,
-    /// The program is accepted, but probably not meant like that.
+    /// The program is accepted, but probably does not mean what it says.
     Warning,
 }
 
@@ -24,36 +24,36 @@ impl Severity {
 /// A remark on a piece of source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// Source location.
     pub span: Span,
-    /// The remark.
+    /// What is said about this piece of text.
     pub text: String,
 }
 
 /// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad.
+    /// Error or warning.
     pub severity: Severity,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
-    /// Where.
+    /// Source location.
     pub span: Span,
-    /// Remarks; one whose span is [`Diagnostic::span`] stands beside the carets.
+    /// Remarks. A remark on [`Diagnostic::span`] itself is printed beside the carets.
     pub labels: Vec<Label>,
-    /// Background.
+    /// Background that explains the rule.
     pub notes: Vec<String>,
-    /// What to do.
+    /// What to do about it.
     pub help: Vec<String>,
 }
 
 impl Diagnostic {
-    /// An error.
+    /// A new error.
     pub fn error(span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Error, span, message.into())
     }
 
-    /// A warning.
+    /// A new warning.
     pub fn warning(span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Warning, span, message.into())
     }
@@ -68,13 +68,13 @@ impl Diagnostic {
         self
     }
 
-    /// Adds background.
+    /// Adds a note.
     pub fn note(mut self, text: impl Into<String>) -> Diagnostic {
         self.notes.push(text.into());
         self
     }
 
-    /// Adds what to do.
+    /// Adds a suggestion.
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.help.push(text.into());
         self

@@ -15,33 +15,33 @@ use crate::source::{Location, SourceMap};
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-/// Errors and warnings with the text they talk about.
+/// Errors and warnings, with the source text they refer to.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
-    /// In source order once made by [`Diagnostics::new`].
+    /// In source order, if built by [`Diagnostics::new`].
     pub items: Vec<Diagnostic>,
     sources: Arc<SourceMap>,
 }
 
 impl Diagnostics {
-    /// Sorts them by place and drops repetitions.
+    /// Sorts the diagnostics by position and drops duplicates.
     pub fn new(sources: Arc<SourceMap>, mut items: Vec<Diagnostic>) -> Diagnostics {
         items.sort_by(|a, b| (a.span.lo, a.severity, &a.message).cmp(&(b.span.lo, b.severity, &b.message)));
         items.dedup();
         Diagnostics { items, sources }
     }
 
-    /// The text they talk about.
+    /// The source text they refer to.
     pub fn sources(&self) -> &Arc<SourceMap> {
         &self.sources
     }
 
-    /// Whether there are none.
+    /// Whether there is no diagnostic.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many.
+    /// Number of diagnostics.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -51,7 +51,7 @@ impl Diagnostics {
         self.items.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// All of them, each with its source line; `color` for a terminal.
+    /// All diagnostics, each with its source line; `color` adds terminal colours.
     pub fn render(&self, color: bool) -> String {
         let paint = Paint { color };
         let mut out = String::new();
@@ -151,7 +151,7 @@ fn json_string(text: &str) -> String {
     out
 }
 
-/// Terminal colours, or none.
+/// Applies terminal colours, or none.
 #[derive(Clone, Copy)]
 struct Paint {
     color: bool,
@@ -172,7 +172,7 @@ impl Paint {
     }
 }
 
-/// One marked piece of a source line.
+/// A marked piece of a source line.
 struct Mark<'a> {
     at: Location<'a>,
     text: &'a str,
@@ -191,7 +191,7 @@ fn render_one(out: &mut String, d: &Diagnostic, sources: &SourceMap, paint: Pain
     let gutter = marks.iter().map(|m| m.at.line.to_string().len()).max().unwrap_or(1);
     let pad = " ".repeat(gutter);
 
-    // One frame a line of source; marks on the same line share it, further lines follow.
+    // One excerpt per source line: marks on the same line share it, other lines follow.
     let mut shown = vec![false; marks.len()];
     let mut previous_file = None;
     for first in 0..marks.len() {
@@ -252,7 +252,7 @@ fn push_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// Text that cannot disturb a terminal: control characters become visible.
+/// Makes text safe for a terminal: control characters become visible.
 fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }
@@ -269,7 +269,7 @@ struct Window {
 
 impl Window {
     const TAB: usize = 4;
-    /// Longer lines are cut around the place marked.
+    /// Longer lines are cut around the mark.
     const WIDTH: usize = 160;
 
     fn around(at: &Location<'_>) -> (String, Window) {

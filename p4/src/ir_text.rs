@@ -1,4 +1,4 @@
-//! The IR as text: for people, and for tests that say what a construct becomes.
+//! The IR as text, for people and for tests that show what a construct becomes.
 
 use crate::ast::Direction;
 use crate::ir::{
@@ -8,7 +8,7 @@ use crate::ir::{
 use std::fmt::Write as _;
 
 impl Program {
-    /// Statements as text, one a line, blocks indented.
+    /// Statements as text: one per line, blocks indented.
     pub fn text_of(&self, stmts: &[Stmt]) -> String {
         let mut out = String::new();
         Printer { program: self, indent: 0 }.stmts(&mut out, stmts);

@@ -1,18 +1,17 @@
-//! Text to tokens.
+//! Splits text into tokens.
 //!
-//! A `>` is always a token of its own, so that `tuple<bit<8>>` closes both brackets; the parser puts
-//! `>>` and `>>=` together from tokens that touch. Comments are gone by now: the preprocessor
-//! removes them.
+//! A `>` is always a token of its own, so that `tuple<bit<8>>` closes both brackets. The parser combines
+//! adjacent tokens into `>>` and `>>=`. The preprocessor has already removed comments.
 
 use crate::ast::Span;
 use crate::diag::Diagnostic;
 
-/// A token.
+/// A token of the preprocessed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// Kind of the token.
     pub kind: TokenKind,
-    /// Where it stands.
+    /// Source location.
     pub span: Span,
 }
 
@@ -32,7 +31,7 @@ macro_rules! tokens {
         }
 
         impl TokenKind {
-            /// Spelling of a keyword or sign; what it is for the others.
+            /// Spelling of a keyword or sign; a description for other kinds.
             pub fn describe(self) -> &'static str {
                 match self {
                     TokenKind::Ident => "a name",
@@ -54,23 +53,23 @@ macro_rules! tokens {
             }
         }
 
-        /// Signs, the longest of those that begin alike first.
+        /// Signs. Of those with a common start, the longest comes first.
         const SIGNS: &[(&str, TokenKind)] = &[$(($sign_text, TokenKind::$sign),)*];
 
-        /// Every keyword.
+        /// All keywords.
         #[cfg(test)]
         pub(crate) const KEYWORDS: &[&str] = &[$($keyword_text,)*];
     };
 }
 
 tokens! {
-    /// A name.
+    /// An identifier.
     Ident;
     /// An integer literal, width prefix included.
     Int;
     /// A string literal, quotes included.
     String;
-    /// Characters that begin no token; they can stand only inside an annotation.
+    /// Characters that start no token. They are legal only inside an annotation.
     Unknown;
     /// The end of the text.
     End;
@@ -181,7 +180,7 @@ tokens! {
 }
 
 impl TokenKind {
-    /// Whether it can be a name: identifiers and the keywords that are reserved only in their place.
+    /// Whether it can be used as a name: identifiers, and keywords that are reserved only in some places.
     pub fn is_name(self) -> bool {
         use TokenKind::*;
         matches!(self, Ident | Actions | Apply | Entries | Key | List | Priority | State | Type)
@@ -194,21 +193,21 @@ impl TokenKind {
     }
 }
 
-/// Splits a text into tokens, the last of which is [`TokenKind::End`]. A string that is never closed
-/// is reported and ends on its line.
+/// Splits a text into tokens; the last one is [`TokenKind::End`]. A string that is not closed is reported and
+/// ends at its line end.
 pub fn lex(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut lexer = Lexer { text, at: 0, tokens: Vec::with_capacity(text.len() / 5), errors: Vec::new() };
     lexer.run();
     (lexer.tokens, lexer.errors)
 }
 
-/// Length of the sign that a text begins with.
+/// Length of the sign at the start of a text.
 pub(crate) fn sign_length(text: &str) -> Option<usize> {
     SIGNS.iter().find(|(sign, _)| text.starts_with(sign)).map(|(sign, _)| sign.len())
 }
 
-/// The lexer gives up after so many errors; finding that a string is never closed takes a look at all
-/// that follows.
+/// The lexer gives up after this many errors. (Finding out that a string is not closed reads everything that
+/// follows.)
 const MAX_ERRORS: usize = 100;
 
 struct Lexer<'a> {
@@ -245,7 +244,7 @@ impl Lexer<'_> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// Moves past bytes (of ASCII characters, so `at` stays on a character boundary).
+    /// Moves past ASCII bytes, so `at` stays on a character boundary.
     fn skip(&mut self, wanted: impl Fn(u8) -> bool) {
         while self.byte(0).is_some_and(&wanted) {
             self.at += 1;
@@ -291,7 +290,7 @@ impl Lexer<'_> {
                 self.push(TokenKind::String, start);
             }
             None => {
-                // Most likely it was meant to close on its line, in front of the signs at its end.
+                // Most likely it was meant to end on its line, before the signs at the end of it.
                 let line = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
                 let text = self.text.get(start..start + 1 + line).unwrap_or("\"");
                 let text = text.trim_end_matches(|c: char| {

@@ -26,30 +26,30 @@ use p4rack_p4rt::p4::config::v1::P4Info;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A program that was accepted.
+/// A program that has been accepted.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// For an executor.
+    /// The program for an executor.
     pub program: ir::Program,
-    /// For the control plane.
+    /// Its interface for the control plane.
     pub p4info: P4Info,
-    /// P4Info ids by the IR's numbers.
+    /// P4Info ids of the IR's objects.
     pub ids: p4info::Ids,
-    /// What the compiler did not like but accepted.
+    /// Warnings about the program.
     pub warnings: Diagnostics,
 }
 
-/// What [`check`] has made of a program without errors.
+/// Result of [`check`] for a program without errors.
 #[derive(Clone, Debug)]
 pub enum Accepted {
-    /// It can run.
+    /// A program that can run.
     Whole(Box<Compiled>),
-    /// It has no `main`, or one for another architecture: its declarations are well-typed.
+    /// A program without `main`, or with one for another architecture. Its declarations are well-typed.
     Types(Diagnostics),
 }
 
 impl Accepted {
-    /// What the compiler did not like but accepted.
+    /// Warnings about the program.
     pub fn warnings(&self) -> &Diagnostics {
         match self {
             Accepted::Whole(compiled) => &compiled.warnings,
@@ -57,7 +57,7 @@ impl Accepted {
         }
     }
 
-    /// For the control plane; empty where there is nothing to control.
+    /// P4Info; empty if there is nothing to control.
     pub fn into_p4info(self) -> P4Info {
         match self {
             Accepted::Whole(compiled) => compiled.p4info,
@@ -66,14 +66,14 @@ impl Accepted {
     }
 }
 
-/// Compiles a program given as text; `file_name` is used in messages and to find included files.
+/// Compiles a program given as text. `file_name` appears in messages and locates included files.
 pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Compiled, Diagnostics> {
     let (sources, tree, diagnostics) = read(text, file_name, options)?;
     elaborate(sources, &tree, file_name, diagnostics)
 }
 
-/// Like [`compile`], but accepts well-typed programs that have nothing to run: libraries of
-/// declarations and programs for other architectures.
+/// Like [`compile`], but also accepts well-typed programs with nothing to run: libraries of declarations, and
+/// programs for other architectures.
 pub fn check(text: &str, file_name: &str, options: &Options) -> Result<Accepted, Diagnostics> {
     let (sources, tree, mut diagnostics) = read(text, file_name, options)?;
     if arch::is_supported(&tree) {
@@ -85,7 +85,7 @@ pub fn check(text: &str, file_name: &str, options: &Options) -> Result<Accepted,
     if all.has_errors() { Err(all) } else { Ok(Accepted::Types(all)) }
 }
 
-/// Text to syntax tree, with the warnings on the way.
+/// Text to syntax tree, with warnings.
 fn read(
     text: &str,
     file_name: &str,
@@ -121,7 +121,7 @@ fn elaborate(
     }
 }
 
-/// The text with includes and macros resolved, and `#line` markers that lead back to the files.
+/// The text with includes and macros resolved. `#line` markers refer back to the files.
 pub fn preprocess(text: &str, file_name: &str, options: &Options) -> Result<String, Diagnostics> {
     preprocess::run(text, file_name, options).map(|sources| sources.to_marked_text())
 }

@@ -14,10 +14,10 @@
 use crate::ast::Span;
 use crate::diag::Diagnostic;
 
-/// First address of the files.
+/// First address of files.
 const FILE_BASE: u32 = 1 << 31;
 
-/// Bytes of preprocessed text, and of all files together, that a map can hold.
+/// Maximum bytes of preprocessed text, and of all files together.
 pub const MAX_BYTES: usize = 32 << 20;
 
 /// Index of a file in a [`SourceMap`].
@@ -44,11 +44,11 @@ struct SourceFile {
     line_starts: Vec<u32>,
     /// The include directive that brought it in.
     included_at: Option<Span>,
-    /// `#line` directives, by rising physical line.
+    /// `#line` directives, sorted by physical line.
     markers: Vec<Marker>,
 }
 
-/// From this physical line (0-based) on, lines are presented as `name:line`.
+/// From this physical line (0-based) on, lines are reported as `name:line`.
 #[derive(Clone, Debug)]
 struct Marker {
     physical: u32,
@@ -56,7 +56,7 @@ struct Marker {
     line: u32,
 }
 
-/// A run of preprocessed text with one kind of origin; it ends where the next one starts.
+/// A run of preprocessed text with a single origin. It ends where the next run starts.
 #[derive(Clone, Debug)]
 struct Segment {
     out: u32,
@@ -65,28 +65,28 @@ struct Segment {
 
 #[derive(Clone, Debug)]
 enum Origin {
-    /// Copied byte for byte from this address on.
+    /// Copied verbatim from this address.
     Verbatim(u32),
-    /// Made by the macro called `name`, used at `at`.
+    /// Produced by the macro `name`, used at `at`.
     Expansion { at: Span, name: String },
 }
 
-/// A position in terms of the files the reader wrote.
+/// A position in the files as the user wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
     /// Name as given on the command line, in the include directive or by `#line`.
     pub file: &'a str,
-    /// From 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// From 1, in characters.
+    /// Column in characters, from 1.
     pub column: u32,
     /// Where the marked text ends on this line, in characters; at least `column`.
     pub end_column: u32,
-    /// The line without its line feed.
+    /// The source line without its line feed.
     pub source_line: &'a str,
-    /// Name of the macro whose expansion holds the position.
+    /// The macro whose expansion contains the position, if any.
     pub expansion_of: Option<&'a str>,
-    /// Physical place, for sorting.
+    /// The physical file, for sorting.
     pub(crate) file_id: Option<FileId>,
 }
 
@@ -110,7 +110,7 @@ impl SourceMap {
         self.files.first().map_or("", |f| &f.name)
     }
 
-    /// What the preprocessor warned about.
+    /// Warnings of the preprocessor.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
@@ -120,7 +120,7 @@ impl SourceMap {
         self.text.get(span.lo as usize..span.hi as usize).unwrap_or("")
     }
 
-    /// File, line, columns and source line of a span's beginning.
+    /// File, line, columns and source line of the start of a span.
     pub fn locate(&self, span: Span) -> Location<'_> {
         let (at, expansion_of) = self.trace(span);
         let Some((file_id, file)) = self.file_at(at.lo) else {
@@ -142,7 +142,7 @@ impl SourceMap {
         let column = |offset: usize| {
             let prefix =
                 source_line.as_bytes().get(..offset.saturating_sub(start)).unwrap_or(source_line.as_bytes());
-            // Continuation bytes of UTF-8 do not start a character.
+            // UTF-8 continuation bytes do not start a character.
             1 + prefix.iter().filter(|b| **b & 0xC0 != 0x80).count() as u32
         };
         let (name, line) = file.presented(physical);
@@ -170,10 +170,10 @@ impl SourceMap {
         chain
     }
 
-    /// The preprocessed text with `#line N "file"` wherever the origin jumps. Preprocessing the
-    /// result again gives the same text with the same origins.
+    /// The preprocessed text with `#line N "file"` wherever the origin changes. Preprocessing the result
+    /// again gives the same text with the same origins.
     pub fn to_marked_text(&self) -> String {
-        /// Up to so many skipped lines are written as empty lines rather than as a marker.
+        /// Up to this many skipped lines are written as empty lines instead of a marker.
         const MAX_GAP: u32 = 6;
         let mut out = String::with_capacity(self.text.len() + self.text.len() / 8);
         let mut expected: Option<(&str, u32)> = None;
@@ -200,7 +200,7 @@ impl SourceMap {
         out
     }
 
-    /// Adds a file; `None` when the map is full.
+    /// Adds a file. Returns `None` if the map is full.
     pub(crate) fn add_file(&mut self, name: &str, text: String, included_at: Option<Span>) -> Option<FileId> {
         let base = self.files.last().map_or(FILE_BASE as usize, |f| f.base as usize + f.text.len() + 1);
         if base + text.len() - FILE_BASE as usize > MAX_BYTES {
@@ -226,12 +226,12 @@ impl SourceMap {
         Span { lo: base + lo as u32, hi: base + hi as u32 }
     }
 
-    /// Name of a file as it was opened.
+    /// Name under which a file was opened.
     pub(crate) fn file_name(&self, file: FileId) -> &str {
         self.files.get(file.0 as usize).map_or("", |f| &f.name)
     }
 
-    /// Presents the lines after the one that holds `offset` as `name:line` and on.
+    /// Reports the lines after the one at `offset` as `name:line` and following.
     pub(crate) fn add_marker(&mut self, file: FileId, offset: usize, name: Option<String>, line: u32) {
         if let Some(file) = self.files.get_mut(file.0 as usize) {
             let physical = file.line_of(offset) as u32 + 1;
@@ -254,7 +254,7 @@ impl SourceMap {
         self.text.push_str(piece);
     }
 
-    /// Appends text that a macro made.
+    /// Appends text that a macro produced.
     pub(crate) fn push_expansion(&mut self, at: Span, name: &str, text: &str) {
         if text.is_empty() {
             return;
@@ -264,7 +264,7 @@ impl SourceMap {
         self.text.push_str(text);
     }
 
-    /// Appends a space or line feed that stands for removed text at `address`.
+    /// Appends a space or line feed that replaces the text removed at `address`.
     pub(crate) fn push_filler(&mut self, file: FileId, offset: usize, filler: char) {
         let out = self.text.len() as u32;
         let at = self.file_span(file, offset, offset);
@@ -277,7 +277,7 @@ impl SourceMap {
         self.warnings.push(warning);
     }
 
-    /// A span in terms of files, and the macro it came out of.
+    /// A span in terms of files, and the macro it came from.
     fn trace(&self, span: Span) -> (Span, Option<&str>) {
         if span.lo >= FILE_BASE {
             return (span, None);
@@ -329,7 +329,7 @@ impl SourceFile {
         self.text.get(start..end).unwrap_or("").trim_end_matches(['\n', '\r'])
     }
 
-    /// Name and line (1-based) under which a physical line is presented.
+    /// Name and line (1-based) under which a physical line is reported.
     fn presented(&self, physical: usize) -> (&str, u32) {
         let index = self.markers.partition_point(|m| m.physical as usize <= physical);
         match index.checked_sub(1).and_then(|i| self.markers.get(i)) {

@@ -1,7 +1,9 @@
-//! Architectures: the package that `main` is, its blocks, its intrinsic metadata and what its externs mean.
+//! P4 architectures: the package that `main` instantiates, its blocks, its intrinsic metadata and the meaning
+//! of its externs.
 //!
-//! To add one, implement [`Architecture`] in a module beside [`v1model`] and list it in [`ALL`]. Nothing else in this
-//! crate names an architecture, its fields or its externs; core.p4 is the language's and is lowered in `sema`.
+//! To add one, implement [`Architecture`] in a module beside [`v1model`] and list it in [`ALL`]. Nothing else
+//! in this crate names an architecture, its fields or its externs. core.p4 belongs to the language and is
+//! lowered in `sema`.
 
 mod v1model;
 
@@ -11,30 +13,31 @@ use crate::sema::lower::{Lower, Val};
 use crate::sema::tree::{FnDef, InstDecl, TCall};
 use crate::sema::types::ExternTy;
 
-/// Every architecture that programs may be written for.
+/// All architectures that programs may be written for.
 const ALL: &[&dyn Architecture] = &[&v1model::V1model];
 
-/// What an architecture means to the front end.
+/// What the front end has to know about an architecture.
 pub(crate) trait Architecture: Sync {
-    /// As P4Info names it.
+    /// Its name in P4Info.
     fn name(&self) -> &'static str;
-    /// Its include files: names and texts.
+    /// Names and texts of its include files.
     fn includes(&self) -> &'static [(&'static str, &'static str)];
-    /// What a program says to be one for it.
+    /// How a program declares that it is written for this architecture.
     fn usage(&self) -> &'static str;
-    /// What a program for another architecture needs to become one for it.
+    /// How to port a program from another architecture.
     fn porting(&self) -> &'static str;
-    /// Its packages: the one that `main` is, and those that it takes as pipelines. The first is `main`'s.
+    /// Its packages: the one that `main` instantiates comes first, then those that it takes as pipelines.
     fn packages(&self) -> &'static [Package];
-    /// What a field of one of its structs stands for; `None`: the switch does not know it.
+    /// What a field of one of its structs stands for. `None` if the switch does not know the field.
     fn intrinsic(&self, of: &str, field: &str) -> Option<Intrinsic>;
-    /// Its extern functions; others are the program's own.
+    /// Its extern functions. All others belong to the program.
     fn functions(&self) -> &'static [Function];
-    /// Lowers a call of one of [`Architecture::functions`]; gives its result, `None` if it is void or was refused.
+    /// Lowers a call of one of [`Architecture::functions`] and returns its result. `None` if it is void or
+    /// was rejected.
     fn function(&self, lower: &mut Lower<'_>, def: &FnDef, call: &TCall, at: ast::Span) -> Option<Val>;
-    /// What an extern object is; `None` if it is the program's own or was refused.
+    /// The kind of an extern object. `None` if its extern belongs to the program or the object was rejected.
     fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceKind>;
-    /// Lowers a call of a method of an object; gives its result, `None` if it is void or was refused.
+    /// Lowers a call of an object's method and returns its result. `None` if it is void or was rejected.
     fn method(
         &self,
         lower: &mut Lower<'_>,
@@ -45,10 +48,10 @@ pub(crate) trait Architecture: Sync {
     ) -> Option<Val>;
 }
 
-/// A package. One that takes blocks is a pipeline; arguments that are packages are pipelines themselves.
+/// A package. A package that takes blocks is a pipeline; one that takes packages has several pipelines.
 pub(crate) struct Package {
     pub name: &'static str,
-    /// The blocks it takes, in order.
+    /// The blocks that it takes, in order.
     pub blocks: &'static [BlockSlot],
 }
 
@@ -59,25 +62,25 @@ pub(crate) struct BlockSlot {
     pub params: &'static [Param],
 }
 
-/// What a parameter of a block stands for. Within a pipeline, equal ones share their storage.
+/// What a parameter of a block stands for. Within a pipeline, equal ones share storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Param {
     /// `packet_in` or `packet_out`.
     Packet,
-    /// The program's headers; a pipeline may have several sets.
+    /// The program's headers. A pipeline may have several sets, which the number distinguishes.
     Headers(u8),
-    /// The program's metadata, likewise.
+    /// The program's metadata, with the same numbering.
     Metadata(u8),
-    /// Intrinsic metadata: the architecture's struct of this name.
+    /// Intrinsic metadata: the architecture's struct with this name.
     Intrinsic(&'static str),
 }
 
 /// An extern function.
 pub(crate) struct Function {
     pub name: &'static str,
-    /// The blocks that may call it; empty: any.
+    /// The blocks that may call it; empty if all may.
     pub callers: &'static [Role],
-    /// These in words.
+    /// These blocks in words, for messages.
     pub place: &'static str,
 }
 
@@ -86,7 +89,7 @@ pub(crate) fn of_package(name: &str) -> Option<&'static dyn Architecture> {
     ALL.iter().copied().find(|arch| arch.packages().iter().any(|package| package.name == name))
 }
 
-/// Whether a program ends in an instance of a supported architecture's package.
+/// Whether a program ends with an instance of a supported architecture's package.
 pub fn is_supported(program: &ast::Program) -> bool {
     program.decls.iter().any(|decl| match &decl.kind {
         ast::DeclKind::Instance { name, ty, .. } if name.name == "main" => {
@@ -96,18 +99,18 @@ pub fn is_supported(program: &ast::Program) -> bool {
     })
 }
 
-/// What a program may be written for.
+/// The architectures that programs may be written for, in words.
 pub fn supported() -> String {
     let each = ALL.iter().map(|arch| format!("{} is supported: {}", arch.name(), arch.usage()));
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// What to do with a program for another architecture.
+/// How to port a program from another architecture, in words.
 pub fn how_to_port() -> String {
     ALL.iter().map(|arch| arch.porting()).collect::<Vec<_>>().join("; or ")
 }
 
-/// How a program may end.
+/// How a program may end, in words.
 pub(crate) fn mains() -> String {
     let each = ALL.iter().filter_map(|arch| arch.packages().first());
     each.map(|package| format!("`{}(…) main;`", package.name)).collect::<Vec<_>>().join(" or ")

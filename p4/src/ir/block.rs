@@ -1,76 +1,76 @@
-//! Blocks and their roles, and what a program and the switch tell each other.
+//! Blocks and their roles, and the intrinsic fields that a program and the switch exchange.
 
 use super::{Parser, Stmt, VarId};
 
-/// Side of the traffic manager.
+/// A side of the traffic manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Half {
-    /// Before it: what has come in.
+    /// Before the traffic manager: packets that have just arrived.
     Ingress,
-    /// Behind it: what is to leave.
+    /// Behind the traffic manager: packets that are about to leave.
     Egress,
 }
 
-/// What a block is there for.
+/// What a block is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Task {
-    /// Extracts headers: the only task of a parser, all others are controls.
+    /// Extracts headers. Only parsers have this task; all other blocks are controls.
     Parse,
-    /// Verifies checksums after parsing, where the architecture has a block of its own for it.
+    /// Verifies checksums after parsing, if the architecture has a separate block for it.
     Verify,
-    /// Decides and changes: match-action tables.
+    /// Processes the packet with match-action tables.
     Process,
-    /// Computes checksums before deparsing, where the architecture has a block of its own for it.
+    /// Computes checksums before deparsing, if the architecture has a separate block for it.
     Compute,
-    /// Emits headers.
+    /// Emits the headers.
     Deparse,
 }
 
-/// Where a block stands in its pipeline.
+/// A block's role in its pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Role {
-    /// Which half.
+    /// The half it belongs to.
     pub half: Half,
-    /// What it does there.
+    /// Its task in that half.
     pub task: Task,
 }
 
 impl Role {
-    /// Of the half before the traffic manager.
+    /// A role in the half before the traffic manager.
     pub const fn ingress(task: Task) -> Role {
         Role { half: Half::Ingress, task }
     }
 
-    /// Of the half behind it.
+    /// A role in the half behind it.
     pub const fn egress(task: Task) -> Role {
         Role { half: Half::Egress, task }
     }
 }
 
-/// A parser or control that the architecture runs, with all that it calls in place.
+/// A parser or control that the architecture runs. Everything it calls is inlined.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Number of its pipeline.
+    /// Number of its pipeline, from 0.
     pub pipeline: u32,
-    /// Where it stands.
+    /// Its role in the pipeline.
     pub role: Role,
     /// Full name of the instance.
     pub name: String,
-    /// What it does.
+    /// Its states or statements.
     pub body: Body,
 }
 
 /// What a block does.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Of [`Task::Parse`].
+    /// The states of a block with [`Task::Parse`].
     Parser(Parser),
-    /// Of any other.
+    /// The statements of any other block.
     Control(Vec<Stmt>),
 }
 
 impl Block {
-    /// The statements of a control; none of a parser.
+    /// The statements of a control; empty for a parser.
     pub fn stmts(&self) -> &[Stmt] {
         match &self.body {
             Body::Parser(_) => &[],
@@ -86,7 +86,7 @@ impl Block {
         }
     }
 
-    /// All lists of statements: a control's one, a parser's states'.
+    /// All statement lists: the one of a control, or those of a parser's states.
     pub fn lists(&self) -> Vec<&[Stmt]> {
         match &self.body {
             Body::Parser(parser) => parser.states.iter().map(|state| &state.stmts[..]).collect(),
@@ -94,7 +94,7 @@ impl Block {
         }
     }
 
-    /// Likewise, to change them.
+    /// Mutable version of [`Body::lists`].
     pub fn lists_mut(&mut self) -> Vec<&mut Vec<Stmt>> {
         match &mut self.body {
             Body::Parser(parser) => parser.states.iter_mut().map(|state| &mut state.stmts).collect(),
@@ -103,57 +103,57 @@ impl Block {
     }
 }
 
-/// A variable by which a program and the switch tell each other something.
+/// A variable through which a program and the switch exchange an intrinsic field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntrinsicVar {
-    /// Number of the pipeline.
+    /// Number of its pipeline, from 0.
     pub pipeline: u32,
-    /// What.
+    /// What the field stands for.
     pub role: Intrinsic,
-    /// Where.
+    /// The variable that holds it.
     pub var: VarId,
 }
 
-/// What a field of intrinsic metadata stands for, whatever an architecture calls it. Depths are in frames, times in the
-/// units of the switch.
+/// What a field of intrinsic metadata stands for, whatever the architecture calls it. Depths are in frames;
+/// times are in the switch's time unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Intrinsic {
-    /// Port at which the packet came in.
+    /// Port on which the packet arrived.
     IngressPort,
-    /// Port to which ingress sends it.
+    /// Port to which ingress sends the packet.
     Destination,
-    /// Port at whose queue it waited.
+    /// Port in whose queue the packet waited.
     EgressPort,
-    /// How it came to be where it is: a new packet, a copy, another pass. The numbers are the architecture's.
+    /// How the packet got here: newly received, a copy, or another pass. The values are the architecture's.
     Origin,
-    /// Bytes of the whole packet.
+    /// Length of the whole packet in bytes.
     PacketLength,
-    /// When it entered its queue.
+    /// Time at which it entered its queue.
     EnqueueTime,
-    /// How many waited there then.
+    /// Depth of the queue when the packet entered.
     EnqueueDepth,
-    /// How long it waited.
+    /// Time it waited in the queue.
     QueueingTime,
-    /// How many wait there as it leaves.
+    /// Depth of the queue when the packet leaves.
     DequeueDepth,
-    /// When it came in.
+    /// Time of arrival.
     IngressTime,
-    /// When egress began.
+    /// Time at which egress began.
     EgressTime,
-    /// Multicast group to which ingress sends it; 0: none.
+    /// Multicast group to which ingress sends the packet; 0 is none.
     MulticastGroup,
-    /// Which copy of a group or clone session it is.
+    /// Which copy of a multicast group or clone session this is.
     Replica,
-    /// Set once a checksum has been found wrong.
+    /// Set if a checksum is wrong.
     ChecksumError,
-    /// How the parser ended.
+    /// Error with which the parser ended.
     ParserError,
-    /// Queue: 0 is served last.
+    /// Queue priority; 0 is served last.
     Priority,
 }
 
 impl Intrinsic {
-    /// All, by number.
+    /// All fields, in the order of their numbers.
     pub const ALL: [Intrinsic; 16] = [
         Intrinsic::IngressPort,
         Intrinsic::Destination,
@@ -173,7 +173,7 @@ impl Intrinsic {
         Intrinsic::Priority,
     ];
 
-    /// How many there are.
+    /// Number of fields.
     pub const COUNT: usize = Intrinsic::ALL.len();
 }
 

@@ -4,10 +4,10 @@ use super::*;
 use crate::ast::Span;
 use num_bigint::BigUint;
 
-/// Which header an operation means.
+/// The header that an operation refers to.
 #[derive(Clone, Debug)]
 pub enum HeaderRef {
-    /// A fixed one.
+    /// A header known at compile time.
     Fixed(HeaderId),
     /// `stack.next`; past the end raises `StackOutOfBounds`.
     Next(StackId),
@@ -22,91 +22,92 @@ pub enum HeaderRef {
 pub enum Expr {
     /// A constant; an `Int` is given in two's complement, masked to its width.
     Const {
-        /// Value.
+        /// Its value.
         value: BigUint,
-        /// Type.
+        /// Its type.
         ty: Ty,
     },
-    /// A scalar.
+    /// The value of a scalar variable.
     Var(VarId),
     /// A field of a header that is chosen at run time. `field` counts in wire order.
     Field {
         /// Which header (`Last` or `Index`).
         header: HeaderRef,
-        /// Which field.
+        /// Position of the field in wire order.
         field: u32,
-        /// Its type.
+        /// Type of the field.
         ty: Ty,
     },
-    /// Validity of a header that is chosen at run time (a fixed one's is a variable).
+    /// Validity of a header that is chosen at run time. (The validity of a fixed header is a variable.)
     Valid(HeaderRef),
-    /// Operand and result have the same type.
+    /// A unary operation. Operand and result have the same type.
     Unary {
-        /// Operator.
+        /// The operator.
         op: UnOp,
-        /// Operand.
+        /// The operand.
         expr: Box<Expr>,
         /// Type of operand and result.
         ty: Ty,
     },
-    /// Two operands. `ty` is the type of the *left operand* (shifts: right is any `Bit`); comparisons and logic give `Bool`.
+    /// A binary operation. `ty` is the type of the *left operand* (the right operand of a shift is any
+    /// `Bit`); comparisons and logic give `Bool`.
     Binary {
-        /// Operator.
+        /// The operator.
         op: BinOp,
-        /// Left.
+        /// Left operand.
         left: Box<Expr>,
-        /// Right.
+        /// Right operand.
         right: Box<Expr>,
         /// Type of the left operand.
         ty: Ty,
     },
     /// `c ? a : b`; only the chosen side is evaluated.
     Ternary {
-        /// Condition.
+        /// The condition, a `Bool`.
         cond: Box<Expr>,
-        /// Both sides have this type.
+        /// Type of both sides.
         ty: Ty,
-        /// If true.
+        /// Value if the condition holds.
         then: Box<Expr>,
-        /// If false.
+        /// Value if it does not.
         otherwise: Box<Expr>,
     },
-    /// Width change: truncates, zero-extends a `Bit`/`Bool`, sign-extends an `Int`.
+    /// Changes the width: truncates, zero-extends a `Bit` or `Bool`, sign-extends an `Int`.
     Cast {
-        /// Operand.
+        /// The operand.
         expr: Box<Expr>,
-        /// Operand's type.
+        /// Type of the operand.
         from: Ty,
-        /// Result's type.
+        /// Type of the result.
         to: Ty,
     },
     /// `e[hi:lo]`, gives `Bit(hi - lo + 1)`.
     Slice {
-        /// Operand.
+        /// The operand.
         expr: Box<Expr>,
-        /// Operand's type.
+        /// Type of the operand.
         from: Ty,
-        /// High bit.
+        /// Highest bit taken.
         hi: u32,
-        /// Low bit.
+        /// Lowest bit taken.
         lo: u32,
     },
-    /// Left is the high part; gives the left's signedness.
+    /// Concatenation. The left operand is the high part and determines the signedness.
     Concat {
-        /// High part.
+        /// High part of the result.
         left: Box<Expr>,
-        /// Its type.
+        /// Type of the high part.
         left_ty: Ty,
-        /// Low part.
+        /// Low part of the result.
         right: Box<Expr>,
-        /// Its type.
+        /// Type of the low part.
         right_ty: Ty,
     },
     /// Bits `offset .. offset+width` after the parser's cursor; raises `PacketTooShort` if fewer than `total` bits are left.
     Lookahead {
-        /// Bits that must be left.
+        /// Bits that must be left in the packet.
         total: u32,
-        /// First bit.
+        /// First bit read, counted from the cursor.
         offset: u32,
         /// Type of the result.
         ty: Ty,
@@ -120,11 +121,11 @@ pub enum Expr {
 /// Unary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnOp {
-    /// Boolean.
+    /// Logical not.
     Not,
-    /// Bitwise.
+    /// Bitwise not.
     BitNot,
-    /// Two's complement.
+    /// Two's-complement negation.
     Neg,
 }
 
@@ -150,31 +151,31 @@ pub enum BinOp {
     Le,
     Gt,
     Ge,
-    /// Short-circuit.
+    /// Logical and; evaluates the right side only if the left one is true.
     And,
-    /// Short-circuit.
+    /// Logical or; evaluates the right side only if the left one is false.
     Or,
 }
 
-/// Where a value is stored.
+/// A location that can be assigned.
 #[derive(Clone, Debug)]
 pub enum LValue {
-    /// A scalar.
+    /// A scalar variable.
     Var(VarId),
     /// A field of a header that is chosen at run time.
     Field {
-        /// Which header.
+        /// The header.
         header: HeaderRef,
-        /// Which field.
+        /// Position of the field in wire order.
         field: u32,
     },
-    /// Bits `hi..=lo` of another one.
+    /// Bits `hi..=lo` of another location.
     Slice {
-        /// The whole.
+        /// The location as a whole.
         base: Box<LValue>,
-        /// High bit.
+        /// Highest bit.
         hi: u32,
-        /// Low bit.
+        /// Lowest bit.
         lo: u32,
     },
 }
@@ -182,78 +183,79 @@ pub enum LValue {
 /// A statement.
 #[derive(Clone, Debug)]
 pub enum Stmt {
-    /// Evaluate, then store.
+    /// Evaluates, then stores.
     Assign {
-        /// Where.
+        /// Where the value is stored.
         target: LValue,
-        /// What, of the target's type.
+        /// The value, of the target's type.
         value: Expr,
-        /// For traces.
+        /// Source location, for traces.
         span: Span,
     },
     /// Copies validity and all fields between headers of one type.
     CopyHeader {
-        /// To.
+        /// Destination header.
         dst: HeaderRef,
-        /// From.
+        /// Source header.
         src: HeaderRef,
     },
-    /// Sets the validity bit (union siblings become invalid when `valid`).
+    /// Sets the validity bit. Making a member of a union valid makes its siblings invalid.
     SetValid {
-        /// Which.
+        /// The header.
         header: HeaderRef,
-        /// To what.
+        /// Its new validity.
         valid: bool,
     },
-    /// `push_front` (positive count) or `pop_front` (negative).
+    /// `push_front` (positive count) or `pop_front` (negative count).
     StackShift {
-        /// Which.
+        /// The stack.
         stack: StackId,
-        /// By how much.
+        /// Number of elements to shift by.
         count: i32,
     },
-    /// Both sides may be empty.
+    /// A conditional; both branches may be empty.
     If {
-        /// Condition, `Bool`.
+        /// The condition, a `Bool`.
         cond: Expr,
-        /// If true.
+        /// Statements if it holds.
         then: Vec<Stmt>,
-        /// If false.
+        /// Statements if it does not.
         otherwise: Vec<Stmt>,
     },
-    /// First case whose values hold the expression's; fall-through is already resolved.
+    /// Runs the first case that lists the value. Fall-through is already resolved.
     Switch {
-        /// Scrutinee.
+        /// The value that selects a case.
         expr: Expr,
-        /// Its type.
+        /// Type of that value.
         ty: Ty,
-        /// Values and body.
+        /// Values and body of each case.
         cases: Vec<(Vec<BigUint>, Vec<Stmt>)>,
-        /// Else.
+        /// Statements if no case matches.
         default: Vec<Stmt>,
     },
-    /// Inlined callee: `Return` inside goes to its end.
+    /// An inlined callee: `Return` inside jumps to its end.
     Scope(Vec<Stmt>),
-    /// Repeats while `cond` holds; `Break`/`Continue` inside mean this loop. `update` runs after each pass and `continue`.
+    /// Repeats while `cond` holds. `Break` and `Continue` inside refer to this loop; `update` also runs after
+    /// `Continue`.
     Loop {
-        /// Condition.
+        /// The condition, tested before each pass.
         cond: Expr,
-        /// What is repeated.
+        /// Statements of one pass.
         body: Vec<Stmt>,
-        /// After each pass.
+        /// Statements after each pass.
         update: Vec<Stmt>,
     },
     /// Leaves the innermost loop.
     Break,
-    /// Next pass of the innermost loop.
+    /// Continues with the next pass of the innermost loop.
     Continue,
     /// Leaves the innermost scope, or the block.
     Return,
-    /// Leaves the block (ingress, egress …) altogether.
+    /// Leaves the whole block (ingress, egress, …).
     Exit,
     /// Looks the key up and runs the action found, or the default action.
     Apply {
-        /// Which table.
+        /// The table.
         table: TableId,
         /// Set to 1 on a hit, 0 on a miss.
         hit: Option<VarId>,
@@ -262,18 +264,18 @@ pub enum Stmt {
     },
     /// Parser: reads a header (and makes it valid); `varbit_bits` is the varbit field's length in bits.
     Extract {
-        /// Into which.
+        /// The header that is filled.
         header: HeaderRef,
-        /// Length of the varbit field.
+        /// Length of the varbit field, in bits.
         varbit_bits: Option<Expr>,
     },
-    /// Parser: skips bits.
+    /// Parser: skips this many bits.
     Advance(Expr),
     /// Parser: unless the condition holds, raises the error (an index into [`Program::errors`]).
     Verify {
-        /// Condition.
+        /// The condition that must hold.
         cond: Expr,
-        /// Error number.
+        /// Number of the error.
         error: Expr,
     },
     /// Deparser: appends a header if it is valid.
@@ -296,7 +298,7 @@ pub enum HashAlgorithm {
     Xor16,
 }
 
-/// Calls of externs. Data lists are flattened to scalars in order.
+/// Calls of externs. Data lists are flattened to scalars, in order.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum ExternCall {
@@ -304,7 +306,8 @@ pub enum ExternCall {
         instance: InstanceId,
         index: Expr,
     },
-    /// Direct counter or meter bound to the table whose action runs; for meters `dst` gets the colour.
+    /// Counts or meters with the direct object of the table whose action runs. A meter writes its colour to
+    /// `dst`.
     DirectCount {
         instance: InstanceId,
     },
@@ -327,7 +330,7 @@ pub enum ExternCall {
         index: Expr,
         value: Expr,
     },
-    /// `dst = base + hash(data) % max`; with max 0, `base`. `None` bounds: the bare hash.
+    /// `dst = base + hash(data) % max`; `base` if max is 0. With bounds `None`, the hash itself.
     Hash {
         algorithm: HashAlgorithm,
         dst: LValue,
@@ -348,9 +351,9 @@ pub enum ExternCall {
         digest: u32,
         data: Vec<(Expr, Ty)>,
     },
-    /// The packet is to be dropped, in the way of the architecture.
+    /// Drops the packet, in the way of the architecture.
     Drop,
-    /// Of what came in, or of what egress made (`egress`).
+    /// Clones the packet as it came in, or as egress left it (`egress`).
     Clone {
         egress: bool,
         session: Expr,
@@ -365,7 +368,7 @@ pub enum ExternCall {
     Truncate {
         bytes: Expr,
     },
-    /// Sets [`Intrinsic::ChecksumError`] unless equal.
+    /// Sets [`Intrinsic::ChecksumError`] unless the checksums are equal.
     VerifyChecksum {
         cond: Expr,
         data: Vec<(Expr, Ty)>,
@@ -392,88 +395,88 @@ pub enum ExternCall {
         assume: bool,
         span: Span,
     },
-    /// An extern that the program declares itself: a function, or a method of an object.
+    /// A call of an extern that the program declares itself: a function, or an object's method.
     Foreign {
         /// `function`, `Extern.method`.
         name: String,
-        /// Full name of the object.
+        /// Full name of the object; `None` for a function.
         object: Option<String>,
-        /// What goes in.
+        /// Input arguments.
         args: Vec<(Expr, Ty)>,
-        /// What comes out: `out` and `inout` arguments, then the result.
+        /// Output: `out` and `inout` arguments, then the result.
         results: Vec<(LValue, Ty)>,
         span: Span,
     },
 }
 
-/// A parser.
+/// A parser: its states.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
     /// States; `start` is `StateId(0)`. `accept` and `reject` are not among them.
     pub states: Vec<State>,
 }
 
-/// One state.
+/// A parser state.
 #[derive(Clone, Debug)]
 pub struct State {
     /// Full name.
     pub name: String,
-    /// What it does.
+    /// Statements of the state.
     pub stmts: Vec<Stmt>,
-    /// What follows.
+    /// Where the parser goes next.
     pub next: Next,
 }
 
-/// Transition.
+/// The transition that ends a state.
 #[derive(Clone, Debug)]
 pub enum Next {
-    /// The packet is parsed.
+    /// Ends parsing successfully.
     Accept,
-    /// The packet is refused; what that means is the architecture's.
+    /// Ends parsing with an error. What follows is up to the architecture.
     Reject,
-    /// Always the same state.
+    /// Continues in a fixed state.
     Goto(StateId),
-    /// First case that matches all keys; none: error `NoMatch`.
+    /// Continues with the first case that matches all keys. If none matches, raises `NoMatch`.
     Select {
-        /// Keys with types.
+        /// Keys with their types.
         keys: Vec<(Expr, Ty)>,
-        /// One matcher a key, and where to go.
+        /// One matcher per key, and the next state.
         cases: Vec<(Vec<Matcher>, NextState)>,
     },
 }
 
-/// Where a select case leads.
+/// Target of a select case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextState {
     /// `accept`
     Accept,
     /// `reject`
     Reject,
-    /// A state.
+    /// A state of the parser.
     State(StateId),
 }
 
-/// One keyset.
+/// One keyset of a select case or table entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Matcher {
-    /// Anything.
+    /// Matches anything.
     Any,
-    /// Equal.
+    /// Matches this value.
     Exact(BigUint),
-    /// Equal under a mask.
+    /// Matches under a mask.
     Mask {
-        /// Value.
+        /// Value to compare with.
         value: BigUint,
-        /// Mask.
+        /// Bits to compare.
         mask: BigUint,
     },
-    /// Between, both included.
+    /// Matches values from `lo` to `hi`, both included.
     Range {
-        /// Low.
+        /// Lowest value.
         lo: BigUint,
-        /// High.
+        /// Highest value.
         hi: BigUint,
     },
-    /// Member of a value set (matches all its keys from this one on at once).
+    /// Matches members of a value set. It consumes all of the set's keys, from this one on.
     ValueSet(ValueSetId),
 }

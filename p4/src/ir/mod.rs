@@ -53,9 +53,9 @@ pub enum Ty {
     Bool,
     /// Unsigned, width in bits (0 to 2048). Enums and errors are `Bit` too.
     Bit(u32),
-    /// Two's complement, width in bits.
+    /// Two's complement, width in bits (0 to 2048).
     Int(u32),
-    /// At most this many bits; the current length travels with the value.
+    /// Up to this many bits. The current length travels with the value.
     Varbit(u32),
 }
 
@@ -72,13 +72,13 @@ impl Ty {
 /// A program for one architecture.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Name of the main file without folder and ending, or `@pkginfo(name=...)`.
+    /// Name of the main file without folder and extension, or `@pkginfo(name=...)`.
     pub name: String,
-    /// Annotations of `main` (pkg_info).
+    /// Annotations of `main`, for P4Info's `pkg_info`.
     pub pkginfo: Vec<Annotation>,
-    /// Architecture, as P4Info names it.
+    /// Name of the architecture, as in P4Info.
     pub arch: String,
-    /// All scalar storage.
+    /// All scalar variables.
     pub vars: Vec<Var>,
     /// All header instances.
     pub headers: Vec<Header>,
@@ -86,19 +86,19 @@ pub struct Program {
     pub stacks: Vec<Stack>,
     /// All tables.
     pub tables: Vec<Table>,
-    /// All actions that a table lists (directly called ones are inlined, but kept for P4Info).
+    /// All actions that a table lists. Actions called directly are inlined, but listed here for P4Info.
     pub actions: Vec<Action>,
     /// Counters, meters, registers, action profiles …
     pub instances: Vec<Instance>,
-    /// Bodies of abstract methods.
+    /// Bodies of abstract methods that the program implements.
     pub methods: Vec<Method>,
     /// Parser value sets.
     pub value_sets: Vec<ValueSet>,
-    /// Types of digests and their fields, by first use.
+    /// Types of digests with their fields, in order of first use.
     pub digests: Vec<Digest>,
     /// Headers annotated `@controller_header("packet_in"|"packet_out")`, as declared.
     pub controller_headers: Vec<ControllerHeader>,
-    /// Errors by number: `NoError` is 0, core.p4's come first.
+    /// Names of errors by number. `NoError` is 0; core.p4's come first.
     pub errors: Vec<String>,
     /// `type T N` with `@p4runtime_translation`, by name.
     pub new_types: Vec<NewType>,
@@ -106,36 +106,36 @@ pub struct Program {
     pub ser_enums: Vec<SerEnum>,
     /// Other enums: name and members.
     pub enums: Vec<(String, Vec<String>)>,
-    /// Structs and headers that digests send.
+    /// Structs and headers that digests contain.
     pub data_structs: Vec<DataStruct>,
     /// Fields of intrinsic metadata.
     pub intrinsics: Vec<IntrinsicVar>,
-    /// Whether a control calls an extern function, or has an object of an extern that the program declares itself: P4Info
-    /// tells.
+    /// Whether a control calls an extern function or uses an object of an extern that the program declares
+    /// itself. P4Info reports this.
     pub uses_externs: bool,
-    /// Field lists: variables to keep for clone/resubmit/recirculate with this index (`@field_list`).
+    /// Field lists (`@field_list`) by index: variables that a clone, resubmit or recirculate preserves.
     pub field_lists: Vec<(u32, Vec<VarId>)>,
     /// Parsers and controls, pipeline by pipeline, in the order of the architecture's package.
     pub blocks: Vec<Block>,
 }
 
 impl Program {
-    /// The block of a role in a pipeline.
+    /// The block with this role in a pipeline.
     pub fn block(&self, pipeline: u32, role: Role) -> Option<&Block> {
         self.blocks.iter().find(|block| block.pipeline == pipeline && block.role == role)
     }
 
-    /// Statements of the control of a role in the first pipeline; none if there is no such control.
+    /// Statements of the control with this role in the first pipeline; empty if there is none.
     pub fn control(&self, role: Role) -> &[Stmt] {
         self.block(0, role).map_or(&[], Block::stmts)
     }
 
-    /// The parser with which the first pipeline begins.
+    /// The parser at the start of the first pipeline.
     pub fn parser(&self) -> Option<&Parser> {
         self.block(0, Role::ingress(Task::Parse)).and_then(Block::parser)
     }
 
-    /// The variable of an intrinsic field of the first pipeline.
+    /// The variable of an intrinsic field in the first pipeline.
     pub fn intrinsic(&self, role: Intrinsic) -> Option<VarId> {
         self.intrinsics.iter().find(|field| field.pipeline == 0 && field.role == role).map(|field| field.var)
     }
@@ -146,7 +146,7 @@ impl Program {
 pub struct Var {
     /// Full name, for traces: `hdr.ethernet.dstAddr`, `MyIngress.tmp`.
     pub name: String,
-    /// Type.
+    /// Type of the scalar.
     pub ty: Ty,
 }
 
@@ -157,20 +157,20 @@ pub struct Header {
     pub name: String,
     /// Name of its type.
     pub type_name: String,
-    /// The validity bit.
+    /// Variable that holds the validity bit.
     pub valid: VarId,
-    /// Fields in wire order.
+    /// Fields, in wire order.
     pub fields: Vec<HeaderField>,
-    /// Other members of the same header union: extracting or validating one invalidates these.
+    /// Other members of the same header union. Extracting or validating one of them invalidates this header.
     pub union_siblings: Vec<HeaderId>,
 }
 
 /// A field of a header instance.
 #[derive(Clone, Debug)]
 pub struct HeaderField {
-    /// Short name.
+    /// Name of the field within the header.
     pub name: String,
-    /// Its storage.
+    /// Variable that holds it.
     pub var: VarId,
 }
 
@@ -179,8 +179,8 @@ pub struct HeaderField {
 pub struct Stack {
     /// Full name.
     pub name: String,
-    /// Elements, in order; all of one type.
+    /// Elements, in order. All have the same type.
     pub elements: Vec<HeaderId>,
-    /// `nextIndex`, `bit<32>`.
+    /// Variable that holds `nextIndex`, a `bit<32>`.
     pub next: VarId,
 }

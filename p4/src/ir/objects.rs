@@ -1,10 +1,10 @@
-//! What the control plane sees: tables, actions, extern objects, value sets, digests, types.
+//! What the control plane sees: tables, actions, extern objects, value sets, digests and their types.
 
 use super::*;
 use crate::ast::Direction;
 use num_bigint::BigUint;
 
-/// How a key matches.
+/// Match kind of a table key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MatchKind {
@@ -16,14 +16,14 @@ pub enum MatchKind {
     Selector,
 }
 
-/// An annotation that P4Info shows or that fixes a name or id.
+/// An annotation that appears in P4Info, or that fixes a name or id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// Without `@`.
+    /// Name without the `@`.
     pub name: String,
-    /// As written between the brackets, tokens joined as p4c does.
+    /// Text between the parentheses, with tokens joined as p4c joins them.
     pub body: String,
-    /// Structured (`@x[...]`): expression list or key-value list.
+    /// For structured annotations (`@x[...]`): the expressions or key-value pairs.
     pub structured: Option<Structured>,
 }
 
@@ -45,16 +45,16 @@ pub enum AnnotationValue {
     Bool(bool),
 }
 
-/// What P4Info says of every object.
+/// What P4Info contains for every object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Control-plane name, `MyIngress.table` or what `@name` says.
+    /// Control-plane name: `MyIngress.table`, or what `@name` says.
     pub name: String,
-    /// `@id`, the 24 low bits or whole, when given.
+    /// `@id`, if given: the low 24 bits or the whole id.
     pub id: Option<u32>,
     /// `@hidden`: not in P4Info.
     pub hidden: bool,
-    /// Others, in order, those that p4c leaves out of P4Info (`name`, `id`, `hidden`, …) left out.
+    /// Other annotations, in order, without those that p4c omits from P4Info (`name`, `id`, `hidden`, …).
     pub annotations: Vec<Annotation>,
 }
 
@@ -63,11 +63,11 @@ pub struct Named {
 pub struct Table {
     /// Name and id.
     pub named: Named,
-    /// Keys in order.
+    /// Keys, in order.
     pub keys: Vec<Key>,
-    /// Actions in order; entries refer to the position.
+    /// Actions, in order. Entries refer to an action by its position.
     pub actions: Vec<TableAction>,
-    /// Position in `actions` and arguments; `None` is `NoAction` of a table without the property.
+    /// Default action with arguments. `None` means `NoAction`, for tables without the property.
     pub default_action: Option<ActionCall>,
     /// `const default_action`
     pub default_is_const: bool,
@@ -75,13 +75,13 @@ pub struct Table {
     pub entries: Vec<Entry>,
     /// Whether the entries are `const`.
     pub entries_const: bool,
-    /// `size`; 1024 when absent.
+    /// Value of `size`; 1024 if absent.
     pub size: u64,
-    /// Action profile or selector.
+    /// Action profile or selector that implements the table.
     pub implementation: Option<InstanceId>,
-    /// Direct counter.
+    /// Direct counter attached to the table.
     pub counter: Option<InstanceId>,
-    /// Direct meter.
+    /// Direct meter attached to the table.
     pub meter: Option<InstanceId>,
     /// `support_timeout = true`
     pub idle_timeout: bool,
@@ -90,28 +90,28 @@ pub struct Table {
 /// A table key.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Control-plane name (`@name` or the expression's text).
+    /// Control-plane name: `@name` or the text of the expression.
     pub named: Named,
-    /// What is matched.
+    /// Expression that is matched.
     pub expr: Expr,
-    /// Its type.
+    /// Type of the expression.
     pub ty: Ty,
-    /// How.
+    /// How it is matched.
     pub kind: MatchKind,
-    /// Name of a `type` (P4Runtime translation) or serializable enum.
+    /// Name of its `type` (P4Runtime translation) or serializable enum.
     pub type_name: Option<String>,
 }
 
 /// An action in a table's list.
 #[derive(Clone, Debug)]
 pub struct TableAction {
-    /// Which (already specialised when the list binds arguments).
+    /// The action. An action whose arguments are bound in the list is specialised already.
     pub action: ActionId,
     /// `@tableonly`
     pub table_only: bool,
     /// `@defaultonly`
     pub default_only: bool,
-    /// Annotations of the reference.
+    /// Annotations of the reference in the list.
     pub annotations: Vec<Annotation>,
 }
 
@@ -120,18 +120,18 @@ pub struct TableAction {
 pub struct ActionCall {
     /// Position in [`Table::actions`].
     pub action: u32,
-    /// One value a parameter.
+    /// One value per control-plane parameter.
     pub args: Vec<BigUint>,
 }
 
 /// A constant or initial entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// One matcher a key; LPM as `Mask`.
+    /// One matcher per key. LPM is a `Mask`.
     pub keys: Vec<Matcher>,
-    /// What to do.
+    /// The action with its arguments.
     pub call: ActionCall,
-    /// Larger wins (already in P4Runtime's order).
+    /// Priority in P4Runtime's order: the larger one wins.
     pub priority: i32,
     /// `const`
     pub is_const: bool,
@@ -142,11 +142,11 @@ pub struct Entry {
 pub struct Action {
     /// Name and id.
     pub named: Named,
-    /// Control-plane parameters.
+    /// Control-plane parameters, in order.
     pub params: Vec<ActionParam>,
-    /// What it does.
+    /// Statements of the action.
     pub body: Vec<Stmt>,
-    /// Whether any table lists it (others are kept for P4Info).
+    /// Whether a table lists it. The others are kept for P4Info only.
     pub in_table: bool,
 }
 
@@ -155,11 +155,11 @@ pub struct Action {
 pub struct ActionParam {
     /// Name and annotations.
     pub named: Named,
-    /// Where the executor puts the value.
+    /// Variable that receives the value.
     pub var: VarId,
-    /// Its type.
+    /// Type of the parameter.
     pub ty: Ty,
-    /// Name of a `type` or serializable enum.
+    /// Name of its `type` or serializable enum.
     pub type_name: Option<String>,
 }
 
@@ -177,7 +177,7 @@ pub enum Unit {
 pub struct Instance {
     /// Name and id.
     pub named: Named,
-    /// What it is.
+    /// Kind of object, with its parameters.
     pub kind: InstanceKind,
 }
 
@@ -203,12 +203,13 @@ pub enum InstanceKind {
         table: Option<TableId>,
         unit: Unit,
     },
-    /// A struct is kept as the concatenation of its fields, the first one highest.
+    /// A register. An element that is a struct is stored as the concatenation of its fields, the first one
+    /// highest.
     Register {
         size: u64,
-        /// How an element is stored.
+        /// Type in which an element is stored.
         ty: Ty,
-        /// As the control plane sees an element.
+        /// Type of an element as the control plane sees it.
         data: DataTy,
         index_type: Option<String>,
     },
@@ -223,28 +224,28 @@ pub enum InstanceKind {
     },
 }
 
-/// A body that the program gives an abstract method of an extern object. Whoever calls it sets the variables of its
-/// parameters before, and reads those of its `out` parameters and of its result after.
+/// A body that the program gives to an abstract method of an extern object. The caller sets the variables of
+/// its parameters before the call and reads those of its `out` parameters and its result afterwards.
 #[derive(Clone, Debug)]
 pub struct Method {
     /// Full name of the object.
     pub object: String,
     /// Name of the method.
     pub name: String,
-    /// In order.
+    /// Parameters, in order.
     pub params: Vec<MethodParam>,
-    /// Scalars of what it returns.
+    /// Variables that hold the scalars of the result.
     pub result: Vec<VarId>,
-    /// What it does; `Return` leaves it.
+    /// Statements of the body; `Return` leaves it.
     pub body: Vec<Stmt>,
 }
 
 /// A parameter of a [`Method`].
 #[derive(Clone, Debug)]
 pub struct MethodParam {
-    /// Which way it goes.
+    /// Direction of the parameter.
     pub direction: Direction,
-    /// Its scalars.
+    /// Variables that hold its scalars.
     pub vars: Vec<VarId>,
 }
 
@@ -253,29 +254,29 @@ pub struct MethodParam {
 pub struct ValueSet {
     /// Name and id.
     pub named: Named,
-    /// Capacity.
+    /// Maximum number of members.
     pub size: u64,
     /// Fields of an element: name, type, match kind.
     pub fields: Vec<(Named, Ty, MatchKind)>,
 }
 
-/// A digest.
+/// Type of a digest.
 #[derive(Clone, Debug)]
 pub struct Digest {
     /// Name and id.
     pub named: Named,
     /// Name of the struct type.
     pub type_name: String,
-    /// Fields in order.
+    /// Fields, in order.
     pub fields: Vec<(String, Ty)>,
-    /// The type with its names.
+    /// The struct type with the names that P4Info shows.
     pub data: DataTy,
 }
 
-/// A type as the control plane sees it, names kept.
+/// A type as the control plane sees it, with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataTy {
-    /// Without a name.
+    /// A type without a name.
     Scalar(Ty),
     /// `error`
     Error,
@@ -293,12 +294,12 @@ pub enum DataTy {
     Tuple(Vec<DataTy>),
 }
 
-/// A struct or header that a digest sends.
+/// A struct or header that a digest contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataStruct {
-    /// Name.
+    /// Name of the type.
     pub name: String,
-    /// Fields in order.
+    /// Fields, in order.
     pub fields: Vec<(String, DataTy)>,
 }
 
@@ -307,7 +308,7 @@ pub struct DataStruct {
 pub struct ControllerHeader {
     /// `packet_in` or `packet_out`, and annotations.
     pub named: Named,
-    /// Fields in wire order: name and annotations, type, name of its `type`.
+    /// Fields in wire order: name and annotations, type, and name of its `type`.
     pub fields: Vec<(Named, Ty, Option<String>)>,
     /// Name of the header type.
     pub type_name: String,
@@ -316,25 +317,25 @@ pub struct ControllerHeader {
 /// `type T N`
 #[derive(Clone, Debug)]
 pub struct NewType {
-    /// Name.
+    /// Name of the type.
     pub name: String,
-    /// How it is stored.
+    /// Type in which it is stored.
     pub ty: Ty,
-    /// The type it stands for, through other `type`s.
+    /// The type it stands for, seen through other `type`s.
     pub inner: DataTy,
-    /// In order.
+    /// Annotations, in order.
     pub annotations: Vec<Annotation>,
-    /// URI and width of `@p4runtime_translation` (`None` width: string).
+    /// URI and width of `@p4runtime_translation`. A width of `None` means string.
     pub translation: Option<(String, Option<u32>)>,
 }
 
 /// `enum bit<W> E`
 #[derive(Clone, Debug)]
 pub struct SerEnum {
-    /// Name.
+    /// Name of the enum.
     pub name: String,
     /// Width in bits.
     pub width: u32,
-    /// Names and values.
+    /// Members: names and values.
     pub members: Vec<(String, BigUint)>,
 }

@@ -1,23 +1,23 @@
-//! Ids and aliases.
+//! Ids and aliases of P4Info objects.
 
 use crate::ir::{ActionId, InstanceId, InstanceKind, Named, Program, TableId};
 use p4rack_p4rt::p4::config::v1::p4_ids::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// P4Info ids by the IR's numbers.
+/// P4Info ids, indexed by the IR's numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ids {
-    /// By [`TableId`].
+    /// Table ids, by [`TableId`].
     pub tables: Vec<u32>,
-    /// By [`ActionId`]. Actions that differ only in the arguments a table binds share one.
+    /// Action ids, by [`ActionId`]. Actions that differ only in the arguments a table binds share an id.
     pub actions: Vec<u32>,
-    /// By [`InstanceId`].
+    /// Ids of extern objects, by [`InstanceId`].
     pub instances: Vec<u32>,
-    /// By number of value set.
+    /// Ids by number of the value set.
     pub value_sets: Vec<u32>,
-    /// By number of digest.
+    /// Ids by number of the digest.
     pub digests: Vec<u32>,
-    /// By number of controller header.
+    /// Ids by number of the controller header.
     pub controller_headers: Vec<u32>,
 }
 
@@ -27,7 +27,8 @@ impl Ids {
         position(&self.tables, id).map(TableId)
     }
 
-    /// The first action with this id; a table's own is found by [`Ids::actions`] of its list.
+    /// The first action with this id. A table's own variant is found through the [`Ids::actions`] of its
+    /// list.
     pub fn action(&self, id: u32) -> Option<ActionId> {
         position(&self.actions, id).map(ActionId)
     }
@@ -37,12 +38,12 @@ impl Ids {
         position(&self.instances, id).map(InstanceId)
     }
 
-    /// Number of the digest with this id.
+    /// Number of the digest with this id, from 0.
     pub fn digest(&self, id: u32) -> Option<u32> {
         position(&self.digests, id)
     }
 
-    /// Number of the value set with this id.
+    /// Number of the value set with this id, from 0.
     pub fn value_set(&self, id: u32) -> Option<u32> {
         position(&self.value_sets, id)
     }
@@ -52,10 +53,10 @@ fn position(list: &[u32], id: u32) -> Option<u32> {
     list.iter().position(|i| *i == id).map(|i| i as u32)
 }
 
-/// Names with what P4Info makes of them.
+/// Names, ids and aliases of all objects.
 pub(super) struct Symbols {
     pub ids: Ids,
-    /// How many names end in these components; components are joined by dots, last first.
+    /// How many names end in these components. Components are separated by dots; the last one comes first.
     suffixes: BTreeMap<Vec<String>, u32>,
 }
 
@@ -69,7 +70,7 @@ impl Symbols {
             InstanceKind::Register { .. } => Prefix::Register,
             InstanceKind::ActionProfile { .. } | InstanceKind::ActionSelector { .. } => Prefix::ActionProfile,
         };
-        // Controller headers are known by their type here, though shown by their annotation.
+        // P4Info lists controller headers by their annotation, but ids and aliases use the type's name.
         let headers: Vec<Named> = program
             .controller_headers
             .iter()
@@ -107,7 +108,7 @@ impl Symbols {
         Symbols { ids, suffixes }
     }
 
-    /// The shortest end of a name that no other name has.
+    /// The shortest suffix of a name that no other name has.
     pub fn alias(&self, name: &str) -> String {
         let mut suffix = Vec::new();
         for component in name.rsplit('.') {
@@ -121,7 +122,7 @@ impl Symbols {
     }
 }
 
-/// An id for each kind and name: `@id`, else a hash of the name, the next free one on a clash.
+/// An id for each kind and name: from `@id`, else a hash of the name; a clash takes the next free id.
 fn assign(wanted: &[(Prefix, &Named)]) -> BTreeMap<(u32, String), u32> {
     let mut done = BTreeMap::new();
     let mut taken = BTreeSet::new();
@@ -132,7 +133,7 @@ fn assign(wanted: &[(Prefix, &Named)]) -> BTreeMap<(u32, String), u32> {
             taken.insert(id);
         }
     }
-    // In the order of names, so that clashes are resolved the same way every time.
+    // Sorted by name, so that clashes are always resolved the same way.
     let rest: BTreeSet<(u32, &str)> = wanted.iter().map(|(p, n)| (*p as u32, n.name.as_str())).collect();
     for (prefix, name) in rest {
         if done.contains_key(&(prefix, name.to_owned())) {
@@ -150,7 +151,7 @@ fn assign(wanted: &[(Prefix, &Named)]) -> BTreeMap<(u32, String), u32> {
     done
 }
 
-/// Jenkins' one-at-a-time hash, from which ids are made.
+/// Jenkins' one-at-a-time hash, from which ids are derived.
 pub fn jenkins_hash(key: &[u8]) -> u32 {
     let mut hash: u32 = 0;
     for byte in key {
@@ -163,7 +164,7 @@ pub fn jenkins_hash(key: &[u8]) -> u32 {
     hash.wrapping_add(hash << 15)
 }
 
-/// Ids of parts (match fields, parameters): `@id`, the others count from 1 and leave these out.
+/// Ids of parts (match fields, parameters): `@id`, or the next number from 1 that no `@id` uses.
 pub(super) fn part_ids<'n>(parts: impl Iterator<Item = &'n Named> + Clone) -> Vec<u32> {
     let given: BTreeSet<u32> = parts.clone().filter_map(|n| n.id).collect();
     let mut next = 1;
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn hash_is_the_known_one() {
-        // Reference values of the published function.
+        // Reference values of the published hash function.
         assert_eq!(jenkins_hash(b"a"), 0xca2e_9442);
         assert_eq!(jenkins_hash(b"The quick brown fox jumps over the lazy dog"), 0x519e_91f5);
     }

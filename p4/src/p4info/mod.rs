@@ -1,4 +1,4 @@
-//! P4Info: what the control plane may know of a program.
+//! P4Info: the interface of a program for the control plane.
 
 mod ids;
 mod objects;
@@ -11,7 +11,7 @@ use ids::Symbols;
 use p4rack_p4rt::p4::config::v1 as pb;
 use types::Types;
 
-/// Makes the P4Info of a program, and the ids by the IR's numbers.
+/// Builds the P4Info of a program and the ids of the IR's objects.
 pub fn generate(program: &Program) -> (pb::P4Info, Ids) {
     let symbols = Symbols::new(program);
     let mut info = pb::P4Info { pkg_info: Some(pkg_info(program)), ..pb::P4Info::default() };
@@ -56,7 +56,7 @@ fn pkg_info(program: &Program) -> pb::PkgInfo {
             }
         }
     }
-    // Written in square brackets they are shown as they are, too.
+    // Those written in square brackets are shown verbatim as well.
     let fields =
         |a: &Annotation| !a.body.is_empty() && matches!(a.name.as_str(), "pkginfo" | "platform_property");
     let others: Vec<Annotation> = program.pkginfo.iter().filter(|a| !fields(a)).cloned().collect();
@@ -67,13 +67,13 @@ fn pkg_info(program: &Program) -> pb::PkgInfo {
     info
 }
 
-/// Annotations in their two forms.
+/// Annotations in their two forms, plain and structured.
 struct Shown {
     plain: Vec<String>,
     structured: Vec<pb::StructuredAnnotation>,
 }
 
-/// Annotations for a message; `hidden` names are left out.
+/// Annotations as P4Info shows them, without the `hidden` names.
 fn annotations(list: &[Annotation], hidden: &[&str]) -> Shown {
     let mut shown = Shown { plain: Vec::new(), structured: Vec::new() };
     for annotation in list {
@@ -98,7 +98,7 @@ fn structured(name: &str, body: &Structured) -> pb::StructuredAnnotation {
         }),
     };
     let body = match body {
-        // `@x[]` says nothing of its form.
+        // `@x[]` does not say which form it has.
         Structured::List(items) if items.is_empty() => None,
         Structured::List(items) => Some(Body::ExpressionList(pb::ExpressionList {
             expressions: items.iter().map(expression).collect(),

@@ -1,4 +1,4 @@
-//! Tables, actions, extern objects, headers, value sets and digests.
+//! P4Info of tables, actions, extern objects, headers, value sets and digests.
 
 use super::ids::{Symbols, part_ids};
 use super::types::{Types, padded};
@@ -159,7 +159,7 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
                 size: size64(*size),
                 index_type_name: types.index(index_type.as_deref()),
             }),
-            // Those that no table uses are not shown.
+            // A direct counter that no table uses is not shown.
             InstanceKind::DirectCounter { table, unit } => {
                 if let Some(direct_table_id) = table_id(table) {
                     info.direct_counters.push(pb::DirectCounter {
@@ -218,7 +218,7 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
     }
 }
 
-/// Shown as fields of their own.
+/// Annotations that P4Info shows as fields of their own.
 const SELECTOR_ANNOTATIONS: &[&str] =
     &["max_group_size", "selector_size_semantics", "max_member_weight", "weights_disallowed"];
 

@@ -8,14 +8,15 @@ use pb::p4_data_type_spec::TypeSpec;
 pub(super) struct Types<'p> {
     program: &'p Program,
     info: pb::P4TypeInfo,
-    /// Whether P4Info has a part on types, be it empty.
+    /// Whether P4Info has a `type_info`, even an empty one.
     used: bool,
 }
 
 impl<'p> Types<'p> {
     pub fn new(program: &'p Program) -> Types<'p> {
-        // p4c opens this part wherever it comes by what may have a type of its own, and leaves it empty if there is none:
-        // at each table, extern object and call of an extern function, each action's parameter and header's field.
+        // p4c creates `type_info` wherever it meets something that could have a named type, and leaves it
+        // empty if nothing has: each table, extern object, call of an extern function, action parameter and
+        // header field.
         let used = program.uses_externs
             || program.instances.iter().any(|instance| !instance.named.hidden)
             || program.tables.iter().any(|table| !table.named.hidden);
@@ -26,14 +27,14 @@ impl<'p> Types<'p> {
         self.used.then_some(self.info)
     }
 
-    /// Notes the `type` or serializable enum of a field; gives what the field refers to and its width.
+    /// Records the `type` or serializable enum of a field. Returns the reference to it and the field's width.
     pub fn field(&mut self, ty: Ty, name: Option<&str>) -> (Option<pb::P4NamedType>, i32) {
         self.used = true;
         let width = ty.width() as i32;
         let Some(name) = name else { return (None, width) };
         if let Some(new) = self.program.new_types.iter().find(|n| n.name == name) {
             self.data(&DataTy::NewType(name.to_owned()));
-            // The controller sees a translated type in its own width, strings as 0.
+            // The controller sees the translated width; 0 for strings.
             let width = match &new.translation {
                 Some((_, sdn)) => sdn.map_or(0, |w| w as i32),
                 None => width,
@@ -44,12 +45,12 @@ impl<'p> Types<'p> {
         (None, width)
     }
 
-    /// Type of an index, which is named when it is a `type`.
+    /// The type of an index, if it is a named `type`.
     pub fn index(&mut self, name: Option<&str>) -> Option<pb::P4NamedType> {
         self.field(Ty::Bit(32), name).0
     }
 
-    /// A type in full, its named parts noted.
+    /// The full specification of a type; records its named parts.
     pub fn data(&mut self, ty: &DataTy) -> pb::P4DataTypeSpec {
         self.used = true;
         let named = |name: &str| pb::P4NamedType { name: name.to_owned() };
@@ -110,7 +111,7 @@ impl<'p> Types<'p> {
         pb::P4DataTypeSpec { type_spec: Some(spec) }
     }
 
-    /// How a type is stored.
+    /// The type in which a value is stored.
     fn scalar(&self, ty: &DataTy) -> Ty {
         match ty {
             DataTy::Scalar(ty) => *ty,
@@ -179,7 +180,7 @@ fn bits(ty: Ty) -> pb::P4BitstringLikeTypeSpec {
     pb::P4BitstringLikeTypeSpec { type_spec: Some(spec), ..Default::default() }
 }
 
-/// A value on as many bytes as its type takes.
+/// A value in as many bytes as its type takes.
 pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
     let bytes = value.to_bytes_be();
     let wanted = (width.div_ceil(8) as usize).max(1);

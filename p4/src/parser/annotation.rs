@@ -1,11 +1,11 @@
-//! Annotations.
+//! Parses annotations.
 
 use super::{Parsed, Parser, literal};
 use crate::ast::{Annotation, AnnotationBody, AnnotationToken, Expr, Ident, Span};
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {
-    /// Any number of annotations.
+    /// Zero or more annotations.
     pub(super) fn annotations(&mut self) -> Parsed<Vec<Annotation>> {
         let mut annotations = Vec::new();
         while self.kind() == TokenKind::At {
@@ -56,7 +56,7 @@ impl Parser<'_> {
         Ok((name, self.free_expr()?))
     }
 
-    /// Tokens up to the bracket that closes the body, which is not taken.
+    /// Tokens up to the bracket that closes the body, which is not consumed.
     fn annotation_tokens(&mut self) -> Parsed<Vec<AnnotationToken>> {
         let mut tokens = Vec::new();
         let mut depth = 0u32;
@@ -80,7 +80,7 @@ impl Parser<'_> {
         AnnotationToken { text, is_string, span }
     }
 
-    /// `@pragma name tokens` up to the end of the line, P4_14's way to write an annotation.
+    /// `@pragma name tokens` up to the end of the line: the P4_14 way of writing an annotation.
     fn pragma(&mut self, start: Span) -> Parsed<Annotation> {
         let rest = self.text.get(start.lo as usize..).unwrap_or("");
         let line_end = start.lo as usize + rest.find('\n').unwrap_or(rest.len());

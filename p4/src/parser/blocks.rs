@@ -1,4 +1,4 @@
-//! Parsers, controls and packages.
+//! Parses parsers, controls and packages.
 
 use super::decl::DeclContext;
 use super::{Parsed, Parser};
@@ -8,7 +8,7 @@ use crate::ast::{
 use crate::diag::Diagnostic;
 use crate::lexer::TokenKind;
 
-/// The beginning that a parser, control or package and its type have in common.
+/// The head of a parser, control or package, shared by declarations and types.
 struct Head {
     name: Ident,
     type_params: Vec<Ident>,
@@ -16,7 +16,7 @@ struct Head {
 }
 
 impl Parser<'_> {
-    /// `name<T>(params)` in the scope that is open; the name is declared as a type outside of it.
+    /// `name<T>(params)`. Declares the name as a type in the enclosing scope.
     fn head(&mut self) -> Parsed<Head> {
         let name = self.name()?;
         let type_params = self.type_params()?;

@@ -1,4 +1,4 @@
-//! Declarations: the top level, types, externs, functions, values.
+//! Parses declarations: the top level, types, externs, functions and values.
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{
@@ -13,7 +13,7 @@ use crate::lexer::TokenKind;
 pub(super) enum DeclContext {
     /// In a parser, control or block.
     Local,
-    /// In the initialiser of an instance, where abstract methods are implemented.
+    /// In the initialiser of an instance, which implements abstract methods.
     Initialiser,
     /// At top level.
     TopLevel,
@@ -92,7 +92,7 @@ impl Parser<'_> {
         Ok(DeclKind::Const { ty, name, value })
     }
 
-    /// What begins with a type: a variable, an instance or a function.
+    /// A declaration that starts with a type: a variable, an instance or a function.
     pub(super) fn value_decl(&mut self, place: DeclContext) -> Parsed<DeclKind> {
         let start = self.span();
         let ty = self.type_or_void()?;
@@ -128,7 +128,7 @@ impl Parser<'_> {
         Ok(DeclKind::Variable { ty, name, init })
     }
 
-    /// `name`, or `name[4]` for a stack written as in C.
+    /// `name`, or `name[4]` for a stack in C's notation.
     pub(super) fn declarator(&mut self, mut ty: TypeRef) -> Parsed<(TypeRef, Ident)> {
         let name = self.name()?;
         while self.kind() == TokenKind::OpenBracket {
@@ -164,7 +164,7 @@ impl Parser<'_> {
         Ok(DeclKind::Instance { ty, args, name, init })
     }
 
-    /// `name<T>(params)` up to the `;` or body, in the scope that is open.
+    /// `name<T>(params)` up to the `;` or the body, in the innermost scope.
     fn signature(&mut self, ret: Option<TypeRef>) -> Parsed<FunctionProto> {
         let name = self.name()?;
         let type_params = self.type_params()?;
@@ -305,7 +305,7 @@ impl Parser<'_> {
             Ok(items)
         });
         if items.is_err() {
-            // Such a list holds no braces: it ends at the next one.
+            // Such a list contains no braces, so it ends at the next one.
             while !matches!(self.kind(), TokenKind::CloseBrace | TokenKind::OpenBrace | TokenKind::End) {
                 self.bump();
             }
@@ -331,7 +331,7 @@ impl Parser<'_> {
         let ty = match derived {
             None => self.type_ref()?,
             Some(kind) => {
-                // The type declared on the way becomes a declaration of its own.
+                // The nested type becomes a declaration of its own.
                 let ident = match &kind {
                     DeclKind::Header(d) | DeclKind::HeaderUnion(d) | DeclKind::Struct(d) => d.name.clone(),
                     DeclKind::Enum { name, .. } => name.clone(),
@@ -361,7 +361,7 @@ impl Parser<'_> {
             let name = self.name()?;
             return self.extern_object(name, Vec::new());
         }
-        // `E<T> {` is an object, `R<T> f(...);` a function; they part after the `>`.
+        // `E<T> {` declares an object, `R<T> f(...);` a function; they differ only after the `>`.
         let ret = self.type_or_void()?;
         if self.kind() == TokenKind::OpenBrace {
             let TypeRefKind::Named { name: Name { global: false, ident }, args } = ret.kind else {

@@ -37,7 +37,7 @@ impl Parser<'_> {
         })
     }
 
-    /// An expression between brackets, where `>` is greater-than even inside `bit<(...)>`.
+    /// An expression in brackets, where `>` means greater-than even inside `bit<(...)>`.
     pub(super) fn free_expr(&mut self) -> Parsed<Expr> {
         self.freely(Self::expr)
     }
@@ -137,7 +137,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The operator that stands here, how tightly it binds and of how many tokens it is made.
+    /// The binary operator at the cursor, its precedence and its length in tokens.
     fn binary_op(&self) -> Option<(BinaryOp, u8, u8)> {
         let (op, level) = match self.kind() {
             TokenKind::OrOr => (BinaryOp::Or, 0),
@@ -150,7 +150,7 @@ impl Parser<'_> {
             TokenKind::Greater if self.in_angles => return None,
             TokenKind::Greater if self.touches_next(0) => match self.kind_ahead(1) {
                 TokenKind::Greater => return Some((BinaryOp::Shr, 7, 2)),
-                // `>>=` is an assignment.
+                // `>>=` is an assignment operator.
                 TokenKind::GreaterEq => return None,
                 _ => (BinaryOp::Gt, 3),
             },
@@ -190,7 +190,7 @@ impl Parser<'_> {
 
     fn cast_or_postfix(&mut self) -> Parsed<Expr> {
         let start = self.span();
-        // `(Unknown) x`: no expression goes on like that, so the name was meant as a type.
+        // `(Unknown) x`: no expression continues like this, so the name was meant as a type.
         let unknown_type = self.kind_ahead(1).is_name()
             && self.kind_ahead(2) == TokenKind::CloseParen
             && matches!(
@@ -217,8 +217,7 @@ impl Parser<'_> {
         Ok(self.finish(start, ExprKind::Cast { ty: Box::new(ty), expr: Box::new(expr) }))
     }
 
-    /// A primary expression and what follows it. In a `statement` a `<` can only begin type
-    /// arguments.
+    /// A primary expression with its postfixes. In a `statement`, `<` can only start type arguments.
     pub(super) fn postfix(&mut self, statement: bool) -> Parsed<Expr> {
         let start = self.span();
         let mut expr = self.primary()?;
@@ -398,7 +397,7 @@ impl Parser<'_> {
         Ok(self.finish(open, kind))
     }
 
-    /// Items up to the `}`; notes whether `...` is the last one.
+    /// Items up to the `}`; sets `dots` if `...` is the last one.
     fn brace_items(&mut self, dots: &mut bool, mut item: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
         self.separated(TokenKind::CloseBrace, true, |p| {
             if *dots {

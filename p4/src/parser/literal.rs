@@ -3,13 +3,13 @@
 use crate::ast::IntWidth;
 use num_bigint::BigInt;
 
-/// Longest integer literal; reading one takes time quadratic in its length.
+/// Maximum digits of an integer literal; parsing is quadratic in the length.
 const MAX_DIGITS: usize = 2_000;
 
-/// Widest integer: what any target could hold by far.
+/// Maximum width of an integer literal, far beyond any target's.
 const MAX_WIDTH: u32 = 65_536;
 
-/// Value, width and base of `0xFF`, `8w0b1010`, `4s-1`, `1_000`.
+/// Value, width and base of literals such as `0xFF`, `8w0b1010`, `4s-1` and `1_000`.
 pub(super) fn integer(text: &str) -> Result<(BigInt, Option<IntWidth>, u8), String> {
     if text.len() > MAX_DIGITS {
         return Err(format!("a number of {} characters is too long, the limit is {MAX_DIGITS}", text.len()));
@@ -54,8 +54,8 @@ pub(super) fn integer(text: &str) -> Result<(BigInt, Option<IntWidth>, u8), Stri
     Ok((if negative { -value } else { value }, width, radix as u8))
 }
 
-/// Text of a string literal given with its quotes. Escapes other than `\"`, `\\`, `\n`, `\t` and
-/// `\r` stay as they are written.
+/// Text of a string literal, which is given with its quotes. Escapes other than `\"`, `\\`, `
+/// `, `\t` and `\r` are kept as written.
 pub(super) fn string(literal: &str) -> String {
     let inner = literal.strip_prefix('"').unwrap_or(literal);
     let inner = inner.strip_suffix('"').unwrap_or(inner);

@@ -31,17 +31,16 @@ use crate::source::SourceMap;
 use scope::Scopes;
 use std::collections::HashSet;
 
-/// Brackets, blocks and types can be nested so deeply.
+/// Maximum nesting of brackets, blocks and types.
 pub const MAX_NESTING: u32 = 100;
 
-/// Operators, postfixes and `else if` can be chained so far: no tree is higher than this.
+/// Maximum length of a chain of operators, postfixes or `else if`, and so the maximum height of a tree.
 pub const MAX_HEIGHT: u32 = 400;
 
-/// The parser gives up after so many errors.
+/// The parser gives up after this many errors.
 const MAX_ERRORS: usize = 100;
 
-/// Parses a program. The tree is complete when there are no errors; with errors it holds what could
-/// be understood.
+/// Parses a program. The tree is complete if there are no errors; otherwise it holds what could be parsed.
 pub fn parse(sources: &SourceMap) -> (Program, Vec<Diagnostic>) {
     let text = sources.text();
     let (tokens, errors) = lexer::lex(text);
@@ -62,12 +61,12 @@ pub fn parse(sources: &SourceMap) -> (Program, Vec<Diagnostic>) {
     (program, parser.errors)
 }
 
-/// The error has been recorded; whoever knows where to go on catches this.
+/// A syntax error. It has been recorded already; callers that can recover catch it.
 struct Failed;
 
 type Parsed<T> = Result<T, Failed>;
 
-/// What can be tried and taken back.
+/// A reading that can be tried and undone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Trial {
     TypeArguments,
@@ -80,21 +79,21 @@ struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     errors: Vec<Diagnostic>,
-    /// Token of the last error: a second message about the same one says nothing new.
+    /// Token of the last error. A second message about the same token is suppressed.
     last_error_at: Option<usize>,
     scopes: Scopes<'a>,
     nesting: u32,
     /// Height of the tree parsed last.
     height: u32,
-    /// Inside `bit<...>`, where `>` closes.
+    /// Inside `bit<...>`, where `>` closes the bracket.
     in_angles: bool,
-    /// Trials under way; errors are not recorded then.
+    /// Number of trials under way; errors are not recorded during trials.
     trials: u32,
     failed_trials: HashSet<(Trial, usize)>,
 }
 
 impl<'a> Parser<'a> {
-    // Looking at tokens.
+    // Looking ahead.
 
     fn token(&self, ahead: usize) -> Token {
         let end = Token { kind: TokenKind::End, span: Span::default() };
@@ -113,7 +112,7 @@ impl<'a> Parser<'a> {
         self.token(0).span
     }
 
-    /// Span from `start` to the last token taken.
+    /// Span from `start` to the last consumed token.
     fn span_from(&self, start: Span) -> Span {
         match self.previous() {
             Some(last) if last.lo >= start.lo => start.to(last),
@@ -129,12 +128,12 @@ impl<'a> Parser<'a> {
         self.text.get(span.lo as usize..span.hi as usize).unwrap_or("")
     }
 
-    /// Whether two tokens stand side by side without a space, as the halves of `>>` do.
+    /// Whether two tokens are adjacent without a space, like the halves of `>>`.
     fn touches_next(&self, ahead: usize) -> bool {
         self.token(ahead).span.hi == self.token(ahead + 1).span.lo
     }
 
-    // Taking tokens.
+    // Consuming tokens.
 
     fn bump(&mut self) -> Span {
         let span = self.span();
@@ -156,7 +155,7 @@ impl<'a> Parser<'a> {
         if self.kind() == kind { Ok(self.bump()) } else { self.expected(kind.describe()) }
     }
 
-    /// Takes a closing bracket, or says which opening one lacks it.
+    /// Consumes a closing bracket, or reports the opening one that lacks it.
     fn expect_close(&mut self, kind: TokenKind, open: Span) -> Parsed<Span> {
         if self.kind() == kind {
             return Ok(self.bump());
@@ -166,7 +165,7 @@ impl<'a> Parser<'a> {
         Err(Failed)
     }
 
-    /// Takes a `;`. One that is missing at the end of a line is reported and then taken as written.
+    /// Consumes a `;`. If it is missing at a line end, reports that and continues as if it were there.
     fn semicolon(&mut self) -> Parsed<()> {
         if self.eat(TokenKind::Semicolon) {
             return Ok(());
@@ -197,7 +196,7 @@ impl<'a> Parser<'a> {
         self.expected("a name")
     }
 
-    /// The token as a name, whatever it is.
+    /// The current token as a name, whatever it is.
     fn ident(&mut self) -> Ident {
         let span = self.bump();
         Ident { name: self.text_of(span).to_owned(), span }
@@ -205,7 +204,7 @@ impl<'a> Parser<'a> {
 
     // Errors.
 
-    /// The token that stands here, for a message.
+    /// The current token, for a message.
     fn found(&self) -> String {
         let token = self.token(0);
         match token.kind {
@@ -258,7 +257,7 @@ impl<'a> Parser<'a> {
 
     // Limits.
 
-    /// Goes one level deeper.
+    /// Parses one nesting level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting >= MAX_NESTING {
             return self.over_limit(|at| {
@@ -272,7 +271,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Notes that a node stands above trees of these heights.
+    /// Records the height of a node above trees of height `below`.
     fn grow(&mut self, below: u32) -> Parsed<()> {
         self.height = below + 1;
         if self.height > MAX_HEIGHT {
@@ -286,7 +285,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Records an error even in a trial: another reading would not help.
+    /// Records an error even during a trial, because another reading would not help.
     fn over_limit<T>(&mut self, make: impl FnOnce(Span) -> Diagnostic) -> Parsed<T> {
         let trials = std::mem::take(&mut self.trials);
         self.error(make);
@@ -294,7 +293,7 @@ impl<'a> Parser<'a> {
         Err(Failed)
     }
 
-    /// Tries a reading; goes back to where it was and returns `None` if that fails.
+    /// Tries a reading. On failure, goes back and returns `None`.
     fn attempt<T>(&mut self, trial: Trial, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<Option<T>> {
         let start = self.at;
         if self.failed_trials.contains(&(trial, start)) {
@@ -318,7 +317,7 @@ impl<'a> Parser<'a> {
 
     // Lists.
 
-    /// `item, item, ...` up to `close`, which is not taken; a trailing comma is allowed if asked.
+    /// `item, item, ...` up to `close`, which is not consumed. A trailing comma is accepted if asked for.
     fn separated<T>(
         &mut self,
         close: TokenKind,
@@ -342,8 +341,8 @@ impl<'a> Parser<'a> {
         Ok(items)
     }
 
-    /// `{ item item ... }`, recovering from errors inside an item at its `;` or `}`. Returns the span
-    /// of the whole. What only stands further out closes the list, with an error.
+    /// `{ item item ... }`, recovering from errors inside an item at its `;` or `}`. Returns the span of the
+    /// whole. A token that only occurs further out closes the list, with an error.
     fn braced(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<Span> {
         let open = self.expect(TokenKind::OpenBrace)?;
         let mut height = 0;
@@ -381,8 +380,8 @@ impl<'a> Parser<'a> {
         Ok(self.span_from(open))
     }
 
-    /// After an error in an item that began at token `start`: skips past the next `;`, past a `{...}`
-    /// or up to the `}` that closes the list.
+    /// Recovers from an error in an item that began at token `start`: skips past the next `;` or `{...}`, or
+    /// up to the `}` that closes the list.
     fn recover(&mut self, start: usize) {
         let mut depth = 0u32;
         loop {
@@ -392,14 +391,14 @@ impl<'a> Parser<'a> {
                 TokenKind::OpenBrace => depth += 1,
                 TokenKind::CloseBrace if depth == 0 => return,
                 TokenKind::CloseBrace => depth -= 1,
-                // A declaration on its own further down: most likely a bracket is missing above it.
+                // An outer declaration at the start of a line: most likely a bracket is missing above it.
                 kind if is_outer(kind) && depth == 0 && self.at > start => return,
                 _ => {}
             }
             self.bump();
             if depth == 0 && matches!(kind, TokenKind::Semicolon | TokenKind::CloseBrace) {
                 if kind == TokenKind::CloseBrace {
-                    // The other branch goes with the first.
+                    // Skip the other branch along with the first.
                     if self.kind() == TokenKind::Else {
                         continue;
                     }
@@ -411,7 +410,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Runs with a new scope of names.
+    /// Parses in a new scope of names.
     fn scoped<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.scopes.push();
         let result = parse(self);
@@ -430,7 +429,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Keywords of declarations that stand only at top level.
+/// Keywords of declarations that occur only at top level.
 fn is_outer(kind: TokenKind) -> bool {
     use TokenKind::*;
     matches!(kind, Parser | Control | Header | HeaderUnion | Struct | Enum | Typedef | Package | Extern)

@@ -1,5 +1,5 @@
-//! Syntax tree back to P4, every operator bracketed, for tests: what is printed shows how a program
-//! was understood, and has to be understood the same again.
+//! Prints a syntax tree as P4 with every operator in brackets, for tests. The output shows how a program was
+//! parsed, and must parse to the same tree again.
 
 use crate::ast::*;
 
@@ -237,7 +237,7 @@ pub(super) fn stmt(s: &Stmt) -> String {
     }
 }
 
-/// In braces, so that an `else` belongs where it belonged.
+/// In braces, so that an `else` stays with its `if`.
 fn branch(s: &Stmt) -> String {
     match &s.kind {
         StmtKind::Block(b) => block(b),

@@ -1,10 +1,10 @@
-//! Which names are types, scope by scope: what the grammar calls TYPE_IDENTIFIER.
+//! Tracks which names are types, scope by scope: the grammar's TYPE_IDENTIFIER.
 
 use std::collections::HashMap;
 
 /// Declared names, from the top level inwards.
 pub(super) struct Scopes<'a> {
-    /// `true` for a type, `false` for a value that hides one of that name.
+    /// `true` for a type, `false` for a value that hides a type of that name.
     scopes: Vec<HashMap<&'a str, bool>>,
 }
 
@@ -37,12 +37,12 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// Whether a name, seen from here, is a type.
+    /// Whether a name refers to a type from here.
     pub(super) fn is_type(&self, name: &str) -> bool {
         self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied().unwrap_or(false)
     }
 
-    /// Whether a name is a type at top level.
+    /// Whether a name refers to a type at top level.
     pub(super) fn is_global_type(&self, name: &str) -> bool {
         self.scopes.first().and_then(|scope| scope.get(name)).copied().unwrap_or(false)
     }

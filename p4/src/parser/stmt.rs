@@ -1,4 +1,4 @@
-//! Statements.
+//! Parses statements.
 
 use super::decl::DeclContext;
 use super::{Failed, Parsed, Parser};
@@ -34,7 +34,7 @@ impl Parser<'_> {
         Stmt { kind, span: self.span_from(start) }
     }
 
-    /// What can stand in a state before its transition.
+    /// A statement that is legal in a parser state, before the transition.
     pub(super) fn parser_statement(&mut self) -> Parsed<Stmt> {
         let word = match self.kind() {
             TokenKind::Switch => "switch",
@@ -82,25 +82,25 @@ impl Parser<'_> {
         Ok(self.statement(start, kind))
     }
 
-    /// Whether a declaration of a variable or instance, or `T.apply`, stands here.
+    /// Whether a variable or instance declaration, or `T.apply`, starts here.
     fn is_decl(&self) -> bool {
         if self.is_type_at(0) {
             let name_at = if self.kind() == TokenKind::Dot { 1 } else { 0 };
             // `E.member` is an expression.
             return self.kind_ahead(name_at + 1) != TokenKind::Dot || self.is_direct_apply(name_at + 1);
         }
-        // Two names in a row: the first was meant as a type.
+        // Two names in a row: the first one was meant as a type.
         self.kind().is_name() && self.kind_ahead(1).is_name()
     }
 
-    /// Whether `.apply(` stands there.
+    /// Whether `.apply(` follows.
     fn is_direct_apply(&self, ahead: usize) -> bool {
         self.kind_ahead(ahead) == TokenKind::Dot
             && self.kind_ahead(ahead + 1) == TokenKind::Apply
             && self.kind_ahead(ahead + 2) == TokenKind::OpenParen
     }
 
-    /// `T.apply(args);` or `T<A>.apply(args);` where `T` is a type; `None` leaves everything as it was.
+    /// `T.apply(args);` or `T<A>.apply(args);` where `T` is a type. Consumes nothing if it returns `None`.
     fn direct_apply(&mut self, annotations: &[Annotation]) -> Parsed<Option<StmtKind>> {
         let at = self.at;
         let name_at = if self.kind() == TokenKind::Dot { 1 } else { 0 };
@@ -123,7 +123,7 @@ impl Parser<'_> {
         Ok(Some(StmtKind::DirectApply { ty, args }))
     }
 
-    /// A statement that is no declaration, as a branch of `if` or body of a loop.
+    /// A statement that is not a declaration: a branch of an `if`, or the body of a loop.
     fn nested_statement(&mut self) -> Parsed<Stmt> {
         if self.kind() == TokenKind::OpenBrace {
             // The block counts its level itself.
@@ -214,7 +214,7 @@ impl Parser<'_> {
         self.expected("`=` or a call")
     }
 
-    /// The assignment operator that stands here and of how many tokens it is made.
+    /// The assignment operator at the cursor and its length in tokens.
     fn assign_op(&self) -> Option<(Option<BinaryOp>, u8)> {
         let op = match self.kind() {
             TokenKind::Assign => return Some((None, 1)),
@@ -245,7 +245,7 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// `if`, with a chain of `else if` taken in a loop rather than by recursion.
+    /// `if`. Loops over a chain of `else if` instead of recursing.
     fn conditional(&mut self) -> Parsed<Stmt> {
         let mut links = Vec::new();
         let mut below = 0;
@@ -368,7 +368,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether something can stand on the left of `=` so far as its form goes.
+/// Whether the form of an expression allows it on the left of `=`.
 fn is_lvalue(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Name(_) | ExprKind::This => true,

@@ -1,4 +1,4 @@
-//! Tables.
+//! Parses tables.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -61,7 +61,7 @@ impl Parser<'_> {
         Ok(TableProperty { annotations, is_const, kind, span: self.span_from(start) })
     }
 
-    /// `name = { item item }` and a `;` that many write after it.
+    /// `name = { item item }`, with an optional `;` that many programs write after it.
     fn braced_property(&mut self, item: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
         self.bump();
         self.expect(TokenKind::Assign)?;

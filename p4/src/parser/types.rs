@@ -1,4 +1,4 @@
-//! Types, type arguments and type parameters.
+//! Parses types, type arguments and type parameters.
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{Expr, Ident, Name, Span, TypeRef, TypeRefKind};
@@ -6,7 +6,7 @@ use crate::diag::Diagnostic;
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {
-    /// A type; any name will do where only a type can stand.
+    /// A type. Accepts any name where only a type can occur.
     pub(super) fn type_ref(&mut self) -> Parsed<TypeRef> {
         self.nested(|p| {
             let start = p.span();
@@ -138,7 +138,7 @@ impl Parser<'_> {
         self.type_or_void()
     }
 
-    /// `<T, U>` or nothing; declares them in the innermost scope.
+    /// `<T, U>` or nothing; declares the names in the innermost scope.
     pub(super) fn type_params(&mut self) -> Parsed<Vec<Ident>> {
         if self.kind() != TokenKind::Less {
             return Ok(Vec::new());

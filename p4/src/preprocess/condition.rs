@@ -1,12 +1,12 @@
-//! Value of the expression after `#if`.
+//! Evaluates the expression after `#if`.
 
 use super::macros::{Token, TokenClass};
 
-/// Brackets and unary operators can be nested so deeply.
+/// Maximum nesting of brackets and unary operators.
 const MAX_NESTING: u32 = 100;
 
-/// Evaluates a condition in which macros are expanded and `defined` is replaced. Names that are left
-/// count as 0, as in C.
+/// Evaluates a condition whose macros are expanded and whose `defined` is replaced. Remaining names count as
+/// 0, as in C.
 pub(super) fn evaluate(tokens: &[Token]) -> Result<i64, String> {
     let mut evaluator = Evaluator { tokens, at: 0, nesting: 0 };
     if tokens.is_empty() {
@@ -25,7 +25,7 @@ struct Evaluator<'a> {
     nesting: u32,
 }
 
-/// Operators, loosest first.
+/// Operators by precedence, loosest first.
 const LEVELS: &[&[&str]] = &[
     &["||"],
     &["&&"],
@@ -50,7 +50,7 @@ impl Evaluator<'_> {
         found
     }
 
-    /// The operator of a level that stands here. `>>` is two tokens.
+    /// The operator of this precedence level at the cursor. `>>` is two tokens.
     fn operator(&self, level: usize) -> Option<(&'static str, usize)> {
         let shift =
             self.peek() == ">" && self.tokens.get(self.at + 1).is_some_and(|t| &*t.text == ">" && !t.space);
@@ -58,7 +58,7 @@ impl Evaluator<'_> {
         LEVELS.get(level)?.iter().find(|op| **op == found).map(|op| (*op, tokens))
     }
 
-    /// `live` is false where the value does not matter, as right of `0 &&`.
+    /// `live` is false where the value is not needed, such as to the right of `0 &&`.
     fn ternary(&mut self, live: bool) -> Result<i64, String> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
@@ -168,6 +168,6 @@ fn number(text: &str) -> Option<i64> {
     };
     let digits = digits.trim_end_matches(['u', 'U', 'l', 'L']);
     let digits = if digits.is_empty() && radix == 8 { "0" } else { digits };
-    // Like a C compiler's uintmax_t seen as intmax_t.
+    // Like a C compiler's `uintmax_t` read as `intmax_t`.
     u64::from_str_radix(digits, radix).ok().map(|value| value as i64)
 }

@@ -1,4 +1,4 @@
-//! Lines that begin with `#`.
+//! Directives: lines that start with `#`.
 
 use super::macros::Macro;
 use super::{Condition, MAX_INCLUDE_DEPTH, MAX_INCLUDES, Preprocessor, Reader, condition};
@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 impl Preprocessor<'_> {
-    /// Carries out the directive whose `#` stands here; stops in front of its line end.
+    /// Executes the directive at the cursor, up to its line end.
     pub(super) fn directive(&mut self, reader: &mut Reader<'_>) {
         let start = reader.at;
         let (line, shown_end) = logical_line(reader);
@@ -100,7 +100,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The single name that `#ifdef` and its like take.
+    /// The single name that `#ifdef` and similar directives take.
     fn macro_name<'t>(&mut self, at: Span, directive: &str, rest: &'t str) -> Option<&'t str> {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
         let name = &rest[..end];
@@ -261,8 +261,8 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Takes a directive up to its line end: comments become spaces, continued lines are joined. Also
-/// returns the end of its first line, for messages.
+/// Reads a directive up to its line end: comments become spaces and continued lines are joined. Also returns
+/// the end of its first line, for messages.
 fn logical_line(reader: &mut Reader<'_>) -> (String, usize) {
     let mut line = String::new();
     let mut first_end = None;

@@ -1,7 +1,7 @@
-//! Expansion of macros.
+//! Macro expansion.
 //!
-//! The algorithm is Dave Prosser's: every token carries the set of macros it must not be expanded by
-//! any more, so that expansion ends however macros refer to one another.
+//! The algorithm is Dave Prosser's: every token carries the set of macros that must no longer expand it, so
+//! expansion terminates however macros refer to each other.
 
 use super::macros::{Hidden, Macro, Token, TokenClass, fuses, hides, join, token_length, tokenize};
 use super::{Preprocessor, Reader};
@@ -9,17 +9,17 @@ use crate::ast::Span;
 use crate::diag::Diagnostic;
 use std::rc::Rc;
 
-/// Macro tokens made in one run.
+/// Maximum macro tokens produced per run.
 const MAX_EXPANDED: usize = 1_000_000;
 
-/// Macros can be used inside one another so deeply, and calls nested in arguments.
+/// Maximum nesting of macro uses and of calls within arguments.
 const MAX_DEPTH: usize = 100;
 
-/// Where tokens come from when those at hand are used up.
+/// Source of tokens: the pending ones, then a file.
 struct Supply<'r, 't> {
-    /// Next token last.
+    /// Pending tokens; the next one is last.
     pending: Vec<Token>,
-    /// The file behind them.
+    /// The file that supplies tokens when no more are pending.
     reader: Option<&'r mut Reader<'t>>,
 }
 
@@ -28,7 +28,7 @@ impl Supply<'_, '_> {
         self.pending.pop().or_else(|| read_token(self.reader.as_deref_mut()?))
     }
 
-    /// Whether the next token is `(`; nothing is taken unless it is.
+    /// Whether the next token is `(`. Consumes nothing otherwise.
     fn next_is_open(&mut self) -> bool {
         if let Some(token) = self.pending.last() {
             return &*token.text == "(";
@@ -42,7 +42,7 @@ impl Supply<'_, '_> {
     }
 }
 
-/// Reads a token from a file, passing over comments and line ends.
+/// Reads a token from a file, skipping comments and line ends.
 fn read_token(reader: &mut Reader<'_>) -> Option<Token> {
     let mut space = false;
     loop {
@@ -71,7 +71,7 @@ fn read_token(reader: &mut Reader<'_>) -> Option<Token> {
 }
 
 impl Preprocessor<'_> {
-    /// Expands the macro whose name stands at `start` and ends where the reader is.
+    /// Expands the macro whose name starts at `start` and ends at the reader's position.
     pub(super) fn expand_use(&mut self, reader: &mut Reader<'_>, start: usize) {
         let end = reader.at;
         let name: Rc<str> = reader.text.get(start..end).unwrap_or("").into();
@@ -84,7 +84,7 @@ impl Preprocessor<'_> {
         let mut supply = Supply { pending: vec![token], reader: Some(reader) };
         let tokens = self.expand(at, &mut supply, 0);
         let mut text = join(&tokens);
-        // Neighbours must not run together with the expansion.
+        // Keep the neighbouring text from running together with the expansion.
         let rest = reader.text.get(reader.at..).unwrap_or("");
         if fuses(&text, rest) || (text.is_empty() && fuses(self.map.text(), rest)) {
             text.push(' ');
@@ -103,7 +103,7 @@ impl Preprocessor<'_> {
         join(&self.expand_tokens(at, tokenize(text), 0))
     }
 
-    /// Expands the expression of `#if`, `defined` replaced first.
+    /// Expands the expression of `#if` after replacing `defined`.
     pub(super) fn expand_condition(&mut self, at: Span, text: &str) -> Vec<Token> {
         let tokens = tokenize(text);
         let mut replaced = Vec::new();
@@ -147,7 +147,7 @@ impl Preprocessor<'_> {
         self.expand(at, &mut Supply { pending: tokens, reader: None }, depth)
     }
 
-    /// Expands until the tokens at hand are used up; a macro call may draw on the file behind them.
+    /// Expands all pending tokens. A macro call may continue into the file behind them.
     fn expand(&mut self, at: Span, supply: &mut Supply<'_, '_>, depth: usize) -> Vec<Token> {
         let mut out: Vec<Token> = Vec::new();
         while let Some(token) = supply.pending.pop() {
@@ -207,7 +207,7 @@ impl Preprocessor<'_> {
                 return out;
             }
             for made in &mut body {
-                // A token from an argument may be hidden from more than this macro.
+                // A token from an argument may be hidden from several macros.
                 made.hidden = Some(match &made.hidden {
                     None => hidden.clone(),
                     Some(own) => Rc::new(Hidden {
@@ -225,7 +225,7 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// Takes `(a, b)` of a macro call.
+    /// Reads the arguments `(a, b)` of a macro call.
     fn arguments(
         &mut self,
         at: Span,
@@ -275,7 +275,7 @@ impl Preprocessor<'_> {
         Some(args)
     }
 
-    /// A macro's body with arguments in place of parameters, `#` and `##` carried out.
+    /// A macro's body with its parameters replaced, and `#` and `##` applied.
     fn substitute(&mut self, at: Span, found: &Macro, args: &[Vec<Token>], depth: usize) -> Vec<Token> {
         let params = found.params.as_deref().unwrap_or(&[]);
         let argument = |token: &Token| {
@@ -339,7 +339,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Joins the last token of `left` with the first of `right` to one.
+/// Pastes the last token of `left` and the first of `right` together.
 fn paste(left: &mut Vec<Token>, right: Vec<Token>) {
     let mut right = right.into_iter();
     if let Some(second) = right.next() {

@@ -1,11 +1,11 @@
-//! Macros as they are defined, and the tokens they are made of.
+//! Macro definitions and the tokens they consist of.
 
 use super::is_word_byte;
 use crate::ast::Span;
 use crate::lexer::sign_length;
 use std::rc::Rc;
 
-/// What a token is, so far as macros care.
+/// Class of a token, as far as macros distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenClass {
     Word,
@@ -19,9 +19,9 @@ pub(super) enum TokenClass {
 pub(super) struct Token {
     pub(super) kind: TokenClass,
     pub(super) text: Rc<str>,
-    /// White space stands before it.
+    /// Whether white space precedes it.
     pub(super) space: bool,
-    /// Macros that do not expand it any more.
+    /// Macros that must no longer expand it.
     pub(super) hidden: Option<Rc<Hidden>>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Hidden {
     pub(super) next: Option<Rc<Hidden>>,
 }
 
-/// Whether a name is in a list.
+/// Whether a list contains a name.
 pub(super) fn hides(list: &Option<Rc<Hidden>>, name: &str) -> bool {
     let mut next = list.as_ref();
     while let Some(entry) = next {
@@ -45,15 +45,15 @@ pub(super) fn hides(list: &Option<Rc<Hidden>>, name: &str) -> bool {
     false
 }
 
-/// A macro.
+/// A macro definition.
 #[derive(Clone, Debug)]
 pub(super) struct Macro {
     /// Parameters of a function-like macro.
     pub(super) params: Option<Vec<String>>,
-    /// The last parameter takes all further arguments.
+    /// Whether the last parameter takes all further arguments.
     pub(super) variadic: bool,
     pub(super) body: Vec<Token>,
-    /// Its definition.
+    /// Source location of the definition.
     pub(super) at: Span,
 }
 
@@ -108,7 +108,7 @@ impl Macro {
         Ok((name.to_owned(), Macro { params, variadic, body, at }))
     }
 
-    /// Whether a second definition says the same.
+    /// Whether another definition is equivalent.
     pub(super) fn same_as(&self, other: &Macro) -> bool {
         let alike = |(a, b): (&Token, &Token)| a.text == b.text && a.space == b.space;
         self.params == other.params
@@ -137,8 +137,7 @@ pub(super) fn tokenize(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// TokenClass and length of the token that a text, not empty and not beginning with white space, begins
-/// with.
+/// Class and length of the first token of a text. The text is not empty and does not start with white space.
 pub(super) fn token_length(text: &str) -> (TokenClass, usize) {
     let bytes = text.as_bytes();
     let word = || bytes.iter().position(|b| !is_word_byte(*b)).unwrap_or(bytes.len());
@@ -159,7 +158,7 @@ pub(super) fn token_length(text: &str) -> (TokenClass, usize) {
     }
 }
 
-/// Whether two texts side by side would be read as other tokens than one after the other.
+/// Whether two adjacent texts would be read as different tokens than separately.
 pub(super) fn fuses(left: &str, right: &str) -> bool {
     let is_word = |b: Option<&u8>| b.is_some_and(|b| is_word_byte(*b));
     let (left, right) = (left.as_bytes(), right.as_bytes());
@@ -177,7 +176,7 @@ pub(super) fn fuses(left: &str, right: &str) -> bool {
     })
 }
 
-/// Text of tokens, with spaces where they were or where two tokens would run together.
+/// Text of tokens, with spaces where they were written or where tokens would run together.
 pub(super) fn join(tokens: &[Token]) -> String {
     let mut out = String::new();
     let mut previous: Option<&Token> = None;

@@ -1,10 +1,9 @@
 //! The C preprocessor: includes, macros, conditions.
 //!
-//! The result is a [`SourceMap`]: the text the lexer reads, every byte of which knows the file it
-//! came from. Ordinary text is copied as it is; only comments, directives and macro uses interrupt
-//! the copying.
+//! The result is a [`SourceMap`]: the text that the lexer reads, with the origin of every byte. Ordinary text
+//! is copied unchanged; only comments, directives and macro uses interrupt the copying.
 //!
-//! Limits on include depth, expansion and output keep hostile input from taking the machine along.
+//! Limits on include depth, expansion and output keep hostile input from exhausting the machine.
 
 mod condition;
 mod directive;
@@ -24,36 +23,36 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files can include one another so deeply.
+/// Maximum include depth.
 const MAX_INCLUDE_DEPTH: usize = 64;
 
-/// Files included in one run, repetitions counted.
+/// Maximum number of included files per run, repetitions counted.
 const MAX_INCLUDES: usize = 4_096;
 
-/// A larger include file is taken for a mistake.
+/// Maximum size of an included file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The preprocessor gives up after so many errors.
+/// The preprocessor gives up after this many errors.
 const MAX_ERRORS: usize = 100;
 
-/// What the command line gives the preprocessor.
+/// Options of the preprocessor from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Searched in order for included files, before the built-in ones.
+    /// Folders searched for included files, in order, before the built-in files.
     pub include_dirs: Vec<PathBuf>,
     /// `-D NAME=VALUE`.
     pub defines: Vec<(String, String)>,
 }
 
-/// Reads an include file; an error of kind `NotFound` lets the search go on.
+/// Reads an include file. An error of kind `NotFound` lets the search continue.
 pub type Loader<'a> = dyn Fn(&Path) -> io::Result<String> + 'a;
 
-/// Preprocesses a text. Included files are read from disk.
+/// Preprocesses a text. Reads included files from disk.
 pub fn run(text: &str, file_name: &str, options: &Options) -> Result<SourceMap, Diagnostics> {
     run_with(text, file_name, options, &load)
 }
 
-/// Preprocesses a text; included files come from `loader`.
+/// Preprocesses a text. Included files come from `loader`.
 pub fn run_with(
     text: &str,
     file_name: &str,
@@ -106,12 +105,12 @@ fn load(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// An `#if` that is open.
+/// An open `#if`.
 struct Condition {
     at: Span,
-    /// Text of the current branch is wanted.
+    /// Whether the text of the current branch is wanted.
     active: bool,
-    /// A branch has been wanted already, or the whole `#if` stands in unwanted text.
+    /// Whether a branch has been taken already, or the whole `#if` is inside unwanted text.
     done: bool,
     seen_else: bool,
 }
@@ -122,27 +121,27 @@ struct Preprocessor<'a> {
     loader: &'a Loader<'a>,
     macros: HashMap<String, Macro>,
     conditions: Vec<Condition>,
-    /// Files that said `#pragma once`.
+    /// Files with `#pragma once`.
     once: HashSet<String>,
     includes: usize,
     depth: usize,
-    /// Macro tokens made so far.
+    /// Macro tokens produced so far.
     expanded: usize,
     errors: Vec<Diagnostic>,
-    /// A limit was hit; nothing more is looked at.
+    /// A limit was hit; the rest is ignored.
     stopped: bool,
 }
 
-/// A place in a file that is being read.
+/// A position in a file that is being read.
 struct Reader<'t> {
     file: FileId,
     text: &'t str,
     at: usize,
-    /// Beginning of the text not yet copied.
+    /// Start of the text that is not copied yet.
     copied: usize,
-    /// Where `#include "x"` looks first; built-in files have no folder.
+    /// The folder that `#include "x"` searches first; `None` for built-in files.
     dir: Option<PathBuf>,
-    /// Conditions open when the file began.
+    /// Number of conditions that were open when the file began.
     conditions: usize,
 }
 
@@ -155,7 +154,7 @@ impl Reader<'_> {
         self.text.as_bytes()[self.at..].starts_with(prefix.as_bytes())
     }
 
-    /// Length of a backslash and line end here, or 0.
+    /// Length of a backslash with line end at the cursor, or 0.
     fn splice(&self) -> usize {
         if self.starts_with("\\\n") {
             2
@@ -166,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Moves past letters, digits and underscores and returns them.
+    /// Skips letters, digits and underscores, and returns them.
     fn word(&mut self) -> &str {
         let start = self.at;
         while self.byte(0).is_some_and(is_word_byte) {
@@ -175,7 +174,7 @@ impl Reader<'_> {
         &self.text[start..self.at]
     }
 
-    /// Moves past a string, which ends on its line at the latest.
+    /// Skips a string, which ends at its line end at the latest.
     fn string(&mut self) {
         self.at += 1;
         while let Some(byte) = self.byte(0) {
@@ -192,7 +191,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Moves past `// ...` up to its line end.
+    /// Skips `// ...` up to its line end.
     fn line_comment(&mut self) {
         while let Some(byte) = self.byte(0) {
             match byte {
@@ -203,7 +202,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Moves past `/* ... */`; whether it is closed.
+    /// Skips `/* ... */`. Returns whether it is closed.
     fn block_comment(&mut self) -> bool {
         let close = self.text.get(self.at + 2..).and_then(|rest| rest.find("*/"));
         self.at = close.map_or(self.text.len(), |length| self.at + 2 + length + 2);
@@ -216,7 +215,7 @@ fn is_word_byte(byte: u8) -> bool {
 }
 
 impl<'a> Preprocessor<'a> {
-    /// Whether the text here is wanted.
+    /// Whether the text at the cursor is wanted.
     fn active(&self) -> bool {
         self.conditions.last().is_none_or(|c| c.active)
     }
@@ -228,7 +227,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Reports that a limit was hit and stops.
+    /// Reports that a limit was hit, and stops.
     fn stop(&mut self, error: Diagnostic) {
         self.errors.push(error);
         self.stopped = true;
@@ -237,7 +236,7 @@ impl<'a> Preprocessor<'a> {
     fn file(&mut self, file: FileId, text: &str, dir: Option<PathBuf>) {
         let mut reader = Reader { file, text, at: 0, copied: 0, dir, conditions: self.conditions.len() };
         self.depth += 1;
-        // A byte order mark is no text.
+        // Skip a byte order mark.
         if text.starts_with('\u{FEFF}') {
             reader.at = '\u{FEFF}'.len_utf8();
             reader.copied = reader.at;
@@ -257,7 +256,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Copies what lies between the last stop and here, if it is wanted.
+    /// Copies the text since the last stop, if it is wanted.
     fn copy(&mut self, reader: &mut Reader<'_>) {
         if self.active() && reader.copied < reader.at {
             self.map.push_verbatim(reader.file, reader.copied, reader.at);
@@ -276,7 +275,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// One line, or as many as a comment or macro use spans.
+    /// Processes one line, or as many as a comment or macro use spans.
     fn line(&mut self, reader: &mut Reader<'_>) {
         let start = reader.at;
         while matches!(reader.byte(0), Some(b' ' | b'\t' | b'\r')) {
@@ -333,7 +332,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Replaces a block comment by a space and its line ends.
+    /// Replaces a block comment with a space and its line ends.
     fn comment(&mut self, reader: &mut Reader<'_>) {
         self.copy(reader);
         let start = reader.at;

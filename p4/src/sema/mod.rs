@@ -15,7 +15,7 @@ use crate::ast;
 use crate::diag::{Diagnostic, Severity};
 use crate::ir;
 
-/// Checks a program and, unless it is in error, elaborates it. `name` is the program's name for P4Info.
+/// Checks a program and elaborates it if there are no errors. `name` is the program's name for P4Info.
 pub fn analyse(program: &ast::Program, name: &str) -> (Option<ir::Program>, Vec<Diagnostic>) {
     let (checked, mut diagnostics) = check::check(program);
     if diagnostics.iter().any(|d| d.severity == Severity::Error) {
@@ -27,7 +27,7 @@ pub fn analyse(program: &ast::Program, name: &str) -> (Option<ir::Program>, Vec<
     (lowered.filter(|_| !failed), diagnostics)
 }
 
-/// Type checking alone: what is wrong with a program whatever its architecture.
+/// Type checking alone: reports errors that do not depend on the architecture.
 pub fn check_only(program: &ast::Program) -> Vec<Diagnostic> {
     check::check(program).1
 }

@@ -1,5 +1,5 @@
-//! The typed tree: a checked program, every name resolved and every expression with its type, before
-//! anything is instantiated.
+//! The typed tree: a checked program with all names resolved and all expressions typed, before anything is
+//! instantiated.
 
 use super::types::{EnumTy, Subst, Type};
 use super::value::Value;
@@ -7,11 +7,11 @@ use crate::ast::{Direction, Span};
 use crate::ir::Annotation;
 use std::rc::Rc;
 
-/// A variable, parameter, instance … wherever it is declared. Unique in a program.
+/// A variable, parameter or instance, wherever it is declared. Unique within a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct LocalId(pub u32);
 
-/// Annotations, those that mean something to the compiler taken apart.
+/// Annotations; those with a meaning for the compiler are taken apart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Annos {
     pub name: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Annos {
     pub default_only: bool,
     pub deprecated: Option<String>,
     pub field_lists: Vec<u32>,
-    /// All the others, and those P4Info shows.
+    /// All others, and those that P4Info shows.
     pub rest: Vec<Annotation>,
 }
 
@@ -52,7 +52,7 @@ impl Param {
         }
     }
 
-    /// May be left out of a call.
+    /// Whether a call may omit it.
     pub fn may_be_absent(&self) -> bool {
         self.default.is_some() || self.annos.optional
     }
@@ -65,7 +65,7 @@ pub(crate) struct FnDef {
     pub type_params: Vec<Rc<super::types::TypeVar>>,
     pub ret: Type,
     pub params: Vec<Rc<Param>>,
-    /// `None`: extern.
+    /// `None` for an extern.
     pub body: Option<Vec<TStmt>>,
     pub annos: Rc<Annos>,
     pub is_abstract: bool,
@@ -79,25 +79,25 @@ pub(crate) struct ActionDef {
     pub params: Vec<Rc<Param>>,
     pub body: Vec<TStmt>,
     pub annos: Rc<Annos>,
-    /// Declared outside of every control.
+    /// Whether it is declared outside of all controls.
     pub global: bool,
     pub span: Span,
 }
 
-/// An instantiation.
+/// An instantiation of an extern, parser, control or package.
 #[derive(Debug)]
 pub(crate) struct InstDecl {
     pub id: LocalId,
     pub name: String,
     pub ty: Type,
-    /// One a constructor parameter.
+    /// One per constructor parameter.
     pub args: Vec<Option<TExpr>>,
     pub implemented: Implemented,
     pub annos: Rc<Annos>,
     pub span: Span,
 }
 
-/// What stands in `{ … }` after an instance of an extern.
+/// The `{ … }` after an instance of an extern.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Implemented {
     /// Bodies of its abstract methods.
@@ -116,13 +116,13 @@ pub(crate) enum Item {
     ValueSet(Rc<ValueSetDef>),
 }
 
-/// Body of a parser or control.
+/// The body of a parser or control.
 #[derive(Debug, Default)]
 pub(crate) struct BlockDef {
     pub items: Vec<Item>,
-    /// Of a control.
+    /// Statements of a control.
     pub apply: Vec<TStmt>,
-    /// Of a parser; `start` is there.
+    /// States of a parser, `start` included.
     pub states: Vec<StateDef>,
     pub span: Span,
 }
@@ -136,7 +136,7 @@ pub(crate) struct StateDef {
     pub next: TNext,
 }
 
-/// Where a state leads.
+/// Target of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StateRef {
     Accept,
@@ -144,21 +144,21 @@ pub(crate) enum StateRef {
     State(usize),
 }
 
-/// Transition.
+/// The transition of a state.
 #[derive(Debug)]
 pub(crate) enum TNext {
     Goto(StateRef),
     Select { keys: Vec<TExpr>, cases: Vec<(Vec<Keyset>, StateRef)> },
 }
 
-/// What a key may be.
+/// What a key is compared with.
 #[derive(Clone, Debug)]
 pub(crate) enum Keyset {
     Any,
     Value(TExpr),
     Mask(TExpr, TExpr),
     Range(TExpr, TExpr),
-    /// For a key of several parts.
+    /// Parts of a key with several parts.
     Parts(Vec<Keyset>),
     /// All keys from here on.
     ValueSet(Rc<ValueSetDef>, Span),
@@ -183,7 +183,7 @@ pub(crate) struct TableDef {
     pub annos: Rc<Annos>,
     pub keys: Vec<TKey>,
     pub actions: Vec<TActionRef>,
-    /// `default_action`, whether it is const.
+    /// `default_action`, and whether it is const.
     pub default: Option<(TActionCall, bool)>,
     pub entries: Vec<TEntry>,
     pub entries_const: bool,
@@ -201,10 +201,10 @@ pub(crate) struct TableDef {
 #[derive(Debug)]
 pub(crate) struct TKey {
     pub expr: TExpr,
-    /// `exact`, …; as spelt.
+    /// Match kind as spelt: `exact`, ….
     pub kind: String,
     pub kind_span: Span,
-    /// `@name` or the expression as text.
+    /// `@name`, or the expression as text.
     pub name: String,
     pub annos: Rc<Annos>,
 }
@@ -213,7 +213,7 @@ pub(crate) struct TKey {
 #[derive(Debug)]
 pub(crate) struct TActionRef {
     pub action: Rc<ActionDef>,
-    /// One for each parameter with a direction, these come first.
+    /// Arguments for the parameters with a direction, which come first.
     pub bound: Vec<TExpr>,
     pub annos: Rc<Annos>,
 }
@@ -232,13 +232,13 @@ pub(crate) struct TEntry {
     pub keys: Vec<Keyset>,
     pub call: TActionCall,
     pub priority: Option<TExpr>,
-    /// `@priority(N)`: as BMv2's compiler has it, the smallest wins, and N stands for an entry's position.
+    /// `@priority(N)`. As in BMv2's compiler, the smallest one wins, and N replaces the entry's position.
     pub rank: Option<i64>,
     pub is_const: bool,
     pub span: Span,
 }
 
-/// A typed expression.
+/// An expression with its type.
 #[derive(Clone, Debug)]
 pub(crate) struct TExpr {
     pub kind: EKind,
@@ -246,7 +246,7 @@ pub(crate) struct TExpr {
     pub span: Span,
 }
 
-/// A constituent of a header stack.
+/// A built-in member of a header stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StackPart {
     Next,
@@ -257,13 +257,13 @@ pub(crate) enum StackPart {
 /// The forms of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum EKind {
-    /// Poison: an error was told.
+    /// An expression in error, which was reported.
     Bad,
     Const(Value),
     Local(LocalId),
     /// A value set used as a keyset.
     ValueSet,
-    /// An instance made in place, as an argument.
+    /// An instance created in place, as an argument.
     New(Rc<InstDecl>),
     Field(Box<TExpr>, usize),
     StackPart(Box<TExpr>, StackPart),
@@ -272,15 +272,15 @@ pub(crate) enum EKind {
     Unary(crate::ast::UnaryOp, Box<TExpr>),
     Binary(crate::ast::BinaryOp, Box<TExpr>, Box<TExpr>),
     Ternary(Box<TExpr>, Box<TExpr>, Box<TExpr>),
-    /// To the expression's type.
+    /// A cast to the expression's type.
     Cast(Box<TExpr>),
-    /// In the type's order.
+    /// Parts in the order of the type.
     List(Vec<TExpr>),
     /// `{#}`
     Invalid,
     /// The default value of the type (`...`).
     Default,
-    /// Of a loop.
+    /// The range of a loop.
     Range(Box<TExpr>, Box<TExpr>),
     Call(Box<TCall>),
     /// `t.apply().hit`, `.miss`
@@ -289,12 +289,12 @@ pub(crate) enum EKind {
     ActionRun(Box<TExpr>),
 }
 
-/// A call.
+/// A call, with its arguments in the parameters' order.
 #[derive(Clone, Debug)]
 pub(crate) struct TCall {
     pub target: Callee,
     pub type_args: Vec<Type>,
-    /// One a parameter; `None` where an optional one is absent or an out one is `_`.
+    /// One per parameter. `None` if an optional one is absent, or an out one is `_`.
     pub args: Vec<Option<TExpr>>,
 }
 
@@ -308,12 +308,12 @@ pub(crate) enum Callee {
     Action(Rc<ActionDef>),
     /// A parser or control.
     Apply(TExpr),
-    /// A parser or control instantiated by its very call.
+    /// A parser or control that is instantiated by the call itself.
     DirectApply(Rc<InstDecl>),
     Table(Rc<TableDef>),
     IsValid(TExpr),
     SetValid(TExpr, bool),
-    /// `push_front` is positive.
+    /// `push_front` if positive, `pop_front` if negative.
     Shift(TExpr, i32),
 }
 
@@ -333,12 +333,12 @@ pub(crate) enum SKind {
     Block(Vec<TStmt>),
     Exit,
     Return(Option<TExpr>),
-    /// Labels with fall-through resolved; `None` body list is the default's.
+    /// Labels with fall-through resolved. The body without labels is the default's.
     Switch(TExpr, Vec<(Vec<TExpr>, Vec<TStmt>)>, Vec<TStmt>),
     /// On `t.apply().action_run`: positions in the table's list.
     SwitchAction(TExpr, Vec<(Vec<usize>, Vec<TStmt>)>, Vec<TStmt>),
     For(Vec<TStmt>, TExpr, Vec<TStmt>, Vec<TStmt>),
-    /// Variable, `lo .. hi` or a list or stack, body.
+    /// Variable, then `lo .. hi`, a list or a stack, then the body.
     ForIn(LocalId, Type, TExpr, Vec<TStmt>),
     Break,
     Continue,
@@ -363,7 +363,7 @@ impl TExpr {
         self.ty.is_poison()
     }
 
-    /// Its value when it is a constant.
+    /// Its value, if it is constant.
     pub fn value(&self) -> Option<&Value> {
         match &self.kind {
             EKind::Const(v) => Some(v),
@@ -371,7 +371,7 @@ impl TExpr {
         }
     }
 
-    /// Whether evaluating it may do something besides giving a value.
+    /// Whether evaluating it has side effects.
     pub fn has_effects(&self) -> bool {
         match &self.kind {
             EKind::Call(call) => !matches!(call.target, Callee::IsValid(_)),
@@ -388,14 +388,14 @@ impl TExpr {
     }
 }
 
-/// What is known of a local wherever it is used.
+/// Properties of a local that hold wherever it is used.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalInfo {
     pub name: String,
     pub ty: Type,
 }
 
-/// A whole checked program.
+/// A program that passed the checks.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     pub locals: Vec<LocalInfo>,

@@ -1,4 +1,4 @@
-//! Types after names are resolved.
+//! Types with resolved names.
 
 use super::tree::{Annos, BlockDef, Param, TableDef};
 use crate::ir::Ty;
@@ -10,14 +10,14 @@ use std::rc::Rc;
 /// A type. Named types are compared by declaration and arguments.
 #[derive(Clone, Debug)]
 pub(crate) enum Type {
-    /// Of something that is already in error; fits everywhere, so that one mistake is told once.
+    /// The type of something in error. It fits everywhere, so that one mistake is reported once.
     Poison,
     Void,
     Bool,
     Error,
     MatchKind,
     Str,
-    /// `int`: integers of any size, known while compiling.
+    /// `int`: integers of any size, known at compile time.
     InfInt,
     /// `_` as a type argument.
     DontCare,
@@ -29,26 +29,26 @@ pub(crate) enum Type {
     Stack(Rc<Type>, u32),
     Tuple(Rc<[Type]>),
     List(Rc<Type>),
-    /// Of `{a, b}` and `{k = v}` before it is known what they are to become.
+    /// The type of `{a, b}` and `{k = v}` until the target type is known.
     Literal(Rc<LiteralTy>),
-    /// Of `{#}`.
+    /// The type of `{#}`.
     InvalidHeader,
-    /// Of `...`.
+    /// The type of `...`.
     Dots,
     New(Rc<NewTy>),
     Var(Rc<TypeVar>),
     Extern(Rc<ExternTy>),
     Block(Rc<BlockTy>),
     Table(Rc<TableDef>),
-    /// Of `t.apply()`.
+    /// The type of `t.apply()`.
     Applied(Rc<TableDef>),
-    /// Of `t.apply().action_run`.
+    /// The type of `t.apply().action_run`.
     ActionRun(Rc<TableDef>),
-    /// Of a value set and of `a &&& b`, `a .. b`.
+    /// The type of a value set, of `a &&& b` and of `a .. b`.
     Set(Rc<Type>),
 }
 
-/// Type of a list or key-value expression.
+/// The type of a list or key-value expression.
 #[derive(Debug)]
 pub(crate) struct LiteralTy {
     pub names: Option<Vec<String>>,
@@ -70,7 +70,7 @@ pub(crate) enum StructKind {
     Union,
 }
 
-/// A struct, header or header union, its type parameters replaced.
+/// A struct, header or header union, with its type parameters replaced.
 #[derive(Debug)]
 pub(crate) struct StructTy {
     pub id: u32,
@@ -82,12 +82,12 @@ pub(crate) struct StructTy {
     pub annos: Rc<Annos>,
 }
 
-/// How big a type is: limits on both keep every walk through a type short.
+/// The size of a type. Limits on both numbers keep every walk through a type short.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Scalars, those of parts counted; at least 1.
+    /// Scalars, including those of parts; at least 1.
     pub parts: u64,
-    /// Types within each other.
+    /// Depth of nesting.
     pub levels: u32,
 }
 
@@ -132,7 +132,7 @@ pub(crate) struct ExternDef {
     pub methods: Vec<Rc<super::tree::FnDef>>,
 }
 
-/// An extern with type arguments; fewer than parameters mean "to be inferred".
+/// An extern with type arguments. Missing ones are to be inferred.
 #[derive(Debug)]
 pub(crate) struct ExternTy {
     pub def: Rc<ExternDef>,
@@ -164,13 +164,13 @@ pub(crate) struct BlockTy {
     pub kind: BlockKind,
     pub type_params: Vec<Rc<TypeVar>>,
     pub args: Vec<Type>,
-    /// Of apply; of a package those of its constructor.
+    /// Parameters of `apply`; of a package, those of its constructor.
     pub params: Vec<Rc<Param>>,
     pub ctor_params: Vec<Rc<Param>>,
     pub body: Option<Rc<BlockDef>>,
 }
 
-/// What type parameters stand for.
+/// What type parameters stand for, by id.
 pub(crate) type Subst = HashMap<u32, Type>;
 
 impl Type {
@@ -187,7 +187,7 @@ impl Type {
         matches!(self, Type::Struct(s) if s.kind == StructKind::Header)
     }
 
-    /// A stack of headers or header unions, rather than an array.
+    /// Whether it is a stack of headers or header unions rather than an array.
     pub fn is_header_stack(&self) -> bool {
         let Type::Stack(element, _) = self else { return false };
         match &**element {
@@ -196,7 +196,7 @@ impl Type {
         }
     }
 
-    /// The struct, header or union it is.
+    /// The struct, header or union behind the type.
     pub fn as_struct(&self) -> Option<&Rc<StructTy>> {
         match self {
             Type::Struct(s) => Some(s),
@@ -204,7 +204,7 @@ impl Type {
         }
     }
 
-    /// What a serializable enum or new type is made of; otherwise itself.
+    /// The underlying type of a serializable enum or new type; otherwise the type itself.
     pub fn underlying(&self) -> &Type {
         match self {
             Type::Enum(e) => e.repr.as_ref().unwrap_or(self),
@@ -213,7 +213,7 @@ impl Type {
         }
     }
 
-    /// How it is stored when one scalar suffices.
+    /// The scalar that stores it, if one suffices.
     pub fn scalar(&self) -> Option<Ty> {
         match self {
             Type::Bool => Some(Ty::Bool),
@@ -230,7 +230,7 @@ impl Type {
         }
     }
 
-    /// How big it is.
+    /// The size of the type.
     pub fn extent(&self) -> Extent {
         match self {
             Type::Struct(s) => s.extent,
@@ -284,7 +284,7 @@ impl Type {
         }
     }
 
-    /// Bits of a header, struct or scalar, with a varbit at its least and at its largest.
+    /// Bits of a header, struct or scalar: minimum and maximum, which differ with a varbit.
     pub fn bit_size(&self) -> Option<(u64, u64)> {
         match self {
             Type::Varbit(w) => Some((0, u64::from(*w))),
@@ -318,7 +318,7 @@ impl Type {
 }
 
 impl Extent {
-    /// Of something made of these.
+    /// The extent of something that consists of these.
     pub fn of<'t>(parts: impl Iterator<Item = &'t Type>) -> Extent {
         parts.map(Type::extent).fold(Extent { parts: 1, levels: 1 }, |whole, part| Extent {
             parts: whole.parts.saturating_add(part.parts),

@@ -1,11 +1,11 @@
-//! Compile-time values and the arithmetic on them.
+//! Compile-time values and arithmetic on them.
 
 use super::types::Type;
 use crate::ast::{BinaryOp, UnaryOp};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-/// A scalar known while compiling. Integers are stored mathematically: an `int<8>` of -1 as -1.
+/// A scalar known at compile time. Integers are stored mathematically: -1 of type `int<8>` is -1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Bool(bool),
@@ -15,7 +15,7 @@ pub(crate) enum Value {
     Member(u32),
 }
 
-/// Why a fold failed.
+/// Why constant folding failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoldError {
     DivisionByZero,
@@ -35,14 +35,14 @@ impl FoldError {
     }
 }
 
-/// Longest number while compiling.
+/// Maximum bits of a compile-time number.
 pub(crate) const MAX_BITS: u64 = 1 << 16;
 
 pub(crate) fn pow2(bits: u32) -> BigInt {
     BigInt::one() << bits
 }
 
-/// Brings a number into the range of its type.
+/// Wraps a number into the range of its type.
 pub(crate) fn wrap(value: BigInt, ty: &Type) -> BigInt {
     match ty.underlying() {
         Type::Bit(w) => modulo(value, &pow2(*w)),
@@ -198,7 +198,7 @@ fn saturate(value: BigInt, ty: &Type) -> BigInt {
     value.clamp(lo, hi)
 }
 
-/// `a ++ b`: the low part has this width.
+/// `a ++ b`; `b` has this width.
 pub(crate) fn concat(left: &BigInt, right: &BigInt, right_width: u32, ty: &Type) -> BigInt {
     wrap((left << right_width) + BigInt::from(to_bits(right, right_width)), ty)
 }

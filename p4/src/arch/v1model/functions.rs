@@ -1,4 +1,4 @@
-//! Calls of v1model's extern functions.
+//! Lowers calls of v1model's extern functions.
 
 use super::algorithm;
 use crate::ast::Span;
@@ -8,7 +8,8 @@ use crate::sema::tree::TCall;
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 
-/// Field lists that come from the data of old-style calls start here: programs cannot write such an index.
+/// First index of the field lists that stand for the data of old-style calls. Programs cannot write such an
+/// index.
 const ANONYMOUS_LIST: u32 = 1 << 16;
 
 pub(super) fn lower_call(lower: &mut Lower<'_>, name: &str, call: &TCall, span: Span) -> Option<()> {
@@ -119,7 +120,7 @@ fn algorithm_arg(lower: &mut Lower<'_>, call: &TCall, index: usize, span: Span) 
     algorithm(member)
 }
 
-/// `mark_to_drop` of a copy takes effect once that is copied back.
+/// `mark_to_drop` on a copy of the metadata takes effect when the copy is written back.
 fn drop_copy(lower: &mut Lower<'_>, copy: Place, span: Span) {
     let Place::Tuple(fields) = copy else { return };
     let own = lower.intrinsics().to_vec();
@@ -134,14 +135,14 @@ fn drop_copy(lower: &mut Lower<'_>, copy: Place, span: Span) {
     }
 }
 
-/// Whether it is the packet's own standard metadata rather than a copy.
+/// Whether this is the packet's own standard metadata rather than a copy.
 fn is_the_packets(lower: &Lower<'_>, place: &Place) -> bool {
     let Place::Tuple(parts) = place else { return false };
     let is = |part: &Place, var: VarId| matches!(part, Place::Leaf(LValue::Var(v), _) if *v == var);
     parts.iter().zip(lower.intrinsics()).all(|(part, own)| is(part, own.var))
 }
 
-/// A field list of the variables named as data.
+/// A field list of the variables given as data.
 fn anonymous_list(lower: &mut Lower<'_>, call: &TCall, index: usize, span: Span) -> Option<u32> {
     let data = lower.data_arg(call, index);
     let mut vars: Vec<VarId> = Vec::new();

@@ -1,4 +1,4 @@
-//! v1model, with BMv2's meaning.
+//! v1model with BMv2's semantics.
 
 mod functions;
 mod objects;
@@ -19,11 +19,11 @@ const EGRESS: Role = Role::egress(Task::Process);
 const COMPUTE: Role = Role::egress(Task::Compute);
 const DEPARSER: Role = Role::egress(Task::Deparse);
 
-/// One set of headers and metadata goes through all blocks.
+/// The set of headers and metadata that goes through all blocks.
 const HEADERS: Param = Param::Headers(0);
 const METADATA: Param = Param::Metadata(0);
 const STANDARD: Param = Param::Intrinsic(STANDARD_METADATA);
-/// The one struct of intrinsic metadata.
+/// The only struct of intrinsic metadata.
 const STANDARD_METADATA: &str = "standard_metadata_t";
 
 const PACKAGES: &[Package] = &[Package {
@@ -40,7 +40,7 @@ const PACKAGES: &[Package] = &[Package {
 
 const INCLUDES: &[(&str, &str)] = &[("v1model.p4", include_str!("../../../include/v1model.p4"))];
 
-/// Fields of `standard_metadata_t`.
+/// What the fields of `standard_metadata_t` stand for.
 const FIELDS: &[(&str, Intrinsic)] = &[
     ("ingress_port", Intrinsic::IngressPort),
     ("egress_spec", Intrinsic::Destination),
@@ -158,7 +158,7 @@ impl Architecture for V1model {
     }
 }
 
-/// By position in `HashAlgorithm`.
+/// The algorithm, by its position in `HashAlgorithm`.
 fn algorithm(member: u64) -> Option<HashAlgorithm> {
     use HashAlgorithm::*;
     let all = [Crc32, Crc32Custom, Crc16, Crc16Custom, Random, Identity, Csum16, Xor16];

@@ -45,7 +45,7 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
             output_width: lower.ctor_number(inst, 2).to_u32().unwrap_or(0),
             max_group_size: max_group_size(inst),
         },
-        // One that the program declares itself: there is nothing to control.
+        // The program declares this extern itself: there is nothing to control.
         _ => return None,
     };
     Some(kind)
@@ -103,7 +103,7 @@ pub(super) fn lower_method(
     Some(())
 }
 
-/// By position in `CounterType` and `MeterType`.
+/// The unit, by its position in `CounterType` and `MeterType`.
 fn counter_unit(member: u64) -> Unit {
     match member {
         0 => Unit::Packets,

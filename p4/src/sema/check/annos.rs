@@ -1,4 +1,4 @@
-//! Annotations.
+//! Checks annotations.
 
 use super::Checker;
 use super::scope::{Symbol, TypeSym};
@@ -12,7 +12,7 @@ use num_traits::ToPrimitive;
 use std::rc::Rc;
 
 impl Checker {
-    /// Takes apart what the compiler knows; keeps the rest as text.
+    /// Interprets the annotations that the compiler knows and keeps the rest as text.
     pub(super) fn annos(&mut self, list: &[ast::Annotation]) -> Rc<Annos> {
         let mut annos = Annos::default();
         for (at, annotation) in list.iter().enumerate() {
@@ -33,7 +33,7 @@ impl Checker {
             }
             let text = single_string(&annotation.body);
             match annotation.name.name.as_str() {
-                // Of several, the first one counts.
+                // If there are several, the first one counts.
                 "name" => match text {
                     Some(text) => {
                         annos.name.get_or_insert(text);
@@ -45,7 +45,7 @@ impl Checker {
                     Some(_) => self.error(annotation.span, "`@id` is given twice"),
                     None => self.error(annotation.span, "`@id` takes one number of at most 32 bits"),
                 },
-                // These mean something and are shown to the control plane as well.
+                // These have a meaning for the compiler, and the control plane sees them too.
                 other => {
                     match other {
                         "hidden" => annos.hidden = true,
@@ -103,7 +103,7 @@ impl Checker {
         }
     }
 
-    /// Numbers between the brackets, separated by commas; names of constants are looked up.
+    /// Numbers between the brackets, separated by commas; constants may be named.
     fn anno_numbers(&mut self, annotation: &ast::Annotation) -> Vec<u32> {
         let mut numbers = Vec::new();
         match &annotation.body {
@@ -159,7 +159,7 @@ impl Checker {
         let name = annotation.name.name.clone();
         let (body, structured) = match &annotation.body {
             AnnotationBody::Empty => (String::new(), None),
-            // Known to be pairs, whichever brackets are written.
+            // Known to be pairs, whichever brackets are used.
             AnnotationBody::Tokens(tokens) if matches!(name.as_str(), "pkginfo" | "platform_property") => {
                 (join(tokens), Some(Structured::KeyValues(pairs(tokens))))
             }

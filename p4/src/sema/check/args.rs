@@ -1,4 +1,4 @@
-//! Arguments: their order, their types, what they say of type parameters.
+//! Checks arguments: their order, their types, and what they imply for type parameters.
 
 use super::Checker;
 use crate::ast::{Arg, Direction, Span};
@@ -8,7 +8,7 @@ use crate::sema::types::{Subst, Type, TypeVar};
 use std::rc::Rc;
 
 impl Checker {
-    /// Types the arguments and puts them in the parameters' order.
+    /// Types the arguments and orders them like the parameters.
     pub(super) fn args(
         &mut self,
         what: &str,
@@ -103,7 +103,7 @@ impl Checker {
         fine.then_some(typed)
     }
 
-    /// Converts arguments to the parameters' types and checks directions.
+    /// Converts arguments to the parameters' types and checks their directions.
     pub(super) fn fit_args(
         &mut self,
         params: &[Rc<Param>],
@@ -148,8 +148,8 @@ impl Checker {
     }
 }
 
-/// Finds what the type parameters `vars` stand for when `actual` is given where `pattern` is wanted.
-/// A clash is not told here: the later conversion does.
+/// Infers the type parameters `vars` from `actual` being given where `pattern` is expected. Does not report a
+/// mismatch: the later conversion does.
 pub(super) fn unify(pattern: &Type, actual: &Type, vars: &[Rc<TypeVar>], subst: &mut Subst) {
     match (pattern, actual) {
         (_, Type::Poison) => {}
@@ -199,7 +199,7 @@ pub(super) fn unify(pattern: &Type, actual: &Type, vars: &[Rc<TypeVar>], subst: 
     }
 }
 
-/// What a list becomes when nothing else says.
+/// The type of a list that nothing else determines.
 fn settled(ty: &Type) -> Type {
     match ty {
         Type::Literal(lit) => Type::Tuple(lit.items.iter().map(settled).collect()),

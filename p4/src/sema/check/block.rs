@@ -1,4 +1,4 @@
-//! Parsers and controls with their local declarations.
+//! Checks parsers and controls with their local declarations.
 
 use super::scope::{Symbol, TypeSym, Writable};
 use super::{Checker, Context};
@@ -59,7 +59,7 @@ impl Checker {
             }
         });
         self.place = Context::TopLevel;
-        // A prototype of the same name gives way to the declaration.
+        // A declaration replaces a prototype of the same name.
         self.declare(name, Symbol::Type(TypeSym::Block(Rc::new(ty))));
     }
 
@@ -133,7 +133,7 @@ impl Checker {
         items
     }
 
-    /// Tells unless it is a number known when instantiated.
+    /// Reports a value that is not a number known at instantiation.
     pub(super) fn coerce_int(&mut self, e: crate::sema::tree::TExpr) -> crate::sema::tree::TExpr {
         if e.is_bad() {
             return e;

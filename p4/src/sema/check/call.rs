@@ -1,4 +1,4 @@
-//! Calls: what is called, which overload, which type arguments, which arguments.
+//! Checks calls: the callee, the overload, type arguments and arguments.
 
 use super::args::unify;
 use super::scope::{Symbol, TypeSym};
@@ -72,7 +72,7 @@ impl Checker {
         }
     }
 
-    /// Checks arguments whose call is already in error.
+    /// Checks the arguments of a call that is already in error.
     pub(super) fn type_args_and_values(&mut self, args: &[Arg]) {
         for arg in args {
             if let Some(value) = &arg.value {
@@ -103,7 +103,7 @@ impl Checker {
         }
     }
 
-    /// `C.apply(…)`: an instance of its own, applied.
+    /// `C.apply(…)`: applies an instance of its own.
     pub(super) fn direct_apply(&mut self, ty: &Type, args: &[Arg], span: Span) -> TExpr {
         let Some((ty, ctor_args)) = self.construct(ty, &[], span) else {
             self.type_args_and_values(args);
@@ -289,7 +289,7 @@ impl Checker {
         TExpr::new(EKind::Call(Box::new(call)), Type::Void, span)
     }
 
-    /// The overload whose parameters the arguments fit by number and name.
+    /// The overload whose parameters match the arguments in number and names.
     pub(super) fn overload(
         &mut self,
         list: &[Rc<FnDef>],
@@ -419,7 +419,7 @@ impl Checker {
         TExpr::new(EKind::Call(Box::new(TCall { target, type_args: types, args })), ret, span)
     }
 
-    /// Type arguments that make a parameter nonsense.
+    /// Whether the type arguments make a parameter's type illegal.
     fn has_impossible_params(
         &mut self,
         def: &FnDef,
@@ -445,7 +445,7 @@ impl Checker {
         false
     }
 
-    /// What may be called only in some places.
+    /// Reports calls that are legal only in other places.
     fn check_place(&mut self, def: &FnDef, span: Span) {
         let parser_only = matches!(def.name.as_str(), "verify") && def.body.is_none();
         if parser_only && self.place != Context::Parser {
@@ -453,7 +453,7 @@ impl Checker {
         }
     }
 
-    /// Rules on packet_in and packet_out that their declarations cannot express.
+    /// Checks rules of packet_in and packet_out that their declarations cannot express.
     fn check_core_rules(
         &mut self,
         target: &Callee,
@@ -525,7 +525,7 @@ impl Checker {
     }
 }
 
-/// Whether a deparser can emit it.
+/// Whether a deparser can emit a value of this type.
 fn emittable(ty: &Type) -> bool {
     match ty {
         Type::Struct(s) if s.kind == StructKind::Struct => s.fields.iter().all(|f| emittable(&f.ty)),

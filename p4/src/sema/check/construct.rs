@@ -1,4 +1,4 @@
-//! Constructors: which, its arguments, and the type that results.
+//! Checks constructor calls: the constructor, its arguments and the resulting type.
 
 use super::Checker;
 use super::args::unify;
@@ -10,7 +10,7 @@ use crate::sema::types::{BlockKind, ExternTy, Subst, Type, TypeVar};
 use std::rc::Rc;
 
 impl Checker {
-    /// An instance made in place, as an argument of a constructor.
+    /// An instance created in place, as an argument of a constructor.
     pub(super) fn nameless_instance(&mut self, ty: &Type, args: &[Arg], span: Span) -> TExpr {
         let Some((ty, args)) = self.construct(ty, args, span) else { return TExpr::bad(span) };
         let name = match &ty {
@@ -24,7 +24,7 @@ impl Checker {
         TExpr::new(EKind::New(Rc::new(inst)), ty, span)
     }
 
-    /// Finds the constructor and its arguments; gives the type with its arguments inferred.
+    /// Finds the constructor and checks its arguments. Returns the type with its type arguments inferred.
     pub(super) fn construct(
         &mut self,
         ty: &Type,
@@ -67,7 +67,7 @@ impl Checker {
                 let params =
                     if block.kind == BlockKind::Package { &block.params } else { &block.ctor_params };
                 let typed = self.args(&what, params, args, span)?;
-                // Type arguments that are written stand; `_` and what is left out is inferred.
+                // Explicit type arguments stay; `_` and omitted ones are inferred.
                 let vars = &block.type_params;
                 let given = vars.iter().map(|v| v.id).zip(block.args.iter().cloned());
                 let mut subst: Subst = given.filter(|(_, ty)| !ty.has_vars()).collect();
@@ -108,7 +108,7 @@ impl Checker {
         }
     }
 
-    /// Arguments of a constructor are constants, parameters of constructors or instances.
+    /// Checks that arguments of a constructor are constants, constructor parameters or instances.
     fn constant_args(&mut self, args: &[Option<TExpr>]) -> Option<()> {
         for arg in args.iter().flatten() {
             if !self.known_at_instantiation(arg) {

@@ -11,7 +11,7 @@ use num_traits::{One, Zero};
 use std::rc::Rc;
 
 impl Checker {
-    /// Makes the expression one of the wanted type, or tells why that cannot be.
+    /// Converts an expression to the wanted type, or reports why that is impossible.
     pub(super) fn coerce(&mut self, e: TExpr, want: &Type) -> TExpr {
         if e.is_bad() || want.is_poison() {
             return TExpr::bad(e.span);
@@ -64,7 +64,7 @@ impl Checker {
         TExpr::bad(span)
     }
 
-    /// Gives a width to an `int`.
+    /// Gives an `int` a width.
     fn size_int(&mut self, e: TExpr, want: &Type) -> TExpr {
         let Some(Value::Int(i)) = e.value() else { return convert_to(e, want) };
         if !value::fits(i, want) {
@@ -74,7 +74,7 @@ impl Checker {
         convert_to(e, want)
     }
 
-    /// Matches `{…}` with the fields of what it is to become.
+    /// Matches the items of `{…}` with the fields of the type it is converted to.
     fn fill(&mut self, items: Vec<TExpr>, lit: &LiteralTy, want: &Type, span: Span) -> TExpr {
         let slots: Vec<(Option<String>, Type)> = match want {
             Type::Struct(s) if s.kind != StructKind::Union => {
@@ -140,7 +140,7 @@ impl Checker {
         TExpr::new(EKind::List(filled), want.clone(), span)
     }
 
-    /// Gives a list that stands alone a type of its own.
+    /// Gives a type to a list that stands alone.
     pub(super) fn settle(&mut self, e: TExpr) -> TExpr {
         let Type::Literal(lit) = &e.ty else { return e };
         let EKind::List(items) = e.kind else { return e };
@@ -191,7 +191,7 @@ impl Checker {
         TExpr { span, ..convert_to(e, want) }
     }
 
-    /// Whether a parser or control has the signature that is asked for.
+    /// Whether a parser or control has the requested signature.
     fn block_fits(&mut self, e: TExpr, actual: &Rc<BlockTy>, pattern: &Rc<BlockTy>) -> TExpr {
         let span = e.span;
         let mut mismatch = None;
@@ -236,7 +236,7 @@ impl Checker {
     }
 }
 
-/// Whether an explicit cast may be written.
+/// Whether an explicit cast is legal.
 fn cast_fits(from: &Type, to: &Type) -> bool {
     use Type::*;
     match (from, to) {
@@ -266,7 +266,7 @@ fn has_default(ty: &Type) -> bool {
     }
 }
 
-/// Converts without asking; constants at once.
+/// Converts without checks; folds constants.
 pub(super) fn convert_to(e: TExpr, want: &Type) -> TExpr {
     let span = e.span;
     if let Some(v) = e.value()
@@ -277,7 +277,7 @@ pub(super) fn convert_to(e: TExpr, want: &Type) -> TExpr {
     TExpr::new(EKind::Cast(Box::new(e)), want.clone(), span)
 }
 
-/// The value in another type.
+/// A constant converted to another type.
 pub(in crate::sema) fn convert_value(v: &Value, want: &Type) -> Option<Value> {
     Some(match (v, want.underlying()) {
         (Value::Int(i), Type::Bool) => Value::Bool(!i.is_zero()),

@@ -1,4 +1,4 @@
-//! Structs, headers, unions and enums.
+//! Checks structs, headers, unions and enums.
 
 use super::Checker;
 use super::scope::{Symbol, TypeSym};
@@ -150,7 +150,7 @@ impl Checker {
         self.declare(name, Symbol::Type(TypeSym::Plain(Type::Enum(ty))));
     }
 
-    /// A constant that stands for a member of an enum.
+    /// The constant for a member of an enum.
     pub(super) fn enum_member(&mut self, e: &Rc<EnumTy>, member: &Ident, span: ast::Span) -> TExpr {
         let found = e.members.iter().enumerate().find(|(_, m)| m.name == member.name);
         match found {
@@ -177,7 +177,7 @@ impl Checker {
     }
 }
 
-/// What a header may be made of.
+/// Whether a header may contain this type.
 pub(super) fn header_field(ty: &Type) -> bool {
     match ty {
         Type::Struct(s) => {

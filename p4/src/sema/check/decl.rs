@@ -1,4 +1,4 @@
-//! Declarations at top level, and those that may stand anywhere.
+//! Checks declarations at top level, and those that are legal anywhere.
 
 use super::scope::{Symbol, TypeSym, Writable};
 use super::{Checker, Context};
@@ -82,7 +82,7 @@ impl Checker {
         }
     }
 
-    /// Declarations that may stand at top level and inside blocks; false if it is of another kind.
+    /// A declaration that is legal at top level and inside blocks. Returns false for other kinds.
     pub(super) fn common_decl(&mut self, decl: &Decl) -> bool {
         match &decl.kind {
             DeclKind::Const { ty, name, value } => {
@@ -175,7 +175,7 @@ impl Checker {
         let id = self.new_type_id();
         let def = self.scoped(|c| {
             let vars = c.type_params(type_params);
-            // Its own methods may mention it.
+            // Its own methods may refer to it.
             let opaque = ExternDef {
                 id,
                 name: name.name.clone(),
@@ -270,7 +270,7 @@ impl Checker {
         Rc::new(action)
     }
 
-    /// Parameters, declared in the innermost scope.
+    /// Parameters; declares them in the innermost scope.
     pub(super) fn params(&mut self, list: &[ast::Param], place: Context) -> Vec<Rc<Param>> {
         let mut params: Vec<Rc<Param>> = Vec::new();
         let mut data_before: Option<ast::Span> = None;

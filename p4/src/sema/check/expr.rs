@@ -1,4 +1,4 @@
-//! Expressions.
+//! Checks expressions.
 
 use super::Checker;
 use super::scope::{Symbol, TypeSym, Writable};
@@ -11,11 +11,11 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
 
-/// Parts of constants that are written out where they are used, all uses counted.
+/// Maximum parts of constants that are expanded at their uses, over all uses.
 const MAX_COPIED: u64 = 1 << 20;
 
 impl Checker {
-    /// Types an expression; constants come out folded.
+    /// Types an expression and folds constants.
     pub(super) fn expr(&mut self, e: &Expr) -> TExpr {
         let span = e.span;
         match &e.kind {
@@ -192,7 +192,7 @@ impl Checker {
         }
     }
 
-    /// The type a name stands for, when it is one.
+    /// The type that a name stands for, if it is a type.
     pub(super) fn as_type(&self, e: &Expr) -> Option<TypeSym> {
         let ExprKind::Name(name) = &e.kind else { return None };
         match self.find(name) {
@@ -389,7 +389,7 @@ impl Checker {
         TExpr::new(EKind::List(items), Type::Literal(Rc::new(ty)), span)
     }
 
-    /// Tells unless the expression can be assigned; `what` says why it should be.
+    /// Reports an expression that cannot be assigned; `what` says why it should be.
     pub(super) fn lvalue(&mut self, e: &TExpr, what: &str) -> bool {
         if e.is_bad() {
             return false;
@@ -441,7 +441,7 @@ impl Checker {
     }
 }
 
-/// Part of a struct-like value; of a list written out, that item.
+/// A part of a struct-like value. Of a list expression, the item itself.
 pub(in crate::sema) fn select(base: TExpr, index: usize, ty: Type, span: Span) -> TExpr {
     if let EKind::List(items) = &base.kind
         && let Some(item) = items.get(index)
@@ -452,7 +452,7 @@ pub(in crate::sema) fn select(base: TExpr, index: usize, ty: Type, span: Span) -
     TExpr::new(EKind::Field(Box::new(base), index), ty, span)
 }
 
-/// Whether a value is known while compiling.
+/// Whether a value is known at compile time.
 pub(super) fn is_constant(e: &TExpr) -> bool {
     match &e.kind {
         EKind::Const(_) | EKind::Invalid | EKind::Default => true,

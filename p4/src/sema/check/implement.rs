@@ -1,4 +1,4 @@
-//! Abstract methods: what an instance of an extern implements.
+//! Checks abstract methods: what an instance of an extern implements.
 
 use super::Checker;
 use super::scope::Symbol;
@@ -10,7 +10,8 @@ use crate::sema::types::{Subst, Type};
 use std::rc::Rc;
 
 impl Checker {
-    /// Checks `{ … }` after an instance: every abstract method of its extern once, and no other method. Gives what is there.
+    /// Checks `{ … }` after an instance: it must implement each abstract method of its extern once, and
+    /// nothing else. Returns what it contains.
     pub(super) fn implement(
         &mut self,
         id: LocalId,
@@ -83,7 +84,7 @@ impl Checker {
         given
     }
 
-    /// Type arguments can make a parameter impossible.
+    /// Reports type arguments that make a parameter's type illegal.
     fn check_wanted(&mut self, wanted: &[Rc<FnDef>], types: &Subst, ty: &Type) {
         for method in wanted {
             for param in &method.params {

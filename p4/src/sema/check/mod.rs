@@ -1,4 +1,4 @@
-//! From the syntax tree to the typed tree.
+//! Type checking: from the syntax tree to the typed tree.
 
 mod annos;
 mod args;
@@ -26,7 +26,7 @@ use scope::{Scope, Symbol, Writable};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Checks a program; what cannot be typed is told once and left out.
+/// Checks a program. Reports what cannot be typed once, and leaves it out.
 pub(super) fn check(program: &ast::Program) -> (Checked, Vec<Diagnostic>) {
     let mut checker = Checker::default();
     checker.scopes.push(Scope::default());
@@ -36,7 +36,7 @@ pub(super) fn check(program: &ast::Program) -> (Checked, Vec<Diagnostic>) {
     (checker.out, checker.diags)
 }
 
-/// Where a statement stands.
+/// The surroundings of a statement or parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Context {
     #[default]
@@ -45,9 +45,9 @@ enum Context {
     Control,
     Action,
     Function,
-    /// Of parameters only.
+    /// For parameters only.
     Package,
-    /// Of parameters only.
+    /// For parameters only.
     Constructor,
 }
 
@@ -72,14 +72,14 @@ struct Checker {
     scopes: Vec<Scope>,
     out: Checked,
     match_kinds: Vec<String>,
-    /// Of parameters and loop variables; what is not here may be written.
+    /// For parameters and loop variables. Every other local is writable.
     writable: HashMap<LocalId, Writable>,
     next_type: u32,
     place: Context,
-    /// Return type of the function that is being checked.
+    /// Return type of the function being checked.
     returns: Option<Type>,
     loops: u32,
-    /// Parts of constants written out so far.
+    /// Parts of constants expanded so far.
     copied: u64,
     /// The instance whose abstract methods are being implemented.
     this: Option<(LocalId, Type)>,
@@ -119,7 +119,7 @@ impl Checker {
         vars
     }
 
-    /// Runs with a scope of its own.
+    /// Runs in a new scope.
     fn scoped<T>(&mut self, run: impl FnOnce(&mut Checker) -> T) -> T {
         self.scopes.push(Scope::default());
         let result = run(self);

@@ -1,4 +1,4 @@
-//! Operators.
+//! Checks operators.
 
 use super::Checker;
 use crate::ast::{BinaryOp, Span, UnaryOp};
@@ -7,7 +7,7 @@ use crate::sema::tree::{EKind, TExpr};
 use crate::sema::types::{StructKind, Type};
 use crate::sema::value::{self, Value};
 
-/// As written.
+/// The operator as written in P4.
 pub(in crate::sema) fn symbol(op: BinaryOp) -> &'static str {
     use BinaryOp::*;
     match op {
@@ -121,7 +121,7 @@ impl Checker {
         }
     }
 
-    /// Folds or builds a binary expression whose operands fit.
+    /// Folds or builds a binary expression with operands of matching types.
     fn build(&mut self, op: BinaryOp, left: TExpr, right: TExpr, ty: Type, span: Span) -> TExpr {
         if let (Some(a), Some(b)) = (left.value(), right.value()) {
             match value::binary(op, a, b, &left.ty) {
@@ -133,7 +133,7 @@ impl Checker {
                 }
             }
         }
-        // A known side decides `&&` and `||`.
+        // One known side can decide `&&` and `||`.
         if let (BinaryOp::And | BinaryOp::Or, Some(Value::Bool(known))) = (op, left.value()) {
             return if (op == BinaryOp::And) == *known {
                 TExpr { span, ..right }
@@ -251,7 +251,7 @@ impl Checker {
         self.build(op, left, right, Type::Bool, span)
     }
 
-    /// Two numbers of one type; an `int` takes the other's.
+    /// Converts two numbers to one type; an `int` takes the other's.
     fn same_numbers(
         &mut self,
         op: BinaryOp,
@@ -314,7 +314,7 @@ impl Checker {
         }
     }
 
-    /// A serializable enum as its number; anything else as it is.
+    /// Converts a serializable enum to its number; returns anything else unchanged.
     pub(super) fn as_number(&mut self, e: TExpr) -> TExpr {
         match &e.ty {
             Type::Enum(en) => match en.repr.clone() {
@@ -363,7 +363,7 @@ impl Checker {
     }
 }
 
-/// Whether `==` is defined.
+/// Whether `==` is defined for the type.
 fn comparable(ty: &Type) -> bool {
     match ty {
         Type::Struct(s) => s.kind != StructKind::Struct || s.fields.iter().all(|f| comparable(&f.ty)),

@@ -1,4 +1,4 @@
-//! Parser states, transitions and keysets.
+//! Checks parser states, transitions and keysets.
 
 use super::Checker;
 use super::scope::Symbol;
@@ -117,7 +117,7 @@ impl Checker {
         TNext::Select { keys, cases: done }
     }
 
-    /// One keyset a key; a single `default` or `_` stands for all.
+    /// One keyset per key. A single `default` or `_` stands for all keys.
     pub(super) fn keysets(&mut self, types: &[Type], sets: &[Expr], span: Span) -> Option<Vec<Keyset>> {
         if let [only] = sets {
             if matches!(only.kind, ExprKind::Default | ExprKind::DontCare) {
@@ -142,7 +142,7 @@ impl Checker {
                 return Some(vec![Keyset::ValueSet(v, only.span)]);
             }
         }
-        // Brackets around a tuple for a single key of several parts.
+        // Brackets around a tuple: a single key with several parts.
         if types.len() == 1 && sets.len() > 1 {
             return self.parts(&types[0], sets, span).map(|p| vec![p]);
         }
@@ -180,7 +180,7 @@ impl Checker {
     fn keyset(&mut self, ty: &Type, set: &Expr) -> Option<Keyset> {
         let side = |c: &mut Checker, e: &Expr| {
             let typed = c.expr(e);
-            // Masks and ranges of a serializable enum are written with numbers.
+            // Masks and ranges over a serializable enum are written with numbers.
             let want = match (&typed.ty, ty) {
                 (Type::InfInt | Type::Bit(_) | Type::Int(_), Type::Enum(en)) if en.repr.is_some() => {
                     ty.underlying()
@@ -246,7 +246,7 @@ impl Checker {
     }
 }
 
-/// Whether some way from `start` leads out of the parser.
+/// Whether some path from `start` leads out of the parser.
 fn ends(states: &[StateDef]) -> bool {
     let mut seen = vec![false; states.len()];
     let mut todo: Vec<usize> = states.iter().position(|s| s.name == "start").into_iter().collect();
@@ -256,7 +256,7 @@ fn ends(states: &[StateDef]) -> bool {
         }
         let targets: Vec<StateRef> = match &states[at].next {
             TNext::Goto(target) => vec![*target],
-            // No case that fits is an error, which ends the parser too.
+            // A select without a matching case raises an error, which ends the parser too.
             TNext::Select { cases, .. } => {
                 let all = cases.iter().any(|c| c.0.iter().all(|k| matches!(k, Keyset::Any)));
                 let none = (!all).then_some(StateRef::Reject);
@@ -273,7 +273,7 @@ fn ends(states: &[StateDef]) -> bool {
     false
 }
 
-/// Constant lists as keysets.
+/// A constant list as a keyset.
 fn parts_of(value: &TExpr) -> Keyset {
     match &value.kind {
         EKind::List(items) => Keyset::Parts(items.iter().map(parts_of).collect()),
@@ -281,7 +281,7 @@ fn parts_of(value: &TExpr) -> Keyset {
     }
 }
 
-/// Scalars of structs and tuples.
+/// The scalars of structs and tuples.
 fn flatten(ty: &Type, out: &mut Vec<Type>) {
     match ty {
         Type::Tuple(items) => items.iter().for_each(|t| flatten(t, out)),

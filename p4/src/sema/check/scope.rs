@@ -1,4 +1,4 @@
-//! Names and what they mean.
+//! Scopes: names and their meaning.
 
 use super::Checker;
 use crate::ast::{Ident, Name, Span};
@@ -9,10 +9,10 @@ pub(super) use p4rack_p4rt::nearest::nearest;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What a name can mean.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 pub(super) enum Symbol {
-    /// Something in error.
+    /// A declaration that is in error.
     Poison,
     Type(TypeSym),
     Const(TExpr),
@@ -31,17 +31,17 @@ pub(super) enum Symbol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writable {
     Yes,
-    /// `in` parameter.
+    /// An `in` parameter.
     InParam,
-    /// Parameter without direction.
+    /// A parameter without direction.
     NoDirection,
-    /// Parameter of a constructor.
+    /// A constructor's parameter.
     CtorParam,
-    /// Variable of a `for … in` loop.
+    /// The variable of a `for … in` loop.
     LoopVar,
 }
 
-/// A type's name; generic ones want arguments.
+/// A type name; generic types need arguments.
 #[derive(Clone, Debug)]
 pub(super) enum TypeSym {
     Plain(Type),
@@ -56,7 +56,7 @@ struct Entry {
     span: Span,
 }
 
-/// One level of names.
+/// The names of one scope.
 #[derive(Default, Debug)]
 pub(super) struct Scope {
     names: HashMap<String, Entry>,
@@ -77,7 +77,7 @@ impl Symbol {
         }
     }
 
-    /// With its article.
+    /// The kind of symbol, with its article.
     pub fn a_what(&self) -> String {
         let what = self.what();
         let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
@@ -86,7 +86,7 @@ impl Symbol {
 }
 
 impl Checker {
-    /// Enters a name into the innermost scope; a second one of the kind is told.
+    /// Declares a name in the innermost scope. Reports a second declaration of the same kind.
     pub(super) fn declare(&mut self, ident: &Ident, symbol: Symbol) {
         if ident.name == "_" {
             return;
@@ -110,19 +110,19 @@ impl Checker {
         scope.names.insert(ident.name.clone(), Entry { symbol, span: ident.span });
     }
 
-    /// Looks a name up without telling when there is none.
+    /// Looks up a name. Does not report a missing one.
     pub(super) fn find(&self, name: &Name) -> Option<&Symbol> {
         let levels = if name.global { 1 } else { self.scopes.len() };
         let visible = self.scopes.get(..levels).unwrap_or_default();
         visible.iter().rev().find_map(|s| s.names.get(&name.ident.name)).map(|e| &e.symbol)
     }
 
-    /// Looks a name up in the innermost scope only.
+    /// Looks up a name in the innermost scope only.
     pub(super) fn find_here(&self, name: &str) -> Option<&Symbol> {
         self.scopes.last().and_then(|s| s.names.get(name)).map(|e| &e.symbol)
     }
 
-    /// Looks a name up; tells when there is none.
+    /// Looks up a name. Reports a missing one.
     pub(super) fn lookup(&mut self, name: &Name) -> Symbol {
         if let Some(symbol) = self.find(name) {
             return symbol.clone();
@@ -136,7 +136,7 @@ impl Checker {
             diagnostic = diagnostic.help("it is declared in <core.p4>, which the program does not include");
         }
         self.report(diagnostic);
-        // Told once: later uses in this scope stay silent.
+        // Reported once: later uses in this scope stay silent.
         if let Some(scope) = self.scopes.last_mut() {
             let entry = Entry { symbol: Symbol::Poison, span: name.ident.span };
             scope.names.entry(wanted.clone()).or_insert(entry);
@@ -146,6 +146,6 @@ impl Checker {
 }
 
 fn same_signature(a: &FnDef, b: &FnDef) -> bool {
-    // Overloads are told apart by the number and names of their parameters.
+    // Overloads differ in the number and names of their parameters.
     a.params.len() == b.params.len() && a.params.iter().zip(&b.params).all(|(x, y)| x.name == y.name)
 }

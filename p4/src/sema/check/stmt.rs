@@ -1,4 +1,4 @@
-//! Statements.
+//! Checks statements.
 
 use super::scope::{Symbol, Writable};
 use super::{Checker, Context};
@@ -8,11 +8,11 @@ use crate::sema::tree::{EKind, SKind, TExpr, TStmt};
 use crate::sema::types::{StructKind, Type};
 use crate::sema::value::Value;
 
-/// Labels and what they lead to.
+/// Labels with the statements that they lead to.
 type Cases<L> = Vec<(Vec<L>, Vec<TStmt>)>;
 
 impl Checker {
-    /// A block with a scope of its own.
+    /// A block, in a scope of its own.
     pub(super) fn block_scope(&mut self, block: &Block) -> Vec<TStmt> {
         self.scoped(|c| c.stmts(&block.stmts))
     }
@@ -25,7 +25,7 @@ impl Checker {
         self.scoped(|c| c.stmt(stmt).into_iter().collect())
     }
 
-    /// `None` for what does nothing or is in error.
+    /// A statement. `None` if it does nothing or is in error.
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> Option<TStmt> {
         let span = stmt.span;
         let kind = match &stmt.kind {
@@ -146,7 +146,7 @@ impl Checker {
             Context::Function => self.returns.clone().unwrap_or(Type::Void),
             _ => Type::Void,
         };
-        // One in error still ends the function.
+        // A `return` in error still ends the function.
         Some(match (value, wanted) {
             (None, Type::Void | Type::Poison) => SKind::Return(None),
             (None, ty) => {
@@ -163,7 +163,7 @@ impl Checker {
         })
     }
 
-    /// A constant, variable or instance among statements or a block's declarations.
+    /// A constant, variable or instance, among statements or the declarations of a block.
     pub(super) fn local_decl(&mut self, decl: &Decl) -> Option<TStmt> {
         if let DeclKind::Variable { ty, name, init } = &decl.kind {
             let ty = self.type_ref(ty);
@@ -198,7 +198,7 @@ impl Checker {
         None
     }
 
-    /// A variable must not hide a parameter: almost always it was meant.
+    /// Reports a variable that hides a parameter: almost always the parameter was meant.
     fn check_shadowing(&mut self, name: &crate::ast::Ident) {
         let global = crate::ast::Name { global: false, ident: name.clone() };
         let hides =
@@ -217,7 +217,7 @@ impl Checker {
         span: Span,
     ) -> Option<TStmt> {
         let declared = ty.map(|t| self.type_ref(t));
-        // Without a type the loop sets a variable that is already there.
+        // Without a type, the loop uses an existing variable.
         let existing = match (&declared, self.find(&crate::ast::Name { global: false, ident: name.clone() }))
         {
             (None, Some(Symbol::Local { id, ty, .. })) => Some((*id, ty.clone())),
@@ -361,7 +361,7 @@ impl Checker {
         Some(SKind::Switch(expr, cases, default))
     }
 
-    /// Resolves fall-through; tells of labels that come twice.
+    /// Resolves fall-through and reports duplicate labels.
     fn cases<L>(
         &mut self,
         switch: Span,
@@ -406,7 +406,7 @@ impl Checker {
                 }
             }
         }
-        // Labels at the end without a body do nothing.
+        // Trailing labels without a body do nothing.
         if !pending.is_empty() {
             done.push((pending, Vec::new()));
         }
@@ -414,7 +414,7 @@ impl Checker {
     }
 }
 
-/// Whether every way through ends in `return` (or `exit`).
+/// Whether every path through the statements ends in `return` or `exit`.
 pub(super) fn always_returns(stmts: &[TStmt]) -> bool {
     stmts.iter().any(|s| match &s.kind {
         SKind::Return(_) | SKind::Exit => true,

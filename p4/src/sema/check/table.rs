@@ -1,4 +1,4 @@
-//! Tables.
+//! Checks tables.
 
 use super::scope::Symbol;
 use super::{Checker, Context};
@@ -27,7 +27,7 @@ impl Checker {
         };
         let mut seen: Vec<String> = Vec::new();
         let mut has_actions = false;
-        // Keys and actions first: entries and the default action refer to them wherever they stand.
+        // Keys and actions first: entries and the default action refer to them, wherever they are written.
         for property in properties {
             let what = match &property.kind {
                 TablePropertyKind::Key(_) => "key",
@@ -276,7 +276,7 @@ impl Checker {
                     d = d.help(format!("did you mean `{near}`?"));
                 }
                 self.report(d);
-                // Types are checked all the same.
+                // The types are checked all the same.
                 if !matches!(value.kind, ExprKind::Name(_) | ExprKind::Call { .. }) {
                     self.expr(value);
                 }
@@ -284,7 +284,7 @@ impl Checker {
         }
     }
 
-    /// An extern object bound to a table.
+    /// An extern object attached to a table.
     fn attached(&mut self, property: &TableProperty, value: &Expr) -> Option<TExpr> {
         let place = std::mem::replace(&mut self.place, Context::Control);
         let e = self.expr(value);
@@ -296,7 +296,7 @@ impl Checker {
             self.error(value.span, format!("expected an extern object, found `{}`", e.ty));
             return None;
         }
-        // One made in place is called as the property says.
+        // An object created in place takes the property's name.
         if let EKind::New(inst) = &e.kind {
             let mut annos = (*self.annos(&property.annotations)).clone();
             let Some(name) = annos.name.take() else {
@@ -324,7 +324,7 @@ impl Checker {
         Some(e)
     }
 
-    /// A key's name for the control plane when it has no `@name`: its text, fields called as they say.
+    /// The control-plane name of a key without `@name`: its text, with the control-plane names of fields.
     fn key_name(&self, typed: &TExpr, written: &Expr) -> Option<String> {
         match (&typed.kind, &written.kind) {
             (EKind::Field(base, index), ExprKind::Member { base: owner, member }) => {
@@ -355,7 +355,7 @@ impl Checker {
         }
     }
 
-    /// `a` or `a(args)` of a default action or entry. Arguments bound in the list may be repeated.
+    /// `a` or `a(args)` of a default action or entry. It may repeat arguments that the list binds.
     fn action_call(&mut self, table: &TableDef, value: &Expr, default: bool) -> Option<TActionCall> {
         let no_args = Vec::new();
         let (name, args): (&Name, &Vec<crate::ast::Arg>) = match &value.kind {
@@ -399,7 +399,7 @@ impl Checker {
         let data: Vec<_> = action.params.iter().filter(|p| p.dir == Direction::None).cloned().collect();
         let bound = action.params.len() - data.len();
         let what = format!("action `{}`", action.name);
-        // Either only the control plane's parameters are given, or all, the bound ones as in the list.
+        // Either the control plane's parameters alone, or all of them with the bound ones as in the list.
         let given = if args.len() > data.len() && args.len() == action.params.len() {
             let (first, rest) = args.split_at(bound);
             for (arg, listed) in first.iter().zip(&table.actions[index].bound) {
@@ -439,7 +439,7 @@ impl Checker {
 
     fn entry(&mut self, table: &TableDef, entry: &TableEntry, all_const: bool) -> Option<TEntry> {
         let types: Vec<Type> = table.keys.iter().map(|k| k.expr.ty.clone()).collect();
-        // Unlike a select's, an entry's keysets are as many as the keys (§14.2.1.5).
+        // Unlike in a select, an entry has exactly one keyset per key (§14.2.1.5).
         if types.len() > 1
             && let [only] = &entry.keysets[..]
             && matches!(only.kind, ExprKind::Default | ExprKind::DontCare)
@@ -483,7 +483,7 @@ impl Checker {
     }
 }
 
-/// Whether two expressions are the same text, as far as arguments of actions go.
+/// Whether two expressions have the same text, as far as arguments of actions go.
 fn same_place(a: &TExpr, b: &TExpr) -> bool {
     use crate::sema::tree::EKind::*;
     match (&a.kind, &b.kind) {

@@ -1,4 +1,4 @@
-//! Types as written.
+//! Checks types as written.
 
 use super::Checker;
 use super::scope::{Symbol, TypeSym};
@@ -10,17 +10,17 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
 
-/// Widest scalar.
+/// Maximum width of a scalar, in bits.
 const MAX_WIDTH: u32 = 2048;
-/// Most scalars in a type, those of its parts counted.
+/// Maximum scalars in a type, including those of its parts.
 const MAX_PARTS: u64 = 1 << 14;
-/// Most types within each other.
+/// Maximum nesting of types.
 const MAX_LEVELS: u32 = 100;
-/// Most elements of a header stack.
+/// Maximum elements of a header stack.
 const MAX_STACK: u32 = 4096;
 
 impl Checker {
-    /// The type that is written.
+    /// Resolves a type as written.
     pub(super) fn type_ref(&mut self, ty: &TypeRef) -> Type {
         match &ty.kind {
             TypeRefKind::Bool => Type::Bool,
@@ -49,7 +49,7 @@ impl Checker {
             }
             TypeRefKind::Tuple(items) => {
                 let types: Vec<Type> = items.iter().map(|t| self.type_ref(t)).collect();
-                // Match kinds are for constants, which constructors of externs may want.
+                // Match kinds are legal for constants, which constructors of externs may take.
                 for (item, ty) in items.iter().zip(&types).filter(|(_, t)| !matches!(t, Type::MatchKind)) {
                     self.storable(ty, item.span, "a tuple");
                 }
@@ -106,7 +106,7 @@ impl Checker {
         self.specialise(&sym, types, &name.ident.name, span)
     }
 
-    /// Applies a type's name to its arguments.
+    /// Applies a generic type to its arguments.
     pub(super) fn specialise(&mut self, sym: &TypeSym, args: Vec<Type>, name: &str, span: Span) -> Type {
         let wanted = match sym {
             TypeSym::Plain(_) => 0,
@@ -114,7 +114,7 @@ impl Checker {
             TypeSym::Extern(def) => def.type_params.len(),
             TypeSym::Block(block) => block.type_params.len(),
         };
-        // Externs, parsers, controls and packages may leave their arguments to be inferred.
+        // Arguments of externs, parsers, controls and packages may be inferred.
         let inferable = matches!(sym, TypeSym::Extern(_) | TypeSym::Block(_)) && args.is_empty();
         if args.len() != wanted && !inferable {
             let plural = if wanted == 1 { "" } else { "s" };
@@ -187,7 +187,7 @@ impl Checker {
         if self.type_fits(ty.extent(), span, "this type") { ty } else { Type::Poison }
     }
 
-    /// Tells of a type with too many parts or levels.
+    /// Reports a type with too many parts or levels.
     pub(super) fn type_fits(&mut self, extent: Extent, span: Span, what: &str) -> bool {
         let why = if extent.parts > MAX_PARTS {
             format!("has {} parts with those of its parts, at most {MAX_PARTS} fit", extent.parts)
@@ -211,7 +211,7 @@ impl Checker {
         }
     }
 
-    /// A number known while compiling; told otherwise.
+    /// A number known at compile time; reports anything else.
     pub(super) fn const_int(&mut self, expr: &Expr, what: &str) -> Option<BigInt> {
         let typed = self.expr(expr);
         match typed.value() {
@@ -224,7 +224,7 @@ impl Checker {
         }
     }
 
-    /// Tells unless values of this type can be kept in a variable or field.
+    /// Reports a type whose values cannot be stored in a variable or field.
     pub(super) fn storable(&mut self, ty: &Type, span: Span, place: &str) -> bool {
         let compile_time = matches!(ty, Type::Tuple(items) if items.contains(&Type::MatchKind));
         let ok = !compile_time
@@ -251,7 +251,7 @@ impl Checker {
     }
 }
 
-/// Parameters to arguments.
+/// Substitution of arguments for type parameters.
 pub(super) fn bind(params: &[Rc<TypeVar>], args: &[Type]) -> Subst {
     params.iter().map(|p| p.id).zip(args.iter().cloned()).collect()
 }

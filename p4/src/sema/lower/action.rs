@@ -1,4 +1,4 @@
-//! Actions that tables list.
+//! Lowers actions that tables list.
 
 use super::stmt::has_return;
 use super::storage::{Place, Val};
@@ -9,7 +9,8 @@ use crate::sema::tree::{ActionDef, TActionRef};
 use std::rc::Rc;
 
 impl Lower<'_> {
-    /// The action of a reference in the current block; one with bound arguments is a variant of its own.
+    /// The action that a list refers to from the current block. If the list binds arguments, a variant of its
+    /// own.
     pub(super) fn listed_action(&mut self, listed: &TActionRef) -> ActionId {
         let action = &listed.action;
         let home = if action.global { 0 } else { self.block_frame() };
@@ -25,14 +26,15 @@ impl Lower<'_> {
         id
     }
 
-    /// Those of the program come before those of the block, these in order of declaration.
+    /// Records the order for P4Info: the program's actions first, then those of the block, in order of
+    /// declaration.
     fn note_order(&mut self, action: &ActionDef) {
         let frame = self.block_frame();
         let position = self.frames[frame].declared.get(&action.id).copied().unwrap_or(0);
         self.action_order.push((frame, position));
     }
 
-    /// An action that is called: the control plane is shown it, though it cannot do anything with it.
+    /// An action that is called. The control plane sees it, but cannot use it.
     pub(super) fn called_action(&mut self, action: &ActionDef) {
         let home = if action.global { 0 } else { self.block_frame() };
         if self.called.insert((home, action.id)) {

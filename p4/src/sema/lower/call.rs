@@ -1,4 +1,5 @@
-//! Calls: functions, actions, parsers and controls are inlined; copy-in and copy-out become assignments.
+//! Lowers calls. Functions, actions, parsers and controls are inlined; copy-in and copy-out become
+//! assignments.
 
 use super::stmt::has_return;
 use super::storage::{Place, Val, zero};
@@ -10,7 +11,7 @@ use crate::sema::tree::{Callee, EKind, FnDef, Param, TCall, TExpr, TStmt};
 use crate::sema::types::{Subst, Type};
 use std::rc::Rc;
 
-/// Calls within calls; real programs stay far below.
+/// Maximum depth of calls. Real programs stay far below.
 const MAX_INLINING: u32 = 128;
 
 impl Lower<'_> {
@@ -21,7 +22,7 @@ impl Lower<'_> {
             Callee::Extern(def) => self.extern_function(def, call, span),
             Callee::Method(object, def) => self.extern_method(object, def, call, span),
             Callee::Action(action) => {
-                // One called by another action has become part of it.
+                // An action called by another action has become part of it.
                 if self.frames[self.frame].is_block {
                     self.called_action(action);
                 }
@@ -74,7 +75,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Shifts the stacks of all members; the `nextIndex` they share moves once.
+    /// Shifts the stacks of all members. The `nextIndex` that they share moves once.
     fn shift_unions(&mut self, stacks: &[StackId], count: i32, span: Span) {
         let Some(first) = stacks.first() else { return };
         let next = self.prog.stacks[first.0 as usize].next;
@@ -132,14 +133,15 @@ impl Lower<'_> {
         for (param, arg) in params.iter().zip(args) {
             let ty = self.ty(&param.ty.subst(&subst));
             let name = self.frames[frame].path.clone() + "." + &param.name;
-            // Arguments are evaluated where the call stands, in order; what a later one could change is saved.
+            // Arguments are evaluated at the call, in order; values that a later argument could change are
+            // saved.
             match param.dir {
                 Direction::In | Direction::None => {
                     let Some(arg) = arg else { continue };
                     if self.extern_binding(frame, param, arg) {
                         continue;
                     }
-                    // A constant needs no storage: `in` parameters cannot be written.
+                    // A constant needs no storage, because `in` parameters cannot be written.
                     if let (Some(v), Some(_)) = (self.value(arg), ty.scalar()) {
                         let known = TExpr::constant(v, ty, arg.span);
                         self.bind(frame, param.id, Binding::Const(known));
@@ -185,7 +187,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Tells of calls or instances nested too deeply.
+    /// Reports calls or instances that are nested too deeply.
     pub(super) fn may_nest(&mut self, span: Span) -> bool {
         let fine = self.inlining < MAX_INLINING;
         if !fine {
@@ -194,7 +196,7 @@ impl Lower<'_> {
         fine
     }
 
-    /// Statements of a callee: a scope of their own if they may return.
+    /// The statements of a callee, in a scope of their own if they may return.
     pub(super) fn body(&mut self, body: &[TStmt]) {
         if has_return(body) {
             let stmts = self.collect(|l| l.stmts(body));
@@ -204,7 +206,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An extern object or packet given to a parameter.
+    /// Binds an extern object or packet to a parameter.
     fn extern_binding(&mut self, frame: usize, param: &Param, arg: &TExpr) -> bool {
         if !matches!(param.ty, Type::Extern(_) | Type::Block(_)) {
             return false;
@@ -217,7 +219,7 @@ impl Lower<'_> {
         true
     }
 
-    /// Applies a parser or control: its parameters already stand for the arguments or for copies.
+    /// Applies a parser or control. Its parameters already stand for the arguments or for copies.
     fn apply_instance(&mut self, instance: &TExpr, args: &[Option<TExpr>], span: Span) {
         let EKind::Local(id) = &instance.kind else {
             self.unsupported(span, "applying an instance made in place");
@@ -313,12 +315,12 @@ impl Lower<'_> {
         table.actions.iter().any(|a| exits(&self.prog.actions[a.action.0 as usize].body))
     }
 
-    /// The one scalar that an argument must be able to be written to.
+    /// The scalar behind an argument that is written to.
     pub(crate) fn out_leaf(&mut self, arg: Option<&TExpr>, ty: &Type, span: Span) -> Option<(LValue, Ty)> {
         match arg {
             Some(arg) => match self.place(arg) {
                 Some(Place::Leaf(lvalue, ty)) => Some((lvalue, ty)),
-                // Through an index: by way of a temporary, copied when the call is over.
+                // Through an index: written to a temporary, which is copied after the call.
                 Some(target @ Place::Choice(..)) => {
                     let name = self.temp_name("out");
                     let place = self.alloc(&arg.ty.clone(), &name);

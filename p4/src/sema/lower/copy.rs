@@ -1,4 +1,4 @@
-//! Assignment and equality of values of any type.
+//! Lowers assignment and equality of values of any type.
 
 use super::Lower;
 use super::storage::{Place, Val, binary, constant, scalars, zero};
@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 impl Lower<'_> {
-    /// Stores a value; parts that the value still reads are saved first.
+    /// Stores a value. Saves the parts first that the value still reads.
     pub(crate) fn assign(&mut self, target: &Place, value: Val, span: Span) {
         let value = if self.overlaps(target, &value) { self.save(value, span) } else { value };
         self.store(target, value, span);
     }
 
-    /// Whether storing part by part would overwrite what is still to be read.
+    /// Whether storing part by part would overwrite something that is still to be read.
     fn overlaps(&self, target: &Place, value: &Val) -> bool {
         match (target, value) {
             (Place::Leaf(..), _) => false,
@@ -37,7 +37,7 @@ impl Lower<'_> {
                 self.written(target, &mut written);
                 let mut parts = Vec::new();
                 scalars(self, value, &mut parts);
-                // A plain copy from elsewhere reads other variables altogether.
+                // A plain copy from elsewhere reads other variables only.
                 parts.iter().any(|(e, _)| reads(self, e, &written)) || self.mentions_header(value, &written)
             }
         }
@@ -100,7 +100,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Evaluates a value now, whatever is written later.
+    /// Evaluates a value now, before later writes.
     pub(super) fn save(&mut self, value: Val, span: Span) -> Val {
         match value {
             Val::Leaf(Expr::Const { .. }, _) | Val::Opaque | Val::InvalidUnion | Val::HeaderLit(None, _) => {
@@ -219,7 +219,7 @@ impl Lower<'_> {
                 let src = if fixed {
                     src
                 } else {
-                    // One union may be the other: the source is read before anything is written.
+                    // Both may be the same union: the source is read before anything is written.
                     let name = self.temp_name("t");
                     let Place::Union(copy, _) = self.alloc(&ty, &name) else { return };
                     self.copy_union(&copy, &src);
@@ -268,7 +268,7 @@ impl Lower<'_> {
     }
 
     fn copy_union(&mut self, dst: &[HeaderRef], src: &[HeaderRef]) {
-        // Making a member valid makes the others invalid: invalid ones go first.
+        // Validating a member invalidates the others, so invalid members go first.
         for d in dst {
             self.emit(Stmt::SetValid { header: d.clone(), valid: false });
         }
@@ -279,7 +279,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Headers of fresh storage become invalid, as at each declaration.
+    /// Invalidates the headers of fresh storage, as at each declaration.
     pub(super) fn invalidate(&mut self, place: &Place) {
         match place {
             Place::Header(h, _) => self.emit(Stmt::SetValid { header: h.clone(), valid: false }),
@@ -392,7 +392,7 @@ fn all(parts: Vec<Expr>) -> Expr {
     }
 }
 
-/// Whether an expression reads one of the variables.
+/// Whether an expression reads one of these variables.
 fn reads(lower: &Lower<'_>, e: &Expr, written: &BTreeSet<VarId>) -> bool {
     let header = |h: &HeaderRef| {
         let mut vars = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Lowers expressions.
 
 use super::copy::not;
 use super::storage::{Place, Val, binary, chosen, constant, zero};
@@ -11,11 +11,11 @@ use crate::sema::value::{self, Value};
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 
-/// Elements that one assignment through several indices may reach.
+/// Maximum elements that one assignment through several indices may reach.
 const MAX_ALTERNATIVES: usize = 1 << 12;
 
 impl Lower<'_> {
-    /// A scalar.
+    /// Lowers an expression with a scalar value.
     pub(super) fn scalar(&mut self, e: &TExpr) -> Expr {
         match self.expr(e) {
             Val::Leaf(e, _) => e,
@@ -23,7 +23,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Values in order; what a later one could change is saved first.
+    /// Lowers expressions in order. Saves values that a later one could change.
     pub(crate) fn exprs(&mut self, list: &[&TExpr]) -> Vec<Val> {
         let mut done = Vec::new();
         for (i, e) in list.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Lower<'_> {
                     Val::Elements(mut parts) => match known_index(&index, parts.len()) {
                         Some(i) => parts.swap_remove(i),
                         None => {
-                            // Mentioned at every branching: computed once.
+                            // Used at every branch of the search, so computed once.
                             let Val::Leaf(index, _) = self.save(Val::Leaf(index, index_ty), span) else {
                                 return Val::Opaque;
                             };
@@ -172,7 +172,7 @@ impl Lower<'_> {
         let ty = self.ty(ty);
         match ty.scalar() {
             Some(scalar) => Val::Leaf(Expr::Const { value: v.bits(scalar.width()), ty: scalar }, scalar),
-            // Amounts of shifts and the like.
+            // Shift amounts and the like.
             None => match v {
                 Value::Int(i) => {
                     let value = i.to_biguint().unwrap_or_default().min(BigUint::from(u32::MAX));
@@ -276,7 +276,7 @@ impl Lower<'_> {
         Val::Leaf(binary(ir_op, a, b, left_ty), ty)
     }
 
-    /// The right side happens only if the left does not decide.
+    /// `&&` and `||`: the right side is evaluated only if the left one does not decide.
     fn short_circuit(&mut self, op: BinaryOp, left: &TExpr, right: &TExpr) -> Val {
         let name = self.temp_name("t");
         let var = self.new_var(name, Ty::Bool);
@@ -317,7 +317,7 @@ impl Lower<'_> {
         self.read(&place)
     }
 
-    /// Where something that can be written is kept. Indices are evaluated here, once.
+    /// The storage of an lvalue. Evaluates indices once, here.
     pub(crate) fn place(&mut self, e: &TExpr) -> Option<Place> {
         match &e.kind {
             EKind::Local(id) => match self.find(*id).cloned() {
@@ -355,7 +355,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A part of a struct-like place.
+    /// A field of a struct-like place.
     fn field_of(&self, base: Place, index: usize) -> Option<Place> {
         match base {
             Place::Tuple(mut parts) if index < parts.len() => Some(parts.swap_remove(index)),
@@ -400,7 +400,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A value that is known once constructors have their arguments.
+    /// The value of an expression that is constant once constructors have their arguments.
     pub(crate) fn value(&self, e: &TExpr) -> Option<Value> {
         match &e.kind {
             EKind::Const(v) => Some(v.clone()),
@@ -437,13 +437,13 @@ impl Lower<'_> {
     }
 }
 
-/// The index, when it is a constant within the length.
+/// The index, if it is a constant within the length.
 fn known_index(index: &Expr, length: usize) -> Option<usize> {
     let Expr::Const { value, .. } = index else { return None };
     value.to_usize().filter(|i| *i < length)
 }
 
-/// Bits of a place.
+/// A slice of a place.
 fn slice_of(place: Place, hi: u32, lo: u32) -> Option<Place> {
     let ty = Ty::Bit(hi - lo + 1);
     match place {

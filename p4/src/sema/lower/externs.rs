@@ -1,4 +1,5 @@
-//! Calls of core.p4's externs and of those that a program declares itself; what others share.
+//! Lowers calls of core.p4's externs and of externs that a program declares itself, and holds what the
+//! architectures share.
 
 use super::storage::{Place, Val, scalars, zero};
 use super::{Binding, Lower};
@@ -13,7 +14,7 @@ use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 
 impl Lower<'_> {
-    /// A call, and what is to be copied out of its results.
+    /// Emits a call, then copies its results.
     pub(crate) fn emit_extern(&mut self, call: ExternCall) {
         self.emit(Stmt::Extern(call));
         for (place, value) in std::mem::take(&mut self.copy_out) {
@@ -32,7 +33,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Scalars of an argument, in order.
+    /// The scalars of an argument, in order.
     pub(crate) fn data_arg(&mut self, call: &TCall, index: usize) -> Vec<(Expr, Ty)> {
         let mut out = Vec::new();
         if let Some(arg) = self.arg(call, index) {
@@ -42,7 +43,7 @@ impl Lower<'_> {
         out
     }
 
-    /// A number or enum member that must be known.
+    /// A number or enum member that must be known at compile time.
     pub(crate) fn known_arg(&mut self, call: &TCall, index: usize, span: Span) -> Option<u64> {
         let arg = self.arg(call, index);
         match arg.and_then(|a| self.value(a)) {
@@ -61,7 +62,7 @@ impl Lower<'_> {
         let arch = self.arch;
         let known = arch.functions().iter().find(|known| known.name == name);
         let (allowed, place) = match (name, known) {
-            // Of core.p4.
+            // core.p4's externs.
             ("verify", _) => (self.role.task == Task::Parse, "a parser"),
             (_, Some(known)) => (known.callers.is_empty() || known.callers.contains(&self.role), known.place),
             _ => {
@@ -88,7 +89,7 @@ impl Lower<'_> {
         Val::Opaque
     }
 
-    /// Number of the digest of a type.
+    /// Number of the digest with this type.
     pub(crate) fn digest(&mut self, ty: &Type, span: Span) -> Option<u32> {
         let (type_name, fields): (String, Vec<(String, Type)>) = match ty {
             Type::Struct(s) => {
@@ -122,7 +123,7 @@ impl Lower<'_> {
         Some(self.prog.digests.len() as u32 - 1)
     }
 
-    /// Adds a field list under the first free number from `first` on.
+    /// Adds a field list under the first free number, from `first` on.
     pub(crate) fn add_field_list(&mut self, first: u32, vars: Vec<VarId>) -> u32 {
         let lists = &mut self.prog.field_lists;
         let id = first + lists.iter().filter(|(id, _)| *id >= first).count() as u32;
@@ -164,7 +165,7 @@ impl Lower<'_> {
         self.foreign(format!("{}.{}", ext.def.name, def.name), Some(object), def, call, &ret, span)
     }
 
-    /// A temporary for a whole element of a register of structs, taken apart after the read.
+    /// A temporary for a whole element of a register of structs, which is split after the read.
     pub(crate) fn element_out(&mut self, instance: InstanceId, arg: &TExpr) -> Option<LValue> {
         let InstanceKind::Register { ty, .. } = self.prog.instances.get(instance.0 as usize)?.kind else {
             return None;
@@ -178,7 +179,7 @@ impl Lower<'_> {
         Some(LValue::Var(whole))
     }
 
-    /// A call of an extern that the program declares.
+    /// Lowers a call of an extern that the program declares.
     fn foreign(
         &mut self,
         name: String,
@@ -209,7 +210,7 @@ impl Lower<'_> {
         value
     }
 
-    /// Storage for something that a foreign extern gives; its scalars are noted.
+    /// Storage for a result of a foreign extern; records its scalars.
     fn result(&mut self, ty: &Type, results: &mut Vec<(LValue, Ty)>) -> Val {
         let name = self.temp_name("result");
         let place = self.alloc(ty, &name);
@@ -319,7 +320,7 @@ impl Lower<'_> {
     }
 }
 
-/// Scalars as one number, the first one highest.
+/// Scalars concatenated to one number, the first one highest.
 pub(crate) fn concatenated(parts: Vec<(Expr, Ty)>) -> Option<Expr> {
     let bits = |(expr, ty): (Expr, Ty)| match ty {
         Ty::Bit(_) => (expr, ty),
@@ -338,7 +339,8 @@ pub(crate) fn concatenated(parts: Vec<(Expr, Ty)>) -> Option<Expr> {
     all.map(|(expr, _)| expr)
 }
 
-/// The reverse: a value shaped like another out of one number; `above` is the bit above what is left.
+/// Inverse of [`concatenated`]: splits a number into a value shaped like `shape`. `above` is one past the
+/// highest bit left.
 fn split(shape: &Val, whole: &Expr, from: Ty, above: &mut u32) -> Val {
     match shape {
         Val::Leaf(_, ty) if *ty == from => Val::Leaf(whole.clone(), *ty),

@@ -1,4 +1,4 @@
-//! Last touches: what nothing applies is left out, actions get their order.
+//! Final steps of lowering: drops what nothing applies and orders the actions.
 
 use super::{Lower, unread};
 use crate::ast::Span;
@@ -7,13 +7,13 @@ use crate::ir::{self, ActionId, InstanceKind, Stmt, TableId};
 use std::collections::{BTreeSet, HashMap};
 
 impl Lower<'_> {
-    /// Objects of one kind have names of their own.
+    /// Reports objects of one kind that share a name.
     pub(super) fn check_names(&mut self) {
         let mut seen: HashMap<(&str, String), Span> = HashMap::new();
         let mut clashes = Vec::new();
         for (kind, name, span) in std::mem::take(&mut self.shown) {
             match seen.get(&(kind, name.clone())) {
-                // Two instances of a control share an action that names itself absolutely, but no table.
+                // Two instances of a control may share an action with an absolute name, but not a table.
                 Some(first) if *first != span || kind != "action" => clashes.push((kind, name, span, *first)),
                 Some(_) => {}
                 None => {
@@ -44,7 +44,7 @@ impl Lower<'_> {
             }
         }
         let used: BTreeSet<u32> = tables.iter().flat_map(|t| t.actions.iter().map(|a| a.action.0)).collect();
-        // One that is both called and listed is shown once, the listed one.
+        // An action that is both called and listed is shown once, as the listed one.
         let listed_names: BTreeSet<&str> = used
             .iter()
             .filter_map(|i| prog.actions.get(*i as usize))

@@ -1,4 +1,4 @@
-//! Instances: extern objects get a number, parsers and controls a frame with what they declare.
+//! Lowers instances: extern objects get a number; parsers and controls get a frame with their declarations.
 
 use super::stmt::applications;
 use super::storage::{Place, scalars};
@@ -11,12 +11,12 @@ use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
 
-/// Most bits of an element of a register.
+/// Maximum bits of a register's element.
 const MAX_ELEMENT_BITS: u32 = 2048;
 
 impl Lower<'_> {
-    /// Elaborates an instantiation in the current frame. `uses` are the arguments of its applications
-    /// as far as they are not in the block that declares it.
+    /// Elaborates an instantiation in the current frame. `uses` holds the arguments of its applications,
+    /// unless they are in another block.
     pub(super) fn instance(&mut self, inst: &Rc<InstDecl>, uses: &[&[Option<TExpr>]]) {
         if self.frames[self.frame].bound.contains_key(&inst.id) || self.exhausted() {
             return;
@@ -45,7 +45,8 @@ impl Lower<'_> {
         self.implemented(inst);
     }
 
-    /// Binds constructor arguments, decides what each parameter stands for, elaborates what is declared inside.
+    /// Binds constructor arguments, decides what each parameter stands for, and elaborates the declarations
+    /// inside.
     fn block_instance(
         &mut self,
         frame: usize,
@@ -95,7 +96,7 @@ impl Lower<'_> {
         Some(self.blocks.len() - 1)
     }
 
-    /// What the type parameters of a parser or control stand for in an instance made here.
+    /// Substitution for the type parameters of a parser or control that is instantiated here.
     pub(super) fn block_subst(&self, block: &BlockTy) -> Subst {
         block.type_params.iter().map(|v| v.id).zip(block.args.iter().map(|t| self.ty(t))).collect()
     }
@@ -125,7 +126,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A list with what is known of its parts put in, so that it means the same in any frame.
+    /// Replaces known parts of a list by their values, so that it means the same in any frame.
     fn closed(&self, e: &TExpr) -> TExpr {
         if let Some(v) = self.value(e) {
             return TExpr::constant(v, e.ty.clone(), e.span);
@@ -143,7 +144,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The storage that all applications give for a parameter, when no copy is needed: it is the same
+    /// The storage that all applications pass for a parameter, if no copy is needed: it is the same
     /// everywhere and overlaps no other argument that is written.
     fn shared_place(&mut self, uses: &[&[Option<TExpr>]], index: usize, block: &BlockTy) -> Option<Place> {
         let first = uses.first()?;
@@ -202,7 +203,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Initial values of a block's variables, at each application.
+    /// Initialises a block's variables, at each application.
     pub(super) fn initialise(&mut self, def: &BlockDef) {
         for item in &def.items {
             if let Item::Var(id, init, span) = item
@@ -222,7 +223,7 @@ impl Lower<'_> {
         Some(InstanceId(self.prog.instances.len() as u32 - 1))
     }
 
-    /// An argument of a constructor that is a number or a member of an enum.
+    /// A constructor argument that is a number or a member of an enum.
     pub(crate) fn ctor_number(&mut self, inst: &InstDecl, index: usize) -> u64 {
         let arg = inst.args.get(index).and_then(|a| a.as_ref());
         match arg.and_then(|a| self.value(a)) {
@@ -240,12 +241,12 @@ impl Lower<'_> {
         ext.args.get(index).map(|t| self.ty(t))
     }
 
-    /// Its name, if P4Info shows that.
+    /// The name of a type argument, if P4Info shows it.
     pub(crate) fn type_arg_name(&self, ext: &ExternTy, index: usize) -> Option<String> {
         self.type_arg(ext, index).as_ref().and_then(type_name)
     }
 
-    /// How a register keeps an element.
+    /// The type in which a register stores an element.
     pub(crate) fn register_ty(&mut self, element: &Type, span: Span) -> Option<Ty> {
         if let Some(scalar) = element.scalar().filter(|t| !matches!(t, Ty::Varbit(_))) {
             return Some(scalar);
@@ -273,7 +274,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Scalars of an element, structs unfolded.
+    /// The scalars of an element, with structs flattened.
     fn value_set_fields(
         &mut self,
         ty: &Type,
@@ -336,7 +337,7 @@ impl Lower<'_> {
     }
 }
 
-/// Structs and tuples of scalars.
+/// Whether a type consists of structs and tuples of scalars.
 fn has_plain_parts(ty: &Type) -> bool {
     match ty {
         Type::Struct(s) => s.kind == StructKind::Struct && s.fields.iter().all(|f| has_plain_parts(&f.ty)),
@@ -346,7 +347,7 @@ fn has_plain_parts(ty: &Type) -> bool {
     }
 }
 
-/// By the name of a match kind.
+/// The match kind with this name.
 pub(super) fn match_kind(name: &str) -> Option<MatchKind> {
     Some(match name {
         "exact" => MatchKind::Exact,
@@ -359,13 +360,13 @@ pub(super) fn match_kind(name: &str) -> Option<MatchKind> {
     })
 }
 
-/// What `@max_group_size` says; 0: nothing.
+/// The value of `@max_group_size`; 0 if absent.
 pub(crate) fn max_group_size(inst: &InstDecl) -> u64 {
     let given = inst.annos.rest.iter().find(|a| a.name == "max_group_size");
     given.and_then(|a| a.body.trim().parse().ok()).unwrap_or(0)
 }
 
-/// A place that needs no evaluation: a variable, then fields and constant indices.
+/// Path of a place that needs no evaluation: a variable, then fields and constant indices.
 fn static_path(e: &TExpr) -> Option<Vec<u32>> {
     match &e.kind {
         EKind::Local(id) => Some(vec![id.0]),
@@ -383,7 +384,7 @@ fn static_path(e: &TExpr) -> Option<Vec<u32>> {
     }
 }
 
-/// Whether an expression may touch the place, or a part or owner of it.
+/// Whether an expression may touch the place, a part of it, or what contains it.
 fn mentions(e: &TExpr, path: &[u32]) -> bool {
     if let Some(other) = static_path(e) {
         let shorter = other.len().min(path.len());

@@ -1,4 +1,4 @@
-//! `main`: the architecture's blocks, bound to one packet's storage.
+//! Lowers `main`: the architecture's blocks, bound to the storage of one packet.
 
 use super::storage::{Place, scalars};
 use super::{Binding, Lower, type_name};
@@ -23,7 +23,7 @@ struct Stage {
     inst: Rc<InstDecl>,
 }
 
-/// `main` and its architecture; an error if there is none, or another.
+/// `main` and its architecture. An error if there is no `main`, or one of another architecture.
 pub(super) fn main_of(checked: &Checked) -> Result<(&Rc<InstDecl>, &'static dyn Architecture), Diagnostic> {
     let Some(main) = &checked.main else {
         return Err(Diagnostic::error(Span::default(), "the program has no `main`")
@@ -42,7 +42,7 @@ pub(super) fn main_of(checked: &Checked) -> Result<(&Rc<InstDecl>, &'static dyn 
 }
 
 impl Lower<'_> {
-    /// Elaborates everything that `main` reaches; false if there is nothing to elaborate.
+    /// Elaborates everything that `main` reaches. Returns false if there is nothing to elaborate.
     pub(super) fn main(&mut self, main: &Rc<InstDecl>) -> bool {
         self.prog.pkginfo = main.annos.rest.clone();
         for inst in &self.checked.instances {
@@ -75,7 +75,8 @@ impl Lower<'_> {
         true
     }
 
-    /// The blocks of a package and of the packages that it takes; `None` if the architecture knows no such.
+    /// The blocks of a package and of the packages that it takes. `None` if the architecture does not know
+    /// the package.
     fn stages(&mut self, package: &InstDecl, out: &mut Vec<Stage>) -> Option<()> {
         let Type::Block(ty) = &package.ty else { return None };
         let known: &'static Package = self.arch.packages().iter().find(|known| known.name == ty.name)?;
@@ -94,7 +95,7 @@ impl Lower<'_> {
             }
             let slot = slots.next()?;
             ty.body.as_ref()?;
-            // A nameless instance is called like its type.
+            // A nameless instance takes the name of its type.
             let path = self.full_name(0, &inst.name, &inst.annos);
             let frame = self.new_frame(0, path, true);
             self.frames[frame].subst = self.block_subst(&ty);
@@ -103,7 +104,7 @@ impl Lower<'_> {
         slots.next().is_none().then_some(())
     }
 
-    /// Makes the storage of a block's parameters as far as no block before shares it.
+    /// Allocates a block's parameters, unless an earlier block shares them.
     fn storage(&mut self, stage: &Stage, places: &mut Vec<((u32, Param), Place)>) {
         for (param, stands_for) in stage.ty.params.iter().zip(stage.slot.params) {
             let key = (stage.pipeline, *stands_for);
@@ -120,7 +121,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Notes what the architecture knows of a struct of intrinsic metadata.
+    /// Records the intrinsic fields of a struct that the architecture knows.
     fn intrinsic_fields(&mut self, pipeline: u32, of: &str, ty: &Type, place: &Place) {
         let (Type::Struct(s), Place::Tuple(parts)) = (ty, place) else { return };
         for (field, part) in s.fields.iter().zip(parts) {
@@ -132,7 +133,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Notes the field lists of the program's metadata.
+    /// Records the field lists of the program's metadata.
     fn listed_fields(&mut self, ty: &Type, place: &Place) {
         let mut lists = Vec::new();
         self.field_lists(ty, place, &[], &mut lists);
@@ -145,7 +146,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Variables under `@field_list`, with the lists of the structs around.
+    /// Variables with `@field_list`, including the lists of enclosing structs.
     fn field_lists(&self, ty: &Type, place: &Place, around: &[u32], out: &mut Vec<(u32, VarId)>) {
         match (ty, place) {
             (Type::Struct(s), Place::Tuple(parts)) => {
@@ -191,7 +192,7 @@ impl Lower<'_> {
         self.prog.blocks.push(Block { pipeline: stage.pipeline, role, name, body });
     }
 
-    /// A type as the control plane sees it; structs are noted.
+    /// A type as the control plane sees it; records structs.
     pub(crate) fn data_ty(&mut self, ty: &Type) -> DataTy {
         match ty {
             Type::Error => DataTy::Error,
@@ -213,7 +214,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Types that P4Info shows.
+    /// Records the types that P4Info shows.
     fn types(&mut self) {
         for ty in &self.checked.structs {
             let Type::Struct(s) = ty else { continue };
@@ -281,7 +282,7 @@ fn translation_of(body: &str) -> (String, Option<u32>) {
     (uri, digits.parse().ok())
 }
 
-/// What a `type` stands for, through other `type`s.
+/// The type that a `type` stands for, seen through other `type`s.
 fn innermost(ty: &Type) -> Type {
     match ty {
         Type::New(n) => innermost(&n.inner),

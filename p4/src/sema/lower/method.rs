@@ -1,4 +1,4 @@
-//! Bodies of abstract methods: callable, with storage of their own.
+//! Lowers bodies of abstract methods: callable, with storage of their own.
 
 use super::storage::{Place, scalars};
 use super::{Binding, Lower};
@@ -7,7 +7,7 @@ use crate::sema::tree::{FnDef, InstDecl, TStmt};
 use crate::sema::types::Type;
 
 impl Lower<'_> {
-    /// Elaborates what stands in `{ … }` after an instance, in the current frame.
+    /// Elaborates the `{ … }` after an instance, in the current frame.
     pub(super) fn implemented(&mut self, inst: &InstDecl) {
         for inner in &inst.implemented.instances {
             self.instance(inner, &[]);
@@ -35,7 +35,7 @@ impl Lower<'_> {
         let returns =
             (!matches!(ret, Type::Void)).then(|| self.alloc(&ret, &format!("{object}.{}.$result", def.name)));
         let result = returns.as_ref().map_or_else(Vec::new, |place| self.vars_of(place));
-        // What is around it where it is declared is not around it where it is called.
+        // What surrounds the declaration does not surround the call.
         let pending = std::mem::take(&mut self.pending);
         let state = self.state.take();
         self.returns.push(returns);

@@ -1,4 +1,4 @@
-//! From the typed tree to the IR: instantiates `main`, inlines what is called, flattens structs.
+//! From the typed tree to the IR: instantiates `main`, inlines calls and flattens structs.
 
 mod action;
 mod call;
@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 pub(crate) use storage::{Place, Val, scalars, zero};
 
-/// Elaborates a program that was checked without error.
+/// Elaborates a program that was checked without errors.
 pub(super) fn lower(checked: &Checked, name: &str) -> (Option<ir::Program>, Vec<Diagnostic>) {
     let (main, arch) = match main_block::main_of(checked) {
         Ok(found) => found,
@@ -40,29 +40,29 @@ pub(super) fn lower(checked: &Checked, name: &str) -> (Option<ir::Program>, Vec<
     (done.then(|| lower.finish()), diags)
 }
 
-/// Statements and variables (long names count more) that a program may come to with all calls in place.
+/// Maximum statements and variables of a program with all calls inlined (long names count more).
 const MAX_ELABORATED: u64 = 1 << 20;
 
-/// What a call or instance costs, beside its statements and variables.
+/// Cost of a call or instance, in addition to its statements and variables.
 const FRAME_COST: u64 = 16;
 
-/// What a local stands for.
+/// What a local name is bound to.
 #[derive(Clone, Debug)]
 enum Binding {
     Place(Place),
-    /// Argument of a constructor.
+    /// An argument of a constructor.
     Const(TExpr),
     Extern(InstanceId),
     Block(usize),
-    /// `packet_in`, `packet_out` and what has no storage.
+    /// `packet_in`, `packet_out` and other things without storage.
     Opaque,
 }
 
-/// Where locals are bound: the program, an instance of a block, or one call of an action or function.
+/// The bindings of locals in the program, in an instance of a block, or in one call of an action or function.
 #[derive(Debug, Default)]
 struct Bindings {
     parent: Option<usize>,
-    /// Full name for what is declared here; empty at top level.
+    /// Prefix of full names of what is declared here; empty at top level.
     path: String,
     is_block: bool,
     /// Positions of the actions that a block declares.
@@ -76,11 +76,11 @@ struct Bindings {
 struct BlockInst {
     frame: usize,
     ty: Rc<BlockTy>,
-    /// For each parameter: does it stand for the argument itself rather than for a copy?
+    /// For each parameter, whether it stands for the argument itself rather than for a copy.
     alias: Vec<bool>,
 }
 
-/// A program on its way to the IR.
+/// State of the lowering.
 pub(crate) struct Lower<'a> {
     checked: &'a Checked,
     diags: Vec<Diagnostic>,
@@ -91,42 +91,42 @@ pub(crate) struct Lower<'a> {
     /// Statements are appended here.
     out: Vec<ir::Stmt>,
     arch: &'static dyn Architecture,
-    /// Of the block that is being lowered.
+    /// Role of the block being lowered.
     role: Role,
-    /// The parser that is being lowered, with the sub-parsers that it applies.
+    /// The parser being lowered, including the sub-parsers that it applies.
     parser: ir::Parser,
     tables: HashMap<(usize, u32), TableId>,
-    /// Statements before each application of a table.
+    /// Statements to run before each application of a table.
     table_prelude: BTreeMap<TableId, Vec<ir::Stmt>>,
     actions: HashMap<(usize, LocalId), ActionId>,
     /// Actions that are called directly.
     called: HashSet<(usize, LocalId)>,
-    /// Names that the control plane sees, with the declarations they come from.
+    /// Names that the control plane sees, with their declarations.
     shown: Vec<(&'static str, String, Span)>,
-    /// Place of an action in P4Info, by action.
+    /// Position of each action in P4Info.
     action_order: Vec<(usize, u32)>,
     value_sets: HashMap<(usize, LocalId), ValueSetId>,
-    /// What is to be copied back at the end of the calls around, for `exit`.
+    /// What enclosing calls copy back at their end, for `exit`.
     pending: Vec<Vec<(Place, storage::Val)>>,
-    /// Copied back after the extern call that is being lowered.
+    /// Copied back after the extern call being lowered.
     copy_out: Vec<(Place, storage::Val)>,
-    /// Where `return` puts its value.
+    /// Where `return` stores its value.
     returns: Vec<Option<Place>>,
-    /// The left side of a compound assignment, which its value reads without evaluating it again.
+    /// The left side of a compound assignment. Its value reads it without evaluating it again.
     held: Option<(Span, Place)>,
-    /// The state being filled, and how deep in statements we are.
+    /// The state being filled, and the nesting depth of statements.
     state: Option<StateId>,
     depth: u32,
-    /// Calls around, against runaway inlining.
+    /// Depth of calls, against runaway inlining.
     inlining: u32,
     temps: u32,
-    /// What may still be made before the program counts as too big.
+    /// What may still be created before the program counts as too big.
     budget: u64,
-    /// The statement being lowered.
+    /// Source location of the statement being lowered.
     at: Span,
-    /// How many variables are headers' and metadata, which come first.
+    /// Number of variables of headers and metadata, which come first.
     shared_vars: usize,
-    /// How many extern objects are the whole program's, which come first.
+    /// Number of extern objects at top level, which come first.
     shared_instances: usize,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Lower<'a> {
         self.error(span, format!("{what} is not supported yet"));
     }
 
-    /// The type with the type parameters of the calls around replaced.
+    /// A type with the type parameters of enclosing calls replaced.
     pub(crate) fn ty(&self, ty: &Type) -> Type {
         let mut at = Some(self.frame);
         while let Some(frame) = at.and_then(|i| self.frames.get(i)) {
@@ -230,7 +230,7 @@ impl<'a> Lower<'a> {
         self.frames.len() - 1
     }
 
-    /// The frame of the block that is being lowered.
+    /// The frame of the block being lowered.
     fn block_frame(&self) -> usize {
         let mut at = self.frame;
         while let Some(frame) = self.frames.get(at) {
@@ -265,7 +265,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Takes from the budget; false when it is used up, which is told once.
+    /// Deducts from the budget. Returns false when it is used up, which is reported once.
     fn charge(&mut self, amount: u64) -> bool {
         if self.budget == 0 {
             return false;
@@ -282,12 +282,12 @@ impl<'a> Lower<'a> {
         self.budget > 0
     }
 
-    /// Whether the program is too big: nothing more is made.
+    /// Whether the program is too big. Nothing more is created then.
     fn exhausted(&self) -> bool {
         self.budget == 0
     }
 
-    /// Full name of something declared in a frame, `@name` respected.
+    /// Full name of something declared in a frame; respects `@name`.
     fn full_name(&self, frame: usize, name: &str, annos: &Annos) -> String {
         let own = annos.name.as_deref().unwrap_or(name);
         if let Some(absolute) = own.strip_prefix('.') {
@@ -316,7 +316,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// Name of a `type` or serializable enum, which P4Info shows.
+/// Name of a `type` or serializable enum that P4Info shows.
 fn type_name(ty: &Type) -> Option<String> {
     match ty {
         Type::New(n) => Some(n.name.clone()),

@@ -1,4 +1,4 @@
-//! Parser states; sub-parsers are inlined where they are applied.
+//! Lowers parser states. Sub-parsers are inlined where they are applied.
 
 use super::stmt::any;
 use super::storage::{Val, scalars};
@@ -11,11 +11,11 @@ use crate::sema::tree::{
 use crate::sema::types::{StructKind, Type};
 use num_bigint::BigUint;
 
-/// States after inlining; real programs stay far below.
+/// Maximum states after inlining. Real programs stay far below.
 const MAX_STATES: usize = 1 << 16;
 
 impl Lower<'_> {
-    /// All states of a parser in the current frame; gives the first. `accept` leads to `exit`.
+    /// Lowers all states of a parser in the current frame and returns the first. `accept` leads to `exit`.
     pub(super) fn states(&mut self, def: &BlockDef, exit: NextState, span: Span) -> NextState {
         if self.parser.states.len() + def.states.len() > MAX_STATES {
             if !self.exhausted() {
@@ -24,9 +24,9 @@ impl Lower<'_> {
             self.budget = 0;
             return NextState::Reject;
         }
-        // `start` comes first so that the main parser's is number 0.
+        // `start` comes first, so that the main parser's `start` is state 0.
         let start = def.states.iter().position(|s| s.name == "start").unwrap_or(0);
-        // Where `start` comes round again, the variables are initialised in a state before it.
+        // If the program can return to `start`, a state before it initialises the variables.
         let again = |state: &StateDef| match &state.next {
             TNext::Goto(target) => *target == StateRef::State(start),
             TNext::Select { cases, .. } => cases.iter().any(|c| c.1 == StateRef::State(start)),
@@ -80,7 +80,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A sub-parser: the state around goes on in a new one when it accepts.
+    /// Inlines a sub-parser. When it accepts, the enclosing state continues in a new state.
     pub(super) fn inline_parser(&mut self, inst: &BlockInst, def: &BlockDef, span: Span) {
         let Some(state) = self.state else { return };
         if self.depth > 0 {
@@ -101,7 +101,7 @@ impl Lower<'_> {
         self.state = Some(after);
     }
 
-    /// Whether statements apply a sub-parser, so that the state they stand in becomes several.
+    /// Whether statements apply a sub-parser, which splits their state.
     pub(super) fn splits_state(&self, stmts: &[TStmt]) -> bool {
         let applies = |s: &TStmt| match &s.kind {
             SKind::Call(TExpr { kind: EKind::Call(call), .. }) => {
@@ -112,7 +112,7 @@ impl Lower<'_> {
         self.state.is_some() && self.depth == 0 && any(stmts, &mut |s| applies(s))
     }
 
-    /// `if` around sub-parsers: a state for each side and one for what follows.
+    /// An `if` around sub-parsers: one state per branch, and one for what follows.
     pub(super) fn branch_states(&mut self, cond: Expr, then: &[TStmt], otherwise: &[TStmt]) {
         let Some(state) = self.state else { return };
         let name = self.parser.states[state.0 as usize].name.clone();
@@ -163,7 +163,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A keyset, one matcher a scalar.
+    /// A keyset as one matcher per scalar.
     pub(super) fn matchers(&mut self, set: &Keyset, ty: &Type, out: &mut Vec<Matcher>) {
         match set {
             Keyset::Any => out.extend((0..scalar_count(ty)).map(|_| Matcher::Any)),

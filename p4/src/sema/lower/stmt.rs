@@ -1,4 +1,4 @@
-//! Statements.
+//! Lowers statements.
 
 use super::storage::{Place, Val, constant, scalars};
 use super::{Binding, Lower};
@@ -31,7 +31,7 @@ impl Lower<'_> {
                 let value = self.expr(call);
                 let mut parts = Vec::new();
                 scalars(self, &value, &mut parts);
-                // A look ahead may fail even where nobody wants its value.
+                // A lookahead may fail even if its value is not used.
                 if let Some((value @ Expr::Lookahead { .. }, ty)) = parts.into_iter().next() {
                     let name = self.temp_name("unused");
                     let target = LValue::Var(self.new_var(name, ty));
@@ -41,7 +41,7 @@ impl Lower<'_> {
             SKind::If(cond, then, otherwise) => {
                 let cond = self.scalar(cond);
                 if let Expr::Const { value, .. } = &cond {
-                    // What cannot be reached is not elaborated: the control plane does not see it.
+                    // Unreachable statements are not elaborated: the control plane does not see them.
                     return self.stmts(if *value == BigUint::ZERO { otherwise } else { then });
                 }
                 if self.splits_state(then) || self.splits_state(otherwise) {
@@ -103,7 +103,7 @@ impl Lower<'_> {
     }
 
     fn assign_stmt(&mut self, target: &TExpr, value: &TExpr, span: Span) {
-        // What the value does comes first only after indices on the left are evaluated.
+        // Effects of the value come after the indices on the left are evaluated.
         let Some(place) = self.place(target) else {
             return;
         };
@@ -116,7 +116,7 @@ impl Lower<'_> {
         self.assign(&place, value, span);
     }
 
-    /// Reaches a declaration: storage, the initial value, headers invalid.
+    /// Executes a declaration: allocates, initialises, invalidates headers.
     pub(super) fn variable(&mut self, id: LocalId, ty: &Type, init: Option<&TExpr>, span: Span) {
         let place = match self.frames[self.frame].bound.get(&id) {
             Some(Binding::Place(place)) => place.clone(),
@@ -131,7 +131,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Storage for a local, bound in the current frame.
+    /// Allocates a local and binds it in the current frame.
     pub(super) fn declare(&mut self, id: LocalId, ty: &Type) -> Place {
         let name = self.checked.locals.get(id.0 as usize).map_or("", |l| l.name.as_str());
         let path = &self.frames[self.frame].path;
@@ -191,7 +191,7 @@ impl Lower<'_> {
                 l.emit(set(target, Expr::Var(at)));
                 l.stmts(body);
             });
-            // The last value may be the type's largest: compare before counting on.
+            // The last value may be the type's maximum, so compare before incrementing.
             let next = super::storage::binary(BinOp::Add, Expr::Var(at), constant(1u8, scalar), scalar);
             let update = vec![set(LValue::Var(more), compare(BinOp::Lt)), set(LValue::Var(at), next)];
             self.emit(Stmt::Loop { cond: Expr::Var(more), body, update });
@@ -206,7 +206,7 @@ impl Lower<'_> {
             Val::Unions(stacks, ty) => self.unions(&stacks, &ty),
             _ => Vec::new(),
         };
-        // Unrolled into a switch on the position, inside a loop that `break` and `continue` mean.
+        // Unrolled into a switch on the position, inside a loop for `break` and `continue` to refer to.
         let name = self.temp_name("at");
         let ty = Ty::Bit(32);
         let at = self.new_var(name, ty);
@@ -228,12 +228,12 @@ impl Lower<'_> {
     }
 }
 
-/// Whether `return` occurs (not in calls, which have scopes of their own).
+/// Whether `return` occurs. Calls do not count: they have scopes of their own.
 pub(super) fn has_return(stmts: &[TStmt]) -> bool {
     any(stmts, &mut |s| matches!(s.kind, SKind::Return(_)))
 }
 
-/// Visits statements in order, nested ones too, until one is found.
+/// Whether any statement, nested ones included, fulfils `found`.
 pub(super) fn any(stmts: &[TStmt], found: &mut dyn FnMut(&TStmt) -> bool) -> bool {
     stmts.iter().any(|s| {
         found(s)
@@ -248,7 +248,7 @@ pub(super) fn any(stmts: &[TStmt], found: &mut dyn FnMut(&TStmt) -> bool) -> boo
     })
 }
 
-/// Arguments of each application of an instance.
+/// The arguments of each application of an instance.
 pub(super) fn applications<'t>(stmts: &'t [TStmt], id: LocalId, out: &mut Vec<&'t [Option<TExpr>]>) {
     for s in stmts {
         match &s.kind {

@@ -1,4 +1,4 @@
-//! Where values are kept: structs become scalars, headers and stacks get their numbers.
+//! Storage of values: structs become scalars; headers and stacks get numbers.
 
 use super::Lower;
 use crate::ast::Span;
@@ -8,21 +8,21 @@ use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
 
-/// Storage of a value of any type.
+/// The storage of a value of any type.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Leaf(LValue, Ty),
-    /// Struct or tuple.
+    /// A struct or tuple.
     Tuple(Vec<Place>),
     Header(HeaderRef, Rc<StructTy>),
     Stack(StackId, Rc<StructTy>),
-    /// One reference a member.
+    /// One reference per member.
     Union(Vec<HeaderRef>, Rc<StructTy>),
-    /// Stack of unions: a stack for each member, all with the same `nextIndex`.
+    /// A stack of unions: one stack per member, all with the same `nextIndex`.
     Unions(Vec<StackId>, Rc<StructTy>),
-    /// Array of what is no header.
+    /// An array of anything but headers.
     Array(Vec<Place>),
-    /// One of these, by an index known at run time only. Beyond the last none is written.
+    /// One of several places, chosen by an index at run time. Beyond the last one, nothing is written.
     Choice(Expr, Ty, Vec<Place>),
     Opaque,
 }
@@ -33,10 +33,10 @@ pub(crate) enum Val {
     Leaf(Expr, Ty),
     Tuple(Vec<Val>),
     Header(HeaderRef, Rc<StructTy>),
-    /// A header written out, or an invalid one. The values are those of the declared fields.
+    /// A header literal, or an invalid header. The values are those of the declared fields.
     HeaderLit(Option<Vec<Val>>, Rc<StructTy>),
     Stack(StackId, Rc<StructTy>),
-    /// Elements of a stack or array, written out.
+    /// The elements of a stack or array, as values.
     Elements(Vec<Val>),
     Union(Vec<HeaderRef>, Rc<StructTy>),
     Unions(Vec<StackId>, Rc<StructTy>),
@@ -52,7 +52,7 @@ impl Lower<'_> {
         VarId(self.prog.vars.len() as u32 - 1)
     }
 
-    /// Storage for a value of the type, called `name`.
+    /// Allocates storage for a value of a type, under a name.
     pub(crate) fn alloc(&mut self, ty: &Type, name: &str) -> Place {
         if let Some(scalar) = ty.scalar() {
             return Place::Leaf(LValue::Var(self.new_var(name.to_owned(), scalar)), scalar);
@@ -113,7 +113,7 @@ impl Lower<'_> {
         members
     }
 
-    /// Headers travel as whole bytes: what is missing at the end is a field of its own, as in BMv2.
+    /// Headers are stored as whole bytes: a padding field of its own fills the last byte, as in BMv2.
     fn new_header(&mut self, ty: &Rc<StructTy>, name: &str) -> HeaderId {
         let valid = self.new_var(format!("{name}.$valid$"), Ty::Bool);
         let mut fields = Vec::new();
@@ -137,7 +137,7 @@ impl Lower<'_> {
         HeaderId(self.prog.headers.len() as u32 - 1)
     }
 
-    /// Reads storage.
+    /// The value of a place.
     pub(crate) fn read(&self, place: &Place) -> Val {
         match place {
             Place::Leaf(lvalue, ty) => Val::Leaf(self.read_lvalue(lvalue), *ty),
@@ -176,7 +176,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Any header that the reference can mean; all have one type.
+    /// Any header that the reference can mean; all have the same type.
     pub(super) fn some_header(&self, header: &HeaderRef) -> HeaderId {
         match header {
             HeaderRef::Fixed(h) => *h,
@@ -222,7 +222,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The header of a stack that an index means.
+    /// The header that an index selects in a stack.
     pub(super) fn element(&self, stack: StackId, index: Expr) -> HeaderRef {
         let elements = &self.prog.stacks[stack.0 as usize].elements;
         if let Expr::Const { value, .. } = &index
@@ -233,12 +233,12 @@ impl Lower<'_> {
         HeaderRef::Index(stack, Box::new(index))
     }
 
-    /// The union of a stack of unions that an index means.
+    /// The union that an index selects in a stack of unions.
     pub(super) fn union_at(&self, stacks: &[StackId], index: &Expr) -> Vec<HeaderRef> {
         stacks.iter().map(|s| self.element(*s, index.clone())).collect()
     }
 
-    /// Elements of a stack of unions.
+    /// The elements of a stack of unions.
     pub(super) fn unions(&self, stacks: &[StackId], ty: &Rc<StructTy>) -> Vec<Val> {
         let length = stacks.first().map_or(0, |s| self.prog.stacks[s.0 as usize].elements.len());
         let index = |i| constant(BigUint::from(i), Ty::Bit(32));
@@ -253,7 +253,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Zero, false, invalid.
+    /// The default value of a type: zero, false, invalid.
     pub(super) fn default_val(&mut self, ty: &Type, span: Span) -> Val {
         if let Some(scalar) = ty.scalar() {
             return Val::Leaf(zero(scalar), scalar);
@@ -278,7 +278,8 @@ impl Lower<'_> {
     }
 }
 
-/// The value at an index: a search tree, so that its depth grows slowly. Beyond the last, the last.
+/// The value at an index, as a search tree, so that its depth grows slowly. Beyond the last one, the last
+/// one.
 pub(super) fn chosen(index: &Expr, ty: Ty, options: &[Val]) -> Val {
     let columns = |count: usize| -> Vec<Val> {
         let part = |option: &Val, i: usize| match option {
@@ -301,7 +302,7 @@ fn search(index: &Expr, ty: Ty, options: &[Val], first: usize) -> Val {
     let middle = BigUint::from(first + low.len());
     match low {
         [] => high.first().cloned().unwrap_or(Val::Opaque),
-        // An index too narrow to get there.
+        // The index is too narrow to get there.
         _ if middle.bits() > u64::from(ty.width()) => search(index, ty, low, first),
         _ => match (search(index, ty, low, first), search(index, ty, high, first + low.len())) {
             (Val::Leaf(then, scalar), Val::Leaf(otherwise, _)) => {
@@ -322,7 +323,7 @@ pub(super) fn constant(value: impl Into<BigUint>, ty: Ty) -> Expr {
     Expr::Const { value: value.into(), ty }
 }
 
-/// Scalars of a header in wire order, nested structs and arrays unfolded.
+/// The scalars of a header in wire order, with nested structs and arrays flattened.
 pub(super) fn leaves(ty: &StructTy) -> Vec<(String, Ty)> {
     let mut all = Vec::new();
     for field in &ty.fields {
@@ -351,7 +352,7 @@ fn count(ty: &Type) -> usize {
     }
 }
 
-/// Scalars of a value, in order; a header gives its fields.
+/// The scalars of a value, in order; a header contributes its fields.
 pub(crate) fn scalars(lower: &Lower<'_>, val: &Val, out: &mut Vec<(Expr, Ty)>) {
     match val {
         Val::Leaf(e, ty) => out.push((e.clone(), *ty)),

@@ -1,4 +1,4 @@
-//! Tables with their keys, actions, entries and properties.
+//! Lowers tables: keys, actions, entries and properties.
 
 use super::instance::match_kind;
 use super::storage::Val;
@@ -13,7 +13,7 @@ use crate::sema::value::Value;
 use num_bigint::BigUint;
 use num_traits::{One, ToPrimitive, Zero};
 
-/// Entries of a table that does not say.
+/// Size of a table that does not give one.
 const DEFAULT_SIZE: u64 = 1024;
 
 impl Lower<'_> {
@@ -104,7 +104,7 @@ impl Lower<'_> {
         Some(Key { named, expr, ty: scalar, kind, type_name: type_name(&ty) })
     }
 
-    /// A table without `default_action` does nothing on a miss; the control plane is shown that.
+    /// The default action of a table without `default_action`: nothing. The control plane sees it.
     fn no_action(&mut self, def: &TableDef, actions: &mut Vec<TableAction>) -> Option<ActionCall> {
         let no_action = self.checked.global_actions.iter().find(|a| a.name == "NoAction").cloned()?;
         if let Some(at) = def.actions.iter().position(|a| a.action.id == no_action.id) {
@@ -149,7 +149,7 @@ impl Lower<'_> {
             EKind::Local(id) => *id,
             EKind::New(inst) => {
                 let inst = inst.clone();
-                // Tables may share one by its name.
+                // Tables may share an object by its name.
                 let name = self.full_name(self.frame, &inst.name, &inst.annos);
                 let same = self.prog.instances.iter().position(|i| i.named.name == name && fits(&i.kind));
                 if let Some(same) = same {
@@ -229,7 +229,7 @@ impl Lower<'_> {
                 (None, Some(p)) => p + def.priority_delta,
             };
             last = Some(priority);
-            // In P4Runtime the larger wins.
+            // In P4Runtime the larger priority wins.
             let priority = match (ordered, def.largest_priority_wins && !ranked) {
                 (false, _) => 0,
                 (true, true) => i32::try_from(priority).unwrap_or(-1),
@@ -246,7 +246,7 @@ impl Lower<'_> {
     }
 }
 
-/// The form in which a key of this kind is matched.
+/// Converts a matcher to the form of the key's match kind.
 fn shape(matcher: Matcher, key: &Key) -> Result<Matcher, &'static str> {
     let width = key.ty.width();
     let full = (BigUint::one() << width) - 1u8;
@@ -258,7 +258,7 @@ fn shape(matcher: Matcher, key: &Key) -> Result<Matcher, &'static str> {
         (MatchKind::Lpm, Matcher::Exact(value)) => Ok(Matcher::Mask { value, mask: full }),
         (MatchKind::Lpm, Matcher::Any) => Ok(Matcher::Mask { value: BigUint::zero(), mask: BigUint::zero() }),
         (MatchKind::Lpm, Matcher::Mask { value, mask }) => {
-            // A prefix: ones, then zeros.
+            // A prefix mask: ones, then zeros.
             let inverse = &full - &mask;
             if (&inverse & (&inverse + 1u8)).is_zero() {
                 Ok(Matcher::Mask { value, mask })

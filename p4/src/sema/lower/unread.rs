@@ -1,22 +1,22 @@
-//! Registers that are read for nothing.
+//! Removes register reads whose result is never used.
 //!
-//! A read whose result nobody looks at does nothing, and a control's register with no other use is nothing to the
-//! control plane: P4Info leaves it out, as p4c's does. One that belongs to the whole program stays, as there.
+//! Such a read does nothing. A control's register with no other use is then of no interest to the control
+//! plane: P4Info omits it, as p4c's does. A register at top level stays, as in p4c.
 
 use crate::ir::{Expr, ExternCall, HeaderRef, InstanceId, InstanceKind, LValue, Next, Program, Stmt, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a program's text mentions.
+/// What the text of a program uses.
 #[derive(Default)]
 struct Uses {
-    /// Variables whose value is looked at.
+    /// Variables whose value is used.
     read: BTreeSet<VarId>,
-    /// Where reads of each register go; `None` for another use.
+    /// The targets of reads of each register; `None` if it has another use.
     registers: BTreeMap<InstanceId, BTreeSet<Option<VarId>>>,
 }
 
-/// Hides them. Variables below `shared` are looked at outside of the blocks too; objects below `global` are the whole
-/// program's.
+/// Hides unused registers. Variables below `shared` are also used outside of the blocks; objects below
+/// `global` are at top level.
 pub(super) fn hide(prog: &mut Program, shared: usize, global: usize) {
     let mut uses = Uses::default();
     for header in &prog.headers {
@@ -164,7 +164,7 @@ impl Uses {
         targets.into_iter().for_each(|target| self.target(target));
     }
 
-    /// What a store looks at. The rest of a word of which a slice is written stays: that counts as a look.
+    /// What a store uses. Writing a slice preserves the rest of the word, so that counts as a use.
     fn target(&mut self, target: &LValue) {
         match target {
             LValue::Var(_) => {}
