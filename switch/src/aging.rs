@@ -1,8 +1,8 @@
-//! Idle timeouts: which entries no packet has hit for as long as they may go without.
+//! Idle timeouts: finds entries that no packet has hit for the duration of their timeout.
 //!
-//! An entry with a timeout has one alarm. A hit only dates the entry, and only in tables with `support_timeout`; when
-//! the alarm rings, that date tells whether the entry is idle or when to look again. After an idle entry has been
-//! reported its time starts anew.
+//! Each entry with a timeout has one alarm. A hit only records its time, and only in tables with
+//! `support_timeout`. When the alarm goes off, that time tells whether the entry is idle or when to check
+//! again. The timeout of an idle entry restarts once it is reported.
 
 use crate::objects::TableEntry;
 use crate::switch::{Running, Switch};
@@ -10,28 +10,28 @@ use p4rack_p4::ir::TableId;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The shortest timeout; shorter ones take as long.
+/// Minimum timeout; shorter ones are extended to it.
 const SHORTEST: Nanos = Nanos::from_millis(1);
-/// Alarms that ring before packets get a turn.
+/// Alarms processed before packets get a turn.
 const ALARMS_A_TURN: usize = 64;
-/// Most idle entries that wait for [`Switch::poll_idle`]; more are not reported this time.
+/// Maximum idle entries that wait for [`Switch::poll_idle`]; further ones are not reported this time.
 const IDLE_LIMIT: usize = 4096;
 
-/// Alarms, and what they have found.
+/// The alarms, and the idle entries they found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Aging {
-    /// Time, table, row.
+    /// Alarms by time: time, table, row.
     alarms: BTreeSet<(Nanos, u32, u32)>,
-    /// The alarm of a table's row.
+    /// Time of the alarm of a table's row.
     set: BTreeMap<(u32, u32), Nanos>,
-    /// When the first alarm rings, which is asked after every frame.
+    /// Time of the first alarm, which is checked after every frame.
     next: Option<Nanos>,
     idle: VecDeque<(TableId, TableEntry)>,
     lost: u64,
 }
 
 impl Aging {
-    /// Sets the alarm of a row, or takes it away.
+    /// Sets or removes the alarm of a row.
     fn set(&mut self, table: u32, row: u32, at: Option<Nanos>) {
         let before = match at {
             Some(at) => self.set.insert((table, row), at),
@@ -46,7 +46,7 @@ impl Aging {
         self.next = self.alarms.first().map(|(at, ..)| *at);
     }
 
-    /// When the next alarm rings.
+    /// Time of the next alarm.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {
         self.next
@@ -54,7 +54,7 @@ impl Aging {
 }
 
 impl Switch {
-    /// Starts, or ends, an entry's time.
+    /// Starts or ends an entry's timeout.
     pub(crate) fn start_aging(&mut self, table: TableId, row: u32, timeout_ns: u64) {
         let now = self.now;
         if let Some(running) = &mut self.running {
@@ -63,7 +63,7 @@ impl Switch {
         }
     }
 
-    /// Looks at the entries whose alarms ring.
+    /// Checks the entries whose alarms are due.
     pub(crate) fn age(&mut self, now: Nanos) {
         let Some(Running { pipeline, state }) = &mut self.running else { return };
         for _ in 0..ALARMS_A_TURN {
@@ -93,12 +93,12 @@ impl Switch {
         }
     }
 
-    /// The next entry whose idle timeout has passed, and its table.
+    /// The next idle entry, and its table.
     pub fn poll_idle(&mut self) -> Option<(TableId, TableEntry)> {
         self.running.as_mut()?.state.aging.idle.pop_front()
     }
 
-    /// Idle entries that were not reported because too many waited.
+    /// Number of idle entries that were not reported because too many waited.
     pub fn idle_lost(&self) -> u64 {
         self.running.as_ref().map_or(0, |running| running.state.aging.lost)
     }

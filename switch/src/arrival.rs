@@ -1,4 +1,4 @@
-//! Frames that come in: counted, compared with their port's rate, traced if they are to be, given to the program.
+//! Arriving frames: counts them, applies the port's rate limit, starts traces and runs the program.
 
 use crate::pool::{Meta, Stage};
 use crate::stats::DropReason;
@@ -6,12 +6,12 @@ use crate::switch::Switch;
 use p4rack_wire::Nanos;
 
 impl Switch {
-    /// Takes a frame (without FCS) in. From the CPU port it is a packet-out.
+    /// Receives a frame, without FCS. A frame from the CPU port is a packet-out.
     pub fn handle_frame(&mut self, port: u16, frame: &[u8], now: Nanos) {
         self.handle::<true>(port, frame, now);
     }
 
-    /// Takes a frame in that the switch made itself: no wire limits those.
+    /// Receives a frame that the switch generated itself; no rate limit applies.
     pub(crate) fn handle_generated(&mut self, port: u16, frame: &[u8], now: Nanos) {
         self.handle::<false>(port, frame, now);
     }
@@ -29,13 +29,15 @@ impl Switch {
         }
     }
 
-    /// Like [`Switch::handle_frame`]. If the frame's port is idle, it does at once what [`Switch::poll_transmit`] would do
-    /// next: `out` is the frame to put on the wire of the port given. Else there may be something to poll for.
+    /// Like [`Switch::handle_frame`], but if the egress port is idle, does immediately what
+    /// [`Switch::poll_transmit`] would do next: leaves the frame in `out` and returns the port to send it
+    /// from. Otherwise returns `None`, and there may be something to poll for.
     pub fn forward_frame(&mut self, port: u16, frame: &[u8], now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         self.forward_late(port, frame, now, now, out)
     }
 
-    /// Like [`Switch::forward_frame`] of a frame that arrived some time ago, as far as its port's rate is concerned.
+    /// Like [`Switch::forward_frame`], for a frame that arrived at `arrived`, which is what the port's rate
+    /// limit counts.
     #[inline(always)]
     pub fn forward_late(
         &mut self,
@@ -55,8 +57,9 @@ impl Switch {
         self.run::<true, false>(port, now, out)
     }
 
-    /// Like [`Switch::forward_frame`] of a frame that is given away, which saves copying it: `frame` becomes the frame to
-    /// put on the wire. If there is none to put there now, `frame` is some buffer to be used again.
+    /// Like [`Switch::forward_frame`], but takes ownership of the frame's buffer, which saves a copy.
+    /// Afterwards `frame` holds the frame to send; if there is none to send now, it is an arbitrary buffer
+    /// for reuse.
     pub fn forward_given(&mut self, port: u16, frame: &mut Vec<u8>, now: Nanos) -> Option<u16> {
         if !self.arrive::<true>(port, frame.len(), now, now) {
             return None;
@@ -68,7 +71,7 @@ impl Switch {
         self.run::<true, true>(port, now, frame)
     }
 
-    /// Counts a frame that comes in, by a wire or not; false if it ends here.
+    /// Counts a frame that arrives, on a wire (`WIRE`) or not. Returns false if it is dropped here.
     #[inline(always)]
     fn arrive<const WIRE: bool>(&mut self, port: u16, len: usize, arrived: Nanos, now: Nanos) -> bool {
         self.now = self.now.max(now);
@@ -90,7 +93,7 @@ impl Switch {
         true
     }
 
-    /// Runs the program on `arrival`, as its architecture has it.
+    /// Runs the program on `arrival`, as its architecture defines.
     #[inline(always)]
     fn run<const THROUGH: bool, const GIVEN: bool>(
         &mut self,
@@ -105,7 +108,7 @@ impl Switch {
         arch.arrive::<THROUGH, GIVEN>(self, port, now, out)
     }
 
-    /// Puts `out`, which was made ready, into a queue.
+    /// Puts the finished frame in `out` into a queue.
     #[inline(always)]
     pub(crate) fn wait(
         &mut self,

@@ -1,67 +1,69 @@
-//! What a switch is like before any program runs on it.
+//! Configuration of a switch, independent of the program.
 
 use p4rack_wire::Nanos;
 
-/// One port.
+/// Configuration of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Its number, 0 to 511.
+    /// Port number, 0 to 511.
     pub port: u16,
-    /// Bits a second on the wire, preamble and gap counted; 0 is no limit. It sends no faster, and of what comes in faster
-    /// the excess is dropped ([`Config::arrival_burst`]).
+    /// Rate in bits per second on the wire, preamble and gap included; 0 is no limit. The port sends no
+    /// faster. Of frames that arrive faster, the excess is dropped ([`Config::arrival_burst`]).
     pub rate_bps: u64,
-    /// Most bytes (with FCS) that one of its eight queues may hold; `None`: only the shared buffer limits it.
+    /// Limit of each of its eight queues, in bytes with FCS. `None`: only the shared buffer limits them.
     pub queue_limit_bytes: Option<u64>,
 }
 
 impl PortConfig {
-    /// A port without a limit of its own a queue.
+    /// A port without a limit per queue.
     pub fn new(port: u16, rate_bps: u64) -> PortConfig {
         PortConfig { port, rate_bps, queue_limit_bytes: None }
     }
 }
 
-/// A switch.
+/// Configuration of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The front-panel ports.
     pub ports: Vec<PortConfig>,
-    /// Buffer that all queues share, in bytes (frames with FCS).
+    /// Size of the buffer that all queues share, in bytes (frames with FCS).
     pub buffer_bytes: u64,
-    /// Part of the buffer that frames of a priority below [`Config::scheduled_priority`] can't take. If there is one, those
-    /// of them that wait at one port take no more than they leave free to those at others.
+    /// Part of the buffer that frames with a priority below [`Config::scheduled_priority`] cannot use. If
+    /// there is such a part, frames below that priority at one port may use no more than they leave free for
+    /// other ports.
     pub reserved_bytes: u64,
     /// The lowest priority that may use the reserved part.
     pub scheduled_priority: u8,
-    /// Dynamic thresholds (Choudhury and Hahne, 1998): a queue may hold this share, in percent, of what is
-    /// free of the shared buffer. `None`: the buffer alone limits.
+    /// Dynamic thresholds (Choudhury and Hahne, 1998): a queue may hold this percentage of the free part of
+    /// the shared buffer. `None`: no thresholds.
     pub dynamic_percent: Option<u32>,
-    /// Port of packet-in and packet-out.
+    /// Port for packet-in and packet-out.
     pub cpu_port: Option<u16>,
-    /// Most frames that wait for [`crate::Switch::poll_cpu`].
+    /// Maximum frames that wait for [`crate::Switch::poll_cpu`].
     pub cpu_queue_frames: usize,
-    /// The port to which a program sends what is to be dropped.
+    /// The port that means "drop" for programs.
     pub drop_port: u16,
-    /// Nanoseconds a unit of the timestamps that programs see.
+    /// Nanoseconds per unit of the timestamps that programs see.
     pub time_unit_ns: u64,
-    /// Seed of `random` and of the `random` hash.
+    /// Seed of `random` and of the random hash.
     pub seed: u64,
-    /// Longest frame taken, in bytes without FCS.
+    /// Maximum length of a frame, in bytes without FCS.
     pub max_frame_bytes: usize,
-    /// How often one frame may be recirculated, resubmitted or cloned from a clone.
+    /// Maximum number of times that a frame is recirculated, resubmitted or cloned from a clone.
     pub recirculation_limit: u32,
-    /// Most digests that wait for [`crate::Switch::poll_digest`].
+    /// Maximum digests that wait for [`crate::Switch::poll_digest`].
     pub digest_queue: usize,
-    /// How far a port that is polled late makes up for lost time.
+    /// How much lost time a port that is polled late makes up for.
     pub catch_up: Nanos,
-    /// How far ahead of its port's rate what comes in may be, and 16 full frames at least. What is beyond is dropped at the
-    /// port: no wire of that rate would carry it. `Nanos::MAX`: real wires see to it.
+    /// How far arriving frames may be ahead of their port's rate, and at least 16 full frames. The excess is
+    /// dropped at the port, because no wire of that rate would carry it. `Nanos::MAX` disables the limit, for
+    /// real wires.
     pub arrival_burst: Nanos,
     /// Interval of the depth samples.
     pub sample_interval: Nanos,
-    /// Most depth samples kept a port.
+    /// Maximum depth samples per port.
     pub samples: usize,
-    /// Most messages kept that the program logs; 0 only counts them.
+    /// Maximum stored log messages of the program. With 0, messages are only counted.
     pub log_messages: usize,
 }
 

@@ -1,7 +1,7 @@
-//! The control plane's side: tables, counters, meters, registers, replication, digests.
+//! Control-plane operations: tables, counters, meters, registers, replication, digests.
 //!
-//! Objects are named by their index in the program; names and P4Info ids are the caller's. Every call
-//! checks before it changes anything, so a refused one leaves no trace.
+//! Objects are identified by their index in the program; names and P4Info ids are up to the caller. Every
+//! call checks before it changes anything, so a rejected call has no effect.
 
 use crate::compile::plans::ValueType;
 use crate::compile::{InstanceShape, limbs_of};
@@ -18,7 +18,7 @@ use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Matcher, TableId, Valu
 use p4rack_wire::Nanos;
 use std::ops::Range;
 
-/// Most multicast groups, and most clone sessions.
+/// Maximum multicast groups, and maximum clone sessions.
 const MAX_GROUPS: usize = 65_535;
 
 impl Switch {
@@ -37,7 +37,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Replaces action, arguments, metadata and idle timeout of an entry; its counter goes on.
+    /// Replaces action, arguments, metadata and idle timeout of an entry. Its counter continues.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), ControlError> {
         self.check_indirect(self.table(table)?.0, entry.indirect.as_ref())?;
         let (shape, state) = self.table_mut(table)?;
@@ -59,14 +59,14 @@ impl Switch {
         Ok(())
     }
 
-    /// Does what an update in a table's own words says; `false` changes nothing, and the same asked the general way
-    /// tells the reason.
+    /// Applies an update in the table's own words. Returns false without changing anything if it is rejected;
+    /// the same request through the general calls gives the reason.
     pub fn write_plain(&mut self, table: TableId, update: &PlainUpdate<'_>) -> bool {
         self.table_mut(table).is_ok_and(|(shape, state)| state.write_plain(shape, update))
     }
 
-    /// As [`Switch::entries_from`], in the table's own words: calls `each` with every entry and gives the position after
-    /// them; `None` if one of them has more to it than words, or `each` says `false`.
+    /// Like [`Switch::entries_from`], in the table's own words: calls `each` with every entry and returns the
+    /// position after them. `None` if an entry is not plain, or if `each` returns false.
     pub fn read_plain(
         &self,
         table: TableId,
@@ -77,13 +77,13 @@ impl Switch {
         self.table(table).ok()?.1.read_plain(from, most, each)
     }
 
-    /// Changes what happens on a miss; `None` goes back to what the program says.
+    /// Changes the action on a miss. `None` restores the program's.
     pub fn set_default(&mut self, table: TableId, call: Option<ActionCall>) -> Result<(), ControlError> {
         let (shape, state) = self.table_mut(table)?;
         state.set_default(shape, call)
     }
 
-    /// What happens on a miss.
+    /// The action on a miss.
     pub fn default_entry(&self, table: TableId) -> Result<DefaultEntry, ControlError> {
         let (_, state) = self.table(table)?;
         let call = state.default.as_ref().map(|row| row.call.clone());
@@ -101,8 +101,9 @@ impl Switch {
         Ok(state.rows().into_iter().filter_map(|row| state.entry(shape, row)).collect())
     }
 
-    /// Up to `most` entries from a position on, in no order that means anything, and the position after them if there
-    /// may be more. Entries that are there from the first part to the last are in one of them; 0 is the first position.
+    /// Up to `most` entries from a position on, in no particular order, and the position after them if there
+    /// may be more. Start at position 0. An entry that exists throughout the iteration is returned exactly
+    /// once.
     pub fn entries_from(
         &self,
         table: TableId,
@@ -122,7 +123,8 @@ impl Switch {
         state.entry(shape, row).ok_or_else(|| ControlError::NotFound(format!("an entry of {}", shape.name)))
     }
 
-    /// When the entry was last hit or, if never, inserted (kept for tables with `support_timeout` only).
+    /// Time of an entry's last hit, or of its insertion if there was none. Only recorded for tables with
+    /// `support_timeout`.
     pub fn last_hit(&self, table: TableId, keys: &[Matcher], priority: i32) -> Result<Nanos, ControlError> {
         let (shape, state) = self.table(table)?;
         let row = state.row(shape, keys, priority)?;
@@ -142,7 +144,7 @@ impl Switch {
         })
     }
 
-    /// Reads a counter's cell.
+    /// Reads a cell of a counter.
     pub fn counter_read(&self, instance: InstanceId, index: u64) -> Result<CounterData, ControlError> {
         let (shape, state) = self.instance(instance)?;
         match state {
@@ -151,7 +153,7 @@ impl Switch {
         }
     }
 
-    /// Sets a counter's cell.
+    /// Sets a cell of a counter.
     pub fn counter_write(
         &mut self,
         instance: InstanceId,
@@ -193,13 +195,13 @@ impl Switch {
         Ok(())
     }
 
-    /// Reads a register's cell; an `int` is given in two's complement.
+    /// Reads a cell of a register; an `int` is in two's complement.
     pub fn register_read(&self, instance: InstanceId, index: u64) -> Result<BigUint, ControlError> {
         let (_, cell) = self.register_cell(instance, index)?;
         Ok(number(self.running()?.state.registers.get(cell).unwrap_or(&[])))
     }
 
-    /// Sets a register's cell.
+    /// Sets a cell of a register.
     pub fn register_write(
         &mut self,
         instance: InstanceId,
@@ -306,7 +308,7 @@ impl Switch {
         self.sessions.keys().copied().collect()
     }
 
-    /// Replaces the members of a parser value set; a member has one matcher a field.
+    /// Replaces the members of a parser value set. A member has one matcher per field.
     pub fn value_set_set(&mut self, set: ValueSetId, members: Vec<Vec<Matcher>>) -> Result<(), ControlError> {
         let Running { pipeline, state } = self.running_mut()?;
         let found = pipeline.value_sets.get(set.0 as usize).zip(state.value_sets.get_mut(set.0 as usize));
@@ -329,18 +331,18 @@ impl Switch {
             .ok_or_else(|| ControlError::NotFound(format!("value set {}", set.0)))
     }
 
-    /// The oldest digest that waits.
+    /// The oldest waiting digest.
     pub fn poll_digest(&mut self) -> Option<DigestMessage> {
         let Running { pipeline, state } = self.running.as_mut()?;
         state.digests.pop(&pipeline.digests)
     }
 
-    /// The oldest message that the program logged and that waits.
+    /// The oldest waiting log message of the program.
     pub fn poll_log(&mut self) -> Option<String> {
         self.running.as_mut()?.state.log.messages.pop_front()
     }
 
-    /// What happened next, if the program was compiled with [`crate::Pipeline::compile_traced`].
+    /// The next trace event, if the program was compiled with [`crate::Pipeline::compile_traced`].
     pub fn poll_trace(&mut self) -> Option<TraceEvent> {
         let Running { pipeline, state } = self.running.as_mut()?;
         state.trace.pop(pipeline).map(|(_, _, event)| event)
@@ -402,7 +404,7 @@ pub(crate) fn has_no(shape: &TableShape, what: &str) -> ControlError {
     ControlError::Invalid(format!("{} has no direct {what}", shape.name))
 }
 
-/// Checks an index.
+/// Checks the index of a cell.
 pub(crate) fn cell(shape: &InstanceShape, index: u64, size: usize) -> Result<usize, ControlError> {
     match usize::try_from(index) {
         Ok(at) if at < size => Ok(at),
@@ -410,7 +412,7 @@ pub(crate) fn cell(shape: &InstanceShape, index: u64, size: usize) -> Result<usi
     }
 }
 
-/// Place of an entry's direct objects.
+/// Position of an entry's direct objects.
 pub(crate) fn direct(
     shape: &TableShape,
     state: &TableState,

@@ -1,12 +1,12 @@
-//! How full a port's queues are over time: a time-weighted histogram and the maximum of each interval.
+//! Depth of a port's queues over time: a time-weighted histogram, and the maximum of each interval.
 
 use crate::stats::{DepthSample, DepthTime};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 
-/// Most bins of a histogram, beside the one for empty.
+/// Maximum bins of a histogram, in addition to the one for empty.
 const BINS: u64 = 4096;
-/// Finest bin, in bytes.
+/// Minimum width of a bin, in bytes.
 const FINEST: u64 = 64;
 
 /// A port's depth.
@@ -14,12 +14,12 @@ const FINEST: u64 = 64;
 pub(crate) struct Depth {
     pub bytes: u64,
     pub max_bytes: u64,
-    /// Logarithm of a bin's bytes.
+    /// Logarithm of a bin's width in bytes.
     bin_shift: u32,
     bins: Vec<u64>,
     since: Nanos,
     interval_ns: u64,
-    /// Where the open interval starts, and the maximum in it.
+    /// Start of the open interval, and the maximum depth in it.
     start: u64,
     peak: u64,
     samples: VecDeque<DepthSample>,
@@ -27,7 +27,7 @@ pub(crate) struct Depth {
 }
 
 impl Depth {
-    /// An empty port. `samples` are kept, one an `interval`.
+    /// An empty port. Keeps up to `samples` samples, one per interval.
     pub fn new(buffer_bytes: u64, interval: Nanos, samples: usize) -> Depth {
         let bin_bytes = buffer_bytes.div_ceil(BINS).max(FINEST).next_power_of_two();
         Depth {
@@ -44,7 +44,7 @@ impl Depth {
         }
     }
 
-    /// The depth changes now.
+    /// Records a change of the depth.
     #[inline(always)]
     pub fn set(&mut self, bytes: u64, now: Nanos) {
         // A frame often leaves at the time it came.
@@ -56,10 +56,10 @@ impl Depth {
         self.peak = self.peak.max(bytes);
     }
 
-    /// An empty port holds so many bytes for no time.
+    /// Records that an empty port held this many bytes for zero time.
     #[inline(always)]
     pub fn touch(&mut self, bytes: u64, now: Nanos) {
-        // Time without bytes can be counted later, but maxima belong to their interval.
+        // Empty time can be counted later, but a maximum belongs to its interval.
         if now.0.saturating_sub(self.start) >= self.interval_ns {
             self.advance(now);
         }
@@ -81,7 +81,7 @@ impl Depth {
         (((self.bytes + (1 << self.bin_shift) - 1) >> self.bin_shift) as usize).min(self.bins.len() - 1)
     }
 
-    /// Closes the open interval and those passed since, of which the last one stands for all.
+    /// Closes the open interval and those that have passed since. The last of them stands for all.
     #[inline(never)]
     fn close(&mut self, now: Nanos) {
         let start = now.0 - now.0 % self.interval_ns;
@@ -99,7 +99,7 @@ impl Depth {
             && newest.next().is_none_or(|sample| sample.depth_bytes == 0)
             && newest.next().is_none_or(|sample| sample.depth_bytes == 0);
         if flat {
-            // Only the ends of an empty stretch are kept.
+            // Only the ends of an empty stretch are stored.
             if self.samples.len() >= 2 {
                 self.samples.pop_back();
             }
@@ -112,7 +112,7 @@ impl Depth {
         }
     }
 
-    /// Forgets the past.
+    /// Restarts histogram and samples.
     pub fn reset(&mut self, now: Nanos) {
         self.advance(now);
         self.bins.fill(0);
@@ -121,7 +121,7 @@ impl Depth {
         self.peak = self.bytes;
     }
 
-    /// Bins that were reached, up to now.
+    /// Non-empty bins, up to now.
     pub fn histogram(&self, now: Nanos) -> Vec<DepthTime> {
         let current = self.bin();
         let open = now.saturating_sub(self.since).0;
@@ -132,7 +132,7 @@ impl Depth {
         self.bins.iter().enumerate().map(time).filter(|bin| bin.nanos > 0).collect()
     }
 
-    /// Samples, the open interval last.
+    /// Samples; the open interval comes last.
     pub fn samples(&self) -> Vec<DepthSample> {
         let open = DepthSample { time: Nanos(self.start), depth_bytes: self.peak };
         self.samples.iter().copied().chain(std::iter::once(open)).collect()

@@ -2,29 +2,29 @@
 
 use thiserror::Error;
 
-/// Why a program can't run on this switch.
+/// Why a program cannot run on this switch.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompileError {
-    /// A construct that this switch has no execution for.
+    /// A construct that this switch does not support.
     #[error("{object}: {what} is not supported by the embedded switch; {help}")]
     Unsupported {
         /// Table, instance, header …
         object: String,
-        /// The construct.
+        /// The unsupported construct.
         what: String,
         /// What to do instead.
         help: String,
     },
-    /// The program needs more of something than there is.
+    /// The program exceeds a limit.
     #[error("{object}: needs {needed} {unit}, the embedded switch has {limit}; make it smaller")]
     TooBig {
         /// Table, instance, header …
         object: String,
-        /// How much it asks for.
+        /// How much it needs.
         needed: u64,
-        /// The most there is.
+        /// The limit.
         limit: u64,
-        /// Of what.
+        /// Unit of both numbers.
         unit: &'static str,
     },
     /// The IR contradicts itself: a fault of the front end.
@@ -37,37 +37,37 @@ pub enum CompileError {
     },
 }
 
-/// Why a control operation was refused. State is unchanged then.
+/// Why a control operation was rejected. The state is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
     /// No such object or entry.
     #[error("{0} not found")]
     NotFound(String),
-    /// An entry with this key is there already.
+    /// There is already an entry with this key.
     #[error("{0} already exists")]
     AlreadyExists(String),
-    /// An index beyond the array's size.
+    /// An index beyond the size of an array.
     #[error("index {index} of {object} is out of range: it has {size} cells")]
     OutOfRange {
-        /// Which array.
+        /// Name of the array.
         object: String,
-        /// What was asked for.
+        /// The index requested.
         index: u64,
-        /// How many there are.
+        /// Size of the array.
         size: u64,
     },
     /// The object is full.
     #[error("{object} is full: it holds {limit}")]
     ResourceExhausted {
-        /// Which table or set.
+        /// Name of the table or set.
         object: String,
-        /// Its size.
+        /// Its capacity.
         limit: u64,
     },
-    /// A value that doesn't fit the program.
+    /// A value that does not fit the program.
     #[error("{0}")]
     Invalid(String),
-    /// Something refers to the object.
+    /// Something still refers to the object.
     #[error("{0}")]
     InUse(String),
     /// The object is constant.

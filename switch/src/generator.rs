@@ -1,41 +1,41 @@
-//! Packet generators: frames that the switch itself brings in, once, so many times, or for ever.
+//! Packet generators: frames that the switch itself injects, once, N times or endlessly.
 //!
-//! A generator is a pure function of time: frame `n` comes in at `start + n * period`. Polled late, it makes up for at
-//! most [`crate::Config::catch_up`]; frames that were due before that are skipped and counted.
+//! A generator is a pure function of time: frame `n` arrives at `start + n * period`. If polled late, it
+//! makes up for at most [`crate::Config::catch_up`]; frames that were due earlier are skipped and counted.
 
 use crate::error::ControlError;
 use crate::switch::Switch;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// Most generators.
+/// Maximum number of generators.
 pub const MAX_GENERATORS: usize = 256;
-/// Frames that one generator brings in before others, and what waits to be sent, get a turn.
+/// Frames that a generator injects before others, and the queues, get a turn.
 const BURST: u32 = 32;
 
-/// What a generator does.
+/// Configuration of a generator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratorConfig {
     /// The frame, without FCS.
     pub frame: Vec<u8>,
-    /// Port it comes in at.
+    /// Port on which it arrives.
     pub port: u16,
-    /// When the first one comes; a time that has passed means now.
+    /// Time of the first frame. A time in the past means now.
     pub start: Nanos,
-    /// From one to the next; of no account if there is only one.
+    /// Time between frames; unused if there is only one.
     pub period: Nanos,
-    /// How many; 0 is without end.
+    /// Number of frames; 0 is endless.
     pub count: u64,
 }
 
-/// What a generator has done.
+/// Statistics of a generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GeneratorStats {
-    /// Frames brought in.
+    /// Frames injected.
     pub sent: u64,
     /// Frames skipped because the switch was polled too late.
     pub skipped: u64,
-    /// Whether more are to come.
+    /// Whether more frames will follow.
     pub active: bool,
 }
 
@@ -43,12 +43,12 @@ pub struct GeneratorStats {
 struct Generator {
     config: GeneratorConfig,
     stats: GeneratorStats,
-    /// When the next one comes.
+    /// Time of the next frame.
     due: Nanos,
 }
 
 impl Generator {
-    /// The next frame is done with.
+    /// Advances by `count` frames, which have been sent or skipped.
     fn step(&mut self, count: u64) {
         let total = self.stats.sent + self.stats.skipped;
         self.stats.active = self.config.count == 0 || total < self.config.count;
@@ -60,12 +60,12 @@ impl Generator {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generators {
     all: BTreeMap<u32, Generator>,
-    /// When the first one has something; `Nanos::MAX` if none has.
+    /// Time at which the first generator is due; `None` if none is.
     due: Option<Nanos>,
 }
 
 impl Generators {
-    /// When the next frame comes.
+    /// Time of the next frame of any generator.
     #[inline]
     pub fn due(&self) -> Option<Nanos> {
         self.due
@@ -77,8 +77,8 @@ impl Generators {
 }
 
 impl Switch {
-    /// Adds or replaces a generator, which starts over. Errors: no frame or one too long, no such port or the CPU
-    /// port, no period, too many generators.
+    /// Adds a generator, or replaces and restarts it. Fails if the frame is empty or too long, the port is
+    /// unknown or the CPU port, the period is missing, or there are too many generators.
     pub fn generator_set(&mut self, number: u32, mut config: GeneratorConfig) -> Result<(), ControlError> {
         let name = format!("generator {number}");
         if config.frame.is_empty() || config.frame.len() > self.config.max_frame_bytes {
@@ -116,12 +116,12 @@ impl Switch {
         gone.map(|_| ()).ok_or_else(|| ControlError::NotFound(format!("generator {number}")))
     }
 
-    /// All generators, by number, and what they have done.
+    /// All generators by number, with their statistics.
     pub fn generators(&self) -> Vec<(u32, GeneratorConfig, GeneratorStats)> {
         self.generators.all.iter().map(|(&number, one)| (number, one.config.clone(), one.stats)).collect()
     }
 
-    /// Brings in what is due.
+    /// Injects frames that are due.
     #[cold]
     pub(crate) fn generate(&mut self, now: Nanos) {
         let mut all = std::mem::take(&mut self.generators.all);

@@ -1,35 +1,36 @@
-//! What a port takes in: no more than its rate, as a wire of that rate could carry no more.
+//! Rate limit of a port's arrivals: no more than a wire of the port's rate could carry.
 //!
-//! A token bucket, kept as the time at which the frames taken in would have arrived over such a wire (the generic cell
-//! rate algorithm): a frame is over the rate if that time is further ahead of it than the burst allowed.
+//! This is a token bucket in the form of the generic cell rate algorithm. Its state is the time at which the
+//! accepted frames would have arrived over such a wire. A frame exceeds the rate if that time is further
+//! ahead than the burst allows.
 
 use crate::config::Config;
 use crate::tm::{GAP, stored};
 use p4rack_wire::Nanos;
 
-/// Bits after the point of a byte's time.
+/// Fractional bits of a byte's time.
 const SHIFT: u32 = 24;
-/// Frames that may come at once whatever the rate.
+/// Number of full frames that may always arrive at once.
 const FRAMES: u64 = 16;
-/// A full frame on the wire, with two tags.
+/// Bytes of a full frame with two tags on the wire.
 const FULL_WIRE_BYTES: u64 = 1_514 + 2 * 4 + 4 + GAP;
 
-/// The rate limit of what one port takes in.
+/// The rate limit of a port's arrivals.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inlet {
-    /// Wire time of a byte in 2⁻²⁴ ns, rounded down, so that exactly the rate is never over it; 0 is no limit.
+    /// Wire time of a byte in 2⁻²⁴ ns, rounded down so that exactly the rate never exceeds it; 0 is no limit.
     byte_time: u64,
-    /// How far ahead of a frame `free_at` may be.
+    /// How far `free_at` may be ahead of a frame.
     burst: Nanos,
-    /// When a wire would have carried all that was taken in, and the fraction of a nanosecond.
+    /// Time at which a wire would have carried all accepted frames, with the fraction of a nanosecond.
     free_at: Nanos,
     fraction: u64,
 }
 
 impl Inlet {
-    /// Of a port with this rate; 0 is no limit.
+    /// The limit for this rate; 0 is no limit.
     pub fn new(rate_bps: u64, config: &Config) -> Inlet {
-        // A burst without end is no limit either.
+        // With an endless burst there is no limit either.
         let rate_bps = if config.arrival_burst == Nanos::MAX { 0 } else { rate_bps };
         let byte_time = (8_000_000_000u128 << SHIFT).checked_div(rate_bps.into()).unwrap_or(0) as u64;
         let frames = byte_time.saturating_mul(FRAMES * FULL_WIRE_BYTES) >> SHIFT;
@@ -37,7 +38,7 @@ impl Inlet {
         Inlet { byte_time, burst, free_at: Nanos::ZERO, fraction: 0 }
     }
 
-    /// Whether a frame of this length that arrived now is taken in, which counts from then on.
+    /// Whether a frame of this length that arrives now is accepted. An accepted frame counts.
     #[inline(always)]
     pub fn takes(&mut self, len: usize, now: Nanos) -> bool {
         if self.byte_time == 0 {
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Wire bytes of a full frame with one tag.
+    /// Bytes of a full frame with one tag on the wire.
     const WIRE_BYTES: u64 = 1_518 + 4 + 20;
 
     fn inlet(rate_bps: u64, burst: Nanos) -> Inlet {
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn a_burst_and_from_then_on_the_rate() {
         let mut inlet = inlet(100_000_000, Nanos::from_millis(10));
-        // 123.36 µs a frame at 100 Mb/s: while no more than 10 ms are ahead, so 82 of them at once.
+        // 123.36 µs per frame at 100 Mb/s, and at most 10 ms ahead: 82 frames at once.
         let at_once = (0..1_000).filter(|_| inlet.takes(1_518, Nanos(5_000))).count();
         assert_eq!(at_once, 82);
         // A second of 4 Gb/s.
@@ -92,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a wire of the rate carries is taken, however late within the burst it is handed over.
+        /// Whatever a wire of the rate carries is accepted, however late within the burst it is handed over.
         #[test]
         fn what_a_wire_carries_is_taken_even_late(
             rate_bps in prop::sample::select(vec![10_000_000u64, 100_000_000, 999_999_937, 100_000_000_000]),
@@ -110,7 +111,7 @@ mod tests {
             }
         }
 
-        /// Never more than the rate and the burst, in any stretch from the start.
+        /// Never more than rate and burst, in any interval from the start.
         #[test]
         fn never_more_than_rate_and_burst(gaps in prop::collection::vec((60usize..1_600, 0u64..200_000), 1..2_000)) {
             let rate_bps = 100_000_000;
@@ -121,7 +122,7 @@ mod tests {
                 if inlet.takes(len, now) {
                     taken += stored(len) + GAP;
                 }
-                // One frame may begin when the burst is just not used up.
+                // One frame may begin when the burst is not quite used up.
                 let most = (now.0 - 1_000 + 2_000_000) / 80 + 1_700;
                 prop_assert!(taken <= most, "{taken} of {most} at {now}");
             }

@@ -7,27 +7,28 @@ use crate::state::InstanceState;
 use crate::switch::Switch;
 use p4rack_p4::ir::{InstanceId, TableId};
 
-/// Colours as the program sees them.
+/// Colours as programs see them.
 const GREEN: u64 = 0;
 const YELLOW: u64 = 1;
 const RED: u64 = 2;
 
-/// Tokens are counted in billionths, so that a rate a second times nanoseconds is exact.
+/// Tokens are counted in billionths, so that a rate per second times nanoseconds is exact.
 const SCALE: u128 = 1_000_000_000;
 
-/// One meter.
+/// A meter cell.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meter {
     config: Option<MeterConfig>,
     committed: u128,
     peak: u128,
     last_ns: u64,
-    /// What was green, yellow and red.
+    /// Counts of green, yellow and red.
     pub counts: [CounterData; 3],
 }
 
 impl Meter {
-    /// Fills the buckets; unconfigured, everything is green. What was counted stays.
+    /// Configures the meter and fills its buckets. Without configuration everything is green. Counts are
+    /// preserved.
     pub fn configure(&mut self, config: Option<MeterConfig>, now_ns: u64) {
         let full = config.unwrap_or_default();
         self.config = config;
@@ -36,12 +37,12 @@ impl Meter {
         self.last_ns = now_ns;
     }
 
-    /// How it was configured.
+    /// Its configuration.
     pub fn config(&self) -> Option<MeterConfig> {
         self.config
     }
 
-    /// Colour of a packet of so many bytes, of which each or all together cost a token; counts it.
+    /// Colours and counts a packet of this length, which costs one token per byte (`by_bytes`) or one in all.
     pub fn execute(&mut self, bytes: u64, by_bytes: bool, now_ns: u64) -> u64 {
         let color = self.color(if by_bytes { bytes } else { 1 }, now_ns);
         let count = &mut self.counts[color as usize];
@@ -75,7 +76,7 @@ impl Meter {
 }
 
 impl Switch {
-    /// Configures a meter's cell; `None`: everything is green.
+    /// Configures a cell of a meter. With `None` everything is green.
     pub fn meter_config(
         &mut self,
         instance: InstanceId,
@@ -95,7 +96,7 @@ impl Switch {
         }
     }
 
-    /// A meter's cell.
+    /// Configuration of a cell of a meter.
     pub fn meter_read(&self, instance: InstanceId, index: u64) -> Result<Option<MeterConfig>, ControlError> {
         let (shape, state) = self.instance(instance)?;
         match state {
@@ -104,7 +105,7 @@ impl Switch {
         }
     }
 
-    /// What a meter's cell has seen: green, yellow, red.
+    /// Counts of a cell of a meter: green, yellow, red.
     pub fn meter_counts(&self, instance: InstanceId, index: u64) -> Result<[CounterData; 3], ControlError> {
         let (shape, state) = self.instance(instance)?;
         match state {
@@ -113,7 +114,7 @@ impl Switch {
         }
     }
 
-    /// Sets what a meter's cell has seen.
+    /// Sets the counts of a cell of a meter.
     pub fn meter_counts_write(
         &mut self,
         instance: InstanceId,
@@ -131,7 +132,7 @@ impl Switch {
         }
     }
 
-    /// What the direct meter of an entry has seen: green, yellow, red.
+    /// Counts of an entry's direct meter: green, yellow, red.
     pub fn direct_meter_counts(
         &self,
         table: TableId,
@@ -142,7 +143,7 @@ impl Switch {
         state.meters.get(at).map(|meter| meter.counts).ok_or_else(|| has_no(shape, "meter"))
     }
 
-    /// Sets what the direct meter of an entry has seen.
+    /// Sets the counts of an entry's direct meter.
     pub fn direct_meter_counts_write(
         &mut self,
         table: TableId,
@@ -155,7 +156,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Configures the direct meter of an entry.
+    /// Configures an entry's direct meter.
     pub fn direct_meter_config(
         &mut self,
         table: TableId,
@@ -170,7 +171,7 @@ impl Switch {
         Ok(())
     }
 
-    /// The direct meter of an entry.
+    /// Configuration of an entry's direct meter.
     pub fn direct_meter_read(
         &self,
         table: TableId,
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(meter.execute(1500, true, 0), GREEN);
         assert_eq!(meter.execute(1500, true, 0), YELLOW);
         assert_eq!(meter.execute(1, true, 0), RED);
-        // 1 ms: one committed and two peak tokens.
+        // 1 ms: one committed token and two peak tokens.
         assert_eq!(meter.execute(2, true, 1_000_000), YELLOW);
         assert_eq!(meter.execute(1, true, 2_000_000), GREEN);
     }
@@ -241,7 +242,7 @@ mod tests {
         for step in 1..=100_000u64 {
             bytes[meter.execute(10, true, step * 1_000_000) as usize] += 10;
         }
-        // 100 s at 10 kB/s offered: 1 kB/s green, another 1 kB/s yellow, up to a burst.
+        // 100 s at 10 kB/s offered: 1 kB/s green and another 1 kB/s yellow, up to a burst.
         assert!(bytes[0].abs_diff(100_000) <= 1510, "green {}", bytes[0]);
         assert!(bytes[1].abs_diff(100_000) <= 3010, "yellow {}", bytes[1]);
         assert_eq!(bytes.iter().sum::<u64>(), 1_000_000);

@@ -1,4 +1,4 @@
-//! What the control plane passes in and gets back.
+//! Types that the control plane passes in and gets back.
 
 use crate::replicas::Replicas;
 use num_bigint::BigUint;
@@ -8,17 +8,18 @@ use p4rack_wire::Nanos;
 /// An entry of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
-    /// One matcher a key: exact as `Exact`; LPM and ternary as `Mask`; optional as `Exact`; range as `Range`; don't care as `Any`.
+    /// One matcher per key: `Exact` for exact and optional; `Mask` for LPM and ternary; `Range` for range;
+    /// `Any` for don't care.
     pub keys: Vec<Matcher>,
-    /// Larger wins. Positive where the table has a ternary, range or optional key, else 0.
+    /// Priority; the larger one wins. Positive if the table has a ternary, range or optional key, else 0.
     pub priority: i32,
-    /// What to do; of no account where `indirect` is given.
+    /// The action; unused if `indirect` is given.
     pub call: ActionCall,
-    /// What to do in a table with an action profile.
+    /// What the entry refers to, in a table with an action profile.
     pub indirect: Option<Indirect>,
-    /// Comes from `const entries`: can be neither modified nor deleted.
+    /// Whether it comes from `const entries` and so can be neither modified nor deleted.
     pub is_const: bool,
-    /// The controller's own, kept and returned.
+    /// The controller's metadata, stored and returned unchanged.
     pub metadata: Vec<u8>,
     /// Idle timeout in nanoseconds; 0 is none.
     pub idle_timeout_ns: u64,
@@ -52,18 +53,18 @@ pub enum Indirect {
     Member(u32),
     /// A group of the selector.
     Group(u32),
-    /// Actions and weights of the entry's own, of which the selector picks one.
+    /// Actions and weights of the entry's own; the selector picks one.
     Set(ActionSet),
 }
 
-/// A one-shot group.
+/// The actions of a one-shot action selector entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActionSet {
     /// The actions and their shares.
     pub actions: Vec<(ActionCall, Share)>,
-    /// How one is picked.
+    /// How one of them is picked.
     pub pick: Pick,
-    /// What its size is; of no account for packets, kept and returned.
+    /// What its size means. Irrelevant for packets; stored and returned unchanged.
     pub size: SizeOf,
 }
 
@@ -73,36 +74,36 @@ impl From<Vec<(ActionCall, Share)>> for ActionSet {
     }
 }
 
-/// How an action of a one-shot group is picked for a packet.
+/// How an action of a one-shot set is picked for a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pick {
-    /// As the selector says.
+    /// As the selector defines.
     #[default]
     Selector,
-    /// By the selector's hash; CRC-32 where that is random.
+    /// By the selector's hash, or CRC-32 if that is random.
     Hash,
-    /// At random.
+    /// At random for each packet.
     Random,
 }
 
-/// What counts as the size of a one-shot group.
+/// What counts as the size of a one-shot set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SizeOf {
-    /// What the selector says.
+    /// As the selector defines.
     #[default]
     Selector,
-    /// The sum of its weights.
+    /// The sum of the weights.
     Weights,
-    /// The number of its actions.
+    /// The number of actions.
     Members,
 }
 
-/// What share of the packets a member of a group gets.
+/// The share of packets that a member of a group gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// In relation to the others'.
+    /// Weight relative to the other members.
     pub weight: u32,
-    /// None while this port is down.
+    /// The member gets no packets while this port is down.
     pub watch: Option<u16>,
 }
 
@@ -122,16 +123,16 @@ impl std::fmt::Display for Indirect {
     }
 }
 
-/// What happens on a miss.
+/// The action of a table on a miss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultEntry {
-    /// The action; `None` is a table without any (nothing happens).
+    /// The action. `None` for a table that does nothing on a miss.
     pub call: Option<ActionCall>,
-    /// Whether it is still the program's own.
+    /// Whether it is the program's own.
     pub is_initial: bool,
 }
 
-/// Names an entry whose direct counter or meter is meant.
+/// Identifies an entry whose direct counter or meter is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryRef<'a> {
     /// The default entry.
@@ -140,36 +141,36 @@ pub enum EntryRef<'a> {
     Keys(&'a [Matcher], i32),
 }
 
-/// A counter's cell.
+/// The counts of a counter cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterData {
     /// Packets counted.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes counted.
     pub bytes: u64,
 }
 
-/// A two-rate three-colour meter (RFC 2698), in bytes or packets as the program says.
+/// Configuration of a two-rate three-colour meter (RFC 2698), in bytes or packets as the program declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterConfig {
-    /// Committed rate a second.
+    /// Committed rate per second.
     pub cir: u64,
-    /// Committed burst.
+    /// Committed burst size.
     pub cburst: u64,
-    /// Peak rate a second.
+    /// Peak rate per second.
     pub pir: u64,
-    /// Peak burst.
+    /// Peak burst size.
     pub pburst: u64,
 }
 
-/// Where clones go.
+/// A clone session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloneSession {
-    /// Copies.
+    /// Copies to make.
     pub replicas: Replicas,
     /// Their priority in the traffic manager, 0 to 7.
     pub class_of_service: u8,
-    /// Cut to so many bytes; 0 is not at all.
+    /// Length to which copies are truncated, in bytes; 0 is not at all.
     pub packet_length_bytes: u16,
 }
 
@@ -178,8 +179,8 @@ pub struct CloneSession {
 pub struct DigestMessage {
     /// Index into [`p4rack_p4::ir::Program::digests`].
     pub digest: u32,
-    /// One value a field.
+    /// One value per field.
     pub values: Vec<BigUint>,
-    /// When.
+    /// Time at which it was sent.
     pub time: Nanos,
 }

@@ -1,4 +1,4 @@
-//! Packets on their way, whatever the architecture: their variables, their queues, their ends.
+//! Packets on their way, for any architecture: their variables, queues and ends.
 
 use crate::compile::Pipeline;
 use crate::compile::ops::Vars;
@@ -39,7 +39,7 @@ impl Switch {
         }
     }
 
-    /// Puts a packet into a queue; false if it ended.
+    /// Puts a packet into a queue. Returns false if it was dropped.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, id: PacketId, port: u64, now: Nanos) -> bool {
         let Some(at) = self.manager.find(port) else {
@@ -61,7 +61,7 @@ impl Switch {
         true
     }
 
-    /// A block did not come to its end.
+    /// Drops a packet whose block did not finish.
     #[cold]
     #[inline(never)]
     pub(crate) fn give_up(&mut self, id: PacketId, exit: Exit, at: Option<usize>) {
@@ -73,7 +73,7 @@ impl Switch {
         self.end(id, reason, at);
     }
 
-    /// A packet ends here.
+    /// Drops a packet.
     #[cold]
     #[inline(never)]
     pub(crate) fn end(&mut self, id: PacketId, reason: DropReason, at: Option<usize>) {
@@ -84,7 +84,7 @@ impl Switch {
     }
 }
 
-/// The form of the program for a packet.
+/// The form of the program for a packet: traced or not.
 #[inline(always)]
 pub(crate) fn form<'a>(running: &'a Pipeline, tracer: Option<&'a Tracer>, meta: &Meta) -> &'a Pipeline {
     match tracer {
@@ -93,7 +93,7 @@ pub(crate) fn form<'a>(running: &'a Pipeline, tracer: Option<&'a Tracer>, meta: 
     }
 }
 
-/// Clears what a program may read before it is written.
+/// Clears what a program may read before writing it.
 #[inline(always)]
 pub(crate) fn clear(code: &Code, vars: &mut Vars) {
     for &slot in &code.to_clear {

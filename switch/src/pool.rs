@@ -1,4 +1,4 @@
-//! Packets and their buffers, which are used again and again.
+//! Packets and their buffers, which are reused.
 
 use crate::exec::Exit;
 use crate::exec::bits::PADDING;
@@ -10,28 +10,28 @@ pub(crate) type PacketId = u32;
 /// End of a list of packets.
 pub(crate) const NONE: PacketId = u32::MAX;
 
-/// How far a packet in a queue is.
+/// How far a packet in a queue has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Egress is before it.
+    /// Egress still has to run.
     #[default]
     Ingress,
-    /// It is as it is to be sent.
+    /// The frame is finished.
     Sent,
-    /// Egress ended so, and dropped it or did not come to its end.
+    /// Egress has run, ended like this, and dropped the packet or did not finish.
     Ended(Exit),
 }
 
-/// What the switch knows of a packet beside its bytes.
+/// What the switch knows of a packet besides its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
     pub ingress_port: u16,
     pub egress_port: u16,
-    /// How it came to be where it is, as its architecture counts.
+    /// How it got here, as a number of its architecture.
     pub origin: u32,
     pub rid: u16,
     pub priority: u8,
-    /// Cut to so many bytes when sent.
+    /// Length to which it is truncated when sent.
     pub truncate: u32,
     /// Recirculations, resubmits and clones so far.
     pub passes: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Meta {
     /// Bytes of the shared buffer that it holds.
     pub charged: u64,
     pub stage: Stage,
-    /// Its number in a trace of single packets, which its copies have too; 0: it is not traced.
+    /// Its number in a trace, shared by its copies; 0 if it is not traced.
     pub trace: u32,
 }
 
@@ -68,27 +68,27 @@ impl Default for Meta {
     }
 }
 
-/// A packet.
+/// A packet in a reusable buffer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packet {
-    /// The frame, its padding, and what longer frames left.
+    /// The frame, its padding, and remains of longer frames.
     bytes: Vec<u8>,
     len: usize,
-    /// Variables that egress needs.
+    /// Saved variables that egress needs.
     pub saved: Vec<u64>,
     pub meta: Meta,
-    /// The one behind it in its queue.
+    /// The next packet in its queue.
     pub next: PacketId,
 }
 
 impl Packet {
-    /// Length of the frame.
+    /// Length of the frame in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The frame and its padding.
+    /// The frame with its padding.
     #[inline]
     pub fn padded(&self) -> &[u8] {
         &self.bytes[..self.len + PADDING]
@@ -100,12 +100,12 @@ impl Packet {
         self.bytes.get(self.meta.cursor..self.len()).unwrap_or(&[])
     }
 
-    /// The frame.
+    /// The frame without padding.
     pub fn frame(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    /// Replaces the frame by one that is given away; the giver gets another buffer for it.
+    /// Replaces the frame by one whose ownership is passed. The caller gets another buffer in exchange.
     #[inline(always)]
     pub fn take_frame(&mut self, frame: &mut Vec<u8>) {
         std::mem::swap(&mut self.bytes, frame);
@@ -113,8 +113,8 @@ impl Packet {
         self.bytes.resize(self.len + PADDING, 0);
     }
 
-    /// Puts `headers` in front of the payload: it becomes the whole frame. `given`: the frame's own buffer need not
-    /// stay, so if the headers are as long as those that came nothing is moved.
+    /// Puts `headers` in front of the payload to form the final frame. With `given`, the frame's own buffer
+    /// may be overwritten, so nothing is moved if the headers have the length of the original ones.
     #[inline(always)]
     pub fn complete(&mut self, headers: &mut Vec<u8>, given: bool) {
         match self.bytes.get_mut(..self.meta.cursor) {
@@ -140,7 +140,7 @@ impl Packet {
     }
 }
 
-/// All packets. Grows to the most that were ever held at once, which the shared buffer bounds.
+/// All packets. Grows to the largest number held at once, which the shared buffer bounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
     packets: Vec<Packet>,
@@ -148,7 +148,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// A packet with this frame.
+    /// A packet with a copy of this frame.
     pub fn alloc(&mut self, frame: &[u8], meta: Meta) -> PacketId {
         let id = self.take();
         let packet = &mut self.packets[id as usize];
@@ -158,7 +158,7 @@ impl Pool {
         id
     }
 
-    /// Makes a packet of a frame that stands elsewhere, which gets another's buffer for it.
+    /// Makes a packet of an existing frame, which gets another buffer in exchange.
     #[inline]
     pub fn adopt(&mut self, frame: &mut Packet, meta: Meta) -> PacketId {
         let id = self.take();
@@ -170,7 +170,8 @@ impl Pool {
         id
     }
 
-    /// Makes a packet of a frame that nothing will read but the wire; `frame` gets another's buffer for it.
+    /// Makes a packet of a finished frame, which only has to be sent. `frame` gets another buffer in
+    /// exchange.
     #[inline(always)]
     pub fn adopt_sent(&mut self, frame: &mut Vec<u8>, meta: Meta) -> PacketId {
         let id = self.take();
@@ -182,7 +183,7 @@ impl Pool {
         id
     }
 
-    /// Takes such a frame back.
+    /// Takes the frame of such a packet back out.
     #[inline]
     pub fn hand_out(&mut self, id: PacketId, frame: &mut Vec<u8>) {
         std::mem::swap(&mut self.packets[id as usize].bytes, frame);
@@ -195,7 +196,7 @@ impl Pool {
         })
     }
 
-    /// A copy of a packet: frame and what is known of it, not the variables.
+    /// A copy of a packet: the frame and its metadata, without variables.
     pub fn copy(&mut self, id: PacketId) -> PacketId {
         let source = std::mem::take(&mut self.packets[id as usize]);
         let copy = self.alloc(source.frame(), source.meta);
@@ -203,13 +204,13 @@ impl Pool {
         copy
     }
 
-    /// Gives a packet back.
+    /// Returns a packet to the pool.
     #[inline]
     pub fn release(&mut self, id: PacketId) {
         self.free.push(id);
     }
 
-    /// Packets in use.
+    /// Number of packets in use.
     #[cfg(test)]
     pub fn used(&self) -> usize {
         self.packets.len() - self.free.len()

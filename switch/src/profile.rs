@@ -1,4 +1,4 @@
-//! Action profiles and selectors: actions that entries share, and groups of which a hash picks one.
+//! Action profiles and selectors: actions that entries share, and groups from which a hash picks a member.
 
 use crate::error::ControlError;
 use crate::objects::{Indirect, Share};
@@ -8,21 +8,21 @@ use crate::switch::{Running, Switch};
 use p4rack_p4::ir::{ActionCall, InstanceId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most actions of a one-shot set.
+/// Maximum actions of a one-shot set.
 pub(crate) const MAX_SET: usize = 1024;
-/// Most groups of a selector.
+/// Maximum groups of a selector.
 const MAX_GROUPS: usize = 65_536;
-/// Sum of the weights of a group. What the program says of sizes is for the control plane to keep.
+/// Maximum sum of weights in a group. The program's own limits are enforced by the control plane.
 const MAX_WEIGHT: u64 = 65_536;
 
-/// An action and the words of its arguments.
+/// A member: its action and the words of the arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub call: ActionCall,
     pub args: Vec<u64>,
 }
 
-/// A group: each member as often as its weight says, if its port is up.
+/// A group: each member as often as its weight, if its port is up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     shares: Vec<(u32, Share)>,
@@ -59,7 +59,7 @@ impl Profile {
         Profile { members: BTreeMap::new(), groups: BTreeMap::new(), size }
     }
 
-    /// The member that an entry refers to, if there is one; `hash` tells which of a group.
+    /// The member that an entry refers to, if it exists; `hash` selects one of a group.
     pub fn find(&self, indirect: &Indirect, hash: impl FnOnce() -> u64) -> Option<&Member> {
         match indirect {
             Indirect::Member(member) => self.members.get(member),
@@ -81,7 +81,7 @@ impl Profile {
     }
 }
 
-/// The action of a one-shot set that the hash picks, of those whose ports are up.
+/// The action of a one-shot set that the hash selects, among those whose ports are up.
 pub(crate) fn pick<'a>(
     set: &'a [(ActionCall, Share)],
     down: &BTreeSet<u16>,
@@ -100,7 +100,8 @@ pub(crate) fn pick<'a>(
 }
 
 impl Switch {
-    /// Adds or replaces a member of an action profile; the action counts in the list of the tables that use it.
+    /// Adds or replaces a member of an action profile. Its action is numbered in the list of the tables that
+    /// use the profile.
     pub fn member_set(
         &mut self,
         profile: InstanceId,
@@ -138,7 +139,7 @@ impl Switch {
         Ok(members.iter().map(|(&number, member)| (number, member.call.clone())).collect())
     }
 
-    /// Adds or replaces a group of an action selector: members and their weights.
+    /// Adds or replaces a group of an action selector, with members and weights.
     pub fn group_set(
         &mut self,
         profile: InstanceId,
@@ -171,8 +172,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Says whether a port can send; those who watch it get nothing while it can't, and backups stand in for
-    /// replicas there.
+    /// Records whether a port can send. While it can't, members that watch it get no packets, and backup
+    /// replicas replace those on it.
     pub fn set_port_up(&mut self, port: u16, up: bool) {
         let changed = if up { self.down.remove(&port) } else { self.down.insert(port) };
         if !changed {
@@ -188,13 +189,13 @@ impl Switch {
         }
     }
 
-    /// Sends the copies of groups and clone sessions where ports are up.
+    /// Routes the copies of groups and clone sessions to ports that are up.
     pub(crate) fn route_copies(&mut self) {
         let sessions = self.sessions.values_mut().map(|session| &mut session.replicas);
         self.groups.values_mut().chain(sessions).for_each(|replicas| replicas.route(&self.down));
     }
 
-    /// Whether a port is thought able to send.
+    /// Whether a port counts as able to send.
     pub fn is_port_up(&self, port: u16) -> bool {
         !self.down.contains(&port)
     }
@@ -207,13 +208,13 @@ impl Switch {
         state.groups.remove(&group).map(|_| ()).ok_or(ControlError::NotFound(what))
     }
 
-    /// All groups of an action selector, by number: members and their shares.
+    /// All groups of an action selector, by number, with members and shares.
     pub fn groups(&self, profile: InstanceId) -> Result<BTreeMap<u32, Vec<(u32, Share)>>, ControlError> {
         let groups = &self.profile(profile)?.groups;
         Ok(groups.iter().map(|(&number, group)| (number, group.shares.clone())).collect())
     }
 
-    /// Refuses to watch ports that are not there.
+    /// Rejects a watched port that does not exist.
     fn check_watched<'a>(
         &self,
         what: &str,
@@ -227,7 +228,7 @@ impl Switch {
         }
     }
 
-    /// Refuses a reference to what a profile does not have.
+    /// Rejects a reference to a member or group that a profile does not have.
     pub(crate) fn check_indirect(
         &self,
         shape: &TableShape,
@@ -244,7 +245,7 @@ impl Switch {
         }
     }
 
-    /// Refuses to remove what an entry uses.
+    /// Rejects the removal of something that an entry uses.
     fn unused(&self, profile: InstanceId, indirect: &Indirect, what: &str) -> Result<(), ControlError> {
         let Running { pipeline, state } = self.running()?;
         let users = pipeline.tables.iter().zip(&state.tables);

@@ -1,33 +1,33 @@
-//! Where the copies of a group or clone session go, while ports come and go.
+//! Destinations of the copies of a group or clone session, as ports go up and down.
 //!
-//! Which of a copy's replicas is used is decided when the group is set and when a port changes, not for each packet.
+//! Which replica of a copy is used is decided when the group is set and when a port changes, not per packet.
 
 use crate::error::ControlError;
 use std::collections::BTreeSet;
 
-/// A copy that the replication engine makes.
+/// A replica: one destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Replica {
     /// Egress port.
     pub port: u16,
-    /// Number by which the program tells the copy from others.
+    /// Number by which the program distinguishes copies.
     pub instance: u16,
 }
 
-/// Most replicas of a group or session, those that stand in included.
+/// Maximum replicas of a group or session, backups included.
 const MAX_REPLICAS: usize = 1024;
 
-/// The copies of a multicast group or clone session. Each has a replica and others that stand in, in order, while
-/// its port is down; with all of their ports down it goes to the first, and is lost there.
+/// The copies of a multicast group or clone session. Each copy has a preferred replica and backups for when
+/// its port is down, in order. If all ports are down, the copy goes to the first replica and is lost there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replicas {
-    /// The first of each is the preferred one; none is empty.
+    /// Replicas of each copy, the preferred one first; none is empty.
     choices: Vec<Vec<Replica>>,
     live: Vec<Replica>,
 }
 
 impl Replicas {
-    /// A copy each; of its replicas the first whose port is up is used. A copy without replicas is none.
+    /// One list of replicas per copy; the first one whose port is up is used. Empty lists are dropped.
     pub fn new(mut choices: Vec<Vec<Replica>>) -> Replicas {
         choices.retain(|choice| !choice.is_empty());
         let mut replicas = Replicas { choices, live: Vec::new() };
@@ -35,12 +35,12 @@ impl Replicas {
         replicas
     }
 
-    /// Where the copies go now.
+    /// The replicas in use now.
     pub fn live(&self) -> &[Replica] {
         &self.live
     }
 
-    /// Chooses anew.
+    /// Chooses replicas again.
     pub(crate) fn route(&mut self, down: &BTreeSet<u16>) {
         self.live.clear();
         let choose = |choice: &Vec<Replica>| {
@@ -49,7 +49,8 @@ impl Replicas {
         self.live.extend(self.choices.iter().filter_map(choose));
     }
 
-    /// Refuses too many replicas, and two with the same port and instance: nothing would tell them apart.
+    /// Rejects too many replicas, and two replicas with the same port and instance, which nothing could
+    /// distinguish.
     pub(crate) fn check(&self, name: &str) -> Result<(), ControlError> {
         let mut all: Vec<(u16, u16)> =
             self.choices.iter().flatten().map(|replica| (replica.port, replica.instance)).collect();
@@ -68,7 +69,7 @@ impl Replicas {
 }
 
 impl From<Vec<Replica>> for Replicas {
-    /// Copies that nothing stands in for.
+    /// Copies without backups.
     fn from(replicas: Vec<Replica>) -> Replicas {
         Replicas::new(replicas.into_iter().map(|replica| vec![replica]).collect())
     }

@@ -1,6 +1,6 @@
 //! Random numbers from a seed: the same seed gives the same packets.
 
-/// SplitMix64.
+/// A SplitMix64 generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
 
@@ -17,7 +17,7 @@ impl Rng {
         z ^ z >> 31
     }
 
-    /// Between both bounds, included; `lo` where they are the wrong way round.
+    /// A number between both bounds, inclusive; `lo` if they are swapped.
     pub fn between(&mut self, lo: u64, hi: u64) -> u64 {
         match hi.checked_sub(lo) {
             None => lo,

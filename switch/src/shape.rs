@@ -1,4 +1,4 @@
-//! What a table is like, and checks of what the control plane gives it.
+//! Shapes of tables, and checks of what the control plane writes to them.
 
 use crate::compile::limbs_of;
 use crate::error::ControlError;
@@ -8,14 +8,14 @@ use crate::profile::MAX_SET;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, InstanceId, MatchKind, Matcher};
 
-/// How entries are found and what tells them apart.
+/// How a table finds entries, and what distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// By the key alone.
+    /// By key alone.
     Exact,
-    /// The longest prefix wins.
+    /// By longest prefix.
     Lpm,
-    /// The largest priority wins.
+    /// By largest priority.
     Ternary,
 }
 
@@ -25,13 +25,13 @@ pub(crate) struct KeyShape {
     pub name: String,
     pub kind: MatchKind,
     pub width: u32,
-    /// First word in the key.
+    /// Position of its first word in the key.
     pub offset: usize,
     pub limbs: usize,
 }
 
 impl KeyShape {
-    /// Whether a range (words of the low end, then of the high one) is all there is.
+    /// Whether a range covers all values; given as the words of the low end, then of the high end.
     pub fn is_open(&self, bounds: &[u64]) -> bool {
         let (lo, hi) = bounds.split_at(self.limbs);
         let largest = |limb: usize| ones((self.width - 64 * limb as u32).min(64));
@@ -43,13 +43,13 @@ impl KeyShape {
 #[derive(Clone, Debug)]
 pub(crate) struct ActionShape {
     pub name: String,
-    /// Name and width.
+    /// Parameters: name and width.
     pub params: Vec<(String, u32)>,
     pub table_only: bool,
     pub default_only: bool,
 }
 
-/// What a table is like, entries apart.
+/// Everything about a table except its entries.
 #[derive(Clone, Debug)]
 pub(crate) struct TableShape {
     pub name: String,
@@ -63,26 +63,26 @@ pub(crate) struct TableShape {
     pub default_is_const: bool,
     pub counter: Option<InstanceId>,
     pub meter: Option<InstanceId>,
-    /// Whether the meter counts bytes, not packets.
+    /// Whether the meter counts bytes rather than packets.
     pub meter_bytes: bool,
     pub idle_timeout: bool,
-    /// Action profile or selector.
+    /// Action profile or selector that implements the table.
     pub implementation: Option<InstanceId>,
 }
 
-/// A key as the table stores it.
+/// A key as a table stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PackedKey {
     pub value: Vec<u64>,
     pub mask: Vec<u64>,
-    /// Low and high of each range field, limbs in order.
+    /// Low and high end of each range field, in words.
     pub ranges: Vec<u64>,
     /// Prefix length (LPM) or priority (ternary).
     pub rank: i32,
 }
 
 impl TableShape {
-    /// Checks matchers and priority against the table's keys.
+    /// Checks matchers and priority against the table's keys and packs them.
     pub fn pack(&self, keys: &[Matcher], priority: i32) -> Result<PackedKey, ControlError> {
         let invalid = |what: String| ControlError::Invalid(format!("{}: {what}", self.name));
         if keys.len() != self.keys.len() {
@@ -110,7 +110,7 @@ impl TableShape {
         };
         let one = BigUint::from(1u8);
         for (key, matcher) in self.keys.iter().zip(keys) {
-            // Most keys: without arithmetic on numbers of any width.
+            // Most keys need no arithmetic on big numbers.
             if let (MatchKind::Exact, Matcher::Exact(value), 1) = (key.kind, matcher, key.limbs)
                 && value.bits() <= u64::from(key.width)
             {
@@ -178,7 +178,7 @@ impl TableShape {
         Ok(packed)
     }
 
-    /// Checks an action and its arguments; gives the arguments' words.
+    /// Checks an action and its arguments. Returns the words of the arguments.
     pub fn args(&self, call: &ActionCall, as_default: bool) -> Result<Vec<u64>, ControlError> {
         let invalid = |what: String| ControlError::Invalid(format!("{}: {what}", self.name));
         let Some(action) = self.actions.get(call.action as usize) else {
@@ -210,7 +210,8 @@ impl TableShape {
         Ok(words)
     }
 
-    /// Checks what an entry does; gives the words of its action's arguments, none where a profile has the action.
+    /// Checks what an entry does. Returns the words of its action's arguments; none if a profile holds the
+    /// action.
     pub fn entry_args(&self, entry: &TableEntry) -> Result<Vec<u64>, ControlError> {
         let invalid = |what: &str| Err(ControlError::Invalid(format!("{}: {what}", self.name)));
         match (self.implementation, &entry.indirect) {
@@ -232,7 +233,7 @@ impl TableShape {
         }
     }
 
-    /// Whether no range field of a key leaves anything out.
+    /// Whether all range fields of a key cover all values.
     pub fn ranges_are_open(&self, key: &PackedKey) -> bool {
         let mut bounds = &key.ranges[..];
         self.keys.iter().filter(|shape| shape.kind == MatchKind::Range).all(|shape| {
@@ -250,7 +251,7 @@ impl TableShape {
         self.actions.iter().map(words).max().unwrap_or(0)
     }
 
-    /// The key for people.
+    /// The key in words, for messages.
     pub fn describe(&self, keys: &[Matcher]) -> String {
         let text = |matcher: &Matcher| match matcher {
             Matcher::Any => "*".to_string(),
@@ -274,7 +275,7 @@ trait PrefixRest {
 }
 
 impl PrefixRest for BigUint {
-    /// Whether the bits after a prefix are `0…01…1`, so that one more is a power of two.
+    /// Whether the bits below a prefix are `0…01…1`, so that adding one gives a power of two.
     fn checked_add_is_power(&self, one: &BigUint) -> bool {
         (self & (self + one)) == BigUint::ZERO
     }

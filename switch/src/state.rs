@@ -1,4 +1,4 @@
-//! What a running program changes: tables, extern objects, value sets, queues to the controller.
+//! State of a running program: tables, extern objects, value sets, queues to the controller.
 
 use crate::aging::Aging;
 use crate::compile::ops::{Slot, Vars};
@@ -20,7 +20,7 @@ use std::ops::Range;
 /// State of an extern object.
 #[derive(Clone, Debug)]
 pub(crate) enum InstanceState {
-    /// Its state is elsewhere: in a table, or nowhere.
+    /// An object whose state is in a table, or which has none.
     None,
     Counter(Vec<CounterData>),
     Meter {
@@ -31,19 +31,19 @@ pub(crate) enum InstanceState {
     Profile(Profile),
 }
 
-/// Where the cells of a register are in [`State::registers`].
+/// Position of a register's cells in [`State::registers`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RegisterState {
-    /// First word.
+    /// Index of the first word.
     pub first: usize,
-    /// Words a cell.
+    /// Words per cell.
     pub words: usize,
-    /// Cells.
+    /// Number of cells.
     pub size: usize,
 }
 
 impl RegisterState {
-    /// Words of a cell, if there is such a one.
+    /// The words of a cell, if it exists.
     pub fn cell(&self, index: u64) -> Option<Range<usize>> {
         let index = usize::try_from(index).ok().filter(|index| *index < self.size)?;
         let first = self.first + index * self.words;
@@ -51,7 +51,7 @@ impl RegisterState {
     }
 }
 
-/// What one field of a value set's member accepts.
+/// What a field of a value set's member accepts.
 #[derive(Clone, Debug)]
 enum FieldMatch {
     Mask(Vec<u64>, Vec<u64>),
@@ -66,7 +66,7 @@ pub(crate) struct ValueSetState {
 }
 
 impl ValueSetState {
-    /// Replaces the members, which have been checked.
+    /// Replaces the members, which are already checked.
     pub fn set(&mut self, members: Vec<Vec<Matcher>>, fields: &[ValueType]) {
         let pack = |matcher: &Matcher, kind: &ValueType| {
             let full = (BigUint::from(1u8) << kind.width) - 1u8;
@@ -105,7 +105,7 @@ impl ValueSetState {
     }
 }
 
-/// Digests on their way to the controller, as flat words.
+/// Digests waiting for the controller, as flat words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DigestQueue {
     limit: usize,
@@ -115,7 +115,7 @@ pub(crate) struct DigestQueue {
 }
 
 impl DigestQueue {
-    /// Takes the values of a digest from the variables.
+    /// Adds a digest with its values from the variables.
     pub fn push(&mut self, plan: &DigestPlan, vars: &Vars, now: Nanos) {
         if self.heads.len() >= self.limit {
             self.lost += 1;
@@ -127,7 +127,7 @@ impl DigestQueue {
         }
     }
 
-    /// The oldest digest; `shapes` are the kinds of each digest's fields.
+    /// Removes the oldest digest. `shapes` are the types of each digest's fields.
     pub fn pop(&mut self, shapes: &[Vec<ValueType>]) -> Option<DigestMessage> {
         let (digest, time) = self.heads.pop_front()?;
         let mut values = Vec::new();
@@ -139,7 +139,7 @@ impl DigestQueue {
     }
 }
 
-/// A number from its words.
+/// The number in these words, low word first.
 pub(crate) fn number(words: &[u64]) -> BigUint {
     if let [word] = words {
         return BigUint::from(*word);
@@ -149,10 +149,10 @@ pub(crate) fn number(words: &[u64]) -> BigUint {
     )
 }
 
-/// Messages that the program logs.
+/// Log messages of the program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
-    /// Most messages kept; 0: none.
+    /// Maximum messages stored; 0 stores none.
     pub limit: usize,
     pub messages: VecDeque<String>,
     pub count: u64,
@@ -163,22 +163,22 @@ pub(crate) struct Log {
 pub(crate) struct State {
     pub tables: Vec<TableState>,
     pub instances: Vec<InstanceState>,
-    /// Cells of all registers, one register after the other.
+    /// Cells of all registers, register after register.
     pub registers: Vec<u64>,
     pub value_sets: Vec<ValueSetState>,
     pub digests: DigestQueue,
     pub aging: Aging,
-    /// Ports that are down, for those who watch them.
+    /// Ports that are down.
     pub down: BTreeSet<u16>,
     pub log: Log,
     pub trace: Trace,
     pub rng: Rng,
-    /// Bytes that a hash or checksum is over.
+    /// Scratch space for the input of hashes and checksums.
     pub scratch: Vec<u8>,
 }
 
 impl State {
-    /// As the program starts.
+    /// Initial state of a program.
     pub fn new(pipeline: &Pipeline, config: &Config) -> State {
         let registers = pipeline.registers();
         let words = registers.iter().flatten().map(|register| register.size * register.words).sum();

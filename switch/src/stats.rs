@@ -1,27 +1,27 @@
-//! Counters of the switch itself, apart from the program's.
+//! Counters of the switch itself, independent of the program.
 
 use p4rack_wire::Nanos;
 
-/// Why a frame ended without being sent.
+/// Why a frame was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DropReason {
     /// No program is loaded.
     NoProgram,
-    /// The frame came from a port that is not configured.
+    /// The frame came from an unknown port.
     UnknownIngressPort,
-    /// Its port took in more than the port's rate carries.
+    /// The port received more than its rate allows.
     OverRate,
-    /// Longer than the longest frame taken.
+    /// Longer than the maximum frame.
     FrameTooLong,
-    /// The parser or a loop ran beyond its limit.
+    /// The parser or a loop exceeded its limit.
     LoopLimit,
-    /// An `assert` or `assume` of the program did not hold.
+    /// An `assert` or `assume` of the program failed.
     AssertFailed,
     /// The program's ingress dropped it.
     IngressDrop,
     /// The program's egress dropped it.
     EgressDrop,
-    /// The program, a replica or a clone session names a port that is not configured.
+    /// The program, a replica or a clone session names a port that does not exist.
     NoSuchPort,
     /// Multicast to a group without members.
     EmptyGroup,
@@ -29,9 +29,10 @@ pub enum DropReason {
     NoCloneSession,
     /// The shared buffer is full.
     BufferFull,
-    /// Best effort used up all it may take of the shared buffer.
+    /// Best effort has used up its part of the shared buffer.
     BestEffortFull,
-    /// Best effort to this port holds as much of the shared buffer as it leaves free to best effort to others.
+    /// Best effort to this port holds as much of the shared buffer as it leaves free for best effort to other
+    /// ports.
     BestEffortShare,
     /// The queue reached its own limit.
     QueueLimit,
@@ -44,7 +45,7 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    /// All reasons, in the order of their declaration.
+    /// All reasons, in the order of declaration.
     pub const ALL: [DropReason; 18] = [
         DropReason::NoProgram,
         DropReason::UnknownIngressPort,
@@ -66,7 +67,7 @@ impl DropReason {
         DropReason::ProgramReplaced,
     ];
 
-    /// Name for reports and telemetry.
+    /// The reason's name in reports and telemetry.
     pub fn name(self) -> &'static str {
         match self {
             DropReason::NoProgram => "no_program",
@@ -91,79 +92,79 @@ impl DropReason {
     }
 }
 
-/// How long a port's queues held so much.
+/// How long a port's queues held a given depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthTime {
-    /// At most this many bytes (with FCS), and more than the bin before; the first is exactly 0.
+    /// Upper bound of the bin in bytes (with FCS); the first bin is exactly 0.
     pub depth_bytes: u64,
-    /// For how long, summed up.
+    /// Total time in nanoseconds.
     pub nanos: u64,
 }
 
-/// The largest depth within one interval.
+/// The maximum depth within one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthSample {
     /// Start of the interval.
     pub time: Nanos,
-    /// Bytes with FCS.
+    /// Maximum depth, in bytes with FCS.
     pub depth_bytes: u64,
 }
 
-/// One of a port's eight queues.
+/// Counters of one of a port's eight queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
     /// Bytes (with FCS) now.
     pub bytes: u64,
     /// Frames now.
     pub frames: u64,
-    /// Most bytes since the last reset.
+    /// Maximum bytes since the last reset.
     pub max_bytes: u64,
 }
 
-/// One port.
+/// Counters of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
-    /// Its number.
+    /// Port number.
     pub port: u16,
-    /// Its rate; 0 is no limit.
+    /// Rate in bits per second; 0 is no limit.
     pub rate_bps: u64,
-    /// Frames that came in, those dropped at once too.
+    /// Frames received, including those that were dropped immediately.
     pub rx_frames: u64,
-    /// Bytes that came in, without FCS.
+    /// Bytes received, without FCS.
     pub rx_bytes: u64,
-    /// Frames given out.
+    /// Frames sent.
     pub tx_frames: u64,
-    /// Bytes given out, without FCS.
+    /// Bytes sent, without FCS.
     pub tx_bytes: u64,
     /// Bytes (with FCS) in all its queues now.
     pub queue_bytes: u64,
-    /// The most of them since the last reset.
+    /// Maximum of `queue_bytes` since the last reset.
     pub queue_max_bytes: u64,
-    /// By priority, 0 (lowest) to 7.
+    /// Queues by priority, 0 (lowest) to 7.
     pub queues: [QueueStats; 8],
-    /// Time-weighted histogram of `queue_bytes`; only bins that were reached.
+    /// Time-weighted histogram of `queue_bytes`; non-empty bins only.
     pub histogram: Vec<DepthTime>,
-    /// Maximum of each interval; intervals between two samples of 0 are left out.
+    /// Maximum depth of each interval. Intervals between two samples of 0 are omitted.
     pub samples: Vec<DepthSample>,
-    /// Frames dropped that were meant for this port, and those over its rate that came from it, by reason; only reasons that
-    /// occurred.
+    /// Dropped frames by reason, reasons that occurred only: frames meant for this port, and frames from it
+    /// that exceeded its rate.
     pub drops: Vec<(DropReason, u64)>,
 }
 
-/// The whole switch.
+/// Counters of the whole switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Ports in order of configuration; the CPU port last.
+    /// Ports in order of configuration; the CPU port is last.
     pub ports: Vec<PortStats>,
-    /// All drops by reason, those of ports too; only reasons that occurred.
+    /// All drops by reason, including those of ports; reasons that occurred only.
     pub drops: Vec<(DropReason, u64)>,
     /// Bytes (with FCS) in the shared buffer now.
     pub buffer_bytes: u64,
-    /// The most of them since the last reset.
+    /// Maximum of `buffer_bytes` since the last reset.
     pub buffer_max_bytes: u64,
-    /// Copies made by cloning.
+    /// Clones made.
     pub clones: u64,
-    /// Copies made by multicast (all replicas).
+    /// Copies made by multicast, counting all replicas.
     pub replicas: u64,
     /// Passes by `resubmit`.
     pub resubmits: u64,
@@ -171,6 +172,6 @@ pub struct Stats {
     pub recirculations: u64,
     /// Digests lost because the queue was full.
     pub digests_lost: u64,
-    /// Messages that the program logged.
+    /// Log messages of the program.
     pub log_messages: u64,
 }

@@ -1,4 +1,4 @@
-//! The switch: ports, queues and a program, seen from outside.
+//! The switch from outside: ports, queues and a program.
 
 use crate::arch::Arch;
 use crate::compile::ops::{VARS_WORDS, Vars};
@@ -19,14 +19,14 @@ use p4rack_p4::ir::InstanceKind;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A program and its state.
+/// A loaded program with its state.
 pub(crate) struct Running {
     pub pipeline: Pipeline,
     pub state: State,
 }
 
 impl Running {
-    /// Takes the cells over of what both programs have alike.
+    /// Takes over the cells that both programs have in common.
     fn keep_cells(&mut self, mut before: Running) {
         for (shape, state) in self.pipeline.instances.iter().zip(&mut self.state.instances) {
             let same = |other: &InstanceShape| other.name == shape.name && alike(&other.kind, &shape.kind);
@@ -51,7 +51,7 @@ impl Running {
     }
 }
 
-/// Whether cells of one mean the same in the other.
+/// Whether cells of one object mean the same in the other.
 fn alike(one: &InstanceKind, other: &InstanceKind) -> bool {
     use InstanceKind::{Counter, Meter, Register};
     match (one, other) {
@@ -66,7 +66,7 @@ fn alike(one: &InstanceKind, other: &InstanceKind) -> bool {
     }
 }
 
-/// Copies and passes made.
+/// Counts of copies and passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passes {
     pub clones: u64,
@@ -75,12 +75,12 @@ pub(crate) struct Passes {
     pub recirculations: u64,
 }
 
-/// A switch.
+/// A switch: ports, queues, and a program if one is loaded.
 pub struct Switch {
     pub(crate) config: Config,
     pub(crate) running: Option<Running>,
     pub(crate) vars: Box<Vars>,
-    /// The frame that has just come.
+    /// The frame that has just arrived.
     pub(crate) arrival: Packet,
     /// The queued packet whose variables are in `vars` and not yet saved with it, or [`NONE`].
     pub(crate) hot: PacketId,
@@ -90,20 +90,20 @@ pub struct Switch {
     pub(crate) sessions: BTreeMap<u32, CloneSession>,
     /// Ports that are down.
     pub(crate) down: BTreeSet<u16>,
-    /// Frames for the controller, deparsed.
+    /// Frames for the controller, already deparsed.
     pub(crate) cpu_queue: VecDeque<PacketId>,
-    /// Where frames for the controller are deparsed.
+    /// Scratch buffer in which frames for the controller are deparsed.
     pub(crate) cpu_out: Vec<u8>,
-    /// What the program asked for in the block that runs.
+    /// Requests of the block that runs.
     pub(crate) requests: Requests,
-    /// Metadata that a clone takes along.
+    /// Metadata that a clone carries.
     pub(crate) for_clone: Vec<u64>,
-    /// Metadata that a resubmitted or recirculated packet takes along.
+    /// Metadata that a resubmitted or recirculated packet carries.
     pub(crate) for_pass: Vec<u64>,
     pub(crate) drops: [u64; DropReason::ALL.len()],
     pub(crate) passes: Passes,
     pub(crate) generators: Generators,
-    /// A trace of single packets.
+    /// The active trace, if any.
     pub(crate) tracer: Option<Box<Tracer>>,
     /// Number of the next packet that is traced.
     pub(crate) next_trace: u32,
@@ -118,8 +118,8 @@ impl std::fmt::Debug for Switch {
 }
 
 impl Switch {
-    /// A switch without a program: drops everything. Of two ports with one number the first counts; a port with the
-    /// number of the drop port does not exist.
+    /// A switch without a program, which drops everything. If two ports have the same number, the first one
+    /// counts; a port with the number of the drop port does not exist.
     pub fn new(config: Config) -> Switch {
         let vars = vec![0; VARS_WORDS].into_boxed_slice();
         Switch {
@@ -147,19 +147,20 @@ impl Switch {
         }
     }
 
-    /// What it was made with.
+    /// Its configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Architecture of the program that runs.
+    /// Architecture of the loaded program.
     #[inline(always)]
     pub(crate) fn arch(&self) -> Option<Arch> {
         Some(self.running.as_ref()?.pipeline.arch)
     }
 
-    /// Egress of a packet that has left the queue of the port at this position, in which `left` wait on. True: `out` is
-    /// the frame to send and the packet is still the caller's. False: it went elsewhere.
+    /// Runs egress for a packet that has left the queue of the port at position `at`; `left` packets remain
+    /// in it. Returns true if `out` holds the frame to send, in which case the caller still owns the packet,
+    /// and false if the packet went elsewhere.
     #[inline(always)]
     fn egress(&mut self, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>) -> bool {
         match self.arch() {
@@ -176,8 +177,8 @@ impl Switch {
         self.running.is_some()
     }
 
-    /// Replaces the program. Tables, registers, groups … start as the program says; frames in queues are
-    /// dropped; ports and their counters stay.
+    /// Replaces the program. Tables, registers, groups and so on start as the program defines; queued frames
+    /// are dropped; ports and their counters stay.
     pub fn load(&mut self, pipeline: Pipeline) {
         let mut state = State::new(&pipeline, &self.config);
         state.down.clone_from(&self.down);
@@ -186,8 +187,9 @@ impl Switch {
         self.start(Running { pipeline, state });
     }
 
-    /// Takes over program, tables, groups … of another switch. Counters, meters and registers that both programs
-    /// have alike go on where they are here; so do ports. Frames in queues are dropped.
+    /// Takes over the program, tables, groups and so on of another switch. Counters, meters and registers
+    /// that both programs have in common keep the values they have here, and so do ports. Queued frames are
+    /// dropped.
     pub fn adopt(&mut self, other: Switch) {
         let Some(mut running) = other.running else { return };
         running.state.down.clone_from(&self.down);
@@ -213,7 +215,7 @@ impl Switch {
         self.running = Some(running);
     }
 
-    /// Changes the rate of a port, both ways; 0 is no limit.
+    /// Changes the rate of a port, in both directions; 0 is no limit.
     pub fn set_port_rate(&mut self, port: u16, rate_bps: u64) -> Result<(), ControlError> {
         let at =
             self.manager.find(port.into()).ok_or_else(|| ControlError::NotFound(format!("port {port}")))?;
@@ -221,7 +223,7 @@ impl Switch {
         Ok(())
     }
 
-    /// The next frame to put on a wire now; call until `None`.
+    /// The next frame to send now. Call until it returns `None`.
     pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         self.now = self.now.max(now);
         if self.generators.due().is_some_and(|due| due <= now) {
@@ -260,7 +262,7 @@ impl Switch {
         true
     }
 
-    /// When [`Switch::poll_transmit`] is to be called again; a time that has passed means now.
+    /// When to call [`Switch::poll_transmit`] again; a time in the past means now.
     #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
         let seldom = match (self.generators.due(), self.alarm()) {
@@ -275,13 +277,13 @@ impl Switch {
         }
     }
 
-    /// When an entry may be idle.
+    /// The next time at which an entry may be idle.
     #[inline]
     fn alarm(&self) -> Option<Nanos> {
         self.running.as_ref()?.state.aging.next()
     }
 
-    /// Bytes that wait at a port now, with FCS; 0 if there is no such port.
+    /// Bytes queued at a port now, with FCS; 0 for an unknown port.
     pub fn queued_bytes(&self, port: u16) -> u64 {
         self.manager.find(port.into()).map_or(0, |at| self.manager.queued_bytes(at))
     }
@@ -309,7 +311,7 @@ impl Switch {
         }
     }
 
-    /// Sets the counters to zero; depths start from what is queued.
+    /// Resets the counters to zero; depths restart from what is queued.
     pub fn reset_stats(&mut self, now: Nanos) {
         self.manager.reset(now);
         self.drops.fill(0);
@@ -320,7 +322,7 @@ impl Switch {
         }
     }
 
-    /// Counts a frame that ends here, for the port it was meant for if that is known.
+    /// Counts a dropped frame, for the port it was meant for if that is known.
     #[cold]
     #[inline(never)]
     pub(crate) fn drop_frame(&mut self, reason: DropReason, at: Option<usize>) {
@@ -336,7 +338,7 @@ impl Switch {
         }
     }
 
-    /// Runs egress for all that was sent to the CPU port, so that [`Switch::poll_cpu`] needs no time.
+    /// Runs egress for everything sent to the CPU port, so that [`Switch::poll_cpu`] needs no time parameter.
     #[inline(never)]
     pub(crate) fn serve_cpu(&mut self, now: Nanos) {
         let Some(at) = self.manager.cpu() else {

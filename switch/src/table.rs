@@ -1,10 +1,11 @@
 //! Match-action tables.
 //!
-//! A key is a run of words, one field after the other, low word first. Entries are grouped by mask (an
-//! exact table is one group, an LPM table has one a prefix length); a group is a hash table from
-//! masked key to row, behind a [`filter`]. In a ternary table only masks that several entries share have a group, and up
-//! to [`MAX_GROUPS`] of them; all other rows are found by [`vectors`]. Rows are kept in flat arrays, so that a look-up
-//! touches few cache lines and allocates nothing; an entry as the control plane sees it is made from them when it asks.
+//! A key is a run of words: field after field, low word first. Entries are grouped by mask: an exact table is
+//! one group, an LPM table has one group per prefix length. A group is a hash table from masked key to row,
+//! behind a [`filter`]. In a ternary table only masks that several entries share have a group, and at most
+//! [`MAX_GROUPS`] of them; all other rows are found by [`vectors`]. Rows are stored in flat arrays, so a
+//! lookup touches few cache lines and allocates nothing. Entries as the control plane sees them are rebuilt
+//! from the rows on demand.
 
 mod entries;
 mod filter;
@@ -26,34 +27,35 @@ use p4rack_p4::ir::{ActionCall, MatchKind, Matcher};
 use p4rack_wire::Nanos;
 use vectors::Vectors;
 
-/// Most groups of a ternary table: each costs every look-up a question. Tests have few masks.
+/// Maximum groups of a ternary table, because each adds to the cost of every lookup. Tests have few masks.
 const MAX_GROUPS: usize = if cfg!(test) { 3 } else { ASKED };
-/// Rows of one mask without a group: further ones have one. Tests have few rows.
+/// Rows of one mask that stay without a group. Tests have few rows.
 const FEW: u32 = if cfg!(test) { 2 } else { 16 };
-/// Groups whose filters are asked together.
+/// Number of groups whose filters are checked together.
 const ASKED: usize = 64;
-/// Counters of the rows without a group.
+/// Number of counters for rows without a group.
 const COUNTS: usize = 1024;
-/// Rows for which room is set aside at once if the program declares so many; it is touched when it is needed.
+/// Maximum rows for which memory is reserved up front, if the program declares that many. It is only touched
+/// when used.
 const ROOM: u64 = 1 << 20;
-/// Age of a row that is free.
+/// Age of a free row.
 const NEVER: u64 = u64::MAX;
 /// End of a chain.
 const END: u32 = u32::MAX;
 
-/// Entries with one mask.
+/// The entries with one mask.
 #[derive(Clone, Debug)]
 struct Group {
     mask: Vec<u64>,
-    /// No row has a larger one.
+    /// Upper bound of its rows' ranks.
     rank: i32,
     rows: Index,
-    /// Not of an exact table, which has no other group to look into.
+    /// `None` for an exact table, which has no other group to search.
     filter: Option<Filter>,
 }
 
 impl Group {
-    /// Adds a row.
+    /// Adds a row to the group.
     fn insert(&mut self, masked: u64, row: u32) {
         self.rows.insert(masked, row);
         if let Some(filter) = &mut self.filter {
@@ -61,7 +63,7 @@ impl Group {
         }
     }
 
-    /// Removes a row; says whether it was there.
+    /// Removes a row. Returns whether it was there.
     fn remove(&mut self, masked: u64, row: u32) -> bool {
         let found = self.rows.remove(masked, row);
         if let Some(filter) = self.filter.as_mut().filter(|_| found) {
@@ -70,7 +72,7 @@ impl Group {
         found
     }
 
-    /// Hash of what the mask leaves of a key.
+    /// Hash of a key under the mask.
     #[inline(always)]
     fn masked(&self, key: &[u64]) -> u64 {
         if let ([word], [mask]) = (key, &self.mask[..]) {
@@ -85,21 +87,21 @@ impl Group {
     }
 }
 
-/// A range field's place.
+/// Position of a range field.
 #[derive(Clone, Copy, Debug)]
 struct RangeSpot {
     offset: usize,
     limbs: usize,
 }
 
-/// What a miss does.
+/// The action on a miss.
 #[derive(Clone, Debug)]
 pub(crate) struct DefaultRow {
     pub call: ActionCall,
     pub args: Vec<u64>,
 }
 
-/// A table's entries.
+/// Entries of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct TableState {
     style: Style,
@@ -107,45 +109,45 @@ pub(crate) struct TableState {
     arg_words: usize,
     range_words: usize,
     ranges_at: Vec<RangeSpot>,
-    /// Largest rank first.
+    /// Groups, largest rank first.
     groups: Vec<Group>,
-    /// Rows of a ternary table that are in no group.
+    /// Rows of a ternary table that have no group.
     vectors: Vectors,
-    /// How many rows of a mask are without a group, ranges apart, by hash of the mask: masks that clash are taken for
-    /// one, which costs a group too many at worst.
+    /// Number of rows without a group per mask, ranges aside, by hash of the mask. Masks that collide count
+    /// as one, which at worst creates a group too many.
     ungrouped: Vec<u32>,
     keys: Vec<u64>,
     args: Vec<u64>,
     actions: Vec<u32>,
-    /// In order of insertion; [`NEVER`] where a row is free.
+    /// Insertion order of each row; [`NEVER`] if the row is free.
     ages: Vec<u64>,
-    /// Not of an exact table.
+    /// Ranks of the rows; empty for an exact table.
     ranks: Vec<i32>,
-    /// Of a ternary table only.
+    /// Masks of the rows; empty unless the table is ternary.
     masks: Vec<u64>,
     ranges: Vec<u64>,
     /// The row with the same masked key and the next lower rank.
     chain: Vec<u32>,
-    /// What few entries have.
+    /// Properties that few entries have.
     extras: HashMap<u32, Extra>,
-    /// The first free row; `actions` has the one after each.
+    /// The first free row; `actions` holds the one after each.
     free: u32,
     used: u64,
     inserted: u64,
-    /// The default entry's.
+    /// The current action on a miss, if any.
     pub default: Option<DefaultRow>,
     pub default_is_initial: bool,
     counted: bool,
     metered: bool,
-    /// Whether hits are dated.
+    /// Whether the times of hits are recorded.
     pub aged: bool,
-    /// Whether meters count bytes, not packets.
+    /// Whether meters count bytes rather than packets.
     pub meter_bytes: bool,
-    /// By row; the default entry's comes first, so row `r` is at `r + 1`.
+    /// Direct counters by row. The default entry's comes first, so row `r` is at `r + 1`.
     pub counters: Vec<CounterData>,
-    /// Likewise.
+    /// Direct meters, in the same order.
     pub meters: Vec<Meter>,
-    /// When each row was hit last, where that is of interest.
+    /// Time of each row's last hit, if hits are recorded.
     pub last_hit: Vec<u64>,
 }
 
@@ -162,7 +164,7 @@ fn hash(words: impl Iterator<Item = u64>) -> u64 {
     words.fold(SEED, mix)
 }
 
-/// Which counter of rows without a group is a mask's.
+/// Index of the counter for rows with this mask but no group.
 fn count_of(mask: &[u64]) -> usize {
     hash(mask.iter().copied()) as usize % COUNTS
 }
@@ -208,7 +210,7 @@ impl TableState {
         Ok(state)
     }
 
-    /// Sets room aside for the rows that the program declares, so that no insertion moves old ones.
+    /// Reserves memory for the rows that the program declares, so that insertions move no rows.
     pub fn make_room(&mut self, size: u64) {
         let rows = (size.min(ROOM) as usize).saturating_sub(self.ages.len());
         let ternary = if self.style == Style::Ternary { rows } else { 0 };
@@ -225,7 +227,7 @@ impl TableState {
         self.last_hit.reserve_exact(if self.aged { rows } else { 0 });
     }
 
-    /// The row that matches.
+    /// The row that matches a key.
     #[inline(always)]
     pub fn lookup(&self, key: &[u64]) -> Option<u32> {
         if self.style != Style::Exact {
@@ -237,10 +239,11 @@ impl TableState {
         }
     }
 
-    /// The row of an exact table with keys of `N` words that matches.
+    /// The row that matches a key of `N` words in an exact table.
     #[inline(always)]
     pub fn lookup_exact<const N: usize>(&self, key: &[u64; N]) -> Option<u32> {
-        // Word by word: the program has just written the key in words, and what is read in larger pieces then has to wait.
+        // Word by word: the program has just written the key in words, and larger loads would stall on these
+        // stores.
         let same = |row| {
             let known = self.keys.get(row as usize * N..).and_then(<[u64]>::first_chunk::<N>);
             known.is_some_and(|known| known.iter().zip(key).fold(0, |differ, (a, b)| differ | a ^ b) == 0)
@@ -248,7 +251,7 @@ impl TableState {
         self.groups.first()?.rows.get(hash(key.iter().copied()), same)
     }
 
-    /// Words of the key, if [`TableState::lookup_exact`] is all that there is to a look-up.
+    /// Words of the key, if [`TableState::lookup_exact`] is the complete lookup.
     #[cfg(feature = "native")]
     pub fn plain_words(&self) -> Option<usize> {
         (self.style == Style::Exact && !self.observed()).then_some(self.words)
@@ -262,11 +265,11 @@ impl TableState {
         }
     }
 
-    /// The groups that may have a key, in order.
+    /// The groups that may contain a key, in order.
     #[inline(always)]
     fn hopeful<'a>(&'a self, key: &'a [u64]) -> impl Iterator<Item = &'a Group> {
         self.groups.chunks(ASKED).flat_map(move |groups| {
-            // No branch depends on an answer before all have been asked.
+            // Checks all filters before branching on any of them.
             let answers =
                 groups.iter().rev().fold(0, |bits, group| bits << 1 | u64::from(group.may_have(key)));
             let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|rest| *rest != 0);
@@ -275,7 +278,7 @@ impl TableState {
         })
     }
 
-    /// The row of a group that matches.
+    /// The row of a group that matches a key.
     #[inline(always)]
     fn probe(&self, group: &Group, key: &[u64]) -> Option<u32> {
         if let ([word], [mask]) = (key, &group.mask[..]) {
@@ -346,13 +349,13 @@ impl TableState {
         (self.actions[row], &self.args[row * self.arg_words..][..self.arg_words])
     }
 
-    /// Whether a look-up leaves a trace: in counters, meters or the time of the last hit.
+    /// Whether a lookup has side effects: on counters, meters or times of hits.
     #[inline]
     pub fn observed(&self) -> bool {
         self.counted || self.metered || self.aged
     }
 
-    /// Notes a hit of a row, or a miss, by a packet of so many bytes; gives the meter's colour.
+    /// Records a hit of a row, or a miss, by a packet of this length. Returns the meter's colour.
     #[inline(never)]
     pub fn observe(&mut self, row: Option<u32>, bytes: u64, now: Nanos) -> Option<u64> {
         let cell = row.map_or(0, |row| row as usize + 1);
@@ -369,7 +372,7 @@ impl TableState {
         self.metered.then(|| self.meters[cell].execute(bytes, self.meter_bytes, now.0))
     }
 
-    /// Position of the group that has, or would have, a key.
+    /// Position of the group that contains, or would contain, a key.
     fn group(&self, shape: &TableShape, key: &PackedKey) -> Option<usize> {
         if !shape.ranges_are_open(key) {
             return None;
@@ -398,7 +401,7 @@ impl TableState {
     }
 
     fn find_in_vectors(&self, key: &PackedKey) -> Option<u32> {
-        // An entry accepts the lowest key that it was made for.
+        // An entry accepts the lowest key of its own range.
         let mut lowest = key.value.clone();
         let mut bounds = &key.ranges[..];
         for spot in &self.ranges_at {
@@ -427,7 +430,8 @@ impl TableState {
         self.find(shape, &key).ok_or_else(|| ControlError::NotFound(shape.describe(keys)))
     }
 
-    /// Adds an entry and gives its row; the program's own (`initial`) need not heed `const`.
+    /// Adds an entry and returns its row. The program's own entries (`initial`) may be added to a `const`
+    /// table.
     pub fn insert(
         &mut self,
         shape: &TableShape,
@@ -456,7 +460,7 @@ impl TableState {
         Ok(row)
     }
 
-    /// Takes a row for a key and what it does.
+    /// Allocates a row for a key and its action.
     fn place(&mut self, value: &[u64], action: u32, args: &[u64]) -> u32 {
         let row = match self.free {
             END => self.grow(),
@@ -481,7 +485,7 @@ impl TableState {
         row
     }
 
-    /// Gives a row what keys have that are not only matched exactly.
+    /// Stores what distinguishes keys that are not matched exactly.
     fn place_mask(&mut self, row: u32, key: &PackedKey) {
         let at = row as usize;
         if self.style != Style::Exact {
@@ -541,7 +545,7 @@ impl TableState {
         let group = &mut self.groups[at];
         match group.rows.get(masked, same) {
             None => group.insert(masked, row),
-            // The largest rank stands first; ranks of one masked key differ.
+            // The largest rank comes first; ranks of one masked key differ.
             Some(first) if self.ranks[first as usize] < key.rank => {
                 group.remove(masked, first);
                 group.insert(masked, row);
@@ -560,7 +564,7 @@ impl TableState {
         self.raise(at, key.rank);
     }
 
-    /// Whether a new row of a ternary table makes a group of its mask; counts it if not.
+    /// Whether a new row of a ternary table creates a group for its mask. Counts it if not.
     fn deserves_group(&mut self, shape: &TableShape, key: &PackedKey) -> bool {
         if !shape.ranges_are_open(key) {
             return false;
@@ -573,7 +577,7 @@ impl TableState {
         deserves
     }
 
-    /// Notes that a group has a row of this rank, and moves it forward.
+    /// Records that a group has a row of this rank, and moves the group forward.
     fn raise(&mut self, at: usize, rank: i32) {
         if rank > self.groups[at].rank {
             self.groups[at].rank = rank;
@@ -608,7 +612,7 @@ impl TableState {
             }
             return;
         }
-        // It is within a chain.
+        // The row is within a chain.
         let (keys, words) = (&self.keys, self.words);
         let same = |row: u32| keys[row as usize * words..][..words] == key.value[..];
         let mut before = group.rows.get(masked, same);
@@ -622,7 +626,7 @@ impl TableState {
         }
     }
 
-    /// Replaces all of an entry but its key and gives its row; its counter goes on.
+    /// Replaces all of an entry except its key and returns its row. Its counter continues.
     pub fn modify(&mut self, shape: &TableShape, mut entry: TableEntry) -> Result<u32, ControlError> {
         let row = self.row(shape, &entry.keys, entry.priority)?;
         let mut args = shape.entry_args(&entry)?;
@@ -637,7 +641,7 @@ impl TableState {
         Ok(row)
     }
 
-    /// Removes an entry and gives what was its row.
+    /// Removes an entry and returns its former row.
     pub fn delete(
         &mut self,
         shape: &TableShape,
@@ -654,7 +658,7 @@ impl TableState {
         Ok(row)
     }
 
-    /// Gives a row back that no key leads to any more.
+    /// Frees a row that no key leads to any more.
     fn release(&mut self, row: u32) {
         self.ages[row as usize] = NEVER;
         self.extras.remove(&row);
@@ -663,7 +667,7 @@ impl TableState {
         self.used -= 1;
     }
 
-    /// Changes the default entry; `None` is the program's.
+    /// Changes the default entry; `None` restores the program's.
     pub fn set_default(&mut self, shape: &TableShape, call: Option<ActionCall>) -> Result<(), ControlError> {
         let initial = call.is_none();
         if !initial && shape.default_is_const && call != shape.default {
@@ -678,7 +682,7 @@ impl TableState {
     }
 }
 
-/// Of two rows with their order, the one that wins.
+/// The better of two rows, by their order.
 #[inline(always)]
 fn better(best: Option<((i32, u64), u32)>, other: ((i32, u64), u32)) -> Option<((i32, u64), u32)> {
     match best {

@@ -1,8 +1,8 @@
-//! The traffic manager: eight queues a port with strict priority, one shared buffer, port rates.
+//! The traffic manager: eight queues per port with strict priority, one shared buffer, port rates.
 //!
-//! A port that has sent a frame is busy until `free_at`. If frames waited at that time, the next one
-//! starts then, however late the switch is polled (up to the catch-up limit): the mean rate
-//! stays exact. Wire time counts preamble, FCS and gap, and the fraction of a nanosecond is carried on.
+//! A port that has sent a frame is busy until `free_at`. If frames are waiting by then, the next one starts
+//! at that time, however late the switch is polled (up to the catch-up limit), so the mean rate stays exact.
+//! Wire time includes preamble, FCS and gap; fractions of a nanosecond are carried over.
 
 use crate::config::{Config, PortConfig};
 use crate::depth::Depth;
@@ -11,21 +11,22 @@ use crate::pool::{NONE, PacketId, Pool};
 use crate::stats::{DropReason, PortStats, QueueStats};
 use p4rack_wire::Nanos;
 
-/// Port numbers that programs can hold.
+/// Number of port numbers that programs can represent.
 const PORT_NUMBERS: usize = 512;
-/// Words of a bit for each port.
+/// Words of a bit set of ports.
 const WORDS: usize = PORT_NUMBERS / 64;
-/// Shortest Ethernet frame without FCS.
+/// Minimum Ethernet frame without FCS, in bytes.
 const SHORTEST: u64 = 60;
 /// Frame check sequence.
 const FCS: u64 = 4;
-/// Preamble, start delimiter and gap.
+/// Preamble, start delimiter and inter-packet gap, in bytes.
 pub(crate) const GAP: u64 = 20;
 
-/// Bytes that a frame rarely exceeds.
+/// Frames up to this size skip the admission check while the buffer is nearly empty
+/// ([`TrafficManager::easy_below`]): on an idle port one comparison replaces up to five.
 const EASY: u64 = 10_240;
 
-/// [`TrafficManager::easy_below`] of a switch.
+/// The value of [`TrafficManager::easy_below`] for a configuration.
 fn easy_below(config: &Config) -> u64 {
     let unreserved = config.buffer_bytes.saturating_sub(config.reserved_bytes).saturating_sub(EASY);
     let shared =
@@ -33,12 +34,12 @@ fn easy_below(config: &Config) -> u64 {
     unreserved.min(config.dynamic_percent.map_or(u64::MAX, shared))
 }
 
-/// Bytes (with FCS) that a frame holds of the buffer.
+/// Bytes of the buffer that a frame occupies, with FCS.
 pub(crate) fn stored(len: usize) -> u64 {
     (len as u64).max(SHORTEST) + FCS
 }
 
-/// Wire time of a byte at a rate, in 2⁻⁶⁴ ns. Rounded up: an end that falls on a whole nanosecond stays there.
+/// Wire time of a byte at a rate, in 2⁻⁶⁴ ns. Rounded up, so that an end on a whole nanosecond stays there.
 fn byte_time(rate_bps: u64) -> u128 {
     match rate_bps {
         0 => 0,
@@ -53,21 +54,21 @@ struct Queue {
     stats: QueueStats,
 }
 
-/// A port.
+/// State of a port.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     config: PortConfig,
-    /// Frames for the controller, not for a wire.
+    /// Whether its frames go to the controller instead of a wire.
     is_cpu: bool,
     queues: [Queue; 8],
-    /// Bit `p`: the queue of priority `p` holds something.
+    /// Bit `p` is set if the queue of priority `p` is not empty.
     occupied: u8,
     free_at: Nanos,
-    /// Since when something waits.
+    /// Time since which frames have been waiting.
     waiting_since: Nanos,
     /// Wire time of a byte in 2⁻⁶⁴ ns, rounded up; 0 is no limit.
     byte_time: u128,
-    /// What did not make a whole nanosecond, in 2⁻⁶⁴ ns.
+    /// Wire time carried over, in 2⁻⁶⁴ ns.
     fraction: u64,
     depth: Depth,
     pub inlet: Inlet,
@@ -82,20 +83,21 @@ pub(crate) struct Port {
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficManager {
     ports: Vec<Port>,
-    /// Bit by position: something waits there for a wire.
+    /// Bit set of positions of ports with frames waiting for a wire.
     waiting: [u64; WORDS],
-    /// Words of `waiting` that the ports take.
+    /// Words of `waiting` in use.
     words: usize,
-    /// Whether something waits for the controller.
+    /// Whether frames wait for the controller.
     pub cpu_waits: bool,
-    /// Position in `ports` by number.
+    /// Position in `ports` by port number.
     by_number: Vec<u16>,
     buffer_bytes: u64,
     reserved_bytes: u64,
     scheduled_priority: u8,
     dynamic_percent: Option<u32>,
     catch_up: Nanos,
-    /// While less is used, an empty queue without a limit has room for [`EASY`] bytes, whatever its priority.
+    /// While less than this is used, an empty queue without a limit has room for [`EASY`] bytes, whatever its
+    /// priority.
     easy_below: u64,
     used: u64,
     used_best_effort: u64,
@@ -137,7 +139,7 @@ impl TrafficManager {
         }
         self.by_number[number] = self.ports.len() as u16;
         self.words = self.ports.len() / 64 + 1;
-        // What the controller sends comes over no wire.
+        // Frames from the controller do not arrive over a wire.
         let inlet = Inlet::new(if is_cpu { 0 } else { port.rate_bps }, config);
         self.ports.push(Port {
             byte_time: byte_time(port.rate_bps),
@@ -170,7 +172,7 @@ impl TrafficManager {
         self.ports.last().filter(|port| port.is_cpu).map(|_| self.ports.len() - 1)
     }
 
-    /// A port's counters.
+    /// Counters of a port.
     #[inline]
     pub fn port_mut(&mut self, at: usize) -> &mut Port {
         &mut self.ports[at]
@@ -182,7 +184,7 @@ impl TrafficManager {
         self.ports[at].config.port
     }
 
-    /// Changes a rate; the frame on the wire keeps its own.
+    /// Changes a rate. The frame on the wire keeps the old one.
     pub fn set_rate(&mut self, at: usize, rate_bps: u64, config: &Config) {
         self.ports[at].config.rate_bps = rate_bps;
         self.ports[at].inlet = Inlet::new(rate_bps, config);
@@ -190,7 +192,7 @@ impl TrafficManager {
         self.ports[at].fraction = 0;
     }
 
-    /// Whether a queue of the port takes so many bytes more.
+    /// Whether a queue of the port accepts this many more bytes.
     #[inline(always)]
     fn admit(&self, at: usize, priority: u8, bytes: u64) -> Result<(), DropReason> {
         let port = &self.ports[at];
@@ -212,7 +214,7 @@ impl TrafficManager {
             if over(self.used_best_effort, part) {
                 return Err(DropReason::BestEffortFull);
             }
-            // Where frames are scheduled, best effort waits behind them for as long as they keep a port busy.
+            // Scheduled frames can keep a port busy, and best effort behind them waits as long.
             let at_port = || port.best_effort_bytes(self.scheduled_priority);
             if self.reserved_bytes > 0 && over(at_port(), part - self.used_best_effort) {
                 return Err(DropReason::BestEffortShare);
@@ -221,8 +223,8 @@ impl TrafficManager {
         Ok(())
     }
 
-    /// A frame passes the empty queues of an idle port, as if it had been put in and taken out at once. False: it has to
-    /// wait, or has no room.
+    /// Lets a frame pass the empty queues of an idle port, as if it had been queued and dequeued at the same
+    /// time. Returns false if it has to wait or has no room.
     #[inline(always)]
     pub fn pass(&mut self, at: usize, priority: u8, len: usize, now: Nanos) -> bool {
         let bytes = stored(len);
@@ -240,7 +242,8 @@ impl TrafficManager {
         true
     }
 
-    /// Puts a packet, which takes the room of so many bytes, into a queue of the port, or says why not. Its meta says which.
+    /// Queues a packet that occupies `len` bytes at the port, with the priority in its metadata. An error is
+    /// the reason for the drop.
     #[inline(always)]
     pub fn enqueue(
         &mut self,
@@ -268,7 +271,7 @@ impl TrafficManager {
         packet.next = NONE;
         if port.occupied == 0 {
             port.waiting_since = now;
-            // What is for the controller never waits for a time.
+            // Frames for the controller never wait for a time.
             match port.is_cpu {
                 true => self.cpu_waits = true,
                 false => self.waiting[at / 64] |= 1 << (at % 64),
@@ -287,19 +290,19 @@ impl TrafficManager {
         Ok(())
     }
 
-    /// A port (other than the CPU's) that may send now.
+    /// A port, other than the CPU port, that can send now.
     #[inline]
     pub fn ready(&self, now: Nanos) -> Option<usize> {
         self.waiting().find(|&at| self.ports[at].free_at <= now)
     }
 
-    /// When the first port that has something may send.
+    /// The first time at which a port with waiting frames can send.
     #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
         self.waiting().map(|at| self.ports[at].free_at).min()
     }
 
-    /// Ports at which something waits for a wire.
+    /// Ports with frames waiting for a wire.
     #[inline(always)]
     fn waiting(&self) -> impl Iterator<Item = usize> {
         let (mut word, mut bits) = (0, self.waiting[0]);
@@ -317,7 +320,7 @@ impl TrafficManager {
         })
     }
 
-    /// Takes the packet that is next at a port; also gives the frames left in its queue.
+    /// Removes the next packet of a port. Also returns the number of frames left in its queue.
     #[inline(always)]
     pub fn dequeue(&mut self, pool: &mut Pool, at: usize, now: Nanos) -> Option<(PacketId, u64)> {
         let port = &mut self.ports[at];
@@ -348,7 +351,7 @@ impl TrafficManager {
         Some((id, left))
     }
 
-    /// A frame of this length leaves the port now: it is busy for its wire time.
+    /// Records that a frame of this length leaves the port now, which keeps it busy for the wire time.
     #[inline]
     pub fn sent(&mut self, at: usize, len: usize, now: Nanos) {
         let port = &mut self.ports[at];
@@ -356,23 +359,23 @@ impl TrafficManager {
         port.send(len, port.free_at.max(port.waiting_since).max(earliest));
     }
 
-    /// Likewise of a frame that passed.
+    /// Same for a frame that passed without being queued.
     #[inline(always)]
     pub fn sent_at_once(&mut self, at: usize, len: usize, now: Nanos) {
         self.ports[at].send(len, now);
     }
 
-    /// Bytes that wait at a port.
+    /// Bytes queued at a port.
     pub fn queued_bytes(&self, at: usize) -> u64 {
         self.ports[at].depth.bytes
     }
 
-    /// Bytes in the buffer now and at most.
+    /// Bytes in the buffer: now, and the maximum.
     pub fn buffer(&self) -> (u64, u64) {
         (self.used, self.max_used)
     }
 
-    /// Empties all queues; gives the packets back and says how many there were a port.
+    /// Empties all queues and releases the packets; returns how many there were per port.
     pub fn flush(&mut self, pool: &mut Pool, now: Nanos) -> Vec<u64> {
         let mut counts = vec![0; self.ports.len()];
         for (at, count) in counts.iter_mut().enumerate() {
@@ -384,7 +387,7 @@ impl TrafficManager {
         counts
     }
 
-    /// Counters start again.
+    /// Resets the counters.
     pub fn reset(&mut self, now: Nanos) {
         self.max_used = self.used;
         for port in &mut self.ports {
@@ -404,12 +407,12 @@ impl TrafficManager {
 }
 
 impl Port {
-    /// Bytes that wait below this priority.
+    /// Bytes queued below this priority.
     fn best_effort_bytes(&self, scheduled_priority: u8) -> u64 {
         self.queues.iter().take(scheduled_priority.into()).map(|queue| queue.stats.bytes).sum()
     }
 
-    /// Busy with a frame of this length from `start` on.
+    /// Makes the port busy with a frame of this length from `start` on.
     #[inline(always)]
     fn send(&mut self, len: usize, start: Nanos) {
         self.tx_frames += 1;
@@ -440,7 +443,7 @@ impl Port {
     }
 }
 
-/// Reasons that occurred.
+/// Counts by reason, for reasons that occurred.
 pub(crate) fn reasons(counts: &[u64]) -> Vec<(DropReason, u64)> {
     DropReason::ALL.into_iter().zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
 }

@@ -1,5 +1,5 @@
-//! What a program does with a packet, told event by event. Only programs that were compiled with
-//! [`crate::Pipeline::compile_traced`] tell; others hold no marks and cost nothing.
+//! What a program does with a packet, event by event. Only programs compiled with
+//! [`crate::Pipeline::compile_traced`] record events; others contain no marks and pay nothing.
 
 mod event;
 
@@ -12,34 +12,34 @@ use crate::stats::DropReason;
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 
-/// Most events that wait; later ones are dropped and counted in the last.
+/// Maximum events that wait. Later ones are dropped and counted in a final event.
 const MAX_EVENTS: usize = 100_000;
-/// The same of a running switch, whose reader comes by many times a second.
+/// The same limit for a running switch, whose events are read many times per second.
 const MAX_LIVE_EVENTS: usize = 10_000;
 
-/// No packet's number.
+/// Marks the absence of a packet number.
 const NONE: u32 = u32::MAX;
 
-/// A place in the code that tells.
+/// A mark in the code that records an event.
 #[derive(Clone, Debug)]
 pub(crate) enum Mark {
     /// Start of the parser.
     Ingress,
     /// Start of a parser state.
     State(String),
-    /// End of the parser; where the number of its error is.
+    /// End of the parser, with the slot of the error's number.
     Parsed { error: Slot },
-    /// A table is applied: index of its plan.
+    /// A table is applied; the index of its plan.
     Apply(u32),
     /// An extern is called.
     Extern(&'static str),
-    /// A register's cell was read, or is about to be written.
+    /// A cell of a register was read, or is about to be written.
     Register { instance: u16, index: Slot, value: Slot, words: u16, write: bool },
-    /// A meter judged the packet; `None`: the one of the table that was applied.
+    /// A meter coloured the packet. `None` for the direct meter of the table applied.
     Meter { at: Option<(u16, Slot)>, color: Slot },
     /// A counter counts the packet.
     Count { instance: u16, index: Slot },
-    /// A hash or a random number was made.
+    /// A hash or random number was computed.
     Number { what: &'static str, value: Slot, words: u16 },
     /// Start of egress.
     Egress,
@@ -47,7 +47,7 @@ pub(crate) enum Mark {
     Fields,
 }
 
-/// An event in numbers.
+/// An event in numbers, without names.
 #[derive(Clone, Debug)]
 pub(crate) enum RawEvent {
     Ingress {
@@ -86,7 +86,7 @@ pub(crate) enum RawEvent {
         what: &'static str,
         value: Vec<u64>,
     },
-    /// Numbers of the fields among those that are watched, what they were and what they are.
+    /// Changed fields: number among the watched ones, old words, new words.
     Fields(Vec<(u32, Vec<u64>, Vec<u64>)>),
     Egress {
         port: u16,
@@ -106,15 +106,16 @@ pub(crate) enum RawEvent {
 /// Events that wait for [`crate::Switch::poll_trace`].
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
-    /// Every packet's events are told: the program that runs is a traced one.
+    /// Whether all packets are traced, because the loaded program is a traced one.
     pub on: bool,
-    /// Number of the first packet whose events are told though the program is another; [`NONE`]: there is none.
+    /// Number of the first packet that is traced although the loaded program is not; [`NONE`] if there is
+    /// none.
     first: u32,
-    /// Number of the packet that is at work; 0: it has none.
+    /// Number of the packet being processed; 0 if it has none.
     pub packet: u32,
     events: VecDeque<(u32, Nanos, RawEvent)>,
     lost: u64,
-    /// Words of the watched fields when they were looked at.
+    /// Words of the watched fields when they were last recorded.
     before: Vec<u64>,
 }
 
@@ -124,7 +125,7 @@ impl Trace {
         Trace { on, first: NONE, packet: 0, events, lost: 0, before }
     }
 
-    /// Whether what happens now is told.
+    /// Whether events are recorded now.
     #[inline]
     pub fn tells(&self) -> bool {
         self.on || self.packet >= self.first
@@ -142,7 +143,7 @@ impl Trace {
         }
     }
 
-    /// The oldest event, its packet and when it was.
+    /// Removes the oldest event. Returns its packet and time as well.
     pub fn pop(&mut self, pipeline: &Pipeline) -> Option<(u32, Nanos, TraceEvent)> {
         match self.events.pop_front() {
             Some((packet, now, event)) => Some((packet, now, event::named(event, pipeline))),
@@ -153,8 +154,8 @@ impl Trace {
         }
     }
 
-    /// What happens from now on is told of packets with this number or a larger one, or of none. Nothing of before waits
-    /// any more.
+    /// From now on, records events of packets with this number or a larger one, or of none. Discards earlier
+    /// events.
     pub fn tell_from(&mut self, first: Option<u32>) {
         self.first = first.unwrap_or(NONE);
         self.packet = 0;
@@ -162,7 +163,7 @@ impl Trace {
         self.lost = 0;
     }
 
-    /// Looks at the fields that are watched.
+    /// Records the watched fields.
     pub fn look(&mut self, code: &Code, vars: &Vars) {
         self.before.clear();
         for (slot, kind, _) in &code.watched {
@@ -170,7 +171,7 @@ impl Trace {
         }
     }
 
-    /// Tells which of them have changed since.
+    /// Records which of the watched fields have changed since.
     pub fn compare(&mut self, code: &Code, vars: &Vars, now: Nanos) {
         let (mut changes, mut at) = (Vec::new(), 0);
         for (number, (slot, kind, _)) in (0..).zip(&code.watched) {

@@ -16,16 +16,16 @@ use crate::switch::Switch;
 use crate::trace::{RawEvent, TraceEvent};
 use p4rack_wire::Nanos;
 
-/// Which frames to trace: those that fit all that is set.
+/// A filter for the frames to trace. A frame has to match everything that is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceFilter {
-    /// Port it comes in at.
+    /// Port on which it arrives.
     pub ingress_port: Option<u16>,
-    /// Its EtherType: the one after the addresses, or the one after 802.1Q tags.
+    /// EtherType after any 802.1Q tags, or directly after the addresses.
     pub ether_type: Option<u16>,
-    /// Source address.
+    /// Source MAC address.
     pub source: Option<[u8; 6]>,
-    /// Destination address.
+    /// Destination MAC address.
     pub destination: Option<[u8; 6]>,
 }
 
@@ -33,7 +33,7 @@ pub struct TraceFilter {
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
 impl TraceFilter {
-    /// Whether a frame that comes in at a port is to be traced.
+    /// Whether a frame that arrives on a port matches the filter.
     pub fn matches(&self, port: u16, frame: &[u8]) -> bool {
         let is = |wanted: Option<[u8; 6]>, at: usize| {
             wanted.is_none_or(|wanted| frame.get(at..at + 6) == Some(&wanted[..]))
@@ -60,19 +60,19 @@ fn has_ether_type(frame: &[u8], wanted: u16) -> bool {
     false
 }
 
-/// A trace that is on.
+/// An active trace.
 #[derive(Debug)]
 pub(crate) struct Tracer {
     pub pipeline: Pipeline,
     filter: TraceFilter,
     /// Frames that may still be traced.
     left: u32,
-    /// Number of the first one and of the next one; those of a switch's later traces are larger.
+    /// Number of the first packet and of the next one. Later traces of the switch use larger numbers.
     first: u32,
     next: u32,
 }
 
-/// How a trace stands.
+/// Progress of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceState {
     /// Frames traced so far.
@@ -81,20 +81,21 @@ pub struct TraceState {
     pub left: u32,
 }
 
-/// What happened to a packet, and when.
+/// An event of a packet, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// Number of the frame that came in, from 1; its copies have the same. 0 is of no packet.
+    /// Number of the frame that arrived, from 1, shared by its copies; 0 if it belongs to no packet.
     pub packet: u32,
-    /// The switch's time.
+    /// Time in the switch's clock.
     pub time: Nanos,
-    /// What happened.
+    /// The event.
     pub event: TraceEvent,
 }
 
 impl Switch {
-    /// Traces the next `frames` frames that fit the filter; gives a number for [`Switch::trace_stop`]. `pipeline` is the
-    /// program that runs, from [`Pipeline::compile_traced`]. It ends with the program, or when it is stopped.
+    /// Traces the next `frames` frames that match the filter. Returns a number for [`Switch::trace_stop`].
+    /// `pipeline` is the loaded program, compiled by [`Pipeline::compile_traced`]. The trace ends with the
+    /// program, or when it is stopped.
     pub fn trace_start(
         &mut self,
         pipeline: Pipeline,
@@ -116,20 +117,20 @@ impl Switch {
         Ok(first)
     }
 
-    /// Ends the trace with this number, if it is on; what waits of it is gone.
+    /// Ends the trace with this number, if it is active, and discards its waiting events.
     pub fn trace_stop(&mut self, id: u32) {
         if self.tracer.as_ref().is_some_and(|tracer| tracer.first == id) {
             self.end_trace();
         }
     }
 
-    /// How the trace with this number stands; `None` once it has ended.
+    /// Progress of the trace with this number; `None` once it has ended.
     pub fn trace_state(&self, id: u32) -> Option<TraceState> {
         let tracer = self.tracer.as_ref().filter(|tracer| tracer.first == id)?;
         Some(TraceState { traced: tracer.next - tracer.first, left: tracer.left })
     }
 
-    /// The oldest event of the trace that waits.
+    /// The oldest waiting event of the trace.
     pub fn poll_traced(&mut self) -> Option<Traced> {
         let tracer = self.tracer.as_ref()?;
         let running = self.running.as_mut()?;
@@ -144,7 +145,7 @@ impl Switch {
         }
     }
 
-    /// Takes `arrival` over if it is to be traced. Only called while a trace is on.
+    /// Starts tracing `arrival` if it matches. Only called while a trace is active.
     #[cold]
     #[inline(never)]
     pub(crate) fn trace_arrival(&mut self, port: u16, now: Nanos) -> bool {
@@ -168,7 +169,7 @@ impl Switch {
         true
     }
 
-    /// From now on the packet with this number is at work, or none.
+    /// Makes the packet with this number the one being processed; 0 for none.
     #[inline]
     pub(crate) fn tell_of(&mut self, trace: u32) {
         if let Some(running) = &mut self.running {
@@ -176,7 +177,7 @@ impl Switch {
         }
     }
 
-    /// Tells that a traced packet leaves.
+    /// Records that a traced packet is sent.
     #[cold]
     pub(crate) fn tell_sent(&mut self, id: PacketId, port: Option<u16>, bytes: usize, now: Nanos) {
         let trace = self.pool.get(id).meta.trace;

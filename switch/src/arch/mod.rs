@@ -1,8 +1,10 @@
-//! Architectures: what the switch tells a program and reads from it, and what becomes of a packet after each block.
+//! Architectures: which fields a program and the switch exchange, and what happens to a packet after each
+//! block.
 //!
-//! To add one, implement [`Architecture`] in a module beside [`v1model`] and name it in [`Arch`]. Calls go through the
-//! enum and are inlined: a frame pays no indirect call. What all share is elsewhere: counting arrivals
-//! (`arrival.rs`), queues (`tm.rs`), keeping variables and ending packets (`packets.rs`).
+//! To add one, implement [`Architecture`] in a module beside [`v1model`] and list it in [`Arch`]. Calls go
+//! through the enum and are inlined, so a frame pays no indirect call. What all architectures share is
+//! elsewhere: counting arrivals (`arrival.rs`), queues (`tm.rs`), saving variables and ending packets
+//! (`packets.rs`).
 
 mod v1model;
 
@@ -15,47 +17,49 @@ use p4rack_p4::ir::{ExternCall, Intrinsic, Program};
 use p4rack_wire::Nanos;
 use v1model::V1model;
 
-/// What an architecture means to the switch.
+/// What the switch has to know about an architecture.
 trait Architecture {
-    /// As the front end names it.
+    /// The name that the front end uses.
     const NAME: &'static str;
-    /// What the switch writes and reads.
+    /// The fields that the switch writes and reads.
     const FIELDS: Fields;
 
-    /// Lays the blocks out as entries, in the order in which the other functions count them.
+    /// Translates the blocks to entries, in the order by which the other functions number them.
     fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError>;
-    /// What drops a packet.
+    /// Translates dropping a packet.
     fn drop(builder: &mut Builder<'_>);
-    /// The name by which a trace tells of a call, if it is one that decides on the packet's way.
+    /// How a trace names a call that decides where the packet goes. `None` for other calls.
     fn told(call: &ExternCall) -> Option<&'static str>;
-    /// What a number in [`Intrinsic::Origin`] means.
+    /// Meaning of a value of [`Intrinsic::Origin`].
     fn origin(number: u32) -> &'static str;
 
-    /// The frame in [`Switch::arrival`] has come in and is counted. `THROUGH`: what is to be sent at once is in `out`, on
-    /// its way from the port given; else all of it waits. `GIVEN`: the frame may be sent in the buffer in which it came.
+    /// Processes the frame in [`Switch::arrival`], which is already counted. With `THROUGH`, a frame whose
+    /// egress port is idle is left in `out` and its port returned; without, every frame goes to a queue. With
+    /// `GIVEN`, the frame may be sent from the buffer in which it came.
     fn arrive<const THROUGH: bool, const GIVEN: bool>(
         switch: &mut Switch,
         port: u16,
         now: Nanos,
         out: &mut Vec<u8>,
     ) -> Option<u16>;
-    /// A packet of the pool begins its way.
+    /// Runs ingress for a packet of the pool.
     fn ingress(switch: &mut Switch, id: PacketId, now: Nanos);
-    /// A packet has left the queue of the port at this position, in which `left` wait on. True: `out` is the frame to
-    /// send and the packet is still the caller's. False: it went elsewhere.
+    /// Runs egress for a packet that has left the queue of the port at position `at`; `left` packets remain
+    /// in it. Returns true if `out` holds the frame to send, in which case the caller still owns the packet,
+    /// and false if the packet went elsewhere.
     fn egress(switch: &mut Switch, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>)
     -> bool;
 }
 
-/// Intrinsic fields by what the switch does with them.
+/// Intrinsic fields by how the switch uses them.
 pub(crate) struct Fields {
-    /// It reads them whatever the program does.
+    /// Fields that the switch reads, whatever the program does.
     pub read: &'static [Intrinsic],
-    /// It writes them before a packet's first block.
+    /// Fields that the switch writes before a packet's first block.
     pub written: &'static [Intrinsic],
-    /// They tell of the queue that a packet has passed.
+    /// Fields that describe the queue that a packet has passed.
     pub queue: &'static [Intrinsic],
-    /// Other times.
+    /// Other fields that hold times.
     pub times: &'static [Intrinsic],
 }
 
@@ -65,7 +69,7 @@ pub(crate) enum Arch {
     V1model,
 }
 
-/// Does something with the architecture's own implementation.
+/// Evaluates an expression with `$a` as the type that implements the architecture.
 macro_rules! each {
     ($arch:expr, $a:ident => $does:expr) => {
         match $arch {

@@ -1,4 +1,4 @@
-//! What all of the translation shares: the variables' layout, labels, temporaries, constants.
+//! State shared by the whole translation: layout of variables, labels, temporaries, constants.
 
 use super::ops::*;
 use super::plans::*;
@@ -9,23 +9,23 @@ use num_bigint::BigUint;
 use p4rack_p4::ir::{HeaderId, Intrinsic, Program, Ty, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Widest integer.
+/// Maximum width of an integer, in bits.
 const MAX_BITS: u32 = 2048;
-/// Longest varbit.
+/// Maximum length of a varbit, in bits.
 const MAX_VARBIT: u32 = 16 * 1024;
 
-/// Which half of the pipeline mentions a variable; what both do travels through the queue.
+/// The half before the queue mentions the variable. A variable of both halves travels through the queue.
 pub(crate) const INGRESS: u8 = 1;
-/// The half after the queue.
+/// The half behind the queue mentions the variable.
 pub(crate) const EGRESS: u8 = 2;
-/// The program's text mentions it, in either half.
+/// The text of the program mentions the variable, in either half.
 const MENTIONED: u8 = 4;
 
-/// A place in the code that is not known yet.
+/// A position in the code that may not be known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(pub u32);
 
-/// Translation under way.
+/// A translation in progress.
 pub(crate) struct Builder<'p> {
     pub program: &'p Program,
     pub arch: Arch,
@@ -34,21 +34,21 @@ pub(crate) struct Builder<'p> {
     slots: Vec<Slot>,
     /// [`INGRESS`], [`EGRESS`] and [`MENTIONED`] bits of each variable.
     touched: Vec<u8>,
-    /// Bits that a mention sets now.
+    /// Bits that a mention currently sets.
     pub half: u8,
-    /// Whether a parser error can be raised here.
+    /// Whether parser errors can be raised here.
     pub in_parser: bool,
-    /// Whether the program tells what it does.
+    /// Whether the program records events.
     pub traced: bool,
-    /// Ends of the inlined callees around.
+    /// End labels of the enclosing inlined callees.
     pub scopes: Vec<Label>,
-    /// End of the block around; none within an action.
+    /// End of the enclosing block; `None` within an action.
     pub exit: Option<Label>,
-    /// End of the block around each application of a table.
+    /// End of the enclosing block for each application of a table.
     pub exits: Vec<Option<Label>>,
-    /// Ends and heads of the loops around.
+    /// End and head labels of the enclosing loops.
     pub loops: Vec<(Label, Label)>,
-    /// Halves in which each table is applied.
+    /// The halves in which each table is applied.
     pub applied: Vec<u8>,
     labels: Vec<u32>,
     constants: BTreeMap<Vec<u64>, Slot>,
@@ -58,7 +58,7 @@ pub(crate) struct Builder<'p> {
     temporaries_to: usize,
 }
 
-/// Type of a value as the executor sees it.
+/// The type of a value as the executor sees it.
 pub(crate) fn kind(ty: Ty) -> ValueType {
     match ty {
         Ty::Bool => ValueType { width: 1, signed: false, varbit: false },
@@ -76,7 +76,7 @@ pub(crate) fn limbs_of(value: &BigUint, limbs: usize) -> Vec<u64> {
 }
 
 impl<'p> Builder<'p> {
-    /// Lays the variables out: stacks, then other headers, then all else.
+    /// Lays out the variables: stacks first, then other headers, then everything else.
     pub fn new(program: &'p Program, arch: Arch) -> Result<Builder<'p>, CompileError> {
         let mut builder = Builder {
             program,
@@ -268,7 +268,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Type of a variable.
+    /// The type of a variable.
     pub fn var_ty(&self, var: VarId) -> Result<Ty, CompileError> {
         self.program
             .vars
@@ -277,7 +277,7 @@ impl<'p> Builder<'p> {
             .ok_or_else(|| self.malformed(format!("variable {} is not declared", var.0)))
     }
 
-    /// Marks all variables of a header.
+    /// Marks all variables of a header as mentioned.
     pub fn touch_header(&mut self, header: HeaderId) -> Result<(), CompileError> {
         let program = self.program;
         let described = program
@@ -296,12 +296,12 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
-    /// An error that names no object of the program.
+    /// An error without an object of the program.
     pub fn malformed(&self, what: String) -> CompileError {
         CompileError::Malformed { object: self.program.name.clone(), what }
     }
 
-    /// Tells of something here, in a traced program.
+    /// Emits a trace mark, in a traced program.
     pub fn mark(&mut self, mark: Mark) {
         if self.traced {
             self.code.marks.push(mark);
@@ -309,14 +309,14 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Begins a part of the pipeline that runs without a break. `begins`: packets begin with it.
+    /// Starts an entry. `begins` says whether packets begin with it.
     pub fn begin(&mut self, half: u8, begins: bool) {
         self.half = half;
         let (start, parsed) = (self.here(), self.here());
         self.code.entries.push(Entry { half, start, parsed, begins, ..Entry::default() });
     }
 
-    /// Ends it.
+    /// Ends the entry.
     pub fn end(&mut self) {
         self.emit(Op::End);
     }
@@ -331,28 +331,28 @@ impl<'p> Builder<'p> {
         self.code.ops.len() as u32
     }
 
-    /// A place to be bound later.
+    /// A label to be bound later.
     pub fn label(&mut self) -> Label {
         self.labels.push(u32::MAX);
         Label(self.labels.len() as u32 - 1)
     }
 
-    /// The label means here.
+    /// Binds a label to the current position.
     pub fn bind(&mut self, label: Label) {
         self.labels[label.0 as usize] = self.here();
     }
 
-    /// Goes to a label.
+    /// Emits a jump to a label.
     pub fn jump(&mut self, label: Label) {
         self.emit(Op::Jump { to: label.0 });
     }
 
-    /// Frees all temporaries: between statements none is alive.
+    /// Frees all temporaries; none is alive between statements.
     pub fn release(&mut self) {
         self.temporary = self.temporaries_from;
     }
 
-    /// Words for a value on its way.
+    /// Allocates words for an intermediate value.
     pub fn temp(&mut self, words: usize) -> Result<Slot, CompileError> {
         let slot = Builder::slot_of(self.temporary)?;
         self.temporary += words.max(1);
@@ -361,7 +361,7 @@ impl<'p> Builder<'p> {
         Ok(slot)
     }
 
-    /// A constant of so many words.
+    /// A constant with this many words.
     pub fn constant(&mut self, words: Vec<u64>) -> Result<Slot, CompileError> {
         if let Some(&slot) = self.constants.get(&words) {
             return Ok(slot);
@@ -380,7 +380,7 @@ impl<'p> Builder<'p> {
         self.constant(vec![value])
     }
 
-    /// Copies words.
+    /// Emits a copy of words.
     pub fn copy(&mut self, dst: Slot, a: Slot, words: usize) {
         if dst == a {
         } else if words == 1 {
@@ -390,7 +390,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Puts positions where labels were and works out what travels through the queue.
+    /// Resolves labels to positions and determines which variables travel through the queue.
     pub fn finish(mut self) -> Result<Code, CompileError> {
         if self.temporaries_to.next_multiple_of(RUN) > self.constants_from {
             return Err(CompileError::TooBig {
@@ -408,7 +408,7 @@ impl<'p> Builder<'p> {
         for (apply, exit) in self.code.applies.iter_mut().zip(&self.exits) {
             apply.exit = exit.map_or(0, |label| self.labels[label.0 as usize]);
         }
-        // Field lists are read after egress too, and a clone of egress has all headers.
+        // Field lists are read after egress too, and a clone of egress carries all headers.
         self.half = INGRESS | EGRESS;
         let program = self.program;
         if self.code.ops.iter().any(|op| matches!(op, Op::Clone { egress: true, .. })) {
@@ -455,7 +455,7 @@ impl<'p> Builder<'p> {
             }
         }
         let touched = |var: &VarId| self.touched.get(var.0 as usize).is_some_and(|by| by & EGRESS != 0);
-        // A trace tells where and how each packet leaves.
+        // A trace shows where and how each packet leaves.
         self.code.late.looks = self.traced || self.program.intrinsics.iter().any(|field| touched(&field.var));
         let looked_at = |slots: &[Slot]| {
             let looks =
@@ -467,16 +467,16 @@ impl<'p> Builder<'p> {
         self.code.late.is_early &= !looks_at_queue;
     }
 
-    /// Lists what a trace tells the changes of: headers, metadata and the program's own variables.
+    /// Lists the variables whose changes a trace shows: headers, metadata and the program's own variables.
     fn watch(&mut self) {
         if !self.traced {
             return;
         }
-        // The arguments of an action stand with the table that found it.
+        // The trace shows an action's arguments with the table that found it.
         let args: BTreeSet<VarId> =
             self.program.actions.iter().flat_map(|action| &action.params).map(|param| param.var).collect();
         for (index, (var, &slot)) in (0..).zip(self.program.vars.iter().zip(&self.slots)) {
-            // Those of this translation have a `$` in their name.
+            // Names with a `$` are temporaries of this translation.
             let name = match var.name.strip_suffix(".$valid$") {
                 Some(header) => format!("{header}.isValid()"),
                 None => var.name.clone(),

@@ -1,4 +1,4 @@
-//! Expressions: each becomes operations that leave its value in a slot.
+//! Translates expressions: each becomes operations that leave its value in a slot.
 
 use super::builder::{Builder, Label, kind, limbs_of};
 use super::ops::*;
@@ -9,7 +9,7 @@ use p4rack_p4::ir::{BinOp, Expr, HeaderId, HeaderRef, LValue, StackId, Ty, UnOp}
 type Result<T> = std::result::Result<T, CompileError>;
 
 impl Builder<'_> {
-    /// Type of an expression.
+    /// The type of an expression.
     pub fn ty(&self, expr: &Expr) -> Result<Ty> {
         Ok(match expr {
             Expr::Const { ty, .. } | Expr::Field { ty, .. } | Expr::Unary { ty, .. } => *ty,
@@ -32,7 +32,7 @@ impl Builder<'_> {
         })
     }
 
-    /// ValueType of an expression's value.
+    /// The type of an expression's value as the executor sees it.
     pub fn kind_of(&self, expr: &Expr) -> Result<ValueType> {
         let kind = kind(self.ty(expr)?);
         if kind.width > 2048 && !kind.varbit {
@@ -46,7 +46,7 @@ impl Builder<'_> {
         Ok(kind)
     }
 
-    /// A value that must fit one word, like an index.
+    /// Translates a value that must fit one word, such as an index.
     pub fn narrow(&mut self, expr: &Expr, what: &str) -> Result<Slot> {
         if !self.kind_of(expr)?.narrow() {
             return Err(CompileError::Unsupported {
@@ -66,8 +66,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Evaluates; the value may stand in `want`, in a variable itself or in a temporary. `want` is
-    /// written by the last operation only, so it may be one of the operands.
+    /// Evaluates. The value may end up in `want`, in a variable itself or in a temporary. Only the last
+    /// operation writes `want`, so it may be one of the operands.
     pub fn expr(&mut self, expr: &Expr, want: Option<Slot>) -> Result<Slot> {
         let result = self.kind_of(expr)?;
         if result.width == 0 {
@@ -110,7 +110,7 @@ impl Builder<'_> {
                 Ok(dst)
             }
             Expr::Binary { op, left, right, ty } => self.binary(*op, left, right, kind(*ty), want, result),
-            // Without a jump, where either may as well be found out: what follows can rely on what is known before.
+            // Without a jump, if both sides may be evaluated: code behind it keeps what is known from before.
             Expr::Ternary { cond, then, otherwise, .. }
                 if result.narrow() && is_simple(then, SIMPLE) && is_simple(otherwise, SIMPLE) =>
             {
@@ -139,7 +139,7 @@ impl Builder<'_> {
                 }
                 let a = self.expr(expr, None)?;
                 let dst = self.want(want, result)?;
-                // Within one word of a wide value the fast operation does.
+                // Within one word of a wide value, the fast operation suffices.
                 if lo / 64 == hi / 64 {
                     let a = a + (lo / 64) as Slot;
                     self.emit(Op::Slice { dst, a, lo: (lo % 64) as u8, w: result.width as u8 });
@@ -193,7 +193,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Appends an operation of any width.
+    /// Emits an operation of any width.
     pub fn wide(&mut self, plan: WidePlan) {
         self.code.wide.push(plan);
         self.emit(Op::Wide { plan: self.code.wide.len() as u32 - 1 });
@@ -258,7 +258,8 @@ impl Builder<'_> {
         Ok(dst)
     }
 
-    /// Unsigned, of up to 64 bits: what leaves the bounds is covered with ones, or cut off with zeros. `dst` may be `a` or `b`.
+    /// Saturating arithmetic, unsigned, up to 64 bits: overflow becomes all ones, underflow becomes zero.
+    /// `dst` may be `a` or `b`.
     fn saturating(&mut self, op: BinOp, dst: Slot, (a, b): (Slot, Slot), w: u8) -> Result<Slot> {
         let mask = self.temp(1)?;
         if op == BinOp::AddSat {
@@ -286,7 +287,7 @@ impl Builder<'_> {
         if keeps && to.limbs() == from.limbs() {
             return Ok(a);
         }
-        // The low word of a wide value is where the value starts.
+        // The low word of a wide value is its first word.
         if to.width == 64 && from.width > 64 {
             return Ok(a);
         }
@@ -301,12 +302,12 @@ impl Builder<'_> {
         Ok(dst)
     }
 
-    /// Goes to `to` if the condition is `when`, else on.
+    /// Jumps to `to` if the condition equals `when`; otherwise continues.
     pub fn branch(&mut self, cond: &Expr, when: bool, to: Label) -> Result<()> {
         match cond {
             Expr::Unary { op: UnOp::Not, expr, .. } => return self.branch(expr, !when, to),
             Expr::Binary { op: op @ (BinOp::And | BinOp::Or), left, right, .. } => {
-                // `a && b` false, `a || b` true: either side decides alone.
+                // `a && b` being false, `a || b` being true: either side alone decides.
                 if when == (*op == BinOp::Or) {
                     self.branch(left, when, to)?;
                     return self.branch(right, when, to);
@@ -344,7 +345,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Resolves a header reference as far as can be done now.
+    /// Resolves a header reference as far as possible at compile time.
     pub fn header_at(&mut self, header: &HeaderRef) -> Result<HeaderAt> {
         let stack = match header {
             HeaderRef::Fixed(header) => {
@@ -373,7 +374,7 @@ impl Builder<'_> {
         Ok(HeaderAt { stack: stack.0 as u16, index })
     }
 
-    /// Marks all variables of a stack.
+    /// Marks all variables of a stack as mentioned.
     pub fn touch_stack(&mut self, stack: StackId) -> Result<()> {
         let program = self.program;
         let described = program
@@ -393,7 +394,7 @@ impl Builder<'_> {
             .ok_or_else(|| self.malformed(format!("field {field} of header {} is not declared", header.0)))
     }
 
-    /// A field (or the validity bit) of any element of a stack.
+    /// Reads a field (or the validity bit) of an element of a stack.
     fn indexed(&mut self, stack: u16, field: Option<u32>) -> Result<u32> {
         let elements = &self.code.stacks[stack as usize].elements;
         let count = elements.len() as u16;
@@ -413,7 +414,7 @@ impl Builder<'_> {
         Ok(self.code.indexed.len() as u32 - 1)
     }
 
-    /// Type of what an l-value stores.
+    /// The type of what an lvalue stores.
     pub fn lvalue_kind(&self, target: &LValue) -> Result<ValueType> {
         match target {
             LValue::Var(var) => Ok(kind(self.var_ty(*var)?)),
@@ -433,7 +434,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Where an l-value's value may be put directly.
+    /// The slot into which an lvalue's value may be written directly.
     pub fn direct(&mut self, target: &LValue) -> Result<Option<Slot>> {
         match target {
             LValue::Var(var) => Ok(Some(self.var(*var)?)),
@@ -445,7 +446,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Stores a value that is in `a`.
+    /// Stores the value in `a`.
     pub fn store(&mut self, target: &LValue, a: Slot) -> Result<()> {
         let kind = self.lvalue_kind(target)?;
         if let Some(dst) = self.direct(target)? {
@@ -496,7 +497,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether evaluating it can raise a parser error, so that it must not be evaluated in vain.
+/// Whether evaluation can raise a parser error, so that it must not be speculative.
 fn raises(expr: &Expr) -> bool {
     match expr {
         Expr::Lookahead { .. } => true,
@@ -512,10 +513,10 @@ fn raises(expr: &Expr) -> bool {
     }
 }
 
-/// Operators in a row that cost less than a jump which the processor may not foresee.
+/// Maximum chained operators that cost less than a jump that may be mispredicted.
 const SIMPLE: usize = 2;
 
-/// Whether evaluating it in vain costs next to nothing and does no harm.
+/// Whether speculative evaluation is harmless and costs next to nothing.
 fn is_simple(expr: &Expr, depth: usize) -> bool {
     let deeper = |expr: &Expr| depth > 0 && is_simple(expr, depth - 1);
     match expr {

@@ -1,4 +1,4 @@
-//! Calls of externs.
+//! Translates calls of externs.
 
 use super::builder::{Builder, kind};
 use super::ops::*;
@@ -23,7 +23,7 @@ impl Builder<'_> {
                 self.emit(Op::Count { instance, index });
                 self.mark(Mark::Count { instance, index });
             }
-            // A direct counter counts whenever its table is applied; the call is not needed.
+            // A direct counter counts whenever its table is applied, so the call itself does nothing.
             ExternCall::DirectCount { .. } => {}
             ExternCall::DirectMeterRead { dst, .. } => {
                 self.result(dst, |builder, dst| {
@@ -152,7 +152,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// An index to tell of once the result is there, which may stand where the index stood.
+    /// The index for a trace mark that follows the operation. It is copied, because the result may overwrite
+    /// it.
     fn told(&mut self, index: Slot) -> Result<Slot> {
         if !self.traced {
             return Ok(index);
@@ -166,7 +167,7 @@ impl Builder<'_> {
         CompileError::Unsupported { object: self.program.name.clone(), what: what.into(), help: help.into() }
     }
 
-    /// A slot that stands for the l-value, and whether it is the l-value itself.
+    /// A slot that stands for the lvalue, and whether it is the lvalue itself.
     fn lvalue_slot(&mut self, target: &LValue) -> Result<(Slot, bool)> {
         match self.direct(target)? {
             Some(slot) => Ok((slot, true)),
@@ -181,7 +182,7 @@ impl Builder<'_> {
         let (slot, direct) = self.lvalue_slot(target)?;
         let words = self.lvalue_kind(target)?.words();
         if words > 1 {
-            // Results of one word leave the others alone.
+            // Results of one word leave the other words unchanged.
             self.emit(Op::Zero { dst: slot, n: words as u16 });
         }
         write(self, slot);
@@ -203,7 +204,7 @@ impl Builder<'_> {
             .map_or(NO_LIST, |position| position as u16)
     }
 
-    /// Makes sure that an object is what the call takes it for.
+    /// Checks that an object has the kind that the call expects.
     fn object(&self, instance: InstanceId, what: &str, is: impl Fn(&InstanceKind) -> bool) -> Result<()> {
         match self.program.instances.get(instance.0 as usize) {
             Some(found) if is(&found.kind) => Ok(()),
@@ -233,7 +234,7 @@ impl Builder<'_> {
     }
 }
 
-/// As traces show it.
+/// Name of an algorithm as traces show it.
 fn hash_name(algorithm: HashAlgorithm) -> &'static str {
     match algorithm {
         HashAlgorithm::Crc32 => "hash crc32",

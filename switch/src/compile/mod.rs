@@ -1,4 +1,4 @@
-//! From the typed program to the executable form: done once, at load.
+//! Translates a typed program to its executable form, once, when it is loaded.
 
 pub(crate) mod builder;
 mod expr;
@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 pub(crate) use builder::{Builder, kind, limbs_of};
 
-/// Most cells of one counter, meter or register.
+/// Maximum cells of a counter, meter or register.
 const MAX_CELLS: u64 = 1 << 24;
 
-/// A program ready to run.
+/// A program that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     pub(crate) arch: Arch,
@@ -35,21 +35,22 @@ pub struct Pipeline {
     pub(crate) tables: Vec<TableShape>,
     pub(crate) instances: Vec<InstanceShape>,
     pub(crate) value_sets: Vec<ValueSetShape>,
-    /// Kinds of the fields of each digest.
+    /// Types of the fields of each digest.
     pub(crate) digests: Vec<Vec<plans::ValueType>>,
     /// Names of the parser's errors, by number.
     pub(crate) errors: Vec<String>,
-    /// Whether it tells what it does.
+    /// Whether the program records events.
     pub(crate) traced: bool,
-    /// Tables as the program fills them.
+    /// Tables with the entries that the program gives them.
     pub(crate) initial: Vec<TableState>,
-    /// The blocks as machine code; where there is none they are interpreted.
+    /// The blocks as machine code. `None` if they are interpreted.
     #[cfg(feature = "native")]
     pub(crate) native: Option<Arc<Native>>,
 }
 
 impl Pipeline {
-    /// How a table stores entries that are nothing but key, action and arguments; `None` where they have more to them.
+    /// How a table stores plain entries, which consist of key, action and arguments. `None` if its entries
+    /// have more.
     pub fn layout(&self, table: TableId) -> Option<TableLayout> {
         self.tables.get(table.0 as usize)?.layout()
     }
@@ -71,7 +72,8 @@ pub(crate) struct ValueSetShape {
 }
 
 impl Pipeline {
-    /// Translates a program; refuses what this switch can't do, naming it. Touches nothing that runs.
+    /// Translates a program. Rejects constructs that this switch does not support, by name. Changes nothing
+    /// that runs.
     pub fn compile(program: &Program) -> Result<Pipeline, CompileError> {
         #[allow(unused_mut)]
         let mut pipeline = Pipeline::translate(program, false)?;
@@ -82,7 +84,8 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// Likewise, to be interpreted: what a machine does that has no code generator, and what others are compared with.
+    /// Translates a program for the interpreter, which runs on machines without a code generator and serves
+    /// as reference for the machine code.
     pub fn compile_interpreted(program: &Program) -> Result<Pipeline, CompileError> {
         Pipeline::translate(program, false)
     }
@@ -95,12 +98,14 @@ impl Pipeline {
         false
     }
 
-    /// Likewise, and the program tells what it does with each packet ([`crate::Switch::poll_trace`]).
+    /// Like [`Pipeline::compile`], with a program that records what it does with each packet
+    /// ([`crate::Switch::poll_trace`]).
     pub fn compile_traced(program: &Program) -> Result<Pipeline, CompileError> {
         Pipeline::translate(program, true)
     }
 
-    /// Whether the other is the same program in another form: a packet may meet either half of either.
+    /// Whether the other pipeline is another form of the same program, so that a packet may mix halves of
+    /// both.
     pub(crate) fn has_variables_of(&self, other: &Pipeline) -> bool {
         let (code, others) = (&self.code, &other.code);
         let tables = |pipeline: &Pipeline| -> Vec<String> {
@@ -117,7 +122,7 @@ impl Pipeline {
             && instances(self) == instances(other)
     }
 
-    /// Whether ingress itself clears the variables of a packet that takes nothing along.
+    /// Whether ingress itself clears the variables of a packet that carries no metadata.
     #[inline(always)]
     pub(crate) fn clears(&self) -> bool {
         #[cfg(feature = "native")]
@@ -127,7 +132,7 @@ impl Pipeline {
         false
     }
 
-    /// Where each extern object that is a register has its cells.
+    /// Positions of the cells of each extern object that is a register.
     pub(crate) fn registers(&self) -> Vec<Option<RegisterState>> {
         let mut first = 0;
         let place = |shape: &InstanceShape| match &shape.kind {

@@ -1,19 +1,20 @@
 //! The executable form: flat operations over one array of 64-bit words, the variables.
 //!
-//! A variable is a run of words (low word first); a varbit has its length in bits
-//! in the word before. Temporaries and constants are words of the same array, so an operand is always a
-//! [`Slot`]. What an operation needs beyond three operands stands in a plan beside the code.
+//! A variable is a run of words, low word first; a varbit has its length in bits in the word before.
+//! Temporaries and constants are words of the same array, so every operand is a [`Slot`]. An operation that
+//! needs more than three operands refers to a plan beside the code.
 
-/// Words of the array: every `u16` is a valid index, which saves the bounds check.
+/// Words of the array. Every `u16` is a valid index, which saves the bounds check.
 pub(crate) const VARS_WORDS: usize = 1 << 16;
 
 /// Index of a word in the variables.
 pub(crate) type Slot = u16;
 
-/// All storage of one packet's trip.
+/// All variables of one packet.
 pub(crate) type Vars = [u64; VARS_WORDS];
 
-/// One operation. `w` is a width in bits, 1 to 64, to which the result is cut; `to` is a position in the code.
+/// An operation. `w` is a width in bits, 1 to 64, to which the result is truncated; `to` is a position in the
+/// code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Mov {
@@ -93,21 +94,21 @@ pub(crate) enum Op {
         a: Slot,
         b: Slot,
     },
-    /// Signed, of width `w`.
+    /// Signed comparison at width `w`.
     Slt {
         dst: Slot,
         a: Slot,
         b: Slot,
         w: u8,
     },
-    /// Signed, of width `w`.
+    /// Signed comparison at width `w`.
     Sle {
         dst: Slot,
         a: Slot,
         b: Slot,
         w: u8,
     },
-    /// `a` where `c` is not zero, else `b`.
+    /// `a` if `c` is not zero, else `b`.
     Select {
         dst: Slot,
         c: Slot,
@@ -145,21 +146,21 @@ pub(crate) enum Op {
         lo: u8,
         w: u8,
     },
-    /// `a ++ b` with `b` of `lo` bits.
+    /// `a ++ b`; `b` has `lo` bits.
     Concat {
         dst: Slot,
         a: Slot,
         b: Slot,
         lo: u8,
     },
-    /// Puts the `w` low bits of `a` at bit `lo` of `dst`.
+    /// Writes the `w` low bits of `a` to bit `lo` of `dst`.
     Insert {
         dst: Slot,
         a: Slot,
         lo: u8,
         w: u8,
     },
-    /// Anything wider than 64 bits, and rare operators: [`super::plans::WidePlan`].
+    /// Any operation wider than 64 bits, and rare operators: [`super::plans::WidePlan`].
     Wide {
         plan: u32,
     },
@@ -194,22 +195,22 @@ pub(crate) enum Op {
         b: Slot,
         to: u32,
     },
-    /// Jumps where the key words match no member: [`super::plans::ValueSetPlan`].
+    /// Jumps if the key words match no member: [`super::plans::ValueSetPlan`].
     JumpUnlessMember {
         plan: u32,
         to: u32,
     },
     /// Head of a loop: counts passes.
     Fuel,
-    /// End of the parser: the code of ingress follows, unless parsing was all that was asked for.
+    /// End of the parser. Ingress follows, unless only parsing was requested.
     Parsed,
     /// End of the block.
     End,
     /// End of an action.
     Ret,
-    /// Out of the block in which the action's table was applied.
+    /// Leaves the block in which the action's table was applied.
     Exit,
-    /// Raises the parser error whose number is in `a`.
+    /// Raises the parser error with the number in `a`.
     Raise {
         a: Slot,
     },
@@ -245,7 +246,7 @@ pub(crate) enum Op {
     PacketLength {
         dst: Slot,
     },
-    /// The port that means "drop" here.
+    /// The port that means "drop" on this switch.
     DropPort {
         dst: Slot,
     },
@@ -268,7 +269,7 @@ pub(crate) enum Op {
         dst: u16,
         src: u16,
     },
-    /// Indices of `u16::MAX` stacks mean a fixed header: [`super::plans::CopyPlan`].
+    /// A stack index of `u16::MAX` means a fixed header: [`super::plans::CopyPlan`].
     CopyHeaderAt {
         plan: u32,
     },
@@ -289,7 +290,7 @@ pub(crate) enum Op {
     Apply {
         plan: u32,
     },
-    /// Likewise, of a table with an action profile: [`super::plans::IndirectPlan`].
+    /// Applies a table with an action profile: [`super::plans::IndirectPlan`].
     ApplyIndirect {
         plan: u32,
     },
@@ -350,40 +351,40 @@ pub(crate) enum Op {
         plan: u32,
     },
     AssertFailed,
-    /// Tells of what happens; in traced programs only.
+    /// Records an event; only in traced programs.
     Trace {
         mark: u32,
     },
 }
 
-/// What an operation does beside computing. Each place that has to know asks here, where every operation is named:
-/// a new one does not compile before somebody has thought about it.
+/// What an operation does besides computing. All code that needs this asks here, where every operation is
+/// listed: a new operation does not compile until its nature is decided.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Nature<'a> {
-    /// Gives the same before the queue and behind it, leaves nothing behind, and the next operation follows.
+    /// Same result before and behind the queue, no side effects; the next operation follows.
     Pure,
-    /// Likewise, or a parser error, which goes to the parser's end.
+    /// Like `Pure`, but may raise a parser error, which jumps to the parser's end.
     Parses,
-    /// Looks at the packet alone and goes to a place in the code.
+    /// Depends on the packet alone and jumps to a position in the code.
     Jumps {
         to: &'a mut u32,
-        /// If not, the next operation may follow too.
+        /// If false, the next operation may follow too.
         always: bool,
     },
-    /// Likewise, but looks at what the control plane can change.
+    /// Like `Jumps`, but depends on state that the control plane can change.
     JumpsByState { to: &'a mut u32 },
-    /// The end of a block, of an action or of the packet.
+    /// Ends a block, an action or the packet.
     Ends,
-    /// The end of the parser's states, by an error.
+    /// Ends the parser's states with an error.
     Fails,
-    /// Applies a table: an action follows, which returns to the next operation or leaves the block.
+    /// Applies a table. An action follows, which returns to the next operation or leaves the block.
     Applies,
-    /// Looks at state that outlives the packet or changes it, asks something of the switch, or tells the outside.
+    /// Reads or changes state that outlives the packet, makes a request to the switch, or is visible outside.
     Lasting,
 }
 
 impl Op {
-    /// What it does beside computing.
+    /// What the operation does besides computing.
     pub fn nature(&mut self) -> Nature<'_> {
         match self {
             Op::Mov { .. }
@@ -452,7 +453,7 @@ impl Op {
             | Op::Meter { .. }
             | Op::RegisterRead { .. }
             | Op::RegisterWrite { .. }
-            // Its algorithm may be a random number.
+            // The algorithm may be the random one.
             | Op::Hash { .. }
             | Op::Random { .. }
             | Op::Digest { .. }
@@ -465,7 +466,7 @@ impl Op {
         }
     }
 
-    /// Whether it gives the same before the queue and behind it, and leaves nothing behind.
+    /// Whether it gives the same result before and behind the queue, without side effects.
     pub fn is_early(mut self) -> bool {
         match self.nature() {
             Nature::Pure | Nature::Parses | Nature::Jumps { .. } | Nature::Ends | Nature::Fails => true,
@@ -473,7 +474,7 @@ impl Op {
         }
     }
 
-    /// Where it may jump to.
+    /// The jump target.
     pub fn target_mut(&mut self) -> Option<&mut u32> {
         match self.nature() {
             Nature::Jumps { to, .. } | Nature::JumpsByState { to } => Some(to),

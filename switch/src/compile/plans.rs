@@ -1,22 +1,22 @@
-//! What operations need beyond three operands, and the whole of a compiled program.
+//! Plans: operands of operations that need more than three, and the complete compiled program.
 
 use super::ops::{Op, Slot};
 use crate::trace::Mark;
 use p4rack_p4::ir::{BinOp, HashAlgorithm, Intrinsic, UnOp};
 
-/// `list` of a clone, resubmit or recirculate that keeps nothing.
+/// `list` of a clone, resubmit or recirculate that preserves nothing.
 pub(crate) const NO_LIST: u16 = u16::MAX;
-/// `stack` of a [`HeaderAt`] that is fixed.
+/// `stack` of a [`HeaderAt`] that is a fixed header.
 pub(crate) const NO_STACK: u16 = u16::MAX;
 
-/// Type of a value in the variables.
+/// The type of a value in the variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ValueType {
-    /// Bits.
+    /// Width in bits.
     pub width: u32,
-    /// Two's complement.
+    /// Whether it is in two's complement.
     pub signed: bool,
-    /// Length word first.
+    /// Whether it is a varbit: its length stands in the first word.
     pub varbit: bool,
 }
 
@@ -26,18 +26,18 @@ impl ValueType {
         (self.width as usize).div_ceil(64).max(1)
     }
 
-    /// Words in all.
+    /// Words in all, with a varbit's length.
     pub fn words(self) -> usize {
         self.limbs() + usize::from(self.varbit)
     }
 
-    /// Whether the fast operations apply.
+    /// Whether the one-word operations apply.
     pub fn narrow(self) -> bool {
         self.width <= 64 && !self.varbit
     }
 }
 
-/// Any operator at any width up to 2048 bits.
+/// An operation at any width up to 2048 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WidePlan {
     Unary { op: UnOp, dst: Slot, a: Slot, kind: ValueType },
@@ -48,18 +48,18 @@ pub(crate) enum WidePlan {
     Insert { dst: Slot, whole: ValueType, a: Slot, hi: u32, lo: u32 },
 }
 
-/// A header's place in the variables and on the wire.
+/// Position of a header in the variables and its format on the wire.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderPlan {
-    /// The validity bit; the fields' words follow in order.
+    /// Slot of the validity bit. The fields' words follow in order.
     pub valid: Slot,
-    /// Words with the validity bit.
+    /// Words including the validity bit.
     pub words: u16,
-    /// Validity bits of other members of the union.
+    /// Validity bits of the other members of the union.
     pub siblings: Vec<Slot>,
-    /// In wire order.
+    /// Fields, in wire order.
     pub fields: Vec<FieldPlan>,
-    /// Bits, the varbit field left out; a multiple of 8.
+    /// Bits without the varbit field; a multiple of 8.
     pub fixed_bits: u32,
     /// Whether a field is a varbit.
     pub has_varbit: bool,
@@ -67,21 +67,21 @@ pub(crate) struct HeaderPlan {
     pub narrow: bool,
 }
 
-/// A field.
+/// A field of a header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldPlan {
-    /// First word.
+    /// First word of the field.
     pub slot: Slot,
-    /// Type.
+    /// Type of the field.
     pub kind: ValueType,
-    /// Bit offset in a header without varbit.
+    /// Bit offset, in a header without varbit.
     pub offset: u32,
 }
 
-/// A stack: its elements stand one after the other in the variables.
+/// A stack. Its elements are adjacent in the variables.
 #[derive(Clone, Debug)]
 pub(crate) struct StackPlan {
-    /// Headers in order.
+    /// Headers of the elements, in order.
     pub elements: Vec<u16>,
     /// `nextIndex`
     pub next: Slot,
@@ -90,11 +90,11 @@ pub(crate) struct StackPlan {
 /// A field of any element of a stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedPlan {
-    /// Its place in element 0.
+    /// Slot of the field in element 0.
     pub base: Slot,
-    /// Words from element to element.
+    /// Words between consecutive elements.
     pub stride: u16,
-    /// Elements.
+    /// Number of elements.
     pub count: u16,
     /// Words of the field.
     pub words: u16,
@@ -103,7 +103,7 @@ pub(crate) struct IndexedPlan {
 /// A header that may be chosen at run time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeaderAt {
-    /// Which stack; [`NO_STACK`]: `index` is the header itself.
+    /// The stack. With [`NO_STACK`], `index` is the header itself.
     pub stack: u16,
     /// Slot of the index, or the header.
     pub index: u16,
@@ -116,21 +116,21 @@ pub(crate) struct CopyPlan {
     pub src: HeaderAt,
 }
 
-/// Bits ahead of the cursor.
+/// Reads bits ahead of the cursor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LookaheadPlan {
     pub total: u32,
     pub offset: u32,
     pub kind: ValueType,
-    /// Where the number of `PacketTooShort` is.
+    /// Slot with the number of `PacketTooShort`.
     pub error: Slot,
 }
 
-/// Select against a value set.
+/// A select case that matches a value set.
 #[derive(Clone, Debug)]
 pub(crate) struct ValueSetPlan {
     pub set: u32,
-    /// One key a field.
+    /// One key per field of the set.
     pub keys: Vec<(Slot, ValueType)>,
 }
 
@@ -138,30 +138,30 @@ pub(crate) struct ValueSetPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct ApplyPlan {
     pub table: u32,
-    /// First word of the key; all fields stand one after the other.
+    /// First word of the key. All fields are adjacent.
     pub key: Slot,
     /// Words of the key.
     pub words: u16,
-    /// 0: not wanted.
+    /// Slot for the hit bit; 0 if not wanted.
     pub hit: Slot,
-    /// 0: not wanted.
+    /// Slot for the action's position; 0 if not wanted.
     pub action_run: Slot,
-    /// End of the block around.
+    /// End of the enclosing block.
     pub exit: u32,
 }
 
-/// How a table with an action profile is applied, beside its [`ApplyPlan`].
+/// How a table with an action profile is applied, in addition to its [`ApplyPlan`].
 #[derive(Clone, Debug)]
 pub(crate) struct IndirectPlan {
     pub apply: u32,
-    /// The profile or selector.
+    /// The action profile or selector.
     pub instance: u32,
     pub algorithm: HashAlgorithm,
-    /// What the selector hashes.
+    /// Inputs of the selector's hash.
     pub selector: DataList,
 }
 
-/// Values in order, as a data list of hashes, checksums, digests and logs.
+/// Values in order: input of hashes, checksums, digests and log messages.
 pub(crate) type DataList = Vec<(Slot, ValueType)>;
 
 /// `dst = base + hash(data) % max`
@@ -175,16 +175,16 @@ pub(crate) struct HashPlan {
     pub max: Slot,
 }
 
-/// A checksum to verify or to update; the condition is a jump around it.
+/// A checksum to verify or update. The condition is a jump around it.
 #[derive(Clone, Debug)]
 pub(crate) struct ChecksumPlan {
     pub algorithm: HashAlgorithm,
     pub data: DataList,
     pub payload: bool,
-    /// Compared with, or written to.
+    /// The value compared with, or the destination.
     pub value: Slot,
     pub kind: ValueType,
-    /// Set to 1 where the comparison fails.
+    /// Set to 1 if the comparison fails.
     pub wrong: Slot,
 }
 
@@ -202,39 +202,39 @@ pub(crate) struct LogPlan {
     pub args: DataList,
 }
 
-/// Where an action's code is and where its arguments go.
+/// Position of an action's code, and where its arguments go.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActionPlan {
     pub pc: u32,
     /// Slot of each word of the arguments, in order.
     pub args: Vec<Slot>,
-    /// Words of each argument.
+    /// Number of words of each argument.
     pub words: Vec<u16>,
 }
 
-/// A part of the pipeline that runs without a break: blocks, one after the other.
+/// A part of the pipeline that runs without a break: consecutive blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     /// [`super::builder::INGRESS`] or [`super::builder::EGRESS`].
     pub half: u8,
-    /// Where it starts.
+    /// Position of its first operation.
     pub start: u32,
-    /// End of its parser, where errors lead.
+    /// End of its parser, where parser errors jump to.
     pub parsed: u32,
-    /// Where the number of a parser error goes.
+    /// Slot for the number of a parser error.
     pub error: Slot,
-    /// Whether packets begin with it: its machine code clears what they may read before it is written.
+    /// Whether packets begin with it. Its machine code then clears what they may read before writing.
     pub begins: bool,
 }
 
-/// Number of one of [`Code::entries`].
+/// Index into [`Code::entries`].
 pub(crate) type EntryId = usize;
 
-/// Most entries of a program that machine code is made for.
+/// Maximum entries of a program for which machine code is generated.
 #[cfg_attr(not(feature = "native"), allow(dead_code))]
 pub(crate) const MAX_ENTRIES: usize = 16;
 
-/// Slots of intrinsic fields. One that the program lacks has a slot of its own that nobody reads.
+/// Slots of intrinsic fields. A field that the program lacks has a slot that nobody reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Intrinsics(pub [Slot; Intrinsic::COUNT]);
 
@@ -247,46 +247,46 @@ impl std::ops::Index<Intrinsic> for Intrinsics {
     }
 }
 
-/// What the half behind the queue needs of what the switch knows.
+/// What the half behind the queue needs from the switch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Late {
-    /// Whether its first entry has nothing to do.
+    /// Whether its first entry does nothing.
     pub is_empty: bool,
-    /// Whether it, or a field list, may read any intrinsic field.
+    /// Whether it, or a field list, may read intrinsic fields.
     pub looks: bool,
-    /// Whether it may read times or what the packet's queue held.
+    /// Whether it may read times or the state of the packet's queue.
     pub looks_at_times: bool,
-    /// Whether it gives the same whenever it runs: it touches nothing that others change, asks for nothing, and does
-    /// not look at the queue that the packet passed.
+    /// Whether it gives the same result at any time: it touches no shared state, makes no requests, and does
+    /// not read the state of the queue that the packet passed.
     pub is_early: bool,
 }
 
-/// Words that are cleared at once. A run has no constants.
+/// Words that are cleared at once. A run contains no constants.
 pub(crate) const RUN: usize = 8;
 
-/// Words of the variables: first and count.
+/// A range of words: first word and count.
 pub(crate) type Span = (Slot, u16);
 
-/// All that a run reads and never writes.
+/// The code, constants and plans of a program: everything that a run reads but never writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Code {
     pub ops: Vec<Op>,
-    /// In the order of the architecture.
+    /// Entries, numbered by the architecture.
     pub entries: Vec<Entry>,
     pub intrinsics: Intrinsics,
     pub late: Late,
-    /// Words of variables, from 0.
+    /// Number of words of variables, which start at 0.
     pub variables: u16,
-    /// Words to clear for each packet: what the program or the switch may read before it is written.
-    /// Runs of [`RUN`] of them, by their first.
+    /// What the program or the switch may read before writing it, as runs of [`RUN`] words to clear for each
+    /// packet. Each run is given by its first word.
     pub to_clear: Vec<Slot>,
-    /// Just these words, without those that the switch writes for each packet.
+    /// The same as single words, without those that the switch writes for each packet.
     pub words_to_clear: Vec<Slot>,
-    /// Constants and where they stand.
+    /// Constants with their slots.
     pub constants: Vec<(Slot, u64)>,
-    /// Words that egress needs of what ingress left.
+    /// Words that ingress sets and egress needs; saved with a packet in a queue.
     pub saved: Vec<Span>,
-    /// How many they are.
+    /// Number of these words.
     pub saved_words: usize,
     /// Which of these words belong to headers, in the order of `saved`.
     pub saved_is_header: Vec<bool>,
@@ -305,11 +305,11 @@ pub(crate) struct Code {
     pub checksums: Vec<ChecksumPlan>,
     pub digests: Vec<DigestPlan>,
     pub logs: Vec<LogPlan>,
-    /// What a traced program tells of.
+    /// Trace marks.
     pub marks: Vec<Mark>,
-    /// What a traced program tells the changes of: first word, type, name.
+    /// Variables whose changes a trace shows: first word, type, name.
     pub watched: Vec<(Slot, ValueType, String)>,
-    /// By table and position in its list.
+    /// Action plans, by table and by position in its list.
     pub actions: Vec<Vec<ActionPlan>>,
     /// Numbers of core.p4's errors.
     pub errors: ErrorNumbers,

@@ -1,4 +1,4 @@
-//! Statements and parser states.
+//! Translates statements and parser states.
 
 use super::builder::{Builder, Label, kind, limbs_of};
 use super::ops::*;
@@ -14,7 +14,7 @@ use p4rack_p4::ir::{
 type Result<T> = std::result::Result<T, CompileError>;
 
 impl Builder<'_> {
-    /// A block (ingress, egress …); what follows it runs next.
+    /// Translates a block (ingress, egress, …). What follows it runs next.
     pub fn block(&mut self, stmts: &[Stmt]) -> Result<()> {
         let end = self.label();
         self.exit = Some(end);
@@ -26,7 +26,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The body of an action; gives its position.
+    /// Translates the body of an action and returns its position.
     pub fn action(&mut self, stmts: &[Stmt]) -> Result<u32> {
         let start = self.here();
         let end = self.label();
@@ -234,7 +234,7 @@ impl Builder<'_> {
         let kinds: Vec<ValueType> = matched.iter().map(|key| kind(key.ty)).collect();
         let words: usize = kinds.iter().map(|kind| kind.words()).sum();
         let key = match &matched[..] {
-            // A key that is a variable is matched where it stands.
+            // A key that is a variable is matched in place.
             [only] => self.expr(&only.expr, None)?,
             keys => {
                 let key = self.temp(words)?;
@@ -294,7 +294,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A parser; `error` takes the number of its error. States that close a cycle count passes.
+    /// Translates a parser; `error` receives the number of its error. States that close a cycle count passes.
     pub fn parser(&mut self, parser: Option<&Parser>, error: Slot) -> Result<()> {
         let parser = parser.ok_or_else(|| self.malformed("there is no parser".into()))?;
         self.in_parser = true;
@@ -336,7 +336,7 @@ impl Builder<'_> {
             self.bind(end);
             self.release();
             match &state.next {
-                // A refused packet goes on to ingress like any other.
+                // A rejected packet continues with ingress like any other.
                 Next::Accept | Next::Reject => self.jump(accept),
                 Next::Goto(to) => self.jump(labels[to.0 as usize]),
                 Next::Select { keys, cases } => self.select(keys, cases, &labels, accept)?,

@@ -1,4 +1,4 @@
-//! Shapes of tables and their first entries.
+//! Shapes of tables and their initial entries.
 
 use super::builder::kind;
 use super::plans::ActionPlan;
@@ -9,7 +9,7 @@ use crate::table::TableState;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, MatchKind, Matcher, Program, Table, Ty, Unit};
 
-/// Shape, first state and, by position in the list, the code of the actions.
+/// Shape and initial state of a table, and the plans of its actions by position in the list.
 pub(crate) fn table(
     program: &Program,
     table: &Table,
@@ -37,7 +37,7 @@ pub(crate) fn table(
                 return Err(unsupported(format!("range of the signed key {}", key.named.name), "use bit<W>"));
             }
             MatchKind::Range => style = Style::Ternary,
-            // It chooses among the members of a group, not among entries.
+            // The selector picks a member of a group, not an entry.
             MatchKind::Selector => continue,
         }
         let name = key.named.name.clone();
@@ -103,7 +103,7 @@ pub(crate) fn table(
             loaded.priority = entry.priority;
         }
         match state.insert(&shape, loaded, true) {
-            // Of equal entries the first one written wins.
+            // Of equal entries, the first one in the text wins.
             Ok(_) | Err(ControlError::AlreadyExists(_)) => {}
             Err(error) => return Err(malformed(error)),
         }
@@ -111,7 +111,7 @@ pub(crate) fn table(
     Ok((shape, state, code))
 }
 
-/// Matchers as written in a program, in the form that the table stores.
+/// Matchers as written in a program, normalised to the form that tables store.
 fn normal(shape: &TableShape, keys: &[Matcher]) -> Vec<Matcher> {
     let one = BigUint::from(1u8);
     let mut normal = Vec::new();

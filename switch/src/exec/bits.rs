@@ -3,10 +3,10 @@
 use crate::compile::ops::{Slot, Vars};
 use crate::compile::plans::{HeaderPlan, ValueType};
 
-/// Zero bytes that follow a packet in its buffer, so that eight bytes can be read at any of its bytes.
+/// Zero bytes after a packet in its buffer, so that eight bytes can be read at any position in it.
 pub(crate) const PADDING: usize = 16;
 
-/// All ones in the `w` low bits, `w` from 0 to 64.
+/// A mask of the `w` low bits, `w` from 0 to 64.
 #[inline(always)]
 pub(crate) fn ones(w: u32) -> u64 {
     if w >= 64 { u64::MAX } else { (1 << w) - 1 }
@@ -20,7 +20,7 @@ fn eight(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// `w` bits (1 to 64) from bit `bit` on; the caller has checked that they are there.
+/// Reads `w` bits (1 to 64) from bit `bit` on. The caller has checked that they exist.
 #[inline(always)]
 pub(crate) fn load(bytes: &[u8], bit: usize, w: u32) -> u64 {
     let (at, shift) = (bit / 8, (bit % 8) as u32);
@@ -33,7 +33,7 @@ pub(crate) fn load(bytes: &[u8], bit: usize, w: u32) -> u64 {
     }
 }
 
-/// `width` bits from bit `bit` on into words, low word first; words above are cleared.
+/// Reads `width` bits from bit `bit` on into words, low word first. Clears the words above.
 pub(crate) fn load_wide(bytes: &[u8], bit: usize, width: u32, words: &mut [u64]) {
     words.fill(0);
     let mut left = width;
@@ -47,7 +47,7 @@ pub(crate) fn load_wide(bytes: &[u8], bit: usize, width: u32, words: &mut [u64])
     }
 }
 
-/// Reads the fields of a header without varbit at a byte; marks it valid.
+/// Reads the fields of a header without varbit at a byte and marks it valid.
 #[inline]
 pub(crate) fn extract(vars: &mut Vars, header: &HeaderPlan, bytes: &[u8], cursor: usize) {
     vars[header.valid as usize] = 1;
@@ -96,7 +96,7 @@ pub(crate) fn extract_varbit(vars: &mut Vars, header: &HeaderPlan, bytes: &[u8],
 /// Appends bits to bytes, high bit first.
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// The `held` low bits are not written yet.
+    /// Accumulates bits; the `held` low ones are not written yet.
     word: u64,
     held: u32,
 }
@@ -106,7 +106,7 @@ impl<'a> BitWriter<'a> {
         BitWriter { out, word: 0, held: 0 }
     }
 
-    /// Appends the `w` low bits of a value without higher ones, `w` from 0 to 64.
+    /// Appends the `w` low bits of a value, `w` from 0 to 64. Its higher bits are 0.
     #[inline(always)]
     pub fn put(&mut self, value: u64, w: u32) {
         if self.held + w < 64 {
@@ -144,7 +144,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Writes what is held, filled up to a byte with zeros.
+    /// Writes the remaining bits, padded with zeros to a byte.
     #[inline(always)]
     pub fn finish(self) {
         if self.held > 0 {
@@ -154,7 +154,7 @@ impl<'a> BitWriter<'a> {
     }
 }
 
-/// Bytes of a header that is put together aside.
+/// Bytes of the scratch buffer in which a header is assembled.
 pub(crate) const ASIDE: usize = 64;
 
 /// Appends a header if it is valid.
@@ -170,7 +170,7 @@ pub(crate) fn emit(vars: &Vars, header: &HeaderPlan, out: &mut Vec<u8>) {
     }
 }
 
-/// A header of which every field fits a word: no growth of the output is checked for on the way.
+/// Appends a header whose fields all fit a word. The output's capacity is checked only once.
 #[inline]
 fn emit_narrow(vars: &Vars, header: &HeaderPlan, out: &mut Vec<u8>) {
     let mut aside = [[0; 8]; ASIDE / 8 + 1];

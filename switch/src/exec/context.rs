@@ -1,16 +1,16 @@
-//! What a run sees of a packet, what it may ask for, how it ends.
+//! The interface of a run: its view of the packet, its requests, and how it ends.
 
 use crate::compile::ops::{Op, Vars};
 use p4rack_wire::Nanos;
 
-/// Passes of parser loops and `for` statements in one block.
+/// Maximum passes of parser loops and `for` statements in one block.
 pub(crate) const FUEL: u32 = 10_000;
 
 /// How a block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Exit {
-    /// As it should; a parser also after an error.
+    /// It finished. A parser error counts as finishing.
     Done,
     /// Too many passes of a loop.
     LoopLimit,
@@ -21,20 +21,20 @@ pub(crate) enum Exit {
 /// What a program asked the switch to do with the packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Requests {
-    /// Whether anything: few packets do, and the rest need not look at all of it.
+    /// Whether there is any request. Few packets make one, so the others skip the rest.
     pub any: bool,
-    /// Session and field list.
+    /// Clone: session and field list.
     pub clone: Option<(u64, u16)>,
-    /// Field list.
+    /// Resubmit: field list.
     pub resubmit: Option<u16>,
-    /// Field list.
+    /// Recirculate: field list.
     pub recirculate: Option<u16>,
-    /// Length.
+    /// Truncate: length in bytes.
     pub truncate: Option<u64>,
 }
 
 impl Requests {
-    /// Notes what an operation asks for.
+    /// Records the request of an operation.
     pub(super) fn add(&mut self, vars: &Vars, op: Op) {
         self.any = true;
         match op {
@@ -47,33 +47,34 @@ impl Requests {
     }
 }
 
-/// A part of the pipeline's view of the packet.
+/// The view of a packet that a part of the pipeline has.
 pub(crate) struct Cx<'a> {
-    /// The packet and [`super::bits::PADDING`] bytes.
+    /// The packet, followed by [`super::bits::PADDING`] bytes.
     pub bytes: &'a [u8],
     /// Length of the packet.
     pub len: usize,
-    /// First byte that is not parsed.
+    /// Position of the first byte that is not parsed.
     pub cursor: usize,
-    /// Where the deparser writes.
+    /// Output of the deparser.
     pub out: &'a mut Vec<u8>,
-    /// The time.
+    /// Current time.
     pub now: Nanos,
     /// The port that means "drop".
     pub drop_port: u16,
-    /// Whether to end where the parser ends.
+    /// Whether to stop at the end of the parser.
     pub parse_only: bool,
-    /// Whether variables have been cleared, and set where the packet takes some along. Only machine code clears them itself.
+    /// Whether the variables are cleared, or set for a packet that carries metadata. If not, machine code
+    /// clears them itself.
     #[cfg_attr(not(feature = "native"), allow(dead_code))]
     pub cleared: bool,
-    /// What was asked for.
+    /// Requests of the program.
     pub requests: &'a mut Requests,
-    /// Colour that the direct meter of the last applied table gave.
+    /// Colour from the direct meter of the table applied last.
     pub color: u64,
 }
 
 impl<'a> Cx<'a> {
-    /// A packet of `len` bytes, whose variables are as they are to be.
+    /// The view of a packet of `len` bytes, whose variables are prepared.
     #[inline(always)]
     pub fn new(
         (bytes, len, cursor): (&'a [u8], usize, usize),
@@ -86,7 +87,7 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// An operation came where it is not done: a fault of this crate, which tests are to find.
+/// An operation occurred where it cannot: a bug in this crate, for tests to find.
 #[cold]
 pub(super) fn misplaced(op: Op) {
     debug_assert!(false, "{op:?} is not done here");

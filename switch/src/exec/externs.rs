@@ -1,4 +1,4 @@
-//! Extern objects and functions.
+//! Executes extern objects and functions.
 
 use super::bits::{BitWriter, ones};
 use super::context::{Cx, misplaced};
@@ -8,7 +8,7 @@ use crate::compile::plans::*;
 use crate::state::{InstanceState, State, number};
 use std::fmt::Write as _;
 
-/// Reads a register's cell; 0 beyond the end.
+/// Reads a cell of a register; 0 beyond the end.
 pub(super) fn register_read(state: &State, vars: &mut Vars, instance: u16, index: Slot, dst: Slot) {
     let InstanceState::Register(register) = &state.instances[instance as usize] else {
         return;
@@ -21,7 +21,7 @@ pub(super) fn register_read(state: &State, vars: &mut Vars, instance: u16, index
     }
 }
 
-/// Sets a register's cell; nothing beyond the end.
+/// Sets a cell of a register; does nothing beyond the end.
 pub(super) fn register_write(state: &mut State, vars: &Vars, instance: u16, index: Slot, a: Slot) {
     let InstanceState::Register(register) = &state.instances[instance as usize] else {
         return;
@@ -31,7 +31,7 @@ pub(super) fn register_write(state: &mut State, vars: &Vars, instance: u16, inde
     }
 }
 
-/// Counts a packet; nothing beyond the end.
+/// Counts a packet; does nothing beyond the end.
 pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
     if let InstanceState::Counter(cells) = &mut state.instances[instance as usize]
         && let Some(cell) = usize::try_from(index).ok().and_then(|index| cells.get_mut(index))
@@ -41,7 +41,7 @@ pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
     }
 }
 
-/// Has a meter judge the packet; 0 beyond the end.
+/// Lets a meter colour the packet; 0 beyond the end.
 pub(crate) fn meter(state: &mut State, cx: &Cx<'_>, instance: u16, index: u64) -> u64 {
     match &mut state.instances[instance as usize] {
         InstanceState::Meter { bytes, cells } => {
@@ -52,7 +52,7 @@ pub(crate) fn meter(state: &mut State, cx: &Cx<'_>, instance: u16, index: u64) -
     }
 }
 
-/// All that is not worth a place in the loop.
+/// Operations that are too rare for the main loop.
 #[inline(never)]
 pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, op: Op) {
     match op {
@@ -87,7 +87,7 @@ pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'
     }
 }
 
-/// Writes a data list as one run of bits.
+/// Writes a data list as one string of bits.
 pub(super) fn gather(scratch: &mut Vec<u8>, vars: &Vars, data: &DataList, payload: &[u8]) {
     scratch.clear();
     let mut writer = BitWriter::new(scratch);
@@ -109,7 +109,7 @@ fn store(vars: &mut Vars, dst: Slot, kind: ValueType, value: u64) {
     vars[dst as usize] = value & ones(kind.width.min(64));
 }
 
-/// `{}` stands for the next argument.
+/// Formats a message; `{}` stands for the next argument.
 fn log(state: &mut State, vars: &Vars, plan: &LogPlan) {
     state.log.count += 1;
     if state.log.limit == 0 {

@@ -37,12 +37,12 @@ const fn table16() -> [u16; 256] {
     table
 }
 
-/// CRC-32 of Ethernet.
+/// Ethernet's CRC-32.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| crc >> 8 ^ CRC32[(crc as u8 ^ byte) as usize])
 }
 
-/// CRC-16 with polynomial 0x8005, reflected, from 0.
+/// CRC-16 with polynomial 0x8005, reflected, initial value 0.
 pub(crate) fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc: u16, byte| crc >> 8 ^ CRC16[(crc as u8 ^ byte) as usize])
 }
@@ -69,10 +69,10 @@ fn identity(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// Hash of some bytes; `random` is what the random algorithm gives.
+/// Hash of bytes; `random` is the result of the random algorithm.
 pub(crate) fn hash(algorithm: HashAlgorithm, bytes: &[u8], random: impl FnOnce() -> u64) -> u64 {
     match algorithm {
-        // Without configured parameters a custom CRC is the standard one.
+        // Without configured parameters, a custom CRC is the standard one.
         HashAlgorithm::Crc32 | HashAlgorithm::Crc32Custom => crc32(bytes).into(),
         HashAlgorithm::Crc16 | HashAlgorithm::Crc16Custom => crc16(bytes).into(),
         HashAlgorithm::Csum16 => csum16(bytes).into(),

@@ -1,11 +1,11 @@
-//! Header operations.
+//! Executes header operations.
 
 use super::bits;
 use super::context::{Cx, misplaced};
 use crate::compile::ops::*;
 use crate::compile::plans::*;
 
-/// Parser operations; an error is the number to raise.
+/// Parser operations. An error is the number of the error to raise.
 #[inline(never)]
 pub(super) fn parse(code: &Code, vars: &mut Vars, cx: &mut Cx<'_>, op: Op) -> Result<(), u64> {
     match op {
@@ -89,7 +89,7 @@ fn extract_varbit(
 ) -> Result<(), u64> {
     let header = &code.headers[header as usize];
     let longest = header.fields.iter().find(|field| field.kind.varbit).map_or(0, |field| field.kind.width);
-    // In this order, as the language's specification writes `extract` with two arguments out.
+    // In this order, in which the language's specification defines `extract` with two arguments.
     if !varbit.is_multiple_of(8) {
         return Err(code.errors.parser_invalid_argument);
     }
@@ -106,13 +106,13 @@ fn extract_varbit(
     Ok(())
 }
 
-/// All others; an index out of range reads 0 and writes nothing.
+/// All other header operations. An index out of range reads 0 and writes nothing.
 #[inline(never)]
 pub(super) fn run(code: &Code, vars: &mut Vars, cx: &mut Cx<'_>, op: Op) {
     match op {
         Op::SetValid { header } => {
             let header = &code.headers[header as usize];
-            // A header that was invalid starts from zeros.
+            // An invalid header starts with zeros.
             if vars[header.valid as usize] == 0 {
                 vars[header.valid as usize..][..header.words as usize].fill(0);
             }

@@ -1,4 +1,5 @@
-//! Tables with an action profile: the entry names a member, a group or a set; a hash picks one of several.
+//! Tables with an action profile: an entry refers to a member, a group or a one-shot set; a hash picks one of
+//! several.
 
 use super::context::Cx;
 use super::externs::gather;
@@ -10,7 +11,8 @@ use crate::profile::pick;
 use crate::state::{InstanceState, State};
 use p4rack_p4::ir::{ActionCall, HashAlgorithm};
 
-/// Applies a table and loads the arguments of the action found; gives its place in the table's list.
+/// Applies a table and loads the arguments of the action found. Returns the action's position in the table's
+/// list.
 #[inline(never)]
 pub(crate) fn apply(
     code: &Code,

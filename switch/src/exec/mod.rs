@@ -1,5 +1,5 @@
-//! Runs compiled code: one loop over flat operations. What it calls for single operations is in files of their own, which
-//! call each other but not the loop.
+//! The interpreter: one loop over flat operations. Functions for single operations are in files of their own,
+//! which call each other but never the loop.
 
 pub(crate) mod bits;
 mod context;
@@ -22,7 +22,7 @@ use bits::ones;
 use context::misplaced;
 pub(crate) use context::{Cx, Exit, FUEL, Requests};
 
-/// Runs a part of the pipeline, as machine code where there is some.
+/// Runs a part of the pipeline, as machine code if there is some.
 #[inline(always)]
 pub(crate) fn run(
     pipeline: &Pipeline,
@@ -174,8 +174,8 @@ fn execute(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, ent
     }
 }
 
-/// Operations that are not worth a place in the loop, and those that native code calls. An error is the number that
-/// the parser is to raise.
+/// Operations that are too rare for the loop, and those that machine code calls. An error is the number that
+/// the parser raises.
 #[inline(never)]
 pub(crate) fn rare(
     code: &Code,
@@ -225,7 +225,7 @@ pub(crate) fn rare(
         | Op::VerifyChecksum { .. }
         | Op::UpdateChecksum { .. }
         | Op::Log { .. } => externs::run(code, state, vars, cx, op),
-        // Those of the loop itself.
+        // Handled by the loop itself.
         Op::Mov { .. }
         | Op::Add { .. }
         | Op::Sub { .. }
@@ -274,7 +274,7 @@ pub(crate) fn rare(
     Ok(())
 }
 
-/// Looks the key in the variables up; gives the table and the row.
+/// Looks up the key in the variables. Returns the table and the row.
 #[inline(always)]
 pub(crate) fn look_up<'a>(
     plan: &ApplyPlan,
@@ -291,7 +291,8 @@ pub(crate) fn look_up<'a>(
     (table, row)
 }
 
-/// Applies a table and loads the arguments of the action found; gives its place in the table's list.
+/// Applies a table and loads the arguments of the action found. Returns the action's position in the table's
+/// list.
 #[inline(never)]
 fn apply(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, plan: u32) -> Option<u32> {
     let plan = &code.applies[plan as usize];
@@ -312,7 +313,7 @@ fn apply(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, plan:
     Some(action)
 }
 
-/// Reads bits ahead of the cursor; an error is the number to raise.
+/// Reads bits ahead of the cursor. An error is the number to raise.
 fn look_ahead(code: &Code, vars: &mut Vars, cx: &Cx<'_>, dst: Slot, plan: u32) -> Result<(), u64> {
     let plan = &code.lookaheads[plan as usize];
     if cx.cursor * 8 + plan.total as usize > cx.len * 8 {
@@ -328,14 +329,14 @@ fn look_ahead(code: &Code, vars: &mut Vars, cx: &Cx<'_>, dst: Slot, plan: u32) -
     Ok(())
 }
 
-/// Whether a value set has the key words as a member.
+/// Whether the key words are a member of a value set.
 #[inline(never)]
 pub(crate) fn is_member(code: &Code, state: &State, vars: &Vars, plan: u32) -> bool {
     let plan = &code.value_sets[plan as usize];
     state.value_sets[plan.set as usize].contains(vars, &plan.keys)
 }
 
-/// Where a parser goes on after an error.
+/// Where a parser continues after an error.
 #[cold]
 #[inline(never)]
 fn raised(entry: &Entry, vars: &mut Vars, error: u64) -> usize {

@@ -1,4 +1,4 @@
-//! Marks in traced programs.
+//! Executes trace marks.
 
 use super::context::Cx;
 use crate::compile::ops::{Slot, Vars};
@@ -7,7 +7,7 @@ use crate::state::State;
 use crate::trace::{Mark, RawEvent};
 use p4rack_p4::ir::Intrinsic;
 
-/// Tells what a mark stands for; changes nothing else.
+/// Records the event of a mark. Changes nothing else.
 #[inline(never)]
 pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, mark: u32) {
     if !state.trace.tells() {
@@ -19,7 +19,8 @@ pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, m
     let origin = told(Intrinsic::Origin) as u32;
     let at = &code.marks[mark as usize];
     match at {
-        // What is in the variables before is of the packet before, and what a parser extracts is the packet itself.
+        // Before parsing, the variables hold the previous packet; and what a parser extracts is the packet
+        // itself.
         Mark::Ingress | Mark::State(_) | Mark::Parsed { .. } | Mark::Egress => state.trace.look(code, vars),
         _ => state.trace.compare(code, vars, cx.now),
     }
@@ -55,7 +56,7 @@ pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, m
     state.trace.push(cx.now, event);
 }
 
-/// What a table is about to find.
+/// Records the result that a table is about to have.
 fn applied(state: &State, vars: &Vars, plan: &ApplyPlan) -> RawEvent {
     let key = &vars[plan.key as usize..][..plan.words as usize];
     let table = &state.tables[plan.table as usize];

@@ -1,4 +1,4 @@
-//! Arithmetic on values of any width up to 2048 bits, and rare operators of narrow ones.
+//! Arithmetic at any width up to 2048 bits, and rare operators at narrow widths.
 //!
 //! Values are copied to the stack first, so a destination may overlap an operand.
 
@@ -8,7 +8,7 @@ use crate::compile::plans::{ValueType, WidePlan};
 use p4rack_p4::ir::{BinOp, UnOp};
 use std::cmp::Ordering;
 
-/// Words of the widest value.
+/// Words of a value of the maximum width.
 const LIMBS: usize = 32;
 
 type Limbs = [u64; LIMBS];
@@ -40,7 +40,7 @@ fn negative(limbs: &Limbs, kind: ValueType) -> bool {
     kind.signed && kind.width > 0 && bit(limbs, kind.width - 1)
 }
 
-/// Fills the bits from `width` up with the sign.
+/// Fills the bits from `width` upwards with the sign.
 fn sign_extend(limbs: &mut Limbs, kind: ValueType) {
     if negative(limbs, kind) {
         for (index, limb) in limbs.iter_mut().enumerate() {
@@ -93,7 +93,7 @@ fn shift_left(a: &Limbs, by: u64) -> Limbs {
     })
 }
 
-/// Bits shifted in are `fill`'s.
+/// Shifts right and fills with the bits of `fill`.
 fn shift_right(a: &Limbs, by: u64, fill: u64) -> Limbs {
     if by >= 64 * LIMBS as u64 {
         return [fill; LIMBS];
@@ -110,7 +110,7 @@ fn compare(a: &Limbs, b: &Limbs) -> Ordering {
     a.iter().rev().cmp(b.iter().rev())
 }
 
-/// Quotient and remainder; by zero, both are zero.
+/// Quotient and remainder; both are zero if the divisor is.
 fn divide(a: &Limbs, b: &Limbs, width: u32) -> (Limbs, Limbs) {
     let zero = [0; LIMBS];
     if *b == zero {
@@ -124,7 +124,7 @@ fn divide(a: &Limbs, b: &Limbs, width: u32) -> (Limbs, Limbs) {
     }
     let (mut quotient, mut rest) = (zero, zero);
     for index in (0..width).rev() {
-        // The remainder may need one bit more than the width, when that is all there is.
+        // The remainder may need one bit more than the width, which has to fit.
         let over = bit(&rest, 64 * LIMBS as u32 - 1);
         rest = shift_left(&rest, 1);
         rest[0] |= u64::from(bit(a, index));
@@ -140,7 +140,7 @@ fn amount(limbs: &Limbs) -> u64 {
     if limbs[1..].iter().any(|limb| *limb != 0) { u64::MAX } else { limbs[0] }
 }
 
-/// Largest or smallest value of a type.
+/// The largest or smallest value of a type.
 fn extreme(kind: ValueType, largest: bool) -> Limbs {
     let mut limbs = [0; LIMBS];
     match (kind.signed, largest) {
@@ -171,7 +171,7 @@ fn saturating(op: BinOp, mut a: Limbs, mut b: Limbs, kind: ValueType) -> Limbs {
     sign_extend(&mut a, kind);
     sign_extend(&mut b, kind);
     let sum = if op == BinOp::SubSat { sub(&a, &b) } else { add(&a, &b, false).0 };
-    // Overflow: operands pull the same way and the result's sign is the other one.
+    // Overflow: the operands have the same sign and the result has the other one.
     let same = sign_a == (sign_b ^ (op == BinOp::SubSat));
     if same && negative(&sum, kind) != sign_a { extreme(kind, !sign_a) } else { sum }
 }
@@ -219,7 +219,7 @@ fn binary(op: BinOp, a: Limbs, b: Limbs, kind: ValueType) -> (Limbs, u32) {
     (result, kind.width)
 }
 
-/// Runs one plan.
+/// Executes a plan.
 pub(crate) fn run(plan: &WidePlan, vars: &mut Vars) {
     match *plan {
         WidePlan::Unary { op, dst, a, kind } => {
@@ -231,7 +231,7 @@ pub(crate) fn run(plan: &WidePlan, vars: &mut Vars) {
             };
             write(vars, dst, kind.width, result);
         }
-        // Varbits can be compared only: length and bits.
+        // Varbits can only be compared: length, then bits.
         WidePlan::Binary { op, dst, a, b, kind, .. } if kind.varbit => {
             let words = kind.words();
             let same = vars[a as usize..][..words] == vars[b as usize..][..words];

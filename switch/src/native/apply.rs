@@ -1,4 +1,4 @@
-//! Tables and their actions.
+//! Generates code for tables and their actions.
 
 use super::call;
 use super::graph::applied;
@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::Switch;
 
 impl Translator<'_, '_> {
-    /// Looks a key up and goes to the action.
+    /// Looks up a key and jumps to the action.
     pub fn apply(&mut self) {
         let Some(plan) = applied(self.code, self.at) else { return };
         let site = self.graph.sites.iter().position(|at| *at == self.at).unwrap_or(0);
@@ -23,7 +23,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Has the interpreter look the key up and load the arguments.
+    /// Calls the interpreter to look up the key and load the arguments.
     fn apply_indirect(&mut self, plan: &ApplyPlan, number: u32) {
         let found = self.call(call::apply_indirect as *const () as usize, number);
         let actions = &self.code.actions[plan.table as usize];
@@ -39,7 +39,7 @@ impl Translator<'_, '_> {
         switch.emit(&mut self.b, found, next);
     }
 
-    /// Has the key looked up; loads the arguments here, a block for each action.
+    /// Calls a lookup and loads the arguments inline, with one block per action.
     fn apply_direct(&mut self, plan: &ApplyPlan, number: u32) {
         let exact = match self.pipeline.initial[plan.table as usize].plain_words() {
             Some(1) => Some(call::look_up_exact::<1> as *const ()),
@@ -88,7 +88,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// From an action to where its table was applied, or to the end of the block around.
+    /// Returns from an action to where its table was applied, or to the end of the enclosing block.
     pub fn back(&mut self) {
         let exit = matches!(self.code.ops[self.at as usize], Op::Exit);
         let Some(callers) = self.graph.callers.get(&self.at) else { return self.leave(Exit::Done) };

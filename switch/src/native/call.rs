@@ -1,4 +1,4 @@
-//! What native code calls, and what it needs for that.
+//! Functions that machine code calls, and the data it needs to call them.
 
 use crate::compile::ops::{Op, Vars};
 use crate::compile::plans::Code;
@@ -6,19 +6,19 @@ use crate::exec::{self, Cx};
 use crate::state::State;
 use crate::table::TableState;
 
-/// What native code reaches beside variables and packet.
+/// What machine code accesses besides variables and packet.
 #[repr(C)]
 pub(super) struct Runtime {
     /// The packet and its padding.
     pub bytes: *const u8,
-    /// How many bytes there are where the deparser writes. Not beside `out`: both would be read at once from the vector,
-    /// in whose fields they were just written one by one, which the processor can't forward.
+    /// Bytes of the deparser's output. Not beside `out`: one load would then read both from the vector, whose
+    /// fields were just stored one by one, and a processor cannot forward two stores to one load.
     pub out_len: usize,
-    /// All registers' cells.
+    /// Cells of all registers.
     pub registers: *mut u64,
-    /// Where the deparser writes,
+    /// Output of the deparser.
     pub out: *mut u8,
-    /// and how many bytes there may be before it has to ask.
+    /// Bytes that fit before it has to ask for more room.
     pub out_room: usize,
     code: *const Code,
     state: *mut State,
@@ -26,7 +26,7 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// For one run.
+    /// The data of one run.
     #[inline]
     pub fn new(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>) -> Runtime {
         Runtime {
@@ -41,7 +41,7 @@ impl Runtime {
         }
     }
 
-    /// Tells the output's owner how long it is.
+    /// Sets the output's length for its owner.
     #[inline]
     pub fn finish(&self, cx: &mut Cx<'_>) {
         // SAFETY: native code wrote the bytes below `out_len`, which it keeps within the capacity.
@@ -70,16 +70,16 @@ pub(super) unsafe extern "C" fn rare(cx: *mut Cx<'_>, runtime: *mut Runtime, at:
     }
 }
 
-/// What a look-up came to.
+/// Result of a lookup.
 #[repr(C)]
 pub(super) struct Found {
-    /// 0, or 1 and the action's place in the table's list; and [`HIT`] if an entry matched.
+    /// 0, or 1 plus the action's position in the table's list; combined with [`HIT`] if an entry matched.
     pub action: u64,
-    /// The words of its arguments, as many as it takes; good until the table changes.
+    /// Words of the arguments, as many as the action takes; valid until the table changes.
     pub args: *const u64,
 }
 
-/// Of [`Found::action`].
+/// Bit of [`Found::action`].
 pub(super) const HIT: u64 = 1 << 32;
 
 impl Found {

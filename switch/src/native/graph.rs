@@ -1,26 +1,26 @@
-//! Basic blocks of flat code.
+//! Basic blocks of the flat code.
 
 use crate::compile::ops::{Nature, Op};
 use crate::compile::plans::{ApplyPlan, Code, Entry};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What of the code one entry reaches.
+/// The part of the code that one entry reaches.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub entry: Entry,
-    /// Which of the program's parts that is.
+    /// Index of the entry.
     pub part: usize,
-    /// Where a basic block starts, and how many edges lead there.
+    /// Start of each basic block, and the number of edges that lead there.
     pub starts: BTreeMap<u32, u32>,
-    /// Positions that apply a table.
+    /// Positions of operations that apply a table.
     pub sites: Vec<u32>,
-    /// For the end of an action, or a way out of the block from one: the sites that may have called it.
+    /// For the end of an action, or a way from one out of the block: the sites that may have called it.
     pub callers: BTreeMap<u32, BTreeSet<usize>>,
-    /// Whether passes of loops are counted.
+    /// Whether loop passes are counted.
     pub has_loops: bool,
 }
 
-/// How a table is applied at a position.
+/// Plan of the table applied at a position.
 pub(super) fn applied(code: &Code, at: u32) -> Option<&ApplyPlan> {
     match code.ops[at as usize] {
         Op::Apply { plan } => Some(&code.applies[plan as usize]),
@@ -29,13 +29,14 @@ pub(super) fn applied(code: &Code, at: u32) -> Option<&ApplyPlan> {
     }
 }
 
-/// Whether a parser error can be raised.
+/// Whether the operation can raise a parser error.
 pub(super) fn raises(mut op: Op) -> bool {
     matches!(op.nature(), Nature::Parses | Nature::Fails)
 }
 
-/// Where an operation may go within its block or action; true: also to the next one. What raises also goes to the
-/// parser's end, and an action's end to where its table was applied.
+/// Jump target of an operation within its block or action, and whether the next operation may follow too. An
+/// operation that raises also leads to the parser's end; the end of an action, to where its table was
+/// applied.
 fn targets(mut op: Op) -> (Option<u32>, bool) {
     match op.nature() {
         Nature::Jumps { to, always } => (Some(*to), !always),
@@ -46,7 +47,7 @@ fn targets(mut op: Op) -> (Option<u32>, bool) {
 }
 
 impl Graph {
-    /// What `entry` reaches.
+    /// The graph of what `entry` reaches.
     pub fn new(code: &Code, part: usize, entry: Entry) -> Graph {
         let mut graph = Graph { entry, part, ..Graph::default() };
         graph.starts.insert(entry.start, 1);
@@ -118,7 +119,7 @@ impl Graph {
         }
     }
 
-    /// Counts the edges from operations that simply go on.
+    /// Counts the edges from operations that fall through.
     fn count_falls(&mut self, code: &Code, reached: &BTreeSet<u32>) {
         for &at in reached {
             let (target, next) = targets(code.ops[at as usize]);

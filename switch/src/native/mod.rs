@@ -10,7 +10,8 @@
 //! the dispatch: constants, widths and places of fields are in the instructions, values stay in processor registers
 //! within a run of blocks. All that is seldom is called.
 
-// Code that was made at run time can only be entered by a cast, and reads and writes through raw pointers.
+// Code that was generated at run time can only be entered through a cast, and accesses memory through raw
+// pointers.
 #![allow(unsafe_code)]
 
 mod apply;
@@ -35,27 +36,28 @@ use cranelift_module::{Linkage, Module};
 use graph::Graph;
 use read::ReadWords;
 
-/// Operations of the largest program that is translated: it takes some 10 µs for each.
+/// Maximum operations of a program that is translated. Each takes some 10 µs.
 const MAX_OPS: usize = 20_000;
 
-/// A part of the pipeline: words of the variables, the interpreter's view of the packet, and what calls need. Gives how it ended.
+/// A part of the pipeline. Takes the words of the variables, the interpreter's view of the packet, and the
+/// data that calls need. Returns how it ended.
 type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> Exit;
 
-/// Most words that machine code clears one by one.
+/// Maximum words that machine code clears one by one.
 const MAX_CLEARED: usize = 256;
 
-/// Whether machine code itself clears what it needs for a packet that takes nothing along.
+/// Whether machine code itself clears what it needs, for a packet that carries no metadata.
 fn clears(code: &Code) -> bool {
     code.words_to_clear.len() <= MAX_CLEARED
 }
 
-/// Machine code of one program.
+/// Machine code of a program.
 pub(crate) struct Native {
-    /// One for each of the code's entries; no index is checked for those that are known.
+    /// One function per entry of the code. Indices of known entries need no bounds check.
     functions: [Function; MAX_ENTRIES],
-    /// Whether that with which packets begin itself clears variables unless [`Cx::cleared`].
+    /// Whether the entry with which packets begin clears the variables itself, unless [`Cx::cleared`].
     pub clears: bool,
-    /// Owns the memory; `None` only while it is dropped.
+    /// Owns the memory. `None` only while being dropped.
     module: Option<JITModule>,
 }
 
@@ -73,14 +75,15 @@ impl std::fmt::Debug for Native {
 impl Drop for Native {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
-            // SAFETY: the functions are private to this value, which runs none of them any more.
+            // SAFETY: the functions are private to this value, which no longer runs any of them.
             unsafe { module.free_memory() };
         }
     }
 }
 
 impl Native {
-    /// Translates a program; `None` where this processor has no code generator, or the program is too large.
+    /// Translates a program. `None` if there is no code generator for this processor, or the program is too
+    /// large.
     pub fn compile(pipeline: &Pipeline) -> Option<Native> {
         if pipeline.code.ops.len() > MAX_OPS || pipeline.traced || cfg!(target_endian = "big") {
             return None;
@@ -102,7 +105,8 @@ impl Native {
             .zip(&pipeline.code.entries)
             .map(|(part, entry)| Graph::new(&pipeline.code, part, *entry))
             .collect();
-        // Translated in vain once, to learn which words anybody reads: the others are not written.
+        // The first translation only finds out which words are ever read; the second one does not write the
+        // others.
         let mut read = ReadWords::new(&pipeline.code);
         let mut translate =
             |graph: &Graph, read: &mut ReadWords, func: &mut ir::Function, config: TargetFrontendConfig| {
@@ -138,7 +142,7 @@ impl Native {
         Some(Native { functions, clears: clears(&pipeline.code), module: Some(module) })
     }
 
-    /// Runs a part of the program that this was made from.
+    /// Runs an entry of the program from which this code was generated.
     #[inline(always)]
     pub fn run(
         &self,

@@ -1,4 +1,4 @@
-//! Reading fields of a packet and writing headers.
+//! Generates code that reads packet fields and writes headers.
 
 use super::call::Runtime;
 use super::translate::{Translator, anywhere, plain};
@@ -17,10 +17,11 @@ impl Translator<'_, '_> {
         self.b.ins().iadd(bytes, cursor)
     }
 
-    /// `w` bits (1 to 64) from bit `bit` after an address on. Reads up to 8 bytes from the first one's.
+    /// Loads `w` bits (1 to 64) from bit `bit` after an address. Reads up to 8 bytes.
     fn load_bits(&mut self, address: Value, bit: u32, w: u32) -> Value {
         let (at, shift) = ((bit / 8) as i32, bit % 8);
-        // As few bytes as hold all of them, so that what was stored as bytes before is read without a stall.
+        // The smallest load that holds all bits, so that bytes stored before can be forwarded without a
+        // stall.
         let (value, read) = match shift + w {
             0..=8 => (self.b.ins().uload8(types::I64, anywhere(), address, at), 8),
             9..=16 => {
@@ -57,7 +58,7 @@ impl Translator<'_, '_> {
         if w >= 64 { value } else { self.b.ins().band_imm_u(value, ones(w) as i64) }
     }
 
-    /// Reads the fields of a header that all fit words.
+    /// Reads the fields of a header whose fields all fit a word.
     pub fn extract(&mut self, header: u16) {
         let header: &HeaderPlan = &self.code.headers[header as usize];
         let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
@@ -85,7 +86,7 @@ impl Translator<'_, '_> {
         let plan = self.code.lookaheads[plan as usize];
         let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
         let cursor = self.cursor();
-        // Whole bytes: the packet and the cursor are.
+        // Whole bytes, because the packet and the cursor are.
         let end = self.b.ins().iadd_imm_u(cursor, i64::from(plan.total.div_ceil(8)));
         let short = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, len);
         let error = self.get(plan.error);
@@ -102,7 +103,7 @@ impl Translator<'_, '_> {
         let (write, next) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(valid, write, &[], next, &[]);
         self.b.switch_to_block(write);
-        // What is found out in the branch does not hold after it.
+        // Facts established in the branch do not hold after it.
         let known = self.known.clone();
         if header.narrow && header.fixed_bits as usize <= ASIDE * 8 {
             self.emit_narrow(header);
@@ -118,7 +119,7 @@ impl Translator<'_, '_> {
         let bytes = i64::from(header.fixed_bits / 8);
         let len = self.load_runtime(offset_of!(Runtime, out_len));
         let room = self.load_runtime(offset_of!(Runtime, out_room));
-        // The last store may write seven bytes more.
+        // The last store may write up to seven bytes more.
         let needed = self.b.ins().iadd_imm_u(len, bytes + 8);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, needed, room);
         let (here, grow, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
@@ -137,7 +138,7 @@ impl Translator<'_, '_> {
         self.b.switch_to_block(next);
     }
 
-    /// Packs fields into words of the wire's order.
+    /// Packs fields into words in wire order.
     fn store_fields(&mut self, address: Value, fields: &[FieldPlan]) {
         // The `held` low bits of `word` are not written yet.
         let (mut word, mut held, mut at) = (None, 0u32, 0);

@@ -1,15 +1,15 @@
-//! Which words of the frame have to be in memory.
+//! Finds out which words of the variables have to be in memory.
 //!
-//! Machine code knows what it has just written, so it loads a word only where ways meet, or in another part of the
-//! pipeline. A word that nobody loads before it is written again, and at which neither the interpreter nor the switch looks
-//! meanwhile, needs no memory: it is neither stored nor cleared. Translating a program once in vain finds out who loads what;
-//! from the ends backwards follows what is live in each block.
+//! Machine code knows what it has just written, so it loads a word only where paths merge, or in another
+//! entry. A word that is not loaded before the next write, and that neither the interpreter nor the switch
+//! reads in between, needs no memory: it is neither stored nor cleared. A first, discarded translation
+//! records who loads what; a backward liveness analysis over the blocks then decides.
 
 use crate::compile::ops::{Op, Slot};
 use crate::compile::plans::{Code, DataList, HeaderAt, NO_STACK, ValueType, WidePlan};
 use std::collections::BTreeMap;
 
-/// A set of words.
+/// A set of words, one bit each.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Words(Vec<u64>);
 
@@ -26,7 +26,7 @@ impl Words {
         self.0.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
     }
 
-    /// Adds what `of` makes of each 64 words of another set and their number.
+    /// Adds `of(n, w)` for the n-th 64 words `w` of another set.
     fn add(&mut self, other: &Words, of: impl Fn(usize, u64) -> u64) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -37,44 +37,46 @@ impl Words {
     }
 }
 
-/// What comes before a part's first operation, as a block.
+/// A pseudo-block for what comes before the first operation of an entry.
 pub(super) const BEFORE: u32 = u32::MAX;
 
-/// A basic block, by what happens in it.
+/// Reads and writes of a basic block.
 #[derive(Default)]
 struct Block {
-    /// Words that are read from memory,
+    /// Words read from memory.
     read: Words,
-    /// of these those that it has not written before,
+    /// Those of `read` that the block has not written before.
     read_first: Words,
-    /// and those that it has written by now, whatever way was taken through it.
+    /// Words written so far, on every path through the block.
     written: Words,
-    /// Blocks that may follow, each with what was written before. An error leads there from the middle.
+    /// Possible successors, each with the words written before. An error leads there from the middle of a
+    /// block.
     next: Vec<(u32, Words)>,
-    /// Where the part of the pipeline may end: what was written before.
+    /// Words written before each point at which the entry may end.
     ends: Vec<Words>,
-    /// Whether what is read in it was left by another part.
+    /// Whether it reads what another entry left.
     inherits: bool,
-    /// Words that are read from memory in it or behind it, before they are written,
+    /// Words read from memory in or behind it before they are written.
     live: Words,
-    /// and those that have to be in memory if they are written here.
+    /// Words that have to be in memory if they are written here.
     wanted: Words,
 }
 
-/// What is read, over all parts of a program.
+/// The words read, over all entries of a program.
 pub(super) struct ReadWords {
-    /// By part and first operation.
+    /// Blocks by entry and first operation.
     blocks: BTreeMap<(usize, u32), Block>,
-    /// Which of them is being translated.
+    /// The block being translated.
     at: (usize, u32),
-    /// What has to be there when a part ends: what the switch itself reads, and other parts.
+    /// Words that have to be in memory when an entry ends: those that the switch itself and other entries
+    /// read.
     outside: Words,
-    /// Whether all of the program has been looked at.
+    /// Whether the whole program has been recorded.
     complete: bool,
 }
 
 impl ReadWords {
-    /// What the switch itself reads: intrinsic fields, what waits with a packet, what another pass takes along.
+    /// Starts with what the switch itself reads: intrinsic fields, saved variables and field lists.
     pub fn new(code: &Code) -> ReadWords {
         let spans = code.saved.iter().chain(code.lists.iter().flatten());
         let mut outside = Words::default();
@@ -83,7 +85,7 @@ impl ReadWords {
         ReadWords { blocks: BTreeMap::new(), at: (0, 0), outside, complete: false }
     }
 
-    /// The translation of a block begins.
+    /// Starts recording a block.
     pub fn begin(&mut self, part: usize, start: u32) {
         self.at = (part, start);
         if !self.complete {
@@ -91,9 +93,9 @@ impl ReadWords {
         }
     }
 
-    /// Nothing more will be noted: finds out what is wanted where.
+    /// Ends recording and decides which words are wanted where.
     pub fn complete(&mut self) {
-        // What a part finds written by those before it is what they have to leave, until nothing is added.
+        // What an entry finds written by earlier ones is what those have to leave. Iterates to a fixed point.
         loop {
             self.spread();
             let before = self.outside.clone();
@@ -110,7 +112,7 @@ impl ReadWords {
         self.complete = true;
     }
 
-    /// From each block's ends backwards.
+    /// Propagates liveness backwards from the ends of each block.
     fn spread(&mut self) {
         let starts: Vec<(usize, u32)> = self.blocks.keys().rev().copied().collect();
         let mut changed = true;
@@ -137,7 +139,7 @@ impl ReadWords {
         }
     }
 
-    /// Whether a word written in this block has to be in memory.
+    /// Whether a word written in the current block has to be in memory.
     pub fn wants(&self, slot: Slot) -> bool {
         !self.complete || self.blocks.get(&self.at).is_none_or(|block| block.wanted.contains(slot))
     }
@@ -146,7 +148,7 @@ impl ReadWords {
         if self.complete { None } else { self.blocks.get_mut(&self.at) }
     }
 
-    /// Somebody reads these words.
+    /// Records that these words are read.
     pub fn note(&mut self, slot: Slot, count: u16) {
         if let Some(block) = self.block() {
             for slot in slot..slot.saturating_add(count) {
@@ -158,14 +160,14 @@ impl ReadWords {
         }
     }
 
-    /// This word is written.
+    /// Records that this word is written.
     pub fn note_written(&mut self, slot: Slot) {
         if let Some(block) = self.block() {
             block.written.insert(slot);
         }
     }
 
-    /// That block may follow.
+    /// Records that this block may follow.
     pub fn note_next(&mut self, start: u32) {
         if let Some(block) = self.block() {
             let written = block.written.clone();
@@ -173,14 +175,14 @@ impl ReadWords {
         }
     }
 
-    /// What is read here was left by another part.
+    /// Records that the block reads what another entry left.
     pub fn note_inherits(&mut self) {
         if let Some(block) = self.block() {
             block.inherits = true;
         }
     }
 
-    /// The part may end here.
+    /// Records that the entry may end here.
     pub fn note_end(&mut self) {
         if let Some(block) = self.block() {
             let written = block.written.clone();
@@ -196,7 +198,7 @@ impl ReadWords {
         data.iter().for_each(|(slot, kind)| self.value(*slot, *kind));
     }
 
-    /// All headers and stacks: who handles them as a whole may look at any word.
+    /// Adds all headers and stacks, because code that handles them as a whole may read any word.
     fn headers(&mut self, code: &Code) {
         code.headers.iter().for_each(|header| self.note(header.valid, header.words));
         code.stacks.iter().for_each(|stack| self.note(stack.next, 1));
@@ -208,7 +210,7 @@ impl ReadWords {
         }
     }
 
-    /// The interpreter does this operation, and reads its operands.
+    /// Records an operation that the interpreter executes, which reads its operands.
     pub fn note_operands(&mut self, code: &Code, op: Op) {
         match op {
             Op::MovN { a, n, .. } => self.note(a, n),
@@ -278,7 +280,7 @@ impl ReadWords {
                 self.data(&indirect.selector);
             }
             Op::Zero { .. } | Op::DirectColor { .. } | Op::Resubmit { .. } | Op::Recirculate { .. } => {}
-            // Registers of wide cells, and what nobody has thought about.
+            // Registers with wide cells, and operations not listed above.
             _ => self.note(0, Slot::MAX),
         }
     }

@@ -1,4 +1,4 @@
-//! From operations to cranelift's code.
+//! Translates operations to cranelift's IR.
 
 use super::call::{self, Runtime};
 use super::graph::Graph;
@@ -18,10 +18,10 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 
-/// Longest run of words that is copied or cleared without a call.
+/// Maximum words that are copied or cleared without a call.
 const SHORT: u16 = 16;
 
-/// Values of the variables' words, and the cursor, that are known in processor registers.
+/// Words of the variables, and the cursor, that are held in processor registers.
 #[derive(Clone, Default)]
 pub(super) struct Known {
     words: HashMap<Slot, Value>,
@@ -33,7 +33,7 @@ pub(super) struct Translator<'a, 'b> {
     pub code: &'a Code,
     pub pipeline: &'a Pipeline,
     pub graph: &'a Graph,
-    /// Words that somebody reads from the frame, as found so far.
+    /// The words that are read from memory, as recorded so far.
     pub read: &'a mut ReadWords,
     registers: Vec<Option<RegisterState>>,
     constants: HashMap<Slot, u64>,
@@ -43,21 +43,21 @@ pub(super) struct Translator<'a, 'b> {
     pub cx: Value,
     pub runtime: Value,
     signature: SigRef,
-    /// Of what looks keys up.
+    /// Signature of lookup functions.
     pub finder: SigRef,
-    /// Of what runs meters.
+    /// Signature of the meter function.
     metering: SigRef,
-    /// Which site applied the table whose action runs.
+    /// The site that applied the table whose action runs.
     pub site: Variable,
     fuel: Variable,
-    /// Blocks to translate, with what is known at their start.
+    /// Blocks still to be translated, with the values known at their start.
     pending: Vec<(u32, Known)>,
     visited: BTreeSet<u32>,
-    /// Position of the operation.
+    /// Position of the current operation.
     pub at: u32,
 }
 
-/// Builds the function of one entry.
+/// Generates the function of one entry.
 pub(super) fn translate(
     func: &mut Function,
     scratch: &mut FunctionBuilderContext,
@@ -123,12 +123,12 @@ pub(super) fn translate(
     translator.b.finalize(config);
 }
 
-/// Memory that is there, at any address.
+/// Flags of an access that cannot trap, at any alignment.
 pub(super) fn anywhere() -> MemFlagsData {
     MemFlagsData::new().with_notrap()
 }
 
-/// Memory that is there and aligned.
+/// Flags of an aligned access that cannot trap.
 pub(super) fn plain() -> MemFlagsData {
     MemFlagsData::trusted()
 }
@@ -153,7 +153,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Clears what may be read before it is written, if that is still to be done.
+    /// Clears what may be read before it is written, unless that is already done.
     fn clear(&mut self) {
         let cleared = self.load_cx(types::I8, offset_of!(Cx<'static>, cleared));
         let (clear, next) = (self.b.create_block(), self.b.create_block());
@@ -181,7 +181,8 @@ impl Translator<'_, '_> {
         self.b.switch_to_block(next);
     }
 
-    /// The block of a position, which is translated later; with what is known here if this is the only way there.
+    /// The block of a position, to be translated later. If this is the only edge to it, known values carry
+    /// over.
     pub fn block(&mut self, to: u32) -> ir::Block {
         self.read.note_next(to);
         let known = if self.graph.starts[&to] == 1 { self.known.clone() } else { Known::default() };
@@ -196,7 +197,7 @@ impl Translator<'_, '_> {
         self.b.ins().jump(block, &[]);
     }
 
-    /// Goes to `to` if the condition is not zero, else to the next operation.
+    /// Jumps to `to` if the condition is not zero, else continues with the next operation.
     fn jump_if(&mut self, condition: Value, to: u32) {
         let (then, next) = (self.block(to), self.block(self.at + 1));
         self.b.ins().brif(condition, then, &[], next, &[]);
@@ -206,7 +207,7 @@ impl Translator<'_, '_> {
         self.b.ins().iconst(types::I64, value as i64)
     }
 
-    /// A word of the variables.
+    /// Value of a word of the variables.
     pub fn get(&mut self, slot: Slot) -> Value {
         if let Some(&value) = self.constants.get(&slot) {
             return self.number(value);
@@ -220,7 +221,7 @@ impl Translator<'_, '_> {
         value
     }
 
-    /// Where a word of the variables is.
+    /// Address of a word of the variables.
     pub fn address(&mut self, slot: Slot) -> Value {
         self.b.ins().iadd_imm_u(self.vars, i64::from(slot) * 8)
     }
@@ -230,7 +231,7 @@ impl Translator<'_, '_> {
         self.set_at_times(slot, value);
     }
 
-    /// Likewise, where not every way through the block comes by.
+    /// Sets a word on some paths through the block only.
     pub fn set_at_times(&mut self, slot: Slot, value: Value) {
         if self.read.wants(slot) {
             self.b.ins().store(plain(), value, self.vars, i32::from(slot) * 8);
@@ -238,7 +239,7 @@ impl Translator<'_, '_> {
         self.known.words.insert(slot, value);
     }
 
-    /// These words may have changed.
+    /// Forgets the known values of words that may have changed.
     pub fn forget(&mut self, slot: Slot, count: usize) {
         for at in slot as usize..slot as usize + count {
             self.known.words.remove(&(at as Slot));
@@ -259,7 +260,7 @@ impl Translator<'_, '_> {
         self.b.ins().sshr_imm_u(high, shift)
     }
 
-    /// A field of the interpreter's view of the packet.
+    /// Loads a field of the interpreter's view of the packet.
     pub fn load_cx(&mut self, ty: Type, offset: usize) -> Value {
         self.b.ins().load(ty, plain(), self.cx, offset as i32)
     }
@@ -273,7 +274,7 @@ impl Translator<'_, '_> {
         self.b.ins().uextend(types::I64, port)
     }
 
-    /// First byte that is not parsed.
+    /// The position of the first byte that is not parsed.
     pub fn cursor(&mut self) -> Value {
         if let Some(cursor) = self.known.cursor {
             return cursor;
@@ -283,7 +284,7 @@ impl Translator<'_, '_> {
         cursor
     }
 
-    /// Calls a function of [`call`] about the operation at hand, or about a plan of its.
+    /// Calls a function of [`call`] about the current operation or one of its plans.
     pub fn call(&mut self, function: usize, about: u32) -> Value {
         self.read.note_operands(self.code, self.code.ops[self.at as usize]);
         let callee = self.number(function as u64);
@@ -293,12 +294,12 @@ impl Translator<'_, '_> {
         self.b.inst_results(call)[0]
     }
 
-    /// Has the interpreter do the operation.
+    /// Calls the interpreter for the current operation.
     pub fn rare(&mut self) -> Value {
         self.call(call::rare as *const () as usize, self.at)
     }
 
-    /// Has the interpreter do the operation, which may write anywhere and raise an error.
+    /// Calls the interpreter for the current operation, which may write anywhere and raise an error.
     fn rare_parse(&mut self) {
         let result = self.rare();
         self.known = Known::default();
@@ -306,7 +307,7 @@ impl Translator<'_, '_> {
         self.raise_if(result, error);
     }
 
-    /// Goes to the parser's end with an error if the condition is not zero.
+    /// Jumps to the parser's end with an error if the condition is not zero.
     pub fn raise_if(&mut self, condition: Value, error: Value) {
         let (raise, next) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(raise);
@@ -329,7 +330,7 @@ impl Translator<'_, '_> {
         self.b.ins().return_(&[exit]);
     }
 
-    /// Translates an operation; true if the next one follows it.
+    /// Translates an operation. Returns whether the next one follows it.
     fn operation(&mut self, op: Op) -> bool {
         match op {
             Op::Mov { dst, a } => {
@@ -337,7 +338,7 @@ impl Translator<'_, '_> {
                 self.set(dst, value);
             }
             Op::MovN { dst, a, n } if n <= SHORT => {
-                // Constants stand at the very end of the variables.
+                // Constants are at the very end of the variables.
                 let values: Vec<Value> = (0..n).map(|word| self.get(a + word)).collect();
                 (dst..).zip(values).for_each(|(slot, value)| self.set(slot, value));
             }
@@ -561,7 +562,7 @@ impl Translator<'_, '_> {
         self.cut(value, w)
     }
 
-    /// 0 if `b` is 64 or more.
+    /// The value, or 0 if `b` is 64 or more.
     fn unless_over(&mut self, value: Value, b: Slot) -> Value {
         let (b, zero) = (self.get(b), self.number(0));
         let within = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, b, 64);
@@ -619,7 +620,7 @@ impl Translator<'_, '_> {
         self.registers[instance as usize].filter(|register| register.words == 1 && register.size > 0)
     }
 
-    /// Address of a cell that is there for certain, and whether the index means it.
+    /// An address of a cell that certainly exists, and whether the index refers to it.
     fn cell(&mut self, register: RegisterState, index: Slot) -> (Value, Value) {
         let (index, zero) = (self.get(index), self.number(0));
         let within = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, register.size as i64);

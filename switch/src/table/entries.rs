@@ -1,4 +1,4 @@
-//! Entries as the control plane gave them, made from the rows again.
+//! Rebuilds entries, as the control plane wrote them, from rows.
 
 use super::{NEVER, TableState};
 use crate::objects::{Indirect, TableEntry};
@@ -7,7 +7,7 @@ use crate::state::number;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, MatchKind, Matcher};
 
-/// What an entry may have beside key and action.
+/// Properties of an entry besides key and action.
 #[derive(Clone, Debug)]
 pub(super) struct Extra {
     is_const: bool,
@@ -17,7 +17,7 @@ pub(super) struct Extra {
 }
 
 impl TableState {
-    /// Keeps what is neither key nor action.
+    /// Stores the properties of an entry besides key and action.
     pub(super) fn set_extra(&mut self, row: u32, entry: TableEntry) {
         let TableEntry { is_const, metadata, idle_timeout_ns, indirect, .. } = entry;
         if is_const || idle_timeout_ns != 0 || !metadata.is_empty() || indirect.is_some() {
@@ -27,7 +27,7 @@ impl TableState {
         }
     }
 
-    /// Whether an entry is the program's for good.
+    /// Whether an entry is one of the program's `const` entries.
     pub(super) fn is_const(&self, row: u32) -> bool {
         self.extras.get(&row).is_some_and(|extra| extra.is_const)
     }
@@ -42,19 +42,19 @@ impl TableState {
         self.extras.get(&row)?.indirect.as_ref()
     }
 
-    /// Rows from `from` on that are in use, in no order that means anything.
+    /// Rows in use from `from` on, in no particular order.
     pub fn rows_from(&self, from: u32) -> impl Iterator<Item = u32> {
         (from..self.ages.len() as u32).filter(|&row| self.ages[row as usize] != NEVER)
     }
 
-    /// All rows, the oldest first.
+    /// All rows, oldest first.
     pub fn rows(&self) -> Vec<u32> {
         let mut rows: Vec<u32> = self.rows_from(0).collect();
         rows.sort_unstable_by_key(|&row| self.ages[row as usize]);
         rows
     }
 
-    /// An entry as it was given.
+    /// An entry as it was written.
     pub fn entry(&self, shape: &TableShape, row: u32) -> Option<TableEntry> {
         if self.ages.get(row as usize).is_none_or(|&age| age == NEVER) {
             return None;

@@ -1,21 +1,21 @@
-//! Which keys a group of entries has for certain not.
+//! A filter that tells which keys a group certainly does not contain.
 //!
-//! Most groups of a ternary or LPM table have no entry for a given key. One bit, at a place that the hash says, tells
-//! so in a few instructions that wait for nothing, so all groups are asked at once and few are searched. A count beside
-//! each bit lets entries go again.
+//! Most groups of a ternary or LPM table contain no entry for a given key. One bit, at a position that the
+//! hash selects, shows this in a few instructions without dependencies, so all groups are checked at once and
+//! few are searched. A count per bit allows entries to be removed.
 
-/// Bits of a new filter.
+/// Initial number of bits.
 const FEWEST: usize = 512;
-/// Most bits: beyond, a filter lets more through, and growing would keep packets waiting.
+/// Maximum number of bits. Beyond, a filter passes more keys instead of growing, which would delay packets.
 const MOST: usize = 1 << 16;
-/// Bits a row, at least, until there are [`MOST`].
+/// Minimum bits per row, up to [`MOST`].
 const SPARE: usize = 8;
 
 /// The filter of one group.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
     bits: Vec<u64>,
-    /// Rows at each bit; one that is full is never cleared again.
+    /// Number of rows per bit. A saturated count is never decremented.
     counts: Vec<u8>,
     rows: usize,
 }
@@ -25,20 +25,20 @@ impl Filter {
         Filter { bits: vec![0; FEWEST / 64], counts: vec![0; FEWEST], rows: 0 }
     }
 
-    /// The half of the hash that an index keeps of a row.
+    /// Uses the half of the hash that an index does not store.
     #[inline(always)]
     fn place(&self, hash: u64) -> usize {
         (hash >> 32) as usize & (self.bits.len() * 64 - 1)
     }
 
-    /// Whether a row with this hash may be there.
+    /// Whether there may be a row with this hash.
     #[inline(always)]
     pub fn may_have(&self, hash: u64) -> bool {
         let at = self.place(hash);
         self.bits[at / 64] >> (at % 64) & 1 != 0
     }
 
-    /// A row has come; `all` are the hashes of the rows there are now.
+    /// Adds a row; `all` yields the hashes of all current rows.
     pub fn insert(&mut self, hash: u64, all: impl Iterator<Item = u64>) {
         self.rows += 1;
         if self.rows * SPARE <= self.counts.len() || self.counts.len() >= MOST {
@@ -55,7 +55,7 @@ impl Filter {
         self.bits[at / 64] |= 1 << (at % 64);
     }
 
-    /// A row has gone.
+    /// Removes a row.
     pub fn remove(&mut self, hash: u64) {
         let at = self.place(hash);
         self.rows -= 1;

@@ -1,26 +1,26 @@
-//! A hash table from keys that stand elsewhere to rows, without a long rehash.
+//! A hash table from keys to rows without long rehashes. Keys are stored elsewhere.
 //!
-//! Extendible hashing: a directory, indexed by the first bits of the hash, names segments of at most
-//! [`LARGEST`] slots. A segment that is full is split in two, so an insertion moves few slots however many
-//! rows there are. A slot holds half of the hash and the row.
+//! This is extendible hashing: a directory, indexed by the first bits of the hash, refers to segments of at
+//! most [`LARGEST`] slots. A full segment is split in two, so an insertion moves few slots however many rows
+//! there are. A slot holds half of the hash and the row.
 
 /// Slots of a new segment.
 const SMALLEST: usize = 8;
-/// Slots of a segment that is split rather than enlarged.
+/// Size at which a full segment is split rather than enlarged, in slots.
 const LARGEST: usize = 512;
-/// Most bits that the directory is indexed by; beyond, segments are enlarged.
+/// Maximum bits that index the directory; beyond, segments are enlarged.
 const DEEPEST: u32 = 22;
 
-/// Slots by linear probing; 0 is free, else `tag << 32 | row + 1`.
+/// Slots with linear probing. 0 is free, otherwise `tag << 32 | row + 1`.
 #[derive(Clone, Debug)]
 struct Segment {
-    /// Bits of the tag that all in it share.
+    /// Number of tag bits that all its rows share.
     depth: u32,
     used: u32,
     slots: Box<[u64]>,
 }
 
-/// The table.
+/// The directory and its segments.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     depth: u32,
@@ -64,7 +64,7 @@ impl Segment {
         None
     }
 
-    /// Frees a slot and moves those behind it up, so that no probe ends too early.
+    /// Frees a slot and moves later slots up, so that no probe ends too early.
     fn free(&mut self, mut hole: usize) {
         let mask = self.slots.len() - 1;
         let mut at = hole;
@@ -86,7 +86,7 @@ impl Segment {
 }
 
 impl Index {
-    /// An empty one; so many rows will not make it move its list of segments.
+    /// An empty index. Adding up to `rows` rows will not reallocate its list of segments.
     pub fn with_room(rows: u64) -> Index {
         let mut segments = Vec::with_capacity(1 + rows as usize / (LARGEST / 4));
         segments.push(Segment::new(0, SMALLEST));
@@ -99,7 +99,7 @@ impl Index {
 
     #[inline(always)]
     fn place(&self, tag: u32) -> usize {
-        // Small tables have one segment: two loads fewer, each of which would wait for the other.
+        // Small tables have a single segment, which saves two dependent loads.
         if self.depth == 0 {
             return 0;
         }
@@ -125,7 +125,7 @@ impl Index {
         }
     }
 
-    /// The half of each row's hash that is kept, in its place.
+    /// The stored half of each row's hash, in its position.
     pub fn hashes(&self) -> impl Iterator<Item = u64> {
         let slots = self.segments.iter().flat_map(|segment| segment.slots.iter());
         slots.filter(|slot| **slot != 0).map(|slot| slot & !u64::from(u32::MAX))
@@ -142,7 +142,7 @@ impl Index {
         self.len += 1;
     }
 
-    /// Removes a row; says whether it was there.
+    /// Removes a row. Returns whether it was there.
     pub fn remove(&mut self, hash: u64, row: u32) -> bool {
         let tag = tag_of(hash);
         let place = self.place(tag);
@@ -197,7 +197,7 @@ mod tests {
     proptest! {
         #[test]
         fn is_a_map(steps in proptest::collection::vec((any::<bool>(), 0u64..3000), 1..4000), clash in 0u32..40) {
-            // Few different hashes for some, so that probes run into one another.
+            // Few distinct hashes for some rows, so that probe sequences collide.
             let hash = |key: u64| spread(key) << clash;
             let (mut index, mut map) = (Index::with_room(0), BTreeMap::new());
             for (add, key) in steps {

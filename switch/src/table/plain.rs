@@ -1,28 +1,28 @@
-//! Entries written by the million: key and arguments come as the words that the table stores.
+//! Plain entries, written by the million: key and arguments are passed as the words that the table stores.
 //!
-//! Most tables need no more than key, action and arguments for an entry. For these, [`TableLayout`] tells where
-//! each value's words belong, so that a server fills them in as it reads a request. What is refused here is refused
-//! without a reason: asking again the general way gives it.
+//! Most entries consist of key, action and arguments. For these, [`TableLayout`] says where the words of each
+//! value go, so a server can fill them in while reading a request. A rejection here carries no reason: the
+//! same request through the general calls gives it.
 
 use super::{TableState, hash};
 use crate::exec::bits::ones;
 use crate::shape::{KeyShape, PackedKey, Style, TableShape};
 use p4rack_p4::ir::MatchKind;
 
-/// Where a value's words belong.
+/// Position of a value's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldLayout {
-    /// Bits of the value.
+    /// Width of the value in bits.
     pub width: u32,
-    /// Its first word, counted from the key's or the arguments' first one; the lowest comes first.
+    /// First word, counted from the first word of the key or of the arguments; the lowest word comes first.
     pub offset: usize,
-    /// Words that it has.
+    /// Number of words.
     pub limbs: usize,
 }
 
 impl FieldLayout {
-    /// Puts a big-endian number of any length into its words, which are 0 before; `false` if there are no bytes or too
-    /// many bits, or if `words` has no room for the field.
+    /// Writes a big-endian number of any length to the field's words, which are 0 before. Returns false if
+    /// there are no bytes or too many bits, or if `words` has no room for the field.
     #[inline]
     pub fn put(&self, words: &mut [u64], bytes: &[u8]) -> bool {
         let Some(words) = words.get_mut(self.offset..self.offset + self.limbs) else { return false };
@@ -42,7 +42,7 @@ impl FieldLayout {
         true
     }
 
-    /// Sets the first `length` bits of the field in a mask, all for its width.
+    /// Sets the first `length` bits of the field in a mask; all if `length` is the field's width.
     #[inline]
     pub fn put_prefix(&self, mask: &mut [u64], length: u32) {
         let free = self.width - length.min(self.width);
@@ -53,61 +53,61 @@ impl FieldLayout {
         }
     }
 
-    /// The field's words.
+    /// The words of the field.
     #[inline]
     pub fn of<'a>(&self, words: &'a [u64]) -> &'a [u64] {
         words.get(self.offset..self.offset + self.limbs).unwrap_or(&[])
     }
 }
 
-/// How a table stores entries that are nothing but key, action and arguments.
+/// How a table stores plain entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableLayout {
-    /// The key's fields and how each is matched, in order; never as ranges.
+    /// Fields of the key and their match kinds, in order; never ranges.
     pub keys: Vec<(MatchKind, FieldLayout)>,
     /// Words of a key.
     pub key_words: usize,
-    /// Parameters of each action; `None` where entries can't have it.
+    /// Parameters of each action. `None` if entries cannot use the action.
     pub actions: Vec<Option<Vec<FieldLayout>>>,
-    /// Words of the arguments: as many for each action.
+    /// Words of the arguments, the same for each action.
     pub arg_words: usize,
-    /// Whether all fields are matched exactly: such entries have no mask.
+    /// Whether all fields are matched exactly. Such entries have no mask.
     pub is_exact: bool,
     /// Whether entries have a priority.
     pub needs_priority: bool,
 }
 
-/// What is to be done with an entry.
+/// Kind of update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainVerb {
-    /// Add it.
+    /// Adds an entry.
     Insert,
-    /// Replace what it does.
+    /// Replaces an entry's action.
     Modify,
-    /// Remove it; action and arguments are not looked at.
+    /// Removes an entry; action and arguments are ignored.
     Delete,
 }
 
-/// An update in the table's own words, made by its [`TableLayout`]: no value has more bits than its field, no bit is set
-/// outside of the mask.
+/// An update in the table's own words, built with its [`TableLayout`]. No value has more bits than its field,
+/// and no bit is set outside of the mask.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainUpdate<'a> {
-    /// What is to be done.
+    /// Kind of update.
     pub verb: PlainVerb,
-    /// The key.
+    /// Words of the key.
     pub value: &'a [u64],
-    /// Its mask; empty where all fields are matched exactly.
+    /// Words of the mask; empty if all fields are matched exactly.
     pub mask: &'a [u64],
-    /// Priority, or length of the prefix; 0 where there is neither.
+    /// Priority or prefix length; 0 if there is neither.
     pub rank: i32,
     /// Position in the table's list of actions.
     pub action: u32,
-    /// All words of the arguments; those that the action does not use are 0.
+    /// All words of the arguments. Words that the action does not use are 0.
     pub args: &'a [u64],
 }
 
 impl TableShape {
-    /// How plain entries are stored; `None` where entries have more to them.
+    /// How plain entries are stored. `None` if entries have more properties.
     pub fn layout(&self) -> Option<TableLayout> {
         let has_more = self.entries_const
             || self.keys.is_empty()
@@ -141,7 +141,7 @@ impl TableShape {
 }
 
 impl TableState {
-    /// Does what an update says; `false` changes nothing.
+    /// Applies an update. Returns false without changing anything if it is rejected.
     pub fn write_plain(&mut self, shape: &TableShape, update: &PlainUpdate<'_>) -> bool {
         let fits = update.value.len() == self.words
             && update.mask.len() == if self.style == Style::Exact { 0 } else { self.words }
@@ -207,7 +207,7 @@ impl TableState {
         }
         self.args[row as usize * self.arg_words..][..self.arg_words].copy_from_slice(args);
         self.actions[row as usize] = action;
-        // It had metadata, and has none now.
+        // Had metadata, and has none now.
         self.extras.remove(&row);
         true
     }
@@ -225,14 +225,14 @@ impl TableShape {
     }
 }
 
-/// An entry as words, as [`PlainUpdate`] has them.
+/// An entry in words, like [`PlainUpdate`].
 #[derive(Clone, Copy, Debug)]
 pub struct PlainEntry<'a> {
-    /// The key.
+    /// Words of the key.
     pub value: &'a [u64],
-    /// Its mask; empty where there is none but that of a prefix.
+    /// Words of the mask; empty if there is none, or only that of a prefix.
     pub mask: &'a [u64],
-    /// Priority, or length of the prefix; 0 where there is neither.
+    /// Priority or prefix length; 0 if there is neither.
     pub rank: i32,
     /// Position in the table's list of actions.
     pub action: u32,
@@ -241,8 +241,8 @@ pub struct PlainEntry<'a> {
 }
 
 impl TableState {
-    /// Calls `each` with up to `most` entries from a position on, and gives the position after them if there may be more;
-    /// `None` if one of them has more to it, or `each` does not want it.
+    /// Calls `each` with up to `most` entries from a position on. Returns the position after them if there
+    /// may be more; `None` if an entry is not plain, or if `each` returns false.
     pub fn read_plain(
         &self,
         from: u32,

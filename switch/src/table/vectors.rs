@@ -1,21 +1,21 @@
-//! Rows that no hash finds: ranges, and masks that few rows share.
+//! Bit vectors for rows that no hash finds: ranges, and masks that few rows share.
 //!
-//! The key is cut into pieces of four bits. For each piece and each of its values a bit vector says which rows
-//! accept it; the rows that accept a key are in all the vectors that the key selects. Ranges longer than a
-//! piece are only narrowed down this way, so a row found has still to be compared. Vectors come in blocks of
-//! 512 rows, one cache line each, so that a new row never moves old ones.
+//! The key is cut into pieces of four bits. For each piece and each of its values, a bit vector says which
+//! rows accept it; the rows that accept a key are in all the vectors that the key selects. This only narrows
+//! down ranges that are longer than a piece, so candidates still have to be compared. Vectors come in blocks
+//! of 512 rows, one cache line each, so that a new row never moves old ones.
 
 use crate::shape::{KeyShape, PackedKey};
 use p4rack_p4::ir::MatchKind;
 
-/// Rows of a block.
+/// Rows per block.
 const BLOCK: usize = 512;
-/// Bits of a piece, and its values.
+/// Bits per piece.
 const BITS: u32 = 4;
 const VALUES: usize = 1 << BITS;
-/// Pieces looked at between two questions whether a row is left: more questions would be harder to predict.
+/// Pieces intersected between checks whether a row is left. More frequent checks would be harder to predict.
 const STRIDE: usize = 4;
-/// No row.
+/// Marks a free position.
 const FREE: u32 = u32::MAX;
 
 type Line = [u64; BLOCK / 64];
@@ -23,13 +23,13 @@ type Line = [u64; BLOCK / 64];
 /// A piece of the key.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Which one, counted over all fields: its lines are there in a block.
+    /// Its number, counted over all fields; the index of its lines in a block.
     number: usize,
     word: usize,
     shift: u32,
-    /// Of a range field: where its bounds start in the row's ranges, its limbs and this piece's limb.
+    /// For a range field: where its bounds start in the row's ranges, its limbs, and the limb of this piece.
     range: Option<(usize, usize, usize)>,
-    /// Bits of it that rows ask for, all together.
+    /// Bits of the piece that rows match on, over all rows.
     asked: u32,
 }
 
@@ -44,19 +44,19 @@ struct Accepts {
 
 #[derive(Clone, Debug)]
 struct Block {
-    /// No row has more.
+    /// Upper bound of its rows' ranks.
     rank: i32,
     used: usize,
     rows: Vec<u32>,
     live: Line,
-    /// By piece, then value.
+    /// Lines by piece, then by value.
     lines: Vec<[Line; VALUES]>,
 }
 
-/// All blocks.
+/// All blocks of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Vectors {
-    /// The most asked for first: where no row is left, the others need not be looked at.
+    /// Pieces, those that most rows match on first: if no row is left, the others are skipped.
     pieces: Vec<Piece>,
     blocks: Vec<Block>,
 }
@@ -78,14 +78,14 @@ impl Vectors {
         Vectors { pieces, blocks: Vec::new() }
     }
 
-    /// Whether there is nothing to look at for one who has found `rank`.
+    /// Whether no row can beat `rank`.
     #[inline]
     pub fn is_below(&self, rank: Option<i32>) -> bool {
         self.blocks.iter().all(|block| rank.is_some_and(|rank| rank > block.rank))
     }
 
-    /// Calls `each` with the rows that may accept a key, until it says `false`, leaving out blocks where `beaten`
-    /// says so of their highest rank.
+    /// Calls `each` with candidate rows for a key until it returns false. Skips blocks for whose highest rank
+    /// `beaten` returns true.
     #[inline]
     pub fn candidates(&self, key: &[u64], mut each: impl FnMut(u32) -> bool, beaten: impl Fn(i32) -> bool) {
         for block in &self.blocks {
@@ -137,7 +137,7 @@ impl Vectors {
         block.used += 1;
         block.rank = if block.used == 1 { key.rank } else { block.rank.max(key.rank) };
         block.mark(&self.pieces, slot, key, true);
-        // Last, so that the row is there whole or not at all.
+        // Last, so that the row is either complete or absent.
         block.live[slot / 64] |= 1 << (slot % 64);
         self.count(key, 1);
     }
@@ -155,7 +155,7 @@ impl Vectors {
         }
     }
 
-    /// A row with this key has come or gone.
+    /// Updates the counts for a row that was added or removed.
     fn count(&mut self, key: &PackedKey, by: i32) {
         for piece in &mut self.pieces {
             let accepts = (0..VALUES as u8).filter(|&value| piece.accepts(key).has(value)).count();
@@ -188,13 +188,13 @@ impl Accepts {
 }
 
 impl Piece {
-    /// Its value in a word of the key.
+    /// Value of the piece in a word of the key.
     #[inline(always)]
     fn of(&self, word: u64) -> usize {
         (word >> self.shift) as usize % VALUES
     }
 
-    /// Which of its values a row may match.
+    /// The values of the piece that a row may match.
     fn accepts(&self, key: &PackedKey) -> Accepts {
         let most = VALUES as u8 - 1;
         let piece = |words: &[u64], limb: usize| self.of(words[limb]) as u8;
@@ -204,7 +204,7 @@ impl Piece {
         };
         let (lo, hi) = (&key.ranges[from..from + limbs], &key.ranges[from + limbs..from + 2 * limbs]);
         let above = |words: &[u64]| words[limb].checked_shr(self.shift + BITS).unwrap_or(0);
-        // Where the pieces above differ, this one says nothing.
+        // If higher pieces differ, this one does not matter.
         let (lo, hi) = match lo[limb + 1..] == hi[limb + 1..] && above(lo) == above(hi) {
             true => (piece(lo, limb), piece(hi, limb)),
             false => (0, most),

@@ -1,4 +1,4 @@
-//! Events with names, and how they are written.
+//! Events with names, and their text form.
 
 use super::{Mark, RawEvent};
 use crate::compile::Pipeline;
@@ -7,124 +7,124 @@ use crate::stats::DropReason;
 use num_bigint::BigUint;
 use std::fmt;
 
-/// How a packet came to be where it is: new, as a copy, for another pass.
+/// How a packet got here: newly received, as a copy, or for another pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// As the program's architecture counts; 0 is a new packet.
+    /// Number in the program's architecture; 0 is a new packet.
     pub number: u32,
-    /// In words.
+    /// Meaning of the number, in words.
     pub name: &'static str,
 }
 
-/// Something that happened to a packet.
+/// An event in the life of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceEvent {
-    /// Parser and ingress start; `clone`: the parser alone, for a clone of what came in.
+    /// Parser and ingress start. With `clone`, only the parser runs, for a clone of a packet as received.
     Ingress {
-        /// Port it came in at.
+        /// Port on which it arrived.
         port: u16,
-        /// How it came here.
+        /// How it got here.
         origin: Origin,
-        /// Its length.
+        /// Length in bytes.
         bytes: usize,
         /// Whether only the parser runs.
         clone: bool,
     },
     /// The parser enters a state.
     State {
-        /// Its name.
+        /// Name of the state.
         name: String,
     },
     /// The parser ends.
     Parsed {
-        /// `NoError` if all went well.
+        /// `NoError` on success.
         error: String,
-        /// First byte that was not parsed.
+        /// Position of the first byte that was not parsed.
         payload_at: usize,
     },
     /// A table is applied.
     Table {
-        /// Its name.
+        /// Name of the table.
         table: String,
-        /// Keys by name.
+        /// Keys, by name.
         keys: Vec<(String, BigUint)>,
         /// Whether an entry matched.
         hit: bool,
-        /// The action, if there is any; `None` also where a profile picks it.
+        /// The action. `None` if there is none, or if an action profile picks it.
         action: Option<String>,
-        /// Its arguments by name.
+        /// Arguments, by name.
         args: Vec<(String, BigUint)>,
     },
-    /// An extern that decides on the packet's way is called.
+    /// An extern that decides where the packet goes is called.
     Extern {
-        /// Which.
+        /// Name of the extern.
         name: &'static str,
     },
     /// Egress starts.
     Egress {
-        /// Port it leaves at.
+        /// Egress port.
         port: u16,
-        /// How it came here.
+        /// How it got here.
         origin: Origin,
-        /// Number of the replica.
+        /// Replication id.
         rid: u16,
     },
-    /// The packet, or a copy of it, ends.
+    /// The packet, or a copy of it, is dropped.
     Dropped {
-        /// Why.
+        /// Why it is dropped.
         reason: DropReason,
-        /// Port it was meant for, if known.
+        /// The port it was meant for, if known.
         port: Option<u16>,
     },
     /// A register's cell is read or written.
     Register {
-        /// Its name.
+        /// Name of the register.
         register: String,
-        /// Which cell; beyond the register's end it reads 0, and nothing is written.
+        /// Index of the cell. Beyond the end, reads give 0 and writes do nothing.
         index: u64,
-        /// What was read, or is to be written.
+        /// The value read, or about to be written.
         value: BigUint,
         /// Whether it is written.
         write: bool,
     },
-    /// A meter judges the packet.
+    /// A meter colours the packet.
     Meter {
-        /// Its name; `None`: the direct meter of the table that was applied.
+        /// Name of the meter. `None` for the direct meter of the table applied.
         meter: Option<String>,
-        /// Which cell, 0 of a direct one.
+        /// Index of the cell; 0 for a direct meter.
         index: u64,
-        /// 0 green, 1 yellow, 2 red.
+        /// Colour: 0 green, 1 yellow, 2 red.
         color: u64,
     },
     /// A counter counts the packet.
     Counter {
-        /// Its name.
+        /// Name of the counter.
         counter: String,
-        /// Which cell.
+        /// Index of the cell.
         index: u64,
     },
-    /// A hash or a random number is made.
+    /// A hash or random number is computed.
     Number {
-        /// `hash` and its algorithm, or `random`.
+        /// `hash` with its algorithm, or `random`.
         what: &'static str,
-        /// The result.
+        /// The resulting value.
         value: BigUint,
     },
-    /// Headers and metadata have changed since the event before.
+    /// Headers and metadata have changed since the previous event.
     Fields {
-        /// Name, what it was, what it is.
+        /// Name, old value and new value of each changed field.
         changes: Vec<(String, BigUint, BigUint)>,
     },
-    /// The packet leaves, on a running switch.
+    /// The packet is sent, on a running switch.
     Sent {
-        /// Port; `None` is the controller.
+        /// Egress port; `None` for the controller.
         port: Option<u16>,
-        /// Its length, without FCS.
+        /// Length without FCS, in bytes.
         bytes: usize,
     },
-    /// More happened than is kept.
+    /// Further events were dropped.
     Lost {
-        /// How many events.
+        /// Number of dropped events.
         events: u64,
     },
 }
@@ -204,7 +204,7 @@ fn pairs(values: &[(String, BigUint)]) -> String {
     values.join(", ")
 }
 
-/// One line, without an end.
+/// One line, without line feed.
 impl fmt::Display for TraceEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

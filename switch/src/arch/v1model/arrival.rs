@@ -17,19 +17,19 @@ use p4rack_wire::Nanos;
 
 /// How far a frame got.
 enum Reached {
-    /// It is in `out`, on its way from the port at this position.
+    /// The frame is in `out`, ready to be sent by the port at this position.
     Wire(usize),
-    /// Ingress decided this about it.
+    /// Ingress ended with this verdict, which is still to be carried out.
     Ingress(Verdict),
-    /// Egress of the port at this position ended, so, and dropped it or asked for something.
+    /// Egress of the port at this position ended like this, and dropped the frame or made a request.
     Egress(usize, Exit, bool),
-    /// The deparser did not come to its end.
+    /// The deparser did not finish.
     Deparser(usize, Exit),
-    /// It is in `out`, to wait with this priority for the port at this position.
+    /// The frame is in `out` and has to wait for the port at this position, with this priority.
     Queue(usize, u8, Stage),
 }
 
-/// Runs the program on [`Switch::arrival`] and does what it decided.
+/// Runs the program on [`Switch::arrival`] and carries out its verdict.
 #[inline(always)]
 pub(super) fn arrive<const THROUGH: bool, const GIVEN: bool>(
     switch: &mut Switch,
@@ -39,7 +39,7 @@ pub(super) fn arrive<const THROUGH: bool, const GIVEN: bool>(
 ) -> Option<u16> {
     let reached = process::<THROUGH, GIVEN>(switch, port, now, out);
     match reached {
-        // Most frames are sent at once, or wait for it.
+        // Most frames are sent immediately or wait in a queue.
         Some(Reached::Wire(at)) if THROUGH => {
             switch.manager.sent_at_once(at, out.len(), now);
             Some(switch.manager.number(at))
@@ -52,7 +52,8 @@ pub(super) fn arrive<const THROUGH: bool, const GIVEN: bool>(
     }
 }
 
-/// Runs the program on [`Switch::arrival`]; to the end if `THROUGH` and nothing keeps it. `None` without a program.
+/// Runs the program on [`Switch::arrival`]; with `THROUGH` to the end, unless something holds the frame up.
+/// `None` if no program is loaded.
 #[inline(always)]
 fn process<const THROUGH: bool, const GIVEN: bool>(
     switch: &mut Switch,
@@ -83,7 +84,7 @@ fn process<const THROUGH: bool, const GIVEN: bool>(
         && verdict.group == 0
         && verdict.destination != drop_port;
     let at = if straight { manager.find(verdict.destination) } else { None };
-    // No closure: it would not be inlined.
+    // Not a closure: a closure would not be inlined.
     let passes = match at {
         Some(at) if THROUGH => manager.pass(at, verdict.priority, len, now),
         _ => false,
@@ -116,7 +117,8 @@ fn process<const THROUGH: bool, const GIVEN: bool>(
     })
 }
 
-/// Makes [`Switch::arrival`] a packet of the pool and goes on from where it got to; gives the port if `out` is to be sent.
+/// Turns [`Switch::arrival`] into a packet of the pool and continues from where it got to. Returns the port
+/// if `out` is to be sent.
 #[inline(never)]
 fn go_on(
     switch: &mut Switch,
@@ -162,7 +164,7 @@ fn go_on(
     sent.map(|at| switch.manager.number(at))
 }
 
-/// Notes what a packet learns on its way through an empty queue.
+/// Records what a packet finds on its way through an empty queue.
 fn pass_queue(switch: &mut Switch, id: PacketId, at: usize, now: Nanos) {
     let number = switch.manager.number(at);
     let meta = &mut switch.pool.get_mut(id).meta;

@@ -1,4 +1,5 @@
-//! Copies: replicas of multicast groups, clones of what came in and of what egress made.
+//! Copies of packets: replicas of multicast groups, clones of packets as received, clones of packets after
+//! egress.
 
 use super::origin;
 use super::pass::{next_pass, pass};
@@ -18,7 +19,7 @@ pub(super) fn multicast(switch: &mut Switch, id: PacketId, group: u64, now: Nano
         let Some(&replica) = switch.groups.get(&group).and_then(|replicas| replicas.live().get(index)) else {
             break;
         };
-        // The last replica is the packet itswitch.
+        // The last replica is the packet itself.
         let copy = if index + 1 == count { id } else { switch.pool.copy(id) };
         let meta = &mut switch.pool.get_mut(copy).meta;
         meta.origin = origin::REPLICATED;
@@ -29,7 +30,7 @@ pub(super) fn multicast(switch: &mut Switch, id: PacketId, group: u64, now: Nano
     }
 }
 
-/// A clone of what came in: parsed again, with the metadata of its field list.
+/// Clones a packet as it was received: it is parsed again and carries the metadata of its field list.
 pub(super) fn ingress_clone(switch: &mut Switch, copy: PacketId, session: u64, list: u16, now: Nanos) {
     switch.save_hot();
     let meta = &mut switch.pool.get_mut(copy).meta;
@@ -48,7 +49,7 @@ pub(super) fn ingress_clone(switch: &mut Switch, copy: PacketId, session: u64, l
     send_clone(switch, copy, session, now);
 }
 
-/// A clone of what egress made: its headers, and the metadata of its field list.
+/// Clones a packet after egress, with its headers and the metadata of its field list.
 pub(super) fn egress_clone(switch: &mut Switch, id: PacketId, session: u64, list: u16, now: Nanos) {
     let copy = switch.pool.copy(id);
     if !next_pass(switch, copy, origin::EGRESS_CLONE) {
@@ -73,7 +74,7 @@ pub(super) fn egress_clone(switch: &mut Switch, id: PacketId, session: u64, list
     send_clone(switch, copy, session, now);
 }
 
-/// Sends a clone, whose variables are kept already, to all replicas of a session.
+/// Sends a clone, whose variables are already saved, to all replicas of a session.
 fn send_clone(switch: &mut Switch, copy: PacketId, session: u64, now: Nanos) {
     let key = u32::try_from(session).unwrap_or(u32::MAX);
     let Some(session) = switch.sessions.get(&key).filter(|session| !session.replicas.live().is_empty())

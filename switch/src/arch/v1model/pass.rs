@@ -1,5 +1,5 @@
-//! One packet through the parts of the pipeline, written once for frames that have just come in and for packets of
-//! the pool.
+//! One packet's pass through the parts of the pipeline, written once for frames that have just arrived and
+//! for packets of the pool.
 
 use super::{DEPARSER, EGRESS, INGRESS};
 use crate::compile::Pipeline;
@@ -14,7 +14,7 @@ use crate::switch::{Running, Switch};
 use p4rack_p4::ir::Intrinsic;
 use p4rack_wire::Nanos;
 
-/// What ingress decided about a packet.
+/// What ingress decided for a packet.
 #[derive(Clone, Copy)]
 pub(super) struct Verdict {
     pub exit: Exit,
@@ -23,27 +23,28 @@ pub(super) struct Verdict {
     pub priority: u8,
 }
 
-/// What egress decided about a packet.
+/// What egress decided for a packet.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     pub exit: Exit,
     pub dropped: bool,
-    /// Whether it asked the switch for something.
+    /// Whether it made requests to the switch.
     pub asked: bool,
 }
 
-/// A packet, the program that runs, and the variables between them.
+/// A packet, the program and the variables.
 pub(super) struct Pass<'a, 'p> {
     pub pipeline: &'a Pipeline,
     pub state: &'a mut State,
     pub vars: &'a mut Vars,
-    /// Nanoseconds a unit of the program's times.
+    /// Nanoseconds per unit of the program's times.
     pub unit_ns: u64,
     pub cx: Cx<'p>,
 }
 
 impl Pass<'_, '_> {
-    /// Starts with the first byte and cleared variables but those that the packet takes along: the words of a field list.
+    /// Starts at the first byte, with cleared variables except those of the field list that the packet
+    /// carries.
     pub fn begin(&mut self, list: Option<u16>, words: &[u64]) {
         self.cx.cursor = 0;
         clear(&self.pipeline.code, self.vars);
@@ -52,7 +53,8 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// Parser, checksum verification and ingress. Variables have been cleared, or are by the machine code.
+    /// Runs the parser, checksum verification and ingress. The variables are cleared before, or by the
+    /// machine code itself.
     #[inline(always)]
     pub fn ingress(&mut self, meta: &Meta) -> Verdict {
         let code = &self.pipeline.code;
@@ -67,7 +69,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// The parser alone, for a clone of what came in.
+    /// Runs the parser alone, for a clone of a packet as received.
     pub fn parse(&mut self, meta: &Meta) {
         let intrinsics = &self.pipeline.code.intrinsics;
         self.vars[intrinsics[Intrinsic::PacketLength] as usize] = self.cx.len as u64;
@@ -76,12 +78,12 @@ impl Pass<'_, '_> {
         run(self.pipeline, self.state, self.vars, &mut self.cx, INGRESS);
     }
 
-    /// Egress of a packet whose queue holds `left` others.
+    /// Runs egress for a packet whose queue still holds `left` others.
     #[inline(always)]
     pub fn egress(&mut self, meta: &Meta, left: u64) -> Outcome {
         let code = &self.pipeline.code;
         tell_egress(code, self.vars, meta, self.cx.len, left, self.cx.now, self.unit_ns);
-        // Many programs leave it empty.
+        // Many programs have an empty egress.
         if code.late.is_empty {
             return Outcome { exit: Exit::Done, dropped: false, asked: false };
         }
@@ -91,19 +93,19 @@ impl Pass<'_, '_> {
         Outcome { exit, dropped, asked: self.cx.requests.any }
     }
 
-    /// Checksums and deparser.
+    /// Runs checksum computation and the deparser.
     #[inline(always)]
     pub fn deparse(&mut self) -> Exit {
         let exit = run(self.pipeline, self.state, self.vars, &mut self.cx, DEPARSER);
         if self.cx.requests.any {
-            // It is too late for that.
+            // Too late for these requests.
             *self.cx.requests = Requests::default();
         }
         exit
     }
 }
 
-/// What ingress is told.
+/// Writes the intrinsic fields that ingress reads.
 #[inline(always)]
 fn tell_ingress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, unit_ns: u64) {
     let mut tell = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
@@ -113,7 +115,7 @@ fn tell_ingress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, unit_ns: 
     tell(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
 }
 
-/// What egress is told; `left` wait in the packet's queue.
+/// Writes the intrinsic fields that egress reads; `left` packets wait in the packet's queue.
 #[inline(always)]
 fn tell_egress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, left: u64, now: Nanos, unit_ns: u64) {
     let mut tell = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
@@ -135,14 +137,14 @@ fn tell_egress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, left: u64,
     }
 }
 
-/// Time in units of a program, cut to a field's width.
+/// A time in the program's unit, truncated to the width of a field.
 #[inline]
 fn units(time: Nanos, unit_ns: u64, width: u32) -> u64 {
     let value = if unit_ns <= 1 { time.0 } else { time.0 / unit_ns };
     value & ((1 << width) - 1)
 }
 
-/// Readies a packet for another pass; false if it had too many and is gone.
+/// Prepares a packet for another pass. Returns false if it had too many passes and was dropped.
 pub(super) fn next_pass(switch: &mut Switch, id: PacketId, origin: u32) -> bool {
     let meta = &mut switch.pool.get_mut(id).meta;
     meta.passes += 1;
@@ -154,8 +156,8 @@ pub(super) fn next_pass(switch: &mut Switch, id: PacketId, origin: u32) -> bool 
     true
 }
 
-/// The pass of a packet of the pool, whose variables are in place; `None` without a program. `TOLD`: a trace tells
-/// of it, where the packet is traced.
+/// The pass of a packet of the pool whose variables are loaded. `None` if no program is loaded. With `TOLD`,
+/// traced packets record events.
 #[inline(always)]
 pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
     switch: &'s mut Switch,

@@ -1,4 +1,4 @@
-//! A packet of the pool: ingress and what it asked for, queues, egress and what that asked for.
+//! Packets of the pool: ingress and its requests, queues, egress and its requests.
 
 use super::copies::{egress_clone, ingress_clone, multicast};
 use super::origin;
@@ -10,7 +10,7 @@ use crate::stats::DropReason;
 use crate::switch::Switch;
 use p4rack_wire::Nanos;
 
-/// Ingress of a packet. `list`: metadata that waits in `for_pass`.
+/// Runs ingress for a packet. `list` is the field list whose metadata is in `for_pass`.
 #[inline(always)]
 pub(super) fn ingress(switch: &mut Switch, id: PacketId, list: Option<u16>, now: Nanos) {
     match run_ingress(switch, id, list, now) {
@@ -19,7 +19,7 @@ pub(super) fn ingress(switch: &mut Switch, id: PacketId, list: Option<u16>, now:
     }
 }
 
-/// Does what ingress decided.
+/// Carries out the verdict of ingress.
 #[inline(always)]
 pub(super) fn proceed(switch: &mut Switch, id: PacketId, verdict: Verdict, now: Nanos) {
     if verdict.exit != Exit::Done {
@@ -31,7 +31,7 @@ pub(super) fn proceed(switch: &mut Switch, id: PacketId, verdict: Verdict, now: 
     }
 }
 
-/// Does what ingress asked for, and ingress again for each resubmit.
+/// Carries out requests of ingress, and runs ingress again for each resubmit.
 #[cold]
 #[inline(never)]
 fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
@@ -47,7 +47,7 @@ fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
         if let Some((session, list)) = requests.clone {
             save_list(&switch.running, &switch.vars, list, &mut switch.for_clone);
             let copy = switch.pool.copy(id);
-            // The clone goes first, and its parser needs the variables.
+            // The clone goes first, because its parser needs the variables.
             switch.save(id);
             ingress_clone(switch, copy, session, list, now);
             switch.restore(id);
@@ -68,7 +68,7 @@ fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
     forward(switch, id, verdict, now);
 }
 
-/// Parser and ingress; `None` without a program.
+/// Runs the parser and ingress. `None` if no program is loaded.
 #[inline(always)]
 fn run_ingress(switch: &mut Switch, id: PacketId, list: Option<u16>, now: Nanos) -> Option<Verdict> {
     switch.save_hot();
@@ -84,7 +84,7 @@ fn run_ingress(switch: &mut Switch, id: PacketId, list: Option<u16>, now: Nanos)
     Some(verdict)
 }
 
-/// Sends a packet on to its port or group.
+/// Sends a packet to its port or group.
 #[inline(always)]
 fn forward(switch: &mut Switch, id: PacketId, verdict: Verdict, now: Nanos) {
     switch.pool.get_mut(id).meta.priority = verdict.priority;
@@ -95,14 +95,15 @@ fn forward(switch: &mut Switch, id: PacketId, verdict: Verdict, now: Nanos) {
     } else {
         switch.pool.get_mut(id).meta.origin = 0;
         if switch.enqueue(id, verdict.destination, now) {
-            // Often it is the next to leave its queue: then nothing need be copied.
+            // It is often the next packet to leave its queue; then nothing has to be copied.
             switch.hot = id;
         }
     }
 }
 
-/// Egress of a packet that has left its queue, in which `left` wait on. True: `out` is the frame to send and
-/// the packet is still the caller's. False: it went elsewhere.
+/// Runs egress for a packet that has left its queue, in which `left` others remain. Returns true if `out`
+/// holds the frame to send, in which case the caller still owns the packet, and false if the packet went
+/// elsewhere.
 #[inline(always)]
 pub(super) fn egress(
     switch: &mut Switch,
@@ -143,7 +144,7 @@ fn run_egress(
     leave(switch, id, at, left, now, out)
 }
 
-/// Likewise, of a packet whose variables are in place.
+/// Same for a packet whose variables are loaded.
 #[inline(always)]
 fn leave(switch: &mut Switch, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>) -> bool {
     out.clear();
@@ -155,7 +156,7 @@ fn leave(switch: &mut Switch, id: PacketId, at: usize, left: u64, now: Nanos, ou
     after_egress(switch, id, at, exit, dropped, now, out)
 }
 
-/// Does what egress decided and asked for.
+/// Carries out the verdict and the requests of egress.
 pub(super) fn after_egress(
     switch: &mut Switch,
     id: PacketId,
@@ -184,7 +185,7 @@ pub(super) fn after_egress(
     false
 }
 
-/// Checksums and deparser: what is to be sent, if nothing else becomes of it.
+/// Runs checksums and the deparser, and leaves the frame in `out`.
 #[inline(always)]
 fn deparse(switch: &mut Switch, id: PacketId, now: Nanos, out: &mut Vec<u8>) -> Exit {
     let Some((mut pass, packet)) = pass::<false>(switch, id, out, now) else {
@@ -198,7 +199,7 @@ fn deparse(switch: &mut Switch, id: PacketId, now: Nanos, out: &mut Vec<u8>) -> 
     exit
 }
 
-/// What egress asked for beside clones; true: `out` is to be sent.
+/// Carries out requests of egress other than clones. Returns true if `out` is to be sent.
 #[cold]
 #[inline(never)]
 fn finish(
