@@ -1,4 +1,4 @@
-//! Programs to accept.
+//! Sample programs that must be accepted.
 
 use crate::{Failure, Outcome, Sample, Suite, first_error, guarded};
 use p4rack_p4::Accepted;
@@ -6,11 +6,11 @@ use p4rack_switch::Pipeline;
 
 /// How far a program gets.
 enum Reach {
-    /// The switch runs it.
+    /// The switch runs the program.
     Runs,
-    /// The switch says why it does not.
+    /// The switch rejects the program, with this reason.
     Stays(String),
-    /// It is no program for `V1Switch`: there is nothing to run.
+    /// It is not a program for `V1Switch`, so there is nothing to run.
     NothingToRun,
 }
 

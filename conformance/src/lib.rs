@@ -28,48 +28,48 @@ use std::path::{Path, PathBuf};
 pub struct Suite {
     /// The folder, laid out as this crate's documentation says.
     pub testdata: PathBuf,
-    /// Folders to search for included files, after the one of the program itself.
+    /// Folders searched for included files, after the folder of the program itself.
     pub include_dirs: Vec<PathBuf>,
 }
 
-/// What is checked.
+/// A part of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Programs that include v1model.p4 are accepted, and the switch takes them.
+    /// Programs that include v1model.p4 are accepted, and the switch loads them.
     Accept,
-    /// Erroneous programs are refused, where the reference compiler refuses them.
+    /// Erroneous programs are rejected on the line where the reference compiler rejects them.
     Refuse,
-    /// P4Info equals the reference compiler's.
+    /// P4Info equals that of the reference compiler.
     P4Info,
-    /// v1model programs with an STF file do what it says.
+    /// v1model programs with an STF file behave as it says.
     Stf,
 }
 
-/// What came of one part.
+/// The result of one part.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// `accept`, `refuse`, `p4info`, `stf`.
+    /// Name of the part: `accept`, `refuse`, `p4info` or `stf`.
     pub part: &'static str,
-    /// How many programs were tried.
+    /// Number of programs tried.
     pub tried: usize,
-    /// How many went as expected.
+    /// Number of programs that behaved as expected.
     pub passed: usize,
-    /// The least that must pass.
+    /// Minimum number that must pass.
     pub required: usize,
-    /// Other counts, by what they count.
+    /// Other counts, by what is counted.
     pub counts: BTreeMap<&'static str, usize>,
-    /// Programs that did not go as expected.
+    /// Programs that did not behave as expected.
     pub failures: Vec<Failure>,
-    /// What is worth knowing of programs that did.
+    /// Notes on programs that did.
     pub notes: Vec<Failure>,
 }
 
-/// A program and what is to be said of it.
+/// A remark on a program.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    /// File name.
+    /// File name of the program.
     pub file: String,
-    /// In one line.
+    /// The remark, on one line.
     pub why: String,
 }
 
@@ -87,7 +87,7 @@ impl Outcome {
         }
     }
 
-    /// Enters one program.
+    /// Records the result of one program.
     pub fn enter(&mut self, file: &str, result: Result<(), String>) {
         self.tried += 1;
         match result {
@@ -96,12 +96,12 @@ impl Outcome {
         }
     }
 
-    /// Adds one to a count.
+    /// Increments a count.
     pub fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_insert(0) += 1;
     }
 
-    /// Whether enough passed; nothing tried is no success.
+    /// Whether enough programs passed. Trying none is a failure.
     pub fn is_success(&self) -> bool {
         self.tried > 0 && self.passed >= self.required
     }
@@ -118,14 +118,14 @@ impl Suite {
         }
     }
 
-    /// Programs to accept that include v1model.p4, by name.
+    /// Programs to accept that include v1model.p4, sorted by name.
     pub fn v1model_samples(&self) -> Result<Vec<Sample>, String> {
         let mut samples = self.programs("p4_16_samples")?;
         samples.retain(|sample| sample.includes("v1model.p4"));
         Ok(samples)
     }
 
-    /// Programs of one of its folders, by name.
+    /// Programs in one of the folders, sorted by name.
     fn programs(&self, folder: &str) -> Result<Vec<Sample>, String> {
         let folder = self.testdata.join(folder);
         let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -135,33 +135,33 @@ impl Suite {
         Ok(paths.into_iter().filter_map(Sample::read).collect())
     }
 
-    /// How to compile a program of it.
+    /// Options to compile a program of the suite with.
     pub fn options(&self, program: &Path) -> Options {
         let own = program.parent().map(Path::to_path_buf);
         Options { include_dirs: own.into_iter().chain(self.include_dirs.clone()).collect(), defines: vec![] }
     }
 }
 
-/// A program's text.
+/// A sample program.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Its file.
+    /// Path of its file.
     pub path: PathBuf,
-    /// The file's name.
+    /// Name of its file.
     pub name: String,
-    /// P4_16.
+    /// Its P4_16 text.
     pub text: String,
 }
 
 impl Sample {
-    /// `None` for one that another compiler than this would have to take: not UTF-8, a broken link.
+    /// Reads a program. `None` if this compiler cannot be expected to: it is not UTF-8, or a broken link.
     fn read(path: PathBuf) -> Option<Sample> {
         let text = std::fs::read_to_string(&path).ok()?;
         let name = path.file_name()?.to_string_lossy().into_owned();
         Some(Sample { path, name, text })
     }
 
-    /// Whether one of its lines includes this header.
+    /// Whether one of its lines includes a header file.
     fn includes(&self, header: &str) -> bool {
         self.text.lines().any(|line| {
             let line = line.trim_start();
@@ -170,7 +170,7 @@ impl Sample {
     }
 }
 
-/// Runs a compiler stage; a panic in it is its result.
+/// Runs a compiler stage and turns a panic into an error.
 pub fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -179,7 +179,7 @@ pub fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// The first error on one line.
+/// The first error, on one line.
 fn first_error(diagnostics: &p4rack_p4::Diagnostics) -> String {
     let first = diagnostics.items.iter().find(|d| d.severity == p4rack_p4::Severity::Error);
     first.map_or_else(String::new, |d| {

@@ -1,4 +1,4 @@
-//! P4Info against the expected one.
+//! Compares P4Info with the expected one.
 
 use crate::{Outcome, Sample, Suite, first_error, guarded};
 use p4rack_p4rt::p4::config::v1::P4Info;
@@ -27,7 +27,7 @@ impl Suite {
     }
 }
 
-/// The first line that differs, the order of objects of one kind not counted.
+/// The first line that differs. The order of objects of one kind does not matter.
 fn difference(expected: P4Info, found: P4Info) -> Option<String> {
     let (expected, found) = (normal(expected), normal(found));
     if expected == found {
@@ -48,7 +48,7 @@ fn difference(expected: P4Info, found: P4Info) -> Option<String> {
     }
 }
 
-/// Objects of each kind in the order of their ids.
+/// Sorts the objects of each kind by id.
 fn normal(mut info: P4Info) -> P4Info {
     macro_rules! sort {
         ($($field:ident),*) => {$( info.$field.sort_by_key(|o| o.preamble.as_ref().map_or(0, |p| p.id)); )*};

@@ -1,9 +1,9 @@
-//! Programs to refuse.
+//! Sample programs that must be rejected.
 
 use crate::{Outcome, Sample, Suite, guarded};
 use p4rack_p4::Severity;
 
-/// Of a hundred erroneous programs, this many are to be refused at the reference compiler's line.
+/// Percentage of erroneous programs that must be rejected on the reference compiler's line.
 const REQUIRED_PERCENT: usize = 80;
 
 impl Suite {
@@ -45,7 +45,7 @@ impl Suite {
         Ok(outcome)
     }
 
-    /// Lines and messages of the errors found in the file itself; 0 for a place in another.
+    /// Lines and messages of errors; the line is 0 for errors in included files.
     fn errors(&self, sample: &Sample) -> Vec<(u32, String)> {
         let name = sample.path.to_string_lossy();
         let Err(diagnostics) = p4rack_p4::check(&sample.text, &name, &self.options(&sample.path)) else {

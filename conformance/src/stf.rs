@@ -1,10 +1,10 @@
-//! Programs that come with packets and what is to become of them.
+//! Sample programs that come with packets and their expected results.
 
 use crate::{Outcome, Sample, Suite, first_error, guarded};
 use p4rack_p4::Accepted;
 use p4rack_switch::Pipeline;
 
-/// Programs that need an extern of the user's own, written in C++.
+/// Programs that need a user-defined extern, written in C++.
 const FOREIGN: &[&str] = &["extern-funcs-bmv2.p4"];
 
 impl Suite {

@@ -21,70 +21,70 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
-/// Frames taken from the TAP before the link is looked at again.
+/// Frames read from the TAP before the link is polled again.
 const TAP_BATCH: usize = 32;
-/// What a link carries after the Ethernet header beyond the applications' MTU: tag, shim, and room.
+/// Bytes that a link carries between the Ethernet header and the applications' MTU: tag, shim, and some room.
 const LINK_ROOM: u32 = 4 + 8 + 18;
-/// Priority among real-time threads: above the switch's none, below the kernel's own.
+/// Real-time priority: above the switch's, which has none, and below the kernel's own threads.
 const FIFO_PRIORITY: i32 = 20;
 
-/// What an agent is told.
+/// Configuration of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// The host's name, for reports.
+    /// Name of the host, for reports.
     pub name: String,
-    /// Interface towards the rack; the agent takes it for itself.
+    /// Interface to the rack. The agent takes exclusive use of it.
     pub interface: String,
     /// Name of the TAP interface to create.
     pub tap: String,
-    /// The host's address and prefix length, given to the TAP.
+    /// The host's address and prefix length, assigned to the TAP.
     pub address: (Ipv4Addr, u8),
-    /// The other hosts, so that nobody asks for their MAC addresses.
+    /// Addresses of the other hosts, so that nobody sends ARP requests for them.
     pub neighbours: Vec<(Ipv4Addr, MacAddr)>,
-    /// The protocol's parameters.
+    /// Parameters of the protocol.
     pub endpoint: pl2::Config,
-    /// Seed of sequence and reservation numbers.
+    /// Seed of sequence numbers and reservation ids.
     pub seed: u64,
-    /// File that statistics are written to at the end and on SIGUSR1.
+    /// File to which statistics are written at the end and on SIGUSR1.
     pub stats_file: Option<PathBuf>,
-    /// Where metrics are served for Prometheus.
+    /// Address at which to serve metrics for Prometheus.
     pub metrics_addr: Option<SocketAddr>,
-    /// Who is told of senders that were granted slots to send here and fell silent. Whoever does not listen is told
-    /// no more.
+    /// Receives the address of each sender that was granted slots to this host and fell silent. Once the
+    /// other end is gone, nothing more is sent.
     pub silent: Option<Sender<MacAddr>>,
 }
 
-/// Why an agent did not start, or ended.
+/// Why an agent did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The parameters can't work.
+    /// The protocol's parameters are invalid.
     #[error(transparent)]
     Config(#[from] pl2::ConfigError),
-    /// A device was refused.
+    /// A device could not be opened.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
-    /// The link vanished.
+    /// The link's interface disappeared.
     #[error("interface `{0}` vanished: the other end was removed, or the switch's namespace ended")]
     LinkGone(String),
-    /// A system call failed that does not fail.
+    /// Waiting for events failed.
     #[error("waiting for packets: {0}")]
     Wait(io::Error),
-    /// The metrics can't be served.
+    /// The metrics cannot be served.
     #[error("serving metrics at {0}: {1}")]
     Metrics(SocketAddr, io::Error),
-    /// The statistics were not written.
+    /// The statistics cannot be written.
     #[error("writing statistics to {0}: {1}")]
     Stats(PathBuf, io::Error),
 }
 
-/// What the agent itself counts, beside endpoint and kernel.
+/// Counters of the agent itself; endpoint and kernel have their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
-    /// Times that the loop woke up.
+    /// Number of times the loop woke up.
     pub wakeups: u64,
-    /// Frames that the system did not take from the TAP's other side.
+    /// Frames that the system did not accept from the TAP.
     pub tap_refused: u64,
-    /// Errors reading the link or the TAP.
+    /// Errors while reading the link or the TAP.
     pub read_errors: u64,
 }
 
@@ -108,8 +108,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Takes the link, creates the TAP in the calling thread's network namespace. `signals` was taken
-    /// before other threads started.
+    /// Opens the link and creates the TAP in the calling thread's network namespace. `signals` must have been
+    /// taken before other threads started.
     pub fn start(config: AgentConfig, signals: Signals) -> Result<Agent, AgentError> {
         config.endpoint.check()?;
         let mut links = Links::open()?;
@@ -140,8 +140,8 @@ impl Agent {
         })
     }
 
-    /// Runs on the calling thread, which gets real-time priority where that is allowed, until SIGTERM
-    /// or SIGINT; writes the statistics then.
+    /// Runs on the calling thread until SIGTERM or SIGINT, with real-time priority if permitted, then writes
+    /// the statistics.
     pub fn run(mut self) -> Result<(), AgentError> {
         let granted = *self.granted.insert(sched::prompt(FIFO_PRIORITY));
         tracing::info!(host = self.config.name, %granted, "agent");
@@ -170,7 +170,7 @@ impl Agent {
                 }
                 self.endpoint.handle_timeout(now);
             }
-            // The link first: a grant that waits costs slots, an application's frame does not.
+            // The link comes first: a grant that waits costs slots, an application's frame does not.
             if poller.ready(link) {
                 self.read_link()?;
             }
@@ -193,7 +193,7 @@ impl Agent {
         let endpoint = &mut self.endpoint;
         match self.link.receive(|frame, at| endpoint.handle_link(frame, at, clock::now())) {
             Ok(_) => Ok(()),
-            // A link that is down for a while comes back; one that is gone does not.
+            // A link that is down comes back; one that is gone does not.
             Err(_) if self.links.exists(&self.config.interface) => {
                 self.counters.read_errors += 1;
                 Ok(())
@@ -215,7 +215,7 @@ impl Agent {
         }
     }
 
-    /// Everything that the endpoint has ready goes out.
+    /// Sends everything that the endpoint has ready.
     fn drain(&mut self) {
         while self.endpoint.poll_link(clock::now(), &mut self.frame) {
             self.link.send(&mut self.frame);
@@ -244,7 +244,7 @@ impl Agent {
 fn create_tap(config: &AgentConfig, links: &mut Links, mtu: u32) -> Result<Tap, AgentError> {
     let tap = Tap::create(&config.tap)?;
     let name = tap.interface();
-    // A rack has IPv4 addresses only; neighbour discovery would be noise on every link.
+    // A rack uses IPv4 only; neighbour discovery would be noise on every link.
     let _ = link::set_sysctl(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
     links.set_mac(name, config.endpoint.mac)?;
     links.set_mtu(name, mtu)?;
@@ -257,7 +257,7 @@ fn create_tap(config: &AgentConfig, links: &mut Links, mtu: u32) -> Result<Tap, 
 }
 
 impl Agent {
-    /// What is known about this agent now.
+    /// The agent's current statistics.
     fn report(&mut self) -> Report {
         let stats = self.endpoint.stats();
         let config = self.endpoint.config();

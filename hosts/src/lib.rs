@@ -1,4 +1,4 @@
-//! Drivers that give the protocols' state machines real packets.
+//! Drivers that connect the protocols' state machines to real packets.
 
 pub mod agent;
 mod metrics;

@@ -1,5 +1,5 @@
-//! An agent's statistics for Prometheus. The agent's thread writes the page every second, so that no one
-//! who asks can hold it up.
+//! An agent's statistics for Prometheus. The agent's thread renders the page every second, so a scrape never
+//! delays it.
 
 use p4rack_fabric::pl2::Endpoint;
 use p4rack_netdev::clock;
@@ -9,10 +9,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How old the page may be.
+/// Maximum age of the page.
 const AGE: Nanos = Nanos::from_secs(1);
 
-/// The page that is served.
+/// The page of metrics.
 #[derive(Debug)]
 pub(crate) struct Page {
     text: Arc<Mutex<String>>,
@@ -20,7 +20,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Serves it at an address.
+    /// Serves the page at an address.
     pub fn serve(addr: SocketAddr) -> io::Result<Page> {
         let text = Arc::new(Mutex::new(String::new()));
         let served = text.clone();
@@ -32,12 +32,12 @@ impl Page {
         Ok(Page { text, due: clock::now() })
     }
 
-    /// When it is to be written again.
+    /// Time at which the page is to be rendered again.
     pub fn due(&self) -> Nanos {
         self.due
     }
 
-    /// Writes it, if it is due.
+    /// Renders the page if it is due.
     pub fn update(&mut self, host: &str, endpoint: &Endpoint, now: Nanos) {
         if now >= self.due {
             self.due = now + AGE;

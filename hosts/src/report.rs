@@ -1,6 +1,6 @@
-//! An agent's statistics as JSON: the agent writes them, whoever measures reads them, by one type.
+//! An agent's statistics as JSON. The agent writes them and measurements read them through the same types.
 //!
-//! Reading refuses what is missing: a count that nobody wrote is an error, not a zero.
+//! Missing fields are errors when reading: a count that nobody wrote is not a zero.
 
 use p4rack_fabric::pl2::Delay;
 use p4rack_netdev::link::LinkInfo;
@@ -10,108 +10,108 @@ use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything that is known about a running agent.
+/// Statistics of a running agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Name of the host.
     pub host: String,
-    /// Its MAC address.
+    /// MAC address of the host.
     pub mac: String,
     /// `l2`, `pl2-counter` or `pl2-clock`.
     pub scheme: String,
     /// How long the agent has been running.
     pub running_ns: u64,
-    /// Processor time of its thread.
+    /// Processor time of the agent's thread.
     pub cpu_ns: u64,
-    /// Times that its loop woke up.
+    /// Number of times its loop woke up.
     pub wakeups: u64,
-    /// How late timers woke it.
+    /// How late timers woke the loop.
     pub wake_late: DelayFigures,
-    /// What the kernel granted; `None` before the loop has begun.
+    /// Scheduling that the kernel granted; `None` before the loop starts.
     #[serde(deserialize_with = "Option::deserialize")]
     pub scheduling: Option<Granted>,
-    /// TCP's congestion control in its namespace; `None` where the kernel doesn't tell.
+    /// TCP's congestion control in its namespace; `None` if the kernel does not say.
     #[serde(deserialize_with = "Option::deserialize")]
     pub congestion_control: Option<String>,
-    /// Errors reading the link or the TAP.
+    /// Errors while reading the link or the TAP.
     pub read_errors: u64,
-    /// PL2's machine.
+    /// The PL2 endpoint.
     pub endpoint: EndpointReport,
-    /// The interface towards the switch.
+    /// The interface to the switch.
     pub link: LinkReport,
     /// The interface that applications use.
     pub tap: TapReport,
 }
 
-/// PL2's machine.
+/// Statistics of the PL2 endpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndpointReport {
-    /// Events by name: those of [`p4rack_fabric::pl2::Counters`]. See [`EndpointReport::counter`].
+    /// Events by name, those of [`p4rack_fabric::pl2::Counters`]. See [`EndpointReport::counter`].
     pub counters: BTreeMap<String, u64>,
-    /// Dropped frames by reason, zeroes included.
+    /// Dropped frames by reason, including zeros.
     pub drops: BTreeMap<String, u64>,
-    /// Applications' frames that were dropped before they reached the link.
+    /// Application frames dropped before they reached the link.
     pub app_frames_dropped: u64,
-    /// From a request to its grant.
+    /// Time from a request to its grant.
     pub rsv_grt: DelayFigures,
-    /// How late frames left.
+    /// How late frames were sent.
     pub lateness: DelayFigures,
-    /// Most frames that waited in the queues together.
+    /// Maximum frames in all queues together.
     pub queue_max_frames: u64,
-    /// Frames that wait now.
+    /// Frames waiting now.
     pub backlog_frames: u64,
 }
 
 impl EndpointReport {
-    /// An event's count; an error names the counter that is missing.
+    /// The count of an event. The error names the missing counter.
     pub fn counter(&self, name: &str) -> Result<u64, String> {
         let count = self.counters.get(name).copied();
         count.ok_or_else(|| format!("endpoint.counters: missing field `{name}`"))
     }
 }
 
-/// The interface towards the switch.
+/// Statistics of the interface to the switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
-    /// What happened on the socket.
+    /// Counters of the socket.
     pub socket: packet::Stats,
-    /// Receive buffer of the socket.
+    /// Size of the socket's receive buffer.
     pub receive_buffer_bytes: u64,
-    /// What the kernel says; `None` if the interface is gone.
+    /// The kernel's counters; `None` if the interface is gone.
     #[serde(deserialize_with = "Option::deserialize")]
     pub kernel: Option<LinkInfo>,
 }
 
-/// The interface that applications use.
+/// Statistics of the interface that applications use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TapReport {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
-    /// What the kernel says; `None` if the interface is gone.
+    /// The kernel's counters; `None` if the interface is gone.
     #[serde(deserialize_with = "Option::deserialize")]
     pub kernel: Option<LinkInfo>,
-    /// Frames that the system did not take.
+    /// Frames that the system did not accept.
     pub refused: u64,
 }
 
-/// A delay's figures, nanoseconds.
+/// Distribution of a delay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayFigures {
-    /// How often it was measured.
+    /// Number of measurements.
     pub samples: u64,
-    /// Shortest.
+    /// Minimum.
     pub min_ns: u64,
-    /// Mean.
+    /// Arithmetic mean.
     pub mean_ns: u64,
-    /// Median.
+    /// 50th percentile.
     pub p50_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
     /// 99.9th percentile.
     pub p999_ns: u64,
-    /// Longest.
+    /// Maximum.
     pub max_ns: u64,
 }
 

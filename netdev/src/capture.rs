@@ -1,4 +1,4 @@
-//! Captures in the pcap format with nanosecond time stamps.
+//! Captures in pcap format with nanosecond timestamps.
 
 use crate::Error;
 use crate::clock::WallOffset;
@@ -8,12 +8,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Marks a little-endian pcap file with nanoseconds.
+/// Magic number of a little-endian pcap file with nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const LINK_TYPE_ETHERNET: u32 = 1;
 const SNAP_LENGTH: u32 = 65_535;
 
-/// A capture file that is being written.
+/// A capture being written.
 #[derive(Debug)]
 pub struct Capture<W: Write = BufWriter<File>> {
     out: W,
@@ -21,7 +21,7 @@ pub struct Capture<W: Write = BufWriter<File>> {
 }
 
 impl Capture {
-    /// Creates the file, or empties it.
+    /// Creates or truncates the file.
     pub fn create(path: &Path) -> Result<Capture, Error> {
         File::create(path)
             .and_then(|file| Capture::new(BufWriter::with_capacity(1 << 16, file)))
@@ -52,7 +52,7 @@ impl<W: Write> Capture<W> {
         self.out.write_all(kept)
     }
 
-    /// Hands everything to the system, so that a reader sees it.
+    /// Flushes buffered frames, so that readers see them.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

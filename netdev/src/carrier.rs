@@ -1,4 +1,4 @@
-//! Which interfaces can carry frames, told by the kernel when it changes.
+//! Notifications of the kernel about interfaces whose carrier changes.
 
 use crate::error::Context;
 use crate::netlink::messages;
@@ -6,19 +6,19 @@ use crate::{Error, sys};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Longest run of messages read at once.
+/// Maximum bytes of messages read at once.
 const NEWS: usize = 32 << 10;
-/// Group of news about interfaces.
+/// Netlink group for changes of interfaces.
 const RTNLGRP_LINK: libc::c_int = 1;
 
-/// News about the interfaces of the network namespace in which this was opened.
+/// Carrier changes of interfaces in the network namespace in which this was opened.
 #[derive(Debug)]
 pub struct CarrierNews {
     fd: OwnedFd,
 }
 
 impl CarrierNews {
-    /// Listens from now on.
+    /// Starts listening.
     pub fn open() -> Result<CarrierNews, Error> {
         let what = || "listening for news about interfaces".to_owned();
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
@@ -29,8 +29,8 @@ impl CarrierNews {
         Ok(CarrierNews { fd })
     }
 
-    /// Takes what has come, without waiting: calls `changed` with an interface's index and whether it can carry
-    /// frames now. An error says that news were lost; look at the interfaces then.
+    /// Reads pending notifications without blocking. Calls `changed` with an interface's index and whether it
+    /// can now carry frames. An error means that notifications were lost; check the interfaces then.
     pub fn read(&self, mut changed: impl FnMut(i32, bool)) -> io::Result<()> {
         let mut buffer = vec![0; NEWS];
         while let Some(length) = sys::read(self.fd.as_fd(), &mut buffer)? {

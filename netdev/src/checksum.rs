@@ -1,6 +1,6 @@
-//! Finishing TCP and UDP checksums that the sending kernel left to the hardware.
+//! Completes TCP and UDP checksums that the sending kernel left to the hardware.
 //!
-//! A veth has no hardware: the frame arrives with only the pseudo header summed up.
+//! A veth has no hardware, so such a frame arrives with only the sum of the pseudo header.
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
@@ -23,7 +23,7 @@ fn fold(mut sum: u64) -> u16 {
     !(sum as u16)
 }
 
-/// Where the transport header starts and ends, which protocol it is, the pseudo header's sum.
+/// Start and end of the transport header, its protocol, and the sum of the pseudo header.
 struct Transport {
     start: usize,
     end: usize,
@@ -44,7 +44,7 @@ fn transport(frame: &[u8]) -> Option<Transport> {
             let header = usize::from(frame.get(start)? & 0xf) * 4;
             let total = usize::from(u16_at(frame, start + 2)?);
             let fragment = u16_at(frame, start + 6)? & 0x3fff;
-            // A fragment's checksum covers bytes that are not here.
+            // A fragment's checksum covers bytes that are not in this frame.
             if fragment != 0 || header < 20 {
                 return None;
             }
@@ -59,8 +59,8 @@ fn transport(frame: &[u8]) -> Option<Transport> {
     Some(Transport { start, end, protocol, pseudo })
 }
 
-/// Computes the TCP or UDP checksum of an Ethernet frame and writes it in. `false`: the frame is
-/// neither (or a fragment, or cut short) and was left alone.
+/// Computes the TCP or UDP checksum of an Ethernet frame and writes it. Returns false and changes nothing if
+/// the frame is neither, is a fragment, or is truncated.
 pub fn finish(frame: &mut [u8]) -> bool {
     let Some(found) = transport(frame) else { return false };
     let field = match found.protocol {
@@ -74,7 +74,7 @@ pub fn finish(frame: &mut [u8]) -> bool {
     }
     segment[field..field + 2].fill(0);
     let mut checksum = fold(found.pseudo + sum(segment));
-    // UDP writes a zero sum as all ones: zero says that there is none.
+    // UDP sends a zero sum as all ones, because zero means no checksum.
     if found.protocol == UDP && checksum == 0 {
         checksum = 0xffff;
     }
@@ -82,8 +82,8 @@ pub fn finish(frame: &mut [u8]) -> bool {
     true
 }
 
-/// Finishes a checksum that was left to the hardware, told from the frame alone: the field holds the pseudo
-/// header's sum. A frame whose right checksum is just that number comes out the same.
+/// Completes a checksum that was left to the hardware, which it recognises by the field: it holds the sum of
+/// the pseudo header. If that happens to be the correct checksum, the frame is unchanged.
 pub fn finish_if_left(frame: &mut [u8]) -> bool {
     let Some(found) = transport(frame) else { return false };
     let field = found.start + if found.protocol == TCP { 16 } else { 6 };
@@ -102,7 +102,7 @@ mod tests {
         }
         frame.extend([8, 0, 0x45, 0, 0, 30, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         frame.extend([0, 1, 0, 2, 0, 10, 0xde, 0xad, b'a', b'b']);
-        // Ethernet padding must not be summed.
+        // Ethernet padding is not part of the sum.
         frame.extend([0xff; 20]);
         frame
     }
@@ -124,7 +124,7 @@ mod tests {
         assert!(finish(&mut whole));
         let right = whole.clone();
         assert!(!finish_if_left(&mut whole), "finished twice");
-        // As a kernel leaves it: addresses, protocol and length summed, not complemented.
+        // As a kernel leaves it: the sum of addresses, protocol and length, not complemented.
         let at = 14 + 4 + 20 + 6;
         whole[at..at + 2].copy_from_slice(&0x141eu16.to_be_bytes());
         assert!(finish_if_left(&mut whole));

@@ -1,4 +1,4 @@
-//! Time: the monotonic clock as [`Nanos`], and kernel timestamps mapped onto it.
+//! Time: the monotonic clock as [`Nanos`], and conversion of kernel timestamps to it.
 
 use p4rack_wire::Nanos;
 
@@ -9,35 +9,35 @@ fn read_clock(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Now, on `CLOCK_MONOTONIC`: the time that all drivers give to the state machines.
+/// Current time on `CLOCK_MONOTONIC`, which all drivers pass to the state machines.
 #[inline]
 pub fn now() -> Nanos {
     Nanos(read_clock(libc::CLOCK_MONOTONIC))
 }
 
-/// Now, in nanoseconds since 1970.
+/// Current time in nanoseconds since 1970.
 pub fn wall_ns() -> u64 {
     read_clock(libc::CLOCK_REALTIME)
 }
 
-/// Processor time that the calling thread has used.
+/// Processor time used by the calling thread.
 pub fn thread_cpu() -> Nanos {
     Nanos(read_clock(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
-/// How far the wall clock, which the kernel stamps frames with, is ahead of the monotonic one.
+/// Offset between the wall clock, with which the kernel stamps frames, and the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct WallOffset {
     ahead_ns: i128,
-    /// When it was measured: nothing that has already been received can be later.
+    /// Time of the measurement. Frames already received cannot be later.
     measured: Nanos,
 }
 
 impl WallOffset {
-    /// A stamp older than this is taken for a step of the wall clock.
+    /// Older timestamps are attributed to a step of the wall clock.
     const OLDEST: Nanos = Nanos::from_secs(1);
 
-    /// Measures it. Cheap: three clock readings without a system call.
+    /// Measures the offset. Cheap: three clock readings without a system call.
     pub fn measure() -> WallOffset {
         let before = now();
         let wall = wall_ns();
@@ -46,15 +46,15 @@ impl WallOffset {
         WallOffset { ahead_ns: i128::from(wall) - middle, measured: after }
     }
 
-    /// A kernel timestamp on the monotonic clock: never later than the measurement, and the
-    /// measurement itself where the wall clock was stepped in between.
+    /// Converts a kernel timestamp to the monotonic clock. The result is never later than the measurement; if
+    /// the wall clock was stepped in between, it is the time of the measurement.
     pub fn monotonic(&self, wall_ns: u64) -> Nanos {
         let at = (i128::from(wall_ns) - self.ahead_ns).clamp(0, i128::from(self.measured.0));
         let at = Nanos(at as u64);
         if self.measured.saturating_sub(at) > Self::OLDEST { self.measured } else { at }
     }
 
-    /// A monotonic time in nanoseconds since 1970.
+    /// Converts a monotonic time to nanoseconds since 1970.
     pub fn wall(&self, at: Nanos) -> u64 {
         (i128::from(at.0) + self.ahead_ns).max(0) as u64
     }

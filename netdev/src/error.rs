@@ -1,21 +1,21 @@
-//! One error type: what was being done, what the kernel said, what to do about it.
+//! The error type: what was attempted, what the kernel said, what to do about it.
 
 use std::io;
 
-/// An operation on a network device that the system refused.
+/// A failed operation on a network device.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}{}", .help.as_deref().map(|h| format!("\n  help: {h}")).unwrap_or_default())]
 pub struct Error {
-    /// What was being done, naming the interface or file.
+    /// What was attempted, with the name of the interface or file.
     pub what: String,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
-    /// What the user can do, where that is known.
+    /// Advice for the user, if there is any.
     pub help: Option<String>,
 }
 
 impl Error {
-    /// An error with what was being done and no advice.
+    /// An error without advice.
     pub fn new(what: impl Into<String>, source: io::Error) -> Error {
         Error { what: what.into(), source, help: None }
     }
@@ -26,7 +26,7 @@ impl Error {
         self
     }
 
-    /// Adds advice that only holds where permission is what is missing.
+    /// Adds advice that applies only if permission was denied.
     pub(crate) fn help_if_denied(self, help: &str) -> Error {
         match self.source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => self.help(help),
@@ -35,9 +35,9 @@ impl Error {
     }
 }
 
-/// Says what was being done when an `io::Result` fails.
+/// Adds the attempted operation to the error of an `io::Result`.
 pub(crate) trait Context<T> {
-    /// Wraps the error; `what` is only built when there is one.
+    /// Wraps the error. `what` is only evaluated if there is one.
     fn context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 
@@ -47,6 +47,6 @@ impl<T> Context<T> for io::Result<T> {
     }
 }
 
-/// What to do where neither root nor a user namespace gives the right to open devices.
+/// Advice for missing privileges.
 pub(crate) const NEED_PRIVILEGE: &str = "run as root, or give the right to use raw sockets and \
      interfaces with `setcap cap_net_raw,cap_net_admin=ep`, or run inside a user namespace (`unshare -rn`)";

@@ -1,4 +1,4 @@
-//! Switching off what interfaces do to frames: segmentation, merging, checksums, VLAN tags.
+//! Switches off what interfaces do to frames: segmentation, merging, checksums, VLAN tags.
 
 use crate::error::{Context, NEED_PRIVILEGE};
 use crate::{Error, sys};
@@ -12,8 +12,8 @@ struct Value {
     data: u32,
 }
 
-/// Offloads: name, command that reads, command that writes (from the kernel's `ethtool.h`).
-/// Segmentation comes first: switching checksums off takes it along on some drivers.
+/// Offloads: name, command to read, command to write (from the kernel's `ethtool.h`). Segmentation comes
+/// first, because some drivers switch it off together with checksums.
 const OFFLOADS: [(&str, u32, u32); 6] = [
     ("tcp-segmentation", 0x1e, 0x1f),
     ("generic-segmentation", 0x23, 0x24),
@@ -24,21 +24,20 @@ const OFFLOADS: [(&str, u32, u32); 6] = [
 ];
 const GET_FLAGS: u32 = 0x25;
 const SET_FLAGS: u32 = 0x26;
-/// Bits of the flags: receive merging, VLAN tags moved out of the frame on sending and on receipt.
+/// Flags: merging on receive, and VLAN tags moved out of the frame on send and on receive.
 const FLAGS: [(&str, u32); 3] = [("large-receive", 1 << 15), ("tx-vlan", 1 << 7), ("rx-vlan", 1 << 8)];
 
 fn call(socket: BorrowedFd<'_>, interface: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = Value { command, data };
     let mut request = sys::ifreq(interface)?;
     request.ifr_ifru.ifru_data = (&mut value as *mut Value).cast();
-    // `value`, which the request leads to, lives until the end of this function.
+    // `value`, to which the request points, lives until the end of this function.
     sys::ioctl_ifreq(socket, libc::SIOCETHTOOL as libc::Ioctl, &mut request)?;
     Ok(value.data)
 }
 
-/// Switches off all offloads of an interface in the calling thread's network namespace. Returns the
-/// names of those that stayed on because the driver has them fixed; an offload that the driver does
-/// not know is off.
+/// Switches off all offloads of an interface in the calling thread's network namespace. Returns the names of
+/// those that the driver has fixed on. An offload that the driver does not know counts as off.
 pub fn offloads_off(interface: &str) -> Result<Vec<&'static str>, Error> {
     let what = || format!("switching off the offloads of interface `{interface}`");
     let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).context(what)?;
@@ -89,14 +88,14 @@ struct Channels {
     numbers: [u32; 8],
 }
 
-/// How many queues an interface receives on; 1 where the driver does not say.
+/// Number of receive queues of an interface; 1 if the driver does not say.
 pub fn receive_queues(interface: &str) -> u32 {
     const GET_CHANNELS: u32 = 0x3c;
     let mut channels = Channels { command: GET_CHANNELS, numbers: [0; 8] };
     let asked = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).and_then(|socket| {
         let mut request = sys::ifreq(interface)?;
         request.ifr_ifru.ifru_data = (&mut channels as *mut Channels).cast();
-        // `channels`, which the request leads to, lives until the end of this function.
+        // `channels`, to which the request points, lives until the end of this function.
         sys::ioctl_ifreq(socket.as_fd(), libc::SIOCETHTOOL as libc::Ioctl, &mut request)
     });
     let [.., receive, _, _, combined] = channels.numbers;

@@ -1,7 +1,7 @@
-//! Metrics for Prometheus: the text format, and a server of one page.
+//! Metrics for Prometheus: the text format, and a server for one page.
 //!
-//! Each connection has a thread, a limit of time for all that it does, and no claim to stay: when there are too many, the
-//! oldest is ended for the newest. One who asks and takes the answer is done long before.
+//! Each connection has a thread and a time limit. If there are too many, the oldest connection is closed in
+//! favour of the newest; a client that sends its request and reads the response is done long before that.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long one who asks may take, from the first byte to the answer's last.
+/// Time limit of a connection, from its first byte to the last byte of the response.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Connections at once.
+/// Maximum number of connections.
 const CONNECTIONS: usize = 32;
-/// Largest request taken, bytes.
+/// Maximum size of a request, in bytes.
 const REQUEST: usize = 8 << 10;
-/// Threads that answer at once: an ended connection's may still be at work.
+/// Maximum number of threads. Those of closed connections may still be running.
 const THREADS: usize = 2 * CONNECTIONS;
-/// Stack of a connection's thread, bytes; a debugger's build needs more than others.
+/// Stack of a connection's thread in bytes; debug builds need the most.
 const STACK: usize = 256 << 10;
-/// How long the system is left alone when it has no socket or thread for a newcomer.
+/// Pause after the system ran out of sockets or threads.
 const EXHAUSTED: Duration = Duration::from_millis(50);
 
 /// Metrics in the text exposition format.
@@ -29,12 +29,12 @@ const EXHAUSTED: Duration = Duration::from_millis(50);
 pub struct Exposition(String);
 
 impl Exposition {
-    /// Begins a metric; its samples follow.
+    /// Starts a metric; its samples follow.
     pub fn family(&mut self, name: &str, help: &str, kind: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A value of the metric that was begun.
+    /// A sample of the current metric.
     pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         self.0.push_str(name);
         for (position, (label, text)) in labels.iter().enumerate() {
@@ -44,19 +44,19 @@ impl Exposition {
         let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
 
-    /// A metric of one value without labels.
+    /// A metric with a single sample without labels.
     pub fn single(&mut self, name: &str, help: &str, kind: &str, value: f64) {
         self.family(name, help, kind);
         self.sample(name, &[], value);
     }
 
-    /// The text.
+    /// The page as text.
     pub fn into_string(self) -> String {
         self.0
     }
 }
 
-/// The connections that are open, the oldest first, and how many were ended before they had their answer.
+/// Open connections, oldest first, and the number of those closed before they got their response.
 #[derive(Debug, Default)]
 struct Guests {
     open: Mutex<VecDeque<(u64, TcpStream)>>,
@@ -66,23 +66,23 @@ struct Guests {
 
 impl Guests {
     fn open(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
-        // Each change is one call of the queue's: a panic elsewhere leaves no half of it.
+        // Each change is a single call of the queue, so a panic elsewhere leaves it consistent.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one in; where there are too many, the oldest has to go.
+    /// Adds a connection. If there are too many, closes the oldest.
     fn enter(&self, number: u64, stream: TcpStream) {
         let mut open = self.open();
         if open.len() >= CONNECTIONS
             && let Some((_, oldest)) = open.pop_front()
         {
-            // Its thread finds the connection closed, and ends.
+            // Its thread finds the connection closed and ends.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         open.push_back((number, stream));
     }
 
-    /// Counts a thread if there may be one more.
+    /// Counts a thread, unless there are too many.
     fn begin(&self) -> bool {
         let more = |threads| (threads < THREADS).then_some(threads + 1);
         self.threads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -97,8 +97,9 @@ impl Guests {
     }
 }
 
-/// Serves what `render` returns under /metrics, on threads of its own; the address that it listens at. Without anything
-/// the answer is 503: what is measured has not begun, or has ended.
+/// Serves the result of `render` under /metrics, on threads of its own. Returns the address on which it
+/// listens. If `render` returns nothing, because the measured thing has not started or has ended, the
+/// response is 503.
 pub fn serve(
     addr: SocketAddr,
     render: impl Fn() -> Option<String> + Send + 'static,
@@ -133,7 +134,7 @@ fn serve_within(
             let answering = std::thread::Builder::new().name("metrics-page".into()).stack_size(STACK);
             let answering = answering.spawn(move || {
                 let page = || {
-                    // It only reads.
+                    // The thread only reads.
                     let text = render.lock().unwrap_or_else(PoisonError::into_inner)()?;
                     let mut end = Exposition(text);
                     let ended = own.ended.load(Ordering::Relaxed) as f64;
@@ -161,7 +162,7 @@ fn serve_within(
     Ok(addr)
 }
 
-/// Counter of connections that were slow, or wrong, or too many.
+/// Counter of connections that were too slow, malformed, or too many.
 const ENDED: &str = "p4rack_metrics_connections_ended_total";
 
 /// Time left; an error if there is none.
@@ -260,23 +261,23 @@ mod tests {
         assert!(guests.begin() && !guests.begin());
     }
 
-    /// More than sockets take by themselves.
+    /// A response that is larger than socket buffers.
     fn large() -> Option<String> {
         Some("up 1\n".repeat(2 << 20))
     }
 
-    /// Asks, and takes nothing of the answer.
+    /// Sends a request and reads nothing of the response.
     fn never_read(addr: SocketAddr) -> TcpStream {
         let mut connection = TcpStream::connect(addr).unwrap();
         connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
         connection
     }
 
-    /// Waits until the server ends a connection on which nothing complete is sent.
+    /// Waits until the server closes a connection that never sends a complete request.
     fn ended(mut connection: TcpStream) {
         connection.set_nonblocking(true).unwrap();
         loop {
-            // Never silent for long, and never done.
+            // Never silent for long, and never finished.
             let sent = connection.write_all(b"G");
             match connection.read(&mut [0; 8]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && sent.is_ok() => {}
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn who_is_slow_keeps_nobody_waiting() {
-        // Nobody is ended for being slow within this test.
+        // No connection is closed for being slow during this test.
         let addr = serve_within(Duration::from_secs(600), "127.0.0.1:0".parse().unwrap(), large).unwrap();
         let slow: Vec<TcpStream> = (0..4).map(|_| never_read(addr)).collect();
         let silent: Vec<TcpStream> =
@@ -296,7 +297,7 @@ mod tests {
         for _ in 0..3 {
             assert!(ask(addr, "GET /nowhere HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         }
-        // The oldest had to go for the newest.
+        // The oldest was closed in favour of the newest.
         let page = ask(addr, "GET /metrics HTTP/1.1\r\n\r\n");
         let count = page.rsplit(' ').next().unwrap().trim().parse::<usize>().unwrap();
         assert!(count >= CONNECTIONS, "{count}");
@@ -312,7 +313,7 @@ mod tests {
         assert!(began.elapsed() >= patience, "{:?}", began.elapsed());
         let mut slow = never_read(addr);
         std::thread::sleep(2 * patience);
-        // What was on its way, and no more.
+        // What was in flight, and no more.
         let mut taken = Vec::new();
         let _ = slow.read_to_end(&mut taken);
         assert!(taken.len() < large().unwrap().len(), "{}", taken.len());

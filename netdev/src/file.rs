@@ -1,4 +1,4 @@
-//! Statistics as JSON files that others read while they are written anew.
+//! JSON files with statistics that others read while they are being rewritten.
 
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
@@ -6,27 +6,27 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes `value` as JSON so that a reader sees the old or the new file, never half of one. The path
-/// `-` is one line on standard output.
+/// Writes `value` as JSON such that a reader sees either the old or the new file, never part of one. The path
+/// `-` means one line on standard output.
 pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     if path == Path::new("-") {
         return writeln!(io::stdout(), "{}", serde_json::to_string(value)?);
     }
     let text = serde_json::to_string_pretty(value)? + "\n";
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        // A device or a pipe is written to: a file must not take its place.
+        // Devices and pipes are written to directly: a file must not replace them.
         return OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
     }
     let (temporary, mut file) = create_beside(path)?;
     let written = file.write_all(text.as_bytes());
     written.and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| {
-        // Better nothing than half.
+        // No file is better than half of one.
         let _ = fs::remove_file(&temporary);
     })
 }
 
-/// A new file beside `path`. Its name can't be foreseen, and what has it already is neither opened nor followed: the
-/// folder may be one that others write to.
+/// Creates a new file beside `path`. Its name is unpredictable, and an existing file of that name is neither
+/// opened nor followed, because others may be able to write to the folder.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     loop {
         let mut temporary = path.as_os_str().to_owned();

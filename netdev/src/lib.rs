@@ -1,7 +1,7 @@
 //! Linux network devices: raw packet sockets, TAP, namespaces, links, clocks, scheduling, captures.
 //!
-//! Everything that talks to the operating system below `std` lives here, so that the rest of the
-//! project needs no `unsafe`. Blocking calls with plain file descriptors; no async runtime.
+//! All access to the operating system below `std` is in this crate, so that the rest of the project needs no
+//! `unsafe`. Calls block and use plain file descriptors; there is no async runtime.
 
 pub mod capture;
 pub mod carrier;

@@ -1,4 +1,4 @@
-//! Creating and configuring interfaces over rtnetlink, and the per-namespace settings under `/proc/sys/net`.
+//! Creates and configures interfaces over rtnetlink, and sets per-namespace options under `/proc/sys/net`.
 
 use crate::carrier::carries;
 use crate::error::{Context, NEED_PRIVILEGE};
@@ -11,26 +11,26 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 
-/// Attribute of a veth's own data: the other end.
+/// Attribute of a veth's own data: the peer.
 const VETH_INFO_PEER: u16 = 1;
 /// Metric of a route: TCP's congestion control.
 const RTAX_CC_ALGO: u16 = 16;
 
-/// What the kernel says about an interface.
+/// What the kernel reports about an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkInfo {
-    /// Index.
+    /// Index of the interface in its namespace.
     pub index: i32,
-    /// Longest payload of a frame.
+    /// Maximum payload of a frame.
     pub mtu: u32,
-    /// MAC address.
+    /// MAC address of the interface.
     #[serde(with = "mac_as_text")]
     pub mac: MacAddr,
     /// Whether it is switched on.
     pub up: bool,
-    /// Whether it can carry frames: it and what is at its other end are switched on.
+    /// Whether it can carry frames: it and its peer are up.
     pub carries: bool,
-    /// Frames that its transmit queue holds.
+    /// Length of its transmit queue in frames.
     pub tx_queue_frames: u32,
     /// Frames received.
     pub rx_frames: u64,
@@ -38,7 +38,7 @@ pub struct LinkInfo {
     pub tx_frames: u64,
     /// Received frames dropped.
     pub rx_dropped: u64,
-    /// Frames to send dropped: for a TAP, those that came faster than they were read.
+    /// Frames dropped before sending; for a TAP, those not read fast enough.
     pub tx_dropped: u64,
 }
 
@@ -58,11 +58,11 @@ mod mac_as_text {
 /// One end of a veth pair.
 #[derive(Clone, Copy, Debug)]
 pub struct VethEnd<'a> {
-    /// Interface name.
+    /// Name of the interface.
     pub name: &'a str,
     /// Namespace in which it appears.
     pub ns: &'a NetNs,
-    /// Its MAC address; chosen by the kernel where `None`.
+    /// MAC address; `None` lets the kernel choose.
     pub mac: Option<MacAddr>,
 }
 
@@ -82,12 +82,12 @@ impl Links {
         Netlink::open().map(|netlink| Links { netlink }).context(|| "opening a netlink socket".to_owned())
     }
 
-    /// The interfaces of another namespace; the calling thread stays where it is.
+    /// The interfaces of another namespace. The calling thread stays in its own.
     pub fn open_in(ns: &NetNs) -> Result<Links, Error> {
         ns.run(Links::open)?
     }
 
-    /// Creates a pair of connected interfaces, each in its namespace, both down.
+    /// Creates a veth pair, each end in its namespace; both are down.
     pub fn add_veth(a: VethEnd<'_>, b: VethEnd<'_>) -> Result<(), Error> {
         let what = || format!("creating the veth pair `{}` and `{}`", a.name, b.name);
         sys::check_name(a.name).and_then(|()| sys::check_name(b.name)).context(what)?;
@@ -107,11 +107,11 @@ impl Links {
                     r.nest_with(VETH_INFO_PEER, &ifinfo(0, 0, 0), |r| end(r, b))
                 })
             });
-        // Asked for from within `a`'s namespace, so that nothing ever appears in the caller's own.
+        // Requested from within `a`'s namespace, so that nothing ever appears in the caller's own.
         Links::open_in(a.ns)?.netlink.call(request).context(what).map(drop).map_err(denied)
     }
 
-    /// What the kernel says about an interface.
+    /// What the kernel reports about an interface.
     pub fn get(&mut self, name: &str) -> Result<LinkInfo, Error> {
         let what = || format!("looking for interface `{name}`");
         sys::check_name(name).context(what)?;
@@ -130,7 +130,7 @@ impl Links {
         self.get(name).is_ok()
     }
 
-    /// Removes an interface; of a veth pair, both ends.
+    /// Removes an interface; for a veth, the pair.
     pub fn delete(&mut self, name: &str) -> Result<(), Error> {
         let index = self.get(name)?.index;
         let request = Request::new(libc::RTM_DELLINK, 0, &ifinfo(index, 0, 0));
@@ -162,12 +162,12 @@ impl Links {
         self.change(name, (libc::IFF_UP, libc::IFF_UP), "the state", |r| r)
     }
 
-    /// Keeps the system from answering ARP on an interface that an agent or a switch drives alone.
+    /// Disables ARP by the system on an interface that an agent or a switch drives exclusively.
     pub fn set_no_arp(&mut self, name: &str) -> Result<(), Error> {
         self.change(name, (libc::IFF_NOARP, libc::IFF_NOARP), "NOARP", |r| r)
     }
 
-    /// Sets the longest payload of a frame.
+    /// Sets the maximum payload of a frame.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), Error> {
         self.change(name, (0, 0), &format!("MTU {mtu}"), |r| r.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes()))
     }
@@ -177,15 +177,15 @@ impl Links {
         self.change(name, (0, 0), &format!("MAC address {mac}"), |r| r.attribute(libc::IFLA_ADDRESS, &mac.0))
     }
 
-    /// Sets how many frames the transmit queue holds.
+    /// Sets the length of the transmit queue in frames.
     pub fn set_tx_queue(&mut self, name: &str, frames: u32) -> Result<(), Error> {
         self.change(name, (0, 0), &format!("transmit queue {frames}"), |r| {
             r.attribute(libc::IFLA_TXQLEN, &frames.to_ne_bytes())
         })
     }
 
-    /// Adds an IPv4 address; the route to its network comes with it. An address that is there already
-    /// is fine.
+    /// Adds an IPv4 address, and with it the route to its network. Does nothing if the interface has the
+    /// address already.
     pub fn add_address(&mut self, name: &str, address: Ipv4Addr, prefix: u8) -> Result<(), Error> {
         let index = self.get(name)?.index;
         // `struct ifaddrmsg`: family, prefix length, flags, scope, index.
@@ -205,7 +205,7 @@ impl Links {
             .map_err(denied)
     }
 
-    /// Adds a permanent neighbour, so that nobody has to ask for its MAC address.
+    /// Adds a permanent neighbour, so that no ARP request is sent for it.
     pub fn add_neighbour(&mut self, name: &str, address: Ipv4Addr, mac: MacAddr) -> Result<(), Error> {
         let index = self.get(name)?.index;
         // `struct ndmsg`: family, padding (3), index, state, flags, type.
@@ -223,8 +223,8 @@ impl Links {
             .map_err(denied)
     }
 
-    /// Chooses TCP's congestion control for connections to an interface's own network. Unlike
-    /// [`set_congestion_control`], this may choose any that the kernel has.
+    /// Sets TCP's congestion control for connections to an interface's own network. Unlike
+    /// [`set_congestion_control`], this accepts any algorithm that the kernel has.
     pub fn set_route_congestion_control(
         &mut self,
         name: &str,
@@ -235,8 +235,8 @@ impl Links {
         let index = self.get(name)?.index;
         let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
         let network = u32::from(address) & mask;
-        // `struct rtmsg`: family, prefix lengths of destination and source, type of service, table,
-        // protocol, scope, type, flags (4). As the kernel's own route, which it replaces.
+        // `struct rtmsg`: family, prefix lengths of destination and source, type of service, table, protocol,
+        // scope, type, flags (4). As in the kernel's own route, which it replaces.
         let mut fixed = [0u8; 12];
         fixed[0] = libc::AF_INET as u8;
         fixed[1] = prefix;
@@ -256,9 +256,9 @@ impl Links {
             .map_err(denied)
     }
 
-    /// Makes an interface a plain pipe for frames that this process alone drives: no offloads, no ARP
-    /// and no IPv6 by the system, an MTU of at least `mtu`, switched on. Returns the offloads that
-    /// could not be switched off. Works on the calling thread's namespace, which must be this one's.
+    /// Turns an interface into a plain pipe that this process drives exclusively: no offloads, no ARP or IPv6
+    /// by the system, an MTU of at least `mtu`, and up. Returns the offloads that could not be switched off.
+    /// Requires that the calling thread is in this value's namespace.
     ///
     /// Errors: the interface has an IPv4 address, so the system itself uses it.
     pub fn make_pipe(&mut self, name: &str, mtu: u32) -> Result<Vec<&'static str>, Error> {
@@ -277,7 +277,7 @@ impl Links {
         }
         let stayed = crate::ethtool::offloads_off(name)?;
         self.set_no_arp(name)?;
-        // A kernel without IPv6 has nothing to switch off.
+        // A kernel without IPv6 has nothing to disable.
         let _ = set_sysctl(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
         self.set_up(name)?;
         Ok(stayed)
@@ -324,20 +324,20 @@ pub fn ipv4_of(name: &str) -> Option<Ipv4Addr> {
     (i32::from(address.sa_family) == libc::AF_INET).then(|| Ipv4Addr::from(bytes))
 }
 
-/// Writes a setting under `/proc/sys/net` of the calling thread's namespace, e.g. `ipv4/ip_forward`.
+/// Writes a setting under `/proc/sys/net` in the calling thread's namespace, such as `ipv4/ip_forward`.
 pub fn set_sysctl(name: &str, value: &str) -> Result<(), Error> {
     let path = format!("/proc/sys/net/{name}");
     fs::write(&path, value).context(|| format!("setting {path} to {value}"))
 }
 
-/// Reads a setting under `/proc/sys/net` of the calling thread's namespace.
+/// Reads a setting under `/proc/sys/net` in the calling thread's namespace.
 pub fn sysctl(name: &str) -> Result<String, Error> {
     let path = format!("/proc/sys/net/{name}");
     fs::read_to_string(&path).map(|text| text.trim().to_owned()).context(|| format!("reading {path}"))
 }
 
-/// Chooses TCP's congestion control for the calling thread's namespace; returns the one in force
-/// afterwards: the old one where the kernel does not have `wanted`.
+/// Sets TCP's congestion control in the calling thread's namespace. Returns the algorithm in force
+/// afterwards, which is the old one if the kernel does not have `wanted`.
 pub fn set_congestion_control(wanted: &str) -> Result<String, Error> {
     const CHOSEN: &str = "ipv4/tcp_congestion_control";
     let available = sysctl("ipv4/tcp_available_congestion_control")?;

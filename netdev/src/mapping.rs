@@ -1,14 +1,15 @@
 //! Memory shared with the kernel.
 //!
-//! A ring of the kernel is such memory: words that say which parts are whose, and the parts. Words are atomic,
-//! so that reading and writing them needs no `unsafe`; who takes a part promises that the words say it is his.
+//! A ring shared with the kernel consists of words that say who owns which part, and the parts themselves.
+//! Words are accessed atomically, so that they need no `unsafe`. Whoever borrows a part promises that the
+//! words say it is theirs.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Pages mapped into this process, given back when dropped.
+/// Pages mapped into this process, unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -27,9 +28,9 @@ impl Mapping {
         Mapping::map(length, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
     }
 
-    /// Fresh pages, all zero.
+    /// Fresh pages, filled with zeros.
     pub(crate) fn fresh(length: usize) -> io::Result<Mapping> {
-        // Shared: a child process must not get copies of pages that the kernel has been told.
+        // Shared: a child process must not get copies of pages that the kernel knows.
         Mapping::map(length, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
     }
 
@@ -44,17 +45,17 @@ impl Mapping {
         Ok(Mapping { start, length })
     }
 
-    /// How long it is.
+    /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// Where it begins, for the kernel.
+    /// Start address, for the kernel.
     pub(crate) fn address(&self) -> u64 {
         self.start.as_ptr() as u64
     }
 
-    /// The 32-bit word at an offset, which must be a multiple of four within the mapping.
+    /// The 32-bit word at an offset, which must be aligned and within the mapping.
     #[inline]
     pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && at + 4 <= self.length, "word {at} of {}", self.length);
@@ -63,7 +64,7 @@ impl Mapping {
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// The 64-bit word at an offset, which must be a multiple of eight within the mapping.
+    /// The 64-bit word at an offset, which must be aligned and within the mapping.
     #[inline]
     pub(crate) fn double(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.length, "double word {at} of {}", self.length);
@@ -74,8 +75,9 @@ impl Mapping {
     /// The bytes from `at` on; `None` outside of the mapping.
     ///
     /// # Safety
-    /// Until the result is dropped the kernel must not touch these bytes (the words of the ring gave them
-    /// to this process), and nobody else in the process may: no other `part`, `word` or `double` of them.
+    /// Until the result is dropped, the kernel must not access these bytes (the words of the ring gave them
+    /// to this process), and neither may anyone else in the process through another `part`, `word` or
+    /// `double`.
     #[inline]
     #[allow(clippy::mut_from_ref)] // The parts of a mapping are borrowed singly; the caller keeps them apart.
     pub(crate) unsafe fn part(&self, at: usize, length: usize) -> Option<&mut [u8]> {

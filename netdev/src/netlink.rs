@@ -1,10 +1,10 @@
-//! Just enough of rtnetlink to build requests, wait for the answer and read attributes.
+//! Just enough of rtnetlink to build requests, wait for the response and read attributes.
 
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Longest answer that is read.
+/// Maximum response read.
 const ANSWER: usize = 32 << 10;
 const HEADER: usize = 16;
 
@@ -43,7 +43,7 @@ impl Request {
         self.nest_with(kind, &[], inside)
     }
 
-    /// The same, with bytes before the inner attributes.
+    /// Like [`Request::nest`], with bytes before the inner attributes.
     pub(crate) fn nest_with(
         mut self,
         kind: u16,
@@ -77,15 +77,15 @@ impl Netlink {
     pub(crate) fn open() -> io::Result<Netlink> {
         let fd = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
         let on: libc::c_int = 1;
-        // The kernel then adds a sentence to an error and does not repeat the request; both are a help only.
+        // The kernel then adds a message to an error and does not repeat the request. Both are optional.
         for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK] {
             let _ = sys::set_option(fd.as_fd(), libc::SOL_NETLINK, option, &on);
         }
         Ok(Netlink { fd, sequence: 0 })
     }
 
-    /// Sends a request, waits for its acknowledgement. Returns the last message before it, if any:
-    /// its fixed part and attributes.
+    /// Sends a request and waits for its acknowledgement. Returns the fixed part and attributes of the last
+    /// message before it, if any.
     pub(crate) fn call(&mut self, mut request: Request) -> io::Result<Option<Vec<u8>>> {
         self.sequence += 1;
         let length = request.bytes.len() as u32;
@@ -140,7 +140,7 @@ fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// Splits the first message off: type, sequence number, body, rest.
+/// Splits off the first message: type, sequence number, body, rest.
 fn message(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
     let length = i32_at(bytes, 0)? as usize;
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
@@ -169,8 +169,8 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// The error of an acknowledgement, with the kernel's own sentence where there is one: after the code
-/// (4 bytes) and the header of the request come attributes.
+/// The error in an acknowledgement, with the kernel's message if there is one: attributes follow the code (4
+/// bytes) and the header of the request.
 fn refusal(code: i32, body: &[u8]) -> io::Error {
     const MESSAGE: u16 = 1;
     let error = io::Error::from_raw_os_error(code);
@@ -179,7 +179,7 @@ fn refusal(code: i32, body: &[u8]) -> io::Error {
         .and_then(|(_, text)| std::str::from_utf8(text).ok())
         .map(|text| text.trim_end_matches('\0').to_owned());
     match said {
-        // An error with text loses its code, which callers look at; these are the ones they do.
+        // An error with text loses its code, which callers check; these are the codes they check.
         Some(said) if !matches!(code, libc::EEXIST | libc::EPERM | libc::ENODEV) => {
             io::Error::new(error.kind(), format!("{error}: {said}"))
         }

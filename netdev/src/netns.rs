@@ -1,4 +1,4 @@
-//! Network namespaces without names: they live as long as a descriptor or a process in them does.
+//! Anonymous network namespaces: they live as long as a descriptor refers to them or a process is in them.
 
 use crate::error::Context;
 use crate::netlink::{Netlink, Request, ifinfo};
@@ -9,19 +9,19 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A network namespace, held by a descriptor: it vanishes when this is dropped and no process is left
-/// in it.
+/// A network namespace, held by a descriptor. It disappears when this is dropped and no process is left in
+/// it.
 #[derive(Debug)]
 pub struct NetNs {
     net: OwnedFd,
-    /// The user namespace that must be entered first, where it is not the caller's own.
+    /// The user namespace to enter first, if it is not the caller's own.
     user: Option<OwnedFd>,
 }
 
-/// How this process may create namespaces and interfaces.
+/// How this process gets to create namespaces and interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// It could already.
+    /// It already has the privilege.
     Granted,
     /// It has moved to a user namespace of its own, in which it is root.
     UserNamespace,
@@ -42,8 +42,8 @@ fn setns(fd: BorrowedFd<'_>, kind: libc::c_int) -> io::Result<()> {
     sys::check(unsafe { libc::setns(fd.as_raw_fd(), kind) }).map(drop)
 }
 
-/// Makes sure that this process may create network namespaces and interfaces: as it is, or by moving
-/// it to a user namespace of its own. Call it first thing: only a process with a single thread can move.
+/// Makes sure that this process may create network namespaces and interfaces, if necessary by moving it to a
+/// user namespace of its own. Call this first: only a single-threaded process can move.
 pub fn acquire() -> Result<Privilege, Error> {
     if NetNs::create().is_ok() {
         return Ok(Privilege::Granted);
@@ -56,7 +56,7 @@ pub fn acquire() -> Result<Privilege, Error> {
     let write = |file: &str, text: String| {
         fs::write(format!("/proc/self/{file}"), text).context(|| format!("writing /proc/self/{file}"))
     };
-    // Without this the kernel refuses a group map written by an ordinary user.
+    // Without this, the kernel rejects a group map written by an ordinary user.
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("0 {user} 1"))?;
     write("gid_map", format!("0 {group} 1"))?;
@@ -73,11 +73,11 @@ fn set_up_loopback() -> io::Result<()> {
 }
 
 impl NetNs {
-    /// Creates a namespace with nothing in it but its loopback interface, switched on.
+    /// Creates a namespace with only a loopback interface, which is up.
     pub fn create() -> Result<NetNs, Error> {
         let what = || "creating a network namespace".to_owned();
         let made = std::thread::scope(|scope| {
-            // On a thread of its own: `unshare` moves the thread that calls it.
+            // On its own thread, because `unshare` moves the calling thread.
             let thread = scope.spawn(|| {
                 unshare(libc::CLONE_NEWNET).context(what).map_err(|e| e.help_if_denied(NO_WAY))?;
                 let net = File::open("/proc/thread-self/ns/net").context(what)?;
@@ -96,7 +96,7 @@ impl NetNs {
         Ok(NetNs { net: net.into(), user: None })
     }
 
-    /// The namespace of a running process. It needs the same user, or root.
+    /// The namespace of a running process of the same user; root may use any.
     pub fn of_process(pid: u32) -> Result<NetNs, Error> {
         let open = |kind: &str| {
             let path = format!("/proc/{pid}/ns/{kind}");
@@ -114,7 +114,7 @@ impl NetNs {
         self.net.as_raw_fd()
     }
 
-    /// Runs something on a fresh thread inside the namespace.
+    /// Runs a closure on a new thread inside the namespace.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| self.enter().map(|()| work()));
@@ -135,8 +135,8 @@ impl NetNs {
             .map_err(|error| error.help_if_denied(NO_WAY))
     }
 
-    /// Makes `command` start inside the namespace. With `die_with_parent`, the kernel ends it (SIGKILL)
-    /// as soon as the thread that started it ends, so nothing is left behind whatever happens.
+    /// Makes `command` start inside the namespace. With `die_with_parent`, the kernel kills it (SIGKILL) when
+    /// the thread that started it ends, so nothing is left behind.
     pub fn command(&self, command: &mut Command, die_with_parent: bool) -> Result<(), Error> {
         let copy = |fd: &OwnedFd| fd.try_clone().context(|| "copying a descriptor".to_owned());
         let net = copy(&self.net)?;
@@ -146,7 +146,7 @@ impl NetNs {
         let before_exec = move || {
             enter(user.as_ref().map(OwnedFd::as_fd), net.as_fd())?;
             if die_with_parent {
-                // After the moves: a change of credentials clears this setting.
+                // After the moves, because a change of credentials clears this setting.
                 die_with(parent)?;
             }
             Ok(())
@@ -165,7 +165,7 @@ fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> io::Result<()> {
     setns(net, libc::CLONE_NEWNET)
 }
 
-/// Asks the kernel to end the calling process when the thread that started it ends.
+/// Asks the kernel to kill the calling process when the thread that started it ends.
 fn die_with(parent: libc::pid_t) -> io::Result<()> {
     // SAFETY: this command takes one integer.
     sys::check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) })?;

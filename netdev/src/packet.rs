@@ -1,8 +1,8 @@
-//! Raw frames of one interface, read and written in batches, by one of three kinds of I/O.
+//! Raw frames of one interface, read and written in batches, through one of three kinds of I/O.
 //!
-//! What the kernel does to a frame on its way to such a socket is undone here: an 802.1Q tag that it
-//! moved aside comes back into the frame with all its bits, a checksum left to the hardware is
-//! computed. What is written to an interface is never read back.
+//! This module undoes what the kernel does to a frame on its way to such a socket: it puts an 802.1Q tag that
+//! was moved out back into the frame, with all its bits, and computes a checksum that was left to the
+//! hardware. Frames written to an interface are not read back.
 
 mod extra;
 mod messages;
@@ -22,25 +22,25 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::str::FromStr;
 
-/// Frames read or written at once, at most.
+/// Maximum frames read or written at once.
 pub const BATCH: usize = 32;
-/// Longest frame that is taken, without FCS: a jumbo frame.
+/// Maximum frame length, without FCS: a jumbo frame.
 pub const MAX_FRAME: usize = 9_216;
-/// What a frame may have beyond its interface's MTU: the Ethernet header and two tags.
+/// Bytes of a frame beyond its interface's MTU: the Ethernet header and two tags.
 const BEYOND_MTU: usize = 14 + 2 * 4;
 
-/// How frames come from the kernel and go to it.
+/// Kind of I/O through which frames are exchanged with the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Io {
-    /// AF_PACKET with a system call a batch, which copies each frame. Works on every interface.
+    /// AF_PACKET with one system call per batch, which copies each frame. Works on every interface.
     #[default]
     Packet,
-    /// AF_PACKET with memory that kernel and process share. Works on every interface; the longest frame is
-    /// set by the MTU at the time of opening.
+    /// AF_PACKET with memory shared with the kernel. Works on every interface; the MTU at the time of opening
+    /// limits the frame length.
     Ring,
-    /// AF_XDP: frames leave the interface before the kernel's own network code sees them. Needs a kernel with
-    /// it and rights outside of user namespaces, one receive queue and an MTU that fits a page.
+    /// AF_XDP: takes frames before the kernel's network stack sees them. Requires kernel support, privileges
+    /// outside of user namespaces, a single receive queue, and an MTU that fits a page.
     Xdp,
 }
 
@@ -72,23 +72,23 @@ impl FromStr for Io {
     }
 }
 
-/// What happened on a socket so far.
+/// Counters of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// Frames handed out.
+    /// Frames delivered to the caller.
     pub received: u64,
-    /// Frames that the kernel dropped because the receive buffer was full.
+    /// Frames dropped by the kernel because the receive buffer was full.
     pub kernel_drops: u64,
-    /// Frames dropped because they were longer than [`MAX_FRAME`] or a slot of the ring (an unsegmented frame
+    /// Frames dropped because they were longer than [`MAX_FRAME`] or a slot of the ring (unsegmented frames
     /// of a sender that left segmentation to the hardware).
     pub too_long: u64,
     /// Frames whose TCP or UDP checksum had to be computed.
     pub checksums_finished: u64,
-    /// Frames given to the kernel.
+    /// Frames handed to the kernel.
     pub sent: u64,
-    /// Frames that the kernel refused because its queue was full.
+    /// Frames rejected by the kernel because its queue was full.
     pub send_full: u64,
-    /// Frames that the kernel refused otherwise (interface down, longer than the MTU).
+    /// Frames rejected by the kernel for other reasons (interface down, frame longer than the MTU).
     pub send_refused: u64,
 }
 
@@ -108,7 +108,7 @@ impl Add for Stats {
 }
 
 impl Stats {
-    /// Counts a frame that the kernel did not take.
+    /// Counts a frame that the kernel rejected.
     fn refused(&mut self, error: &io::Error) {
         match error.raw_os_error() {
             Some(libc::ENOBUFS | libc::EAGAIN) => self.send_full += 1,
@@ -117,16 +117,16 @@ impl Stats {
     }
 }
 
-/// How a socket is opened.
+/// Options of a socket.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Kind of I/O.
     pub io: Io,
-    /// Receive buffer asked for.
+    /// Requested size of the receive buffer.
     pub receive_buffer_bytes: usize,
-    /// Take frames for all MAC addresses.
+    /// Whether to receive frames for all MAC addresses.
     pub promiscuous: bool,
-    /// Give frames to the driver at once instead of the interface's queueing discipline; AF_XDP always does.
+    /// Whether to pass frames directly to the driver instead of the queueing discipline. AF_XDP always does.
     pub bypass_qdisc: bool,
 }
 
@@ -136,13 +136,13 @@ impl Default for Options {
     }
 }
 
-/// The half that reads.
+/// The receiving half of a socket.
 #[derive(Debug)]
 pub struct Receiver {
     kind: Receiving,
     name: String,
     receive_buffer_bytes: usize,
-    /// Holds the name under which other p4rack processes see that this interface is taken.
+    /// Holds the name that tells other p4rack processes that this interface is taken.
     _claim: UnixDatagram,
 }
 
@@ -154,7 +154,7 @@ enum Receiving {
 }
 
 impl Receiver {
-    /// The interface's name.
+    /// Name of the interface.
     pub fn interface(&self) -> &str {
         &self.name
     }
@@ -168,15 +168,15 @@ impl Receiver {
         }
     }
 
-    /// Receive buffer that the kernel granted, in its own accounting.
+    /// Size of the receive buffer that the kernel granted, in its own accounting.
     pub fn receive_buffer_bytes(&self) -> usize {
         self.receive_buffer_bytes
     }
 
-    /// Reads what has arrived, one batch at most, and calls `frame` with each frame and its time of
-    /// arrival. Returns how many; fewer than [`BATCH`] means that nothing more waits.
+    /// Reads the next batch and calls `frame` with each frame and its time of arrival. Returns the number of
+    /// frames; fewer than [`BATCH`] means that no more are waiting.
     ///
-    /// Errors: the interface went down or vanished.
+    /// Errors: the interface is down or gone.
     pub fn receive(&mut self, frame: impl FnMut(&[u8], Nanos)) -> io::Result<usize> {
         match &mut self.kind {
             Receiving::Packet(half) => half.receive(frame),
@@ -185,7 +185,7 @@ impl Receiver {
         }
     }
 
-    /// Counters of this half, with the kernel's added.
+    /// Counters of this half, including the kernel's.
     pub fn stats(&mut self) -> Stats {
         match &mut self.kind {
             Receiving::Packet(half) => half.stats(),
@@ -205,7 +205,7 @@ impl AsFd for Receiver {
     }
 }
 
-/// The half that writes.
+/// The sending half of a socket.
 #[derive(Debug)]
 pub struct Sender(Sending);
 
@@ -217,7 +217,7 @@ enum Sending {
 }
 
 impl Sender {
-    /// Puts a frame into the next batch and leaves `frame` empty, perhaps another buffer. A full batch is sent.
+    /// Adds a frame to the batch and leaves `frame` empty, possibly with another buffer. Sends a full batch.
     pub fn send(&mut self, frame: &mut Vec<u8>) {
         match &mut self.0 {
             Sending::Packet(half) => half.send(frame),
@@ -226,7 +226,7 @@ impl Sender {
         }
     }
 
-    /// Gives the batch to the kernel. A frame that it refuses is dropped and counted.
+    /// Passes the batch to the kernel. Frames that it rejects are dropped and counted.
     pub fn flush(&mut self) {
         match &mut self.0 {
             Sending::Packet(half) => half.flush(),
@@ -245,7 +245,7 @@ impl Sender {
     }
 }
 
-/// Both halves: raw frames of one interface of the network namespace in which it was opened.
+/// Both halves: raw frames of an interface in the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct PacketSocket {
     receiver: Receiver,
@@ -288,12 +288,12 @@ impl PacketSocket {
         Ok(PacketSocket { receiver, sender: Sender(sending) })
     }
 
-    /// The halves, for who sends while he receives.
+    /// Splits the socket, for callers that send while receiving.
     pub fn split(self) -> (Receiver, Sender) {
         (self.receiver, self.sender)
     }
 
-    /// The interface's name.
+    /// Name of the interface.
     pub fn interface(&self) -> &str {
         self.receiver.interface()
     }
@@ -330,7 +330,7 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Whether a kind of I/O is to be had, tried on a veth pair in a namespace of its own.
+/// Whether a kind of I/O is available. Tries it on a veth pair in a namespace of its own.
 pub fn probe(io: Io) -> Result<(), Error> {
     let ns = NetNs::create()?;
     let end = |name| VethEnd { name, ns: &ns, mac: None };
@@ -339,8 +339,8 @@ pub fn probe(io: Io) -> Result<(), Error> {
     ns.run(|| PacketSocket::open("probe1", &options))?.map(drop)
 }
 
-/// Marks an interface as taken, in its network namespace, until the socket is dropped: abstract
-/// socket names belong to the namespace and vanish with the process.
+/// Marks an interface as taken until the socket is dropped. Abstract socket names belong to the network
+/// namespace and disappear with the process.
 fn claim(interface: &str) -> Result<UnixDatagram, Error> {
     SocketAddr::from_abstract_name(format!("p4rack/interface/{interface}"))
         .and_then(|address| UnixDatagram::bind_addr(&address))
@@ -360,15 +360,15 @@ pub(crate) struct Device<'a> {
 }
 
 impl Device<'_> {
-    /// Says what was being done with it when the system refused.
+    /// Adds the attempted operation to an error.
     pub(crate) fn try_to<T>(&self, doing: &str, result: io::Result<T>) -> Result<T, Error> {
         result
             .context(|| format!("{doing} interface `{}`", self.name))
             .map_err(|error| error.help_if_denied(NEED_PRIVILEGE))
     }
 
-    /// A raw socket with all options set, and its receive buffer. It receives nothing until it is bound: no
-    /// frame of another interface slips in.
+    /// A raw socket with all options set, and the size of its receive buffer. It receives nothing before it
+    /// is bound, so no frame of another interface slips in.
     pub(crate) fn socket(&self, options: &Options) -> Result<(OwnedFd, usize), Error> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
         let fd = self.try_to("opening a raw socket on", sys::socket(libc::AF_PACKET, kind, 0))?;
@@ -376,7 +376,7 @@ impl Device<'_> {
         Ok((fd, self.try_to("setting up the raw socket on", set)?))
     }
 
-    /// Binds a socket to the interface, for receiving with `ETH_P_ALL`, for sending alone with 0.
+    /// Binds a socket to the interface: with `ETH_P_ALL` to receive, with 0 to only send.
     pub(crate) fn bind(&self, fd: &OwnedFd, protocol: i32) -> Result<(), Error> {
         let address = libc::sockaddr_ll {
             sll_family: libc::AF_PACKET as u16,
@@ -391,7 +391,7 @@ impl Device<'_> {
     }
 }
 
-/// Sets all options; returns the receive buffer granted.
+/// Sets all options. Returns the size of the receive buffer granted.
 fn configure(fd: &OwnedFd, index: i32, options: &Options) -> io::Result<usize> {
     let fd = fd.as_fd();
     let on: libc::c_int = 1;
@@ -416,7 +416,7 @@ fn configure(fd: &OwnedFd, index: i32, options: &Options) -> io::Result<usize> {
     sys::get_option::<libc::c_int>(fd, libc::SOL_SOCKET, libc::SO_RCVBUF).map(|bytes| bytes as usize)
 }
 
-/// The kernel's count of drops since the last look, which sets it to zero.
+/// The kernel's count of drops since the last call, which resets it.
 fn drops_since(fd: BorrowedFd<'_>) -> u64 {
     let kernel = sys::get_option::<libc::tpacket_stats>(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS);
     kernel.map_or(0, |kernel| u64::from(kernel.tp_drops))

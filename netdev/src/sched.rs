@@ -1,4 +1,4 @@
-//! Asking for prompt scheduling, and saying what was granted.
+//! Requests prompt scheduling and reports what was granted.
 
 use crate::sys;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use std::fmt;
 /// What the kernel granted to the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
-    /// Real-time priority; `None` where it was refused (no CAP_SYS_NICE and no RLIMIT_RTPRIO).
+    /// Real-time priority; `None` if it was denied (no CAP_SYS_NICE and no RLIMIT_RTPRIO).
     pub fifo_priority: Option<i32>,
-    /// Whether the process's memory stays in memory.
+    /// Whether the process's memory is locked.
     pub memory_locked: bool,
 }
 
@@ -23,10 +23,10 @@ impl fmt::Display for Granted {
     }
 }
 
-/// Gives the calling thread real-time priority 1 to 99, exact timers and locked memory, as far as
-/// the system allows. Never fails: what was refused is in the answer.
+/// Requests real-time priority 1 to 99, exact timers and locked memory for the calling thread, as far as the
+/// system permits. Never fails; the result says what was granted.
 ///
-/// Only this thread gets the priority: children and later threads start with the ordinary one.
+/// Only this thread gets the priority: children and later threads start with the default.
 pub fn prompt(fifo_priority: i32) -> Granted {
     // Sleeps of ordinary threads end up to 50 µs late on purpose; ask for 1 ns instead.
     // SAFETY: this command takes one integer.
@@ -38,8 +38,8 @@ pub fn prompt(fifo_priority: i32) -> Granted {
     Granted { fifo_priority: fifo.then_some(fifo_priority), memory_locked: lock_memory() }
 }
 
-/// Locks what is mapped now, and later mappings only where that is not limited: with a limit, a
-/// later allocation would fail.
+/// Locks current mappings, and future ones only if locked memory is unlimited: with a limit, a later
+/// allocation would fail.
 fn lock_memory() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is live and exclusive.

@@ -1,4 +1,4 @@
-//! Signals as a descriptor, so that an event loop sees them between two packets.
+//! Signals as a descriptor, so that an event loop handles them between packets.
 
 use crate::error::Context;
 use crate::{Error, sys};
@@ -6,7 +6,7 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A signal that the daemons care for.
+/// A signal that the daemons handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// SIGTERM or SIGINT: end gracefully.
@@ -15,12 +15,12 @@ pub enum Signal {
     Report,
 }
 
-/// SIGTERM, SIGINT and SIGUSR1, taken away from their default actions.
+/// Receives SIGTERM, SIGINT and SIGUSR1 in place of their default actions.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Takes the signals over. Call it before any other thread starts: threads inherit the mask.
+    /// Takes over the signals. Call this before any other thread starts: threads inherit the mask.
     pub fn take() -> Result<Signals, Error> {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: `set` is live and exclusive; `sigemptyset` initialises it before the others read it.
@@ -42,7 +42,7 @@ impl Signals {
         sys::owned(fd).map(Signals).context(what)
     }
 
-    /// The next signal that has come, if any.
+    /// The next pending signal, if any.
     pub fn next(&self) -> Option<Signal> {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
         match sys::read(self.0.as_fd(), &mut info) {

@@ -1,10 +1,10 @@
-//! Thin safe wrappers over the system calls that more than one module needs.
+//! Thin safe wrappers around system calls that several modules need.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Turns the C convention (-1 and errno) into a `Result`.
+/// Converts the C convention (-1 and errno) to a `Result`.
 pub(crate) fn check(returned: libc::c_int) -> io::Result<libc::c_int> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
@@ -16,7 +16,7 @@ pub(crate) fn owned(returned: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Opens a socket, close-on-exec.
+/// Opens a socket with close-on-exec.
 pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     // SAFETY: `socket` takes no pointers.
     owned(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })
@@ -63,7 +63,7 @@ pub(crate) fn set_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32, va
     .map(drop)
 }
 
-/// Reads a socket option; fails where the kernel's answer is shorter than `T`.
+/// Reads a socket option. Fails if the kernel's answer is shorter than `T`.
 pub(crate) fn get_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut length = size_of::<T>() as libc::socklen_t;
@@ -83,11 +83,11 @@ pub(crate) fn bind<T: Plain>(fd: BorrowedFd<'_>, address: &T) -> io::Result<()> 
     check(unsafe { libc::bind(fd.as_raw_fd(), (address as *const T).cast(), length) }).map(drop)
 }
 
-/// Asks for large buffers on a socket, both ways.
+/// Requests large buffers for a socket, in both directions.
 pub(crate) fn set_buffers(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let bytes = bytes.min(libc::c_int::MAX as usize / 2) as libc::c_int;
     for (force, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
-        // Only root of the first user namespace may exceed the limit; everybody else gets the limit.
+        // Only root of the initial user namespace may exceed the limit; others get the limit.
         if set_option(fd, libc::SOL_SOCKET, force, &bytes).is_err() {
             set_option(fd, libc::SOL_SOCKET, plain, &bytes)?;
         }
@@ -95,7 +95,7 @@ pub(crate) fn set_buffers(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The error that waits on a socket, which is then told.
+/// Fetches and clears the pending error of a socket.
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<()> {
     match get_option::<libc::c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR)? {
         0 => Ok(()),
@@ -103,7 +103,7 @@ pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Lets a socket send what waits in its ring.
+/// Makes a socket send what waits in its ring.
 pub(crate) fn send_nothing(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no bytes and no address are passed.
     let sent =
@@ -122,7 +122,7 @@ pub(crate) fn ioctl_ifreq(
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request, ifreq as *mut libc::ifreq) }).map(drop)
 }
 
-/// An `ifreq` with nothing but the interface name. Errors: a name that the kernel cannot hold.
+/// An `ifreq` with only the interface name. Errors: a name that the kernel cannot represent.
 pub(crate) fn ifreq(name: &str) -> io::Result<libc::ifreq> {
     check_name(name)?;
     // SAFETY: `ifreq` is a C struct of integers, arrays, pointers: zeroes are a value.
@@ -133,7 +133,7 @@ pub(crate) fn ifreq(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Whether the kernel can hold such an interface name.
+/// Whether the kernel can represent an interface name.
 pub(crate) fn check_name(name: &str) -> io::Result<()> {
     let fits = !name.is_empty()
         && name.len() < libc::IFNAMSIZ
@@ -159,7 +159,7 @@ pub(crate) fn interface_index(name: &str) -> io::Result<i32> {
     }
 }
 
-/// `read` without blocking: `None` when nothing waits.
+/// `read` without blocking: `None` if nothing is available.
 pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Option<usize>> {
     // SAFETY: pointer and length describe `into`, which is live and exclusive.
     let returned = unsafe { libc::read(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) };
@@ -173,7 +173,7 @@ pub(crate) fn read(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Option<usi
     }
 }
 
-/// `write`, once.
+/// A single `write`.
 pub(crate) fn write(fd: BorrowedFd<'_>, from: &[u8]) -> io::Result<usize> {
     // SAFETY: pointer and length describe `from`, which outlives the call; the kernel only reads.
     let returned = unsafe { libc::write(fd.as_raw_fd(), from.as_ptr().cast(), from.len()) };

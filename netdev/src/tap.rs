@@ -1,4 +1,4 @@
-//! A TAP interface: what the system's own network stack sends through it is read here as frames.
+//! A TAP interface: frames that the system's network stack sends through it are read here.
 
 use crate::error::{Context, NEED_PRIVILEGE};
 use crate::{Error, sys};
@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 const DEVICE: &str = "/dev/net/tun";
 
-/// A TAP interface that vanishes when this is dropped.
+/// A TAP interface, removed when dropped.
 #[derive(Debug)]
 pub struct Tap {
     fd: OwnedFd,
@@ -17,8 +17,8 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Creates interface `name` in the calling thread's network namespace, without offloads: every
-    /// frame is complete and no longer than the MTU.
+    /// Creates interface `name` in the calling thread's network namespace, without offloads: every frame is
+    /// complete and no longer than the MTU.
     pub fn create(name: &str) -> Result<Tap, Error> {
         let what = || format!("creating TAP interface `{name}`");
         let mut request = sys::ifreq(name).context(what)?;
@@ -42,17 +42,17 @@ impl Tap {
         Ok(Tap { fd, name: name.to_owned() })
     }
 
-    /// The interface's name.
+    /// Name of the interface.
     pub fn interface(&self) -> &str {
         &self.name
     }
 
-    /// Reads the next frame that the system sends: its length, `None` when nothing waits.
+    /// Reads the next frame that the system sends. Returns its length, or `None` if none is waiting.
     pub fn receive(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         sys::read(self.fd.as_fd(), into)
     }
 
-    /// Hands a frame to the system as received. Errors: interface down, frame shorter than a header.
+    /// Passes a frame to the system as received. Errors: interface down, frame shorter than a header.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         sys::write(self.fd.as_fd(), frame).map(drop)
     }

@@ -1,4 +1,4 @@
-//! Waiting for descriptors with nanosecond deadlines.
+//! Waits for descriptors, with deadlines in nanoseconds.
 
 use crate::clock;
 use crate::sys;
@@ -6,8 +6,8 @@ use p4rack_wire::Nanos;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// A set of descriptors that one thread waits on. It holds duplicates: none can be closed under the
-/// set, and a device that vanishes with its descriptor (a TAP) stays until the set is dropped too.
+/// A set of descriptors that one thread waits for. It holds duplicates, so none can be closed under it, and a
+/// device that lives with its descriptor (a TAP) stays until the set is dropped.
 #[derive(Debug, Default)]
 pub struct Poller {
     fds: Vec<OwnedFd>,
@@ -15,12 +15,12 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// Nothing to wait on yet.
+    /// An empty set.
     pub fn new() -> Poller {
         Poller::default()
     }
 
-    /// Waits for input on `fd` too; the returned number is what [`Poller::ready`] takes.
+    /// Adds `fd`, to wait for input on it. Returns its number for [`Poller::ready`].
     pub fn add(&mut self, fd: impl AsFd) -> io::Result<usize> {
         let fd = fd.as_fd().try_clone_to_owned()?;
         self.polled.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
@@ -28,8 +28,8 @@ impl Poller {
         Ok(self.fds.len() - 1)
     }
 
-    /// Sleeps until a descriptor has input or `until` has come; `None` waits for ever, a time in
-    /// the past only looks.
+    /// Waits until a descriptor has input or `until` has passed. `None` waits forever; a time in the past
+    /// only polls.
     pub fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
         let timeout = until.map(|until| {
             let left = until.saturating_sub(clock::now()).0.min(3_600_000_000_000);
@@ -56,18 +56,18 @@ impl Poller {
         }
     }
 
-    /// Whether the last [`Poller::wait`] found input, an error or a hang-up on that descriptor.
+    /// Whether the last [`Poller::wait`] found input, an error or a hang-up on a descriptor.
     pub fn ready(&self, number: usize) -> bool {
         self.polled.get(number).is_some_and(|p| p.revents != 0)
     }
 }
 
-/// A descriptor that another thread makes readable: an eventfd.
+/// A descriptor that another thread can make readable: an eventfd.
 #[derive(Debug)]
 pub struct Waker(OwnedFd);
 
 impl Waker {
-    /// Makes one.
+    /// Creates a waker that is not readable.
     pub fn new() -> io::Result<Waker> {
         // SAFETY: `eventfd` takes no pointers.
         sys::owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Waker)
@@ -78,13 +78,13 @@ impl Waker {
         self.0.try_clone().map(Waker)
     }
 
-    /// Makes it readable. Many calls before the other side looks count as one.
+    /// Makes it readable. Several calls before the other side looks count as one.
     pub fn wake(&self) {
-        // The counter can only be full when it is readable anyway.
+        // The counter can only be full if it is readable anyway.
         let _ = sys::write(self.0.as_fd(), &1u64.to_ne_bytes());
     }
 
-    /// Makes it unreadable again.
+    /// Makes it unreadable.
     pub fn clear(&self) {
         let _ = sys::read(self.0.as_fd(), &mut [0; 8]);
     }

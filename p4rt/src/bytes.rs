@@ -1,35 +1,35 @@
 //! Byte strings: big-endian numbers of any width.
 //!
-//! Out goes the shortest form (zero is one zero byte); in comes any zero-padded length. An empty
-//! string is nothing and never zero.
+//! Outgoing strings have the shortest form (zero is one zero byte); incoming ones may be zero-padded to any
+//! length. An empty string is invalid; it is not zero.
 
 use thiserror::Error;
 
-/// Why a byte string is not a value of its field.
+/// Why a byte string is not a valid value of its field.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BytesError {
-    /// No bytes at all.
+    /// The string is empty.
     #[error("an empty byte string is no value; send zero as one zero byte")]
     Empty,
-    /// More bits than the field has.
+    /// The value has more bits than the field.
     #[error("0x{value} needs {needed} bits, but the field has {width}")]
     TooWide {
-        /// The value, hexadecimal.
+        /// The value in hexadecimal.
         value: String,
-        /// Bits it needs.
+        /// Bits that the value needs.
         needed: u64,
-        /// Bits there are.
+        /// Bits of the field.
         width: u32,
     },
 }
 
-/// The shortest form of a number.
+/// The shortest form of a byte string.
 pub fn canonical(bytes: &[u8]) -> Vec<u8> {
     let significant = strip(bytes);
     if significant.is_empty() { vec![0] } else { significant.to_vec() }
 }
 
-/// The shortest form of a number received for a field of `width` bits.
+/// Checks a byte string received for a field of `width` bits. Returns its shortest form.
 pub fn check(bytes: &[u8], width: u32) -> Result<Vec<u8>, BytesError> {
     if bytes.is_empty() {
         return Err(BytesError::Empty);
@@ -42,7 +42,7 @@ pub fn check(bytes: &[u8], width: u32) -> Result<Vec<u8>, BytesError> {
     Ok(canonical(bytes))
 }
 
-/// The shortest form of a number.
+/// The shortest byte string of a number.
 pub fn from_u128(value: u128) -> Vec<u8> {
     canonical(&value.to_be_bytes())
 }
@@ -56,7 +56,7 @@ pub fn to_u128(bytes: &[u8]) -> Option<u128> {
     Some(significant.iter().fold(0, |value, byte| value << 8 | u128::from(*byte)))
 }
 
-/// Bits from the highest one down.
+/// Number of bits, up to the highest one set.
 pub fn bit_length(bytes: &[u8]) -> u64 {
     let significant = strip(bytes);
     match significant.first() {

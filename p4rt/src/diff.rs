@@ -1,7 +1,7 @@
-//! What differs between two P4Infos, as far as a controller's reads and writes depend on it.
+//! Differences between two P4Infos, as far as a controller's reads and writes depend on them.
 //!
-//! Order never matters. Names of the package, documentation, annotations, declarations of types and
-//! what a program presets are for readers of the P4Info and are not compared.
+//! Order never matters. Package names, documentation, annotations, type declarations and initial values are
+//! for readers of the P4Info and are not compared.
 
 use crate::p4::config::v1::P4Info;
 use crate::text::pool;
@@ -22,7 +22,7 @@ const INFORMATIVE: [&str; 11] = [
     "index_type_name",
 ];
 
-/// One sentence a difference; empty when a controller may use the one for the other.
+/// One sentence per difference; empty if a controller can use one in place of the other.
 pub fn differences(given: &P4Info, program: &P4Info) -> Vec<String> {
     let mut found = Vec::new();
     compare("", &dynamic(given), &dynamic(program), &mut found);

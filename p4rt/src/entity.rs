@@ -27,21 +27,21 @@ use crate::p4::v1::{
 use crate::schema::{self, Schema, SchemaError, id_of, name_of};
 use thiserror::Error;
 
-/// Why an entry doesn't fit its table.
+/// Why an entry does not fit its table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EntityError {
-    /// A name that the program doesn't have.
+    /// A name that the program does not have.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// A value that its field can't hold.
+    /// A value that does not fit its field.
     #[error("{field}: {error}")]
     Value {
-        /// Key or parameter with its owner.
+        /// Key or parameter, with its table or action.
         field: String,
-        /// What is wrong.
+        /// What is wrong with the value.
         error: BytesError,
     },
-    /// Anything else.
+    /// Any other mismatch.
     #[error("{0}")]
     Invalid(String),
 }
@@ -68,7 +68,7 @@ macro_rules! value_from {
 value_from!(u8 u16 u32 u64 bool);
 
 impl From<i32> for Value {
-    /// For literals; a negative number is a fault of the caller and taken for 0.
+    /// For literals. A negative number is a bug of the caller and becomes 0.
     fn from(number: i32) -> Value {
         Value::from(u128::try_from(number).unwrap_or(0))
     }
@@ -95,7 +95,7 @@ enum Match {
     Optional(Value),
 }
 
-/// A table entry being written down.
+/// A table entry under construction.
 #[derive(Clone, Debug)]
 pub struct Entry {
     table: String,
@@ -107,7 +107,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry of this table.
+    /// An entry of the table with this name.
     pub fn of(table: &str) -> Entry {
         Entry {
             table: table.into(),
@@ -119,7 +119,7 @@ impl Entry {
         }
     }
 
-    /// The default entry of this table.
+    /// The default entry of the table with this name.
     pub fn default_of(table: &str) -> Entry {
         Entry { is_default: true, ..Entry::of(table) }
     }
@@ -129,50 +129,51 @@ impl Entry {
         self
     }
 
-    /// An exact key.
+    /// Adds an exact key.
     pub fn exact(self, name: &str, value: impl Into<Value>) -> Entry {
         self.key(name, Match::Exact(value.into()))
     }
 
-    /// An LPM key; bits beyond the prefix are cleared, length 0 is "don't care".
+    /// Adds an LPM key. Bits beyond the prefix are cleared; length 0 means "don't care".
     pub fn lpm(self, name: &str, value: impl Into<Value>, prefix_len: u16) -> Entry {
         self.key(name, Match::Lpm(value.into(), prefix_len))
     }
 
-    /// A ternary key; bits outside the mask are cleared, mask 0 is "don't care".
+    /// Adds a ternary key. Bits outside the mask are cleared; mask 0 means "don't care".
     pub fn ternary(self, name: &str, value: impl Into<Value>, mask: impl Into<Value>) -> Entry {
         self.key(name, Match::Ternary(value.into(), mask.into()))
     }
 
-    /// A range key, both ends included; the full range is "don't care".
+    /// Adds a range key, both ends included. The full range means "don't care".
     pub fn range(self, name: &str, low: impl Into<Value>, high: impl Into<Value>) -> Entry {
         self.key(name, Match::Range(low.into(), high.into()))
     }
 
-    /// An optional key that must be equal.
+    /// Adds an optional key that must be equal.
     pub fn optional(self, name: &str, value: impl Into<Value>) -> Entry {
         self.key(name, Match::Optional(value.into()))
     }
 
-    /// Larger wins; needed exactly if the table has a ternary, range or optional key.
+    /// Sets the priority; the larger one wins. Required exactly if the table has a ternary, range or optional
+    /// key.
     pub fn priority(mut self, priority: i32) -> Entry {
         self.priority = priority;
         self
     }
 
-    /// What to do.
+    /// Sets the action.
     pub fn action(mut self, name: &str) -> Entry {
         self.action = Some(name.into());
         self
     }
 
-    /// An argument of the action.
+    /// Adds an argument of the action.
     pub fn param(mut self, name: &str, value: impl Into<Value>) -> Entry {
         self.params.push((name.into(), value.into()));
         self
     }
 
-    /// The message.
+    /// Builds the message.
     pub fn build(&self, schema: &Schema) -> Result<TableEntry, EntityError> {
         let table = schema.table(&self.table)?;
         let mut keys = Vec::with_capacity(self.keys.len());
@@ -197,7 +198,7 @@ impl Entry {
         })
     }
 
-    /// The message, as an update that inserts the entry (or sets the default entry).
+    /// Builds an update that inserts the entry (or sets the default entry).
     pub fn update(&self, schema: &Schema) -> Result<Update, EntityError> {
         let kind = if self.is_default { update::Type::Modify } else { update::Type::Insert };
         Ok(table_update(kind, self.build(schema)?))
@@ -233,7 +234,7 @@ pub fn table_update(kind: update::Type, entry: TableEntry) -> Update {
     Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity::Entity::TableEntry(entry)) }) }
 }
 
-/// Checks the width; 0 (a string) holds anything.
+/// Checks the width of a value; a width of 0 (a string) fits anything.
 fn fit(field: &str, value: &Value, bitwidth: i32) -> Result<Vec<u8>, EntityError> {
     match u32::try_from(bitwidth) {
         Ok(0) | Err(_) => Ok(value.0.clone()),
@@ -292,7 +293,7 @@ fn field_match(
     })
 }
 
-/// `length` ones at the high end of `width` bits.
+/// A mask with `length` ones at the high end of `width` bits.
 fn prefix_mask(width: usize, length: usize) -> Vec<u8> {
     let bytes = width.div_ceil(8);
     let lead = bytes * 8 - width;
@@ -310,7 +311,7 @@ fn and(left: &[u8], right: &[u8]) -> Vec<u8> {
     bytes::canonical(&left.iter().zip(right).map(|(a, b)| a & b).collect::<Vec<u8>>())
 }
 
-/// Table and key of an entry, for people: `table ingress.dmac key hdr.dst=0x02`.
+/// Table and key of an entry in words: `table ingress.dmac key hdr.dst=0x02`.
 pub fn describe(schema: &Schema, entry: &TableEntry) -> String {
     let Ok(table) = schema.table_by_id(entry.table_id) else {
         return format!("table 0x{:08x}", entry.table_id);

@@ -1,27 +1,27 @@
-//! Outcomes of single updates, carried in the status of a Write.
+//! Results of single updates, carried in the status of a Write.
 //!
-//! A Write of which an update failed ends with UNKNOWN, and its `grpc-status-details-bin` is a
-//! `google.rpc.Status` with one `p4.v1.Error` an update, in order, those that succeeded included.
+//! A Write with failed updates ends with UNKNOWN. Its `grpc-status-details-bin` is a `google.rpc.Status` with
+//! one `p4.v1.Error` per update, in order, including those that succeeded.
 
 use crate::google::rpc::{Code, Status};
 use crate::p4::v1;
 use prost::Message;
 use prost_types::Any;
 
-/// Type of an [`v1::Error`] packed into an [`Any`].
+/// Type URL of an [`v1::Error`] packed into an [`Any`].
 pub const ERROR_TYPE_URL: &str = "type.googleapis.com/p4.v1.Error";
 
-/// Why an update was refused.
+/// Why an update was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpdateError {
-    /// Kind.
+    /// Canonical gRPC code.
     pub code: Code,
-    /// What is wrong and what to do.
+    /// What is wrong, and what to do about it.
     pub message: String,
 }
 
 impl UpdateError {
-    /// An error of this kind.
+    /// An error with this code.
     pub fn new(code: Code, message: impl Into<String>) -> UpdateError {
         UpdateError { code, message: message.into() }
     }
@@ -35,7 +35,7 @@ impl std::fmt::Display for UpdateError {
 
 impl std::error::Error for UpdateError {}
 
-/// The overall status of a Write: `None` when all updates succeeded.
+/// The overall status of a Write; `None` if all updates succeeded.
 pub fn pack(outcomes: &[Result<(), UpdateError>]) -> Option<Status> {
     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     if failed == 0 {
@@ -49,7 +49,7 @@ pub fn pack(outcomes: &[Result<(), UpdateError>]) -> Option<Status> {
     Some(Status { code: Code::Unknown as i32, message, details })
 }
 
-/// The outcomes in a Write's status details; `None` if there are none in them.
+/// The results in a Write's status details; `None` if they contain none.
 pub fn unpack(details: &[u8]) -> Option<Vec<Result<(), UpdateError>>> {
     let status = Status::decode(details).ok()?;
     if status.details.is_empty() {

@@ -70,7 +70,7 @@ pub use generated::{google, p4, p4rack, stratum};
 /// All of `proto/` as a serialized `FileDescriptorSet`, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// Version of the P4Runtime standard that the messages are of.
+/// Version of the P4Runtime standard that the messages follow.
 pub const API_VERSION: &str = "1.5.0";
 
 pub mod bytes;

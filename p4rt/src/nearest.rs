@@ -1,6 +1,6 @@
-//! The name that a misspelt one most likely means.
+//! Suggests the name that was most likely meant by a misspelt one.
 
-/// The most similar name, if one is similar enough.
+/// The most similar name, if any is similar enough.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let limit = match wanted.chars().count() {
         0..=2 => 1,
@@ -18,7 +18,8 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
     best.map(|(_, name)| name.to_owned())
 }
 
-/// Levenshtein's distance, a swap of neighbours counted as one; case alone costs nothing more than one.
+/// Levenshtein distance, with a swap of neighbours counted as one. Differences in case alone count as one in
+/// total.
 fn edit_distance(a: &str, b: &str) -> usize {
     if a.eq_ignore_ascii_case(b) {
         return 1;

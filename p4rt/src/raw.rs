@@ -1,38 +1,38 @@
-//! Messages as the bytes that they are on the wire.
+//! Serialised messages handled as bytes.
 //!
-//! [`Fields`] reads a serialised message in place, without a struct for it; [`RawCodec`] brings such bytes over gRPC
-//! as they are.
+//! [`Fields`] reads a serialised message in place, without a struct for it. [`RawCodec`] carries such bytes
+//! over gRPC unchanged.
 
 /// A field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// A number that takes few bytes; the field's own number comes first.
+    /// A varint of few bytes, after the field number.
     Number(u32, u64),
-    /// Bytes, a string, or a message; the field's own number comes first.
+    /// Bytes, a string or a message, after the field number.
     Bytes(u32, &'a [u8]),
-    /// There are no more.
+    /// The end of the message.
     End,
 }
 
-/// Reads the fields of a message one after the other, those that P4Runtime's common messages consist of.
+/// Reads the fields of a message in order, as far as P4Runtime's common messages use them.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// All of a message.
+    /// Starts at the first field of a message.
     pub fn of(message: &'a [u8]) -> Fields<'a> {
         Fields { rest: message }
     }
 
-    /// The bytes that have not been read.
+    /// The bytes not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next field; `None` if it is malformed, or valid but of a kind that is left to a general decoder: fixed
-    /// numbers, groups, field numbers above 15, and numbers that take more than five bytes.
+    /// The next field. `None` if it is malformed, or valid but left to a general decoder: fixed-width
+    /// numbers, groups, field numbers above 15, and varints of more than five bytes.
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<Field<'a>> {
@@ -78,7 +78,7 @@ mod codec {
     use tonic::transport::Channel;
     use tonic::{Request, Response};
 
-    /// Bytes that go out are flushed to the transport when there are so many.
+    /// Number of outgoing bytes after which they are flushed to the transport.
     const FLUSH: usize = 1 << 20;
 
     /// Sends bytes as a `WriteRequest`.
@@ -92,10 +92,10 @@ mod codec {
         Ok(())
     }
 
-    /// Serialised messages, sent and received as they are.
+    /// A codec that sends and receives serialised messages unchanged.
     #[derive(Clone, Copy, Debug)]
     pub struct RawCodec {
-        /// Bytes to make room for at once.
+        /// Bytes of buffer to reserve at once.
         pub room: usize,
     }
 

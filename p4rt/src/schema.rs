@@ -1,6 +1,6 @@
-//! P4Info by name and by id.
+//! Looks up P4Info objects by name and by id.
 //!
-//! A name is the full control-plane name or, where unique, the alias.
+//! A name is the full control-plane name or, if unique, the alias.
 
 use crate::nearest::nearest;
 use crate::p4::config::v1::{
@@ -11,33 +11,33 @@ use crate::p4::config::v1::{
 use std::collections::HashMap;
 use thiserror::Error;
 
-/// Why something is not in a P4Info.
+/// Why something was not found in a P4Info.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchemaError {
-    /// No object of this name.
+    /// There is no object with this name.
     #[error("there is no {kind} `{name}`{hint}")]
     NoName {
-        /// Table, action …
+        /// Kind of object: table, action, ….
         kind: &'static str,
-        /// What was asked for.
+        /// The name requested.
         name: String,
-        /// Close names, or all there are.
+        /// Similar names, or all there are.
         hint: String,
     },
-    /// No object with this id.
+    /// There is no object with this id.
     #[error("there is no {kind} with id {id} (0x{id:08x})")]
     NoId {
-        /// Table, action …
+        /// Kind of object: table, action, ….
         kind: &'static str,
-        /// What was asked for.
+        /// The id requested.
         id: u32,
     },
-    /// An object without a preamble, or two with one name or id.
+    /// An object has no preamble, or two share a name or id.
     #[error("malformed P4Info: {0}")]
     Malformed(String),
 }
 
-/// Ids and names of one kind of objects.
+/// Ids and names of one kind of object.
 #[derive(Clone, Debug, Default)]
 struct Index {
     by_name: HashMap<String, usize>,
@@ -104,7 +104,7 @@ fn hint(wanted: &str, names: &[String]) -> String {
     }
 }
 
-/// A P4Info with look-ups.
+/// A P4Info with lookups by name and id.
 #[derive(Clone, Debug)]
 pub struct Schema {
     info: P4Info,
@@ -161,7 +161,7 @@ impl Schema {
         })
     }
 
-    /// The whole.
+    /// The P4Info itself.
     pub fn info(&self) -> &P4Info {
         &self.info
     }
@@ -180,23 +180,23 @@ impl Schema {
         header, header_by_id: controller_packet_metadata / headers -> ControllerPacketMetadata = "controller header";
     }
 
-    /// Fields of `packet_in` or `packet_out`; none if the program has no such header.
+    /// Fields of `packet_in` or `packet_out`; empty if the program has no such header.
     pub fn header_fields(&self, name: &str) -> &[Metadata] {
         self.header(name).map_or(&[], |header| &header.metadata)
     }
 }
 
-/// Full name of an object.
+/// Full name of the object with this preamble.
 pub fn name_of(preamble: Option<&Preamble>) -> &str {
     preamble.map_or("", |preamble| &preamble.name)
 }
 
-/// Id of an object.
+/// Id of the object with this preamble.
 pub fn id_of(preamble: Option<&Preamble>) -> u32 {
     preamble.map_or(0, |preamble| preamble.id)
 }
 
-/// How a key is matched; `Unspecified` for kinds that the standard does not know.
+/// The match kind of a key; `Unspecified` for kinds that the standard does not define.
 pub fn match_type(field: &MatchField) -> match_field::MatchType {
     match field.r#match {
         Some(match_field::Match::MatchType(kind)) => {
@@ -206,7 +206,7 @@ pub fn match_type(field: &MatchField) -> match_field::MatchType {
     }
 }
 
-/// The key of this name.
+/// The key with this name.
 pub fn key<'a>(table: &'a Table, name: &str) -> Result<&'a MatchField, SchemaError> {
     table.match_fields.iter().find(|field| field.name == name).ok_or_else(|| {
         let names: Vec<String> = table.match_fields.iter().map(|field| field.name.clone()).collect();
@@ -216,7 +216,7 @@ pub fn key<'a>(table: &'a Table, name: &str) -> Result<&'a MatchField, SchemaErr
     })
 }
 
-/// The parameter of this name.
+/// The parameter with this name.
 pub fn param<'a>(action: &'a Action, name: &str) -> Result<&'a action::Param, SchemaError> {
     action.params.iter().find(|param| param.name == name).ok_or_else(|| {
         let names: Vec<String> = action.params.iter().map(|param| param.name.clone()).collect();

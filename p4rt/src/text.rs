@@ -12,24 +12,24 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use std::sync::OnceLock;
 use thiserror::Error;
 
-/// Why a text is not the message it should be.
+/// Why a text is not a valid message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{line}:{column}: {problem}\n  {text}\n  {marker}^")]
 pub struct TextError {
-    /// From 1; the last line when the text ends too early.
+    /// Line, from 1; the last line if the text ends too early.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column in characters, from 1.
     pub column: usize,
     /// What is wrong.
     pub problem: String,
-    /// That line.
+    /// The line itself.
     pub text: String,
     marker: String,
 }
 
 /// A message with a text form.
 pub trait TextMessage: prost::Message + Default {
-    /// Full name in its package.
+    /// Full name of the message in its package.
     const NAME: &'static str;
 }
 
@@ -51,7 +51,7 @@ text_messages! {
     P4RoleConfig = "stratum.P4RoleConfig";
 }
 
-/// All descriptors of this crate.
+/// Descriptors of all messages of this crate.
 pub fn pool() -> &'static DescriptorPool {
     static POOL: OnceLock<DescriptorPool> = OnceLock::new();
     POOL.get_or_init(|| {
@@ -63,7 +63,7 @@ fn descriptor<M: TextMessage>() -> MessageDescriptor {
     pool().get_message_by_name(M::NAME).expect("the implementations name messages of these files")
 }
 
-/// A message as text, one field a line.
+/// A message as text, one field per line.
 pub fn print<M: TextMessage>(message: &M) -> String {
     let mut dynamic = DynamicMessage::new(descriptor::<M>());
     dynamic.transcode_from(message).expect("same message, same encoding");
@@ -75,7 +75,7 @@ pub fn print<M: TextMessage>(message: &M) -> String {
     text
 }
 
-/// The message that a text describes.
+/// Parses the text form of a message.
 pub fn parse<M: TextMessage>(text: &str) -> Result<M, TextError> {
     let dynamic = DynamicMessage::parse_text_format(descriptor::<M>(), text).map_err(|error| {
         let offset = offset_in(&format!("{error:?}")).unwrap_or(text.len()).min(text.len());
@@ -84,7 +84,7 @@ pub fn parse<M: TextMessage>(text: &str) -> Result<M, TextError> {
     dynamic.transcode_to().map_err(|error| error_at(text, 0, error.to_string()))
 }
 
-/// The parser tells positions only in its debug form: the last `span: A..B` there.
+/// The parser reports positions only in its debug form: the last `span: A..B` in it.
 fn offset_in(debug: &str) -> Option<usize> {
     let digits = debug.rsplit_once("span: ")?.1;
     digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()

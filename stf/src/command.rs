@@ -1,102 +1,102 @@
-//! What the statements of an STF file say, names not yet looked up.
+//! Statements of an STF file, with names not looked up yet.
 
 use num_bigint::BigUint;
 
-/// A statement and where it stands.
+/// A statement and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// What it says.
+    /// What the statement does.
     pub command: Command,
 }
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `packet PORT HEX`: a frame comes in.
+    /// `packet PORT HEX`: sends a frame to the switch.
     Packet {
-        /// Port it comes in at.
+        /// Ingress port.
         port: u16,
-        /// Without FCS.
+        /// The frame, without FCS.
         bytes: Vec<u8>,
     },
     /// `expect PORT [HEX]`: the next frame that this port sends.
     Expect {
-        /// Port it leaves at.
+        /// Egress port.
         port: u16,
-        /// What it looks like; `None` is anything.
+        /// What the frame looks like; `None` matches any frame.
         pattern: Option<Pattern>,
     },
-    /// `no_packet`: the packet before was sent nowhere.
+    /// `no_packet`: nothing was sent for the previous packet.
     NoPacket,
-    /// `wait`: time passes.
+    /// `wait`: lets time pass.
     Wait,
     /// `add TABLE [PRIORITY] KEY:VALUE … ACTION(NAME:VALUE, …) [= HANDLE]`
     Add {
-        /// Table.
+        /// Name of the table.
         table: String,
-        /// Larger wins.
+        /// Priority; the larger one wins.
         priority: Option<u32>,
-        /// Keys by name.
+        /// Keys, by name.
         keys: Vec<(String, KeyText)>,
-        /// What to do.
+        /// What the entry does.
         target: EntryAction,
-        /// Name under which counters are checked.
+        /// Name by which counters of the entry are checked.
         handle: Option<String>,
     },
-    /// `remove all`: all entries of all tables that the program does not declare constant.
+    /// `remove all`: removes all entries that are not `const`.
     RemoveAll,
     /// `setdefault TABLE ACTION(…)`
     SetDefault {
-        /// Table.
+        /// Name of the table.
         table: String,
-        /// What a miss does.
+        /// The action on a miss.
         call: Call,
     },
     /// `check_counter COUNTER(INDEX) [packets|bytes OP NUMBER]`
     CheckCounter {
-        /// Counter.
+        /// Name of the counter.
         counter: String,
-        /// Cell, or handle of an entry.
+        /// Index of the cell, or handle of an entry.
         index: Index,
-        /// Bytes, not packets.
+        /// Whether to check bytes rather than packets.
         bytes: bool,
-        /// How to compare.
+        /// The comparison.
         compare: Compare,
-        /// With what.
+        /// The value to compare with.
         value: u64,
     },
     /// `check_register REGISTER(INDEX) OP NUMBER`
     CheckRegister {
-        /// Register.
+        /// Name of the register.
         register: String,
-        /// Cell.
+        /// Index of the cell.
         index: u64,
-        /// How to compare.
+        /// The comparison.
         compare: Compare,
-        /// With what.
+        /// The value to compare with.
         value: BigUint,
     },
-    /// `counter_read NAME INDEX`: the value is reported.
+    /// `counter_read NAME INDEX`: reports the value.
     CounterRead(String, u64),
     /// `counter_write NAME INDEX PACKETS BYTES`
     CounterWrite(String, u64, u64, u64),
-    /// `register_read NAME [INDEX]`: the value is reported.
+    /// `register_read NAME [INDEX]`: reports the value.
     RegisterRead(String, u64),
     /// `register_write NAME INDEX VALUE`
     RegisterWrite(String, u64, BigUint),
-    /// `register_reset NAME`: all cells become 0.
+    /// `register_reset NAME`: sets all cells to 0.
     RegisterReset(String),
-    /// `meter_get_rates NAME INDEX`: the rates are reported.
+    /// `meter_get_rates NAME INDEX`: reports the rates.
     MeterGet(String, u64),
-    /// `meter_set_rates NAME INDEX RATE:BURST RATE:BURST`, or all cells: `meter_array_set_rates NAME …`.
+    /// `meter_set_rates NAME INDEX RATE:BURST RATE:BURST`; for all cells, `meter_array_set_rates NAME …`.
     MeterSet {
-        /// Meter.
+        /// Name of the meter.
         meter: String,
-        /// Cell; `None` is every one.
+        /// Index of the cell; `None` is all cells.
         index: Option<u64>,
-        /// Committed, then peak: units a second, burst in units.
+        /// Committed, then peak: units per second, and burst in units.
         rates: [(u64, u64); 2],
     },
     /// `mirroring_add SESSION PORT`
@@ -105,11 +105,11 @@ pub enum Command {
     MirrorGroup(u32, u32),
     /// `mirroring_delete SESSION`
     MirrorDelete(u32),
-    /// `mirroring_get SESSION`: must exist.
+    /// `mirroring_get SESSION`: checks that the session exists.
     MirrorGet(u32),
     /// `mc_mgrp_create GROUP`
     GroupCreate(u32),
-    /// `mc_node_create RID PORT …`; nodes are numbered from 0 in order of creation.
+    /// `mc_node_create RID PORT …`. Nodes are numbered from 0 in order of creation.
     NodeCreate(u16, Vec<u16>),
     /// `mc_node_update NODE PORT …`
     NodeUpdate(u32, Vec<u16>),
@@ -117,20 +117,20 @@ pub enum Command {
     NodeAssociate(u32, u32),
     /// `member_add PROFILE MEMBER ACTION(…)`
     MemberAdd {
-        /// Action profile or selector.
+        /// Name of the action profile or selector.
         profile: String,
-        /// Number.
+        /// Number of the member.
         member: u32,
-        /// What it does.
+        /// Action of the member.
         call: Call,
     },
     /// `group_add PROFILE GROUP MEMBER …`
     GroupAdd {
-        /// Action selector.
+        /// Name of the action selector.
         profile: String,
-        /// Number.
+        /// Number of the group.
         group: u32,
-        /// One of each weight.
+        /// Members; each has weight 1.
         members: Vec<u32>,
     },
     /// `value_set_add SET KEY …`
@@ -140,7 +140,7 @@ pub enum Command {
 /// What an entry does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryAction {
-    /// An action.
+    /// Runs an action.
     Call(Call),
     /// `member(NUMBER)`
     Member(u32),
@@ -151,22 +151,22 @@ pub enum EntryAction {
 /// `ACTION(NAME:VALUE, …)`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Action.
+    /// Name of the action.
     pub action: String,
-    /// Arguments by name.
+    /// Arguments, by name.
     pub args: Vec<(String, BigUint)>,
 }
 
-/// A cell.
+/// The cell of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// By number.
+    /// The cell with this index.
     Number(u64),
-    /// Of the entry with this handle.
+    /// The cell of the entry with this handle.
     Handle(String),
 }
 
-/// A comparison.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compare {
     /// `==`
@@ -184,7 +184,7 @@ pub enum Compare {
 }
 
 impl Compare {
-    /// Whether it holds.
+    /// Whether the comparison holds.
     pub fn holds<T: Ord>(self, left: &T, right: &T) -> bool {
         match self {
             Compare::Equal => left == right,
@@ -196,7 +196,7 @@ impl Compare {
         }
     }
 
-    /// As written.
+    /// The operator as written.
     pub fn symbol(self) -> &'static str {
         match self {
             Compare::Equal => "==",
@@ -209,18 +209,18 @@ impl Compare {
     }
 }
 
-/// A number, some of whose digits may be `*`.
+/// A number in which digits may be `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// Value, with 0 for `*`.
+    /// Value, with 0 for each `*`.
     pub value: BigUint,
-    /// Ones where a digit is given; `None` when every digit is.
+    /// Mask of the given digits; `None` if all are given.
     pub mask: Option<BigUint>,
-    /// Bits of the digits that are given (0x, 0o and 0b only).
+    /// Number of bits that the digits represent (0x, 0o and 0b only).
     pub bits: Option<u32>,
 }
 
-/// What a key is to be.
+/// The match of a key, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyText {
     /// `*`
@@ -235,11 +235,11 @@ pub enum KeyText {
     Range(Number, Number),
 }
 
-/// Digits of an expected frame.
+/// The expected digits of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// One a hex digit; `None` is any.
+    /// One per hex digit; `None` matches any.
     pub digits: Vec<Option<u8>>,
-    /// Ends with `$`: a longer frame is wrong.
+    /// Whether it ends with `$`, so that a longer frame is wrong.
     pub whole: bool,
 }

@@ -1,13 +1,13 @@
-//! Compares frames with what was expected and shows where they differ.
+//! Compares frames with expectations and shows the differences.
 
 use crate::command::{Command, Pattern, Statement};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Bytes a line of a picture.
+/// Bytes per line of a hex dump.
 const LINE: usize = 16;
 
-/// Something that is not as the file says.
+/// A deviation from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Line of the statement.
@@ -16,16 +16,16 @@ pub struct Failure {
     pub what: String,
 }
 
-/// A frame that a switch sent.
+/// A frame that the switch sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Without FCS.
+    /// The frame, without FCS.
     pub frame: Vec<u8>,
-    /// Line of the packet that caused it; 0 if that is not known.
+    /// Line of the packet that caused it; 0 if unknown.
     pub line: u32,
 }
 
-/// What differs between the frames that each port sent and those that a file expects.
+/// Differences between the frames that each port sent and those that a file expects.
 pub fn differences(statements: &[Statement], sent: &BTreeMap<u16, Vec<Output>>) -> Vec<Failure> {
     let mut wanted: BTreeMap<u16, Vec<(u32, Option<&Pattern>)>> = BTreeMap::new();
     for statement in statements {
@@ -60,7 +60,7 @@ pub fn differences(statements: &[Statement], sent: &BTreeMap<u16, Vec<Output>>) 
     failures
 }
 
-/// Why a frame is not what was expected; `None` if it is.
+/// How a frame differs from the expectation; `None` if it does not.
 fn difference(pattern: &Pattern, frame: &[u8]) -> Option<String> {
     let got = frame.len() * 2;
     let digit = |at: usize| if at.is_multiple_of(2) { frame[at / 2] >> 4 } else { frame[at / 2] & 15 };
@@ -81,7 +81,7 @@ fn difference(pattern: &Pattern, frame: &[u8]) -> Option<String> {
     let lines = wanted.max(if pattern.whole { got } else { wanted }).div_ceil(2 * LINE);
     for line in 0..lines {
         let places = line * 2 * LINE..(line + 1) * 2 * LINE;
-        // Lines without a difference far from the first one help nobody.
+        // Lines without a difference, far from the first one, are omitted.
         if !places.clone().any(wrong) && first / (2 * LINE) != line {
             continue;
         }
@@ -112,7 +112,7 @@ fn difference(pattern: &Pattern, frame: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// A frame for people.
+/// A frame as a hex dump.
 fn hex(frame: &[u8]) -> String {
     let mut text = String::new();
     for (index, byte) in frame.iter().enumerate() {

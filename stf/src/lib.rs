@@ -20,18 +20,18 @@ pub use parse::parse;
 pub use play::{Fate, MAX_FRAMES, Player, Sent, TooMany};
 pub use runner::{DROP_PORT, Outcome, run, run_with_drop_port};
 
-/// Most statements of a file.
+/// Maximum statements of a file.
 pub const MAX_STATEMENTS: usize = 100_000;
-/// Most digits of a number; a frame may have 16 times as many.
+/// Maximum digits of a number; a frame may have 16 times as many.
 pub const MAX_DIGITS: usize = 2048;
 
-/// A statement that is not understood, or names what the program lacks.
+/// A statement that is malformed, or names something that the program lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct StfError {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// What is wrong and what to do.
+    /// What is wrong, and what to do about it.
     pub what: String,
 }
 

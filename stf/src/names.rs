@@ -1,5 +1,5 @@
-//! Finds what a statement names in the program, as BMv2's test runner does: the whole name, else the only one that
-//! ends with it.
+//! Finds the object that a statement names, like BMv2's test runner: by the full name, else by a suffix that
+//! is unique.
 
 use crate::command::{Call, KeyText, Number};
 use num_bigint::BigUint;
@@ -8,7 +8,7 @@ use p4rack_p4::ir::{ActionCall, InstanceId, Key, MatchKind, Matcher, Program, Ta
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The position of the name that is meant.
+/// Position of the object with this name.
 fn find<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Result<usize> {
     let ways: [&dyn Fn(&str) -> bool; 3] = [
         &|full| full == name,
@@ -55,7 +55,7 @@ pub(crate) fn value_set(program: &Program, name: &str) -> Result<ValueSetId> {
 pub(crate) fn call(program: &Program, table: TableId, call: &Call) -> Result<ActionCall> {
     let listed = &program.tables[table.0 as usize].actions;
     let names = listed.iter().map(|listed| program.actions[listed.action.0 as usize].named.name.as_str());
-    // `_NoAction` is what BMv2's compiler calls it.
+    // BMv2's compiler calls it `_NoAction`.
     let wanted = call.action.strip_prefix('_').filter(|name| *name == "NoAction").unwrap_or(&call.action);
     let at = find("action", wanted, names)?;
     let action = &program.actions[listed[at].action.0 as usize];
@@ -75,7 +75,8 @@ pub(crate) fn call(program: &Program, table: TableId, call: &Call) -> Result<Act
     Ok(ActionCall { action: at as u32, args: args.into_iter().flatten().collect() })
 }
 
-/// Matchers of all keys of a table, those of selectors left out; a key that is not named matches anything, an exact one 0.
+/// Matchers for all keys of a table, except those of selectors. A key that is not named matches anything; an
+/// exact one, 0.
 pub(crate) fn keys(program: &Program, table: TableId, given: &[(String, KeyText)]) -> Result<Vec<Matcher>> {
     let keys: Vec<&Key> =
         program.tables[table.0 as usize].keys.iter().filter(|key| key.kind != MatchKind::Selector).collect();
@@ -85,7 +86,7 @@ pub(crate) fn keys(program: &Program, table: TableId, given: &[(String, KeyText)
     };
     let mut matchers: Vec<Matcher> = keys.iter().map(nothing).collect();
     for (name, text) in given {
-        // P4_14 wrote validity as a field, and stacks with a dollar.
+        // P4_14 wrote validity as a field, and stacks with a dollar sign.
         let valid =
             name.strip_suffix(".$valid$").or(name.strip_suffix(".$valid")).or(name.strip_suffix(".valid"));
         let name = match valid {

@@ -1,4 +1,4 @@
-//! Reads STF text, one statement a line.
+//! Parses STF text, one statement per line.
 
 use crate::command::{Call, Command, Compare, EntryAction, Index, KeyText, Number, Pattern, Statement};
 use crate::{MAX_DIGITS, MAX_STATEMENTS, StfError};
@@ -162,7 +162,7 @@ fn statement(line: &str) -> Result2<Command> {
     Ok(command)
 }
 
-/// Words of a line and how they ought to be.
+/// The words of a line, with the expected syntax for messages.
 struct Words<'a> {
     words: std::str::SplitWhitespace<'a>,
     usage: &'static str,
@@ -198,7 +198,7 @@ impl<'a> Words<'a> {
 struct Text<'a>(&'a str);
 
 impl<'a> Text<'a> {
-    /// Up to the first of these characters, which stays.
+    /// Text up to the first of these characters, which is not consumed.
     fn until(&mut self, ends: &[char]) -> &'a str {
         let at = self.0.find(|c: char| ends.contains(&c) || c.is_whitespace()).unwrap_or(self.0.len());
         let (found, rest) = self.0.split_at(at);
@@ -259,7 +259,7 @@ fn add(rest: &str) -> Result2<Command> {
     if text.0.starts_with(|c: char| c.is_ascii_digit()) {
         priority = Some(text.number()?);
     }
-    // A key has a colon after its name, the action a bracket.
+    // A key's name is followed by a colon, an action's by a bracket.
     loop {
         let mark = text.0.find([':', '(']).ok_or("an action with its arguments in brackets is missing")?;
         if text.0[mark..].starts_with('(') {
@@ -343,7 +343,7 @@ fn comparison(text: &mut Text<'_>) -> Result2<Compare> {
     Err(format!("one of == != < <= > >= is missing before `{}`", text.0))
 }
 
-/// A number that fits 64 bits and more.
+/// A number that fits the type.
 fn small<T: TryFrom<u64>>(word: &str) -> Result2<T> {
     let value = whole(word)?;
     let value = u64::try_from(&value).ok().and_then(|value| T::try_from(value).ok());
@@ -409,7 +409,7 @@ fn key_text(word: &str) -> Result2<KeyText> {
     Ok(KeyText::Value(number(word)?))
 }
 
-/// `RATE:BURST` with the rate in units a microsecond; gives units a second.
+/// `RATE:BURST`, with the rate in units per microsecond. Returns units per second.
 fn rate(word: &str) -> Result2<(u64, u64)> {
     let wrong = || format!("`{word}` is no RATE:BURST");
     let (rate, burst) = word.split_once(':').ok_or_else(wrong)?;

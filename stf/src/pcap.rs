@@ -1,4 +1,4 @@
-//! Captures in the classic pcap format, read from and written to bytes.
+//! Captures in the classic pcap format, read from and written to memory.
 
 use p4rack_wire::Nanos;
 
@@ -8,30 +8,30 @@ const NEXT_GENERATION: u32 = 0x0a0d_0d0a;
 const ETHERNET: u32 = 1;
 const HEADER: usize = 24;
 const RECORD: usize = 16;
-/// Longest frame of a capture.
+/// Maximum length of a captured frame.
 pub const MAX_FRAME: usize = 64 * 1024;
 
-/// What is wrong with a capture.
+/// Why a capture cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PcapError {
-    /// Not even a header.
+    /// Shorter than a header.
     #[error("is no pcap file: {0} bytes, the header alone has 24")]
     Short(usize),
-    /// The other format.
+    /// It is in pcapng format.
     #[error("is a pcapng file; convert it first: editcap -F pcap IN.pcapng OUT.pcap")]
     NextGeneration,
-    /// Something else.
+    /// Not a capture: its magic number is this.
     #[error("is no pcap file: it starts with {0:#010x}")]
     Magic(u32),
-    /// Not Ethernet.
+    /// The link type is not Ethernet.
     #[error("has link type {0}; only Ethernet (1) is read")]
     LinkType(u32),
-    /// A frame that is too long to be one.
+    /// A record is too long for a frame.
     #[error("byte {at}: a frame of {length} bytes; at most 65536 are read")]
     Length {
-        /// Where its record starts.
+        /// Offset of the record.
         at: usize,
-        /// Its length.
+        /// Its length in bytes.
         length: u32,
     },
     /// The file ends within a record.
@@ -39,16 +39,16 @@ pub enum PcapError {
     Truncated(usize),
 }
 
-/// A frame of a capture.
+/// A captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Since 1970.
+    /// Time since 1970.
     pub time: Nanos,
-    /// What was captured of it.
+    /// The captured part of the frame.
     pub frame: &'a [u8],
 }
 
-/// Frames of a capture, in order; ends after an error.
+/// The frames of a capture, in order. Ends after an error.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -63,7 +63,7 @@ fn word(bytes: &[u8], at: usize, big_endian: bool) -> Option<u32> {
 }
 
 impl<'a> Reader<'a> {
-    /// Checks the header.
+    /// Opens a capture and checks its header.
     pub fn new(bytes: &'a [u8]) -> Result<Reader<'a>, PcapError> {
         let short = PcapError::Short(bytes.len());
         let magic = word(bytes, 0, false).ok_or(short.clone())?;
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
             (NEXT_GENERATION, _) => return Err(PcapError::NextGeneration),
             _ => return Err(PcapError::Magic(magic)),
         };
-        // The upper bits say how long an FCS is, if there is one.
+        // The upper bits give the length of the FCS, if there is one.
         let link = word(bytes, 20, big_endian).ok_or(short)? & 0x0fff_ffff;
         if link != ETHERNET {
             return Err(PcapError::LinkType(link));
@@ -115,7 +115,7 @@ impl<'a> Iterator for Reader<'a> {
     }
 }
 
-/// A capture being written, with nanoseconds.
+/// A capture being written, with nanosecond timestamps.
 #[derive(Clone, Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
@@ -132,7 +132,7 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// Adds a frame; what is longer than [`MAX_FRAME`] is cut.
+    /// Adds a frame, truncated to [`MAX_FRAME`].
     pub fn add(&mut self, time: Nanos, frame: &[u8]) {
         let kept = &frame[..frame.len().min(MAX_FRAME)];
         let fields = [time.0 / 1_000_000_000, time.0 % 1_000_000_000, kept.len() as u64, frame.len() as u64];
@@ -142,7 +142,7 @@ impl Writer {
         self.bytes.extend_from_slice(kept);
     }
 
-    /// The file.
+    /// The contents of the file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,12 +1,12 @@
-//! A switch in simulated time: a frame goes in, all that becomes of it comes out.
+//! A switch in simulated time: takes a frame and returns everything that becomes of it.
 
 use p4rack_switch::{Switch, TraceEvent};
 use p4rack_wire::Nanos;
 
-/// Most frames that one frame may become.
+/// Maximum frames that one frame may become.
 pub const MAX_FRAMES: usize = 10_000;
 
-/// One frame became more than [`MAX_FRAMES`].
+/// One frame became more than [`MAX_FRAMES`] frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the packet became more than 10000 frames")]
 pub struct TooMany;
@@ -14,20 +14,20 @@ pub struct TooMany;
 /// A frame that the switch sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Port; `None` is the controller.
+    /// Egress port; `None` is the controller.
     pub port: Option<u16>,
-    /// When.
+    /// Time of sending.
     pub time: Nanos,
-    /// Without FCS.
+    /// The frame, without FCS.
     pub frame: Vec<u8>,
 }
 
 /// What became of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// In the order of sending.
+    /// Frames sent, in order.
     pub sent: Vec<Sent>,
-    /// What the program did, if it was compiled for tracing.
+    /// Trace events, if the program was compiled for tracing.
     pub trace: Vec<TraceEvent>,
     /// Messages of `log_msg`.
     pub log: Vec<String>,
@@ -36,28 +36,28 @@ pub struct Fate {
 /// A switch and its time.
 #[derive(Debug)]
 pub struct Player {
-    /// The switch.
+    /// The switch, for control-plane operations.
     pub switch: Switch,
     now: Nanos,
 }
 
 impl Player {
-    /// Time starts at `now`.
+    /// Starts at time `now`.
     pub fn new(switch: Switch, now: Nanos) -> Player {
         Player { switch, now }
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// Lets time pass without looking at what is sent; nothing waits to be.
+    /// Lets time pass while nothing is waiting to be sent.
     pub fn skip(&mut self, time: Nanos) {
         self.now = self.now.saturating_add(time);
     }
 
-    /// A frame comes in now; gives what is sent until `end`.
+    /// Passes a frame to the switch and returns what is sent until `end`.
     pub fn send(&mut self, port: u16, frame: &[u8], end: Nanos) -> Result<Fate, TooMany> {
         self.switch.handle_frame(port, frame, self.now);
         self.until(end)

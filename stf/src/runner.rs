@@ -15,32 +15,32 @@ use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// From packet to packet.
+/// Time between packets.
 const PACKET_GAP: Nanos = Nanos::from_millis(1);
-/// After a change by the control plane, and at `wait`.
+/// Time after a control-plane operation, and for `wait`.
 const PAUSE: Nanos = Nanos::from_secs(1);
-/// Most multicast groups, nodes and clone sessions of a file.
+/// Maximum multicast groups, nodes and clone sessions of a file.
 const MAX_GROUPS: usize = 256;
-/// Port that means "drop" unless a caller has another.
+/// The default port that means "drop".
 pub const DROP_PORT: u16 = 511;
-/// Ports of the switch under test; one of them is where dropped packets go.
+/// Ports of the switch under test, including the drop port.
 const PORTS: u16 = 512;
 
-/// What came of a file.
+/// The result of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Empty: the program does as the file says.
+    /// Deviations; empty if the program behaves as the file says.
     pub failures: Vec<Failure>,
-    /// What statements read, by line.
+    /// Values that statements read, by line.
     pub notes: Vec<(u32, String)>,
-    /// Packets that came in.
+    /// Packets sent to the switch.
     pub packets: usize,
-    /// Frames that were expected.
+    /// Frames expected.
     pub expected: usize,
 }
 
 impl Outcome {
-    /// Whether all is as the file says.
+    /// Whether the program behaves as the file says.
     pub fn passed(&self) -> bool {
         self.failures.is_empty()
     }
@@ -55,47 +55,47 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// An entry that has a handle.
+/// An entry with a handle.
 struct Handle {
     table: TableId,
     keys: Vec<Matcher>,
     priority: i32,
 }
 
-/// A run under way.
+/// A run in progress.
 struct Runner<'p> {
     program: &'p Program,
     player: Player,
     outcome: Outcome,
-    /// Ports that the file names; what others send is nobody's business.
+    /// Ports that the file names. What other ports send is ignored.
     watched: BTreeSet<u16>,
     sent: BTreeMap<u16, Vec<Output>>,
-    /// Frames that the last packet became, at ports that the file names.
+    /// Ports on which the last packet was sent, among those that the file names.
     last: Vec<u16>,
     handles: BTreeMap<String, Handle>,
-    /// RID and ports.
+    /// Nodes: RID and ports.
     nodes: Vec<(u16, Vec<u16>)>,
     groups: BTreeMap<u32, Vec<u32>>,
-    /// Port or group of each session.
+    /// Port or group of each clone session.
     mirrors: BTreeMap<u32, Mirror>,
-    /// Whether the switch has still to be told of groups and sessions.
+    /// Whether groups and sessions have changed since the switch was updated.
     stale: bool,
 }
 
-/// Where clones of a session go: to a port, to a group, or both.
+/// Destinations of a session's clones: a port, a group, or both.
 #[derive(Clone, Copy, Default)]
 struct Mirror {
     port: Option<u16>,
     group: Option<u32>,
 }
 
-/// Runs a file against a program on a switch with the drop port [`DROP_PORT`]. An error is a file that is not
-/// understood or does not fit the program.
+/// Runs a file against a program on a switch with the drop port [`DROP_PORT`]. Errors: the file is malformed
+/// or does not fit the program.
 pub fn run(program: &Program, pipeline: Pipeline, statements: &[Statement]) -> Result<Outcome, StfError> {
     run_with_drop_port(program, pipeline, statements, DROP_PORT)
 }
 
-/// Likewise, with another drop port, 1 to 511.
+/// Like [`run`], with another drop port, 1 to 511.
 pub fn run_with_drop_port(
     program: &Program,
     pipeline: Pipeline,
@@ -103,7 +103,7 @@ pub fn run_with_drop_port(
     drop_port: u16,
 ) -> Result<Outcome, StfError> {
     let ports = (0..PORTS).filter(|port| *port != drop_port).map(|port| PortConfig::new(port, 0)).collect();
-    // BMv2 counts microseconds and has no CPU port of its own.
+    // BMv2 counts in microseconds and has no CPU port.
     let config = Config {
         ports,
         cpu_port: None,
@@ -214,7 +214,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Statements that change tables and objects.
+    /// Runs a statement that changes tables or objects.
     fn control(&mut self, command: &Command) -> Result<(), String> {
         let text = |error: p4rack_switch::ControlError| error.to_string();
         match command {
@@ -278,7 +278,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Statements about mirroring and multicast.
+    /// Runs a statement about mirroring or multicast.
     fn replication(&mut self, command: &Command) -> Result<(), String> {
         let no_group = |group: &u32| format!("multicast group {group} is not created");
         let no_node = |node: &u32| format!("node {node} is not created; the first one has number 0");
@@ -323,7 +323,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Tells the switch all groups and sessions.
+    /// Updates all groups and sessions of the switch.
     fn replicate(&mut self) -> Result<(), p4rack_switch::ControlError> {
         self.stale = false;
         let replicas = |group: &[u32]| -> Vec<Replica> {
@@ -389,7 +389,7 @@ impl Runner<'_> {
         self.player.switch.value_set_set(set, members).map_err(|error| error.to_string())
     }
 
-    /// An action profile and a table that uses it.
+    /// An action profile, and a table that uses it.
     fn profile(&self, name: &str) -> Result<(p4rack_p4::ir::InstanceId, TableId), String> {
         let profile = names::instance(self.program, "action profile", name)?;
         let table = self.program.tables.iter().position(|table| table.implementation == Some(profile));
@@ -439,7 +439,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Keeps what is sent at ports that the file names.
+    /// Records what is sent on ports that the file names.
     fn take(&mut self, fate: Fate, line: u32) {
         for Sent { port, frame, .. } in fate.sent {
             if let Some(port) = port.filter(|port| self.watched.contains(port)) {
@@ -453,7 +453,7 @@ impl Runner<'_> {
         self.outcome.failures.push(Failure { line, what });
     }
 
-    /// Compares each port's frames with those expected.
+    /// Compares each port's frames with the expected ones.
     fn finish(mut self, statements: &[Statement]) -> Outcome {
         self.outcome.failures.extend(differences(statements, &self.sent));
         let drops = self.player.switch.stats(self.player.now()).drops;

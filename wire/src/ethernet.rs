@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub struct MacAddr(pub [u8; 6]);
 
 impl MacAddr {
-    /// All ones.
+    /// The broadcast address, all ones.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
 
     /// Whether the group bit is set: broadcast or multicast.
@@ -70,7 +70,7 @@ impl EtherType {
     pub const VLAN: EtherType = EtherType(0x8100);
     /// IPv6.
     pub const IPV6: EtherType = EtherType(0x86dd);
-    /// PL2's control frames and shim unless the rack says otherwise (IEEE local experimental 1).
+    /// PL2's control frames and shim, unless the rack description says otherwise (IEEE local experimental 1).
     pub const PL2_DEFAULT: EtherType = EtherType(0x88b5);
 }
 
@@ -117,19 +117,19 @@ crate::header! {
     }
 }
 
-/// Frame check sequence, preamble with start delimiter and inter-packet gap: what a frame costs on
-/// the wire beyond the bytes that software sees, and the shortest frame (IEEE 802.3 clause 4).
+/// Wire overhead beyond the bytes that software sees (frame check sequence, preamble with start delimiter,
+/// inter-packet gap), and frame sizes (IEEE 802.3 clause 4).
 pub mod overhead {
     /// Frame check sequence, bytes.
     pub const FCS: u64 = 4;
-    /// Preamble, start delimiter and gap, bytes.
+    /// Preamble, start delimiter and inter-packet gap, bytes.
     pub const PREAMBLE_GAP: u64 = 20;
     /// Shortest frame without FCS, bytes.
     pub const MIN_FRAME: u64 = 60;
     /// Largest payload of an untagged frame, bytes.
     pub const MTU: u64 = 1500;
 
-    /// Bytes that a frame of `len` bytes (header and payload, no FCS) takes on the wire.
+    /// Bytes on the wire of a frame with `len` bytes (header and payload, no FCS).
     pub const fn wire_bytes(len: u64) -> u64 {
         (if len < MIN_FRAME { MIN_FRAME } else { len }) + FCS + PREAMBLE_GAP
     }

@@ -1,18 +1,18 @@
-//! How a header is described: the [`header!`](crate::header!) macro makes, from one list of fields,
-//! a Rust struct with `parse` and `emit` and a [`HeaderDesc`] from which other languages' text is rendered.
+//! Descriptions of headers. From one list of fields, the [`header!`](crate::header!) macro generates a Rust
+//! struct with `parse` and `emit`, and a [`HeaderDesc`] from which the text for other languages is rendered.
 
 use std::fmt;
 
 /// One field of a header, in wire order, most significant bit first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldDesc {
-    /// Name in P4 (camelCase as in the field's own standards).
+    /// Name in P4, in the camelCase of the field's own standard.
     pub p4_name: &'static str,
     /// Name in Rust.
     pub name: &'static str,
     /// Width in bits, 1 to 64.
     pub bits: usize,
-    /// What it means, one line.
+    /// Meaning, on one line.
     pub doc: &'static str,
 }
 
@@ -23,7 +23,7 @@ pub struct HeaderDesc {
     pub p4_name: &'static str,
     /// Name of the Rust type.
     pub name: &'static str,
-    /// What it is.
+    /// Meaning of the header.
     pub doc: &'static str,
     /// Fields in wire order.
     pub fields: &'static [FieldDesc],
@@ -36,21 +36,21 @@ impl HeaderDesc {
     }
 }
 
-/// Why bytes are not the header that was asked for.
+/// Why bytes do not parse as a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
     /// Fewer bytes than the header has.
     Truncated {
-        /// Bytes the header needs.
+        /// Bytes of the header.
         need: usize,
-        /// Bytes there are.
+        /// Bytes available.
         have: usize,
     },
-    /// A field holds a value that means nothing.
+    /// A field has an undefined value.
     Invalid {
-        /// The field, as named in Rust.
+        /// Name of the field in Rust.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         value: u64,
     },
 }
@@ -70,11 +70,11 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// A value that fits a header field of at most 64 bits.
+/// A type for a header field of at most 64 bits.
 pub trait FieldValue: Copy {
-    /// The value from the field's bits, right-aligned.
+    /// Converts from the field's bits, right-aligned.
     fn from_bits(bits: u64) -> Self;
-    /// The field's bits, right-aligned.
+    /// Converts to the field's bits, right-aligned.
     fn to_bits(self) -> u64;
 }
 
@@ -102,7 +102,7 @@ impl FieldValue for bool {
 /// Reads `bits` bits at bit `offset` of `bytes`. The caller has checked the length.
 #[inline(always)]
 pub fn read_bits(bytes: &[u8], offset: usize, bits: usize) -> u64 {
-    // Offsets and widths are known where this is called, so one of these ways is left of it.
+    // Offsets and widths are constants at the call, so only one of these branches remains.
     if offset.is_multiple_of(8) && bits.is_multiple_of(8) {
         let mut word = [0; 8];
         word[8 - bits / 8..].copy_from_slice(&bytes[offset / 8..(offset + bits) / 8]);
@@ -163,7 +163,7 @@ fn write_unaligned(bytes: &mut [u8], offset: usize, bits: usize, value: u64) {
     }
 }
 
-/// Describes a header: a Rust struct, `parse`, `emit`, `BYTES` and `DESC` from one list.
+/// Describes a header: generates a Rust struct, `parse`, `emit`, `BYTES` and `DESC` from one list.
 #[macro_export]
 macro_rules! header {
     ($(#[doc = $doc:literal])* $name:ident = $p4:literal {
@@ -176,7 +176,7 @@ macro_rules! header {
         impl $name {
             /// Length on the wire, in bytes.
             pub const BYTES: usize = (0 $(+ $bits)*) / 8;
-            /// The format, for what is generated from it.
+            /// The format, for code generators.
             pub const DESC: $crate::HeaderDesc = $crate::HeaderDesc {
                 p4_name: $p4,
                 name: stringify!($name),
@@ -186,7 +186,7 @@ macro_rules! header {
                 }, )* ],
             };
 
-            /// Reads the header at the start of `bytes`. Errors: fewer than `BYTES` bytes.
+            /// Parses the header at the start of `bytes`. Errors: fewer than `BYTES` bytes.
             #[inline]
             #[allow(unused_assignments)]
             pub fn parse(bytes: &[u8]) -> Result<Self, $crate::ParseError> {

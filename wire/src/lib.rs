@@ -1,5 +1,5 @@
-//! Header formats and the time type. Every format is described once, here: the Rust views, the P4
-//! header text and the Scapy layers come from the same description. No I/O, no clock.
+//! Header formats and the time type. Each format is described once, here; the Rust views, the P4 header text
+//! and the Scapy layers are generated from the description. No I/O, no clock.
 
 pub mod ethernet;
 pub mod header;

@@ -27,27 +27,28 @@ pub const VERSION: u8 = 1;
 pub const PCP_CONTROL: u8 = 7;
 /// 802.1Q priority of scheduled data.
 pub const PCP_SCHEDULED: u8 = 5;
-/// Both waits of a grant that grants nothing now, and the sender asks again: the lane's reservation has not begun yet, or
-/// the switch's calendars (a variant of clock mode) see no free time for so many slots.
+/// Value of both waits in a grant that grants nothing; the sender has to ask again. Either the lane's
+/// reservation has not begun yet, or the switch's calendars (a variant of clock mode) have no free time for
+/// the slots.
 pub const NOT_NOW: u32 = u32::MAX;
-/// Most lanes of a (source, destination) pair: cells fit a byte, and VLANs, one per cell, are few.
+/// Maximum lanes of a (source, destination) pair: a cell has to fit a byte, and each needs a VLAN.
 pub const LANES_MAX: u8 = 64;
-/// Cell of this lane's half (0 or 1): `Control.cell`.
+/// The cell for a half (0 or 1) of a lane: `Control.cell`.
 #[inline]
 pub const fn cell(lane: u8, half: u8) -> u8 {
     2 * lane + half
 }
 
-/// VLAN of a data frame that belongs to the reservation in `cell`, where `first` is PL2's first VLAN.
+/// The VLAN of a data frame of the reservation in `cell`; `first` is PL2's first VLAN.
 #[inline]
 pub const fn vid_of(first: u16, cell: u8) -> u16 {
     first + cell as u16
 }
 
-/// Most slots that one RSV can ask for on the wire.
+/// Maximum slots that one RSV can request.
 pub const DEMAND_MAX: u8 = u8::MAX;
 
-/// What a PL2 frame is: the low four bits of its first byte.
+/// Kind of a PL2 frame: the low four bits of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -72,7 +73,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds with their P4 constant's name.
+    /// All kinds with the names of their P4 constants.
     pub const ALL: [(Kind, &'static str); 9] = [
         (Kind::Rsv, "PL2_RSV"),
         (Kind::Grt, "PL2_GRT"),
@@ -95,7 +96,7 @@ impl Kind {
         Kind::of_code(code).ok_or(ParseError::Invalid { field: "kind", value: u64::from(code) })
     }
 
-    /// The kind of this number.
+    /// The kind with this number.
     #[inline]
     pub fn of_code(code: u8) -> Option<Kind> {
         const KINDS: [Option<Kind>; 16] = {

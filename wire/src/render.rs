@@ -1,4 +1,4 @@
-//! Other languages' text of a header description: P4_16 header types and Scapy layers.
+//! Renders header descriptions for other languages: P4_16 header types and Scapy layers.
 
 use crate::header::HeaderDesc;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! The one time type: unsigned nanoseconds since an origin that the driver chooses.
+//! The only time type: unsigned nanoseconds since an origin that the driver chooses.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -8,9 +8,9 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The origin, or the empty span.
+    /// The origin, or an empty span.
     pub const ZERO: Nanos = Nanos(0);
-    /// Later than anything that happens.
+    /// Later than any event.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
     /// A span of `us` microseconds.
@@ -28,24 +28,24 @@ impl Nanos {
         Nanos(s * 1_000_000_000)
     }
 
-    /// `self - other`, or zero where `other` is later.
+    /// `self - other`, or zero if `other` is later.
     pub const fn saturating_sub(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(other.0))
     }
 
-    /// `self + other`, or [`Nanos::MAX`].
+    /// `self + other`, at most [`Nanos::MAX`].
     pub const fn saturating_add(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_add(other.0))
     }
 
-    /// Time that `bytes` take on a wire of `rate_bps` bits a second, rounded up. A rate of 0 means
-    /// a wire without limit: no time at all.
+    /// Time of `bytes` on a wire of `rate_bps` bits per second, rounded up. A rate of 0 is unlimited and
+    /// takes no time.
     #[inline]
     pub const fn on_wire(bytes: u64, rate_bps: u64) -> Nanos {
         if rate_bps == 0 {
             return Nanos(0);
         }
-        // What fits is divided as it is: this is asked for every frame.
+        // The common case avoids 128-bit division, because this is called for every frame.
         if bytes <= u32::MAX as u64 / 2 {
             return Nanos((bytes * 8 * 1_000_000_000).div_ceil(rate_bps));
         }
@@ -58,21 +58,21 @@ impl Nanos {
     }
 }
 
-/// A wire's rate, made ready for what is asked of it every frame: [`Nanos::on_wire`] without a division.
+/// A wire's rate, prepared to compute [`Nanos::on_wire`] for every frame without a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireRate {
     rate_bps: u64,
-    /// Time of a byte in 2⁻⁶⁴ ns, rounded down; 0 where that is a nanosecond or more.
+    /// Time of a byte in 2⁻⁶⁴ ns, rounded down; 0 if that is a nanosecond or more.
     byte_time: u64,
 }
 
 impl WireRate {
-    /// Bytes whose time the rounding of one byte's can't change: 2²⁰ such errors are less than what a time of
-    /// up to 10¹³ bits a second can differ from a whole nanosecond without being one.
+    /// Number of bytes up to which rounding cannot change the result: 2²⁰ rounding errors are smaller than
+    /// the distance of any time at up to 10¹³ bits per second from a whole nanosecond.
     const BYTES_MAX: u64 = 1 << 20;
     const RATE_MAX_BPS: u64 = 10_000_000_000_000;
 
-    /// Of so many bits a second; 0: without limit.
+    /// A rate in bits per second; 0 is unlimited.
     pub const fn new(rate_bps: u64) -> WireRate {
         const BYTE: u128 = 8_000_000_000 << 64;
         let byte_time = if rate_bps <= 8_000_000_000 || rate_bps > WireRate::RATE_MAX_BPS {
@@ -83,7 +83,7 @@ impl WireRate {
         WireRate { rate_bps, byte_time }
     }
 
-    /// The same as [`Nanos::on_wire`].
+    /// The same result as [`Nanos::on_wire`].
     #[inline]
     pub const fn time(&self, bytes: u64) -> Nanos {
         if self.byte_time == 0 || bytes > WireRate::BYTES_MAX {

@@ -1,22 +1,22 @@
-//! Which crate may use which: the table of ARCHITECTURE.md is read, and the manifests are compared with it.
+//! Dependencies between crates: compares the manifests with the table in ARCHITECTURE.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// What crates without I/O may not depend on.
+/// Dependencies that crates without I/O must not have.
 const IMPURE_DEPENDENCIES: &[&str] = &["tokio", "tonic", "libc", "rand", "socket2", "nix"];
-/// The lints of crates without I/O, as such a crate links them.
+/// Lints of crates without I/O; each links to this file.
 const PURE_LINTS: &str = "../xtask/pure-clippy.toml";
 
-/// What a crate may use inside the workspace.
+/// The crates that a crate may use.
 #[derive(Debug, PartialEq, Eq)]
 enum Uses {
     All,
     These(BTreeSet<String>),
 }
 
-/// Every crate's manifest against the table, and the crates without I/O against their sentence.
+/// Checks every manifest against the table, and the crates without I/O against the sentence that names them.
 pub fn check(root: &Path) -> Result<(), String> {
     let text = read(&root.join("ARCHITECTURE.md"))?;
     let table = table(&text)?;
@@ -63,7 +63,7 @@ fn differences(name: &str, uses: &BTreeSet<String>, dependencies: &BTreeSet<Stri
     new.chain(gone).collect()
 }
 
-/// The table of folders: what each may use.
+/// The table of folders: what each of them may use.
 fn table(architecture: &str) -> Result<BTreeMap<String, Uses>, String> {
     let mut table = BTreeMap::new();
     let rows = architecture.lines().skip_while(|line| !line.starts_with("| folder |")).skip(2);
@@ -92,12 +92,12 @@ fn pure(architecture: &str) -> Result<BTreeSet<String>, String> {
     Ok(quoted(before).map(str::to_owned).collect())
 }
 
-/// What stands between backticks.
+/// Text between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Members of the workspace, by folder.
+/// Folders of the workspace's members.
 fn members(manifest: &str) -> Vec<String> {
     let line = manifest.lines().find(|line| line.starts_with("members")).unwrap_or_default();
     line.split('"').skip(1).step_by(2).map(str::to_owned).collect()

@@ -1,5 +1,5 @@
-//! Fuzz targets with libFuzzer on the stable compiler: coverage comes from LLVM's own pass, so no
-//! nightly toolchain and no extra cargo command is needed.
+//! Fuzz targets with libFuzzer on the stable compiler. Coverage comes from LLVM's own pass, so neither a
+//! nightly toolchain nor another cargo command is needed.
 
 use crate::report::Report;
 use crate::{cargo, root};
@@ -9,7 +9,7 @@ use std::process::Command;
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions=on -Ccodegen-units=1 --cfg fuzzing";
-/// With `--target`, build scripts and macros stay uninstrumented.
+/// With `--target`, build scripts and macros are not instrumented.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Builds all targets, runs each for `secs` seconds.

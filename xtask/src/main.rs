@@ -1,4 +1,4 @@
-//! The developers' own tools: `cargo xtask test` is everything that must hold before a change lands.
+//! Developer tools. `cargo xtask test` checks everything that must hold before a change is merged.
 
 mod arrows;
 mod fuzz;
@@ -23,7 +23,7 @@ cargo xtask COMMAND
   bless         rewrite the golden files, of generated text and of experiments; read the diff before you commit it
 ";
 
-/// The folder that holds the workspace.
+/// The folder of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
@@ -35,9 +35,9 @@ fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// What cargo is told by its environment, the same for all that call it: a change of it builds everything anew. Where
-/// nothing is built yet, what speeds later builds up only costs time: a first run may well be the only one. And the
-/// linter then compiles as well, so that nothing is read twice; what it compiles is optimised a little less.
+/// Environment for every call of cargo. It is always the same, because a change would rebuild everything. If
+/// nothing is built yet, incremental compilation only costs time, as a first run may be the only one; and the
+/// linter compiles as well, so that sources are read once. Its output is optimised slightly less.
 fn build_settings() -> &'static [(&'static str, String)] {
     static SETTINGS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
         let target =
@@ -57,7 +57,7 @@ fn build_settings() -> &'static [(&'static str, String)] {
     &SETTINGS
 }
 
-/// Cargo's name for what compiles the workspace's own crates.
+/// Cargo's variable for the compiler of the workspace's own crates.
 const LINTER: &str = "RUSTC_WORKSPACE_WRAPPER";
 
 fn main() -> ExitCode {
@@ -113,7 +113,7 @@ fn test(report: &mut Report, whole: bool) {
     }
 }
 
-/// What ARCHITECTURE.md promises of the sources, as far as their text shows it.
+/// Checks of ARCHITECTURE.md's promises that need only the text of the sources.
 fn tidy(report: &mut Report) {
     report.check("arrows between the crates", arrows::check(&root()));
     tidy::check(report, &root());

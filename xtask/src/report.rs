@@ -1,27 +1,27 @@
-//! Runs steps, counts what passed, failed and was skipped, and closes with the lists and one line.
+//! Runs steps, counts what passed, failed and was skipped, and prints a summary.
 
 use crate::skips;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-/// How many of the slowest groups of tests are named at the end.
+/// Number of the slowest test binaries that are listed at the end.
 const SLOWEST: usize = 10;
 
-/// Exit code of a suite that says what it needs and tests nothing.
+/// Exit code of a suite that tests nothing and says what it needs.
 const NOTHING_TESTED: i32 = 77;
 
-/// What has happened so far.
+/// Results so far.
 #[derive(Default)]
 pub struct Report {
     passed: u64,
     failed: u64,
     failures: Vec<String>,
-    /// Where, and what it needs.
+    /// Skips: where, and what it needs.
     skips: Vec<(String, String)>,
     /// Command blocks of documents that say why they are not run.
     not_run: Vec<String>,
-    /// Seconds, and the file of tests that took them.
+    /// Seconds, and the test binary that took them.
     slowest: Vec<(f64, String)>,
 }
 
@@ -53,19 +53,19 @@ impl Report {
         }
     }
 
-    /// Something that needs what this machine lacks: counted, never silent.
+    /// Counts something that needs what this machine lacks.
     pub fn skip(&mut self, name: &str, why: &str) {
         println!("── {name}\n   skipped: {why}");
         self.skips.push((name.to_owned(), why.to_owned()));
     }
 
-    /// Test runners: shows their output and adds up what they say of themselves, on either stream.
+    /// Runs test runners, shows their output and adds up their summaries from both streams.
     pub fn tests(&mut self, name: &str, command: &mut Command) {
         println!("── {name}");
         let start = Instant::now();
         let piped = std::io::pipe().and_then(|(output, input)| {
             let child = command.stdout(input.try_clone()?).stderr(input).spawn();
-            // The command's own ends of the pipe, without which it does not end.
+            // Drop the command's own ends of the pipe, or it never ends.
             command.stdout(Stdio::null()).stderr(Stdio::null());
             Ok((child?, output))
         });
@@ -89,7 +89,7 @@ impl Report {
         println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
     }
 
-    /// The closing lines and the exit code.
+    /// Prints the summary and returns the exit code.
     pub fn close(mut self) -> ExitCode {
         println!();
         self.slowest.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -122,12 +122,12 @@ impl Report {
     }
 }
 
-/// Reads a runner's output: cargo test's, pytest's and the PTF suite's.
+/// Reads the output of cargo test, pytest and the PTF suite.
 struct Lines {
-    /// What runs: the step, or the file of tests that cargo named last.
+    /// What is running: the step, or the test binary that cargo named last.
     running: String,
     step: String,
-    /// Skips named since the last summary, by the runner itself.
+    /// Skips that the runner has named since the last summary.
     named: u64,
 }
 
@@ -140,7 +140,7 @@ impl Lines {
         // `     Running tests/x.rs (target/…)`, `   Doc-tests x`
         let start = line.trim_start();
         if let Some(file) = start.strip_prefix("Running ").or(start.strip_prefix("Doc-tests ")) {
-            // Of `unittests src/lib.rs (…/p4rack_wire-0123)` the binary's name says whose they are.
+            // Of `unittests src/lib.rs (…/p4rack_wire-0123)`, the binary's name identifies the crate.
             let (what, binary) = file.split_once(" (").unwrap_or((file, ""));
             let whose = binary.rsplit(['/', '-']).nth(1).unwrap_or_default();
             self.running =
@@ -179,8 +179,8 @@ impl Lines {
     }
 }
 
-/// Passed, failed and skipped in a runner's summary line, e.g.
-/// `test result: ok. 3 passed; 0 failed; 1 ignored; …` or `==== 3 passed, 1 skipped in 2.0s ====`.
+/// Passed, failed and skipped in the summary line of a runner, such as `test result: ok. 3 passed; 0 failed;
+/// 1 ignored; …` or `==== 3 passed, 1 skipped in 2.0s ====`.
 fn counts(line: &str) -> Option<(u64, u64, u64)> {
     if !(line.starts_with("test result:") || (line.starts_with("==") && line.contains(" in "))) {
         return None;

@@ -1,11 +1,11 @@
-//! What the tests need from Debian and PyPI: installed when allowed, asked for clearly otherwise.
+//! Packages from Debian and PyPI that the tests need: installed if permitted, otherwise listed.
 
 use crate::report::Report;
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Debian package, a file it brings, and what needs it.
+/// Debian package, a file that it contains, and what needs it.
 const PACKAGES: &[(&str, &str, &str)] = &[
     ("g++", "/usr/bin/g++", "the fuzz targets"),
     ("memcached", "/usr/bin/memcached", "the memcached test"),
@@ -17,7 +17,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("mininet", "/usr/bin/mn", "the Mininet test"),
 ];
 
-/// Installs the packages that are missing.
+/// Installs missing packages.
 pub fn debian(report: &mut Report) {
     let missing: Vec<&str> =
         PACKAGES.iter().filter(|(_, file, _)| !present(file)).map(|(name, _, _)| *name).collect();
@@ -39,12 +39,12 @@ pub fn debian(report: &mut Report) {
     }
 }
 
-/// On PATH's usual folders, under /usr/bin or /bin.
+/// Whether a command is in /usr/bin or /bin, or a file exists.
 fn present(file: &str) -> bool {
     Path::new(file).exists() || Path::new(&file.replacen("/usr", "", 1)).exists()
 }
 
-/// Runs the Python clients' tests and the PTF suite, in virtual environments with pinned packages.
+/// Runs the tests of the Python clients and the PTF suite in virtual environments with pinned packages.
 pub fn python(report: &mut Report) {
     let tests = root().join("tests/python");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
@@ -67,18 +67,18 @@ pub fn python(report: &mut Report) {
             report.tests(&format!("PTF on {platform}"), suite.arg("--binary").arg(&binary));
         }
     }
-    // The shell asks for the bindings of an older version of the standard.
+    // The shell requires bindings of an older version of the standard.
     let standard = [tests.join("of_the_standard/requirements.txt")];
     if let Some(python) = environment(report, ".venv-standard", &standard) {
         report.tests("Standard's messages", &mut pytest(&python, &["of_the_standard"]));
     }
-    // finsy's protobuf is of another generation than that of the `p4runtime` package.
+    // finsy needs another generation of protobuf than the `p4runtime` package.
     if let Some(python) = environment(report, ".venv-finsy", &[tests.join("with_finsy/requirements.txt")]) {
         report.tests("finsy", &mut pytest(&python, &["with_finsy"]));
     }
 }
 
-/// A virtual environment in the workspace; its Python.
+/// Creates a virtual environment in the workspace and returns its Python.
 fn environment(report: &mut Report, name: &str, requirements: &[PathBuf]) -> Option<PathBuf> {
     let venv = root().join(name);
     let python = venv.join("bin/python");

@@ -1,6 +1,6 @@
-//! What a test run may leave out: each by name, with the reason. Anything else that is skipped fails the run.
+//! What a test run may skip, by name and with the reason. Any other skip fails the run.
 
-/// A part of what a skip says it needs, and why machines without that may pass.
+/// Part of what a skip says it needs, and why machines without that may pass.
 const ALLOWED: &[(&str, &str)] = &[
     ("takes any metadata for the packet_out header", "BMv2's nature: it does not check it"),
     ("simple_switch_grpc", "Debian does not package BMv2: it has to be built from its sources"),
@@ -13,7 +13,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("--io ring", "the kernel may forbid the memory that it shares"),
 ];
 
-/// Why a skip is no failure; none if nobody allowed it.
+/// Why a skip is allowed; `None` if it is not.
 pub fn allowed(reason: &str) -> Option<&'static str> {
     ALLOWED.iter().find(|(needs, _)| reason.contains(needs)).map(|(_, why)| *why)
 }

@@ -1,4 +1,4 @@
-//! Random valid table entries, and the groups and sessions that a program may name.
+//! Random valid table entries, and the groups and sessions that a program may refer to.
 
 use super::{PORTS, Values, max};
 use num_bigint::BigUint;
@@ -16,9 +16,9 @@ use p4rack_p4rt::p4::v1::{
 use p4rack_p4rt::schema::{id_of, match_type};
 use std::collections::BTreeSet;
 
-/// Most entries of a table.
+/// Maximum entries per table.
 const ENTRIES: u64 = 6;
-/// Multicast groups from 1 on, and clone sessions too.
+/// Multicast groups, numbered from 1; the same number of clone sessions.
 const GROUPS: u32 = 8;
 
 pub(super) fn updates(info: &P4Info, values: &mut Values) -> Vec<Update> {
@@ -30,7 +30,7 @@ pub(super) fn updates(info: &P4Info, values: &mut Values) -> Vec<Update> {
     updates
 }
 
-/// Whether all values of a table are bit strings.
+/// Whether all keys and parameters of a table are bit strings.
 fn is_plain(info: &P4Info, table: &Table) -> bool {
     let params = |action: &ActionRef| {
         let action = info.actions.iter().find(|other| id_of(other.preamble.as_ref()) == action.id);
@@ -110,12 +110,12 @@ fn call(info: &P4Info, id: u32, values: &mut Values) -> Action {
     Action { action_id: id, params: params.iter().map(param).collect() }
 }
 
-/// The shortest byte string, as P4Runtime has it.
+/// The shortest byte string, as P4Runtime requires.
 fn bytes(value: &BigUint) -> Vec<u8> {
     value.to_bytes_be()
 }
 
-/// `None`: whatever the field is.
+/// A field match; `None` matches any value.
 fn field_match(field: &MatchField, values: &mut Values) -> Option<FieldMatch> {
     let width = field.bitwidth as u32;
     let value = values.value(width);
@@ -151,7 +151,7 @@ fn field_match(field: &MatchField, values: &mut Values) -> Option<FieldMatch> {
     Some(FieldMatch { field_id: field.id, field_match_type: Some(kind) })
 }
 
-/// Groups and sessions of one or two copies.
+/// Groups and sessions with one or two copies.
 #[expect(deprecated, reason = "BMv2 knows only this way to name a port")]
 fn replication(values: &mut Values) -> Vec<Update> {
     let mut updates = Vec::new();

@@ -1,5 +1,5 @@
-//! Random packets and table entries for a program, made from the program itself: packets follow its parser, entries its
-//! P4Info, and both draw from the same few values, so that they meet.
+//! Random packets and table entries for a program, derived from the program itself: packets follow its parser
+//! and entries its P4Info. Both draw from the same few values, so that they match often.
 
 mod entries;
 mod packets;
@@ -13,31 +13,31 @@ use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::Update;
 use std::collections::BTreeMap;
 
-/// Ports that packets come in at, and most of those that entries name.
+/// Number of ingress ports, and of most ports that entries name.
 const PORTS: u64 = 8;
 /// Width of a port in bits.
 const PORT_BITS: u32 = 9;
 
-/// What a program is given.
+/// Input for a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Entries, groups and sessions, in the order in which they are to be written.
+    /// Entries, groups and sessions, in the order in which to write them.
     pub updates: Vec<Update>,
-    /// Packets, in their order.
+    /// Packets, in the order in which to send them.
     pub packets: Vec<Packet>,
 }
 
-/// A packet that comes in.
+/// A packet to send to the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Port, 0 to 7.
+    /// Ingress port, 0 to 7.
     pub port: u16,
-    /// At least a byte, without FCS.
+    /// The frame without FCS; at least one byte.
     pub frame: Vec<u8>,
 }
 
 impl Case {
-    /// The same for the same program, seed and number of packets.
+    /// Generates a case. The same program, seed and number of packets give the same case.
     pub fn new(program: &Program, info: &P4Info, seed: u64, packets: usize) -> Case {
         let mut values = Values::new(program, seed);
         let updates = entries::updates(info, &mut values);
@@ -46,7 +46,7 @@ impl Case {
     }
 }
 
-/// SplitMix64: a few lines, and the same numbers everywhere.
+/// SplitMix64: a few lines, and the same numbers on every machine.
 struct Rng(u64);
 
 impl Rng {
@@ -62,7 +62,7 @@ impl Rng {
         self.next() % end.max(1)
     }
 
-    /// True once in so many times.
+    /// True with a probability of one in `times`.
     fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -73,12 +73,12 @@ impl Rng {
     }
 }
 
-/// The largest number of so many bits.
+/// The largest number with this many bits.
 fn max(width: u32) -> BigUint {
     (BigUint::from(1u8) << width) - 1u8
 }
 
-/// Random values, most of them from a few of each width.
+/// Random values, most of them from a small set per width.
 struct Values {
     rng: Rng,
     pools: BTreeMap<u32, Vec<BigUint>>,
@@ -87,7 +87,7 @@ struct Values {
 impl Values {
     fn new(program: &Program, seed: u64) -> Values {
         let mut pools: BTreeMap<u32, Vec<BigUint>> = BTreeMap::new();
-        // What the program's own entries match should come.
+        // Values that the program's own entries match should occur.
         for table in &program.tables {
             for (key, matcher) in table.entries.iter().flat_map(|entry| table.keys.iter().zip(&entry.keys)) {
                 let (Matcher::Exact(value) | Matcher::Mask { value, .. } | Matcher::Range { lo: value, .. }) =

@@ -1,5 +1,5 @@
-//! A packet that follows the program's parser: a way through its states is drawn, and what `select` looks at is set so
-//! that it is taken.
+//! A packet that follows the program's parser: draws a path through its states and sets the bits that
+//! `select` reads so that it is taken.
 
 use super::{PORTS, Packet, Values};
 use num_bigint::BigUint;
@@ -9,11 +9,11 @@ use p4rack_p4::ir::{
 };
 use std::collections::HashMap;
 
-/// Most bytes of headers.
+/// Maximum bytes of headers.
 const HEADER_BYTES: usize = 512;
-/// Most bytes after them.
+/// Maximum bytes of payload.
 const PAYLOAD_BYTES: u64 = 64;
-/// Most states of a way.
+/// Maximum states of a path.
 const STATES: usize = 64;
 
 pub(super) fn packet(program: &Program, values: &mut Values) -> Packet {
@@ -43,7 +43,7 @@ pub(super) fn packet(program: &Program, values: &mut Values) -> Packet {
     Packet { port, frame }
 }
 
-/// Bits of the packet: first one and how many.
+/// A range of bits in the packet: first bit and count.
 type BitRange = (usize, u32);
 
 struct Walk<'a> {
@@ -53,9 +53,9 @@ struct Walk<'a> {
     /// Bits that a choice has fixed.
     set: Vec<bool>,
     at: usize,
-    /// Where a variable's value stands in the packet.
+    /// Position of each variable's value in the packet.
     places: HashMap<VarId, BitRange>,
-    /// Elements of stacks that have been extracted.
+    /// Number of elements extracted from each stack.
     extracted: HashMap<StackId, usize>,
 }
 
@@ -90,7 +90,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `None` where the way ends: no room, or something that isn't known.
+    /// Follows a statement. `None` ends the path: no room, or something that is not known.
     fn step(&mut self, stmt: &Stmt) -> Option<()> {
         match stmt {
             Stmt::Extract { header, varbit_bits } => {
@@ -153,7 +153,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Writes a value where no choice before has; bits outside the mask are left.
+    /// Writes a value to bits that no choice has fixed. Bits outside the mask stay.
     fn write(&mut self, (first, width): BitRange, value: &BigUint, mask: Option<&BigUint>) {
         for at in 0..width as usize {
             let bit = (width as usize - 1 - at) as u64;
@@ -163,7 +163,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Makes a key match, as far as it stands in the packet.
+    /// Makes a key match, as far as the packet contains it.
     fn fit(&mut self, key: &Expr, matcher: &Matcher) {
         let Some(place) = self.place(key) else { return };
         if place.0 + place.1 as usize > self.bits.len() {
@@ -185,7 +185,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where an expression's value stands.
+    /// Position of an expression's value in the packet.
     fn place(&self, expr: &Expr) -> Option<BitRange> {
         match expr {
             Expr::Var(var) => self.places.get(var).copied(),
@@ -208,7 +208,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A number that is known here. What it was read from stays as it is.
+    /// The value of an expression that is known here. Fixes the bits it was read from.
     fn known(&mut self, expr: &Expr) -> Option<u64> {
         let wrap =
             |value: u64, ty: &Ty| if ty.width() < 64 { value & ((1 << ty.width()) - 1) } else { value };

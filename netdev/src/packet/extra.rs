@@ -1,14 +1,14 @@
-//! What the kernel says beside a frame, and how it comes back into the frame.
+//! Metadata that the kernel passes with a frame, and how it is put back into the frame.
 
 use super::Stats;
 use crate::checksum;
 
-/// Bytes of an 802.1Q tag: room that is kept before each frame.
+/// Bytes of an 802.1Q tag: reserved before each frame.
 pub(crate) const TAG: usize = 4;
-/// Control bytes a frame, in words: auxiliary data (16 + 20) and a time stamp (16 + 16), aligned.
+/// Control data per frame, in words: auxiliary data (16 + 20) and a timestamp (16 + 16), aligned.
 pub(super) const CONTROL_WORDS: usize = 16;
 
-/// What came with a frame beside its bytes.
+/// Metadata of a frame.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Extra {
     pub(super) tag: Option<[u8; TAG]>,
@@ -17,7 +17,7 @@ pub(super) struct Extra {
 }
 
 impl Extra {
-    /// What status bits and tag fields say, which are the same in control messages and in rings.
+    /// Interprets status bits and tag fields, which are the same in control messages and in rings.
     #[inline]
     pub(super) fn from_status(status: u32, tci: u16, tpid: u16) -> Extra {
         let tpid = if status & libc::TP_STATUS_VLAN_TPID_VALID == 0 { 0x8100 } else { tpid };
@@ -29,7 +29,7 @@ impl Extra {
         }
     }
 
-    /// The frame in `room`, which begins with [`TAG`] spare bytes: with its tag and its checksum.
+    /// The frame in `room`, which starts with [`TAG`] spare bytes: with its tag and its checksum.
     #[inline]
     pub(super) fn complete<'r>(&self, room: &'r mut [u8], stats: &mut Stats) -> &'r [u8] {
         let bytes = match self.tag {
@@ -47,7 +47,7 @@ impl Extra {
         bytes
     }
 
-    /// Reads the control messages: each a header of length (word), level and type, then data.
+    /// Reads control messages. Each has a header of length (one word), level and type, then data.
     pub(super) fn parse(words: &[u64; CONTROL_WORDS], bytes: usize) -> Extra {
         let mut extra = Extra::default();
         let mut left = &words[..bytes.div_ceil(8).min(CONTROL_WORDS)];

@@ -9,7 +9,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Room a frame: a tag that comes back stands before it.
+/// Room per frame. A restored tag goes before it.
 const STRIDE: usize = (TAG + MAX_FRAME).next_multiple_of(64);
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Sender {
     }
 }
 
-/// Lengths (frame, control) of what one `recvmmsg` brought.
+/// Lengths (frame, control) of the messages that one `recvmmsg` returned.
 struct Arrived {
     count: usize,
     lengths: [(u32, usize); BATCH],

@@ -19,33 +19,34 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Slots come in blocks of this size, a multiple of every page size.
+/// Size of a block of slots, a multiple of every page size.
 const BLOCK: usize = 64 << 10;
-/// Bytes before a frame in a slot: header, address, alignment; the kernel tells the place for each frame.
+/// Bytes before a frame in a slot: header, address, alignment. The kernel reports the exact position per
+/// frame.
 const BEFORE: usize = 96;
-/// Where the kernel looks for a frame to send: behind the header, without an address.
+/// Offset at which the kernel expects a frame to send: behind the header, without an address.
 const SEND_AT: usize = 32;
-/// `struct virtio_net_hdr`, which goes before a frame to send.
+/// `struct virtio_net_hdr`, which precedes a frame to send.
 const OFFLOADS: usize = 10;
-/// Slots for sending.
+/// Number of slots for sending.
 const SEND_SLOTS: usize = 512;
 
-/// A ring of slots, and the one that is next.
+/// A ring of slots and the position of the next one.
 #[derive(Debug)]
 struct Slots {
     memory: Mapping,
     slot_bytes: usize,
-    /// A power of two.
+    /// Number of slots, a power of two.
     count: usize,
     at: usize,
 }
 
 impl Slots {
-    /// Asks for a ring (`PACKET_RX_RING`, `PACKET_TX_RING`) of at least `count` slots for frames of an
-    /// interface with some MTU.
+    /// Requests a ring (`PACKET_RX_RING`, `PACKET_TX_RING`) of at least `count` slots for the frames of an
+    /// interface with the given MTU.
     fn open(fd: BorrowedFd<'_>, ring: libc::c_int, mtu: usize, count: usize) -> io::Result<Slots> {
         let longest = (mtu + BEYOND_MTU).min(MAX_FRAME);
-        // A power of two, so that blocks have no rest and slot follows slot.
+        // A power of two, so that blocks have no remainder and slots are contiguous.
         let slot_bytes = (BEFORE + longest).next_power_of_two();
         let per_block = BLOCK / slot_bytes;
         let count = count.clamp(per_block, 1 << 16).next_power_of_two();
@@ -65,10 +66,10 @@ impl Slots {
         self.memory.word((at & (self.count - 1)) * self.slot_bytes)
     }
 
-    /// The next slot without its status, if its status is one of those that make it ours.
+    /// The next slot without its status, if the status says that it is ours.
     #[inline]
     fn next(&mut self, ours: impl FnOnce(u32) -> bool) -> Option<(u32, &mut [u8])> {
-        // Acquire: what the kernel wrote into the slot before it wrote the status is seen.
+        // Acquire: makes visible what the kernel wrote to the slot before the status.
         let status = self.status(self.at).load(Ordering::Acquire);
         if !ours(status) {
             return None;
@@ -80,17 +81,17 @@ impl Slots {
         slot.map(|slot| (status, slot))
     }
 
-    /// Gives the next slot to the kernel with a status, and goes on.
+    /// Passes the next slot to the kernel with a status, and advances.
     #[inline]
     fn pass_on(&mut self, status: u32) {
-        // Release: the kernel sees all that was written into the slot before.
+        // Release: makes everything written to the slot visible to the kernel first.
         self.status(self.at).store(status, Ordering::Release);
         self.at = (self.at + 1) & (self.count - 1);
     }
 }
 
 fn u16_at(slot: &[u8], at: usize) -> u16 {
-    // Offsets in the kernel's header count its status, which the slot lacks.
+    // Offsets in the kernel's header include the status, which the slot lacks.
     slot.get(at - 4..at - 2).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_ne_bytes)
 }
 
@@ -106,7 +107,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Opens the ring, as large as the receive buffer asked for; returns its size too.
+    /// Opens the ring in the size of the requested receive buffer, which it also returns.
     pub(super) fn open(
         device: &Device<'_>,
         mtu: usize,
@@ -128,7 +129,7 @@ impl Receiver {
         for count in 0..BATCH {
             let Some((status, slot)) = slots.next(|status| status & libc::TP_STATUS_USER != 0) else {
                 if count == 0 {
-                    // The socket stays ready until somebody has been told of an error.
+                    // The socket stays readable until its error is fetched.
                     sys::take_error(fd.as_fd())?;
                 }
                 return Ok(count);
@@ -162,16 +163,16 @@ impl AsFd for Receiver {
     }
 }
 
-/// Statuses of a slot that the kernel has not taken.
+/// Status of a slot that the kernel has not taken.
 const NOT_TAKEN: u32 = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT;
 
 #[derive(Debug)]
 pub(super) struct Sender {
     slots: Slots,
     fd: OwnedFd,
-    /// Longest frame without a tag.
+    /// Maximum frame without a tag.
     longest: usize,
-    /// Slots before the next one that the kernel has not been asked to send.
+    /// Slots before the next one that the kernel was not asked to send yet.
     waiting: usize,
     stats: Stats,
 }
@@ -180,8 +181,8 @@ impl Sender {
     pub(super) fn open(device: &Device<'_>, mtu: usize, options: &Options) -> Result<Sender, Error> {
         let (fd, _) = device.socket(&Options { promiscuous: false, ..*options })?;
         let opened = (|| {
-            // Says for each frame how much of it is to be copied at once: all. Else the kernel lends out pages
-            // of the ring, and copies them to others where the frame leaves for another namespace.
+            // `copy_thresh`: copy the whole frame immediately. Otherwise the kernel lends out pages of the
+            // ring, and copies them when the frame leaves for another namespace.
             let on: libc::c_int = 1;
             sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)?;
             Slots::open(fd.as_fd(), libc::PACKET_TX_RING, mtu, SEND_SLOTS)
@@ -214,7 +215,7 @@ impl Sender {
     pub(super) fn flush(&mut self) {
         while self.waiting > 0 {
             let result = sys::send_nothing(self.fd.as_fd());
-            // The kernel goes from slot to slot and stays at the first one that it refuses.
+            // The kernel proceeds from slot to slot and stops at the first one that it rejects.
             let first = self.slots.at + self.slots.count - self.waiting;
             let status = |i: usize| self.slots.status(first + i).load(Ordering::Acquire);
             let taken = (0..self.waiting).take_while(|i| status(*i) & NOT_TAKEN == 0).count();
@@ -235,7 +236,8 @@ impl Sender {
         }
     }
 
-    /// Takes the first waiting frame out of the ring: those behind it move up, as the kernel stays at its slot.
+    /// Removes the first waiting frame from the ring. Later ones move up, because the kernel stays at its
+    /// slot.
     fn leave_out_first(&mut self) {
         let (end, mask) = (self.slots.at, self.slots.count - 1);
         let mut moved = Vec::new();
@@ -262,12 +264,13 @@ impl Sender {
     }
 }
 
-/// Whether a frame is too long for an interface that takes `longest` bytes without tag.
+/// Whether a frame is too long for an interface that accepts `longest` bytes without tag.
 pub(crate) fn is_too_long(frame: &[u8], longest: usize) -> bool {
     frame.len() > longest && (frame.len() > longest + TAG || frame.get(12..14) != Some(&[0x81, 0]))
 }
 
-/// Writes a frame into a slot (without its status); it fits, as slots have room for the longest and two tags.
+/// Writes a frame to a slot (without its status). It fits, because slots have room for the longest frame with
+/// two tags.
 fn fill(slot: &mut [u8], frame: &[u8]) {
     let length = OFFLOADS + frame.len();
     slot[..4].copy_from_slice(&(length as u32).to_ne_bytes());

@@ -25,21 +25,21 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// What the kernel keeps free at the start of a frame's room.
+/// Bytes that the kernel reserves at the start of a frame's buffer.
 const HEADROOM: usize = 256;
-/// Largest room for a frame: a page.
+/// Maximum buffer of a frame: a page.
 const MAX_ROOM: usize = 4096;
-/// Largest MTU that fits.
+/// Maximum MTU that fits.
 pub const MAX_MTU: usize = MAX_ROOM - HEADROOM - BEYOND_MTU;
-/// Frames that may wait to be received.
+/// Number of frames that may wait to be received.
 const RECEIVE: std::ops::RangeInclusive<usize> = 64..=4096;
-/// Frames that may wait to be sent.
+/// Number of frames that may wait to be sent.
 const SEND: u32 = 2048;
 
-/// What keeps the socket alive: shared by both halves.
+/// What keeps the socket alive; shared by both halves.
 #[derive(Debug)]
 struct Socket {
-    /// Dropped first: the program goes before the socket that it leads to.
+    /// Dropped first: the program has to go before the socket to which it redirects.
     _link: OwnedFd,
     _promiscuous: Option<OwnedFd>,
     fd: OwnedFd,
@@ -48,10 +48,11 @@ struct Socket {
 }
 
 impl Socket {
-    /// A frame's bytes.
+    /// The bytes of a frame.
     ///
     /// # Safety
-    /// The kernel must have handed the frame over, and its direction's half alone may ask, for one frame at a time.
+    /// The kernel must have handed the frame over. Only the half that the frame belongs to may ask, for one
+    /// frame at a time.
     #[allow(clippy::mut_from_ref)]
     unsafe fn frame(&self, address: u64, length: usize) -> Option<&mut [u8]> {
         // SAFETY: by the caller's promise.
@@ -59,7 +60,7 @@ impl Socket {
     }
 }
 
-/// Opens a socket on queue 0 of an interface and leads its frames there; the third result is the size of
+/// Opens a socket on queue 0 of an interface and redirects its frames there. The third result is the size of
 /// the receive buffer.
 pub(crate) fn open(device: &Device<'_>, options: &Options) -> Result<(Receiver, Sender, usize), Error> {
     let instead = |why: String| {
@@ -132,7 +133,7 @@ fn set_up(device: &Device<'_>, mtu: usize, options: &Options) -> io::Result<(Rec
         sxdp_shared_umem_fd: 0,
     };
     sys::bind(fd.as_fd(), &address)?;
-    // A packet socket that receives nothing makes the interface take frames for all addresses.
+    // A packet socket that receives nothing keeps the interface in promiscuous mode.
     let promiscuous = match device.socket(&Options { receive_buffer_bytes: 0, ..*options }) {
         Ok((fd, _)) => options.promiscuous.then_some(fd),
         Err(error) => return Err(error.source),
@@ -145,7 +146,7 @@ fn set_up(device: &Device<'_>, mtu: usize, options: &Options) -> io::Result<(Rec
     Ok((receiver, Sender { socket, send, sent, free, longest: mtu + 14, waiting: 0, stats }))
 }
 
-/// The half that reads.
+/// The receiving half.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     socket: Arc<Socket>,
@@ -183,7 +184,7 @@ impl Receiver {
         let kernel =
             sys::get_option::<libc::xdp_statistics>(self.as_fd(), libc::SOL_XDP, libc::XDP_STATISTICS);
         if let Ok(kernel) = kernel {
-            // Frames dropped are those that found no free frame, and those that were too long.
+            // Drops: frames that found no free buffer, and frames that were too long.
             self.stats.kernel_drops = kernel.rx_ring_full + kernel.rx_fill_ring_empty_descs;
             self.stats.too_long = kernel.rx_dropped.saturating_sub(kernel.rx_fill_ring_empty_descs);
         }
@@ -197,16 +198,16 @@ impl AsFd for Receiver {
     }
 }
 
-/// The half that writes.
+/// The sending half.
 #[derive(Debug)]
 pub(crate) struct Sender {
     socket: Arc<Socket>,
     send: ToKernel,
     sent: FromKernel,
     free: Vec<u64>,
-    /// Longest frame without a tag; the kernel itself does not look.
+    /// Maximum frame without a tag; the kernel does not check it.
     longest: usize,
-    /// Frames put since the last flush.
+    /// Frames added since the last flush.
     waiting: usize,
     stats: Stats,
 }
@@ -245,7 +246,7 @@ impl Sender {
         }
     }
 
-    /// Takes back the frames that were sent.
+    /// Reclaims the buffers of frames that were sent.
     fn reap(&mut self) {
         while let Some(address) = self.sent.take_address() {
             self.free.push(address);
@@ -260,22 +261,22 @@ impl Sender {
         self.waiting = 0;
         self.send.publish();
         let mut left = self.send.left();
-        // Calls in a row that moved nothing that can be seen from here.
+        // Consecutive calls without visible progress.
         let mut in_vain = 0;
         while left > 0 && self.send.needs_wakeup() {
             let result = sys::send_nothing(self.socket.fd.as_fd());
             let before = std::mem::replace(&mut left, self.send.left());
             in_vain = if left == before { in_vain + 1 } else { 0 };
             match result.err().and_then(|error| error.raw_os_error()) {
-                // With each call the kernel passes over one of those that were withdrawn.
+                // With each call, the kernel skips one of the withdrawn frames.
                 None if in_vain <= left => {}
                 Some(libc::EBUSY) if left < before => {
-                    // One frame met a full queue; the kernel goes on with the next.
+                    // One frame met a full queue; the kernel continues with the next.
                     self.stats.sent -= 1;
                     self.stats.send_full += 1;
                 }
                 Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS) if left < before => {}
-                // What waits for room in the socket's buffer goes with the next batch.
+                // Frames that wait for room in the socket's buffer go with the next batch.
                 None | Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::EBUSY) => break,
                 Some(_) => {
                     let Sender { send, free, stats, .. } = self;

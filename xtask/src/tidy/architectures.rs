@@ -1,20 +1,20 @@
-//! What is one architecture's stays in its modules.
+//! Names of a P4 architecture stay in its modules.
 //!
-//! The words of an architecture are the identifiers of its include file, as far as they are no plain words. In the front
-//! end and the switch they may stand in the folders `arch/` alone, in the generator in one file. Of the templates a test
-//! of the generator's asks the same (`codegen/tests/templates.rs`).
+//! The names of an architecture are the identifiers of its include file, except plain words. In the front end
+//! and the switch they may occur only in the folders `arch/`, in the generator in one file. A test of the
+//! generator checks the templates (`codegen/tests/templates.rs`).
 
 use super::Source;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The rooms that know architectures, and where in them.
+/// Folders that are checked, and the places in them where such names are allowed.
 const ROOMS: &[&str] = &["p4/src", "switch/src", "codegen/src"];
 const MODULES: &[&str] = &["p4/src/arch", "switch/src/arch", "codegen/src/render/arch.rs"];
 const INCLUDES: &str = "p4/include";
-/// The language's own include file.
+/// The include file of the language itself.
 const CORE: &str = "core.p4";
-/// Words that are not one architecture's: the field's, P4Runtime's, or of what several have.
+/// Identifiers that are not specific to one architecture: general terms, P4Runtime's, or shared by several.
 const COMMON: &[&str] = &[
     "ingress_port",
     "egress_port",
@@ -29,7 +29,7 @@ const COMMON: &[&str] = &[
     "xor16",
 ];
 
-/// Names that stand where no architecture is to be named.
+/// Names of an architecture outside of its modules.
 pub(super) fn strays(sources: &[Source]) -> Vec<String> {
     let includes = |source: &&Source| source.path.starts_with(INCLUDES) && source.ends_in(&["p4"]);
     let (core, others): (Vec<&Source>, Vec<&Source>) =
@@ -58,12 +58,12 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
-/// Words of P4 outside of comments.
+/// Identifiers in P4 text, without comments.
 fn code_words(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| words(line.split("//").next().unwrap_or("")))
 }
 
-/// Whether a word is made up rather than taken from the language: `mark_to_drop`, `clone3`, `V1Switch`.
+/// Whether an identifier is a coined name rather than a plain word: `mark_to_drop`, `clone3`, `V1Switch`.
 fn is_name(word: &str) -> bool {
     let mut pairs = word.chars().zip(word.chars().skip(1));
     let starts = word.starts_with(|c: char| c.is_alphabetic());

@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md promises of the files themselves, looked up in every one of them.
+//! Checks of the source files themselves, as ARCHITECTURE.md promises.
 
 mod architectures;
 mod circles;
@@ -8,23 +8,23 @@ use crate::report::Report;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders without sources: what builds and runs leave, and what is generated.
+/// Folders without sources: output of builds and runs, and generated files.
 const NO_SOURCES: &[&str] = &["target", "corpus", "artifacts", "golden", "snapshots", "__pycache__"];
-/// Endings of files that are written by hand and have lines.
+/// Extensions of text files written by hand.
 const WRITTEN: &[&str] = &["rs", "py", "p4", "hbs", "md", "html", "css", "toml", "js", "sh", "proto", "yml"];
-/// Lines that a file stays under.
+/// Files must stay below this many lines.
 const LINES_MAX: usize = 800;
-/// Lines from which on a file is named.
+/// Files with more lines are listed.
 const LINES_MANY: usize = 400;
-/// Roots under which only one machine has its files.
+/// Top-level folders that are specific to one machine.
 const OF_ONE_MACHINE: &[&str] = &["root", "home", "work", "Users"];
 
-/// Name of a check of each file by itself, and what finds its problems.
+/// A check of single files: its name, and a function that returns problems.
 type Check = (&'static str, fn(&Source) -> Vec<String>);
 
 /// A file as the checks see it.
 struct Source {
-    /// From the workspace.
+    /// Path from the workspace.
     path: PathBuf,
     text: String,
 }
@@ -44,7 +44,7 @@ impl Source {
     }
 }
 
-/// All checks.
+/// Runs all checks.
 pub fn check(report: &mut Report, root: &Path) {
     let mut sources = Vec::new();
     if let Err(error) = collect(root, root, &mut sources) {
@@ -86,7 +86,7 @@ fn collect(root: &Path, folder: &Path, sources: &mut Vec<Source>) -> Result<(), 
         } else if kind.is_file()
             && let Ok(text) = fs::read_to_string(&path)
         {
-            // In a work tree of its own, `.git` is a file that says where the repository is.
+            // In a linked work tree, `.git` is a file.
             if name == ".git" {
                 continue;
             }
@@ -97,7 +97,7 @@ fn collect(root: &Path, folder: &Path, sources: &mut Vec<Source>) -> Result<(), 
     Ok(())
 }
 
-/// The file and its length if that is more than `limit`.
+/// The file and its length, if that exceeds `limit`.
 fn longer(source: &Source, limit: usize) -> Option<String> {
     let lines = source.text.lines().count();
     (source.ends_in(WRITTEN) && lines > limit).then(|| format!("{}: {lines} lines", source.path.display()))
@@ -116,7 +116,7 @@ fn paths_of_one_machine(source: &Source) -> Vec<String> {
     let is_one = |line: &str| {
         starts.iter().any(|start| {
             line.match_indices(start.as_str()).any(|(at, _)| {
-                // `…/tests/work/` is no root.
+                // `…/tests/work/` is not at the root.
                 !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-}$~*".contains(c))
             })
         })
@@ -125,7 +125,7 @@ fn paths_of_one_machine(source: &Source) -> Vec<String> {
     lines.map(|(n, line)| format!("{}: {}", source.place(n + 1), line.trim())).collect()
 }
 
-/// The harness keeps what a passing test prints by the macros: a skip said so is not counted.
+/// The test harness captures what a passing test prints through macros, so such a skip would not be counted.
 fn hidden_skips(source: &Source) -> Vec<String> {
     if !source.ends_in(&["rs"]) {
         return Vec::new();
@@ -142,7 +142,7 @@ fn hidden_skips(source: &Source) -> Vec<String> {
     problems
 }
 
-/// Each file of seeds lies beside the test that reads it, and that test says that it does.
+/// Each file of seeds lies beside a test that declares to read it.
 fn forgotten_seeds(sources: &[Source]) -> Vec<String> {
     const ENDING: &str = "proptest-regressions";
     let reads = format!("FileFailurePersistence::WithSource(\"{ENDING}\")");

@@ -1,16 +1,16 @@
-//! A number that is a time or a rate says its unit last in its name; `Nanos` and `Duration` say it by their type.
+//! Names of numbers that are times or rates end in their unit; `Nanos` and `Duration` carry it in their type.
 
-/// Words that make a name that of a time or a rate.
+/// Words that make a name that of a time or rate.
 const QUANTITIES: &[&str] =
     &["wait", "delay", "timeout", "interval", "rate", "period", "duration", "latency", "deadline", "elapsed"];
-/// What such a name may end in.
+/// Endings of such names.
 const UNITS: &[&str] =
     &["ns", "us", "ms", "s", "secs", "minutes", "bps", "mbps", "gbps", "percent", "slots", "units"];
-/// Types that say nothing of what they count.
+/// Types without a unit.
 const NUMBERS: &[&str] =
     &["u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64"];
 
-/// Declarations in Rust's text, tests aside, whose name lacks its unit: line and name.
+/// Declarations in Rust text, except tests, whose name lacks the unit: line and name.
 pub fn without(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (n, line) in text.lines().enumerate() {
@@ -29,7 +29,7 @@ pub fn without(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Whether a type begins here that is a plain number, or an option of one.
+/// Whether a plain number type starts here, or an option of one.
 fn is_number(text: &str) -> bool {
     let inner = text.strip_prefix("Option<").unwrap_or(text);
     let word = inner.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The few instructions that an interface runs for each frame: to the AF_XDP socket of the frame's queue.
+//! The program that redirects each frame of an interface to the AF_XDP socket of the frame's queue.
 
 use crate::sys;
 use std::io;
@@ -16,7 +16,7 @@ const ATTACH_XDP: u32 = 37;
 const MODE_GENERIC: u32 = 1 << 1;
 const MODE_DRIVER: u32 = 1 << 2;
 
-/// The part of `union bpf_attr` that these commands use; the rest, zero, keeps its size.
+/// The part of `union bpf_attr` that these commands use; the rest is zero and preserves the size.
 #[repr(C, align(8))]
 struct Attributes {
     words: [u32; 32],
@@ -29,7 +29,7 @@ impl Attributes {
         Attributes { words: all }
     }
 
-    /// Puts an address at a word.
+    /// Stores an address at a word.
     fn pointer<T>(mut self, at: usize, to: *const T) -> Attributes {
         let address = to as u64;
         let bytes = address.to_ne_bytes();
@@ -40,7 +40,7 @@ impl Attributes {
     }
 }
 
-/// Calls bpf(2). Addresses in the attributes must lead to live memory of the lengths that the command reads.
+/// Calls bpf(2). Addresses in the attributes must point to live memory of the lengths that the command reads.
 fn bpf(command: libc::c_long, attributes: &Attributes) -> io::Result<RawFd> {
     // SAFETY: pointer and length describe `attributes`; all commands used here only read it and what it leads
     // to, which the callers below keep alive.
@@ -50,13 +50,14 @@ fn bpf(command: libc::c_long, attributes: &Attributes) -> io::Result<RawFd> {
     sys::check(returned as libc::c_int)
 }
 
-/// One instruction: operation, destination and source register, offset, value.
+/// An instruction: operation, destination and source register, offset, value.
 const fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> u64 {
     let (offset, value) = (offset as u16 as u64, value as u32 as u64);
     code as u64 | ((to | from << 4) as u64) << 8 | offset << 16 | value << 32
 }
 
-/// `bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`: what has no socket goes on to the system.
+/// `bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`: frames without a socket pass on to the
+/// system.
 fn program(sockets: &OwnedFd) -> [u64; 6] {
     const QUEUE: i16 = 16;
     const PSEUDO_MAP: u8 = 1;
@@ -72,7 +73,8 @@ fn program(sockets: &OwnedFd) -> [u64; 6] {
     ]
 }
 
-/// Sends the frames of an interface's queue 0 to `socket`, until the result is dropped or the process ends.
+/// Redirects the frames of an interface's queue 0 to `socket` until the result is dropped or the process
+/// ends.
 pub(super) fn attach(index: i32, socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let (key_bytes, value_bytes, entries) = (4, 4, 1);
     let sockets = Attributes::new(&[MAP_TYPE_XSKMAP, key_bytes, value_bytes, entries]);
@@ -93,7 +95,7 @@ pub(super) fn attach(index: i32, socket: BorrowedFd<'_>) -> io::Result<OwnedFd> 
         sys::owned(bpf(LINK_CREATE, &Attributes::new(&words))?)
     };
     link(MODE_DRIVER).or_else(|refused| match refused.raw_os_error() {
-        // Another program is there, or rights are missing: the other mode would be refused too.
+        // Another program is attached, or privileges are missing: the other mode would fail too.
         Some(libc::EBUSY | libc::EEXIST | libc::EPERM) => Err(refused),
         _ => link(MODE_GENERIC),
     })

@@ -1,26 +1,27 @@
-//! The rings of an AF_XDP socket: one side writes descriptors and a producer index, the other a consumer index.
+//! The rings of an AF_XDP socket: one side writes descriptors and a producer index, the other a consumer
+//! index.
 
 use crate::mapping::Mapping;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A descriptor of a frame: address in the shared memory, length (and above it options, which are 0).
+/// Descriptor of a frame: address in the shared memory, and length (with options above it, which are 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Desc {
     pub(super) address: u64,
     pub(super) length: u32,
 }
 
-/// A ring, seen from this side. Indices grow without end; their low bits are places.
+/// A ring, seen from this side. Indices increase forever; their low bits are positions.
 #[derive(Debug)]
 struct Ring {
     memory: Mapping,
     offsets: libc::xdp_ring_offset,
     mask: u32,
-    /// Our own index: what we have written or read, told the kernel or not yet.
+    /// Our own index: what we have written or read, whether the kernel knows it or not.
     own: u32,
-    /// The kernel's index as last seen.
+    /// The kernel's index when last read.
     theirs: u32,
 }
 
@@ -53,16 +54,16 @@ impl Ring {
 const DESC_BYTES: usize = 16;
 const ADDRESS_BYTES: usize = 8;
 
-/// A ring into which this side puts: free frames for the kernel, or frames to send.
+/// A ring that this side produces to: free buffers for the kernel, or frames to send.
 #[derive(Debug)]
 pub(super) struct ToKernel(Ring);
 
-/// A ring from which this side takes: frames received, or frames sent.
+/// A ring that this side consumes from: frames received, or frames sent.
 #[derive(Debug)]
 pub(super) struct FromKernel(Ring);
 
 impl ToKernel {
-    /// The ring for free frames (`XDP_UMEM_FILL_RING`), already told the kernel.
+    /// The ring for free buffers (`XDP_UMEM_FILL_RING`), already published.
     pub(super) fn fill(fd: BorrowedFd<'_>, at: libc::xdp_ring_offset, count: u32) -> io::Result<ToKernel> {
         Ring::map(fd, libc::XDP_UMEM_PGOFF_FILL_RING, at, count, ADDRESS_BYTES).map(ToKernel)
     }
@@ -72,13 +73,13 @@ impl ToKernel {
         Ring::map(fd, libc::XDP_PGOFF_TX_RING as u64, at, count, DESC_BYTES).map(ToKernel)
     }
 
-    /// How much the kernel has not taken yet.
+    /// Number of entries that the kernel has not taken yet.
     pub(super) fn left(&mut self) -> u32 {
         self.0.theirs = self.0.consumer().load(Ordering::Acquire);
         self.0.own.wrapping_sub(self.0.theirs)
     }
 
-    /// Puts an address. The caller never has more frames than the ring has places.
+    /// Adds an address. The caller never has more frames than the ring has positions.
     #[inline]
     pub(super) fn put_address(&mut self, address: u64) {
         let place = self.0.place(self.0.own, ADDRESS_BYTES);
@@ -86,7 +87,7 @@ impl ToKernel {
         self.0.own = self.0.own.wrapping_add(1);
     }
 
-    /// Puts a descriptor, if there is a place.
+    /// Adds a descriptor if there is room.
     #[inline]
     pub(super) fn put(&mut self, desc: Desc) -> bool {
         if self.0.own.wrapping_sub(self.0.theirs) > self.0.mask && self.left() > self.0.mask {
@@ -104,25 +105,26 @@ impl ToKernel {
         self.0.memory.word(place + 12).store(options, Ordering::Relaxed);
     }
 
-    /// Makes what the kernel has not taken invalid, so that it passes over it, and calls `taken_back` for each.
+    /// Invalidates the entries that the kernel has not taken, so that it skips them, and calls `taken_back`
+    /// for each.
     pub(super) fn withdraw(&mut self, mut taken_back: impl FnMut(u64)) {
         for back in (1..=self.left()).rev() {
             let index = self.0.own.wrapping_sub(back);
             let place = self.0.place(index, DESC_BYTES);
             let address = self.0.memory.double(place).load(Ordering::Relaxed);
             if address != u64::MAX {
-                // An option that nobody has given a meaning. Not all of them: one says that the next descriptor
-                // belongs to the same frame.
+                // An undefined option. Not all of them: one says that the next descriptor belongs to the same
+                // frame.
                 self.write(index, Desc { address: u64::MAX, length: 0 }, 1 << 31);
                 taken_back(address);
             }
         }
     }
 
-    /// Tells the kernel what was put.
+    /// Publishes the added entries to the kernel.
     #[inline]
     pub(super) fn publish(&self) {
-        // Release: what the index covers, frames included, is written before.
+        // Release: everything that the index covers, frames included, is written before.
         self.0.producer().store(self.0.own, Ordering::Release);
     }
 
@@ -148,11 +150,11 @@ impl FromKernel {
         Ring::map(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, at, count, ADDRESS_BYTES).map(FromKernel)
     }
 
-    /// Whether there is something to take.
+    /// Whether there is anything to take.
     #[inline]
     fn any(&mut self) -> bool {
         if self.0.own == self.0.theirs {
-            // Acquire: what the index covers, frames included, is seen.
+            // Acquire: everything that the index covers, frames included, is visible.
             self.0.theirs = self.0.producer().load(Ordering::Acquire);
         }
         self.0.own != self.0.theirs
@@ -179,7 +181,7 @@ impl FromKernel {
         })
     }
 
-    /// Tells the kernel what was taken, whose places are free then.
+    /// Returns the positions of taken entries to the kernel.
     #[inline]
     pub(super) fn release(&self) {
         self.0.consumer().store(self.0.own, Ordering::Release);

@@ -1,9 +1,10 @@
 //! Sibling modules of a crate depend on each other without circles.
 //!
-//! A module depends on another if a path in it, or in a module inside it, names something that the other, or a module
-//! inside that, defines. Re-exports are followed to the definition and are no dependency of their own. Between a module
-//! and one inside it both directions are allowed: a parent calls its children, which may use its types. Tests are left
-//! out. A method call names no path: only the type it is called on counts.
+//! A module depends on another if a path in it, or in a module inside it, names something that the other, or
+//! a module inside that, defines. Re-exports are followed to the definition and are no dependencies
+//! themselves. Between a module and one inside it, both directions are allowed: a parent calls its children,
+//! which may use its types. Tests are left out. Method calls contain no path, so only the type they are
+//! called on counts.
 
 mod module;
 
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules from the crate's root: `["arch", "v1model"]`. Empty for `lib.rs` and `main.rs`.
 type Place = Vec<String>;
-/// Re-exports that are followed from one path.
+/// Maximum re-exports followed from one path.
 const HOPS_MAX: usize = 8;
 
 /// A circle: the crate's folder, and the modules.
@@ -92,10 +93,10 @@ pub(super) fn problems(sources: &[Source]) -> Vec<String> {
 
 /// Modules that depend on each other.
 struct Circle {
-    /// The crate's.
+    /// Folder of the crate.
     folder: PathBuf,
     modules: Vec<String>,
-    /// Which file takes which name from which.
+    /// Ties: which file uses which name from which file.
     ties: Vec<String>,
 }
 
@@ -112,7 +113,7 @@ fn circles(sources: &[Source]) -> Vec<Circle> {
     for source in sources.iter().filter(|source| source.ends_in(&["rs"]) && !source.is_test()) {
         if let Some((folder, place)) = place_of(&source.path) {
             let module = crates.entry(folder).or_default().modules.entry(place).or_default();
-            // A crate's `lib.rs` and `main.rs` are its root together.
+            // `lib.rs` and `main.rs` of a crate are its root together.
             module.read(&source.text);
             module.file = source.path.display().to_string();
         }
@@ -120,7 +121,7 @@ fn circles(sources: &[Source]) -> Vec<Circle> {
     crates.iter().flat_map(|(folder, one)| one.circles(folder)).collect()
 }
 
-/// The crate's folder and the place in it of the file at `path`.
+/// The crate's folder, and the place of the file in the crate.
 fn place_of(path: &Path) -> Option<(PathBuf, Place)> {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     let src = parts.iter().position(|part| *part == "src")?;
@@ -136,7 +137,7 @@ struct Crate {
     modules: BTreeMap<Place, Module>,
 }
 
-/// For each place, the siblings it depends on, and what ties them.
+/// The siblings that each place depends on, with the ties.
 type Arrows = BTreeMap<Place, BTreeMap<Place, BTreeSet<String>>>;
 
 impl Crate {
@@ -215,7 +216,7 @@ impl Crate {
     }
 }
 
-/// The two modules with one parent that hold `from` and `to`. `None` if one of these is inside the other.
+/// The two siblings that contain `from` and `to`. `None` if one of them is inside the other.
 fn siblings(from: &Place, to: &Place) -> Option<(Place, Place)> {
     let shared = from.iter().zip(to).take_while(|(from, to)| from == to).count();
     let inside = shared == from.len() || shared == to.len();

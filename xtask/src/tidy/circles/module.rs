@@ -1,39 +1,39 @@
-//! What a file of Rust defines, imports and names: just enough of the language to follow paths.
+//! Reads what a Rust file defines, imports and names: just enough of the language to follow paths.
 
 use std::collections::BTreeSet;
 
-/// Words before a name that is being defined.
+/// Keywords that precede a name being defined.
 const DEFINES: &[&str] =
     &["fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro_rules"];
 
-/// One module.
+/// A module and what it names.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// From the workspace.
+    /// Path from the workspace.
     pub file: String,
-    /// Names of its items, and of its items' items.
+    /// Names of its items, including nested ones.
     pub defines: BTreeSet<String>,
-    /// Its `use` items, a name each.
+    /// Names imported by `use`.
     pub imports: Vec<Import>,
-    /// Paths of two and more names outside of `use`.
+    /// Paths of two or more names outside of `use`.
     paths: Vec<Vec<String>>,
     /// Single names outside of `use`.
     words: BTreeSet<String>,
 }
 
-/// One name brought in by `use`.
+/// A name imported by `use`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Import {
-    /// What it is called here; `*` for a glob.
+    /// Name within the module; `*` for a glob.
     pub name: String,
     /// Where it comes from, as written.
     pub path: Vec<String>,
-    /// Whether others see it.
+    /// Whether it is re-exported.
     public: bool,
 }
 
 impl Module {
-    /// Adds what a file's text has.
+    /// Adds the contents of a file.
     pub fn read(&mut self, text: &str) {
         let tokens = without_tests(tokens(text));
         let mut at = 0;
@@ -91,7 +91,8 @@ impl Module {
         }
     }
 
-    /// Paths of what it needs: those it writes out, and its imports. What it only hands on is not among them.
+    /// Paths of its dependencies: those it writes out, and those it imports. Mere re-exports are not among
+    /// them.
     pub fn dependencies(&self) -> impl Iterator<Item = &[String]> {
         let needed = |import: &&Import| !import.public || self.words.contains(&import.name);
         let imports = self.imports.iter().filter(needed).map(|import| import.path.as_slice());
@@ -140,14 +141,14 @@ fn import(tree: &[String], before: &mut Vec<String>, public: bool, imports: &mut
     before.truncate(outer);
 }
 
-/// The tokens outside of what is compiled for tests only.
+/// Drops tokens that are compiled for tests only.
 fn without_tests(tokens: Vec<String>) -> Vec<String> {
     let mut kept = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let attribute = ["#", "[", "cfg", "(", "test", ")", "]"];
         if tokens[at..].iter().take(attribute.len()).eq(attribute) {
-            // The item behind it ends with its braces, or with a semicolon before any.
+            // The following item ends with its braces, or with a semicolon before any.
             let mut depth = 0;
             at += attribute.len();
             while let Some(token) = tokens.get(at) {
@@ -169,7 +170,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Names, `::` and single signs; comments, strings and numbers are left out.
+/// Splits a text into names, `::` and single signs. Omits comments, strings and numbers.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -204,7 +205,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// Bytes of a string in double quotes.
+/// Length of a string in double quotes.
 fn string(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -216,7 +217,7 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// Bytes of `r"…"`, `br#"…"#` and the like.
+/// Length of `r"…"`, `br#"…"#` and the like.
 fn raw_string(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('b').or(text.strip_prefix('c')).unwrap_or(text).strip_prefix('r')?;
     let hashes = inner.find(|c| c != '#')?;
@@ -225,7 +226,7 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(text.len() - body.len() + body.find(&end).map_or(body.len(), |at| at + end.len()))
 }
 
-/// Bytes of a character in quotes, or of the quote alone that begins a lifetime.
+/// Length of a quoted character, or of the quote that starts a lifetime.
 fn quoted(text: &str) -> usize {
     let mut chars = text.char_indices().skip(1);
     match (chars.next(), chars.next()) {
