@@ -1,7 +1,8 @@
-//! What BMv2's `simple_switch_grpc` asks of a controller beyond P4Runtime: a program compiled to its
-//! own JSON, and time in microseconds.
+//! What BMv2's `simple_switch_grpc` requires of a controller beyond P4Runtime: a program compiled to its own
+//! JSON, and time in microseconds.
 //!
-//! It has no registers over P4Runtime, so PL2's are reached by management frames, as everywhere.
+//! It offers no registers over P4Runtime, so PL2's are accessed through management frames, as on every
+//! target.
 
 pub mod packets;
 
@@ -17,12 +18,12 @@ use tempfile::TempDir;
 
 /// p4c's compiler for BMv2's v1model switch.
 const COMPILER: &str = "p4c-bm2-ss";
-/// The file that it writes.
+/// The file that the compiler writes.
 const OUTPUT: &str = "program.json";
-/// Length of a unit of BMv2's timestamps.
+/// Unit of BMv2's timestamps.
 const TIME_UNIT_NS: u64 = 1_000;
 
-/// Refuses a description whose clocks BMv2 would not keep.
+/// Rejects a description whose times BMv2 cannot represent.
 pub fn check(rack: &Rack, scheme: Scheme) -> Result<(), CtrlError> {
     if scheme != Scheme::Pl2Clock || rack.switch.time_unit_ns == TIME_UNIT_NS {
         return Ok(());
@@ -39,17 +40,18 @@ pub fn check(rack: &Rack, scheme: Scheme) -> Result<(), CtrlError> {
     )))
 }
 
-/// The program as BMv2 takes it.
+/// The program in the form that BMv2 takes.
 pub fn compile(artefacts: &Artefacts) -> Result<Vec<u8>, CtrlError> {
     compile_text(&artefacts.name, &artefacts.p4)
 }
 
-/// Any P4_16 program for v1model as BMv2 takes it; what the compiler says calls it `name`.
+/// Compiles any P4_16 program for v1model to the form that BMv2 takes. Messages of the compiler call it
+/// `name`.
 pub fn compile_text(name: &str, text: &str) -> Result<Vec<u8>, CtrlError> {
     compile_including(name, text, &[])
 }
 
-/// The same for a program that includes files of these folders.
+/// Same for a program that includes files from these folders.
 pub fn compile_including(name: &str, text: &str, folders: &[PathBuf]) -> Result<Vec<u8>, CtrlError> {
     let compiler = find(COMPILER, &std::env::var_os("PATH").unwrap_or_default());
     compile_with(name, text, folders, compiler)
@@ -74,7 +76,7 @@ fn compile_with(
     let done = Command::new(&compiler)
         .args(["--arch", "v1model", "-o", OUTPUT, &source])
         .args(folders.iter().flat_map(|folder| [OsStr::new("-I"), folder.as_os_str()]))
-        // Its output names its input: a path of its own would make every time another program of the same text.
+        // The output names its input, so a unique path would make every compilation a different program.
         .current_dir(folder.path())
         .output()
         .map_err(|error| io(&format!("starting {}", compiler.display()), error))?;
@@ -90,7 +92,7 @@ fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// A folder of this user's alone, under a name that nobody could foresee; it goes with this value.
+/// A private folder with an unpredictable name, removed together with the value.
 fn private_folder() -> Result<TempDir, CtrlError> {
     let private = Permissions::from_mode(0o700);
     let made = tempfile::Builder::new().prefix("p4rack-bmv2-").permissions(private).tempdir();
@@ -115,11 +117,12 @@ mod tests {
         generate(&rack("target = \"bmv2\""), Scheme::Pl2Clock, Arch::V1model).unwrap()
     }
 
-    /// A stand-in for the compiler: what is tested is how it is called and believed, not p4c.
+    /// A stand-in for the compiler: this tests how it is called and how its result is used, not p4c.
     fn script(body: &str) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("compiler");
-        // Written by another process: a child that this one forks meanwhile would hold the file open, and it could not be run.
+        // Written by another process: a child that this process forks in the meantime would hold the file
+        // open, and it could not be executed.
         let write = "printf '%s' \"$1\" > \"$0\" && chmod 755 \"$0\"";
         let mut shell = Command::new("sh");
         shell.args(["-c", write]).arg(&path).arg(format!("#!/bin/sh\n{body}\n"));
@@ -127,7 +130,7 @@ mod tests {
         (folder, path)
     }
 
-    /// The compiler runs in a folder that only this user can enter, of another name each time, and that is gone after.
+    /// The compiler runs in a private folder with a fresh name, which is removed afterwards.
     #[test]
     fn the_compiler_works_where_nobody_else_can() {
         let (_kept, compiler) = script("(pwd; stat -c %a .) > \"$4\"");

@@ -1,4 +1,4 @@
-//! Calls that need no stream: program, reads, writes (for those who are primary).
+//! Calls that need no stream: programs, reads, and writes by a primary.
 
 use crate::error::{CtrlError, UpdateFailure, refused};
 use crate::target::ConnectOptions;
@@ -16,11 +16,11 @@ use p4rack_p4rt::text::TextMessage;
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
-/// Updates in one Write.
+/// Updates per Write.
 const BATCH: usize = 512;
-/// Writes of one phase that are on their way at once: its updates do not need one another.
+/// Writes of one phase in flight. Updates of a phase do not depend on each other.
 const OUTSTANDING: usize = 4;
-/// Largest message taken.
+/// Maximum message accepted.
 const RECEIVE_LIMIT: usize = 128 << 20;
 
 /// A connection to a switch.
@@ -32,14 +32,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects; asks for no rights.
+    /// Connects, without asking to be primary.
     pub async fn connect(target: ConnectOptions) -> Result<Client, CtrlError> {
         let channel = target.channel().await?;
         let grpc = P4RuntimeClient::new(channel.clone()).max_decoding_message_size(RECEIVE_LIMIT);
         Ok(Client { target, grpc, channel })
     }
 
-    /// Which switch, and as whom.
+    /// The switch and this controller's identity.
     pub fn target(&self) -> &ConnectOptions {
         &self.target
     }
@@ -56,7 +56,7 @@ impl Client {
         Ok(answer.map_err(refused("asking for capabilities"))?.into_inner().p4runtime_api_version)
     }
 
-    /// Installs a program; all state of the switch is cleared.
+    /// Installs a program, which clears all state of the switch.
     pub async fn set_pipeline(&mut self, config: ForwardingPipelineConfig) -> Result<(), CtrlError> {
         let request = SetForwardingPipelineConfigRequest {
             device_id: self.target.device_id,
@@ -71,12 +71,12 @@ impl Client {
         set.map(|_| ()).map_err(refused("installing the program"))
     }
 
-    /// The program that is installed, if any.
+    /// The installed program, if any.
     pub async fn pipeline(&mut self) -> Result<Option<ForwardingPipelineConfig>, CtrlError> {
         self.pipeline_part(ResponseType::All).await
     }
 
-    /// Parts of the program that is installed.
+    /// Parts of the installed program.
     pub async fn pipeline_part(
         &mut self,
         part: ResponseType,
@@ -88,13 +88,13 @@ impl Client {
         self.log("GetForwardingPipelineConfig", &request);
         match self.grpc.get_forwarding_pipeline_config(request).await {
             Ok(answer) => Ok(answer.into_inner().config),
-            // What servers other than the standard's say before the first program.
+            // How other servers respond before the first program.
             Err(status) if status.code() == tonic::Code::FailedPrecondition => Ok(None),
             Err(status) => Err(refused("asking for the program")(status)),
         }
     }
 
-    /// P4Info of the program that is installed.
+    /// P4Info of the installed program.
     pub async fn schema(&mut self) -> Result<Schema, CtrlError> {
         let config = self.pipeline_part(ResponseType::P4infoAndCookie).await?;
         let none = || {
@@ -107,13 +107,13 @@ impl Client {
         Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))
     }
 
-    /// Writes in batches, one after the other; every update is tried, and all that were refused are in the error.
+    /// Writes in batches, sequentially. Tries every update; the error lists all that were rejected.
     pub async fn write(&mut self, schema: &Schema, updates: &[Update]) -> Result<(), CtrlError> {
         let failures = self.write_batches(schema, updates, 0, updates.len(), 1).await?;
         if failures.is_empty() { Ok(()) } else { Err(CtrlError::Updates { failures }) }
     }
 
-    /// Writes phase after phase; the first with a refused update is the last.
+    /// Writes phase after phase. Stops after a phase with a rejected update.
     pub(crate) async fn write_phases<'a>(
         &mut self,
         schema: &Schema,
@@ -131,7 +131,7 @@ impl Client {
         Ok(())
     }
 
-    /// Writes with so many batches on their way at once; the updates that were refused.
+    /// Writes with `outstanding` batches in flight. Returns the rejected updates.
     async fn write_batches(
         &mut self,
         schema: &Schema,
@@ -176,17 +176,17 @@ impl Client {
         Ok(failures)
     }
 
-    /// Reads whatever the requests name. What isn't there is left out, also where a switch calls that an error.
+    /// Reads what the requests name. Omits what does not exist, even if the switch reports an error for it.
     pub async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
         if !entities.iter().any(names_one) {
             return self.ask(entities).await;
         }
         match self.ask(entities.clone()).await {
-            // As servers other than the standard's answer.
+            // How other servers respond.
             Err(error) if error.is_not_found() => {}
             answer => return answer,
         }
-        // The error does not say which of them it is.
+        // The error does not say which of them it was.
         let mut found = Vec::new();
         for entity in entities {
             let is_one = names_one(&entity);
@@ -213,7 +213,7 @@ impl Client {
     }
 }
 
-/// Whether a read of this asks for one object that may be there or not.
+/// Whether a read names a single object that may not exist.
 fn names_one(entity: &Entity) -> bool {
     use packet_replication_engine_entry::Type;
     match &entity.entity {
@@ -229,7 +229,7 @@ fn names_one(entity: &Entity) -> bool {
     }
 }
 
-/// What an entity is, for people.
+/// An entity in words.
 pub fn name(schema: &Schema, entity: &Entity) -> String {
     use packet_replication_engine_entry::Type;
     let at = |index: Option<i64>| index.map_or_else(String::new, |index| format!(" index {index}"));

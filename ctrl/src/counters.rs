@@ -1,4 +1,4 @@
-//! Counters of the program that runs, by name.
+//! Counters of the installed program, by name.
 
 use crate::client::Client;
 use crate::error::CtrlError;
@@ -6,7 +6,7 @@ use p4rack_p4rt::p4::v1::{CounterEntry, Entity, entity};
 use p4rack_p4rt::schema::id_of;
 
 impl Client {
-    /// Packets in each cell of an indirect counter, in the order of their index.
+    /// Packets in each cell of an indirect counter, ordered by index.
     pub async fn counter(&mut self, name: &str) -> Result<Vec<u64>, CtrlError> {
         let schema = self.schema().await?;
         let counter = schema.counter(name).map_err(|error| CtrlError::Program(error.to_string()))?;

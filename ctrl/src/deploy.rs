@@ -1,5 +1,5 @@
-//! From a rack description to a switch that runs it: program if it is another one, then the least set of
-//! changes to what it holds.
+//! Deploys a rack description to a switch: installs the program if it differs, then applies the minimal
+//! changes to its contents.
 
 use crate::client::{self, Client};
 use crate::error::CtrlError;
@@ -19,41 +19,41 @@ use p4rack_p4rt::{diff, text};
 use prost::Message;
 use std::path::Path;
 
-/// What a switch should run and hold.
+/// The program and contents that a switch should have.
 #[derive(Clone, Debug)]
 pub struct Desired {
-    /// The program; its cookie tells it from others.
+    /// The program. Its cookie identifies it.
     pub config: ForwardingPipelineConfig,
-    /// The program's names.
+    /// Names of the program.
     pub schema: Schema,
-    /// All that it should hold.
+    /// Everything that the switch should hold.
     pub entities: Vec<Entity>,
 }
 
-/// What has been done.
+/// A completed step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// The switch answers and this controller is primary.
+    /// The switch responds and this controller is primary.
     Connected,
-    /// The switch had another program or none, and runs the right one now.
+    /// The switch had another program or none; the right one is installed now.
     Installed,
-    /// The switch ran the program already.
+    /// The switch already had the program.
     Kept,
-    /// What it holds was compared with what it should hold.
+    /// The switch's contents were compared with the desired ones.
     Compared {
         /// Entities found.
         found: usize,
-        /// What has to be changed.
+        /// Changes needed.
         changes: Changes,
     },
-    /// The changes are written.
+    /// The changes have been written.
     Written {
-        /// How many.
+        /// Number of updates.
         updates: usize,
     },
-    /// What it holds was read back and is what it should hold.
+    /// The contents were read back and match.
     Verified {
-        /// How many entities that are.
+        /// Number of entities.
         entities: usize,
     },
 }
@@ -63,12 +63,12 @@ pub enum Step {
 pub enum Extent {
     /// Change what differs.
     All,
-    /// Only say what differs.
+    /// Only report what differs.
     DryRun,
 }
 
 impl Desired {
-    /// What a rack's switch should hold.
+    /// What the switch of a rack should hold.
     pub fn of_rack(
         rack: &Rack,
         scheme: Scheme,
@@ -81,7 +81,7 @@ impl Desired {
         Desired::of_artefacts(&artefacts, device_config)
     }
 
-    /// As generated.
+    /// The desired state for generated artefacts.
     pub fn of_artefacts(artefacts: &Artefacts, device_config: Vec<u8>) -> Result<Desired, CtrlError> {
         let fault = |what: &str, error: String| CtrlError::Program(format!("generated {what}:\n{error}"));
         let info: P4Info =
@@ -92,7 +92,7 @@ impl Desired {
         Desired::new(info, device_config, entities)
     }
 
-    /// Of its parts.
+    /// The desired state from its parts.
     pub fn new(info: P4Info, device_config: Vec<u8>, entities: Vec<Entity>) -> Result<Desired, CtrlError> {
         let schema = Schema::new(info.clone()).map_err(|error| CtrlError::Program(error.to_string()))?;
         let cookie = Some(Cookie { cookie: fingerprint(&[&info.encode_to_vec(), &device_config]) });
@@ -100,7 +100,7 @@ impl Desired {
         Ok(Desired { config, schema, entities })
     }
 
-    /// Updates that set the cells of counters and registers, which only make sense on a new program.
+    /// Updates that set cells of counters and registers. They only make sense on a new program.
     fn initial_cells(&self) -> Vec<Update> {
         let lives = |entity: &&Entity| {
             matches!(
@@ -114,7 +114,7 @@ impl Desired {
     }
 }
 
-/// Brings one switch to what the rack's description says. `done` is told every step.
+/// Deploys to one switch. Passes every step to `done`.
 pub async fn deploy(
     desired: &Desired,
     target: ConnectOptions,
@@ -135,7 +135,7 @@ pub async fn deploy(
     }
 }
 
-/// As [`deploy`], over a connection that is there and may write.
+/// Like [`deploy`], over an existing connection that may write.
 pub async fn bring(
     client: &mut Client,
     desired: &Desired,
@@ -174,8 +174,8 @@ pub async fn bring(
     Ok(())
 }
 
-/// Reads the switch; how many entities it holds and what has to be changed. On a program that is `new`,
-/// what can't be read is taken for absent, else for right.
+/// Reads the switch. Returns how many entities it holds and the changes needed. What cannot be read counts as
+/// absent if the program is `new`, otherwise as correct.
 async fn compare(client: &mut Client, desired: &Desired, new: bool) -> Result<(usize, Changes), CtrlError> {
     let mut found = readback::read(client, &desired.schema, &desired.entities).await?;
     let count = found.entities.len();
@@ -188,13 +188,13 @@ async fn compare(client: &mut Client, desired: &Desired, new: bool) -> Result<(u
     Ok((count, changes(&desired.entities, found.entities)))
 }
 
-/// Whether the switch runs the program already. The cookie alone does not say so: whoever installed a program has
-/// chosen it, and may have kept that of an earlier one.
+/// Whether the switch already has the program. The cookie alone is not enough: whoever installed a program
+/// chose it, and may have reused an earlier one.
 async fn runs(client: &mut Client, desired: &Desired) -> Result<bool, CtrlError> {
     let Some(installed) = client.pipeline().await? else { return Ok(false) };
     let (Some(there), Some(wanted)) = (&installed.p4info, &desired.config.p4info) else { return Ok(false) };
     let is_ours = installed.cookie == desired.config.cookie;
-    // A server that does not return the device config: there its cookie has to do.
+    // A server that does not return the device config: its cookie has to suffice.
     let kept = installed.p4_device_config.is_empty() && is_ours;
     let same_text = kept || installed.p4_device_config == desired.config.p4_device_config;
     let same = same_text && (there == wanted || diff::differences(wanted, there).is_empty());
@@ -217,7 +217,7 @@ fn differs(schema: &Schema, left: &Changes, total: usize) -> CtrlError {
     CtrlError::Differs { differences: left.iter().map(sentence).collect(), total }
 }
 
-/// 64 bits that tell programs apart (FNV-1a); never 0, which is no cookie.
+/// A 64-bit hash that identifies a program (FNV-1a). Never 0, which means no cookie.
 fn fingerprint(parts: &[&[u8]]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in parts.iter().copied().flatten() {

@@ -1,104 +1,104 @@
-//! What can go wrong between a controller and a switch.
+//! Errors between a controller and a switch.
 
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use thiserror::Error;
 use tonic::Status;
 
-/// Refused updates that one message lists.
+/// Maximum rejected updates listed in a message.
 const SHOWN: usize = 20;
 
-/// Why a controller could not do what it was told.
+/// Why an operation of a controller failed.
 #[derive(Debug, Error)]
 pub enum CtrlError {
-    /// Nobody answers.
+    /// No server responds.
     #[error(
         "no P4Runtime server answers at {addr}: {reason}; start one with `p4rack switch run`, or give --grpc-addr"
     )]
     Connect {
-        /// Where.
+        /// Address of the server.
         addr: String,
-        /// The transport's reason.
+        /// Error of the transport.
         reason: String,
     },
-    /// Another controller is in charge.
+    /// Another controller is primary.
     #[error(
         "device {device_id} at {addr} has another primary, with election id {highest}; end it, or give a higher --election-id"
     )]
     NotPrimary {
-        /// Where.
+        /// Address of the server.
         addr: String,
-        /// Which device.
+        /// Id of the device.
         device_id: u64,
         /// `HI,LO`
         highest: String,
     },
-    /// Nobody is in charge, and this controller's id is too low to be.
+    /// There is no primary, and this controller's election id is too low.
     #[error(
         "device {device_id} at {addr} has no primary now, but had one with election id {highest}; give at least that as --election-id"
     )]
     NoPrimary {
-        /// Where.
+        /// Address of the server.
         addr: String,
-        /// Which device.
+        /// Id of the device.
         device_id: u64,
         /// `HI,LO`
         highest: String,
     },
-    /// The switch refused a call.
+    /// The switch rejected a call.
     #[error("{call}: {}: {}", .status.code(), .status.message())]
     Refused {
-        /// What was asked for.
+        /// Name of the call.
         call: &'static str,
-        /// The answer.
+        /// The status it returned.
         status: Box<Status>,
     },
-    /// Updates were refused.
+    /// The switch rejected updates.
     #[error("{}", show(.failures))]
     Updates {
-        /// Those refused, in order.
+        /// Rejected updates, in order.
         failures: Vec<UpdateFailure>,
     },
     /// The stream to the switch has ended.
     #[error("the switch ended the session: {0}")]
     Ended(String),
-    /// The switch did not say something in time.
+    /// The switch did not respond in time.
     #[error("{0} did not come within {1} ms")]
     Timeout(String, u128),
-    /// A packet-out was refused.
+    /// A packet-out was rejected.
     #[error("the switch refused a packet: {0}")]
     PacketOut(String),
-    /// What was read back is not what was written.
+    /// What was read back differs from what was written.
     #[error("read back, {} of {total} differ from what was written:\n  {}", .differences.len(), .differences.join("\n  "))]
     Differs {
-        /// One sentence each.
+        /// Differences, one sentence each.
         differences: Vec<String>,
-        /// Updates written.
+        /// Number of updates written.
         total: usize,
     },
-    /// The program on the switch is not one that this can be done with.
+    /// The installed program does not support the operation.
     #[error("{0}")]
     Program(String),
-    /// A certificate or key was not usable.
+    /// A certificate or key is unusable.
     #[error("{0}; give PEM files with --cacert, --cert and --private-key")]
     Certificate(String),
-    /// A role's config was not usable.
+    /// A role configuration is unusable.
     #[error(
         "{path}: {reason}; --role-config takes a stratum.P4RoleConfig as text, such as `exclusive_p4_ids: 33574068`"
     )]
     RoleConfig {
-        /// Which file.
+        /// Path of the file.
         path: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The requests could not be logged.
+    /// The request log could not be written.
     #[error("{0}; give another file with --log-requests")]
     Log(String),
-    /// etcd could not be used.
+    /// An operation on etcd failed.
     #[error("{0}")]
     Etcd(String),
-    /// A name or value that the program does not have.
+    /// A name or value that does not fit the program.
     #[error("{0}")]
     Input(String),
     /// The artefacts could not be generated.
@@ -107,27 +107,27 @@ pub enum CtrlError {
 }
 
 impl CtrlError {
-    /// Whether this is something that the switch can't do at all.
+    /// Whether the switch does not support the operation.
     pub fn is_unimplemented(&self) -> bool {
         matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::Unimplemented)
     }
 
-    /// Whether the switch says that what was asked for is not there.
+    /// Whether the switch says that something does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::NotFound)
     }
 }
 
-/// An update that was refused.
+/// A rejected update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpdateFailure {
-    /// From 1.
+    /// Position in the write, from 1.
     pub number: usize,
-    /// How many there were.
+    /// Number of updates in the write.
     pub total: usize,
-    /// Table and key, or what else was to be changed.
+    /// Table and key, or another entity, in words.
     pub what: String,
-    /// Why.
+    /// The switch's error.
     pub error: UpdateError,
 }
 
@@ -155,7 +155,7 @@ fn show(failures: &[UpdateFailure]) -> String {
     lines.join("\n")
 }
 
-/// Attaches what was asked for to the switch's refusal.
+/// Adds the name of the call to the switch's error.
 pub(crate) fn refused(call: &'static str) -> impl FnOnce(Status) -> CtrlError {
     move |status| CtrlError::Refused { call, status: Box::new(status) }
 }

@@ -1,4 +1,4 @@
-//! etcd, where several controllers share a rack's description: as much of its v3 API as that needs.
+//! etcd, through which controllers share a rack description: the part of its v3 API that this needs.
 
 use crate::error::{CtrlError, refused};
 use crate::target::{Tls, innermost};
@@ -11,17 +11,17 @@ use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
 
-/// How long connecting and each call may take.
+/// Time limit for connecting and for each call.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Which etcd server, and as whom.
+/// Address and credentials of an etcd server.
 #[derive(Clone, Default)]
 pub struct Access {
     /// `host:port`
     pub addr: String,
     /// Encryption; `None` is plain text.
     pub tls: Option<Tls>,
-    /// A user's name and password; `None` where the server asks for none, or takes the certificate's name.
+    /// User name and password. `None` if the server asks for none or identifies clients by certificate.
     pub login: Option<(String, String)>,
 }
 
@@ -40,12 +40,12 @@ impl std::fmt::Debug for Access {
 #[derive(Clone)]
 pub struct Etcd {
     grpc: Grpc<Channel>,
-    /// What the server gave for the login; goes with every call.
+    /// Token from the login, sent with every call.
     token: Option<AsciiMetadataValue>,
 }
 
 impl Etcd {
-    /// Connects, and logs in where there is a login.
+    /// Connects, and logs in if there are credentials.
     pub async fn connect(access: &Access) -> Result<Etcd, CtrlError> {
         let addr = &access.addr;
         let fail = |reason: String| CtrlError::Etcd(format!("no etcd answers at {addr}: {reason}"));
@@ -67,7 +67,7 @@ impl Etcd {
         Ok(etcd)
     }
 
-    /// A request, by whoever is logged in.
+    /// A request with the login's token.
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         if let Some(token) = &self.token {
@@ -91,30 +91,30 @@ impl Etcd {
         }
     }
 
-    /// The value under a key.
+    /// The value of a key.
     pub async fn get(&mut self, key: &str) -> Result<Option<String>, CtrlError> {
         Ok(self.range(key).await?.0)
     }
 
-    /// The value, and the revision at which it was so.
+    /// The value of a key and the revision at which it was read.
     async fn range(&mut self, key: &str) -> Result<(Option<String>, i64), CtrlError> {
         let answer: RangeResponse =
             self.call("/etcdserverpb.KV/Range", RangeRequest { key: key.into() }).await?;
         let value = answer.kvs.into_iter().next().map(|found| text(found.value)).transpose()?;
-        // Without it a watch would begin at the first change of all.
+        // Without it, a watch would start at the very first change.
         let header = answer
             .header
             .ok_or_else(|| refused("asking etcd")(tonic::Status::internal("its answer has no header")))?;
         Ok((value, header.revision))
     }
 
-    /// Puts a value under a key.
+    /// Sets the value of a key.
     pub async fn put(&mut self, key: &str, value: &str) -> Result<(), CtrlError> {
         let request = PutRequest { key: key.into(), value: value.into() };
         self.call::<_, PutResponse>("/etcdserverpb.KV/Put", request).await.map(|_| ())
     }
 
-    /// Puts a value under a key that has none; whether it did.
+    /// Sets the value of a key that has none. Returns whether it did.
     pub async fn put_if_absent(&mut self, key: &str, value: &str) -> Result<bool, CtrlError> {
         let absent = Compare { target: CREATE, key: key.into(), create_revision: Some(0) };
         let put = RequestOp { put: Some(PutRequest { key: key.into(), value: value.into() }) };
@@ -123,7 +123,7 @@ impl Etcd {
         Ok(answer.succeeded)
     }
 
-    /// Hands over the value under a key, and every later one; returns when the connection has ended.
+    /// Passes on the value of a key and every later one. Returns when the connection has ended.
     pub async fn follow(&mut self, key: &str, mut take: impl FnMut(&str)) -> Result<(), CtrlError> {
         let (value, revision) = self.range(key).await?;
         if let Some(value) = value {
@@ -131,7 +131,7 @@ impl Etcd {
         }
         let create = WatchCreateRequest { key: key.into(), start_revision: revision + 1 };
         let requests = tokio_stream::once(WatchRequest { create: Some(create) });
-        // The stream stays open for as long as etcd keeps its side open.
+        // The stream stays open as long as etcd keeps its side open.
         let requests = tokio_stream::StreamExt::chain(requests, tokio_stream::pending());
         self.grpc.ready().await.map_err(|error| CtrlError::Etcd(error.to_string()))?;
         let codec: ProstCodec<WatchRequest, WatchResponse> = ProstCodec::default();
@@ -144,7 +144,7 @@ impl Etcd {
                 return Err(CtrlError::Etcd(format!("the watch was cancelled: {}", answer.cancel_reason)));
             }
             for event in answer.events {
-                // A deleted description leaves the switches as they are.
+                // If the description is deleted, the switches stay as they are.
                 if let (PUT, Some(found)) = (event.kind, event.kv) {
                     take(&text(found.value)?);
                 }
@@ -158,7 +158,7 @@ fn text(value: Vec<u8>) -> Result<String, CtrlError> {
     String::from_utf8(value).map_err(|_| CtrlError::Etcd("the value is not text".into()))
 }
 
-/// `Compare.target`: the revision at which the key was made.
+/// `Compare.target`: the revision at which the key was created.
 const CREATE: i32 = 1;
 /// `Event.type`.
 const PUT: i32 = 0;

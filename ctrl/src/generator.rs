@@ -1,4 +1,4 @@
-//! Packet generators of a switch.
+//! Client for a switch's packet generators.
 
 use crate::client::Client;
 use crate::error::{CtrlError, refused};
@@ -15,17 +15,17 @@ pub struct Generators {
 }
 
 impl Generators {
-    /// Connects to the target's address; without a session, generators can be listed only.
+    /// Connects. Without a session, generators can only be listed.
     pub async fn connect(target: &ConnectOptions) -> Result<Generators, CtrlError> {
         Ok(Generators { client: GeneratorClient::new(target.channel().await?), target: target.clone() })
     }
 
-    /// Over a connection that is there. Setting and removing is for who is primary of the default role.
+    /// Uses an existing connection. Only the primary of the default role may set and remove generators.
     pub fn of(client: &Client) -> Generators {
         Generators { client: GeneratorClient::new(client.channel.clone()), target: client.target().clone() }
     }
 
-    /// Adds or replaces a generator, which starts over.
+    /// Adds a generator, or replaces and restarts it.
     pub async fn set(&mut self, config: Config) -> Result<(), CtrlError> {
         let ConnectOptions { device_id, role, .. } = self.target.clone();
         let election_id = Some(self.target.election());
@@ -41,7 +41,7 @@ impl Generators {
         answer.map(|_| ()).map_err(refused("removing a packet generator"))
     }
 
-    /// All generators and what they have done.
+    /// All generators with their statistics.
     pub async fn list(&mut self) -> Result<Vec<Status>, CtrlError> {
         let answer = self.client.list(ListRequest {}).await;
         Ok(answer.map_err(refused("listing packet generators"))?.into_inner().generators)

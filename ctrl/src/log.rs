@@ -1,4 +1,4 @@
-//! Requests as text-format protobuf, in the order in which they were sent.
+//! A log of requests as text-format protobuf, in the order in which they were sent.
 
 use crate::error::CtrlError;
 use p4rack_p4rt::text::{self, TextMessage};
@@ -8,19 +8,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A file that requests are written to. Clones write to the same one.
+/// A file to which requests are written. Clones share the file.
 #[derive(Clone, Debug)]
 pub struct RequestLog(Arc<Mutex<File>>);
 
 impl RequestLog {
-    /// Begins the file anew.
+    /// Creates or truncates the file.
     pub fn create(path: &Path) -> Result<RequestLog, CtrlError> {
         let file = File::create(path)
             .map_err(|error| CtrlError::Log(format!("writing {}: {error}", path.display())))?;
         Ok(RequestLog(Arc::new(Mutex::new(file))))
     }
 
-    /// Writes one request, after a comment with the call, the server and the time.
+    /// Writes a request, after a comment with the call, the server and the time.
     pub(crate) fn write<M: TextMessage>(&self, addr: &str, call: &str, message: &M) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let text = format!(

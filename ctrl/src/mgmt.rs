@@ -1,5 +1,5 @@
-//! PL2's reservation registers, reached in band: management frames by packet-out, replies by
-//! packet-in. The same on every target, whatever its own register access.
+//! Access to PL2's reservation registers in band: management frames as packet-out, replies as packet-in. This
+//! is the same on every target, whatever its own register access.
 
 use crate::error::CtrlError;
 use crate::session::Session;
@@ -11,28 +11,28 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
-/// How long replies are waited for before the rest is asked again.
+/// How long to wait for replies before asking again.
 const RETRY: Duration = Duration::from_millis(200);
-/// How often one request is sent at most.
+/// Maximum attempts per request.
 const TRIES: u32 = 10;
-/// Requests that are on their way at once.
+/// Requests in flight.
 const WINDOW: usize = 64;
 
-/// What to do with a register.
+/// An operation on a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Only read.
+    /// Reads the register.
     Read,
-    /// Set: slots (counter) or time units from now (clock).
+    /// Sets the register: slots (counter) or time units from now (clock).
     Write(u32),
-    /// Set to "nothing reserved".
+    /// Sets the register to "nothing reserved".
     Reset,
 }
 
-/// A register: whose reservations.
+/// A register of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// As source or as destination.
+    /// The port's reservations as a source or as a destination.
     pub target: Side,
     /// Switch port.
     pub port: u16,
@@ -41,15 +41,15 @@ pub struct Register {
 /// A cell of a (source, destination) pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Where the source's reservations are kept: its port, or its link's number.
+    /// Index of the source's register: its port, or the number of its link.
     pub source: u16,
-    /// Where the destination's are.
+    /// Index of the destination's register.
     pub destination: u16,
-    /// Its number among all pairs' cells.
+    /// Number of the cell among all pairs' cells.
     pub number: u32,
 }
 
-/// Reaches the registers of the program that runs.
+/// Accesses the registers of the installed program.
 #[derive(Debug)]
 pub struct Manager<'a> {
     session: &'a mut Session,
@@ -60,14 +60,14 @@ pub struct Manager<'a> {
 }
 
 impl<'a> Manager<'a> {
-    /// Looks at the program that runs; it must be a PL2 one.
+    /// Inspects the installed program, which must be a PL2 program.
     pub async fn new(session: &'a mut Session, ether_type: EtherType) -> Result<Manager<'a>, CtrlError> {
         let schema = session.schema().await?;
         let register = schema.register("RackIngress.in_reservation").map_err(|error| {
             CtrlError::Program(format!("the program on the switch is not one of PL2: {error}"))
         })?;
         let ports = u16::try_from(register.size).unwrap_or(u16::MAX);
-        // Every field 0: the frame is for the program itself, not for a port.
+        // All fields are 0: the frame is for the program itself, not for a port.
         let zero = |field: &p4rack_p4rt::p4::config::v1::controller_packet_metadata::Metadata| {
             PacketMetadata { metadata_id: field.id, value: vec![0] }
         };
@@ -77,13 +77,13 @@ impl<'a> Manager<'a> {
         Ok(Manager { session, ether_type, metadata, ports, token })
     }
 
-    /// Ports that the program has registers for, from 0.
+    /// Number of ports for which the program has registers, from port 0.
     pub fn ports(&self) -> u16 {
         self.ports
     }
 
-    /// Does `operation` to every register; returns the values before it. Lost frames are sent again:
-    /// for a repeated write or reset, the value before may be the one that the first set.
+    /// Applies `operation` to every register and returns the previous values. Lost frames are sent again. If
+    /// a write or reset was repeated, the previous value may be the one that the first attempt set.
     pub async fn exchange(
         &mut self,
         operation: Operation,
@@ -94,9 +94,9 @@ impl<'a> Manager<'a> {
         self.ask(&requests).await
     }
 
-    /// Takes back what each of these cells holds, at the source and at the destination, and frees its lane. Returns
-    /// how much: slots (counter) or bytes (clock). Lost frames are sent again: for a cell whose first reply was lost, the second
-    /// says 0.
+    /// Takes back what each of these cells holds, at source and destination, and frees its lane. Returns the
+    /// amounts: slots (counter) or bytes (clock). Lost frames are sent again; for a cell whose first reply
+    /// was lost, the amount is 0.
     pub async fn forget(&mut self, cells: &[Cell]) -> Result<Vec<u32>, CtrlError> {
         let requests: Vec<Management> = cells.iter().copied().map(forget_request).collect();
         self.ask(&requests).await
@@ -164,7 +164,7 @@ fn forget_request(cell: Cell) -> Management {
     Management { index: cell.source, destination: cell.destination, cell: cell.number, ..request }
 }
 
-/// A request of this kind that says nothing yet.
+/// A request of this kind with all other fields 0.
 fn request(kind: Kind) -> Management {
     Management {
         version: VERSION,

@@ -1,4 +1,4 @@
-//! The one form of an entity in which it can be compared, and its key.
+//! The normal form of entities, in which they can be compared, and their keys.
 
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
@@ -9,15 +9,15 @@ use p4rack_p4rt::p4::v1::{
 };
 use prost::Message;
 
-/// What identifies an entity on a switch: an encoding of its kind and key in normal form.
+/// Identity of an entity on a switch: an encoding of its kind and key in normal form.
 pub type Key = Vec<u8>;
 
-/// The key of an entity that is in normal form.
+/// The key of an entity in normal form.
 pub fn key(entity: &Entity) -> Key {
     let Some(entity::Entity::TableEntry(entry)) = &entity.entity else {
         return key_entity(entity).encode_to_vec();
     };
-    // There may be a million of them: without a copy. No encoded entity begins with 0.
+    // There may be a million of them, so no copy is made. No encoded entity begins with 0.
     let mut key = Vec::with_capacity(32);
     key.extend([0, entry.is_default_action.into()]);
     key.extend(entry.table_id.to_be_bytes());
@@ -28,7 +28,7 @@ pub fn key(entity: &Entity) -> Key {
     key
 }
 
-/// An entity of which only kind and key are left: what reads and deletes name it by.
+/// The entity reduced to kind and key, as reads and deletes need it.
 pub fn key_entity(entity: &Entity) -> Entity {
     use entity::Entity as Kind;
     let mut key = entity.clone();
@@ -70,8 +70,8 @@ pub fn key_entity(entity: &Entity) -> Entity {
     key
 }
 
-/// The same entity in its one form: byte strings shortest, lists sorted, don't-care keys left out, and
-/// without what the data plane changes by itself.
+/// The normal form of an entity: byte strings shortest, lists sorted, don't-care keys omitted, and without
+/// fields that the data plane changes itself.
 pub fn normal(mut entity: Entity) -> Entity {
     use entity::Entity as Kind;
     match &mut entity.entity {
@@ -133,7 +133,7 @@ fn normal_match(keys: &mut Vec<FieldMatch>) {
             Some(FieldMatchType::Other(_)) | None => [None, None],
         };
         for value in values.into_iter().flatten() {
-            // Most have no zeros in front; those stay where they are.
+            // Most have no leading zeros; those stay in place.
             if value.len() != 1 && value.first().is_none_or(|first| *first == 0) {
                 *value = bytes::canonical(value);
             }
@@ -175,7 +175,7 @@ fn normal_replicas(replicas: &mut [Replica]) {
             Some(replica::PortKind::Port(port)) => *port = bytes::canonical(port),
             None => {}
         }
-        // Their order says which comes first.
+        // Their order is their precedence.
         for backup in &mut replica.backup_replicas {
             backup.port = bytes::canonical(&backup.port);
         }

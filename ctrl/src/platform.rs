@@ -1,4 +1,4 @@
-//! Kinds of switches, as far as a controller has to know them apart.
+//! Kinds of switches, as far as a controller has to distinguish them.
 
 use crate::bmv2;
 use crate::error::CtrlError;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// A kind of switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Platform {
-    /// p4rack's own, which takes P4_16 text.
+    /// p4rack's embedded switch, which takes P4_16 text.
     #[default]
     Embedded,
     /// `simple_switch_grpc`, which takes p4c's JSON.
@@ -38,7 +38,7 @@ impl From<Target> for Platform {
 }
 
 impl Platform {
-    /// Refuses a description that such a switch could not keep.
+    /// Rejects a description that such a switch cannot implement.
     pub fn check(self, rack: &Rack, scheme: Scheme) -> Result<(), CtrlError> {
         match self {
             Platform::Embedded if scheme == Scheme::Pl2Clock && rack.switch.time_unit_ns != 1 => {
@@ -53,7 +53,7 @@ impl Platform {
         }
     }
 
-    /// What such a switch takes as `p4_device_config`; `compiled` is a compiler's output for the program.
+    /// The `p4_device_config` for such a switch; `compiled` is a compiler's output for the program.
     pub fn device_config(self, artefacts: &Artefacts, compiled: Option<&Path>) -> Result<Vec<u8>, CtrlError> {
         let read = |path: &Path| {
             std::fs::read(path)

@@ -1,4 +1,4 @@
-//! What a switch holds, as far as a controller answers for it.
+//! Reads the contents of a switch, as far as a controller is responsible for them.
 
 use crate::client::Client;
 use crate::error::CtrlError;
@@ -12,7 +12,7 @@ use p4rack_p4rt::p4::v1::{
 use p4rack_p4rt::schema::{Schema, id_of};
 use std::collections::HashSet;
 
-/// What was found.
+/// Contents of a switch.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Everything that can be read.
@@ -21,7 +21,7 @@ pub struct Found {
     pub unreadable: Vec<&'static str>,
 }
 
-/// Reads all that reconciling compares.
+/// Reads everything that reconciliation compares.
 pub async fn read(client: &mut Client, schema: &Schema, desired: &[Entity]) -> Result<Found, CtrlError> {
     let mut found = Found::default();
     for (kind, requests) in requests(schema, desired) {
@@ -132,7 +132,7 @@ fn has_default(table: &Table) -> bool {
     table.const_default_action_id == 0 && !table.is_const_table
 }
 
-/// Whether this is a default entry that is as the program sets it, or may be for all that is known.
+/// Whether this is the program's own default entry, or may be as far as can be known.
 fn is_initial_default(schema: &Schema, entity: &Entity) -> bool {
     let Some(Kind::TableEntry(entry)) = &entity.entity else { return false };
     if !entry.is_default_action {

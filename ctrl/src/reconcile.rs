@@ -16,28 +16,28 @@ use crate::normal::{Key, key, key_entity, normal};
 use p4rack_p4rt::p4::v1::{Entity, TableEntry, Update, entity::Entity as Kind, update::Type};
 use std::collections::HashMap;
 
-/// Phases of a plan.
+/// Number of phases of a plan.
 const PHASES: usize = 6;
 
-/// The least set of changes.
+/// A minimal set of changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// To be written one after the other.
+    /// Updates by phase, to be written one phase after the other.
     pub phases: [Vec<Update>; PHASES],
 }
 
 impl Changes {
-    /// All changes in an order in which they can be made.
+    /// All changes, in an order in which they can be applied.
     pub fn iter(&self) -> impl Iterator<Item = &Update> {
         self.phases.iter().flatten()
     }
 
-    /// How many.
+    /// Number of changes.
     pub fn len(&self) -> usize {
         self.phases.iter().map(Vec::len).sum()
     }
 
-    /// Whether the switch holds what it should.
+    /// Whether nothing has to change.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -55,13 +55,13 @@ impl Changes {
     }
 }
 
-/// How an entity comes and goes.
+/// How entities of a kind are created and changed.
 enum Life {
-    /// Inserted and deleted.
+    /// They are inserted and deleted.
     Comes,
-    /// There from the start: can only be modified, and set back.
+    /// They always exist and can only be modified and reset.
     Stays,
-    /// The data plane changes it: not compared.
+    /// The data plane changes them, so they are not compared.
     Lives,
 }
 
@@ -75,12 +75,12 @@ fn life(entity: &Entity) -> Life {
     }
 }
 
-/// A request that reads, or deletes, just this entity.
+/// A request to read or delete exactly this entity.
 pub fn key_of(entity: &Entity) -> Entity {
     key_entity(&normal(entity.clone()))
 }
 
-/// The changes that make `actual` into `desired`. Counters and registers live on the switch and are not
+/// The changes that turn `actual` into `desired`. Counters and registers belong to the data plane and are not
 /// compared; nor are constant entries.
 pub fn changes(desired: &[Entity], actual: Vec<Entity>) -> Changes {
     let mut there: HashMap<Key, Entity> = HashMap::with_capacity(actual.len());
@@ -119,7 +119,7 @@ pub fn changes(desired: &[Entity], actual: Vec<Entity>) -> Changes {
     changes
 }
 
-/// Whether both mean the same. A direct meter that the wanted entry says nothing of is not looked at.
+/// Whether both are equivalent. Ignores a direct meter that the wanted entry does not mention.
 fn same(wanted: &Entity, mut found: Entity) -> bool {
     if let (Some(Kind::TableEntry(wanted)), Some(Kind::TableEntry(found))) =
         (&wanted.entity, &mut found.entity)
@@ -130,7 +130,7 @@ fn same(wanted: &Entity, mut found: Entity) -> bool {
     *wanted == found
 }
 
-/// Whether something that stays is not as it was at the start.
+/// Whether an entity that always exists differs from its initial state.
 fn is_set(entity: &Entity) -> bool {
     match &entity.entity {
         Some(Kind::TableEntry(entry)) => entry.action.is_some(),

@@ -15,11 +15,12 @@ use p4rack_p4rt::schema::{self, Schema};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What a file has one of at least.
+/// Keys of which every file has at least one.
 const KEYS: [&str; 6] =
     ["table_entries", "multicast_group_entries", "clone_session_entries", "target", "p4info", "bmv2_json"];
 
-/// The updates that a file asks for, in its order; none of a program that needs no entries. The error names the entry and what is wrong with it.
+/// The updates that a file describes, in order; none for a program that needs no entries. The error names the
+/// entry and what is wrong with it.
 pub fn updates(text: &str, schema: &Schema) -> Result<Vec<Update>, CtrlError> {
     let file: Value = serde_json::from_str(text).map_err(|error| input(format!("not JSON: {error}")))?;
     if !KEYS.iter().any(|key| file.get(key).is_some()) {
@@ -36,7 +37,7 @@ pub fn updates(text: &str, schema: &Schema) -> Result<Vec<Update>, CtrlError> {
         for (index, entry) in entries.iter().enumerate() {
             let at = |error: CtrlError| input(format!("{list}[{index}]: {error}"));
             let item = read(entry, schema).map_err(at)?;
-            // A default entry is always there.
+            // A default entry always exists.
             let is_default = matches!(&item, Item::TableEntry(entry) if entry.is_default);
             let kind = if is_default { update::Type::Modify } else { update::Type::Insert };
             updates.push(Update { r#type: kind.into(), entity: Some(item.entity(schema).map_err(at)?) });
@@ -77,7 +78,7 @@ fn table_entry(entry: &Value, schema: &Schema) -> Result<Item, CtrlError> {
     }))
 }
 
-/// An object of an entry; none is an empty one.
+/// An object of an entry; empty if absent.
 fn fields<'a>(
     entry: &'a Value,
     name: &str,
@@ -90,7 +91,7 @@ fn fields<'a>(
     Ok(found.into_iter().flat_map(Map::iter))
 }
 
-/// A key as commands write it: pairs mean what the field's kind of match says.
+/// A key in the syntax of the command line. The meaning of pairs depends on the field's match kind.
 fn key(value: &Value, kind: MatchType) -> Result<String, String> {
     match (value, kind) {
         (Value::Null, _) => Ok("*".to_owned()),
@@ -112,7 +113,7 @@ fn key(value: &Value, kind: MatchType) -> Result<String, String> {
     }
 }
 
-/// A value; a list of one element is that element, as the tutorials' own controller has it.
+/// A value. A list of one element is that element, as for the tutorials' own controller.
 fn scalar(value: &Value) -> Result<String, String> {
     let alone = value.as_array().filter(|list| list.len() == 1).map(|list| &list[0]);
     match alone.unwrap_or(value) {

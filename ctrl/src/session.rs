@@ -22,44 +22,44 @@ use tokio::time::{Instant, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Streaming};
 
-/// How long an election id that is in use is waited for.
+/// How long to wait for an election id that is in use.
 const HANDOVER: Duration = Duration::from_secs(1);
-/// Messages that may wait to be sent.
+/// Maximum messages waiting to be sent.
 const OUTGOING: usize = 256;
 
-/// What this controller is for the switch.
+/// The role of this controller in the arbitration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It may write.
+    /// This controller may write.
     Primary,
-    /// Another one may.
+    /// Another controller is primary.
     Standby {
-        /// The highest election id that the switch knows.
+        /// Highest election id known to the switch.
         highest: u128,
     },
-    /// Nobody may: the primary has gone.
+    /// There is no primary: it has disconnected.
     Vacant {
-        /// The highest election id that the switch knows.
+        /// Highest election id known to the switch.
         highest: u128,
     },
 }
 
-/// What the switch sends.
+/// A message from the switch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The controller's standing may have changed.
     Standing(Standing),
     /// A packet.
     Packet(PacketIn),
-    /// Messages of the program; acknowledge them with [`Session::acknowledge`].
+    /// Digests of the program; acknowledge them with [`Session::acknowledge`].
     Digest(DigestList),
-    /// Entries that no packet has hit for long.
+    /// Entries whose idle timeout has expired.
     Idle(IdleTimeoutNotification),
-    /// Something that this controller sent was refused.
+    /// A message of this controller was rejected.
     Refused(String),
 }
 
-/// A controller's session. It ends when dropped.
+/// A controller's session, which ends when dropped.
 #[derive(Debug)]
 pub struct Session {
     client: Client,
@@ -87,7 +87,7 @@ impl Session {
         let patience = Instant::now() + HANDOVER;
         loop {
             match Session::join(target.clone()).await {
-                // A controller that has just ended may not be gone yet for the switch.
+                // The switch may not have noticed yet that a controller has disconnected.
                 Err(CtrlError::Refused { status, .. })
                     if status.code() == tonic::Code::InvalidArgument && Instant::now() < patience =>
                 {
@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Connects and asks to be primary; may be told that another one is.
+    /// Connects and asks to be primary. The result may be that another controller is.
     pub async fn join(target: ConnectOptions) -> Result<Session, CtrlError> {
         let mut client = Client::connect(target).await?;
         let (outgoing, requests) = mpsc::channel(OUTGOING);
@@ -124,19 +124,19 @@ impl Session {
         }
     }
 
-    /// What this controller was last told to be.
+    /// The standing last reported by the switch.
     pub fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// Asks again, with another election id; the answer comes as an [`Event::Standing`].
+    /// Asks again with another election id. The answer arrives as an [`Event::Standing`].
     pub async fn campaign(&mut self, election_id: u128) -> Result<(), CtrlError> {
         self.client.target.election_id = election_id;
         let message = arbitration(&self.client);
         self.send(message).await
     }
 
-    /// Whether this error means that the connection is of no use any more.
+    /// Whether this error means that the connection is unusable.
     pub(crate) fn is_lost(&self, error: &CtrlError) -> bool {
         match error {
             CtrlError::Refused { status, .. } => {
@@ -161,7 +161,7 @@ impl Session {
         }
     }
 
-    /// The next message from the switch; `None` when none came until then.
+    /// The next message from the switch; `None` if none arrives by `until`.
     pub async fn event(&mut self, until: Instant) -> Result<Option<Event>, CtrlError> {
         use stream_message_response::Update;
         loop {
@@ -199,15 +199,15 @@ impl Session {
         self.send(StreamMessageRequest { update: Some(update) }).await
     }
 
-    /// Tells the switch that a digest list has arrived.
+    /// Acknowledges a digest list.
     pub async fn acknowledge(&mut self, list: &DigestList) -> Result<(), CtrlError> {
         let ack = DigestListAck { digest_id: list.digest_id, list_id: list.list_id };
         let update = stream_message_request::Update::DigestAck(ack);
         self.send(StreamMessageRequest { update: Some(update) }).await
     }
 
-    /// The next packet from the switch; `None` when none came until then. Errors: a packet-out was
-    /// refused, another controller took over, the session ended.
+    /// The next packet from the switch; `None` if none arrives by `until`. Errors: a packet-out was rejected,
+    /// another controller took over, or the session ended.
     pub async fn packet_in(&mut self, until: Instant) -> Result<Option<PacketIn>, CtrlError> {
         loop {
             match self.event(until).await? {

@@ -1,4 +1,4 @@
-//! Which switch is meant, as whom, and how it is reached.
+//! How to connect to a switch, and with which identity.
 
 use crate::error::CtrlError;
 use crate::log::RequestLog;
@@ -11,35 +11,35 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
-/// Largest status taken: one error for each update of a Write travels in it.
+/// Maximum status accepted: one error per update of a Write travels in it.
 const STATUS_LIMIT: u32 = 16 << 20;
-/// Bytes that a switch may send before the client has taken what came before: some messages of a read.
+/// HTTP/2 window: bytes that a switch may send ahead of the client, some messages of a read.
 const WINDOW: u32 = 4 << 20;
-/// How long connecting may take.
+/// Time limit for connecting.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
-/// How often a silent switch is asked whether it lives, and how long it may take to say so.
+/// Interval of keepalive pings on an idle connection, and how long to wait for the answer.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
-/// Which switch, and as whom.
+/// Address of a switch, and the identity under which to connect.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
     /// `host:port`
     pub addr: String,
-    /// The switch's number at that server.
+    /// Device id at that server.
     pub device_id: u64,
-    /// The highest one is primary.
+    /// Election id; the highest one is primary.
     pub election_id: u128,
-    /// Empty: full access.
+    /// Name of the role; empty is full access.
     pub role: String,
-    /// What the role may do; `None` is everything.
+    /// Permissions of the role; `None` is everything.
     pub role_config: Option<RoleConfig>,
     /// Encryption; `None` is plain text.
     pub tls: Option<Tls>,
-    /// Where requests are logged.
+    /// Log of all requests.
     pub log: Option<RequestLog>,
 }
 
-/// What a role may do, as Stratum's controllers say it.
+/// Permissions of a role, in Stratum's format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleConfig(pub P4RoleConfig);
 
@@ -51,7 +51,7 @@ impl RoleConfig {
         text::parse(&text).map(RoleConfig).map_err(|error| refused(error.to_string()))
     }
 
-    /// As it travels.
+    /// The configuration as P4Runtime carries it.
     pub fn message(&self) -> Any {
         Any { type_url: "type.googleapis.com/stratum.P4RoleConfig".into(), value: self.0.encode_to_vec() }
     }
@@ -60,16 +60,16 @@ impl RoleConfig {
 /// Files for an encrypted connection, PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Authority that has signed the server's certificate.
+    /// Certificate authority of the server.
     pub cacert: Option<PathBuf>,
-    /// The controller's own certificate and its key, where the server asks for one.
+    /// The controller's certificate and key, if the server asks for one.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// Name in the server's certificate, where it is not the address's.
+    /// Name in the server's certificate, if it differs from the address.
     pub server_name: Option<String>,
 }
 
 impl ConnectOptions {
-    /// This device at `host:port`, in plain text, with election id 1.
+    /// A device at `host:port`, in plain text, with election id 1.
     pub fn new(addr: impl Into<String>, device_id: u64) -> ConnectOptions {
         let addr = addr.into();
         ConnectOptions {
@@ -83,7 +83,7 @@ impl ConnectOptions {
         }
     }
 
-    /// Election id as P4Runtime carries it.
+    /// The election id as P4Runtime carries it.
     pub fn election(&self) -> Uint128 {
         Uint128 { high: (self.election_id >> 64) as u64, low: self.election_id as u64 }
     }
@@ -136,7 +136,7 @@ impl Tls {
     }
 }
 
-/// The outermost error says only that the transport failed.
+/// The innermost cause. The outermost error only says that the transport failed.
 pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -145,7 +145,7 @@ pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-/// Reads an election id written `HI,LO`, or `LO` alone.
+/// Parses an election id written as `HI,LO` or `LO`.
 pub fn parse_election_id(text: &str) -> Result<u128, String> {
     let wrong = || format!("`{text}` is not an election id such as 0,1");
     let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());

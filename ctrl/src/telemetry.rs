@@ -1,4 +1,4 @@
-//! Statistics of a switch.
+//! Client for a switch's statistics.
 
 use crate::client::Client;
 use crate::error::{CtrlError, refused};
@@ -9,7 +9,7 @@ use tonic::transport::Channel;
 
 pub use p4rack_p4rt::p4rack::telemetry::v1::GetStatsResponse;
 
-/// Largest message taken.
+/// Maximum message accepted.
 const RECEIVE_LIMIT: usize = 128 << 20;
 
 /// Reads a switch's statistics.
@@ -20,12 +20,12 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Connects to the target's address; without a session, statistics can only be read.
+    /// Connects. Without a session, statistics can only be read.
     pub async fn connect(target: &ConnectOptions) -> Result<Telemetry, CtrlError> {
         Ok(Telemetry::over(target.channel().await?, target))
     }
 
-    /// Over a connection that is there. Starting anew is for who is primary of the default role.
+    /// Uses an existing connection. Only the primary of the default role may reset statistics.
     pub fn of(client: &Client) -> Telemetry {
         Telemetry::over(client.channel.clone(), client.target())
     }
@@ -35,12 +35,12 @@ impl Telemetry {
         Telemetry { client, target: target.clone() }
     }
 
-    /// The statistics.
+    /// The current statistics.
     pub async fn stats(&mut self) -> Result<GetStatsResponse, CtrlError> {
         self.ask(GetStatsRequest::default()).await
     }
 
-    /// The statistics; new ones start after this answer.
+    /// The current statistics, which restart after this response.
     pub async fn start_anew(&mut self) -> Result<GetStatsResponse, CtrlError> {
         let ConnectOptions { device_id, role, .. } = self.target.clone();
         let election_id = Some(self.target.election());

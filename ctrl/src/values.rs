@@ -1,5 +1,5 @@
-//! Values as people write them: numbers, MAC and IP addresses, prefixes, masks, ranges. Byte strings are
-//! [`p4rack_p4rt::bytes`]'s business.
+//! Values in human-readable form: numbers, MAC and IP addresses, prefixes, masks, ranges. Byte strings are
+//! handled by [`p4rack_p4rt::bytes`].
 
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::p4::config::v1::{MatchField, match_field::MatchType};
@@ -7,7 +7,7 @@ use p4rack_p4rt::p4::v1::field_match::{self, FieldMatchType};
 use p4rack_p4rt::schema::match_type;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How a value of a field is shown.
+/// Display format of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `02:00:00:00:00:01`
@@ -20,12 +20,12 @@ pub enum Format {
     Decimal,
     /// `0x88b5`
     Hex,
-    /// Characters: the field is a string.
+    /// Text: the field is a string.
     Text,
 }
 
 impl Format {
-    /// From the annotation `@format`, else from width and name.
+    /// The format from the annotation `@format`, else from width and name.
     pub fn of(name: &str, bitwidth: i32, annotations: &[String]) -> Format {
         for annotation in annotations {
             match annotation.trim_start_matches("@format(").trim_end_matches(')') {
@@ -71,7 +71,7 @@ impl Format {
     }
 }
 
-/// Reads a value of `bitwidth` bits (0: a string): decimal, 0x, 0o, 0b, MAC or IP address, true, false.
+/// Parses a value of `bitwidth` bits (0: a string): decimal, 0x, 0o, 0b, MAC or IP address, true, false.
 pub fn parse(text: &str, bitwidth: i32) -> Result<Vec<u8>, String> {
     let text = text.trim();
     let width = match u32::try_from(bitwidth) {
@@ -91,7 +91,7 @@ fn number(text: &str) -> Option<Vec<u8>> {
         return hex_bytes(hex);
     }
     for (prefix, radix) in [("0b", 2), ("0o", 8)] {
-        // A MAC address may begin so as well.
+        // A MAC address may begin like this as well.
         if let Some(rest) = lower.strip_prefix(prefix)
             && !rest.starts_with([':', '-'])
         {
@@ -130,8 +130,8 @@ fn mac(text: &str) -> Option<Vec<u8>> {
     right.then(|| octets.iter().map(|octet| u8::from_str_radix(octet, 16).ok()).collect()).flatten()
 }
 
-/// Reads a key as its field is matched: `V`, `V/PREFIX`, `V&MASK`, `LOW..HIGH`, or `*` for "don't care",
-/// which is `None`.
+/// Parses a key for the match kind of its field: `V`, `V/PREFIX`, `V&MASK`, `LOW..HIGH`, or `*` for "don't
+/// care", which is `None`.
 pub fn parse_match(text: &str, field: &MatchField) -> Result<Option<FieldMatchType>, String> {
     let width = field.bitwidth;
     let kind = match_type(field);
@@ -204,7 +204,7 @@ fn and(left: &[u8], right: &[u8]) -> Vec<u8> {
     bytes::canonical(&left.iter().zip(right).map(|(a, b)| a & b).collect::<Vec<u8>>())
 }
 
-/// A key as [`parse_match`] reads it.
+/// A key in the syntax of [`parse_match`].
 pub fn show_match(key: Option<&FieldMatchType>, field: &MatchField) -> String {
     let format = Format::of(&field.name, field.bitwidth, &field.annotations);
     match key {

@@ -1,5 +1,5 @@
-//! Keeps a switch as it should be: across its restarts, other controllers' writes, and the death of the
-//! primary that was in charge before.
+//! Keeps a switch in its desired state, across its restarts, writes of other controllers, and the death of
+//! the previous primary.
 
 use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;
@@ -10,25 +10,26 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// How soon a lost connection is made again, at first and at most.
+/// Delay before reconnecting: initial and maximum.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// How long the answer to a campaign may take before it is run again.
+/// How long to wait for the answer to a campaign before repeating it.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// What happens to a watched switch.
+/// An event of a watched switch.
 #[derive(Debug)]
 pub enum Change {
-    /// A step of bringing it to what it should be.
+    /// A step towards the desired state.
     Step(Step),
-    /// This controller is in charge.
+    /// This controller became primary.
     Primary,
-    /// Another controller is in charge; this one waits for its end.
+    /// Another controller is primary; this one waits.
     Standby,
-    /// Something failed and will be tried again.
+    /// A failure; the operation will be retried.
     Failed(CtrlError),
 }
 
-/// Keeps the switch at what `desired` holds, looking every `interval`; ends when its sender is gone.
+/// Keeps the switch in the state in `desired` and checks it every `interval`. Ends when the sender of
+/// `desired` is gone.
 pub async fn watch(
     target: ConnectOptions,
     mut desired: watch::Receiver<Arc<Desired>>,
@@ -52,7 +53,7 @@ pub async fn watch(
     }
 }
 
-/// One connection's life; `Ok` when nobody wants anything any more.
+/// Serves one connection. Returns `Ok` when `desired` has no sender any more.
 async fn serve(
     session: &mut Session,
     own_id: u128,
@@ -76,14 +77,14 @@ async fn serve(
                 let wanted = desired.borrow_and_update().clone();
                 match bring(session, &wanted, Extent::All, &mut |step| tell(Change::Step(step))).await {
                     Ok(()) => {}
-                    // The stream says what has become of this controller, or that the switch has gone.
+                    // The stream reports this controller's standing, or that the switch is gone.
                     Err(error) if session.is_lost(&error) => return Err(error),
                     Err(error) => tell(Change::Failed(error)),
                 }
                 Instant::now() + interval
             }
             Standing::Vacant { highest } => {
-                // Standbys have different ids, so they ask for different ones here as well.
+                // Standbys have different ids, so they campaign with different ids here as well.
                 session.campaign(highest.saturating_add(own_id.max(1))).await?;
                 Instant::now() + ANSWER
             }

@@ -25,22 +25,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
-/// Jobs that may wait for the data-plane thread; callers beyond wait their turn.
+/// Maximum jobs waiting for the data-plane thread; further callers wait for room.
 const JOBS: usize = 256;
-/// Events that may wait for the servers; events beyond are dropped and counted.
+/// Maximum events waiting for the servers; further ones are dropped and counted.
 const EVENTS: usize = 1024;
-/// Jobs are begun for so long before packets get a turn.
+/// How long new jobs are started before packets get a turn.
 const TURN: Nanos = Nanos(20_000);
 
 type Job = Box<dyn FnOnce(&mut Switch, Nanos) + Send>;
 type Turns = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<()> + Send>;
 
-/// What may come between the turns of a long job, beside packets and what [`Handle::call`] is given.
+/// What may run between the turns of a long job, besides packets and [`Handle::call`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// Nothing: it sees, or makes, one state.
+    /// Nothing else: the job sees, or creates, a single state.
     Whole,
-    /// What [`Handle::short`] is given.
+    /// Jobs of [`Handle::short`].
     Open,
 }
 
@@ -69,35 +69,35 @@ impl Drop for TurnsJob {
 #[error("the switch is shutting down")]
 pub struct Gone;
 
-/// What the data plane tells the servers.
+/// A message from the data plane to the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A frame came out of the CPU port.
+    /// The CPU port sent a frame.
     PacketIn {
-        /// With the program's packet_in header, without FCS.
+        /// The frame with the program's packet_in header, without FCS.
         frame: Vec<u8>,
     },
     /// The program sent a digest.
     Digest(DigestMessage),
-    /// Entries whose idle timeout has passed, and their tables.
+    /// Entries whose idle timeout has expired, with their tables.
     Idle(Vec<(TableId, TableEntry)>),
 }
 
-/// Idle entries that one event carries.
+/// Maximum idle entries per event.
 const IDLE_AN_EVENT: usize = 256;
 
-/// So long after a packet the switch is the data plane's alone.
+/// For this long after a packet, only the data plane uses the switch.
 const QUIET: Nanos = Nanos::from_millis(10);
-/// No moment.
+/// Larger than any time.
 const NEVER: u64 = u64::MAX;
 
 /// The switch, shared by the data plane and the servers' shortest jobs.
 #[derive(Debug)]
 pub struct Shared {
     switch: Mutex<Switch>,
-    /// When the data plane wakes by itself.
+    /// Time at which the data plane wakes by itself.
     wakes_at: AtomicU64,
-    /// When there was a packet.
+    /// Time of the last packet.
     packet_at: AtomicU64,
 }
 
@@ -110,23 +110,24 @@ impl Shared {
 
     /// The switch, for the data plane.
     pub fn lock(&self) -> MutexGuard<'_, Switch> {
-        // A panic within the switch ends the process; within a server's job it left an update half made at worst.
+        // A panic within the switch ends the process. A panic within a server's job at worst leaves an update
+        // half done.
         self.switch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The data plane goes to sleep until then; the switch is not locked from now on.
+    /// Releases the switch before the data plane sleeps until `wakes_at`.
     pub fn sleep(&self, switch: MutexGuard<'_, Switch>, until: Option<Nanos>) {
         self.wakes_at.store(until.map_or(NEVER, |until| until.0), Ordering::Relaxed);
         drop(switch);
     }
 
-    /// A packet came.
+    /// Records the arrival of a packet.
     pub fn note_packet(&self, now: Nanos) {
         self.packet_at.store(now.0, Ordering::Relaxed);
     }
 }
 
-/// Makes both ends.
+/// Creates both ends.
 pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
     let (job_sender, jobs) = mpsc::channel(JOBS);
     let (short_sender, short) = mpsc::channel(JOBS);
@@ -163,7 +164,7 @@ pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
     ))
 }
 
-/// Wakes the data plane, without a system call where it has been woken already.
+/// Wakes the data plane; skips the system call if it has been woken already.
 #[derive(Debug)]
 struct Bell {
     waker: Waker,
@@ -178,13 +179,13 @@ impl Bell {
     }
 }
 
-/// Reaches the switch from the servers.
+/// The servers' access to the switch.
 #[derive(Clone, Debug)]
 pub struct Handle {
     jobs: mpsc::Sender<Job>,
     short: mpsc::Sender<TurnsJob>,
     long: mpsc::Sender<TurnsJob>,
-    /// Jobs of several turns that are asked for and have not ended.
+    /// Number of jobs of several turns that are requested or running.
     under_way: Arc<AtomicU64>,
     shared: Option<Arc<Shared>>,
     bell: Arc<Bell>,
@@ -194,13 +195,13 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// One that may do short jobs itself.
+    /// Lets this handle run short jobs in the calling thread.
     pub fn sharing(self, shared: Arc<Shared>) -> Handle {
         Handle { shared: Some(shared), ..self }
     }
 
-    /// Does a job of one turn at once, in the calling thread; `None`, and nothing done, where the data plane is at work,
-    /// or packets come, or jobs of several turns are under way.
+    /// Runs a job of one turn in the calling thread. Returns `None` without running it if the data plane is
+    /// awake, packets are arriving, or jobs of several turns are in progress.
     pub fn here<R>(&self, work: &mut impl FnMut(&mut Switch, Nanos) -> R) -> Option<R> {
         let shared = self.shared.as_ref()?;
         let now = clock::now();
@@ -208,7 +209,7 @@ impl Handle {
             return None;
         }
         let mut switch = shared.switch.try_lock().ok()?;
-        // Whoever asks for one does so before it begins, for which the switch is needed.
+        // A job is counted here before it starts, and it needs the switch to start.
         if self.under_way.load(Ordering::SeqCst) > 0 {
             return None;
         }
@@ -220,15 +221,15 @@ impl Handle {
         Some(result)
     }
 
-    /// Runs `work` in the data-plane thread, between packets, and returns what it returns. It runs
-    /// whole even if the caller stops waiting; keep it short, packets wait meanwhile.
+    /// Runs `work` in the data-plane thread, between packets, and returns its result. It runs to the end even
+    /// if the caller stops waiting. Keep it short: packets wait meanwhile.
     pub async fn call<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Switch, Nanos) -> R + Send + 'static,
     ) -> Result<R, Gone> {
         let (sender, receiver) = oneshot::channel();
         let job: Job = Box::new(move |switch, now| {
-            // Nobody waits any more: fine.
+            // If nobody waits any more, the result is dropped.
             let _ = sender.send(work(switch, now));
         });
         self.jobs.send(job).await.map_err(|_| Gone)?;
@@ -236,8 +237,8 @@ impl Handle {
         receiver.await.map_err(|_| Gone)
     }
 
-    /// Calls `work` in the data-plane thread, with packets in between, until it breaks with what is returned.
-    /// Such jobs run one after the other, in the order in which they are asked for.
+    /// Calls `work` in the data-plane thread repeatedly, with packets in between, until it breaks with a
+    /// result. Such jobs run one after the other, in the order of the requests.
     pub async fn in_turns<R: Send + 'static>(
         &self,
         isolation: Isolation,
@@ -246,8 +247,8 @@ impl Handle {
         self.queue(&self.long, isolation, work).await
     }
 
-    /// As [`Handle::in_turns`], for work of few turns. It comes between the turns of long jobs, except of such as are to
-    /// be whole; after each, a long one has a turn. Short jobs run one after the other, each whole.
+    /// Like [`Handle::in_turns`], for work of few turns. It runs between the turns of long jobs, except those
+    /// that must be whole; after each short job, a long one has a turn. Short jobs run one after the other.
     pub async fn short<R: Send + 'static>(
         &self,
         work: impl FnMut(&mut Switch, Nanos) -> ControlFlow<R> + Send + 'static,
@@ -269,7 +270,7 @@ impl Handle {
                 ControlFlow::Break(result) => result,
             };
             if let Some(sender) = sender.take() {
-                // Nobody waits any more: fine.
+                // If nobody waits any more, the result is dropped.
                 let _ = sender.send(result);
             }
             ControlFlow::Break(())
@@ -284,40 +285,41 @@ impl Handle {
         self.jobs.closed().await;
     }
 
-    /// Counts an event that the servers could not bring to anybody.
+    /// Counts an event that the servers could not deliver.
     pub fn count_lost(&self) {
         self.events_lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a connection that the servers turned away before it was one.
+    /// Counts a connection that was closed before its handshake was complete.
     pub fn count_turned_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Connections that made no handshake, or not in time.
+    /// Number of connections without a handshake, or with a late one.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// Counts calls that were refused because of a limit on what clients may take.
+    /// Number of calls rejected because of limits per client.
     pub fn calls_refused(&self) -> &Arc<AtomicU64> {
         &self.calls_refused
     }
 
-    /// Events that reached nobody: the servers or the controller were too slow, or there was none.
+    /// Number of events that were not delivered: the servers or the controller were too slow, or there was no
+    /// controller.
     pub fn events_lost(&self) -> u64 {
         self.events_lost.load(Ordering::Relaxed)
     }
 }
 
-/// The data-plane thread's end: work to do on its switch.
+/// The data-plane thread's end: jobs for its switch.
 pub struct Jobs {
     jobs: mpsc::Receiver<Job>,
     short: mpsc::Receiver<TurnsJob>,
     long: mpsc::Receiver<TurnsJob>,
     unfinished_short: Option<TurnsJob>,
     unfinished_long: Option<TurnsJob>,
-    /// Whether a short job has been done since a long one had a turn.
+    /// Whether a short job has run since a long one had a turn.
     is_longs_turn: bool,
     waker: Waker,
     bell: Arc<Bell>,
@@ -330,8 +332,9 @@ impl std::fmt::Debug for Jobs {
 }
 
 impl Jobs {
-    /// Runs what waits; call it when the descriptor is readable, or before sleeping. Returns how
-    /// many jobs ran, or turns of them. When there are too many for one turn, the descriptor stays readable.
+    /// Runs pending jobs. Call this when the descriptor is readable, or before sleeping. Returns the number
+    /// of jobs, or turns of jobs, that ran. If there are too many for one turn, the descriptor stays
+    /// readable.
     pub fn run_pending(&mut self, switch: &mut Switch, now: Nanos) -> usize {
         self.waker.clear();
         self.bell.rung.store(false, Ordering::SeqCst);
@@ -351,7 +354,7 @@ impl Jobs {
                     self.unfinished_long = Some(job);
                 }
             } else if self.is_longs_turn {
-                // There is none; short ones may wait.
+                // No long job is running, so short ones need not alternate.
                 self.is_longs_turn = false;
                 continue;
             } else {
@@ -369,7 +372,7 @@ impl Jobs {
 impl Jobs {
     fn next_short(&mut self) -> Option<TurnsJob> {
         let is_whole = self.unfinished_long.as_ref().is_some_and(|job| job.isolation == Isolation::Whole);
-        // One that has begun is ended before anything else begins.
+        // A job in progress ends before another one starts.
         self.unfinished_short.take().or_else(|| {
             let may_begin = !is_whole && !self.is_longs_turn;
             if may_begin { self.short.try_recv().ok() } else { None }
@@ -380,7 +383,7 @@ impl Jobs {
         self.unfinished_long.take().or_else(|| self.long.try_recv().ok())
     }
 
-    /// Takes no more jobs and does those that wait, to their ends.
+    /// Accepts no more jobs and runs the pending ones to their ends.
     pub fn finish(&mut self, switch: &mut Switch, now: Nanos) {
         self.jobs.close();
         self.short.close();
@@ -390,13 +393,13 @@ impl Jobs {
 }
 
 impl AsFd for Jobs {
-    /// Readable when jobs wait.
+    /// Readable when jobs are pending.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
     }
 }
 
-/// The data-plane thread's end: news for the servers.
+/// The data-plane thread's end: messages to the servers.
 #[derive(Clone, Debug)]
 pub struct EventSender {
     events: mpsc::Sender<Event>,
@@ -404,10 +407,10 @@ pub struct EventSender {
 }
 
 impl EventSender {
-    /// Sends what the switch has for the controller; `frame` is where it puts frames.
+    /// Sends what the switch has for the controller. `frame` is a scratch buffer.
     pub fn tell(&self, switch: &mut Switch, frame: &mut Vec<u8>) {
         while switch.poll_cpu(frame) {
-            // Dropped and counted below where the servers are behind.
+            // If the servers are behind, dropped and counted below.
             self.send(Event::PacketIn { frame: std::mem::take(frame) });
         }
         while let Some(message) = switch.poll_digest() {
@@ -419,7 +422,7 @@ impl EventSender {
         }
     }
 
-    /// Sends without waiting; drops and counts the event when too many wait.
+    /// Sends without waiting. If too many events are waiting, drops and counts this one.
     pub fn send(&self, event: Event) -> bool {
         let sent = self.events.try_send(event).is_ok();
         if !sent {
@@ -429,14 +432,14 @@ impl EventSender {
     }
 }
 
-/// The servers' end: news from the data plane.
+/// The servers' end: messages from the data plane.
 #[derive(Debug)]
 pub struct Events {
     events: mpsc::Receiver<Event>,
 }
 
 impl Events {
-    /// The next one; `None` when the data plane has ended.
+    /// The next event; `None` when the data plane has ended.
     pub async fn recv(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -531,7 +534,7 @@ mod tests {
             let (log, mut left) = (log.clone(), 3);
             move |_: &mut Switch, _: Nanos| {
                 log.lock().unwrap().push(name);
-                // Each turn takes as long as one may.
+                // Each turn takes the maximum time.
                 let end = clock::now() + TURN;
                 while clock::now() < end {}
                 left -= 1;
@@ -576,7 +579,7 @@ mod tests {
         });
         let ended = runtime.block_on(async {
             let finish = async {
-                // After the job has been asked for.
+                // After the job has been requested.
                 tokio::task::yield_now().await;
                 jobs.finish(&mut switch, Nanos(0));
             };

@@ -22,84 +22,84 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-/// What the daemon is told.
+/// Configuration of the daemon.
 #[derive(Clone, Debug)]
 pub struct DaemonConfig {
     /// Ports and their interfaces.
     pub ports: Vec<PortSpec>,
-    /// Their kind of I/O.
+    /// Kind of I/O of the ports.
     pub io: IoChoice,
-    /// Rate of ports that `port_rates_bps` does not name; 0 is no limit.
+    /// Rate of ports that `port_rates_bps` does not list; 0 is no limit.
     pub rate_bps: u64,
-    /// Rates of single ports.
+    /// Rates of individual ports.
     pub port_rates_bps: Vec<(u16, u64)>,
-    /// Buffer that all queues share.
+    /// Size of the buffer that all queues share.
     pub buffer_bytes: u64,
-    /// Part of it that frames of a priority below the scheduled one can't take.
+    /// Part of the buffer that frames below the scheduled priority cannot use.
     pub reserved_bytes: u64,
-    /// Port of the controller's packets; `None`: it can send none and gets none.
+    /// Port for packets of the controller. `None`: it can neither send nor receive any.
     pub cpu_port: Option<u16>,
-    /// Port that means dropping.
+    /// The port that means "drop".
     pub drop_port: u16,
-    /// Nanoseconds a unit of the timestamps in `standard_metadata`.
+    /// Nanoseconds per unit of the timestamps in `standard_metadata`.
     pub time_unit_ns: u64,
     /// P4Runtime device id.
     pub device_id: u64,
-    /// Where P4Runtime listens.
+    /// Address at which P4Runtime is served.
     pub grpc_addr: SocketAddr,
     /// Encryption of P4Runtime; `None` is plain text.
     pub tls: Option<ServerTls>,
     /// Whether plain text may be served to other machines.
     pub insecure: bool,
-    /// Program to start with.
+    /// Program to load at the start.
     pub program: Option<PathBuf>,
-    /// Folders of `#include <…>`.
+    /// Folders searched for `#include <…>`.
     pub include_dirs: Vec<PathBuf>,
     /// Folder for captures of all ports.
     pub captures: Option<PathBuf>,
-    /// File that statistics are written to at the end and on SIGUSR1.
+    /// File to which statistics are written at the end and on SIGUSR1.
     pub stats_file: Option<PathBuf>,
-    /// Where metrics are served for Prometheus.
+    /// Address at which to serve metrics for Prometheus.
     pub metrics_addr: Option<SocketAddr>,
 }
 
-/// Why the daemon did not start, or ended.
+/// Why the daemon did not start, or stopped.
 #[derive(Debug, Error)]
 pub enum DaemonError {
-    /// The ports were refused.
+    /// The ports could not be opened.
     #[error(transparent)]
     Ports(#[from] DriverError),
-    /// Whoever reaches the address could take the switch.
+    /// Everybody who reaches the address could take control of the switch.
     #[error(
         "P4Runtime in plain text at {0} would let anyone who reaches that address control the switch: encrypt it with \
          --grpc-server-ssl, listen on a loopback address such as 127.0.0.1:9559, or allow it with --insecure"
     )]
     PlainText(SocketAddr),
-    /// A rate for a port that is not there.
+    /// A rate for a port that does not exist.
     #[error("--port-rate names port {0}, which no -i opens")]
     NoSuchPort(u16),
-    /// Two rates for a port.
+    /// Two rates for the same port.
     #[error("--port-rate is given twice for port {0}: give each port one rate")]
     RateTwice(u16),
-    /// The program was not read.
+    /// The program could not be read.
     #[error("reading {0}: {1}")]
     Unreadable(PathBuf, io::Error),
-    /// The program was refused; the text shows where and why.
+    /// The program was rejected; the text says where and why.
     #[error("{0}")]
     Program(String),
-    /// A device was refused.
+    /// A device could not be opened.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
     /// A system call failed.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
-    /// P4Runtime did not start, or ended with an error.
+    /// P4Runtime did not start, or failed.
     #[error("P4Runtime: {0}")]
     Server(#[from] ServeError),
 }
 
-/// Runs the switch until SIGTERM or SIGINT. `ready` is called with a line that says so when the ports
-/// are open, the program runs and P4Runtime listens. Call it before the process has other threads.
+/// Runs the switch until SIGTERM or SIGINT. Calls `ready` with a line for the user when the ports are open,
+/// the program runs and P4Runtime listens. Call this before the process has other threads.
 pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), DaemonError> {
     driver::check(&config.ports, config.cpu_port, config.drop_port)?;
     check_trust(&config)?;
@@ -109,7 +109,8 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
 
     let system = |what| move |error| DaemonError::System(what, error);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // One thread hands no call to another; several only where there is room for them beside the data plane.
+        // A single thread hands no calls to another. Several only pay off if they have processors besides the
+        // data plane's.
         .worker_threads(std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).clamp(1, 4)))
         .enable_all()
         .build()
@@ -131,7 +132,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
                     tracing::error!(path = %path.display(), %error, "statistics were not written");
                 }
             });
-            // The servers may have gone before.
+            // The servers may have ended before.
             let _ = ended.send(());
             result
         })
@@ -139,13 +140,13 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
 
     if let Some(addr) = config.metrics_addr {
         let (handle, threads) = (handle.clone(), runtime.handle().clone());
-        // Nothing would look like counters that are gone.
+        // Empty statistics would look as if counters had been reset.
         let render =
             move || threads.block_on(telemetry::read(&handle)).ok().map(|stats| metrics::exposition(&stats));
         exporter::serve(addr, render).map_err(system("serving metrics"))?;
     }
 
-    // The server looks at its shutdown for the first time when it serves.
+    // The server checks for shutdown for the first time when it starts serving.
     let shutdown = async {
         ready(&ready_line(&config));
         let _ = has_ended.await;
@@ -157,7 +158,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
         ..ServerConfig::new(config.grpc_addr, config.device_id)
     };
     runtime.block_on(p4runtime::serve_on(listener, handle, events, server, shutdown))?;
-    // Connections that are still open are not waited for.
+    // Does not wait for open connections.
     runtime.shutdown_background();
     match data_plane.join() {
         Ok(result) => result.map_err(system("waiting for packets")),
@@ -165,7 +166,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
     }
 }
 
-/// Refuses to serve plain text to other machines unless that is allowed.
+/// Rejects serving plain text to other machines, unless permitted.
 fn check_trust(config: &DaemonConfig) -> Result<(), DaemonError> {
     let addr = config.grpc_addr;
     if let Some(doubt) = doubt(config) {
@@ -177,7 +178,7 @@ fn check_trust(config: &DaemonConfig) -> Result<(), DaemonError> {
     Ok(())
 }
 
-/// Why strangers could take the switch.
+/// Why strangers could take control of the switch.
 fn doubt(config: &DaemonConfig) -> Option<&'static str> {
     // ::ffff:127.0.0.1 is this machine too.
     match &config.tls {
@@ -221,7 +222,7 @@ fn compile(path: &Path, include_dirs: &[PathBuf]) -> Result<Candidate, DaemonErr
     let text = fs::read_to_string(path).map_err(|error| DaemonError::Unreadable(path.to_owned(), error))?;
     let options = p4rack_p4::Options { include_dirs: include_dirs.to_vec(), ..Default::default() };
     let refused = |message: String| {
-        // Whoever prints it says that it is an error.
+        // The caller prints that it is an error.
         DaemonError::Program(message.strip_prefix("error: ").unwrap_or(&message).to_owned())
     };
     Candidate::compile(&text, &path.display().to_string(), &options).map_err(refused)

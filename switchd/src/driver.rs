@@ -13,17 +13,17 @@ use std::path::Path;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Highest port number: `standard_metadata` has nine bits for it.
+/// Maximum port number: `standard_metadata` has nine bits for it.
 const PORT_MAX: u16 = 511;
-/// What links carry after the Ethernet header at least: full frames with tag and shim, and room.
+/// Minimum MTU of links: full frames with tag and shim, and some room.
 const LINK_MTU: u32 = 1530;
-/// Captures reach the disk after this long.
+/// Interval at which captures are flushed to disk.
 const CAPTURE_FLUSH: Nanos = Nanos::from_millis(100);
 
-/// A port and its interface, written `PORT@INTERFACE`.
+/// A port and its interface, written as `PORT@INTERFACE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSpec {
-    /// Number in the P4 program.
+    /// Port number in the P4 program.
     pub number: u16,
     /// Name of the interface.
     pub interface: String,
@@ -49,18 +49,18 @@ impl fmt::Display for PortSpec {
     }
 }
 
-/// Which kind of I/O ports are to have.
+/// Which kind of I/O to use for ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoChoice {
-    /// The best of those that work on every interface; the next one where the kernel refuses it.
+    /// The best kind that works on every interface, with a fallback if the kernel rejects it.
     #[default]
     Auto,
-    /// This one, or none.
+    /// This kind, without fallback.
     Only(Io),
 }
 
 impl IoChoice {
-    /// What to try, the best first.
+    /// Kinds to try, best first.
     fn kinds(self) -> &'static [Io] {
         match self {
             IoChoice::Auto => &[Io::Ring, Io::Packet],
@@ -81,29 +81,29 @@ impl FromStr for IoChoice {
     }
 }
 
-/// Why ports were not opened.
+/// Why the ports could not be opened.
 #[derive(Debug, Error)]
 pub enum DriverError {
-    /// Two ports of one number.
+    /// Two ports have the same number.
     #[error("port {0} is given twice: each -i needs a port number of its own")]
     NumberTwice(u16),
-    /// Two ports on one interface.
+    /// Two ports use the same interface.
     #[error("interface `{0}` is given twice: each -i needs an interface of its own")]
     InterfaceTwice(String),
-    /// A number that means something else.
+    /// The number is reserved.
     #[error("port {0} is the {1} port: give the interface another number, or choose another with --{1}-port")]
     Special(u16, &'static str),
-    /// An interface was refused.
+    /// An interface could not be opened.
     #[error("port {port}: {source}")]
     Device {
-        /// The port.
+        /// Number of the port.
         port: u16,
-        /// What was refused.
+        /// Error of the device.
         source: Error,
     },
 }
 
-/// Checks a list of ports without touching the system.
+/// Checks a list of ports without accessing the system.
 pub fn check(ports: &[PortSpec], cpu_port: Option<u16>, drop_port: u16) -> Result<(), DriverError> {
     for (i, port) in ports.iter().enumerate() {
         if Some(port.number) == cpu_port {
@@ -122,27 +122,27 @@ pub fn check(ports: &[PortSpec], cpu_port: Option<u16>, drop_port: u16) -> Resul
     Ok(())
 }
 
-/// What happened on one port.
+/// Statistics of a port.
 #[derive(Clone, Debug, Serialize)]
 pub struct PortReport {
     /// Port number.
     pub port: u16,
-    /// Interface.
+    /// Name of the interface.
     pub interface: String,
     /// Kind of I/O.
     pub io: Io,
     /// Counters of its socket.
     pub socket: packet::Stats,
-    /// What the kernel says about the interface. Its `rx_dropped` counts tagged frames that only this
+    /// The kernel's statistics of the interface. Its `rx_dropped` includes tagged frames that only this
     /// socket wanted.
     pub kernel: Option<LinkInfo>,
-    /// Receive buffer that the kernel granted.
+    /// Size of the receive buffer that the kernel granted.
     pub receive_buffer_bytes: usize,
     /// Captured frames that could not be written.
     pub capture_errors: u64,
 }
 
-/// A file of one direction's frames.
+/// A capture file for one direction of a port.
 #[derive(Debug)]
 struct Captured {
     file: Capture,
@@ -171,7 +171,7 @@ impl Captured {
 #[derive(Debug)]
 struct Input {
     number: u16,
-    /// The interface's index.
+    /// Index of the interface.
     index: i32,
     receiver: Receiver,
     captured: Option<Captured>,
@@ -184,27 +184,27 @@ struct Output {
     captured: Option<Captured>,
 }
 
-/// The ports' sending halves.
+/// The sending halves of the ports.
 #[derive(Debug)]
 pub struct Outputs {
     outputs: Vec<Output>,
-    /// Position in `outputs` by port number.
+    /// Position in `outputs`, by port number.
     position: Vec<Option<usize>>,
 }
 
 impl Outputs {
-    /// Puts a frame into the port's next batch; `frame` is left empty.
+    /// Adds a frame to the port's batch and leaves `frame` empty.
     #[inline]
     pub fn send(&mut self, number: u16, frame: &mut Vec<u8>, now: Nanos) {
         let position = self.position.get(usize::from(number)).copied().flatten();
-        // The switch only sends to ports it was configured with, the same as these.
+        // The switch only sends to its configured ports, which are the same as these.
         let Some(output) = position.and_then(|position| self.outputs.get_mut(position)) else { return };
         Captured::write(&mut output.captured, frame, now);
         output.sender.send(frame);
     }
 }
 
-/// Open ports.
+/// The open ports of a switch.
 #[derive(Debug)]
 pub struct Driver {
     inputs: Vec<Input>,
@@ -214,7 +214,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Opens all ports, in the calling thread's network namespace; captures go to the folder `captures`.
+    /// Opens all ports in the calling thread's network namespace. Captures go to the folder `captures`.
     pub fn open(ports: &[PortSpec], io: IoChoice, captures: Option<&Path>) -> Result<Driver, DriverError> {
         let mut driver = Driver {
             inputs: Vec::with_capacity(ports.len()),
@@ -227,7 +227,7 @@ impl Driver {
         };
         if !ports.is_empty() {
             let news = CarrierNews::open();
-            // Only those who watch ports miss it.
+            // Only needed for watched ports.
             driver.news = news.inspect_err(|error| tracing::warn!(%error, "ports count as up")).ok();
         }
         for spec in ports {
@@ -240,27 +240,27 @@ impl Driver {
         Ok(driver)
     }
 
-    /// How many ports there are; their positions are below.
+    /// Number of ports. Positions are below this.
     pub fn len(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no ports.
     pub fn is_empty(&self) -> bool {
         self.inputs.is_empty()
     }
 
-    /// Descriptor of the port at a position, to wait on.
+    /// Descriptor of the port at a position, to wait for.
     pub fn descriptor(&self, position: usize) -> BorrowedFd<'_> {
         self.inputs[position].receiver.as_fd()
     }
 
-    /// Descriptor on which the kernel tells of interfaces.
+    /// Descriptor on which the kernel reports changes of interfaces.
     pub fn news(&self) -> Option<BorrowedFd<'_>> {
         self.news.as_ref().map(CarrierNews::as_fd)
     }
 
-    /// Takes the news: calls `changed` with port number and whether it can send.
+    /// Reads reported changes. Calls `changed` with the port number and whether the port can send.
     pub fn read_news(&self, mut changed: impl FnMut(u16, bool)) {
         let Some(news) = &self.news else { return };
         let read = news.read(|index, carries| {
@@ -282,8 +282,8 @@ impl Driver {
         }
     }
 
-    /// Reads one batch from the port at a position; calls `frame` with port number, frame, when it arrived
-    /// and the ports to send it to. An interface that is down has nothing.
+    /// Reads one batch from the port at a position. Calls `frame` with the port number, the frame, its time
+    /// of arrival and the ports to send to. Reads nothing if the interface is down.
     pub fn receive(&mut self, position: usize, mut frame: impl FnMut(u16, &[u8], Nanos, &mut Outputs)) {
         let Input { number, receiver, captured, .. } = &mut self.inputs[position];
         let result = receiver.receive(|bytes, at| {
@@ -295,12 +295,12 @@ impl Driver {
         }
     }
 
-    /// Puts a frame into the port's next batch; `frame` is left empty.
+    /// Adds a frame to the port's batch and leaves `frame` empty.
     pub fn send(&mut self, number: u16, frame: &mut Vec<u8>, now: Nanos) {
         self.outputs.send(number, frame, now);
     }
 
-    /// Gives all batches to the kernel; brings captures to the disk now and then.
+    /// Passes all batches to the kernel, and flushes captures to disk now and then.
     pub fn flush(&mut self, now: Nanos) {
         for output in &mut self.outputs.outputs {
             output.sender.flush();
@@ -316,13 +316,13 @@ impl Driver {
         self.outputs.outputs.iter_mut().for_each(|output| Captured::flush(&mut output.captured));
     }
 
-    /// When the captures want to be flushed although no packet comes.
+    /// Time at which captures have to be flushed if no packet arrives.
     pub fn next_timeout(&self) -> Option<Nanos> {
         let captures = self.inputs.iter().any(|input| input.captured.is_some());
         captures.then(|| self.captures_flushed + CAPTURE_FLUSH)
     }
 
-    /// What happened so far.
+    /// Statistics of all ports.
     pub fn report(&mut self) -> Vec<PortReport> {
         let mut links = Links::open().ok();
         let report = |(input, output): (&mut Input, &Output)| PortReport {
@@ -363,7 +363,7 @@ fn open(spec: &PortSpec, io: IoChoice, captures: Option<&Path>) -> Result<(Input
     ))
 }
 
-/// Opens the first kind that the kernel does not refuse.
+/// Opens a socket with the first kind that the kernel accepts.
 fn open_socket(interface: &str, io: IoChoice) -> Result<PacketSocket, Error> {
     let mut kinds = io.kinds().iter();
     loop {
@@ -379,7 +379,7 @@ fn open_socket(interface: &str, io: IoChoice) -> Result<PacketSocket, Error> {
 
 fn report_down(port: &mut Input, error: &io::Error) {
     port.read_errors += 1;
-    // Once: the kernel repeats it for as long as the interface is down.
+    // Log once: the kernel repeats it as long as the interface is down.
     if port.read_errors == 1 {
         tracing::warn!(port = port.number, interface = port.receiver.interface(), %error, "port is down");
     }

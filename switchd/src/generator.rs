@@ -1,6 +1,6 @@
-//! The generator service: packet generators of the switch, beside P4Runtime.
+//! The generator service: packet generators of the switch, next to P4Runtime.
 //!
-//! A generator brings in frames of anybody's choice at any port. So only who may write everything may set one.
+//! A generator injects arbitrary frames at any port, so only a client with full write access may set one.
 
 use crate::core::Handle;
 use crate::p4runtime::{Claim, Device};
@@ -14,7 +14,7 @@ use p4rack_wire::Nanos;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
-/// Serves the packet generators of the switch behind a handle.
+/// Serves the packet generators of a switch.
 #[derive(Clone, Debug)]
 pub struct GeneratorService {
     handle: Handle,
@@ -22,7 +22,7 @@ pub struct GeneratorService {
 }
 
 impl GeneratorService {
-    /// For this switch, whose device says who is primary.
+    /// A service for the switch behind `handle`. The device knows who is primary.
     pub fn new(handle: Handle, device: Arc<Device>) -> GeneratorService {
         GeneratorService { handle, device }
     }

@@ -3,7 +3,7 @@
 use p4rack_netdev::exporter::Exposition;
 use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsResponse, PortStats};
 
-/// Statistics in the text exposition format.
+/// Renders statistics in the text exposition format.
 pub fn exposition(stats: &GetStatsResponse) -> String {
     let mut text = Exposition::default();
     let mut ports = |name, help, kind, value: fn(&PortStats) -> u64| {

@@ -1,4 +1,4 @@
-//! The data-plane thread: packets, timers and jobs of the servers, one after the other.
+//! The data-plane thread: runs packets, timers and the servers' jobs in turn.
 
 use crate::core::{EventSender, Jobs, Shared};
 use crate::driver::{Driver, PortReport};
@@ -12,29 +12,29 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// Priority among real-time threads: above the host agents', which wait for this thread's answers.
+/// Real-time priority: above the host agents', because they wait for this thread's answers.
 const FIFO_PRIORITY: i32 = 30;
 
-/// What the data plane says about itself.
+/// Statistics of the data plane.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Scheduling granted.
+    /// Scheduling that the kernel granted.
     pub scheduling: Granted,
-    /// Time since the start, ns.
+    /// Time since the start, in ns.
     pub running_ns: u64,
-    /// Processor time used, ns.
+    /// Processor time used, in ns.
     pub cpu_ns: u64,
-    /// Times that the thread woke up.
+    /// Number of times the thread woke up.
     pub wakeups: u64,
-    /// Wake-ups for a timer alone.
+    /// Number of wake-ups by a timer alone.
     pub timer_wakeups: u64,
-    /// Sum of how late they were, ns.
+    /// Sum of their lateness, in ns.
     pub timer_late_sum_ns: u64,
-    /// The latest of them, ns.
+    /// Maximum lateness, in ns.
     pub timer_late_max_ns: u64,
     /// Frames dropped inside the switch, by reason.
     pub drops: BTreeMap<&'static str, u64>,
-    /// Ports.
+    /// Statistics of the ports.
     pub ports: Vec<PortReport>,
 }
 
@@ -43,7 +43,7 @@ pub struct Report {
 pub struct Plane {
     shared: Arc<Shared>,
     driver: Driver,
-    /// The driver's ports first, in its order.
+    /// Waits for the driver's ports first, in its order, then for jobs and signals.
     poller: Poller,
     frame: Vec<u8>,
     started: Nanos,
@@ -55,7 +55,7 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// Joins both. The switch was configured with the driver's port numbers.
+    /// Combines both. The switch must be configured with the driver's port numbers.
     pub fn new(switch: Switch, driver: Driver) -> io::Result<Plane> {
         let mut poller = Poller::new();
         for position in 0..driver.len() {
@@ -80,12 +80,12 @@ impl Plane {
         self.shared.clone()
     }
 
-    /// Asks for prompt scheduling of the calling thread, which runs this data plane from now on.
+    /// Requests prompt scheduling for the calling thread, which runs this data plane from now on.
     pub fn take_thread(&mut self) -> Granted {
         *self.granted.insert(sched::prompt(FIFO_PRIORITY))
     }
 
-    /// Runs until SIGTERM or SIGINT comes; `report` is called with the counters at SIGUSR1 and at the end.
+    /// Runs until SIGTERM or SIGINT. Calls `report` with the statistics on SIGUSR1 and at the end.
     pub fn run(
         mut self,
         mut jobs: Jobs,
@@ -114,7 +114,7 @@ impl Plane {
                 match signals.next() {
                     Some(Signal::Report) => report(self.report(&mut switch)),
                     Some(Signal::End) => {
-                        // A Write that has begun is not left half done.
+                        // A Write in progress is not left half done.
                         jobs.finish(&mut switch, clock::now());
                         report(self.report(&mut switch));
                         return Ok(());
@@ -125,8 +125,8 @@ impl Plane {
         }
     }
 
-    /// Sleeps until there is something to do, or until `at_latest`; takes one batch from each port that
-    /// has one and puts on the wires what is due.
+    /// Sleeps until there is something to do, at most until `at_latest`. Reads one batch from each port that
+    /// has one and sends what is due.
     pub fn turn(&mut self, at_latest: Option<Nanos>) -> io::Result<()> {
         let shared = self.shared.clone();
         let switch = shared.lock();
@@ -144,12 +144,12 @@ impl Plane {
                 let switch = &mut *switch;
                 driver.receive(position, |port, frame, arrived, outputs| {
                     let now = clock::now();
-                    // Most ports are idle most of the time, and the frame goes straight through.
+                    // Most ports are usually idle, and the frame passes straight through.
                     if let Some(to) = switch.forward_late(port, frame, arrived, now, out) {
                         outputs.send(to, out, now);
                     }
                 });
-                // Between two ports' batches, so that no queue waits for eight batches to be read.
+                // Between the batches of two ports, so that no queue waits for eight batches to be read.
                 self.drain(switch);
             }
         }
@@ -165,7 +165,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Puts on the wires what is due.
+    /// Sends what is due.
     fn drain(&mut self, switch: &mut Switch) {
         let now = clock::now();
         while let Some(port) = switch.poll_transmit(now, &mut self.frame) {
@@ -174,7 +174,7 @@ impl Plane {
         self.driver.flush(now);
     }
 
-    /// Counters so far.
+    /// Statistics so far.
     fn report(&mut self, switch: &mut Switch) -> Report {
         let drops = switch.stats(clock::now()).drops;
         Report {

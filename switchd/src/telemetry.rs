@@ -1,4 +1,4 @@
-//! The telemetry service: the switch's own counters, beside P4Runtime.
+//! The telemetry service: the switch's own counters, next to P4Runtime.
 
 use crate::core::{Gone, Handle};
 use crate::p4runtime::{Claim, Device};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tonic::{Request, Response, Status};
 
-/// Serves the statistics of the switch behind a handle.
+/// Serves the statistics of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct TelemetryService {
     handle: Handle,
@@ -21,7 +21,7 @@ pub(crate) struct TelemetryService {
 }
 
 impl TelemetryService {
-    /// For this switch, whose device says who is primary.
+    /// A service for the switch behind `handle`. The device knows who is primary.
     pub fn new(handle: Handle, device: Arc<Device>) -> TelemetryService {
         TelemetryService { handle, device }
     }
@@ -48,13 +48,13 @@ impl Telemetry for TelemetryService {
     }
 }
 
-/// The statistics of the switch behind a handle.
+/// Reads the statistics of the switch behind a handle.
 pub async fn read(handle: &Handle) -> Result<GetStatsResponse, Gone> {
     let (stats, now) = handle.call(|switch, now| (switch.stats(now), now)).await?;
     Ok(with_counts_of(handle, message(&stats, now)))
 }
 
-/// Adds what the servers count.
+/// Adds the servers' own counts.
 fn with_counts_of(handle: &Handle, mut response: GetStatsResponse) -> GetStatsResponse {
     response.packet_ins_lost = handle.events_lost();
     response.connections_turned_away = handle.turned_away();
@@ -62,7 +62,7 @@ fn with_counts_of(handle: &Handle, mut response: GetStatsResponse) -> GetStatsRe
     response
 }
 
-/// Statistics as the service sends them.
+/// Statistics as a message of the service.
 pub fn message(stats: &switch::Stats, now: Nanos) -> GetStatsResponse {
     GetStatsResponse {
         now_ns: now.0,

@@ -16,18 +16,18 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-/// Most frames of one trace.
+/// Maximum frames per trace.
 const MAX_FRAMES: u32 = 1000;
-/// The switch is asked so often.
+/// Interval at which the switch is polled.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Events taken from the switch at a time, which is no longer than a few packets take.
+/// Maximum events taken from the switch at once, which takes no longer than a few packets.
 const EVENTS: usize = 256;
-/// Responses that may wait for a slow caller; meanwhile events wait in the switch, which has its own limit.
+/// Maximum responses that wait for a slow caller. Further events wait in the switch, which has its own limit.
 const RESPONSES: usize = 16;
-/// After the last frame, what still waits in queues has so long to be told of.
+/// How long to wait, after the last frame, for events of frames in queues.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Serves traces of the switch behind a device.
+/// Serves traces of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct TraceService {
     device: Arc<Device>,
@@ -36,7 +36,7 @@ pub(crate) struct TraceService {
 }
 
 impl TraceService {
-    /// For this device, whose switch is behind `handle`; streams end when `stopping` says so.
+    /// A service for the device whose switch is behind `handle`. Streams end when `stopping` says so.
     pub fn new(device: Arc<Device>, handle: Handle, stopping: watch::Receiver<bool>) -> TraceService {
         TraceService { device, handle, stopping }
     }
@@ -89,16 +89,16 @@ impl Trace for TraceService {
                 () = sender.closed() => {}
                 _ = stopping.wait_for(|stop| *stop) => {}
             }
-            // The switch may have gone.
+            // The switch may be gone.
             let _ = handle.call(move |switch, _| switch.trace_stop(trace)).await;
-            // Before the caller is told of the end: the next one may.
+            // Before the caller learns of the end, so that it can start another trace.
             drop(only);
         });
         Ok(Response::new(ReceiverStream::new(responses)))
     }
 }
 
-/// Passes events on until there are no more.
+/// Passes on events until there are no more.
 async fn pass_on(handle: &Handle, trace: u32, sender: &mpsc::Sender<Result<WatchResponse, Status>>) {
     let mut response = WatchResponse::default();
     let mut quiet = Duration::ZERO;
@@ -113,7 +113,7 @@ async fn pass_on(handle: &Handle, trace: u32, sender: &mpsc::Sender<Result<Watch
         let taken = handle.call(move |switch, _| take(switch, trace)).await;
         let Ok(Some((state, events))) = taken else {
             let why = "the trace has ended: the program was replaced, or the switch is shutting down";
-            // Nobody waits any more: fine.
+            // If nobody waits any more, the result is dropped.
             let _ = sender.send(Err(Status::aborted(why))).await;
             return;
         };
@@ -125,7 +125,7 @@ async fn pass_on(handle: &Handle, trace: u32, sender: &mpsc::Sender<Result<Watch
     }
 }
 
-/// How the trace stands and what waits of it; `None` where it has ended.
+/// State of the trace and its waiting events; `None` once it has ended.
 fn take(switch: &mut Switch, trace: u32) -> Option<(TraceState, Vec<Traced>)> {
     let state = switch.trace_state(trace)?;
     Some((state, std::iter::from_fn(|| switch.poll_traced()).take(EVENTS).collect()))

@@ -1,7 +1,8 @@
-//! Many clients that do what they should not, while one writes: how much memory the server takes, and how long the good
-//! one waits.
+//! Hostile clients beside a well-behaved one: how much memory the server takes, and how long the good client
+//! waits.
 //!
-//! They speak HTTP/2 by hand, since a client library would read what it is sent and wait where it is told to.
+//! The hostile clients speak HTTP/2 by hand, because a client library would read what it receives and observe
+//! flow control.
 
 use super::load::Load;
 use super::resident_bytes;
@@ -20,82 +21,82 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Entries in the table that slow readers ask for.
+/// Entries in the table that slow readers request.
 const ENTRIES: usize = 50_000;
-/// Updates of a hostile batch, all of which fail.
+/// Updates in a hostile batch, all of which fail.
 const UPDATES: usize = 1000;
-/// Requests that one connection sends without taking an answer.
+/// Requests that a connection sends without reading a response.
 const REQUESTS: u32 = 24;
-/// Bytes of a packet that is refused and sent back in the error.
+/// Bytes of a packet that is rejected and returned in the error.
 const PACKET: usize = 8 << 10;
-/// How long a hostile connection stays if it is not closed; then it comes again.
+/// How long a hostile connection stays if it is not closed. Then it reconnects.
 const STAY: Duration = Duration::from_secs(15);
-/// How long writing to a server that takes no more is tried.
+/// How long to keep writing to a server that reads no more.
 const PUSH: Duration = Duration::from_secs(2);
-/// Between two of the good client's writes.
+/// Pause between two writes of the good client.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How often memory is looked at.
+/// Interval between measurements of memory.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What is done.
+/// Parameters of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Hostile {
-    /// Which switch, in plain text; its state is cleared.
+    /// The switch, in plain text. Its state is cleared.
     pub target: ConnectOptions,
-    /// The benchmark's program.
+    /// The program to install.
     pub config: ForwardingPipelineConfig,
-    /// The server's process on this machine.
+    /// Process id of the server on this machine.
     pub pid: u32,
-    /// Hostile connections at once.
+    /// Number of concurrent hostile connections.
     pub connections: usize,
-    /// What they do, in equal parts.
+    /// Their behaviours, in equal parts.
     pub kinds: Vec<Behaviour>,
-    /// For how long.
+    /// Duration.
     pub span: Duration,
 }
 
-/// What was seen.
+/// Results of the benchmark.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Seen {
-    /// Hostile connections that the server's system took, those that came again included.
+    /// Hostile connections accepted by the server's system, reconnections included.
     pub connections: u64,
     /// Bytes that they sent.
     pub sent_bytes: u64,
-    /// Resident memory of the server before, MB.
+    /// Resident memory of the server before, in MB.
     pub before_mb: f64,
-    /// Most of it meanwhile, MB.
+    /// Maximum resident memory during the attack, in MB.
     pub most_mb: f64,
-    /// Writes of the good client, none refused.
+    /// Writes of the good client; none was rejected.
     pub writes: usize,
-    /// How long half of them took at most, ms.
+    /// Median duration of a write, in ms.
     pub p50_ms: f64,
-    /// How long 99 of 100 took at most, ms.
+    /// 99th percentile, in ms.
     pub p99_ms: f64,
-    /// The slowest, ms.
+    /// Maximum, in ms.
     pub max_ms: f64,
-    /// The same 99 of 100 before the others came, ms.
+    /// 99th percentile before the hostile clients connected, in ms.
     pub alone_p99_ms: f64,
 }
 
-/// What a hostile connection does.
+/// Behaviour of a hostile connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Behaviour {
-    /// Asks for the table again and again, and takes a few bytes of it now and then.
+    /// Requests the table again and again, and reads a few bytes of it now and then.
     SlowReader,
-    /// Sends packets that it may not send, and takes none of the errors.
+    /// Sends packets that it may not send, and reads none of the errors.
     DeafStream,
-    /// Sends batches that fail, and takes none of the errors.
+    /// Sends batches that fail, and reads none of the errors.
     FailingBatches,
-    /// Says half of what one says first, byte by byte.
+    /// Sends half of the HTTP/2 preface, byte by byte.
     HalfOpen,
 }
 
 impl Behaviour {
-    /// All of them.
+    /// All behaviours.
     pub const ALL: [Behaviour; 4] =
         [Behaviour::SlowReader, Behaviour::DeafStream, Behaviour::FailingBatches, Behaviour::HalfOpen];
 
-    /// Its name in a command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Behaviour::SlowReader => "slow-reader",
@@ -106,7 +107,7 @@ impl Behaviour {
     }
 }
 
-/// What HTTP/2 clients say first, and empty settings.
+/// The preface of HTTP/2 clients, with empty settings.
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
@@ -116,7 +117,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// A call with its messages, as frames of stream `number`.
+/// Appends a call with its messages, as frames of stream `number`.
 fn call(out: &mut Vec<u8>, number: u32, path: &str, messages: &[Vec<u8>], ends: bool) {
     let mut block = Vec::new();
     let head = [
@@ -148,7 +149,7 @@ fn call(out: &mut Vec<u8>, number: u32, path: &str, messages: &[Vec<u8>], ends: 
     }
 }
 
-/// What each kind sends.
+/// What each behaviour sends.
 struct Words {
     read: Vec<u8>,
     stream: Vec<u8>,
@@ -189,14 +190,14 @@ impl Words {
     }
 }
 
-/// What the hostile connections did.
+/// Counters of the hostile connections.
 #[derive(Debug, Default)]
 struct Counts {
     made: AtomicU64,
     sent_bytes: AtomicU64,
 }
 
-/// One hostile connection, until it is closed or has stayed long enough.
+/// Runs a hostile connection until it is closed or has stayed long enough.
 async fn attack(kind: Behaviour, addr: &str, words: &Words, counts: &Counts) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(addr).await?;
     counts.made.fetch_add(1, Ordering::Relaxed);
@@ -214,7 +215,7 @@ async fn attack(kind: Behaviour, addr: &str, words: &Words, counts: &Counts) -> 
             return Ok(());
         }
     };
-    // The rest is not sent where the server takes no more.
+    // The rest is not sent if the server reads no more.
     let mut rest = &all[..];
     while !rest.is_empty() {
         let Ok(count) = tokio::time::timeout(PUSH, stream.write(rest)).await else { break };
@@ -232,7 +233,7 @@ async fn attack(kind: Behaviour, addr: &str, words: &Words, counts: &Counts) -> 
     Ok(())
 }
 
-/// Runs it. Errors: the server can't be reached, or refuses the good client something.
+/// Runs the benchmark. Errors: the server cannot be reached, or rejects a request of the good client.
 pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
     let ended = |error: std::io::Error| CtrlError::Ended(error.to_string());
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ended);
@@ -270,7 +271,7 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
                     let (addr, words, counts) = (addr.clone(), words.clone(), counts.clone());
                     tasks.spawn(async move {
                         loop {
-                            // Being closed is what it deserves.
+                            // Being closed is the expected result.
                             let _ = attack(kind, &addr, &words, &counts).await;
                             tokio::time::sleep(Duration::from_millis(100)).await;
                         }
@@ -289,7 +290,7 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
             looked = Instant::now();
         }
     }));
-    // It may have ended by itself, with a panic that is told here.
+    // It may have panicked, which is reported here.
     let _ = stop.send(());
     hostile.join().map_err(|_| CtrlError::Ended("the hostile clients' thread".into()))?;
     let mut took = meanwhile?;
@@ -312,7 +313,7 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
     })
 }
 
-/// Changes one entry again and again; how long each write took.
+/// Modifies one entry repeatedly. Returns the duration of each write.
 async fn writes(
     session: &mut Session,
     load: &Load,

@@ -1,4 +1,4 @@
-//! Entries, and the ways to write them.
+//! Entries for the benchmark, and ways to write them.
 
 use super::Figure;
 use crate::client::Client;
@@ -20,17 +20,17 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tonic::Code;
 
-/// Updates of a batch.
+/// Updates per batch.
 const BATCH: usize = 1000;
-/// Single entries that are on their way at once, where it is not one.
+/// Single-entry writes in flight, unless one at a time is measured.
 pub(super) const OUTSTANDING: usize = 64;
-/// Batches that are on their way at once.
+/// Batches in flight.
 const BATCHES_OUTSTANDING: usize = 4;
 
-/// Makes entries and requests.
+/// Generates entries and requests.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    /// An update that all others are copies of but for the key.
+    /// An update that all others copy except for the key.
     pattern: Arc<Update>,
     request: Arc<WriteRequest>,
 }
@@ -48,21 +48,21 @@ impl Load {
         Ok(Load { pattern: Arc::new(pattern), request: Arc::new(request) })
     }
 
-    /// Entry `number`; neighbours have keys that lie far apart.
+    /// Entry `number`. Keys of neighbouring numbers are far apart.
     pub fn update(&self, number: usize) -> Update {
         let mut update = (*self.pattern).clone();
         if let Some(Entity { entity: Some(entity::Entity::TableEntry(TableEntry { r#match, .. })) }) =
             &mut update.entity
             && let [FieldMatch { field_match_type: Some(FieldMatchType::Exact(key)), .. }] = &mut r#match[..]
         {
-            // Odd, so that no two numbers meet in 48 bits.
+            // Odd, so that different numbers give different keys of 48 bits.
             let value = 1 + (number as u64).wrapping_mul(0x9e37_79b9_7f4b) % (1 << 48);
             *key = field_match::Exact { value: value.to_be_bytes()[2..].to_vec() };
         }
         update
     }
 
-    /// The table that they are of.
+    /// Id of the table.
     pub fn table_id(&self) -> u32 {
         match self.pattern.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
             Some(entity::Entity::TableEntry(entry)) => entry.table_id,
@@ -70,7 +70,7 @@ impl Load {
         }
     }
 
-    /// The first entries.
+    /// The first `count` entries.
     pub fn entities(&self, count: usize) -> Vec<Entity> {
         (0..count).filter_map(|number| self.update(number).entity).collect()
     }
@@ -80,7 +80,7 @@ impl Load {
         WriteRequest { updates, ..(*self.request).clone() }
     }
 
-    /// Calls with one entry each, `outstanding` at a time.
+    /// Writes with one entry each, `outstanding` in flight.
     pub async fn unary(
         &self,
         session: &Session,
@@ -105,7 +105,7 @@ impl Load {
         Ok(rate(name, next.load(Ordering::Relaxed), started.elapsed().as_secs_f64()))
     }
 
-    /// Bad writes of a stranger, as many as are refused, while the primary's go on one after the other.
+    /// Invalid writes of another client, as fast as they are rejected, while the primary writes sequentially.
     pub async fn refused(&self, session: &Session, span: Duration) -> Result<Figure, CtrlError> {
         let stranger = Client::connect(session.target().clone()).await?;
         let count = Arc::new(AtomicUsize::new(0));
@@ -116,7 +116,7 @@ impl Load {
             let (load, count) = (self.clone(), count.clone());
             tasks.spawn(async move {
                 while started.elapsed() < span {
-                    // Of somebody who is not primary, or no message at all.
+                    // Sent by a client that is not primary, or not a message at all.
                     let (answer, meant) = if task % 2 == 0 {
                         let election_id = Some(Uint128 { high: u64::MAX, low: 0 });
                         let request = WriteRequest { election_id, ..load.batch(0, 1) };
@@ -148,7 +148,7 @@ impl Load {
         Ok(Figure { name: "bad writes refused", value, unit: "writes/s", detail })
     }
 
-    /// Batches whose bytes are there before the clock starts.
+    /// Batches that are serialised before the clock starts.
     pub async fn serialised(&self, session: &Session, entries: usize) -> Result<Figure, CtrlError> {
         let serialise = |batch| self.batch(batch * BATCH, BATCH).encode_to_vec().into();
         let requests: Vec<Bytes> = (0..entries / BATCH).map(serialise).collect();
@@ -170,7 +170,7 @@ impl Load {
         Ok(rate("batch of 1000, serialised before", entries / BATCH * BATCH, seconds))
     }
 
-    /// Batches that are built while others are on their way; and how long it took.
+    /// Batches that are built while others are in flight. Also returns how long it took.
     pub async fn built(&self, session: &Session, entries: usize) -> Result<(Figure, f64), CtrlError> {
         let next = Arc::new(AtomicUsize::new(0));
         let started = Instant::now();
@@ -193,7 +193,7 @@ impl Load {
         Ok((rate("batch of 1000, built by the client", entries, seconds), seconds))
     }
 
-    /// All entries of the table.
+    /// Reads all entries of the table.
     pub async fn read(&self, session: &mut Session, entries: usize) -> Result<Figure, CtrlError> {
         let wildcard = TableEntry { table_id: self.table_id(), ..Default::default() };
         let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard)) };

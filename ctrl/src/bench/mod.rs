@@ -1,4 +1,4 @@
-//! How fast a switch's P4Runtime server is, seen by a client.
+//! Benchmarks of a switch's P4Runtime server, from a client's point of view.
 
 pub mod hostile;
 mod load;
@@ -14,53 +14,53 @@ use p4rack_p4rt::schema::Schema;
 use std::time::{Duration, Instant};
 use tonic::Code;
 
-/// A program for the measurements; its table takes a million entries.
+/// The program for the measurements. Its table holds a million entries.
 pub const PROGRAM: &str = include_str!("bench.p4");
 
-/// How long a section that is counted in calls goes on.
+/// Duration of a section that counts calls.
 const SPAN: Duration = Duration::from_secs(2);
-/// Entries that reconciling has to exchange: as many are deleted as inserted.
+/// Entries that reconciliation has to replace: as many are deleted as inserted.
 const CHANGED: usize = 5;
-/// How long the first packet is waited for.
+/// How long to wait for the first packet.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long one try of it takes.
+/// Duration of one attempt.
 const TRY: Duration = Duration::from_millis(2);
-/// Streams of one role: more are refused by the embedded switch.
+/// Streams per role; the embedded switch rejects more.
 const STREAMS_A_ROLE: usize = 50;
 
-/// What is measured.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which switch; its state is cleared.
+    /// The switch. Its state is cleared.
     pub target: ConnectOptions,
-    /// [`PROGRAM`], in the form that the switch takes.
+    /// [`PROGRAM`] in the form that the switch takes.
     pub config: ForwardingPipelineConfig,
-    /// The server's process on this machine.
+    /// Process id of the server on this machine.
     pub pid: Option<u32>,
-    /// Entries that are read.
+    /// Number of entries to read.
     pub read_entries: usize,
-    /// Entries that are written for the memory's sake.
+    /// Number of entries to write for the measurement of memory.
     pub many_entries: usize,
-    /// Streams that are opened.
+    /// Number of streams to open.
     pub streams: usize,
-    /// Only sections whose name contains this.
+    /// Only run sections whose name contains this.
     pub only: Option<String>,
 }
 
-/// One figure.
+/// A measured figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What was done.
+    /// What was measured.
     pub name: &'static str,
-    /// The figure.
+    /// The measured value.
     pub value: f64,
-    /// Of what.
+    /// Unit of the value.
     pub unit: &'static str,
-    /// From what it follows.
+    /// How the value was obtained.
     pub detail: String,
 }
 
-/// Runs all sections; `done` is told each figure.
+/// Runs all sections and passes each figure to `done`.
 pub async fn run(plan: &Plan, mut done: impl FnMut(&Figure)) -> Result<Vec<Figure>, CtrlError> {
     let mut figures = Vec::new();
     let mut add = |figure: Figure| {
@@ -124,7 +124,7 @@ pub async fn run(plan: &Plan, mut done: impl FnMut(&Figure)) -> Result<Vec<Figur
     Ok(figures)
 }
 
-/// From the call that installs the program to the first packet that went through it.
+/// Time from the call that installs the program to the first packet that passed through it.
 async fn push(session: &mut Session, plan: &Plan, schema: &Schema) -> Result<Figure, CtrlError> {
     let header = schema.header_fields("packet_out").first().map_or(1, |field| field.id);
     let started = Instant::now();
@@ -142,7 +142,7 @@ async fn push(session: &mut Session, plan: &Plan, schema: &Schema) -> Result<Fig
     Err(CtrlError::Timeout("the first packet".into(), PATIENCE.as_millis()))
 }
 
-/// Brings the table from what was written to the same with a few entries changed.
+/// Reconciles the table with the same entries after a few were changed.
 async fn reconcile(session: &mut Session, plan: &Plan, load: &Load) -> Result<Figure, CtrlError> {
     let mut entities = load.entities(plan.read_entries);
     let late = load.entities(plan.read_entries + CHANGED).split_off(plan.read_entries);
@@ -164,14 +164,14 @@ async fn reconcile(session: &mut Session, plan: &Plan, load: &Load) -> Result<Fi
     Ok(Figure { name: "reconcile", value, unit: "s", detail })
 }
 
-/// Opens streams, each a controller that asks to be primary of its role.
+/// Opens streams; each controller asks to be primary of its own role.
 async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
     let started = Instant::now();
     let (mut open, mut more) = (Vec::with_capacity(plan.streams), "");
     for number in 0..plan.streams {
         let target = ConnectOptions {
             role: format!("bench-{}", number / STREAMS_A_ROLE),
-            // Some switches want them different in all roles.
+            // Some switches require election ids that are unique across roles.
             election_id: plan.target.election_id.saturating_add(1 + number as u128),
             ..plan.target.clone()
         };
@@ -195,7 +195,7 @@ async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
     Ok(Figure { name: "open streams in arbitration", value: open.len() as f64, unit: "streams", detail })
 }
 
-/// Memory of a process that is in RAM.
+/// Resident memory of a process.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;

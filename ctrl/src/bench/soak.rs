@@ -1,4 +1,5 @@
-//! For a long time, all that clients do: does the server's memory grow, does anything fail that should not?
+//! A soak test: exercises all client operations for a long time and checks that memory does not grow and
+//! nothing fails that should not.
 
 use super::load::Load;
 use super::resident_bytes;
@@ -16,48 +17,48 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Entries that come and go.
+/// Entries that are inserted and deleted.
 const ENTRIES: u64 = 20_000;
-/// Updates of a write at most.
+/// Maximum updates per write.
 const UPDATES: u64 = 200;
-/// How often memory is looked at during the whole run.
+/// Number of samples over the whole run.
 const SAMPLES: u32 = 20;
-/// Growth from the run's second quarter to its last that is not called growth: what allocators keep.
+/// Growth from the second quarter of the run to the last that is tolerated, because allocators retain memory.
 const SLACK: f64 = 1.10;
 
-/// What is done.
+/// Parameters of the soak test.
 #[derive(Clone, Debug)]
 pub struct Soak {
-    /// Which switch; its state is cleared.
+    /// The switch. Its state is cleared.
     pub target: ConnectOptions,
-    /// The benchmark's program.
+    /// The program to install.
     pub config: ForwardingPipelineConfig,
-    /// The server's process on this machine.
+    /// Process id of the server on this machine.
     pub pid: Option<u32>,
-    /// For how long.
+    /// Duration.
     pub span: Duration,
-    /// Of the random numbers.
+    /// Seed of the random operations.
     pub seed: u64,
 }
 
-/// How things stood at some moment.
+/// State at one point in time.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Sample {
     /// Seconds since the start.
     pub seconds: f64,
-    /// The server's memory in RAM, MB; 0 where it is not known.
+    /// The server's resident memory in MB; 0 if unknown.
     pub resident_mb: f64,
     /// Updates accepted.
     pub updates: u64,
-    /// Updates refused that had to be.
+    /// Updates rejected that had to be rejected.
     pub refused: u64,
-    /// Entries read.
+    /// Entries read so far.
     pub read: u64,
     /// Sessions opened and closed.
     pub sessions: u64,
     /// Packets that came back.
     pub packets: u64,
-    /// What failed and should not have.
+    /// Failures that should not have happened.
     pub errors: u64,
 }
 
@@ -91,7 +92,7 @@ impl Counts {
         count.fetch_add(number as u64, Ordering::Relaxed);
     }
 
-    /// Says what went wrong.
+    /// Records a failure.
     fn failed(&self, what: &str, why: &dyn std::fmt::Display) {
         self.errors.fetch_add(1, Ordering::Relaxed);
         tracing::error!("{what}: {why}");
@@ -113,7 +114,7 @@ impl Random {
     }
 }
 
-/// Runs it; `done` is told how things stand now and then.
+/// Runs the soak test and passes samples to `done`.
 pub async fn run(soak: &Soak, mut done: impl FnMut(&Sample)) -> Result<Vec<Sample>, CtrlError> {
     let fault =
         |error: &dyn std::fmt::Display| CtrlError::Program(format!("the benchmark's P4Info: {error}"));
@@ -143,7 +144,7 @@ pub async fn run(soak: &Soak, mut done: impl FnMut(&Sample)) -> Result<Vec<Sampl
     Ok(samples)
 }
 
-/// Whether memory grew; what it was in the run's second quarter and in its last, MB.
+/// Whether memory grew, with its maximum in the second and in the last quarter of the run, in MB.
 pub fn growth(samples: &[Sample]) -> (bool, f64, f64) {
     let largest = |part: &[Sample]| part.iter().map(|sample| sample.resident_mb).fold(0.0, f64::max);
     let quarter = samples.len() / 4;
@@ -152,7 +153,7 @@ pub fn growth(samples: &[Sample]) -> (bool, f64, f64) {
     (after > before * SLACK, before, after)
 }
 
-/// Writes right and wrong updates, sends packets and takes those that come back.
+/// Writes valid and invalid updates, sends packets and receives those that return.
 async fn write(
     mut session: Session,
     schema: Schema,
@@ -167,7 +168,7 @@ async fn write(
         let mut touched = HashSet::new();
         for _ in 0..=random.below(UPDATES) {
             let number = random.below(ENTRIES);
-            // Updates of one write have no order: each entry once.
+            // Updates of one write are unordered, so each entry occurs once.
             if !touched.insert(number) {
                 continue;
             }
@@ -252,7 +253,7 @@ async fn read(target: ConnectOptions, load: Load, counts: Arc<Counts>) {
     }
 }
 
-/// Controllers of another role that come and go.
+/// Controllers of another role that connect and disconnect.
 async fn reconnect(target: ConnectOptions, counts: Arc<Counts>) {
     let mut number = 0;
     while counts.goes_on() {

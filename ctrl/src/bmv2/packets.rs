@@ -1,7 +1,7 @@
-//! Packets into and out of `simple_switch_grpc` by gRPC: without interfaces and rights, and the switch says when it has
-//! done with a packet.
+//! Packets into and out of `simple_switch_grpc` over gRPC. This needs neither interfaces nor privileges, and
+//! the switch reports when it has finished a packet.
 //!
-//! The service is `p4.bm.DataplaneInterface`, which it offers at its `--dp-grpc-server-addr`.
+//! The service is `p4.bm.DataplaneInterface`, at the switch's `--dp-grpc-server-addr`.
 
 use crate::error::{CtrlError, refused};
 use crate::target::ConnectOptions;
@@ -14,12 +14,12 @@ use tonic::transport::Channel;
 use tonic_prost::ProstCodec;
 
 const CALL: &str = "sending a packet through BMv2";
-/// How long a packet may take. One that is recirculated for ever takes longer.
+/// Time limit per packet, for packets that are recirculated endlessly.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Most frames that one packet may become.
+/// Maximum frames that one packet may become.
 const MOST: usize = 10_000;
 
-/// A packet at a port, in either direction.
+/// A packet at a port, in or out.
 #[derive(Clone, PartialEq, prost::Message)]
 struct AtPort {
     #[prost(uint64, tag = "2")]
@@ -30,7 +30,7 @@ struct AtPort {
     packet: Vec<u8>,
 }
 
-/// The switch's ports.
+/// A connection to the switch's ports.
 #[derive(Clone, Debug)]
 pub struct Packets {
     grpc: Grpc<Channel>,
@@ -38,14 +38,14 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Connects to that address, for the device of that number.
+    /// Connects to the service at an address, for the device with this id.
     pub async fn connect(addr: &str, device_id: u64) -> Result<Packets, CtrlError> {
         let channel = ConnectOptions::new(addr, device_id).channel().await?;
         Ok(Packets { grpc: Grpc::new(channel), device_id })
     }
 
-    /// Lets a packet of at least one byte in, and gives what it became when all of that has left: port and frame, in the
-    /// order of leaving.
+    /// Sends a packet of at least one byte into a port. Returns what it became, once all of that has left:
+    /// port and frame, in order.
     pub async fn send(&mut self, port: u16, packet: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, CtrlError> {
         let late = |_| CtrlError::Timeout("BMv2 to end with a packet".into(), LONGEST.as_millis());
         timeout(LONGEST, self.through(port, packet)).await.map_err(late)?
@@ -56,7 +56,7 @@ impl Packets {
         let packet = AtPort { device_id: self.device_id, port: port.into(), packet: packet.to_vec() };
         let path = PathAndQuery::from_static("/p4.bm.DataplaneInterface/PacketStream");
         let codec: ProstCodec<AtPort, AtPort> = ProstCodec::default();
-        // That no more packets come makes it answer when it has none left.
+        // Closing the stream of packets makes the switch finish when it has none left.
         let request = Request::new(tokio_stream::once(packet));
         let mut answers =
             self.grpc.streaming(request, path, codec).await.map_err(refused(CALL))?.into_inner();

@@ -1,4 +1,4 @@
-//! Counters, meters, registers: arrays of cells, or one cell an entry of a table.
+//! Counters, meters and registers: arrays of cells, or one cell per table entry.
 
 use super::data::{Counts, Rates};
 use super::pairs;
@@ -14,45 +14,45 @@ use p4rack_p4rt::schema::{Schema, id_of, name_of};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 
-/// A counter's cell.
+/// A cell of a counter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CounterItem {
-    /// The counter; a table's name for direct ones.
+    /// Name of the counter; for direct counters, of the table.
     pub counter: String,
-    /// The cell; `None` is all.
+    /// Index of the cell; `None` is all cells.
     pub index: Option<i64>,
-    /// The table entry, for direct ones.
+    /// The table entry, for direct counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<TableItem>,
-    /// What has been counted.
+    /// Counts of the cell.
     pub counts: Option<Counts>,
 }
 
-/// A meter's cell.
+/// A cell of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeterItem {
-    /// The meter; a table's name for direct ones.
+    /// Name of the meter; for direct meters, of the table.
     pub meter: String,
-    /// The cell; `None` is all.
+    /// Index of the cell; `None` is all cells.
     pub index: Option<i64>,
-    /// The table entry, for direct ones.
+    /// The table entry, for direct meters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<TableItem>,
-    /// `None`: everything is green.
+    /// Rates; with `None` everything is green.
     pub rates: Option<Rates>,
-    /// What it has seen, by colour; in a request: that this is wanted.
+    /// Counts by colour. In a request, its presence asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub colors: Option<Colors>,
 }
 
-/// What a meter has seen of each colour.
+/// Counts of a meter by colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Colors {
     /// Within the committed rate.
     pub green: Counts,
     /// Within the peak rate.
     pub yellow: Counts,
-    /// Beyond.
+    /// Beyond the peak rate.
     pub red: Counts,
 }
 
@@ -69,14 +69,14 @@ impl Colors {
     }
 }
 
-/// A register's cell.
+/// A cell of a register.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RegisterItem {
-    /// The register.
+    /// Name of the register.
     pub register: String,
-    /// The cell; `None` is all.
+    /// Index of the cell; `None` is all cells.
     pub index: Option<i64>,
-    /// Its value.
+    /// Value of the cell.
     pub value: Option<String>,
 }
 

@@ -1,14 +1,14 @@
-//! What a cell holds: a counter's counts, a meter's rates.
+//! Contents of cells: counts of counters, rates of meters.
 
 use p4rack_p4rt::p4::v1::{CounterData, MeterConfig};
 use serde::{Deserialize, Serialize};
 
-/// What has been counted.
+/// Counts of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Packets.
+    /// Number of packets.
     pub packets: i64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: i64,
 }
 
@@ -24,16 +24,16 @@ impl From<&Counts> for CounterData {
     }
 }
 
-/// A meter's rates and bursts.
+/// Rates and bursts of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rates {
-    /// Committed rate, in bytes or packets a second.
+    /// Committed rate, in bytes or packets per second.
     pub cir: i64,
-    /// Committed burst.
+    /// Committed burst size.
     pub cburst: i64,
-    /// Peak rate.
+    /// Peak rate, in bytes or packets per second.
     pub pir: i64,
-    /// Peak burst.
+    /// Peak burst size.
     pub pburst: i64,
 }
 

@@ -46,14 +46,14 @@ pub enum Item {
     Multicast(MulticastItem),
     /// A clone session.
     Clone(CloneItem),
-    /// How messages of a digest are sent.
+    /// Configuration of a digest.
     Digest(DigestItem),
-    /// The values of a parser value set.
+    /// The members of a parser value set.
     ValueSet(ValueSetItem),
 }
 
 impl Item {
-    /// The message that names it on the wire.
+    /// The P4Runtime message of the item.
     pub fn entity(&self, schema: &Schema) -> Result<Entity, CtrlError> {
         let kind = match self {
             Item::TableEntry(item) => Kind::TableEntry(item.message(schema)?),
@@ -70,7 +70,7 @@ impl Item {
         Ok(Entity { entity: Some(kind) })
     }
 
-    /// What a message names; an error if the P4Info is not the program's.
+    /// The item of a P4Runtime message. An error means that the P4Info is not the program's.
     pub fn of(schema: &Schema, entity: &Entity) -> Result<Item, CtrlError> {
         Ok(match &entity.entity {
             Some(Kind::TableEntry(entry)) => Item::TableEntry(TableItem::of(schema, entry)?),
@@ -124,8 +124,7 @@ impl From<SchemaError> for CtrlError {
     }
 }
 
-/// One of a list whose name is this, or ends in it where that is unique: `dstAddr` for
-/// `hdr.ethernet.dstAddr`.
+/// The element with this name, or the only one whose name ends in it: `dstAddr` for `hdr.ethernet.dstAddr`.
 fn by_name<'a, T>(
     what: &str,
     wanted: &str,
@@ -154,7 +153,7 @@ fn by_name<'a, T>(
     }
 }
 
-/// ` key=value key=value`, to stand behind a name.
+/// ` key=value key=value`, to append to a name.
 fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
     pairs.into_iter().map(|(name, value)| format!(" {name}={value}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Multicast groups, clone sessions, digests, value sets.
+//! Multicast groups, clone sessions, digests and value sets.
 
 use crate::error::CtrlError;
 use crate::values::{parse_match, show_match};
@@ -11,69 +11,69 @@ use p4rack_p4rt::schema::{Schema, id_of, name_of};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 
-/// A copy of a frame.
+/// A copy of a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaItem {
-    /// Where it goes.
+    /// Where the copy goes.
     #[serde(flatten)]
     pub at: PlaceItem,
-    /// Where it goes instead while the ports before are down.
+    /// Where it goes instead while the preceding ports are down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backups: Vec<PlaceItem>,
 }
 
-/// A port and a number there.
+/// A port with an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceItem {
-    /// Port that a copy leaves at.
+    /// Egress port of the copy.
     pub port: u32,
-    /// Tells copies at one port apart.
+    /// Distinguishes copies at one port.
     pub instance: u32,
 }
 
 /// A multicast group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MulticastItem {
-    /// Its number.
+    /// Id of the group.
     pub group: u32,
-    /// The copies.
+    /// Copies to make.
     pub replicas: Vec<ReplicaItem>,
 }
 
 /// A clone session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloneItem {
-    /// Its number.
+    /// Id of the session.
     pub session: u32,
-    /// The copies.
+    /// Copies to make.
     pub replicas: Vec<ReplicaItem>,
-    /// Their class of service.
+    /// Class of service of the copies.
     #[serde(default)]
     pub class_of_service: u32,
-    /// Copies are cut to this length; 0: they are not.
+    /// Length to which copies are truncated, in bytes; 0 is not at all.
     #[serde(default)]
     pub packet_length_bytes: i32,
 }
 
-/// How messages of a digest are sent.
+/// Configuration of a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DigestItem {
-    /// The digest.
+    /// Name of the digest.
     pub digest: String,
-    /// Longest time that a message waits for others, ns.
+    /// Maximum time that a message waits for others, in ns.
     pub max_timeout_ns: i64,
-    /// Most messages in a list; 0 is no limit.
+    /// Maximum messages per list; 0 is no limit.
     pub max_list_size: i32,
-    /// How long repeats are held back without an acknowledgement, ns.
+    /// How long duplicates are suppressed without an acknowledgement, in ns.
     pub ack_timeout_ns: i64,
 }
 
-/// The values of a parser value set.
+/// The members of a parser value set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueSetItem {
-    /// The set.
+    /// Name of the value set.
     pub value_set: String,
-    /// Its members, each with the set's fields in order.
+    /// Members, each with the set's fields in order.
     pub members: Vec<Vec<String>>,
 }
 
@@ -108,7 +108,7 @@ fn backup(place: &PlaceItem) -> BackupReplica {
     BackupReplica { port: bytes::from_u128(place.port.into()), instance: place.instance }
 }
 
-/// The older of the two ways to name a port: every server knows it.
+/// Uses the older of the two ways to name a port, which every server supports.
 fn to_replicas(items: &[ReplicaItem]) -> Vec<Replica> {
     #[allow(deprecated)]
     let replica = |item: &ReplicaItem| Replica {

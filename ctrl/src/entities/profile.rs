@@ -12,11 +12,11 @@ use std::fmt::{Display, Formatter};
 /// A member of an action profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemberItem {
-    /// The action profile.
+    /// Name of the action profile.
     pub profile: String,
-    /// Its number there.
+    /// Id of the member.
     pub member: u32,
-    /// What it does.
+    /// Action of the member.
     #[serde(flatten)]
     pub action: Option<ActionItem>,
 }
@@ -24,13 +24,13 @@ pub struct MemberItem {
 /// A group of an action profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupItem {
-    /// The action profile.
+    /// Name of the action profile.
     pub profile: String,
-    /// Its number there.
+    /// Id of the group.
     pub group: u32,
-    /// Its members.
+    /// Members of the group.
     pub members: Vec<GroupMember>,
-    /// Most members that it will ever have; 0: as many as the profile allows.
+    /// Maximum members; 0 is as many as the profile allows.
     #[serde(default)]
     pub max_size: i32,
 }
@@ -38,11 +38,11 @@ pub struct GroupItem {
 /// A member in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupMember {
-    /// Its number in the profile.
+    /// Id of the member.
     pub member: u32,
-    /// How often it is chosen, compared with the others.
+    /// Weight relative to the other members.
     pub weight: i32,
-    /// Only chosen while this port is up.
+    /// The member is only chosen while this port is up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch_port: Option<u32>,
 }

@@ -14,51 +14,51 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
-/// What an entry or member does.
+/// The action of an entry or member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ActionItem {
-    /// An action with its parameters.
+    /// An action with arguments.
     Call {
-        /// The action.
+        /// Name of the action.
         action: String,
-        /// Parameters by name.
+        /// Arguments, by parameter name.
         #[serde(default)]
         params: BTreeMap<String, String>,
     },
     /// A member of the table's action profile.
     Member {
-        /// Its number.
+        /// Id of the member.
         member: u32,
     },
     /// A group of the table's action profile.
     Group {
-        /// Its number.
+        /// Id of the group.
         group: u32,
     },
-    /// Actions of which one is chosen, by weight.
+    /// A one-shot set of actions, one of which is chosen by weight.
     Set {
         /// Weight, port that has to be up, action.
         set: Vec<(i32, Option<u32>, ActionItem)>,
-        /// How one is chosen.
+        /// How an action is chosen.
         #[serde(default, skip_serializing_if = "is_zero")]
         mode: Mode,
-        /// What counts as its size.
+        /// What counts as the size of the set.
         #[serde(default, skip_serializing_if = "is_zero")]
         size: SizeOf,
     },
 }
 
-/// How one of a set's actions is chosen.
+/// How an action of a set is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// As the selector does.
+    /// As the selector defines.
     #[default]
     Selector,
     /// By a hash.
     Hash,
-    /// At random.
+    /// At random for each packet.
     Random,
 }
 
@@ -66,7 +66,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SizeOf {
-    /// What the selector says.
+    /// As the selector defines.
     #[default]
     Selector,
     /// The sum of the weights.
@@ -78,33 +78,33 @@ pub enum SizeOf {
 /// A table entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableItem {
-    /// The table.
+    /// Name of the table.
     pub table: String,
-    /// Keys by name, as [`parse_match`] reads them; those left out are "don't care".
+    /// Keys by name, in the syntax of [`parse_match`]. Missing ones are "don't care".
     #[serde(default)]
     pub keys: BTreeMap<String, String>,
-    /// Larger wins; 0 where the table needs none.
+    /// Priority, the larger one wins; 0 if the table needs none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
-    /// What it does.
+    /// The entry's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionItem>,
-    /// The table's default entry.
+    /// Whether it is the table's default entry.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_default: bool,
-    /// Part of the program, not to be changed.
+    /// Whether it is part of the program and cannot be changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_const: bool,
-    /// How long no packet may hit it before the controller is told, ns; 0 is for ever.
+    /// Idle timeout in ns, after which the controller is notified; 0 is none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub idle_timeout_ns: i64,
-    /// How long no packet has hit it.
+    /// Time since the last hit, in ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_last_hit_ns: Option<i64>,
-    /// Its direct counter.
+    /// Counts of its direct counter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counter: Option<Counts>,
-    /// Its direct meter.
+    /// Rates of its direct meter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meter: Option<Rates>,
 }
@@ -142,7 +142,7 @@ impl TableItem {
         })
     }
 
-    /// As read from a switch.
+    /// The item for an entry read from a switch.
     pub fn of(schema: &Schema, entry: &TableEntry) -> Result<TableItem, CtrlError> {
         let table = schema.table_by_id(entry.table_id)?;
         let value = |field: &p4rack_p4rt::p4::config::v1::MatchField| {
@@ -167,7 +167,7 @@ impl TableItem {
 }
 
 impl ActionItem {
-    /// A call of an action with `name=value` parameters.
+    /// Parses an action with `name=value` arguments.
     pub fn call(words: &[String]) -> Result<ActionItem, CtrlError> {
         let Some((action, params)) = words.split_first() else {
             return Err(CtrlError::Input("an action has a name".into()));
@@ -216,7 +216,7 @@ impl ActionItem {
         Ok(TableAction { r#type: Some(kind) })
     }
 
-    /// The call that this must be.
+    /// The call, if this has to be one.
     pub(super) fn called(&self, schema: &Schema) -> Result<Action, CtrlError> {
         match self {
             ActionItem::Call { action, params } => build(schema, action, params),

@@ -25,12 +25,12 @@ use std::time::Duration;
 
 /// Address that the program forwards to port 2.
 const FAR: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
-/// A forwarder looks at least this often whether it is to stop.
+/// Maximum interval at which a forwarder checks whether to stop.
 const LOOK: Nanos = Nanos::from_millis(5);
-/// Time for the forwarder to get warm before counting.
+/// Warm-up time of the forwarder before counting.
 const WARM_UP: Nanos = Nanos::from_millis(100);
 
-/// The program measured: parse Ethernet, look the destination up, count, forward.
+/// The program measured: parses Ethernet, looks up the destination, counts, forwards.
 pub const PROGRAM: &str = r#"
 #include <core.p4>
 #include <v1model.p4>
@@ -63,48 +63,49 @@ control ThisDeparser(packet_out packet, in headers_t hdr) { apply { packet.emit(
 V1Switch(ThisParser(), Checks(), Forward(), Leave(), Sums(), ThisDeparser()) main;
 "#;
 
-/// One way of forwarding.
+/// Rate of one way of forwarding.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Rate {
-    /// Frames a second that reached the far end.
+    /// Frames per second that reached the far end.
     pub frames_per_s: f64,
-    /// Processor time of the forwarding thread a frame, kernel included.
+    /// Processor time of the forwarding thread per frame, kernel included.
     pub cpu_ns_per_frame: f64,
-    /// Frames a second offered.
+    /// Frames per second offered.
     pub offered_per_s: f64,
 }
 
 impl Rate {
-    /// Whether nearly all that was offered arrived, so that the forwarder could have done more.
+    /// Whether nearly all frames offered arrived, so that the forwarder could have done more.
     pub fn sender_was_limit(&self) -> bool {
         self.frames_per_s > 0.97 * self.offered_per_s
     }
 }
 
-/// Both, and how they compare.
+/// Results for the switch and for the empty loop.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forward {
     /// Kind of I/O of both.
     pub io: Io,
     /// Length of the frames, with FCS.
     pub frame_bytes: usize,
-    /// Seconds measured each time.
+    /// Duration of each measurement in seconds.
     pub seconds: f64,
-    /// Through the switch: the round with the median rate.
+    /// Rate of the switch: the round with the median rate.
     pub switch: Rate,
-    /// Through the empty loop: the round with the median rate.
+    /// Rate of the empty loop: the round with the median rate.
     pub empty_loop: Rate,
-    /// Switch to loop: frames a second.
+    /// Frames per second, switch divided by loop.
     pub ratio: f64,
-    /// Loop to switch: processor time a frame. It compares them even where the sender was the limit.
+    /// Processor time per frame, loop divided by switch. It compares them even if the sender was the limit.
     pub cpu_ratio: f64,
 }
 
-/// Shortest and longest frame measured, with FCS.
+/// Frame lengths to measure, with FCS: minimum and full.
 pub const LENGTHS: [usize; 2] = [overhead::MIN_FRAME as usize + FCS, 1500];
 const FCS: usize = overhead::FCS as usize;
 
-/// Measures both in turn over a kind of I/O with frames of some length, `rounds` times, each for `seconds`.
+/// Measures switch and loop in turn with one kind of I/O and one frame length, `rounds` times, `seconds`
+/// each.
 pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
     let span = span(seconds);
     let (mut switch, mut empty) = (Vec::new(), Vec::new());
@@ -118,21 +119,23 @@ pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Fo
     Ok(Forward { io, frame_bytes, seconds: span.as_secs_f64(), switch, empty_loop, ratio, cpu_ratio })
 }
 
-/// Another switch and this one, offered the same.
+/// Results for another switch and this one under the same load.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Beside {
     /// Length of the frames, with FCS.
     pub frame_bytes: usize,
-    /// The other, at the pace at which it forwards most: the round with the median rate.
+    /// The other switch, at the pace at which it forwards most: the round with the median rate.
     pub other: Rate,
-    /// This one at that pace: the round with the median rate.
+    /// This switch at that pace: the round with the median rate.
     pub switch: Rate,
 }
 
-/// Frames a second offered to both, one after the other: what a switch takes in and drops costs it time too.
+/// Frames per second to offer, in turn. Frames that a switch receives and drops cost it time too, so the full
+/// load need not be its best pace.
 const PACES: [u64; 8] = [u64::MAX, 240_000, 160_000, 120_000, 80_000, 60_000, 40_000, 20_000];
 
-/// Measures another switch and this one in turn, in the same place, at the pace at which the other forwards most.
+/// Measures another switch and this one in turn under the same conditions, at the pace at which the other
+/// forwards most.
 pub fn run_beside(
     other: &Other,
     io: IoChoice,
@@ -168,8 +171,8 @@ fn median(mut rates: Vec<Rate>) -> Rate {
     rates.get(rates.len() / 2).copied().unwrap_or_default()
 }
 
-/// Offers one way of forwarding so many frames a second, or as many as can be; it runs on a thread in a fresh namespace
-/// and tells what processor time it took.
+/// Offers `pace` frames per second to one way of forwarding, or as many as possible. It runs on a thread in a
+/// fresh namespace and returns its processor time.
 fn measure(
     frame_bytes: usize,
     pace: u64,
@@ -194,7 +197,7 @@ fn measure(
     std::thread::scope(|scope| {
         let forwarder = scope.spawn(|| middle.run(move || forward(&signs))?);
         if is_ready.recv().is_err() {
-            // It has ended, and says why.
+            // It has ended; its error follows.
             stop.store(true, Ordering::Relaxed);
         }
         let flood = scope.spawn(|| flood(&mut sender, frame_bytes, pace, &stop));
@@ -212,7 +215,7 @@ fn measure(
     })
 }
 
-/// Offers this switch so many frames a second.
+/// Offers `pace` frames per second to this switch.
 fn measure_switch(io: IoChoice, frame_bytes: usize, pace: u64, span: Nanos) -> Result<Rate, BenchError> {
     let compiled = p4rack_p4::compile(PROGRAM, "bench.p4", &p4rack_p4::Options::default())
         .map_err(|errors| BenchError::Program(errors.render(false)))?;
@@ -221,14 +224,14 @@ fn measure_switch(io: IoChoice, frame_bytes: usize, pace: u64, span: Nanos) -> R
     measure(frame_bytes, pace, span, |signs| timed(|| through_switch(io, pipeline, signs)))
 }
 
-/// Processor time that `work` takes on this thread.
+/// Processor time of `work` on this thread.
 fn timed(work: impl FnOnce() -> Result<(), BenchError>) -> Result<Nanos, BenchError> {
     let before = clock::thread_cpu();
     work()?;
     Ok(clock::thread_cpu() - before)
 }
 
-/// Frames at the far end within `span`, frames there since the start, and how long it really was.
+/// Frames that arrive at the far end within `span`, frames since the start, and the actual duration.
 fn count(links: &mut Links, span: Nanos) -> Result<(u64, u64, Nanos), Error> {
     let mut poller = Poller::new();
     let mut sleep = |span: Nanos| {

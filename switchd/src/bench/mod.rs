@@ -1,4 +1,4 @@
-//! Measurements on this machine: how fast frames are forwarded, how late timers wake.
+//! Measurements on this machine: forwarding rate and timer latency.
 
 pub mod forward;
 pub mod other;

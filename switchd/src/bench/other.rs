@@ -1,4 +1,4 @@
-//! Another switch, a process, measured as this one is.
+//! Another switch, in a process of its own, measured like this one.
 
 use super::signs::{BenchError, Signs};
 use p4rack_netdev::{Links, clock};
@@ -13,23 +13,23 @@ use std::time::Duration;
 
 /// How long it may take to listen.
 const START: Nanos = Nanos::from_millis(20_000);
-/// How often that is looked at, and whether it is to stop.
+/// Interval between checks whether it listens, and whether to stop.
 const LOOK: Duration = Duration::from_millis(5);
-/// Bytes of what it says that are kept.
+/// Maximum bytes of its output that are kept.
 const MOST_SAID: usize = 1 << 16;
 
 /// A process that forwards from the interface `p1`, its port 1, to `p2`, its port 2.
 #[derive(Clone, Debug)]
 pub struct Other {
-    /// What runs.
+    /// Path of the program.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
-    /// It listens here once it forwards, in a namespace of its own.
+    /// Address, in a namespace of its own, on which it listens once it forwards.
     pub addr: SocketAddr,
 }
 
-/// A child process that ends with its owner, and what it says.
+/// A child process that ends with its owner, with its output.
 #[derive(Debug)]
 pub struct Running {
     process: Child,
@@ -38,7 +38,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it; it reads nothing.
+    /// Starts the command without input.
     pub fn start(command: &mut Command) -> io::Result<Running> {
         let (mut output, input) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
@@ -59,12 +59,12 @@ impl Running {
         Ok(Running { process, said, listener: Some(listener) })
     }
 
-    /// Its number.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// If it has ended: how, and in its own words why.
+    /// If it has ended: its exit status and the end of its output.
     pub fn ended(&mut self) -> Option<String> {
         let status = self.process.try_wait().ok()??;
         // The pipe has ended with it.
@@ -85,7 +85,7 @@ impl Drop for Running {
 }
 
 impl Other {
-    /// Runs it in this thread's namespace, and tells what processor time it took from when it was ready.
+    /// Runs it in this thread's namespace. Returns its processor time since it was ready.
     pub(super) fn forward(&self, signs: &Signs) -> Result<Nanos, BenchError> {
         Links::open()?.set_up("lo")?;
         let name = self.program.display();

@@ -1,4 +1,4 @@
-//! What a way of forwarding and the measurement of it tell each other.
+//! Signals between a forwarding thread and the measurement, and their errors.
 
 use crate::driver::DriverError;
 use p4rack_netdev::Error;
@@ -6,13 +6,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-/// Why nothing was measured.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// A device was refused.
+    /// A device could not be opened.
     #[error(transparent)]
     Device(#[from] Error),
-    /// A port was refused.
+    /// A port could not be opened.
     #[error(transparent)]
     Port(#[from] DriverError),
     /// A system call failed.
@@ -33,13 +33,13 @@ pub(super) struct Signs<'a> {
 }
 
 impl Signs<'_> {
-    /// Frames may come.
+    /// Signals that frames may be sent.
     pub(super) fn ready(&self) {
-        // Who measures waits for it, or has given up.
+        // The measurement waits for it, or has given up.
         let _ = self.ready.send(());
     }
 
-    /// Whether enough has been measured.
+    /// Whether the forwarder should stop.
     pub(super) fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! How late a sleeping thread is woken: what bounds the slots that this machine can keep.
+//! Measures how late a sleeping thread is woken, which bounds the slots that this machine can keep.
 
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::{Poller, clock};
@@ -7,27 +7,27 @@ use serde::Serialize;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One measurement.
+/// Results of one measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lateness {
-    /// What scheduling the sleeping thread was granted; `None`: it did not ask.
+    /// Scheduling granted to the sleeping thread; `None` if it did not ask.
     pub scheduling: Option<Granted>,
-    /// Ordinary threads that spun meanwhile.
+    /// Number of ordinary threads spinning at the same time.
     pub spinning_threads: usize,
-    /// Sleeps measured.
+    /// Number of sleeps.
     pub samples: usize,
-    /// Half of the wake-ups were no later than this.
+    /// Median lateness.
     pub p50_ns: u64,
-    /// 99 % of them.
+    /// 99th percentile of the lateness.
     pub p99_ns: u64,
-    /// 99.9 % of them.
+    /// 99.9th percentile of the lateness.
     pub p999_ns: u64,
-    /// All of them.
+    /// Maximum lateness.
     pub max_ns: u64,
 }
 
-/// Sleeps again and again for `interval`, for `span` in all, with and without real-time priority,
-/// on a quiet machine and beside two spinning threads a processor.
+/// Sleeps for `interval` repeatedly over `span`, with and without real-time priority, on a quiet machine and
+/// beside two spinning threads per processor.
 pub fn run(interval: Nanos, span: Nanos) -> io::Result<Vec<Lateness>> {
     let spinners = std::thread::available_parallelism().map_or(2, |n| n.get() * 2);
     let mut results = Vec::new();
@@ -49,7 +49,7 @@ fn measure(interval: Nanos, span: Nanos, prompt: bool, spinning_threads: usize) 
                 }
             });
         }
-        // On a thread of its own: the priority must not stay with the caller.
+        // On its own thread, so that the caller does not keep the priority.
         let sleeper = scope.spawn(|| {
             let scheduling = prompt.then(|| sched::prompt(30));
             sleeps(interval, span).map(|late| (scheduling, late))
@@ -71,7 +71,7 @@ fn measure(interval: Nanos, span: Nanos, prompt: bool, spinning_threads: usize) 
     })
 }
 
-/// How late each wake-up was, sorted.
+/// Lateness of each wake-up, sorted.
 fn sleeps(interval: Nanos, span: Nanos) -> io::Result<Vec<u64>> {
     let mut poller = Poller::new();
     let mut late = Vec::with_capacity((span.0 / interval.0.max(1)) as usize + 1);
