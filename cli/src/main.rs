@@ -1,7 +1,7 @@
-//! The command `p4rack`: parses, calls, prints.
+//! The command `p4rack`: parses arguments, calls the crates and prints.
 //!
-//! Exit codes everywhere: 0 fine, 1 refused, a promise not kept or a result that found no room, 2 usage, 3 internal,
-//! 141 nobody reads the output any more.
+//! Exit codes of all commands: 0 success; 1 rejected input, a broken promise or a result that could not be
+//! written; 2 usage error; 3 internal error; 141 the reader of the output is gone.
 
 #[macro_use]
 mod output;
@@ -20,7 +20,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser, Debug)]
 #[command(name = "p4rack", version, propagate_version = true, max_term_width = 100)]
 struct Cli {
-    /// Form of the log lines on standard error: text or json; P4RACK_LOG says how many there are
+    /// Format of log lines on standard error: text or json; P4RACK_LOG sets the level
     #[arg(long, global = true, default_value = "text", value_parser = ["text", "json"], hide_default_value = true)]
     log_format: String,
     #[command(subcommand)]
@@ -29,7 +29,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Build a rack on this machine, run its workload under each scheme, report
+    /// Build a rack on this machine, run its workload under each scheme and report
     Up(cmd::up::UpArgs),
     /// Run a command on a host of a rack that `up --keep` left running
     Exec(cmd::up::ExecArgs),
@@ -43,7 +43,7 @@ enum Command {
     P4(cmd::p4::Args),
     /// Run the embedded P4 switch
     Switch(cmd::switch::Args),
-    /// Let a running switch generate packets
+    /// Control a running switch's packet generators
     Generator(cmd::generator::Args),
     /// Install a rack's program and entries on a switch over P4Runtime
     Deploy(cmd::deploy::Args),
@@ -57,27 +57,27 @@ enum Command {
     Register(cmd::entity::cells::RegisterArgs),
     /// Action profiles, multicast groups, clone sessions, value sets on a switch
     Group(cmd::entity::group::Args),
-    /// Messages that a program sends to its controller: list, read, write, delete, watch
+    /// Digests of a program: list, read, write, delete, watch
     Digest(cmd::entity::stream::DigestArgs),
-    /// Packets to and from a switch's controller: list, send, watch
+    /// Packet-in and packet-out: list, send, watch
     Packet(cmd::entity::stream::PacketArgs),
     /// Watch a switch: rates, queues, reservations, drops
     Top(cmd::top::Args),
     /// Run the agent of one host
     Host(cmd::host::Args),
-    /// Read and reset PL2's reservations in a running switch
+    /// Read and reset PL2's reservations on a running switch
     Pl2(cmd::pl2::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' own machines
     Sim(cmd::sim::Args),
-    /// Tell what is installed, what is missing, how to get it
+    /// Check what is installed and what is missing, and how to get it
     Doctor(cmd::doctor::Args),
     /// Run the rack as a Mininet network
     Mininet(cmd::mininet::Args),
-    /// Measure on this machine
+    /// Benchmarks on this machine
     Bench(cmd::bench::Args),
     /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// Name of the shell
         shell: clap_complete::Shell,
     },
     /// Traffic programs that `up` starts on its hosts
@@ -101,13 +101,13 @@ fn main() -> ExitCode {
         "json" => log.json().init(),
         _ => log.init(),
     }
-    // A fault of this program has an exit code of its own; the panic's own message has been printed.
+    // A bug of this program has its own exit code; the panic message has been printed.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(command)));
     output::finish(done.unwrap_or_else(|_| ExitCode::from(3)))
 }
 
 impl Command {
-    /// What `ps` and `top` show: which part of a rack this process is. The kernel keeps 15 bytes.
+    /// Name in `ps` and `top`: which part of a rack this process is. The kernel keeps 15 bytes.
     fn process_name(&self) -> String {
         let role = match self {
             Command::Switch(_) => Some("switch"),
@@ -158,7 +158,7 @@ fn run(command: Command) -> ExitCode {
 mod tests {
     use super::*;
 
-    /// clap looks for contradictions in the descriptions of commands only where it is asked to.
+    /// clap only checks command definitions for contradictions when asked.
     #[test]
     fn commands_are_described_without_contradiction() {
         Cli::command().debug_assert();

@@ -1,8 +1,9 @@
-//! Where results go: standard output, and the files and folders that options name.
+//! Output: standard output, and the files and folders that options name.
 //!
-//! `print!` and `println!` of this crate end the command when nothing more can be written: what was asked for is lost,
-//! so the command has failed. They unwind, so that files are finished and processes ended on the way, up to
-//! [`finish`], which says why. Files and folders are opened before the work whose results they take.
+//! `print!` and `println!` of this crate end the command when the output can no longer be written: the
+//! requested result is lost, so the command has failed. They unwind up to [`finish`], so that files are
+//! completed and processes ended on the way, and the reason is printed. Files and folders are opened before
+//! the work whose results they take.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -13,11 +14,11 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use tempfile::NamedTempFile;
 
-/// Exit code of a process that SIGPIPE ended, as shells give it. Not by the signal itself: it would also come when a
-/// server hangs up, and nobody would be told.
+/// Exit code of a process ended by SIGPIPE, as shells report it. The signal itself stays ignored, because it
+/// would also be raised when a server hangs up.
 const READER_GONE: u8 = 141;
 
-/// Why standard output took no more.
+/// Why standard output could not be written.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// Like `std`'s, but see [`write`].
@@ -31,17 +32,17 @@ macro_rules! println {
     ($($text:tt)*) => { $crate::output::write(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-/// Writes to standard output; where that fails, the command ends.
+/// Writes to standard output. If that fails, the command ends.
 pub fn write(text: fmt::Arguments<'_>) {
     written(io::stdout().write_fmt(text));
 }
 
-/// Writes to standard output what need not be text.
+/// Writes bytes to standard output.
 pub fn write_bytes(bytes: &[u8]) {
     written(io::stdout().write_all(bytes));
 }
 
-/// Shows what was written so far.
+/// Flushes standard output.
 pub fn flush() {
     written(io::stdout().flush());
 }
@@ -49,12 +50,13 @@ pub fn flush() {
 fn written(done: io::Result<()>) {
     if let Err(error) = done {
         let _ = LOST.set(error);
-        // No panic: no message, no hook. Only `main` catches it.
+        // Not a panic, so neither message nor hook; `main` catches it.
         std::panic::resume_unwind(Box::new("standard output"));
     }
 }
 
-/// Tells a line to whoever started a daemon. The daemon runs on without: its work is not what it prints.
+/// Prints a line for whoever started a daemon. The daemon continues if that fails, because its work is not
+/// what it prints.
 pub fn tell(line: &str) {
     let mut output = io::stdout();
     match writeln!(output, "{line}").and_then(|()| output.flush()) {
@@ -65,7 +67,7 @@ pub fn tell(line: &str) {
     }
 }
 
-/// The exit code of a command that has ended with `code`: another one if its output was lost.
+/// The exit code of a command that ended with `code`; replaced if its output was lost.
 pub fn finish(code: ExitCode) -> ExitCode {
     if let Err(error) = io::stdout().flush() {
         let _ = LOST.set(error);
@@ -80,7 +82,7 @@ pub fn finish(code: ExitCode) -> ExitCode {
     }
 }
 
-/// Prints what the command line's parser has to say, help or an error, and ends.
+/// Prints help or an error of the command-line parser, and exits.
 pub fn usage(error: &clap::Error) -> ExitCode {
     if let Err(why) = error.print() {
         let _ = LOST.set(why);
@@ -88,14 +90,14 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     finish(ExitCode::from(error.exit_code() as u8))
 }
 
-/// What the system says, without the number.
+/// The system's error message without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-/// A file that an option names, opened before the work whose results it takes. What it held before stays until it is
-/// written, and where it was not there, nothing stays if it never is.
+/// A file that an option names, opened before the work whose results it takes. Its previous contents stay
+/// until the new ones are written; if it did not exist, nothing remains if it is never written.
 #[derive(Debug)]
 pub struct OutputFile {
     option: &'static str,
@@ -105,21 +107,21 @@ pub struct OutputFile {
 
 #[derive(Debug)]
 enum Sink {
-    /// Takes the file's place when it is whole.
+    /// Replaces the file when complete.
     File(NamedTempFile),
     /// A device or a pipe.
     Stream(File),
 }
 
 impl OutputFile {
-    /// Opens the file; an error names the option.
+    /// Opens the file. An error names the option.
     pub fn open(option: &'static str, path: &Path) -> Result<OutputFile, String> {
         let opened = open(path);
         let target = opened.map_err(|error| named(option, path, &error))?;
         Ok(OutputFile { option, path: path.to_owned(), target })
     }
 
-    /// Writes it whole.
+    /// Writes all of it.
     pub fn write(self, bytes: &[u8]) -> Result<(), String> {
         let done = match self.target {
             Sink::Stream(mut stream) => stream.write_all(bytes),
@@ -142,7 +144,7 @@ fn open(path: &Path) -> io::Result<Sink> {
     let permissions = match there {
         Some((stream, meta)) if !meta.is_file() => return Ok(Sink::Stream(stream)),
         Some((_, meta)) => meta.permissions(),
-        // What the user's mask leaves of it.
+        // Permissions that the user's mask leaves.
         None => Permissions::from_mode(0o666),
     };
     let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -150,7 +152,8 @@ fn open(path: &Path) -> io::Result<Sink> {
     tempfile::Builder::new().permissions(permissions).tempfile_in(folder).map(Sink::File)
 }
 
-/// Makes the folder that an option names and sees that files can be written there; an error names the option.
+/// Creates the folder that an option names and checks that files can be written there. An error names the
+/// option.
 pub fn folder(option: &'static str, path: &Path) -> Result<(), String> {
     let made = match fs::metadata(path) {
         Ok(meta) if !meta.is_dir() => {

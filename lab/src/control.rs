@@ -1,4 +1,4 @@
-//! What the switch says of itself, asked from within its namespace.
+//! Statistics of the switch, requested from within its namespace.
 
 use crate::error::LabError;
 use crate::running::Running;
@@ -7,32 +7,32 @@ use p4rack_ctrl::telemetry::{GetStatsResponse, Telemetry};
 use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
 use std::collections::BTreeMap;
 
-/// One port.
+/// Statistics of a port.
 #[derive(Clone, Debug, Default)]
 pub struct PortStats {
-    /// Frames taken in.
+    /// Frames received.
     pub rx_frames: u64,
-    /// Frames given out.
+    /// Frames sent.
     pub tx_frames: u64,
-    /// Most bytes that waited for it.
+    /// Maximum bytes queued for it.
     pub queue_max_bytes: u64,
-    /// How long its queue was how deep: bytes, nanoseconds.
+    /// Histogram of the queue depth: bytes, nanoseconds.
     pub depth_times: Vec<(u64, u64)>,
-    /// The queue over time: the switch's clock, bytes.
+    /// Queue depth over time: time in the switch's clock, bytes.
     pub samples: Vec<(u64, u64)>,
 }
 
-/// The switch.
+/// Statistics of the switch.
 #[derive(Clone, Debug, Default)]
 pub struct SwitchStats {
-    /// By number.
+    /// Statistics of ports, by number.
     pub ports: BTreeMap<u16, PortStats>,
     /// Dropped frames by reason.
     pub drops: BTreeMap<String, u64>,
 }
 
 impl SwitchStats {
-    /// A port's figures; every port of the rack has some.
+    /// Statistics of a port. Every port of the rack has some.
     pub fn port(&self, number: u16) -> Result<&PortStats, LabError> {
         let port = self.ports.get(&number);
         port.ok_or_else(|| LabError::measurement("the switch's statistics", format!("missing port {number}")))
@@ -42,13 +42,13 @@ impl SwitchStats {
 /// The program's counter of dropped frames.
 const DROPS: &str = "RackIngress.drops";
 
-/// The switch's statistics.
+/// Reads the switch's statistics.
 pub fn stats(running: &Running<'_>) -> Result<SwitchStats, LabError> {
     let target = target(running);
     ask(running, "statistics", async { Telemetry::connect(&target).await?.stats().await }).map(read)
 }
 
-/// The same; new ones start after this answer.
+/// Reads the switch's statistics, which restart after this response.
 pub fn start_stats_anew(running: &Running<'_>) -> Result<SwitchStats, LabError> {
     let target = target(running);
     let answer = async { Telemetry::of(&*Session::connect(target).await?).start_anew().await };
@@ -77,7 +77,7 @@ pub fn program_drops(running: &Running<'_>) -> Result<BTreeMap<String, u64>, Lab
     by_name(names.collect(), cells)
 }
 
-/// Cells by their names; there must be as many of one as of the other.
+/// Cells by name. There must be as many cells as names.
 fn by_name(names: Vec<&str>, cells: Vec<u64>) -> Result<BTreeMap<String, u64>, LabError> {
     if names.len() != cells.len() {
         let why = format!("{} cells instead of {}", cells.len(), names.len());
@@ -91,7 +91,7 @@ fn target(running: &Running<'_>) -> ConnectOptions {
     ConnectOptions::new(switch.grpc_addr.to_string(), switch.device_id)
 }
 
-/// Runs a request on a thread of its own inside the switch's namespace, where its server listens.
+/// Runs a request on its own thread inside the switch's namespace, where its server listens.
 fn ask<T: Send>(
     running: &Running<'_>,
     what: &'static str,

@@ -3,81 +3,81 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Anything that ends a run before its figures are in.
+/// Anything that ends a run before its figures are complete.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The description has mistakes.
+    /// The description is invalid.
     #[error(transparent)]
     Description(#[from] p4rack_codegen::RackError),
-    /// The description is fine but asks for nothing that can be run.
+    /// The description is valid but describes nothing that can be run.
     #[error("{0}")]
     Unfit(String),
-    /// A namespace, a link or a setting was refused.
+    /// A namespace, a link or a setting failed.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
-    /// One of the rack's processes did not do what it should.
+    /// A process of the rack misbehaved.
     #[error("{name} {what}{}", .said.as_deref().map(indented).unwrap_or_default())]
     Process {
-        /// Which one.
+        /// Name of the process.
         name: String,
         /// What happened to it.
         what: String,
-        /// The end of what it wrote to standard error.
+        /// The end of its standard error.
         said: Option<String>,
     },
     /// The switch's statistics or counters could not be read.
     #[error("reading the switch's {what}: {why}")]
     Control {
-        /// What was wanted.
+        /// What was requested.
         what: &'static str,
-        /// What came instead.
+        /// What went wrong.
         why: String,
     },
-    /// A measurement that is missing or has another form than expected: never taken for zero.
+    /// A measurement is missing or malformed; it is never replaced by zero.
     #[error("{what}: {why}")]
     Measurement {
-        /// Whose, and which.
+        /// The measurement, and whose it is.
         what: String,
         /// What is wrong with it.
         why: String,
     },
-    /// A file.
+    /// An operation on a file failed.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A system call that is not about a file.
+    /// A system call not about a file failed.
     #[error("{what}: {source}")]
     System {
-        /// What was being done.
+        /// What was attempted.
         what: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// No such kept rack or host; the message says what to do.
+    /// There is no such kept rack or host. The message says what to do.
     #[error("{0}")]
     NotThere(String),
-    /// Ctrl-C or SIGTERM.
+    /// Interrupted by Ctrl-C or SIGTERM.
     #[error("interrupted; the rack is gone")]
     Interrupted,
 }
 
 impl LabError {
-    /// For `map_err` where a file is concerned.
+    /// For `map_err` on operations on files.
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> LabError {
         let path = path.into();
         move |source| LabError::File { path, source }
     }
 
-    /// For a measurement that can't be used.
+    /// An unusable measurement.
     pub(crate) fn measurement(what: impl Into<String>, why: impl std::fmt::Display) -> LabError {
         LabError::Measurement { what: what.into(), why: why.to_string() }
     }
 
-    /// For `map_err` elsewhere.
+    /// For `map_err` on other operations.
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> LabError {
         move |source| LabError::System { what, source }
     }

@@ -1,5 +1,5 @@
-//! What a hostile host takes from the others on a rack of real processes: the rack's workload with one of its senders
-//! honest, then with that one hostile, attack by attack.
+//! Effect of a hostile host on the others, on a rack of real processes: runs the rack's workload with one
+//! sender honest, then with that sender running each attack.
 
 use crate::error::LabError;
 use crate::measure::{self, Plan};
@@ -20,47 +20,47 @@ use std::time::Duration;
 /// How long the attacking program may take to start.
 const START: Duration = Duration::from_secs(20);
 
-/// What to run.
+/// Parameters of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The description's file.
+    /// Path of the description.
     pub path: PathBuf,
-    /// Schemes; none: both of PL2's that the rack can have.
+    /// Schemes; empty means both of PL2's that the rack supports.
     pub schemes: Vec<Scheme>,
-    /// The sender that is hostile; `None`: the workload's last.
+    /// The hostile sender; `None` is the workload's last.
     pub host: Option<String>,
     /// Names of the attacks.
     pub attacks: Vec<String>,
-    /// Length of a measured window.
+    /// Duration of a measured window.
     pub window_s: f64,
-    /// No progress.
+    /// Whether to hide progress.
     pub quiet: bool,
 }
 
-/// How the others fared beside one attack, compared with the same host honest.
+/// Results of the other hosts under one attack, compared with an honest run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fared {
-    /// The scheme.
+    /// Name of the scheme.
     pub scheme: String,
-    /// The attack.
+    /// Name of the attack.
     pub attack: String,
-    /// Of the goodput of each other sender, the least share that was left.
+    /// Lowest share of its goodput that any other sender kept.
     pub goodput_share: f64,
-    /// Frames of the others that never arrived, by their sequence numbers.
+    /// Lost frames of the other hosts, by their sequence numbers.
     pub frames_lost: u64,
-    /// Times the 99th percentile of the requests, of the size that fared worst; absent without requests.
+    /// Factor of the 99th percentile of requests, for the size that suffered most; `None` without requests.
     pub p99_times: Option<f64>,
-    /// Frames of the hostile host that its port turned away because they came faster than its rate.
+    /// Frames of the hostile host that its port dropped because they exceeded its rate.
     pub excess_frames: u64,
 }
 
-/// One run's figures.
+/// Figures of one run.
 struct Run {
     result: SchemeResult,
     frames_lost: u64,
 }
 
-/// Runs it all. Call it on the main thread before any other was started.
+/// Runs everything. Call this on the main thread before other threads are started.
 pub fn run(options: &Options, mut done: impl FnMut(&Fared)) -> Result<Vec<Fared>, LabError> {
     sys::catch_interrupts();
     let progress = Progress::new(options.quiet);
@@ -108,7 +108,7 @@ fn one(
     let index = running.index(host)?;
     let mut attacker = None;
     if let Some(attack) = attack {
-        // The others offer what they did.
+        // The others offer what they always did.
         let senders = workload.senders.len() as u32;
         workload.senders.retain(|sender| sender != host);
         workload.load_percent = workload.load_percent * (senders - 1) / senders;
@@ -140,7 +140,8 @@ fn one(
     Ok(Run { result, frames_lost })
 }
 
-/// `host` beside the others of the honest run: who or what the hostile run has no figure of kept nothing.
+/// Compares a hostile run with the honest one. A host or size without a figure in the hostile run kept
+/// nothing.
 fn compare(scheme: Scheme, (host, attack): (&str, &str), hostile: &Run, honest: &Run) -> Fared {
     let others = honest.result.goodput_by_host_bps.iter().filter(|(other, _)| *other != host);
     let share = |(other, before): (&String, &u64)| {
@@ -162,12 +163,13 @@ fn compare(scheme: Scheme, (host, attack): (&str, &str), hostile: &Run, honest: 
 }
 
 impl Fared {
-    /// What is promised at least: the others keep this share of their goodput …
+    /// Promise: the others keep at least this share of their goodput.
     pub const GOODPUT_SHARE_MIN: f64 = 0.9;
-    /// … and their requests' 99th percentile is no more than so many times as long. No frame of theirs is lost.
+    /// Promise: the 99th percentile of their requests grows at most by this factor. None of their frames is
+    /// lost.
     pub const P99_TIMES_MAX: f64 = 2.0;
 
-    /// Promises that were broken, in words.
+    /// Broken promises, in words.
     pub fn broken(&self) -> Vec<String> {
         let mut broken = Vec::new();
         if self.goodput_share.is_nan() || self.goodput_share < Fared::GOODPUT_SHARE_MIN {
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(fared(run(20, 200.0, 0)).broken(), [] as [String; 0]);
         let bad = fared(run(17, 201.0, 3)).broken();
         assert_eq!(bad, ["goodput 85 % of its fair share", "3 frames lost", "p99 2.0 times as long"]);
-        // Who has no figure beside the hostile host kept nothing.
+        // A host without a figure under attack kept nothing.
         let mut silent = run(20, 200.0, 0);
         silent.result.goodput_by_host_bps.remove("h2");
         silent.result.rpc.clear();

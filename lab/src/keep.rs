@@ -1,7 +1,7 @@
-//! `up --keep`, `exec` and `down`: a rack that runs on without a workload.
+//! `up --keep`, `exec` and `down`: a rack that keeps running without a workload.
 //!
-//! A supervisor, detached from the terminal, builds the rack and owns its processes; it ends with
-//! SIGTERM, or when the switch or an agent does.
+//! A supervisor, detached from the terminal, builds the rack and owns its processes. It ends on SIGTERM, or
+//! when the switch or an agent ends.
 
 use crate::error::LabError;
 use crate::process::{self, own_binary};
@@ -18,23 +18,23 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What the supervisor says when the rack runs.
+/// What the supervisor prints when the rack runs.
 const READY: &str = "ready";
-/// How long `down` waits before it insists.
+/// How long `down` waits before it kills.
 const DOWN: Duration = Duration::from_secs(8);
-/// How often the supervisor looks after its processes.
+/// Interval at which the supervisor checks its processes.
 const WATCH: Duration = Duration::from_millis(200);
 
 /// What to keep running.
 #[derive(Clone, Debug)]
 pub struct KeepOptions {
-    /// The description's file.
+    /// Path of the description.
     pub path: PathBuf,
-    /// Scheme; `None`: what the description asks for.
+    /// Scheme; `None` is the description's.
     pub scheme: Option<Scheme>,
-    /// Where to write captures.
+    /// Folder for captures.
     pub captures: Option<PathBuf>,
-    /// No progress.
+    /// Whether to hide progress.
     pub quiet: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     if options.quiet {
         command.arg("--quiet");
     }
-    // Its steps go to our standard error, until it says that it is ready.
+    // Its progress goes to our standard error until it is ready.
     command.stdout(Stdio::piped());
     let mut child = command.spawn().map_err(LabError::system("starting the supervisor"))?;
     let output = child.stdout.take().map(BufReader::new);
@@ -65,7 +65,7 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     if ready {
         return runtime.find(Some(&rack.name));
     }
-    // It has said why.
+    // It has printed why.
     let status = child.wait().map_err(LabError::system("waiting for the supervisor"))?;
     Err(LabError::Process {
         name: "the rack".to_owned(),
@@ -78,8 +78,8 @@ fn taken(name: &str) -> LabError {
     LabError::Unfit(format!("a rack called `{name}` is already running: end it with `p4rack down {name}`"))
 }
 
-/// The supervisor's work: takes the rack's name, builds the rack, says so, stays until it is told to end. Call it on
-/// the main thread before any other was started.
+/// The supervisor: locks the rack's name, builds the rack, announces it, and runs until it is told to end.
+/// Call this on the main thread before other threads are started.
 pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabError> {
     sys::catch_interrupts();
     sys::detach().map_err(LabError::system("leaving the terminal"))?;
@@ -113,7 +113,7 @@ fn describe(running: &Running<'_>) -> Result<KeptRack, LabError> {
     })
 }
 
-/// Says that the rack runs, then lets go of the terminal.
+/// Announces that the rack runs, then releases the terminal.
 fn announce() -> Result<(), LabError> {
     let mut output = std::io::stdout();
     writeln!(output, "{READY}")
@@ -132,8 +132,8 @@ fn watch(running: &mut Running<'_>) -> Result<(), LabError> {
     }
 }
 
-/// Runs a command inside a host of a kept rack (`switch` is the switch), in place of this process.
-/// Returns only if that failed.
+/// Replaces this process with a command inside a host of a kept rack (`switch` is the switch). Returns only
+/// on failure.
 pub fn exec(rack: Option<&str>, host: &str, command: &[OsString]) -> LabError {
     match enter(rack, host, command) {
         Ok(mut command) => {
@@ -162,7 +162,7 @@ fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command
     let mut command = Command::new(program);
     command.args(args);
     let ns = NetNs::of_process(resident.pid);
-    // The namespace is the host's if the host still runs now that it was opened.
+    // The opened namespace is the host's if the host still runs now.
     if !resident.is_alive() {
         let message =
             format!("{}: {host} has died; end the rack with `p4rack down {}`", rack.name, rack.name);
@@ -172,7 +172,7 @@ fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command
     Ok(command)
 }
 
-/// Ends a kept rack; returns its name.
+/// Ends a kept rack and returns its name.
 pub fn down(name: Option<&str>) -> Result<String, LabError> {
     let runtime = Runtime::locate();
     let rack = runtime.find(name)?;
@@ -180,8 +180,8 @@ pub fn down(name: Option<&str>) -> Result<String, LabError> {
     Ok(rack.name)
 }
 
-/// Ends all kept racks of this user, also those that are being started or whose file is gone; returns what they are
-/// called.
+/// Ends all kept racks of this user, including those that are starting or have lost their file. Returns their
+/// names.
 pub fn down_all() -> Result<Vec<String>, LabError> {
     let runtime = Runtime::locate();
     let racks = runtime.racks()?;
@@ -198,7 +198,7 @@ pub fn down_all() -> Result<Vec<String>, LabError> {
     Ok(names)
 }
 
-/// Ends a supervisor, and with it its rack; `false` if it had ended already.
+/// Ends a supervisor, and with it its rack. Returns false if it had ended already.
 fn end(supervisor: Pid) -> Result<bool, LabError> {
     let signal = |signal| supervisor.signal(signal).map_err(LabError::system("ending the rack"));
     if !signal(libc::SIGTERM)? {
@@ -223,7 +223,7 @@ fn ends_within(process: Pid, limit: Duration) -> bool {
     !process.is_alive()
 }
 
-/// What a person sees of a rack that was just started.
+/// Summary of a rack that was just started.
 pub fn welcome(rack: &KeptRack) -> String {
     let first = rack.hosts.first().map_or("h1", |host| host.name.as_str());
     let other = rack.hosts.last().map(|host| host.ip.to_string()).unwrap_or_default();

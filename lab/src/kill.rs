@@ -1,4 +1,4 @@
-//! A host dies with grants unused: what becomes of the others.
+//! Kills a host with unused grants and measures the effect on the others.
 
 use crate::error::LabError;
 use crate::process::Process;
@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// Traffic after the window: the kill, what follows, the reset and what follows it.
+/// Traffic after the window, for the kill, the reset, and what follows each.
 pub(crate) const TAIL_NS: u64 = 3_600_000_000;
-/// From the window's end to the kill: the figures are read meanwhile.
+/// From the window's end to the kill; the figures are read in between.
 const KILL_AFTER_NS: u64 = 300_000_000;
 /// From the kill to the reset.
 const RESET_AFTER_NS: u64 = 1_000_000_000;
-/// How long before the kill the others' goodput is taken from.
+/// Span before the kill over which the others' goodput is averaged.
 const BEFORE_NS: u64 = 2_000_000_000;
-/// Buckets that a momentary rate is the mean of: 300 ms.
+/// Buckets over which a momentary rate is averaged: 300 ms.
 const SMOOTH_BUCKETS: usize = 3;
 /// How long the reset may take.
 const RESET_LIMIT: Duration = Duration::from_secs(5);
@@ -36,8 +36,8 @@ pub(crate) struct Killed {
     pub(crate) reset_ns: Option<u64>,
 }
 
-/// Kills the host's agent in the middle of its work; in counter mode, resets what it had reserved a
-/// second later. The program that sends there lives on, to no avail: what it offered before is still wanted.
+/// Kills the host's agent in the middle of its work. In counter mode, takes back its reservations a second
+/// later. The sending program keeps running in vain, so its offered load still counts.
 pub(crate) fn run(
     running: &mut Running<'_>,
     host: &str,
@@ -60,7 +60,7 @@ pub(crate) fn run(
     Ok(Killed { host: host.to_owned(), index, kill_ns, reset_ns })
 }
 
-/// Has the switch take back what the dead host left reserved towards the receiver.
+/// Makes the switch take back what the dead host left reserved towards the receiver.
 fn reset(running: &Running<'_>, host: &str) -> Result<(), LabError> {
     let receiver = running.rack.workload.as_ref().map_or("", |workload| workload.receiver.as_str());
     let mut args: Vec<OsString> = vec!["pl2".into(), "forget".into(), running.path.into()];
@@ -68,7 +68,7 @@ fn reset(running: &Running<'_>, host: &str) -> Result<(), LabError> {
     Process::start("p4rack pl2 forget", &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)
 }
 
-/// The others' figures, from what arrived of each.
+/// The others' figures, from what each of them delivered.
 pub(crate) fn judge(killed: &Killed, series: &Series, drops: BTreeMap<String, u64>) -> HostKill {
     let others =
         Timeline::sum(series.goodput.iter().filter(|(host, _)| **host != killed.host).map(|(_, line)| line));
@@ -95,7 +95,7 @@ pub(crate) fn judge(killed: &Killed, series: &Series, drops: BTreeMap<String, u6
     }
 }
 
-/// Smoothed rates of the full buckets between two moments; the last bucket is never full.
+/// Smoothed rates of the full buckets between two times. The last bucket is never full.
 fn momentary(line: &Timeline, from_ns: u64, to_ns: u64) -> Vec<f64> {
     let from = from_ns.div_ceil(BUCKET_NS) as usize;
     let to = ((to_ns / BUCKET_NS) as usize).min(line.bytes.len().saturating_sub(1));

@@ -1,8 +1,8 @@
-//! A whole rack on this machine: network namespaces, the embedded switch, the host agents, the
-//! workload, the figures and the report.
+//! A whole rack on this machine: network namespaces, the embedded switch, the host agents, the workload, the
+//! figures and the report.
 //!
-//! `up` owns every process of the rack; namespaces have no names and exist only as long as
-//! something holds them open, so that nothing stays behind however the run ends.
+//! `up` owns every process of the rack. Namespaces are anonymous and exist only as long as something holds
+//! them open, so nothing is left behind however the run ends.
 
 mod control;
 pub mod error;

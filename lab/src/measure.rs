@@ -30,36 +30,36 @@ use std::time::Duration;
 const SINK_PORT: u16 = 7_000;
 /// Port of the request/response server.
 const RPC_PORT: u16 = 7_001;
-/// From starting the programs to their traffic: connections are made meanwhile.
+/// From starting the programs to their traffic; connections are made in between.
 const LEAD_NS: u64 = 1_000_000_000;
 /// Traffic before the window.
 pub const WARM_UP_NS: u64 = 1_000_000_000;
-/// Traffic after the window, so that requests of its last moments end under load.
+/// Traffic after the window, so that its last requests end under load.
 const TAIL_NS: u64 = 500_000_000;
 /// How long programs may take to end after their time.
 const FINISH: Duration = Duration::from_secs(10);
-/// How long nothing may move for all frames to have arrived, and how often that is tried.
+/// How long counters must not change for all frames to have arrived, and the maximum tries.
 const SETTLE: Duration = Duration::from_millis(150);
 const SETTLE_TRIES: usize = 20;
 /// Readings of the receiver's TAP at each edge of the window, and the pause after each.
 const EDGE_READINGS: usize = 10;
 const EDGE_PAUSE: Duration = Duration::from_millis(2);
-/// Names of the program's counter cells that are no losses of the fabric.
+/// Names of the program's counter cells that are not losses of the fabric.
 const UNSOLICITED: [&str; 2] = ["unsolicited_over_threshold", HAS_SLOTS];
 
-/// An agent's counters of frames that it sent into its link and got from it.
+/// An agent's counter of frames that it sent to its link; the next one, of frames received.
 const LINK_OUT: &str = "link_out";
 const LINK_IN: &str = "link_in";
 
-/// Frames by where and why they were lost.
+/// Frames by place and reason of their loss.
 type Counts = BTreeMap<String, u64>;
 
-/// What one scheme is to go through.
+/// Parameters of a run under one scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// The workload.
     pub workload: &'a Workload,
-    /// Length of the measured window.
+    /// Duration of the measured window.
     pub window_ns: u64,
     /// Seed of the run.
     pub seed: u64,
@@ -83,9 +83,9 @@ pub(crate) struct Times {
 /// Counts of the switch since the scheme was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SwitchCounts {
-    /// Frames lost by name: the traffic manager's and the program's reasons.
+    /// Lost frames by reason, of the traffic manager and the program.
     pub(crate) lost: BTreeMap<String, u64>,
-    /// Unsolicited frames over t or T, by name.
+    /// Unsolicited frames over t or T, by reason.
     pub(crate) unsolicited: Counts,
 }
 
@@ -104,7 +104,8 @@ impl SwitchCounts {
     }
 }
 
-/// Runs the workload on a running rack. An `attacker` disturbs it until the traffic has ended, and is ended then.
+/// Runs the workload on a running rack. An `attacker` disturbs it until the traffic ends, and is then
+/// stopped.
 pub fn run(
     running: &mut Running<'_>,
     plan: Plan<'_>,
@@ -229,7 +230,7 @@ fn start_programs(running: &Running<'_>, plan: Plan<'_>, times: Times) -> Result
     Ok(Programs { sink, senders, server, client })
 }
 
-/// What the programs measured.
+/// Reports of the programs.
 struct Reports {
     sink: SinkReport,
     senders: BTreeMap<String, SendReport>,
@@ -237,7 +238,7 @@ struct Reports {
 }
 
 impl Programs {
-    /// Waits for all.
+    /// Waits for all programs.
     fn finish(mut self) -> Result<Reports, LabError> {
         let sink = report(&mut self.sink)?;
         let client = self.client.as_mut().map(report).transpose()?.unwrap_or_default();
@@ -253,7 +254,7 @@ impl Programs {
     }
 }
 
-/// Every size of value that was asked for has its figures.
+/// Checks that every requested value size has figures.
 fn check_sizes(workload: &Workload, client: &ClientReport) -> Result<(), LabError> {
     let asked = workload.rpc.iter().flat_map(|rpc| &rpc.value_bytes);
     for size in asked {
@@ -270,7 +271,7 @@ fn report<T: DeserializeOwned>(process: &mut Process) -> Result<T, LabError> {
     serde_json::from_str(output.trim()).map_err(|error| process.failure(&format!("wrote no result: {error}")))
 }
 
-/// What the receiver's applications had got at a moment.
+/// What the receiver's applications had received at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Snapshot {
     at_ns: u64,
@@ -278,8 +279,8 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of some readings the one that is least behind a port of `rate_bps`: what an agent was late to hand over at a
-    /// window's edge would count for the wrong side of it.
+    /// Of several readings, the one that is least behind a port of `rate_bps`. Frames that the agent delivers
+    /// late at the window's edge would otherwise count on the wrong side of it.
     fn take(running: &Running<'_>, receiver: usize, rate_bps: u64) -> Result<Snapshot, LabError> {
         let mut readings = Vec::with_capacity(EDGE_READINGS);
         for _ in 0..EDGE_READINGS {
@@ -297,7 +298,7 @@ impl Snapshot {
     }
 }
 
-/// The reading that has most, beside what `rate_bps` gives until its time.
+/// The reading with the largest lead over what `rate_bps` gives until its time.
 fn least_behind(readings: &[Snapshot], rate_bps: u64) -> Option<Snapshot> {
     let start_ns = readings.first()?.at_ns;
     let ahead = |reading: &Snapshot| {
@@ -307,8 +308,8 @@ fn least_behind(readings: &[Snapshot], rate_bps: u64) -> Option<Snapshot> {
     readings.iter().copied().max_by_key(ahead)
 }
 
-/// Ethernet payload that came through the TAP between two moments. The first frame had been on its way before: it
-/// does not count.
+/// Rate of Ethernet payload through the TAP between two times. The first frame had started before, so it does
+/// not count.
 fn goodput_bps(before: &Snapshot, after: &Snapshot) -> u64 {
     let frames = after.tap.rx_frames.saturating_sub(before.tap.rx_frames);
     let bytes = after.payload_bytes().saturating_sub(before.payload_bytes());
@@ -317,8 +318,8 @@ fn goodput_bps(before: &Snapshot, after: &Snapshot) -> u64 {
     (whole_bytes as f64 * 8e9 / span_ns as f64) as u64
 }
 
-/// The switch's counts and the agents' reports once no frame is on its way any more, so that what one
-/// end has sent and the other has seen can be compared.
+/// The switch's counts and the agents' reports once no frame is in flight, so that what one end has sent and
+/// the other has received can be compared.
 fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<(usize, Report)>), LabError> {
     let counters = |reports: &[(usize, Report)]| -> Result<Vec<(u64, u64)>, LabError> {
         let of = |(_, report): &(usize, Report)| Ok((counter(report, LINK_IN)?, counter(report, LINK_OUT)?));
@@ -333,7 +334,7 @@ fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<(usize, Report
     })
 }
 
-/// What came with the first reading that is the same as the one before.
+/// The first reading that equals the one before it.
 fn unchanged<T>(
     mut before: Vec<(u64, u64)>,
     mut read: impl FnMut() -> Result<(Vec<(u64, u64)>, T), LabError>,
@@ -350,8 +351,8 @@ fn unchanged<T>(
     Err(LabError::measurement("the agents' counts of frames once the traffic has ended", why))
 }
 
-/// Everything that the switch has dropped: what the traffic manager says before and after its counts
-/// were reset, with the program's own reasons in place of "the program dropped it".
+/// Everything that the switch has dropped: the traffic manager's counts before and after they were reset,
+/// with the program's own reasons in place of "the program dropped it".
 pub(crate) fn switch_counts(
     running: &Running<'_>,
     early: &SwitchStats,
@@ -360,7 +361,7 @@ pub(crate) fn switch_counts(
     combined(control::program_drops(running)?, [early, late], running.scheme)
 }
 
-/// The program's reasons and the traffic manager's, as one.
+/// Combines the program's reasons with the traffic manager's.
 fn combined(
     mut program: Counts,
     switch: [&SwitchStats; 2],
@@ -402,7 +403,7 @@ fn fill_queue(
         return Err(LabError::measurement("the switch's statistics", why));
     }
     result.queue_max_bytes = port.queue_max_bytes;
-    // A bin of the histogram may end above the deepest moment.
+    // A bin of the histogram may end above the maximum depth.
     result.queue_p999_bytes = weighted_quantile(&port.depth_times, 0.999).min(port.queue_max_bytes);
     let start_ns = times.traffic.start_ns;
     let samples = &last.port(number)?.samples;
@@ -447,7 +448,7 @@ fn fill_drops(
         let port = running.rack.hosts[*index].port;
         add_host(report, [switch[0].port(port)?, switch[1].port(port)?], &mut links, &mut hosts)?;
     }
-    // A dead host's sockets refuse everything; that is no loss of the run.
+    // A dead host's sockets reject everything, which is not a loss of the run.
     let living = senders.iter().filter(|(host, _)| killed != Some(host.as_str()));
     let refused: u64 = living.map(|(_, sender)| sender.no_buffer + sender.errors).sum();
     hosts.insert("socket.refused".to_owned(), refused);
@@ -464,8 +465,8 @@ fn fill_drops(
     Ok(())
 }
 
-/// What a host and its link have lost, added to the others' losses; `port` is its port's figures before and after
-/// they were reset.
+/// Adds the losses of a host and its link. `port` holds its port's statistics before and after they were
+/// reset.
 fn add_host(
     report: &Report,
     port: [&PortStats; 2],
@@ -474,7 +475,7 @@ fn add_host(
 ) -> Result<(), LabError> {
     let [rx_frames, tx_frames] = [|port: &PortStats| port.rx_frames, |port: &PortStats| port.tx_frames]
         .map(|of| port.map(of).iter().sum());
-    // What one end sent and the other never saw.
+    // Sent by one end and never received by the other.
     add(links, "link.to_switch", lost_between(counter(report, LINK_OUT)?, rx_frames));
     add(links, "link.to_host", lost_between(tx_frames, counter(report, LINK_IN)?));
     for (reason, count) in &report.endpoint.drops {
@@ -493,7 +494,7 @@ fn add(counts: &mut Counts, name: &str, more: u64) {
     *counts.entry(name.to_owned()).or_default() += more;
 }
 
-/// Frames that were sent and not seen. More seen than sent is what the kernel itself says on a link.
+/// Frames sent but not received. If more were received than sent, the kernel itself sends on the link.
 fn lost_between(sent: u64, seen: u64) -> u64 {
     sent.saturating_sub(seen)
 }

@@ -1,4 +1,4 @@
-//! The rack's wiring: a namespace for the switch, one for each host, a veth pair between.
+//! The rack's wiring: a namespace for the switch, one per host, and a veth pair to each.
 
 use crate::error::LabError;
 use crate::sys;
@@ -6,32 +6,32 @@ use p4rack_codegen::Rack;
 use p4rack_netdev::link::{self, VethEnd};
 use p4rack_netdev::{Links, NetNs};
 
-/// Interface of a host towards the switch.
+/// Interface of a host to the switch.
 pub const HOST_INTERFACE: &str = "eth0";
 /// TAP interface that applications use.
 pub const TAP_INTERFACE: &str = "app0";
-/// What a link carries after the Ethernet header: a full frame, tag, shim, and room.
+/// MTU of a link: a full frame, tag, shim, and some room.
 const LINK_MTU: u32 = 1_600;
 /// TCP's congestion control on every host.
 const CONGESTION_CONTROL: &str = "cubic";
-/// Where the kernel counts for the calling thread's namespace: interfaces, protocols.
+/// File with the kernel's counters of interfaces in the calling thread's namespace; the next, of protocols.
 const INTERFACES: &str = "/proc/thread-self/net/dev";
 const PROTOCOLS: &str = "/proc/thread-self/net/snmp";
-/// Reading [`INTERFACES`] that takes longer was disturbed, and is repeated so often at most.
+/// A reading of [`INTERFACES`] that takes longer was disturbed and is repeated, at most this many times.
 const READ_NS: u64 = 200_000;
 const READ_TRIES: usize = 20;
 
-/// Namespaces and links of a rack. They vanish with this value and the processes inside.
+/// Namespaces and links of a rack. They disappear with this value and the processes inside.
 #[derive(Debug)]
 pub struct Network {
-    /// Where the switch runs.
+    /// Namespace of the switch.
     pub switch: NetNs,
-    /// Where the hosts run, in the description's order.
+    /// Namespaces of the hosts, in the description's order.
     pub hosts: Vec<NetNs>,
-    /// The congestion control that the hosts have.
+    /// Congestion control of the hosts.
     pub tcp: String,
-    /// Whether it is chosen by route, because namespaces may not choose it as their default: the
-    /// kernel allows that only for what the machine's own default allows.
+    /// Whether it is set per route. The kernel lets namespaces set it as default only if the machine's own
+    /// default is among the permitted ones.
     tcp_by_route: bool,
 }
 
@@ -41,7 +41,7 @@ pub fn switch_interface(port: u16) -> String {
 }
 
 impl Network {
-    /// Creates everything, all links up.
+    /// Creates everything; all links are up.
     pub fn create(rack: &Rack) -> Result<Network, LabError> {
         if rack.has_shared_ports() {
             let message =
@@ -70,7 +70,7 @@ impl Network {
         Ok(Network { switch, hosts, tcp, tcp_by_route })
     }
 
-    /// What can only be set once the hosts have their TAP interfaces.
+    /// Completes the setup once the hosts have their TAP interfaces.
     pub fn finish(&self, rack: &Rack) -> Result<(), LabError> {
         for (host, ns) in rack.hosts.iter().zip(&self.hosts).filter(|_| self.tcp_by_route) {
             let mut links = Links::open_in(ns)?;
@@ -85,27 +85,27 @@ fn namespace() -> Result<NetNs, LabError> {
     let ns = NetNs::create()?;
     ns.run(|| {
         for which in ["all", "default"] {
-            // A kernel without IPv6 has nothing to switch off.
+            // A kernel without IPv6 has nothing to disable.
             let _ = link::set_sysctl(&format!("ipv6/conf/{which}/disable_ipv6"), "1");
         }
     })?;
     Ok(ns)
 }
 
-/// What the kernel counts for an interface, from `/proc/net/dev`.
+/// The kernel's counters of an interface, from `/proc/net/dev`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounts {
-    /// Bytes received, Ethernet headers included.
+    /// Bytes received, including Ethernet headers.
     pub rx_bytes: u64,
     /// Frames received.
     pub rx_frames: u64,
-    /// Frames to send that were dropped.
+    /// Frames dropped before sending.
     pub tx_dropped: u64,
 }
 
-/// The counts of an interface inside a namespace, and when they were read.
+/// Counters of an interface inside a namespace, and the time of the reading.
 ///
-/// The clock is read before and after; where the thread was kept waiting in between, it is done again.
+/// The clock is read before and after. If the thread was delayed in between, the reading is repeated.
 pub fn interface_counts(ns: &NetNs, interface: &str) -> Result<(u64, InterfaceCounts), LabError> {
     let read = || {
         let mut best: Option<(u64, u64, String)> = None;

@@ -1,8 +1,8 @@
-//! The rack's processes: p4rack's own subcommands, each in its namespace, none outliving `up`.
+//! The rack's processes: p4rack's own subcommands, each in its namespace; none outlives `up`.
 //!
-//! Output goes to memory files, so that a chatty process never waits for a reader and nothing is
-//! left on disk. Processes must be started from a thread that lives as long as they should: the
-//! kernel ends them with it.
+//! Their output goes to memory files, so that a chatty process never waits for a reader and nothing is left
+//! on disk. Start processes from a thread that lives as long as they should, because the kernel ends them
+//! with it.
 
 use crate::error::LabError;
 use crate::sys;
@@ -14,16 +14,16 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// How often waiting looks again.
+/// Interval of polling.
 const POLL: Duration = Duration::from_millis(5);
 /// How long a process may take to end after SIGTERM.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// How much of what a process wrote is read at most.
+/// Maximum output read from a process.
 const OUTPUT_MAX: u64 = 16 << 20;
-/// How many lines of its standard error an error message shows.
+/// Lines of standard error that an error message shows.
 const SAID_LINES: usize = 12;
 
-/// The command that starts this binary again with other arguments, even if the file was replaced.
+/// A command that runs this binary again, even if its file was replaced.
 pub fn own_binary() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("p4rack").stdin(Stdio::null());
@@ -41,7 +41,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `p4rack ARGS…` in the namespace. `name` is for messages.
+    /// Starts `p4rack ARGS…` in the namespace. `name` appears in messages.
     pub fn start<I, A>(name: &str, ns: &NetNs, args: I) -> Result<Process, LabError>
     where
         I: IntoIterator<Item = A>,
@@ -55,7 +55,7 @@ impl Process {
             .args(args.into_iter().map(Into::into))
             .stdout(share(&out)?)
             .stderr(share(&err)?)
-            // Ctrl-C reaches `up` alone, which ends its children in order.
+            // Ctrl-C reaches only `up`, which ends its children in order.
             .process_group(0);
         ns.command(&mut command, true)?;
         let child = command.spawn().map_err(|source| LabError::Process {
@@ -71,7 +71,7 @@ impl Process {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -79,7 +79,7 @@ impl Process {
         self.status
     }
 
-    /// What it has written to standard output so far.
+    /// Its standard output so far.
     pub fn output(&self) -> String {
         contents(&self.out)
     }
@@ -101,7 +101,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended by itself; anything but success is an error.
+    /// Waits until it ends by itself. Anything but success is an error.
     pub fn finish(&mut self, limit: Duration) -> Result<String, LabError> {
         let until_ns = sys::monotonic_ns() + limit.as_nanos() as u64;
         loop {
@@ -116,7 +116,7 @@ impl Process {
         }
     }
 
-    /// An error if it has ended although it should run.
+    /// Fails if it has ended although it should run.
     pub fn check_running(&mut self) -> Result<(), LabError> {
         match self.ended() {
             None => Ok(()),
@@ -129,21 +129,21 @@ impl Process {
     /// Sends a signal.
     pub fn signal(&mut self, signal: i32) {
         if self.ended().is_none() {
-            // Gone in this very moment: as good.
+            // It has just ended, which is just as well.
             let _ = sys::kill(self.child.id(), signal);
         }
     }
 
-    /// Ends it at once, without a chance to tidy up.
+    /// Kills it immediately.
     pub fn kill(&mut self) {
         self.signal(libc::SIGKILL);
         self.status = self.child.wait().ok().or(self.status);
     }
 
-    /// An error about this process, with the end of what it said.
+    /// An error about this process, with the end of its standard error.
     pub fn failure(&self, what: &str) -> LabError {
         let text = contents(&self.err);
-        // A panic's stack says less than its first lines.
+        // The first lines of a panic say more than its stack.
         let lines: Vec<&str> = text.lines().take_while(|line| *line != "stack backtrace:").collect();
         let said = lines[lines.len().saturating_sub(SAID_LINES)..].join("\n");
         LabError::Process {
@@ -162,7 +162,7 @@ impl Drop for Process {
     }
 }
 
-/// Ends processes together: SIGTERM to all, and SIGKILL to those that are still there after a grace.
+/// Ends processes together: SIGTERM to all, then SIGKILL to those that remain after a grace period.
 pub fn stop<'a>(processes: impl IntoIterator<Item = &'a mut Process>) {
     let mut processes: Vec<&mut Process> = processes.into_iter().collect();
     for process in &mut processes {
@@ -170,7 +170,7 @@ pub fn stop<'a>(processes: impl IntoIterator<Item = &'a mut Process>) {
     }
     let until_ns = sys::monotonic_ns() + GRACE.as_nanos() as u64;
     while sys::monotonic_ns() < until_ns && processes.iter_mut().any(|process| process.ended().is_none()) {
-        // Being interrupted is no reason to stop stopping.
+        // An interruption does not stop the cleanup.
         std::thread::sleep(POLL);
     }
     for process in processes {
@@ -180,12 +180,12 @@ pub fn stop<'a>(processes: impl IntoIterator<Item = &'a mut Process>) {
     }
 }
 
-/// Sleeps; an error if the user wants to stop.
+/// Sleeps. Fails if the user interrupts.
 pub fn pause(time: Duration) -> Result<(), LabError> {
     pause_until(sys::monotonic_ns() + time.as_nanos() as u64)
 }
 
-/// Sleeps until a moment of the monotonic clock; an error if the user wants to stop.
+/// Sleeps until a time of the monotonic clock. Fails if the user interrupts.
 pub fn pause_until(at_ns: u64) -> Result<(), LabError> {
     loop {
         if sys::interrupted() {

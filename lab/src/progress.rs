@@ -1,4 +1,4 @@
-//! What `up` shows while it works: a spinner on a terminal, plain lines elsewhere, on standard error.
+//! Progress of `up` on standard error: a spinner on a terminal, plain lines elsewhere.
 
 use crate::error::LabError;
 use crate::process::pause_until;
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Shows steps.
+/// Shows progress.
 #[derive(Debug)]
 pub struct Progress {
     show: Show,
@@ -21,7 +21,7 @@ enum Show {
 }
 
 impl Progress {
-    /// Nothing if `quiet`; otherwise what standard error is made for.
+    /// Shows nothing if `quiet`, otherwise what suits standard error.
     pub fn new(quiet: bool) -> Progress {
         let show = match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Show::Nothing,
@@ -31,7 +31,7 @@ impl Progress {
         Progress { show }
     }
 
-    /// Runs one step. `done` turns its result into the words that stay.
+    /// Runs a step. `done` turns its result into the line that remains.
     pub fn step<T>(
         &self,
         doing: &str,
@@ -49,7 +49,7 @@ impl Progress {
         result
     }
 
-    /// Waits until a moment of the monotonic clock, showing how much is left.
+    /// Waits until a time of the monotonic clock and shows the time left.
     pub fn wait_until(&self, doing: &str, at_ns: u64) -> Result<(), LabError> {
         let Show::Terminal = self.show else { return pause_until(at_ns) };
         let start_ns = sys::monotonic_ns();
@@ -72,7 +72,7 @@ impl Progress {
         result
     }
 
-    /// A line that stays.
+    /// Prints a line that remains.
     pub fn line(&self, text: &str) {
         if !matches!(self.show, Show::Nothing) {
             eprintln!("{text}");

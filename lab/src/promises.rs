@@ -1,22 +1,22 @@
-//! What a run promises, and whether it kept it.
+//! Promises of a run, and whether they were kept.
 
 use crate::results::{HostKill, Promise, Results, SchemeResult, Setting};
 use crate::text;
 
-/// Share of the port rate that PL2 delivers at the receiver.
+/// Share of the port rate that PL2 delivers to the receiver.
 pub const GOODPUT_SHARE: f64 = 0.85;
-/// Frames that the congested queue stays under for 99.9 % of the time.
+/// Depth of the congested queue, in frames, that is not exceeded 99.9 % of the time.
 pub const QUEUE_P999_FRAMES: u64 = 16;
-/// How much better PL2's 99th percentile is than plain L2's.
+/// Factor by which PL2's 99th percentile is better than plain L2's.
 pub const RPC_FACTOR: f64 = 5.0;
 /// Share of their goodput that the others keep when a host dies.
 pub const KILL_SHARE: f64 = 0.8;
-/// How soon after the reset `counter` has recovered.
+/// Time after the reset within which `counter` recovers.
 pub const RECOVERY_MS: u64 = 1_000;
-/// Below this load a plain switch need not lose anything.
+/// Load below which a plain switch need not lose anything.
 const OVERLOAD_PERCENT: u32 = 150;
 
-/// Judges a run: every promise that its schemes and its workload make.
+/// Judges a run: all promises for its schemes and its workload.
 pub fn judge(results: &Results) -> Vec<Promise> {
     let plain = results.schemes.iter().find(|scheme| !scheme.is_pl2());
     let mut promises = Vec::new();
@@ -129,7 +129,7 @@ fn host_kill(scheme: &SchemeResult, kill: &HostKill, out: &mut Vec<Promise>) {
     ));
 }
 
-/// Frames that the congested queue never exceeds: 16, and 2 K for each sender.
+/// Frames that the congested queue never exceeds: 16, plus 2 K per sender.
 pub fn queue_max_frames(setting: &Setting) -> u64 {
     QUEUE_P999_FRAMES + 2 * u64::from(setting.k) * setting.senders.len() as u64
 }

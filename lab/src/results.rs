@@ -1,33 +1,33 @@
-//! What a run measured, as `up` prints it.
+//! Results of a run, as `up` prints them.
 
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the JSON.
+/// Version of the JSON format.
 pub const VERSION: u32 = 1;
 
-/// A whole run.
+/// Results of a whole run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Results {
-    /// [`VERSION`].
+    /// Version of the format, [`VERSION`].
     pub version: u32,
     /// Name of the rack.
     pub rack: String,
     /// Seed of the run.
     pub seed: u64,
-    /// Length of the measured window.
+    /// Duration of the measured window.
     pub duration_s: f64,
-    /// TCP congestion control that the hosts' namespaces had.
+    /// TCP congestion control in the hosts' namespaces.
     pub tcp: String,
-    /// One entry for each scheme, in the order they ran.
+    /// Results per scheme, in the order in which they ran.
     pub schemes: Vec<SchemeResult>,
-    /// Promises not kept, in words.
+    /// Broken promises, in words.
     pub failures: Vec<String>,
-    /// Every promise with what was measured.
+    /// All promises with the measured figures.
     pub promises: Vec<Promise>,
-    /// What the figures are relative to.
+    /// Parameters to which the figures relate.
     pub setting: Setting,
     /// The machine.
     pub machine: Machine,
@@ -42,40 +42,40 @@ impl Results {
     }
 }
 
-/// The rack's and the workload's figures that the promises and the plots need.
+/// Parameters of the rack and the workload that promises and plots need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setting {
     /// Rate of every port.
     pub port_rate_bps: u64,
-    /// A full frame in a queue: VLAN tag, shim where it is on, FCS.
+    /// A full frame in a queue: with VLAN tag, FCS, and shim if enabled.
     pub mtu_frame_bytes: u64,
-    /// Shared buffer of the switch.
+    /// Size of the switch's shared buffer.
     pub buffer_bytes: u64,
-    /// Most slots of a reservation.
+    /// Maximum slots of a reservation.
     pub k: u32,
     /// Senders of the incast.
     pub senders: Vec<String>,
-    /// Its receiver.
+    /// Receiver of the incast.
     pub receiver: String,
     /// Offered load, in percent of the port rate.
     pub load_percent: u32,
-    /// Time before the window that is not measured.
+    /// Time before the window, which is not measured.
     pub warm_up_s: f64,
 }
 
-/// Where it ran.
+/// The machine on which it ran.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// Kernel release.
+    /// Release of the kernel.
     pub kernel: String,
     /// Number of CPUs that the run could use.
     pub cpus: usize,
-    /// Their model.
+    /// Model of the CPUs.
     pub cpu_model: String,
 }
 
 impl Machine {
-    /// This machine.
+    /// Describes this machine.
     pub fn here() -> Machine {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -88,7 +88,7 @@ impl Machine {
     }
 }
 
-/// One scheme's figures.
+/// Figures of a scheme.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchemeResult {
     /// `l2`, `pl2-counter` or `pl2-clock`.
@@ -97,31 +97,32 @@ pub struct SchemeResult {
     pub offered_bps: u64,
     /// Ethernet payload that the receiver's applications got from its agent.
     pub goodput_bps: u64,
-    /// The most that the scheme could deliver.
+    /// Maximum that the scheme could deliver.
     pub goodput_ceiling_bps: u64,
-    /// Frames lost in switch and links, unsolicited ones over t or T excepted.
+    /// Frames lost in switch and links, except unsolicited ones over t or T.
     pub fabric_drops: u64,
-    /// Unsolicited frames dropped: the waits of their own reservation exceeded t, or what their destination has reserved T.
+    /// Unsolicited frames dropped: the waits of their own reservation exceeded t, or reservations for their
+    /// destination exceeded T.
     pub unsolicited_drops: u64,
     /// Frames lost in the hosts: agents' queues, TAP queues, sockets.
     pub host_drops: u64,
-    /// All of them by place and reason; zeroes are left out.
+    /// All lost frames by place and reason, without zeros.
     pub drops: BTreeMap<String, u64>,
-    /// Deepest the congested port's queue was, with FCS.
+    /// Maximum depth of the congested port's queue, with FCS.
     pub queue_max_bytes: u64,
-    /// Depth that it kept for 99.9 % of the time.
+    /// Depth not exceeded for 99.9 % of the time.
     pub queue_p999_bytes: u64,
-    /// Request/response on the congested host.
+    /// Latencies of requests to the congested host, by value size.
     pub rpc: Vec<ValueReport>,
     /// Goodput of the incast by sender.
     pub goodput_by_host_bps: BTreeMap<String, u64>,
     /// What happened when a sender was killed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_kill: Option<HostKill>,
-    /// Congestion control of the request/response connections, as the kernel says.
+    /// Congestion control of the request connections, as the kernel reports it.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub tcp: String,
-    /// For the plots alone.
+    /// Series for the plots.
     #[serde(skip)]
     pub series: Series,
 }
@@ -132,44 +133,44 @@ impl SchemeResult {
         self.rpc.iter().find(|value| value.value_bytes == value_bytes)
     }
 
-    /// Whether the hosts reserve.
+    /// Whether hosts make reservations.
     pub fn is_pl2(&self) -> bool {
         self.name.starts_with("pl2")
     }
 }
 
-/// The others' fate after a sender was killed in the middle of its grants.
+/// What happened to the others after a sender was killed with unused grants.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HostKill {
-    /// The killed host.
+    /// Name of the killed host.
     pub host: String,
     /// Goodput of the other senders in the two seconds before.
     pub others_before_bps: u64,
-    /// Mean after the kill, to the end of the run.
+    /// Mean from the kill to the end of the run.
     pub others_after_bps: u64,
-    /// Lowest mean of 300 ms from the kill on (up to the reset, where there is one).
+    /// Minimum mean over 300 ms from the kill on, up to the reset if there is one.
     pub others_min_bps: u64,
-    /// When the scheduler's state was reset, after the kill.
+    /// Time from the kill to the reset of the scheduler's state.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reset_after_ms: Option<u64>,
-    /// How long after the reset the others had 80 % of their goodput again; absent if never.
+    /// Time from the reset until the others had 80 % of their goodput again; `None` if never.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recovered_after_ms: Option<u64>,
-    /// Frames lost in the fabric from the kill to the end, unsolicited ones over t or T excepted.
+    /// Frames lost in the fabric from the kill to the end, except unsolicited ones over t or T.
     pub fabric_drops: u64,
-    /// The same by reason; zeroes are left out.
+    /// The same by reason, without zeros.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
 }
 
-/// Series over time, for the plots. Times are since the start of the traffic.
+/// Series over time for the plots. Times are relative to the start of the traffic.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// Depth of the congested queue in bytes over nanoseconds.
     pub queue: Vec<(u64, u64)>,
     /// Goodput by sender.
     pub goodput: BTreeMap<String, Timeline>,
-    /// The measured window, from and to.
+    /// Start and end of the measured window.
     pub window_ns: (u64, u64),
     /// When a host was killed.
     pub kill_ns: Option<u64>,
@@ -177,7 +178,7 @@ pub struct Series {
     pub reset_ns: Option<u64>,
 }
 
-/// One promise and whether the run kept it.
+/// A promise and its result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Promise {
     /// Scheme that it is about.
@@ -188,7 +189,7 @@ pub struct Promise {
     pub promised: String,
     /// The figure, in words.
     pub measured: String,
-    /// Whether it holds.
+    /// Whether it was kept.
     pub holds: bool,
 }
 

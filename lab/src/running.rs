@@ -1,4 +1,4 @@
-//! A rack under one scheme: the switch, its program, the agents.
+//! A rack that runs one scheme: the switch, its program, the agents.
 
 use crate::error::LabError;
 use crate::network::{HOST_INTERFACE, Network, TAP_INTERFACE, switch_interface};
@@ -22,15 +22,15 @@ const REPORT: Duration = Duration::from_secs(3);
 pub struct Running<'a> {
     /// The description.
     pub rack: &'a Rack,
-    /// Its file.
+    /// Path of the description.
     pub path: &'a Path,
-    /// What the hosts are connected by.
+    /// Namespaces and links of the rack.
     pub network: &'a Network,
-    /// What runs.
+    /// Scheme that runs.
     pub scheme: Scheme,
     /// The switch's process.
     pub switch: Process,
-    /// Captures the control channel, where captures were asked for.
+    /// Captures the control channel, if requested.
     control_capture: Option<Process>,
     /// The agents, in the description's order.
     pub agents: Vec<Process>,
@@ -39,7 +39,7 @@ pub struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    /// Starts switch, program and agents, in this order, each when the one before is ready.
+    /// Starts switch, program and agents in this order, each when the previous one is ready.
     pub fn start(
         rack: &'a Rack,
         path: &'a Path,
@@ -88,14 +88,14 @@ impl<'a> Running<'a> {
         Ok(&self.network.hosts[self.index(host)?])
     }
 
-    /// Starts a program of the application side on a host: `p4rack workload ARGS…`.
+    /// Starts a program on the application side of a host: `p4rack workload ARGS…`.
     pub fn program(&self, host: &str, args: Vec<String>) -> Result<Process, LabError> {
         let name = format!("{} on {host}", args.first().map_or("workload", String::as_str));
         let args = std::iter::once("workload".to_owned()).chain(args);
         Process::start(&name, self.namespace(host)?, args)
     }
 
-    /// What each agent that still runs says of itself, by index.
+    /// Reports of the agents that still run, by index.
     pub fn agent_reports(&mut self) -> Result<Vec<(usize, Report)>, LabError> {
         let mut asked = Vec::new();
         for (index, agent) in self.agents.iter_mut().enumerate() {
@@ -130,7 +130,7 @@ impl<'a> Running<'a> {
         self.gone = Some(index);
     }
 
-    /// An error if the switch or an agent other than `killed` has ended.
+    /// Fails if the switch or an agent other than `killed` has ended.
     pub fn check(&mut self, killed: Option<usize>) -> Result<(), LabError> {
         self.switch.check_running()?;
         for (index, agent) in self.agents.iter_mut().enumerate() {
@@ -148,13 +148,13 @@ impl<'a> Running<'a> {
     }
 }
 
-/// The reports in an agent's output, those that are complete.
+/// The complete reports in an agent's output.
 fn report_lines(output: &str) -> Vec<&str> {
     let complete = output.rfind('\n').map_or("", |end| &output[..end]);
     complete.lines().filter(|line| line.starts_with('{')).collect()
 }
 
-/// A report; an error names the host and the field that is missing.
+/// Parses a report. The error names the host and the missing field.
 pub(crate) fn parse_report(host: &str, line: &str) -> Result<Report, LabError> {
     serde_json::from_str(line)
         .map_err(|error| LabError::measurement(format!("statistics of the agent of {host}"), error))
@@ -181,7 +181,8 @@ fn start_switch(
         push("--port-rate", format!("{}={} b/s", host.port, host.rate_bps));
     }
     if !switch.grpc_addr.ip().is_loopback() {
-        // Only processes of this namespace reach it, whatever the address: the hosts' links are the switch's ports.
+        // Only processes in this namespace can reach it, whatever the address: the hosts' links are the
+        // switch's ports.
         args.push("--insecure".into());
     }
     if let Some(folder) = captures {
@@ -194,7 +195,7 @@ fn start_switch(
     Ok(process)
 }
 
-/// Watches the switch's P4Runtime server from before the first call.
+/// Captures the traffic of the switch's P4Runtime server from before the first call.
 fn capture_control(network: &Network, scheme: Scheme, captures: &Path) -> Result<Process, LabError> {
     let file = capture_folder(captures, scheme)?.join("control.pcap");
     let args: [OsString; 3] = ["workload".into(), "capture".into(), file.into()];

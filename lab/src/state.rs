@@ -1,4 +1,4 @@
-//! Racks that `up --keep` left running: one file each, in a folder of the user's own.
+//! State of racks that `up --keep` left running: one file each, in a private folder of the user.
 
 use crate::error::LabError;
 use crate::sys;
@@ -10,31 +10,32 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A process that must not be mistaken for a later one with the same number.
+/// A process id that cannot be mistaken for a later process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pid {
-    /// Number.
+    /// Process id.
     pub pid: u32,
-    /// When it was started, in the kernel's ticks since boot.
+    /// Start time of the process, in the kernel's ticks since boot.
     pub start: u64,
 }
 
 impl Pid {
-    /// The process that has this number now.
+    /// The process that has this id now.
     pub fn of(pid: u32) -> io::Result<Pid> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let start = start_time(&stat).ok_or_else(|| io::Error::other("/proc/PID/stat in an unknown form"))?;
         Ok(Pid { pid, start })
     }
 
-    /// Sends it a signal; `false` if it has ended. A later process with the same number never gets it.
+    /// Sends a signal. Returns false if the process has ended; a later process with the same id never gets
+    /// the signal.
     pub fn signal(&self, signal: i32) -> io::Result<bool> {
         let gone = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
         let process = match sys::open_process(self.pid) {
             Err(error) if gone(&error) => return Ok(false),
             other => other?,
         };
-        // Asked with the descriptor at hand: whoever has the number now is who gets the signal.
+        // Checked with the descriptor open: whoever has the id now gets the signal.
         if !self.is_alive() {
             return Ok(false);
         }
@@ -55,48 +56,48 @@ impl Pid {
     }
 }
 
-/// Field 22 of `/proc/PID/stat`; the name in field 2 may hold anything, also brackets and spaces.
+/// Field 22 of `/proc/PID/stat`. The name in field 2 may contain anything, including brackets and spaces.
 fn start_time(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// One host of a kept rack.
+/// A host of a kept rack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptHost {
-    /// Name.
+    /// Name of the host.
     pub name: String,
     /// Address of its TAP.
     pub ip: Ipv4Addr,
-    /// Its agent.
+    /// Process of its agent.
     pub agent: Pid,
 }
 
 /// A kept rack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptRack {
-    /// Name.
+    /// Name of the rack.
     pub name: String,
-    /// What it runs.
+    /// Scheme that it runs.
     pub scheme: String,
-    /// Owner of all its processes: when it ends, so do they.
+    /// Owner of all its processes, which end with it.
     pub supervisor: Pid,
-    /// The switch.
+    /// Process of the switch.
     pub switch: Pid,
-    /// Where P4Runtime listens, in the switch's namespace.
+    /// Address of P4Runtime, in the switch's namespace.
     pub grpc_addr: SocketAddr,
-    /// Hosts.
+    /// Hosts of the rack.
     pub hosts: Vec<KeptHost>,
 }
 
-/// The folder with the files.
+/// The folder of state files.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     folder: PathBuf,
 }
 
 impl Runtime {
-    /// The user's folder: below `$XDG_RUNTIME_DIR`, for root below `/run`, else in `/tmp`.
+    /// The user's folder: below `$XDG_RUNTIME_DIR`, for root below `/run`, otherwise in `/tmp`.
     pub fn locate() -> Runtime {
         let user = sys::user_id();
         let from_environment = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
@@ -108,24 +109,25 @@ impl Runtime {
         Runtime { folder }
     }
 
-    /// A folder given by its path.
+    /// A folder at a path.
     pub fn at(folder: impl Into<PathBuf>) -> Runtime {
         Runtime { folder: folder.into() }
     }
 
-    /// The folder.
+    /// Path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes the folder; refuses one that another user could write to.
+    /// Creates the folder. Rejects one to which another user could write.
     pub fn prepare(&self) -> Result<(), LabError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(LabError::file(&self.folder))?;
         self.check().map(drop)
     }
 
-    /// Whether the folder is there; an error if it is not this user's alone: nothing in it could be believed.
+    /// Whether the folder exists. Fails if it is not private to this user, because its contents could not be
+    /// trusted.
     fn check(&self) -> Result<bool, LabError> {
         let meta = match fs::symlink_metadata(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -138,7 +140,7 @@ impl Runtime {
         Ok(true)
     }
 
-    /// Takes the name of a rack for as long as the lock is kept; `None` if another process has it.
+    /// Locks the name of a rack as long as the lock is held. `None` if another process has it.
     pub fn lock(&self, name: &str) -> Result<Option<NameLock>, LabError> {
         self.prepare()?;
         let path = self.folder.join(format!("{name}.lock"));
@@ -154,7 +156,8 @@ impl Runtime {
             if !sys::try_lock(&file).map_err(LabError::file(&path))? {
                 return Ok(None);
             }
-            // Whoever had it before may have removed the file meanwhile: then the lock is of a file nobody finds.
+            // The previous owner may have removed the file in between; then the lock is on a file that nobody
+            // finds.
             let mine = file.metadata().map_err(LabError::file(&path))?;
             if fs::symlink_metadata(&path).is_ok_and(|there| there.ino() == mine.ino()) {
                 return Ok(Some(NameLock { path, _file: file }));
@@ -167,14 +170,14 @@ impl Runtime {
         self.folder.join(format!("{name}.json"))
     }
 
-    /// Writes a rack's file; readers see all of it or nothing.
+    /// Writes a rack's file atomically.
     pub fn write(&self, rack: &KeptRack) -> Result<(), LabError> {
         self.prepare()?;
         let path = self.file(&rack.name);
         let temporary = path.with_extension("json.new");
         let text =
             serde_json::to_string_pretty(rack).map_err(io::Error::from).map_err(LabError::file(&path))?;
-        // Left by a process that was killed here; the name's lock is ours.
+        // Left by a process that was killed here; we hold the lock of the name.
         let _ = fs::remove_file(&temporary);
         let mut file = OpenOptions::new()
             .write(true)
@@ -186,12 +189,12 @@ impl Runtime {
         fs::rename(&temporary, &path).map_err(LabError::file(&path))
     }
 
-    /// Removes a rack's file, if it is there. The caller has the rack's name.
+    /// Removes a rack's file if it exists. The caller holds the lock of the name.
     pub fn remove(&self, name: &str) {
         let _ = fs::remove_file(self.file(name));
     }
 
-    /// Removes a file that counts for nothing, unless somebody is starting a rack of its name.
+    /// Removes a stale file, unless a rack of its name is being started.
     fn remove_stale(&self, path: &Path) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         if let Ok(Some(_name)) = self.lock(&name)
@@ -201,7 +204,7 @@ impl Runtime {
         }
     }
 
-    /// The racks that run. Files of racks that have ended are removed.
+    /// The racks that are running. Removes files of racks that have ended.
     pub fn racks(&self) -> Result<Vec<KeptRack>, LabError> {
         let mut racks = Vec::new();
         if !self.check()? {
@@ -221,7 +224,7 @@ impl Runtime {
         Ok(racks)
     }
 
-    /// Supervisors that keep their files here, whether they have written one or not: what `down --all` ends.
+    /// Supervisors that keep their files here, whether they have written one or not, for `down --all`.
     pub fn supervisors(&self) -> Vec<Pid> {
         let folder = self.folder.as_os_str().as_bytes();
         let user = sys::user_id();
@@ -240,7 +243,7 @@ impl Runtime {
         found
     }
 
-    /// The rack that is meant: by name, or the only one.
+    /// The rack with this name, or the only one.
     pub fn find(&self, name: Option<&str>) -> Result<KeptRack, LabError> {
         let racks = self.racks()?;
         let names = || racks.iter().map(|rack| rack.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -259,7 +262,7 @@ impl Runtime {
     }
 }
 
-/// The name of a rack, taken. It is free again when this is dropped or its process ends.
+/// A locked rack name. Released when this is dropped or its process ends.
 #[derive(Debug)]
 pub struct NameLock {
     path: PathBuf,
@@ -272,13 +275,13 @@ impl Drop for NameLock {
     }
 }
 
-/// The rack that a file is about, if it runs.
+/// The rack that a file describes, if it is running.
 fn running_rack(path: &Path) -> Option<KeptRack> {
     let rack: KeptRack = serde_json::from_str(&read_own(path).ok()?).ok()?;
     rack.supervisor.is_alive().then_some(rack)
 }
 
-/// A file of this user's, and none that a link leads to.
+/// Reads a file of this user, without following links.
 fn read_own(path: &Path) -> io::Result<String> {
     let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
     if file.metadata()?.uid() != sys::user_id() {
@@ -289,12 +292,12 @@ fn read_own(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The words that a supervisor of a folder's racks is started with.
+/// The arguments with which supervisors are started.
 pub(crate) const SUPERVISE: [&str; 2] = ["workload", "supervise"];
 /// The option that names the folder.
 pub(crate) const RUNTIME_OPTION: &str = "--runtime";
 
-/// Whether a command line, words ended by zeroes, is a supervisor's that keeps its files in `folder`.
+/// Whether a command line, with words ended by zeros, is that of a supervisor whose files are in `folder`.
 fn is_supervisor(line: &[u8], folder: &[u8]) -> bool {
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
     let [_, first, second, rest @ ..] = words.as_slice() else { return false };

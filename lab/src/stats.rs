@@ -1,7 +1,7 @@
-//! Small mathematics over measurements.
+//! Statistics over measurements.
 
-/// Smallest value below or at which the share `q` of the total weight lies: with time as weight,
-/// the depth that a queue kept for that share of the time. 0 without any weight.
+/// Smallest value such that values up to it have share `q` of the total weight. With time as weight: the
+/// depth that a queue did not exceed for that share of the time. 0 without any weight.
 pub fn weighted_quantile(values: &[(u64, u64)], q: f64) -> u64 {
     let mut sorted: Vec<(u64, u64)> = values.iter().copied().filter(|&(_, weight)| weight > 0).collect();
     sorted.sort_unstable();
@@ -17,13 +17,12 @@ pub fn weighted_quantile(values: &[(u64, u64)], q: f64) -> u64 {
     sorted.last().map_or(0, |&(value, _)| value)
 }
 
-/// Means over `width` neighbouring values, one for each full window.
+/// Means over `width` adjacent values, one per full window.
 pub fn moving_mean(values: &[f64], width: usize) -> Vec<f64> {
     values.windows(width.max(1)).map(|window| window.iter().sum::<f64>() / window.len() as f64).collect()
 }
 
-/// At most `limit` points of a series over time: each keeps the largest value of its stretch, so
-/// that no peak gets lost.
+/// At most `limit` points of a time series. Each keeps the maximum of its interval, so that no peak is lost.
 pub fn thin_by_max(points: &[(u64, u64)], limit: usize) -> Vec<(u64, u64)> {
     let stretch = points.len().div_ceil(limit.max(1)).max(1);
     points.chunks(stretch).filter_map(|chunk| chunk.iter().copied().max_by_key(|&(_, value)| value)).collect()

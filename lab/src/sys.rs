@@ -4,13 +4,13 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, the clock that all processes of a rack share: a start time
-/// chosen by one of them means the same in the others.
+/// Nanoseconds of `CLOCK_MONOTONIC`, which all processes of a rack share, so that a start time chosen by one
+/// is valid in the others.
 pub fn monotonic_ns() -> u64 {
     p4rack_netdev::clock::now().0
 }
 
-/// Sleeps until the monotonic clock shows `at_ns`; returns at once where that has passed.
+/// Sleeps until the monotonic clock shows `at_ns`. Returns immediately if that has passed.
 pub fn sleep_until(at_ns: u64) {
     let now_ns = monotonic_ns();
     if at_ns > now_ns {
@@ -18,7 +18,7 @@ pub fn sleep_until(at_ns: u64) {
     }
 }
 
-/// Asks for a receive buffer of `bytes`, past the system's limit where the process may.
+/// Requests a receive buffer of `bytes`, beyond the system's limit if permitted.
 pub fn set_receive_buffer(socket: &impl AsRawFd, bytes: u32) {
     for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
         // SAFETY: the value is four readable bytes, as its length says; the descriptor is open.
@@ -37,7 +37,7 @@ pub fn set_receive_buffer(socket: &impl AsRawFd, bytes: u32) {
     }
 }
 
-/// Asks that a full transmit queue is told to the sender of a datagram (`ENOBUFS`), not hidden.
+/// Makes a full transmit queue visible to the sender of a datagram (`ENOBUFS`).
 pub fn report_send_errors(socket: &impl AsRawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: as above.
@@ -71,8 +71,7 @@ pub fn congestion_control(connection: &impl AsRawFd) -> String {
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
-/// A file in memory, without a name anywhere: what a child writes goes here, and nothing of it
-/// stays when the processes are gone.
+/// An anonymous file in memory for the output of children. Nothing of it remains when the processes are gone.
 pub fn memory_file(name: &str) -> io::Result<std::fs::File> {
     let name = std::ffi::CString::new(name).map_err(io::Error::other)?;
     // SAFETY: `name` is a terminated string that outlives the call.
@@ -84,7 +83,7 @@ pub fn memory_file(name: &str) -> io::Result<std::fs::File> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
-/// A descriptor of the process that has the number `pid` now: it never comes to mean another one.
+/// A descriptor of the process that has id `pid` now. It never refers to a later process.
 pub fn open_process(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: no memory is involved.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
@@ -104,7 +103,7 @@ pub fn signal_process(process: &OwnedFd, signal: libc::c_int) -> io::Result<()> 
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes the lock of an open file for as long as it stays open; `false` if another process has it.
+/// Locks an open file as long as it stays open. Returns false if another process has the lock.
 pub fn try_lock(file: &std::fs::File) -> io::Result<bool> {
     // SAFETY: no memory is involved; the descriptor is open.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
@@ -114,7 +113,8 @@ pub fn try_lock(file: &std::fs::File) -> io::Result<bool> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) }
 }
 
-/// Names the calling thread, and with it the process, in `ps` and `top`: 15 bytes count. Call it on the main thread.
+/// Sets the name of the calling thread, and so of the process, in `ps` and `top` (15 bytes). Call this on the
+/// main thread.
 pub fn set_process_name(name: &str) {
     let mut bytes: Vec<u8> = name.bytes().filter(|byte| *byte != 0).take(15).collect();
     bytes.push(0);
@@ -122,7 +122,7 @@ pub fn set_process_name(name: &str) {
     unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
 }
 
-/// Sends `signal` to a child of this process that has not been waited for.
+/// Sends `signal` to a child that has not been waited for.
 pub fn kill(pid: u32, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: no memory is involved.
     let result = unsafe { libc::kill(pid as libc::pid_t, signal) };
@@ -135,14 +135,14 @@ pub fn user_id() -> u32 {
     unsafe { libc::getuid() }
 }
 
-/// Makes this process the leader of a session of its own, away from the terminal.
+/// Makes this process a session leader, detached from the terminal.
 pub fn detach() -> io::Result<()> {
     // SAFETY: no memory is involved.
     let result = unsafe { libc::setsid() };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Points standard output and standard error to nowhere, so that whoever waits for their end goes on.
+/// Redirects standard output and standard error to nowhere, so that whoever waits for their end continues.
 pub fn release_output() -> io::Result<()> {
     let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
     for target in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
@@ -164,8 +164,7 @@ extern "C" fn interrupt(_signal: libc::c_int) {
     }
 }
 
-/// From now on Ctrl-C, SIGTERM and SIGHUP only make [`interrupted`] true, the second one ends the
-/// process.
+/// From now on Ctrl-C, SIGTERM and SIGHUP only set [`interrupted`]; a second signal ends the process.
 pub fn catch_interrupts() {
     // SAFETY: `sigaction` is plain data for which zero is a valid value: no flags, nothing masked.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };

@@ -4,7 +4,7 @@ use crate::results::{Results, SchemeResult};
 use crate::text;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
-/// Figures of all schemes side by side, one column each.
+/// Figures of all schemes, one column each.
 pub fn render(results: &Results) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Disabled);
@@ -34,7 +34,7 @@ pub fn render(results: &Results) -> String {
 
 type Figure<'a> = Box<dyn Fn(&SchemeResult) -> String + 'a>;
 
-/// The figures worth a row, with their names: the terminal and the report show the same.
+/// Rows of figures with their names, the same for the terminal and the report.
 pub(crate) fn rows(results: &Results) -> Vec<(String, Figure<'_>)> {
     let frame_bytes = results.setting.mtu_frame_bytes;
     let mut rows: Vec<(String, Figure)> = vec![

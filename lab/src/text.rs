@@ -1,6 +1,6 @@
-//! Figures in words, for tables, reports and sentences.
+//! Formats figures for tables, reports and sentences.
 
-/// Bits a second; whole numbers without a fraction.
+/// Bits per second; whole numbers without a fraction.
 pub fn rate(bps: f64) -> String {
     let scaled = |unit: f64, name: &str| {
         let value = bps / unit;
@@ -14,7 +14,7 @@ pub fn rate(bps: f64) -> String {
     }
 }
 
-/// Bytes.
+/// A number of bytes.
 pub fn bytes(bytes: u64) -> String {
     let scaled = |unit: f64, name: &str| {
         let value = bytes as f64 / unit;
@@ -33,7 +33,7 @@ pub fn depth(bytes: u64, frame_bytes: u64) -> String {
     if frames.fract() == 0.0 { format!("{frames:.0} frames") } else { format!("{frames:.1} frames") }
 }
 
-/// Microseconds.
+/// A time in microseconds.
 pub fn micros(us: f64) -> String {
     match us {
         u if u >= 1e6 => format!("{:.2} s", u / 1e6),
@@ -42,7 +42,7 @@ pub fn micros(us: f64) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

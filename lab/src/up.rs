@@ -1,4 +1,4 @@
-//! `p4rack up`: a rack from its description, its workload under each scheme, the figures.
+//! `p4rack up`: builds a rack from its description, runs its workload under each scheme, and reports.
 
 use crate::error::LabError;
 use crate::measure::{self, Plan, WARM_UP_NS};
@@ -15,24 +15,24 @@ use p4rack_netdev::netns::{self, Privilege};
 use p4rack_wire::ethernet::overhead;
 use std::path::PathBuf;
 
-/// What to run.
+/// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The description's file.
+    /// Path of the description.
     pub path: PathBuf,
-    /// Schemes; none: those of the description.
+    /// Schemes; empty means the description's.
     pub schemes: Vec<Scheme>,
-    /// Length of the measured window; `None`: the description's.
+    /// Duration of the measured window; `None` is the description's.
     pub duration_s: Option<f64>,
-    /// Seed; `None`: the description's.
+    /// Seed; `None` is the description's.
     pub seed: Option<u64>,
-    /// Where to write captures of the rack's links, a folder for each scheme.
+    /// Folder for captures of the rack's links, with a subfolder per scheme.
     pub captures: Option<PathBuf>,
-    /// No progress.
+    /// Whether to hide progress.
     pub quiet: bool,
 }
 
-/// Runs it all. Call it on the main thread before any other was started.
+/// Runs everything. Call this on the main thread before other threads are started.
 pub fn run(options: &Options) -> Result<Results, LabError> {
     sys::catch_interrupts();
     let progress = Progress::new(options.quiet);
@@ -96,7 +96,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     Ok(results)
 }
 
-/// Namespaces and links, with the privileges they need.
+/// Creates namespaces and links, with the privileges they need.
 pub(crate) fn create_network(rack: &Rack, progress: &Progress) -> Result<Network, LabError> {
     progress
         .step(
@@ -125,7 +125,7 @@ fn schemes(rack: &Rack, asked: &[Scheme]) -> Result<Vec<Scheme>, LabError> {
     Ok(schemes)
 }
 
-/// Whether the rack has what the scheme needs.
+/// Checks that the rack supports the scheme.
 pub(crate) fn check_scheme(rack: &Rack, scheme: Scheme) -> Result<(), LabError> {
     if rack.switch.target != Target::Embedded {
         let target = rack.switch.target.name();
@@ -150,7 +150,7 @@ fn setting(rack: &Rack, workload: &Workload, schemes: &[Scheme]) -> Setting {
     let receiver = rack.host(&workload.receiver);
     Setting {
         port_rate_bps: receiver.map_or(rack.switch.port_rate_bps, |host| host.rate_bps),
-        // Preamble and gap take time on the wire but no room in a queue.
+        // Preamble and gap take time on the wire but no space in a queue.
         mtu_frame_bytes: longest.saturating_sub(overhead::PREAMBLE_GAP),
         buffer_bytes: rack.switch.buffer_bytes,
         k: rack.pl2.as_ref().map_or(0, |pl2| u32::from(pl2.k)),

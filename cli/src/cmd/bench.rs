@@ -18,54 +18,59 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Frames of 64 and of 1500 bytes a second through the embedded switch, beside an empty loop over the same sockets
+    /// Forwarding rate of the embedded switch for frames of 64 and 1500 bytes, compared with an empty loop
+    /// over the same sockets
     ///
-    /// For each kind of I/O that `p4rack switch run --io` knows and the kernel gives.
+    /// Measures each kind of I/O that `p4rack switch run --io` supports and the kernel permits.
     Forward {
         /// Only this kind of I/O: packet, ring or xdp
         #[arg(long, value_name = "KIND")]
         io: Option<Io>,
-        /// Length of one measurement
+        /// Duration of one measurement
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
-        /// Measurements of each kind; the median counts
+        /// Measurements per kind; the median is reported
         #[arg(long, default_value_t = 3)]
         rounds: usize,
-        /// Measure BMv2's simple_switch_grpc as well, which must be on PATH as p4c-bm2-ss must, in the same run
+        /// Also measure BMv2's simple_switch_grpc in the same run; it and p4c-bm2-ss must be on PATH
         #[arg(long)]
         beside_bmv2: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// How fast a P4Runtime server takes and returns entries, seen by a client
+    /// Rate at which a P4Runtime server writes and reads entries, from a client's point of view
     ///
-    /// Starts an embedded switch without ports, or measures the one at --grpc-addr, whose state is cleared.
+    /// Starts an embedded switch without ports, or measures the one at --grpc-addr, whose state it clears.
     #[command(name = "p4runtime")]
     P4runtime(Box<super::bench_p4runtime::Args>),
-    /// Random writes, reads, reconnects and packets for a long time: does memory grow, does anything fail?
+    /// Soak test: random writes, reads, reconnects and packets for a long time; checks memory growth and
+    /// failures
     ///
-    /// Starts an embedded switch without ports, or takes the one at --grpc-addr, whose state is cleared. Exit code 1
-    /// if memory grew or something failed that the load did not mean to.
+    /// Starts an embedded switch without ports, or uses the one at --grpc-addr, whose state it clears. Exit
+    /// code 1 if memory grew or something failed that should not have.
     Soak(Box<super::bench_soak::Args>),
-    /// A thousand connections that misbehave beside one that writes: the server's memory, the good one's waiting
+    /// A thousand hostile clients beside one that writes: memory of the server, latency of the good client
     ///
-    /// A quarter reads large answers a few bytes at a time, a quarter takes no errors of what it sends on streams, a
-    /// quarter takes none of batches that fail, a quarter stops in the handshake. Starts an embedded switch without
-    /// ports, or takes the one at --grpc-addr, whose state is cleared. Exit code 1 if a bound was not kept.
+    /// A quarter reads large responses a few bytes at a time, a quarter ignores errors on streams, a quarter
+    /// ignores responses to failing batches, and a quarter stops during the handshake. Starts an embedded
+    /// switch without ports, or uses the one at --grpc-addr, whose state it clears. Exit code 1 if a limit
+    /// was exceeded.
     HostileClients(Box<super::bench_hostile::Args>),
-    /// What a hostile host takes from the others: every attack on a rack of real processes, beside the same host honest
+    /// Effect of a hostile host on the others: every attack on a rack of real processes, compared with an
+    /// honest host
     ///
-    /// Exit code 1 if a promise was broken: others keep 90 % of their goodput, lose no frame, and wait at most twice as long.
+    /// Exit code 1 if a promise is broken: the others keep 90 % of their goodput, lose no frame, and wait at
+    /// most twice as long.
     Hostile(super::hostile::Args),
-    /// Frame-hops a second of the rack in virtual time, and its memory
+    /// Speed of the simulator in frame-hops per second, and its memory
     Sim(super::bench_sim::Args),
-    /// How late sleeping threads are woken: the shortest slot that this machine can keep
+    /// Timer latency of sleeping threads, which limits the slot length on this machine
     Timers {
-        /// Sleep this long each time
+        /// Duration of each sleep
         #[arg(long, default_value_t = 123)]
         interval_us: u64,
-        /// Length of each of the four measurements
+        /// Duration of each of the four measurements
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
         /// Print JSON
@@ -74,7 +79,7 @@ enum Command {
     },
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let printed = match args.command {
         Command::Forward { io, seconds, rounds, beside_bmv2, json } => {
@@ -138,7 +143,8 @@ fn forward_all(
     Ok(results.iter().map(forward_text).chain(others).chain(skipped).collect::<Vec<String>>().join("\n\n"))
 }
 
-/// The same program and frames through BMv2, which has only one kind of I/O, and at its best pace through the switch.
+/// Sends the same frames through the same program on BMv2, which has only one kind of I/O, and at BMv2's best
+/// pace through the switch.
 fn forward_beside_bmv2(only: Option<Io>, seconds: f64, rounds: usize) -> Result<Vec<Beside>, String> {
     let program = p4rack_ctrl::bmv2::compile_text("bench", forward::PROGRAM);
     let folder = bmv2::private_folder()?;

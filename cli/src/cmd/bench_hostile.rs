@@ -12,22 +12,22 @@ use std::time::Duration;
 pub struct Args {
     #[command(flatten)]
     target: target::Args,
-    /// Hostile connections at once
+    /// Number of concurrent hostile connections
     #[arg(long, default_value_t = 1000)]
     connections: usize,
-    /// What they do, in equal parts [default: all kinds]
+    /// Their behaviours, in equal parts [default: all]
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kinds())]
     only: Vec<Behaviour>,
-    /// For how long
+    /// Duration in seconds
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
-    /// Most resident memory of the server, MB
+    /// Limit of the server's resident memory, MB
     #[arg(long, default_value_t = 1000.0)]
     most_mb: f64,
-    /// Most time that 99 of 100 writes of the good client may take, ms
+    /// Limit of the 99th percentile of the good client's write latency, ms
     #[arg(long, default_value_t = 10.0)]
     p99_ms: f64,
-    /// The server's process, whose memory is looked at; needed with --grpc-addr
+    /// Process id of the server, to measure its memory; required with --grpc-addr
     #[arg(long, requires = "grpc_addr")]
     pid: Option<u32>,
     /// Print JSON
@@ -40,7 +40,7 @@ fn kinds() -> impl TypedValueParser<Value = Behaviour> {
     names.try_map(|name| Behaviour::ALL.into_iter().find(|kind| kind.name() == name).ok_or("no such kind"))
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args) -> ExitCode {
     match measured(args) {
         Ok(true) => ExitCode::SUCCESS,

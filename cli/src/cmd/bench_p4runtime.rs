@@ -17,28 +17,28 @@ use std::process::{Child, Command, ExitCode, Stdio};
 pub struct Args {
     #[command(flatten)]
     target: target::Args,
-    /// P4Info of the benchmark's program, for a switch that needs a compiler's output
+    /// P4Info of the benchmark's program, for a switch that takes a compiler's output
     #[arg(long, value_name = "FILE", requires = "device_config")]
     p4info: Option<PathBuf>,
-    /// What the switch takes as the benchmark's program: P4_16 text, or BMv2's JSON
+    /// The benchmark's program in the form that the switch takes: P4_16 text, or BMv2's JSON
     #[arg(long, value_name = "FILE", requires = "p4info")]
     device_config: Option<PathBuf>,
-    /// Measure BMv2's simple_switch_grpc as well, which must be on PATH as p4c-bm2-ss must, in the same run
+    /// Also measure BMv2's simple_switch_grpc in the same run; it and p4c-bm2-ss must be on PATH
     #[arg(long, conflicts_with_all = ["p4info", "pid"])]
     beside_bmv2: bool,
-    /// Write the benchmark's P4 program to this file and end: compile it for another switch
+    /// Write the benchmark's P4 program to this file and exit, to compile it for another switch
     #[arg(long, value_name = "FILE")]
     write_program: Option<PathBuf>,
-    /// The server's process, whose memory is looked at [default: the switch that this starts]
+    /// Process id of the server, to measure its memory [default: the switch that this command starts]
     #[arg(long)]
     pid: Option<u32>,
-    /// Entries that are read
+    /// Number of entries to read
     #[arg(long, default_value_t = 100_000)]
     read_entries: usize,
-    /// Entries that are written for the memory's sake
+    /// Number of entries to write for the measurement of memory
     #[arg(long, default_value_t = 1_000_000)]
     many_entries: usize,
-    /// Streams that are opened
+    /// Number of streams to open
     #[arg(long, default_value_t = 1_000)]
     streams: usize,
     /// Only measurements whose name contains this: push, unary, bad, batch, read, reconcile, memory, streams
@@ -49,11 +49,11 @@ pub struct Args {
     json: bool,
 }
 
-/// A switch of our own, ended when dropped.
+/// A switch of the benchmark's own, ended when dropped.
 pub(super) struct OwnSwitch(Child);
 
 impl OwnSwitch {
-    /// Its process.
+    /// Process id of the switch.
     pub(super) fn pid(&self) -> u32 {
         self.0.id()
     }
@@ -66,7 +66,7 @@ impl Drop for OwnSwitch {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     if let Some(path) = &args.write_program {
         let file = OutputFile::open("--write-program", path);
@@ -141,7 +141,7 @@ fn json_of(figures: &[Figure]) -> Value {
     figures.iter().map(row).collect()
 }
 
-/// Both servers' figures beside each other.
+/// The figures of both servers side by side.
 fn compared(ours: &[Figure], theirs: &[Figure]) -> Rows {
     let mut rows = Rows::new(&["", "the switch", "BMv2", "unit", "ratio"]);
     for figure in ours {
@@ -162,7 +162,7 @@ fn show(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Measures one server; prints each figure when it is there.
+/// Measures one server and prints each figure as it becomes available.
 fn measure(plan: &Plan, quiet: bool) -> Result<Vec<Figure>, String> {
     let done = |figure: &Figure| {
         if !quiet {
@@ -170,7 +170,7 @@ fn measure(plan: &Plan, quiet: bool) -> Result<Vec<Figure>, String> {
             println!("{name:<36}{:>12} {unit:<10}  ({detail})", show(*value));
         }
     };
-    // One thread: none has to wake another.
+    // A single thread, so that none has to wake another.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("starting threads: {error}"))?;
     runtime.block_on(async { bench::run(plan, done).await }).map_err(|error| error.to_string())
@@ -187,7 +187,7 @@ fn config(args: &Args) -> Result<ForwardingPipelineConfig, String> {
     program()
 }
 
-/// The benchmark's program for the embedded switch.
+/// The benchmark's program, for the embedded switch.
 pub(super) fn program() -> Result<ForwardingPipelineConfig, String> {
     let compiled = p4rack_p4::compile(bench::PROGRAM, "bench.p4", &p4rack_p4::Options::default())
         .map_err(|diagnostics| diagnostics.render(false))?;
@@ -198,14 +198,14 @@ pub(super) fn program() -> Result<ForwardingPipelineConfig, String> {
     })
 }
 
-/// Starts a switch without ports on a free address.
+/// Starts a switch without ports at a free address.
 pub(super) fn start() -> Result<(OwnSwitch, String), String> {
     let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let addr = bmv2::free_addr()?;
     let program = std::env::current_exe().map_err(|error| fail("finding this program", error))?;
     let mut child = Command::new(program)
         .args(["switch", "run", "--no-p4", "--grpc-server-addr", &addr])
-        // What a measurement provokes would hide its figures.
+        // Warnings provoked by a measurement would hide its figures.
         .env("P4RACK_LOG", std::env::var("P4RACK_LOG").unwrap_or_else(|_| "error".into()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-//! `p4rack bench sim`: what a frame's way through the simulated rack costs.
+//! `p4rack bench sim`: cost of a frame's way through the simulated rack.
 
 use p4rack_netdev::clock;
 use p4rack_sim::{Experiment, run};
@@ -8,10 +8,10 @@ use std::process::ExitCode;
 /// Arguments of `p4rack bench sim`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Simulated time of the measurement of speed, milliseconds
+    /// Simulated time of each speed measurement, milliseconds
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     simulated_ms: u64,
-    /// Measurements of each kind: their median, and the best, which is the least disturbed
+    /// Measurements of each kind; reports the median and the best, which is the least disturbed
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
     /// Print JSON
@@ -19,31 +19,31 @@ pub struct Args {
     json: bool,
 }
 
-/// How fast one scheme is simulated.
+/// Simulation speed of one scheme.
 #[derive(Debug, Serialize)]
 struct Speed {
     scheme: &'static str,
-    /// Frames that passed the switch.
+    /// Frames that passed through the switch.
     frame_hops: u64,
-    /// Processor time, translating the program and all checks included: the median.
+    /// Median processor time, including translation of the program and all checks.
     cpu_s: f64,
     hops_per_s: f64,
     ns_per_hop: f64,
-    /// Of the quickest measurement.
+    /// Frame-hops per second of the fastest measurement.
     best_hops_per_s: f64,
 }
 
 #[derive(Debug, Serialize)]
 struct Results {
     speed: Vec<Speed>,
-    /// The incast of 6 KB bursts for 10 ms, from text to results.
+    /// Processor time of the incast of 6 KB bursts for 10 ms, from parsing to results.
     incast_10_ms_cpu_s: f64,
-    /// Most memory that the process had in RAM: while simulating one tenth of the time, and all of it.
+    /// Maximum resident memory after a tenth of the simulated time, and after all of it.
     short_run_peak_bytes: Option<u64>,
     long_run_peak_bytes: Option<u64>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run_bench(args: &Args) -> ExitCode {
     match measure(args) {
         Ok(results) if args.json => {
@@ -61,7 +61,7 @@ pub fn run_bench(args: &Args) -> ExitCode {
     }
 }
 
-/// Four hosts of six send 6000-byte bursts to a fifth as fast as they can.
+/// Four of six hosts send bursts of 6000 bytes to a fifth as fast as they can.
 fn incast(kind: &str, simulated_ms: u64) -> Result<Experiment, String> {
     let duration_us = simulated_ms * 1_000;
     let text = format!(

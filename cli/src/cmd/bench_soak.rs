@@ -11,13 +11,13 @@ use std::time::Duration;
 pub struct Args {
     #[command(flatten)]
     target: target::Args,
-    /// For how long
+    /// Duration in minutes
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// Of the random numbers
+    /// Seed of the random operations
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The server's process, whose memory is looked at [default: the switch that this starts]
+    /// Process id of the server, to measure its memory [default: the switch that this command starts]
     #[arg(long)]
     pid: Option<u32>,
     /// Print JSON
@@ -25,7 +25,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     match soaked(&args) {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! BMv2's `simple_switch_grpc` as a process, for what compares with it.
+//! BMv2's `simple_switch_grpc` as a process, for comparisons.
 
 use super::doctor;
 use p4rack_switchd::bench::other::{Other, Running};
@@ -13,12 +13,12 @@ use tempfile::TempDir;
 const PROGRAM: &str = "simple_switch_grpc";
 /// How long it may take to listen.
 const START: Duration = Duration::from_secs(20);
-/// How often that is looked at.
+/// Interval between checks whether it listens.
 const LOOK: Duration = Duration::from_millis(20);
-/// Port of the controller's packets, as the embedded switch has it.
+/// CPU port, the same as the embedded switch's.
 const CPU_PORT: &str = "510";
 
-/// What runs, or how to get it.
+/// Path of the program; the error says how to get it.
 pub(super) fn program() -> Result<PathBuf, String> {
     doctor::on_path(PROGRAM)
         .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
@@ -30,15 +30,15 @@ pub(super) fn free_addr() -> Result<String, String> {
     free.map(|addr| addr.to_string()).map_err(|error| format!("looking for a free port: {error}"))
 }
 
-/// A folder of this user's alone, under a name that nobody could foresee; it goes with the value.
+/// A private folder with an unpredictable name, removed together with the value.
 pub(super) fn private_folder() -> Result<TempDir, String> {
     let private = Permissions::from_mode(0o700);
     let made = tempfile::Builder::new().prefix("p4rack-").permissions(private).tempdir();
     made.map_err(|error| format!("a temporary folder: {error}"))
 }
 
-/// Arguments that keep it out of others' way, as far as it was built with what they are for. It tells its news in the
-/// folder.
+/// Arguments that keep it from interfering with other instances, as far as its build supports them. Its
+/// notification socket is in the folder.
 fn apart(program: &Path, folder: &Path) -> Result<Vec<String>, String> {
     let help = Command::new(program).arg("--help").stdin(Stdio::null()).output();
     let help = help.map_err(|error| format!("starting {}: {error}", program.display()))?;
@@ -56,7 +56,8 @@ fn apart(program: &Path, folder: &Path) -> Result<Vec<String>, String> {
     Ok(args)
 }
 
-/// One that forwards between `p1` and `p2` by a compiled program, in whose folder it tells its news.
+/// A process that forwards between `p1` and `p2` with a compiled program. Its notification socket is in the
+/// program's folder.
 pub(super) fn forwarder(json: &Path) -> Result<Other, String> {
     let program = program()?;
     let addr = free_addr()?;
@@ -66,7 +67,7 @@ pub(super) fn forwarder(json: &Path) -> Result<Other, String> {
     Ok(Other { program, args, addr: addr.parse().map_err(|error| format!("{addr}: {error}"))? })
 }
 
-/// One without interfaces, ended when dropped.
+/// A process without interfaces, ended when dropped.
 pub(super) struct Bmv2 {
     process: Running,
     addr: String,
@@ -75,12 +76,12 @@ pub(super) struct Bmv2 {
 }
 
 impl Bmv2 {
-    /// Starts one without ports on free addresses and waits until P4Runtime answers.
+    /// Starts a process without ports at free addresses and waits until P4Runtime responds.
     pub fn start(device_id: u64) -> Result<Bmv2, String> {
         Bmv2::start_with(device_id, None, &["--cpu-port", CPU_PORT])
     }
 
-    /// Starts one whose ports are reached by gRPC; none of them is the controller's.
+    /// Starts a process whose ports are accessed over gRPC; none of them is the CPU port.
     pub fn start_for_packets(device_id: u64) -> Result<Bmv2, String> {
         let addr = free_addr()?;
         Bmv2::start_with(device_id, Some(addr.clone()), &["--dp-grpc-server-addr", &addr])
@@ -114,22 +115,22 @@ impl Bmv2 {
         Ok(switch)
     }
 
-    /// Where it serves P4Runtime.
+    /// Address of its P4Runtime server.
     pub fn addr(&self) -> &str {
         &self.addr
     }
 
-    /// Where its ports are, if they are reached by gRPC.
+    /// Address for access to its ports over gRPC, if enabled.
     pub fn packets_addr(&self) -> Option<&str> {
         self.packets_addr.as_deref()
     }
 
-    /// Its process.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// If it has ended: how, and in its own words why.
+    /// If it has ended: its exit status and the end of its output.
     pub fn ended(&mut self) -> Option<String> {
         self.process.ended()
     }

@@ -1,5 +1,5 @@
-//! Names for the shell's completion: from the P4Info file that P4RACK_P4INFO names, else from the switch at
-//! the command's --grpc-addr.
+//! Names for shell completion: from the P4Info file in P4RACK_P4INFO, else from the switch at the command's
+//! --grpc-addr.
 
 use super::target::block_on;
 use clap_complete::engine::CompletionCandidate;
@@ -10,7 +10,7 @@ use p4rack_p4rt::text;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// How long a switch may take: a shell waits meanwhile.
+/// Time limit for the switch, because the shell waits.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 fn schema() -> Option<Schema> {
@@ -26,7 +26,7 @@ fn schema() -> Option<Schema> {
     block_on(async { tokio::time::timeout(PATIENCE, asked).await.ok().flatten() })
 }
 
-/// The value of an option on the line that is being completed.
+/// Value of an option on the line being completed.
 fn option(name: &str) -> Option<String> {
     let words: Vec<String> = std::env::args().collect();
     let after = words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).cloned();
@@ -49,7 +49,7 @@ fn matching(current: &OsStr, names: impl Iterator<Item = String>) -> Vec<Complet
 
 macro_rules! completers {
     ($($function:ident: $($list:ident),+;)*) => { $(
-        /// Names of the program's objects of this kind that fit what is written.
+        /// Names of the program's objects of this kind that match the current word.
         pub fn $function(current: &OsStr) -> Vec<CompletionCandidate> {
             let Some(schema) = schema() else { return Vec::new() };
             let mut names = Vec::new();
@@ -71,7 +71,7 @@ completers! {
     profiles: action_profiles;
 }
 
-/// `KEY=` for the keys of the table that is named on the line.
+/// `KEY=` for the keys of the table that the line names.
 pub fn keys(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(schema) = schema() else { return Vec::new() };
     let words: Vec<String> = std::env::args().collect();

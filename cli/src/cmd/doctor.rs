@@ -1,4 +1,4 @@
-//! `p4rack doctor`: what this machine has, what it lacks, how to get it.
+//! `p4rack doctor`: checks what is installed, what is missing, and how to get it.
 
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::netns::{self, NetNs};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to tell its version.
+/// How long a program may take to print its version.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Arguments of `p4rack doctor`.
@@ -20,23 +20,23 @@ pub struct Args {
     json: bool,
 }
 
-/// One thing that is there or not.
+/// Whether something is available.
 #[derive(Debug, Serialize)]
 struct Finding {
     name: &'static str,
-    /// What it is for.
+    /// What it is needed for.
     #[serde(rename = "for")]
     purpose: &'static str,
-    /// Whether nothing works without it.
+    /// Whether it is required.
     needed: bool,
     ok: bool,
-    /// Version, or what was found.
+    /// Its version, or what was found.
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     get_it_by: Option<String>,
 }
 
-/// A program to ask for its version.
+/// A program that can print its version.
 struct Tool {
     program: &'static str,
     args: &'static [&'static str],
@@ -74,7 +74,7 @@ const fn tool(
     Tool { program, args, purpose, get_it_by }
 }
 
-/// Runs it: 0 if the embedded target has all it needs.
+/// Runs it: 0 if everything that the embedded target requires is available.
 pub fn run(args: Args) -> ExitCode {
     let mut findings = kernel();
     findings.extend(TOOLS.iter().map(look_for));
@@ -111,7 +111,7 @@ fn print(findings: &[Finding], fine: bool) {
     );
 }
 
-/// What the embedded target asks of the kernel, tried in a namespace of its own.
+/// Kernel features that the embedded target uses, tried in a namespace of its own.
 fn kernel() -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut add = |name, purpose, needed, tried: Result<String, String>, get_it_by: &str| {
@@ -172,7 +172,7 @@ fn veth() -> Result<(), p4rack_netdev::Error> {
     Links::add_veth(end("doctor1"), end("doctor2"))
 }
 
-/// Tried in a thread: the priority would stay.
+/// Tried in a thread, because the priority would remain.
 fn real_time() -> Result<String, String> {
     let granted = std::thread::spawn(|| sched::prompt(1)).join();
     match granted {
@@ -198,7 +198,7 @@ fn look_for(tool: &Tool) -> Finding {
     }
 }
 
-/// PTF's and P4Runtime's packages, in the environment that the tests use or in the system's Python.
+/// Packages for PTF and P4Runtime, in the tests' environment or the system's Python.
 fn python_packages() -> Finding {
     let pythons = [PathBuf::from(".venv/bin/python"), PathBuf::from("python3")];
     let imports = ["-c", "import ptf, scapy, p4.v1.p4runtime_pb2; print(ptf.__version__)"];
@@ -213,14 +213,14 @@ fn python_packages() -> Finding {
     }
 }
 
-/// The program's file.
+/// Path of a program on PATH.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let sbin = [Path::new("/usr/sbin"), Path::new("/sbin")].map(Path::to_path_buf);
     std::env::split_paths(&folders).chain(sbin).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// The first number with dots that a program says about itself; `None` if it fails or takes too long.
+/// The first dotted number in a program's output; `None` if it fails or takes too long.
 fn version(program: &Path, args: &[&str]) -> Option<String> {
     let mut child = Command::new(program)
         .args(args)

@@ -11,13 +11,13 @@ use std::process::ExitCode;
 pub struct Args {
     /// The rack description, TOML
     file: PathBuf,
-    /// Folder to write NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json and NAME_layers.py (Scapy) into
+    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json and NAME_layers.py (Scapy)
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Architecture of the program
     #[arg(long, default_value = "v1model")]
     arch: Arch,
-    /// l2, pl2-counter or pl2-clock; what the description asks for if not given
+    /// l2, pl2-counter or pl2-clock [default: as described]
     #[arg(long)]
     scheme: Option<Scheme>,
     /// Print what was written as JSON
@@ -25,7 +25,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     match write(&args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -16,36 +16,36 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Add a generator or replace it; it starts over. For the primary of the default role
+    /// Add a generator, or replace and restart it; requires being primary of the default role
     Set {
-        /// Its number
+        /// Number of the generator
         number: u32,
-        /// The frame in hex, without FCS
+        /// The frame in hexadecimal, without FCS
         #[arg(long, value_name = "HEX", value_parser = hex)]
         frame: Frame,
-        /// Port that it comes in at; not the CPU port
+        /// Port on which it arrives; not the CPU port
         #[arg(long)]
         port: u16,
-        /// Nanoseconds from one frame to the next
+        /// Nanoseconds between frames
         #[arg(long, value_name = "NS", default_value_t = 0)]
         period_ns: u64,
-        /// How many frames; 0 is without end
+        /// Number of frames; 0 for endless
         #[arg(long, default_value_t = 1)]
         count: u64,
-        /// Nanoseconds before the first one
+        /// Nanoseconds before the first frame
         #[arg(long, value_name = "NS", default_value_t = 0)]
         delay_ns: u64,
         #[command(flatten)]
         switch: target::Args,
     },
-    /// Remove a generator. For the primary of the default role
+    /// Remove a generator; requires being primary of the default role
     Remove {
-        /// Its number
+        /// Number of the generator
         number: u32,
         #[command(flatten)]
         switch: target::Args,
     },
-    /// Show all generators and what they have done
+    /// List all generators with their statistics
     List {
         #[command(flatten)]
         switch: target::Args,
@@ -69,7 +69,7 @@ fn hex(text: &str) -> Result<Frame, String> {
     bytes.collect::<Option<_>>().map(Frame).ok_or_else(|| "a frame is written in hex digits".into())
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
         Command::Set { number, frame, port, period_ns, count, delay_ns, switch } => {

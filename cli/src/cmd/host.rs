@@ -19,7 +19,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum HostCommand {
-    /// Run the agent of one host: a TAP interface for applications on this side, the rack on the other
+    /// Run the agent of one host, between a TAP interface for applications and the link to the rack
     ///
     /// Prints a line "ready …" when applications can use the TAP. Ends on SIGTERM or SIGINT.
     Run(RunArgs),
@@ -32,26 +32,26 @@ struct RunArgs {
     /// Name of the host in the description
     #[arg(long)]
     name: String,
-    /// Interface towards the switch; the agent takes it for itself (offloads and ARP off)
+    /// Interface to the switch; the agent takes exclusive use of it (offloads and ARP off)
     #[arg(long, default_value = "eth0")]
     interface: String,
     /// Name of the TAP interface to create
     #[arg(long, default_value = "app0")]
     tap: String,
-    /// l2, pl2-counter or pl2-clock [default: what the description asks for]
+    /// l2, pl2-counter or pl2-clock [default: as described]
     #[arg(long)]
     scheme: Option<Scheme>,
-    /// Write statistics as JSON to this file (`-`: standard output) at the end and on SIGUSR1
+    /// Write statistics as JSON to this file (`-` for standard output) at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
     /// Serve metrics for Prometheus at this address, under /metrics
     #[arg(long, value_name = "ADDR")]
     metrics_addr: Option<std::net::SocketAddr>,
-    /// With notify_receiver: a sender that is so late with what it was granted counts as silent
+    /// With notify_receiver: grace period before a sender with unused grants counts as silent
     #[arg(long, value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     silent_after_ms: u64,
-    /// With notify_receiver: run this command by `sh -c` for each sender that falls silent; $SENDER and $HOST name the
-    /// hosts, e.g. 'p4rack pl2 forget rack.toml --host $SENDER --to $HOST'
+    /// With notify_receiver: run this command with `sh -c` for each sender that falls silent; $SENDER and
+    /// $HOST name the hosts, e.g. 'p4rack pl2 forget rack.toml --host $SENDER --to $HOST'
     #[arg(long, value_name = "COMMAND")]
     when_silent: Option<String>,
 }
@@ -64,7 +64,7 @@ impl Args {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let HostCommand::Run(args) = args.command;
     match agent(args) {
@@ -116,7 +116,7 @@ fn agent(args: RunArgs) -> Result<(), String> {
     agent.run().map_err(|error| error.to_string())
 }
 
-/// Prints who falls silent, and runs the command: off the agent's thread, which must not wait.
+/// Prints who falls silent and runs the command, outside of the agent's thread, which must not block.
 fn tell_silent(rack: &Rack, host: &Host, command: Option<String>) -> mpsc::Sender<MacAddr> {
     let (sender, silent) = mpsc::channel();
     let names: Vec<(MacAddr, String)> = rack.hosts.iter().map(|host| (host.mac, host.name.clone())).collect();

@@ -12,14 +12,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// How far the program makes up for having slept, and how long it sleeps at most.
+/// How much lost time the program makes up for after sleeping, and its maximum sleep.
 const CATCH_UP: Nanos = Nanos::from_millis(2);
 const NAP: Nanos = Nanos::from_micros(500);
 
 /// Arguments of `p4rack bench hostile`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Rack description with a [workload], one of whose senders is hostile
+    /// Rack description with a [workload], one of whose senders becomes hostile
     rack: PathBuf,
     /// The hostile sender [default: the workload's last]
     #[arg(long)]
@@ -27,21 +27,21 @@ pub struct Args {
     /// Only this scheme; may be repeated [default: pl2-clock and pl2-counter]
     #[arg(long)]
     scheme: Vec<Scheme>,
-    /// Only this attack (docs/hostile.md describes them); may be repeated
+    /// Only this attack (see docs/hostile.md); may be repeated
     #[arg(long)]
     attack: Vec<Attack>,
-    /// Length of the measured part of each run
+    /// Duration of the measured part of each run
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Don't tell what is done
+    /// Do not show progress
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Runs it; succeeds if all promises were kept.
+/// Runs it. Succeeds if all promises were kept.
 pub fn bench(args: Args) -> ExitCode {
     let attacks = if args.attack.is_empty() { Attack::ALL.to_vec() } else { args.attack };
     let options = Options {
@@ -60,7 +60,7 @@ pub fn bench(args: Args) -> ExitCode {
     match hostile::run(&options, told) {
         Ok(all) => {
             let text = if args.json { as_json(&all) } else { table(&all) };
-            // Whoever reads it may have gone.
+            // The reader may be gone.
             let _ = std::io::stdout().write_all(text.as_bytes());
             match all.iter().all(|fared| fared.broken().is_empty()) {
                 true => ExitCode::SUCCESS,
@@ -107,27 +107,27 @@ fn table(all: &[Fared]) -> String {
 pub struct AttackArgs {
     /// Rack description
     rack: PathBuf,
-    /// Which host it is
+    /// Name of the hostile host
     #[arg(long)]
     name: String,
-    /// Its link
+    /// Interface of its link
     #[arg(long)]
     interface: String,
-    /// What the rack runs
+    /// Scheme of the rack
     #[arg(long)]
     scheme: Scheme,
-    /// What it does
+    /// Attack to run
     #[arg(long)]
     attack: Attack,
 }
 
-/// Attacks until it is ended.
+/// Attacks until it is stopped.
 pub fn attack(args: AttackArgs) -> Result<(), String> {
     let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
     let host = rack.host(&args.name).ok_or_else(|| format!("no host is called `{}`", args.name))?;
     let link =
         Links::open().and_then(|mut links| links.get(&args.interface)).map_err(|error| error.to_string())?;
-    // The Ethernet header and the tag come on top.
+    // The Ethernet header and the tag are added.
     let frame_max = link.mtu as usize + 14 + 4;
     let config = config(&rack, host, args.scheme, args.attack, frame_max)?;
     let mut socket =
@@ -143,7 +143,7 @@ pub fn attack(args: AttackArgs) -> Result<(), String> {
             socket.send(&mut frame);
         }
         socket.flush();
-        // Not at once: other processes want the processor too.
+        // Not immediately: other processes need the processor too.
         let nap = hostile.next_timeout().max(now + NAP);
         poller.wait(Some(nap)).map_err(|error| error.to_string())?;
         let heard = clock::now();

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// The network itself. Mininet belongs to the system's Python, so this is Python too.
+/// The network itself, in Python because Mininet belongs to the system's Python.
 const SCRIPT: &str = include_str!("mininet.py");
 const PYTHON: &str = "/usr/bin/python3";
 const GET_MININET: &str = "sudo apt-get install --no-install-recommends mininet";
@@ -20,14 +20,13 @@ pub struct Args {
     /// Kind of switch [default: the description's target]
     #[arg(long, value_parser = ["embedded", "bmv2"])]
     switch: Option<String>,
-    /// l2, pl2-counter or pl2-clock [default: what the description asks for]
+    /// l2, pl2-counter or pl2-clock [default: as described]
     #[arg(long)]
     scheme: Option<Scheme>,
-    /// Instead of Mininet's prompt: pings between all hosts, then an incast; exit code 1 if something
-    /// is wrong
+    /// Instead of Mininet's prompt, ping between all hosts and run an incast; exit code 1 on failure
     #[arg(long)]
     test: bool,
-    /// Length of the test's incast, seconds
+    /// Duration of the test's incast, seconds
     #[arg(long = "duration", value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
     duration_s: u32,
 }
@@ -74,7 +73,7 @@ fn needs(file: &Path, get_it_by: &str) -> Result<(), String> {
     if file.exists() { Ok(()) } else { Err(missing()) }
 }
 
-/// What the script is told.
+/// Configuration passed to the script.
 fn config(rack: &Rack, scheme: Scheme, kind: &str, args: &Args, (binary, file): (&Path, &Path)) -> Value {
     let hosts: Vec<Value> = rack
         .hosts
@@ -92,7 +91,7 @@ fn config(rack: &Rack, scheme: Scheme, kind: &str, args: &Args, (binary, file): 
     })
 }
 
-/// The description's workload, or everybody to the first host.
+/// The description's workload, or an incast from all hosts to the first.
 fn workload(rack: &Rack) -> Value {
     match &rack.workload {
         Some(workload) => json!({

@@ -19,24 +19,26 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Show what is reserved
+    /// Show reservations
     Read(Registers),
-    /// Set registers to "nothing reserved"; shows what was
+    /// Set registers to "nothing reserved" and show the previous values
     ///
-    /// For tests and experts. In counter mode registers are the sum of what hosts may still send; after a reset or write they no
-    /// longer are, and a port is promised twice as long as its hosts are busy. To take back what a dead host left, use `forget`.
+    /// For tests and experts. In counter mode a register is the sum of what hosts may still send. After a
+    /// reset or write this no longer holds, and a port is overbooked as long as its hosts are busy. To take
+    /// back what a dead host left, use `forget`.
     Reset(Registers),
-    /// Take back what a dead host left reserved; shows how much
+    /// Take back what a dead host left reserved and show the amounts
     ///
-    /// Takes exactly what the host holds, at both ports, and frees its lanes: what others have reserved stays. With clocks
-    /// reservations end by themselves, and only the lanes need it, if the host is to reserve again at once.
+    /// Takes exactly what the host holds, at both ports, and frees its lanes; reservations of other hosts
+    /// stay. In clock mode reservations expire by themselves; only the lanes need this, if the host is to
+    /// reserve again immediately.
     Forget {
-        /// The rack's description, TOML
+        /// The rack description, TOML
         rack: PathBuf,
-        /// The dead host
+        /// Name of the dead host
         #[arg(long)]
         host: String,
-        /// Only what it reserved towards this host [default: towards all]
+        /// Only reservations towards this host [default: towards all]
         #[arg(long)]
         to: Option<String>,
         #[command(flatten)]
@@ -45,9 +47,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Set registers to a value; shows what was. See `reset`
+    /// Set registers to a value and show the previous values; see `reset`
     Write {
-        /// Slots (counter mode), or time units from now (clock mode)
+        /// Slots (counter mode) or time units from now (clock mode)
         #[arg(long)]
         value: u32,
         #[command(flatten)]
@@ -57,18 +59,18 @@ enum Command {
 
 #[derive(clap::Args, Debug)]
 struct Registers {
-    /// The rack's description, TOML; without it, ports have no names
+    /// The rack description, TOML; without it, ports have no names
     rack: Option<PathBuf>,
-    /// Only this host's port
+    /// Only the port of this host
     #[arg(long, conflicts_with_all = ["port", "all"], requires = "rack")]
     host: Option<String>,
     /// Only this port
     #[arg(long, conflicts_with = "all")]
     port: Option<u16>,
-    /// All ports that the program has registers for, not only the rack's hosts'
+    /// All ports for which the program has registers, not only those of hosts
     #[arg(long)]
     all: bool,
-    /// The port's reservations as a source (in), as a destination (out), or both
+    /// Reservations of the port as a source (in), as a destination (out), or both
     #[arg(long, default_value = "both", value_parser = ["in", "out", "both"])]
     target: String,
     /// PL2's EtherType [default: the description's, or 0x88b5]
@@ -87,7 +89,7 @@ fn parse_ether_type(text: &str) -> Result<EtherType, String> {
     number.map(EtherType).map_err(|_| format!("`{text}` is not an EtherType such as 0x88b5"))
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let (operation, registers) = match args.command {
         Command::Read(registers) => (Operation::Read, registers),
@@ -149,7 +151,7 @@ fn forget(path: &Path, host: &str, to: Option<&str>, switch: &target::Args, as_j
     }
 }
 
-/// All cells of this source towards one destination, or all.
+/// Cells of a source towards one destination, or towards all.
 fn cells(rack: &Rack, source: &str, to: Option<&str>) -> Vec<Cell> {
     let hosts = || rack.hosts.iter().enumerate();
     let sources = hosts().filter(|(_, host)| host.name == source);
@@ -179,7 +181,7 @@ impl From<p4rack_ctrl::CtrlError> for Failure {
     }
 }
 
-/// Registers with the values they had.
+/// Registers with their previous values.
 async fn exchange(
     operation: Operation,
     args: &Registers,

@@ -20,30 +20,30 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Check a rack description and say what follows from it: slots, goodput ceilings
+    /// Check a rack description and show what follows from it: slots, goodput ceilings
     Check {
-        /// The description, TOML
+        /// The rack description, TOML
         file: PathBuf,
         /// Print JSON: the checked model, or the errors
         #[arg(long)]
         json: bool,
     },
-    /// Make a description of a topology.json of the P4 tutorials
+    /// Convert a topology.json of the P4 tutorials to a description
     ///
-    /// What a rack does not have is left out and listed. The rack's program is its own: entries of the
-    /// tutorial's program are for `import-entries`.
+    /// Omits and lists what a rack does not have. The rack runs its own program; for entries of the
+    /// tutorial's program, use `import-entries`.
     Import(ImportArgs),
-    /// Make a text-format WriteRequest of a sN-runtime.json of the P4 tutorials
+    /// Convert a sN-runtime.json of the P4 tutorials to a text-format WriteRequest
     ImportEntries {
         /// The entries, JSON
         entries: PathBuf,
-        /// P4Info of the program they belong to, text format (`p4rack p4 info FILE.p4`)
+        /// P4Info of the entries' program, text format (`p4rack p4 info FILE.p4`)
         #[arg(long, value_name = "FILE")]
         p4info: PathBuf,
-        /// The request to write
+        /// Output file for the request
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
-        /// P4Runtime device id in it
+        /// P4Runtime device id of the request
         #[arg(long, default_value_t = 1)]
         device_id: u64,
     },
@@ -55,24 +55,24 @@ enum Command {
 struct ImportArgs {
     /// The topology, JSON
     topology: PathBuf,
-    /// The description to write
+    /// Output file for the description
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Name of the rack [default: that of the description's file]
+    /// Name of the rack [default: that of the output file]
     #[arg(long)]
     name: Option<String>,
-    /// The switch to take, where the topology has several
+    /// Name of the switch, if the topology has several
     #[arg(long, value_name = "SWITCH")]
     switch_name: Option<String>,
-    /// Length of the prefix of all hosts' addresses, to put them into one subnet
+    /// Prefix length of all hosts' addresses, to put them into one subnet
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=30))]
     prefix: Option<u8>,
-    /// Rate of links that name none
+    /// Rate of links without one
     #[arg(long, value_name = "RATE", default_value = "100 Mb/s")]
     port_rate: String,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
         Command::Check { file, json } => check(&file, json),

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Port of the controller's packets unless another is asked for.
+/// Default CPU port.
 const CPU_PORT: u16 = 510;
 
 /// Arguments of `p4rack switch`.
@@ -29,13 +29,13 @@ enum Command {
     ///
     /// Prints a line "ready …" when ports are open and P4Runtime listens. Ends on SIGTERM or SIGINT.
     Run(RunArgs),
-    /// Show what the program of a running switch does with the next frames that fit
+    /// Show what the program of a running switch does with the next frames that match
     ///
-    /// Works on the embedded switch, whoever its controller is. Other frames go on as fast as before.
+    /// Works on the embedded switch alongside any controller. Other frames are forwarded at full speed.
     Trace(super::switch_trace::Args),
 }
 
-/// Another switch whose defaults are taken.
+/// Another switch whose defaults are used.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Like {
     /// BMv2's simple_switch_grpc
@@ -45,79 +45,83 @@ enum Like {
 #[derive(clap::Args, Debug)]
 #[command(group(clap::ArgGroup::new("start").args(["program", "no_p4"]).required(true)))]
 struct RunArgs {
-    /// P4 program to start with; a controller can install another over P4Runtime
+    /// P4 program to load at the start; a controller can install another one over P4Runtime
     #[arg(value_name = "FILE.p4")]
     program: Option<PathBuf>,
     /// Start without a program: frames are dropped until a controller installs one
     #[arg(long)]
     no_p4: bool,
-    /// A port: its number in the program and its interface, which the switch takes for itself; without
-    /// any, only the controller can send packets
+    /// A port: its number in the program and its interface, of which the switch takes exclusive use; without
+    /// ports, only the controller can send packets
     #[arg(short, long = "interface", value_name = "PORT@INTERFACE")]
     interfaces: Vec<PortSpec>,
-    /// How frames come and go: packet (AF_PACKET, a system call a batch), ring (AF_PACKET, memory shared with
-    /// the kernel; like packet it works on every interface), xdp (AF_XDP: needs root outside of user namespaces, one
-    /// receive queue, an MTU up to 3818, and senders that leave 802.1Q tags in their frames) or auto (ring, and
-    /// packet where that is refused)
+    /// Kind of packet I/O: packet (AF_PACKET, one system call per batch), ring (AF_PACKET, memory shared with
+    /// the kernel; like packet, works on every interface), xdp (AF_XDP: needs root outside of user
+    /// namespaces, a single receive queue, an MTU up to 3818, and senders that leave 802.1Q tags in their
+    /// frames) or auto (ring, or packet if the kernel rejects it)
     #[arg(long, value_name = "KIND", default_value = "auto")]
     io: IoChoice,
-    /// Take the defaults of another switch. bmv2 (simple_switch_grpc): --time-unit-ns 1000, --drop-port 511, --device-id 0,
-    /// and no CPU port unless --cpu-port says which. What else differs from BMv2 stands in docs/p4.md
+    /// Use the defaults of another switch. bmv2 (simple_switch_grpc): --time-unit-ns 1000, --drop-port 511,
+    /// --device-id 0, and no CPU port unless --cpu-port sets one. docs/p4.md lists other differences from
+    /// BMv2
     #[arg(long, value_enum, value_name = "SWITCH")]
     like: Option<Like>,
     /// P4Runtime device id [default: 1]
     #[arg(long)]
     device_id: Option<u64>,
-    /// Where P4Runtime listens
+    /// Address at which to serve P4Runtime
     #[arg(long, default_value = "127.0.0.1:9559")]
     grpc_server_addr: SocketAddr,
     /// Encrypt P4Runtime; controllers then connect with --ssl
     #[arg(long, requires = "grpc_server_cert", requires = "grpc_server_key")]
     grpc_server_ssl: bool,
-    /// The switch's certificate, PEM
+    /// Certificate of the switch, PEM
     #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
     grpc_server_cert: Option<PathBuf>,
     /// Key of the switch's certificate, PEM
     #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
     grpc_server_key: Option<PathBuf>,
-    /// Authority that signs the controllers' certificates, PEM
+    /// Certificate authority of the controllers, PEM
     #[arg(long, value_name = "FILE", requires = "grpc_server_with_client_auth")]
     grpc_server_cacert: Option<PathBuf>,
-    /// Let only controllers in that have a certificate of --grpc-server-cacert
+    /// Only accept controllers with a certificate from --grpc-server-cacert
     #[arg(long, requires = "grpc_server_ssl", requires = "grpc_server_cacert")]
     grpc_server_with_client_auth: bool,
-    /// Serve P4Runtime in plain text at an address that is not loopback: anyone who reaches it controls the switch
+    /// Serve P4Runtime in plain text at an address other than loopback: anyone who reaches it controls the
+    /// switch
     #[arg(long, conflicts_with = "grpc_server_ssl")]
     insecure: bool,
-    /// Port of the controller's packets, 1 to 511 [default: 510]
+    /// CPU port, for packets of the controller, 1 to 511 [default: 510]
     #[arg(long, value_name = "PORT", value_parser = special_port())]
     cpu_port: Option<u16>,
-    /// Port that means dropping, 1 to 511
+    /// Port that means "drop", 1 to 511
     #[arg(long, value_name = "PORT", default_value_t = 511, value_parser = special_port())]
     drop_port: u16,
-    /// Nanoseconds in a unit of the program's timestamps, 1 to 1000000; BMv2's unit is a microsecond [default: 1]
+    /// Nanoseconds per unit of the program's timestamps, 1 to 1000000; BMv2's unit is a microsecond [default:
+    /// 1]
     #[arg(long, value_name = "NS", value_parser = clap::value_parser!(u64).range(time_units()))]
     time_unit_ns: Option<u64>,
-    /// Write INTERFACE_in.pcap and INTERFACE_out.pcap for each port [folder: the current one]
+    /// Write INTERFACE_in.pcap and INTERFACE_out.pcap for each port [default folder: the current one]
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
     pcap: Option<PathBuf>,
-    /// Rate of all ports, both ways, e.g. "100 Mb/s" [default: as fast as it goes]; what comes in faster is dropped and
-    /// counted as over_rate
+    /// Rate of all ports, in both directions, e.g. "100 Mb/s" [default: unlimited]; faster arrivals are
+    /// dropped and counted as over_rate
     #[arg(long = "rate", value_parser = parse_rate)]
     rate_bps: Option<u64>,
     /// Rate of one port, e.g. "1=25 Mb/s"
     #[arg(long, value_name = "PORT=RATE", value_parser = port_rate)]
     port_rate: Vec<(u16, u64)>,
-    /// Buffer that all queues share, e.g. "256 KiB"
+    /// Size of the buffer that all queues share, e.g. "256 KiB"
     #[arg(long, value_name = "BYTES", default_value = "256 KiB", value_parser = buffer)]
     buffer: u64,
-    /// Part of the buffer that frames of a priority under 4 can't take, e.g. "64 KiB": as the description has it under PL2
+    /// Part of the buffer that frames of priorities below 4 cannot use, e.g. "64 KiB", as descriptions have
+    /// it for PL2
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
     reserve: u64,
-    /// Folder that #include <…> is looked up in, before the built-in core.p4 and v1model.p4
+    /// Folder searched for #include <…>, before the built-in core.p4 and v1model.p4
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// Write statistics of ports and scheduling as JSON to this file (-: a line on standard output) at
+    /// Write statistics of ports and scheduling as JSON to this file (`-` for one line on standard output) at
     /// the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
@@ -152,14 +156,14 @@ fn time_units() -> RangeInclusive<u64> {
     least..=most
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let args = match args.command {
         Command::Run(args) => args,
         Command::Trace(args) => return super::switch_trace::run(args),
     };
     let like = args.like.map_or(Target::Embedded, |Like::Bmv2| Target::Bmv2);
-    // simple_switch_grpc has none unless it is told.
+    // simple_switch_grpc has none unless one is configured.
     let cpu_port = args.cpu_port.or((like == Target::Embedded).then_some(CPU_PORT));
     if let Some(cpu_port) = cpu_port
         && let Err(Refusal { message, help }) = limits::cpu_port(cpu_port.into(), args.drop_port.into())
@@ -206,7 +210,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// Before the switch runs: what it will write can be written.
+/// Checks, before the switch runs, that its output files can be written.
 fn check_outputs(config: &DaemonConfig) -> Result<(), String> {
     if let Some(path) = config.stats_file.as_deref().filter(|path| *path != Path::new("-")) {
         OutputFile::open("--stats", path)?;

@@ -12,22 +12,22 @@ use std::process::ExitCode;
 /// Arguments of `p4rack switch trace`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Only frames that come in at this port
+    /// Only frames that arrive on this port
     #[arg(long)]
     port: Option<u16>,
-    /// Only frames of this EtherType, e.g. 0x0800; that after 802.1Q tags counts too
+    /// Only frames with this EtherType, e.g. 0x0800, possibly behind 802.1Q tags
     #[arg(long, value_name = "TYPE", value_parser = ether_type)]
     ether_type: Option<u16>,
-    /// Only frames from this address
+    /// Only frames from this MAC address
     #[arg(long, value_name = "MAC")]
     src: Option<MacAddr>,
-    /// Only frames to this address
+    /// Only frames to this MAC address
     #[arg(long, value_name = "MAC")]
     dst: Option<MacAddr>,
-    /// End after so many frames, 1 to 1000
+    /// End after this many frames, 1 to 1000
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     frames: u32,
-    /// Print one JSON object an event and line
+    /// Print one JSON object per event, on one line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ fn ether_type(text: &str) -> Result<u16, String> {
     parsed.map_err(|_| format!("`{text}` is no EtherType such as 0x0800"))
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let address = |mac: MacAddr| mac.0.to_vec();
     let filter = Filter {
@@ -73,7 +73,7 @@ async fn watch(args: &Args, filter: Filter) -> Result<(), CtrlError> {
                 println!("{}", json!({ "packet": packet, "time_ns": time_ns, "event": text }));
                 continue;
             }
-            // Frames overtake one another in queues.
+            // Frames may overtake each other in queues.
             if packet != last {
                 println!("packet {packet}, at {time_ns} ns");
                 last = packet;

@@ -1,4 +1,4 @@
-//! Options that name a P4Runtime switch; what the commands that talk to one share.
+//! Options that select a P4Runtime switch, and helpers of the commands that use them.
 
 use p4rack_codegen::rack::Switch;
 use p4rack_ctrl::target::{Tls, parse_election_id};
@@ -8,23 +8,23 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Which switch, and as whom.
+/// Address and identity for a switch.
 #[derive(clap::Args, Clone, Debug)]
-// Its own name: the commands that take these options have arguments called `Args` too.
+// An id of its own: commands that take these options have a group called `Args` too.
 #[group(id = "switch-target")]
 pub struct Args {
-    /// Where P4Runtime is served, HOST:PORT [default: the description's, or 127.0.0.1:9559]
+    /// Address of the P4Runtime server, HOST:PORT [default: as described, or 127.0.0.1:9559]
     #[arg(long, value_name = "ADDR", help_heading = "Switch")]
     grpc_addr: Option<String>,
     #[command(flatten)]
     identity: Identity,
 }
 
-/// As whom, and how the connection is made.
+/// Identity, and options of the connection.
 #[derive(clap::Args, Clone, Debug)]
 #[group(id = "switch-identity")]
 pub struct Identity {
-    /// The switch's number at that server [default: the description's, or 1]
+    /// Device id at that server [default: as described, or 1]
     #[arg(long, value_name = "N", help_heading = "Switch")]
     device_id: Option<u64>,
     /// P4Runtime election id; the highest one is primary
@@ -33,13 +33,13 @@ pub struct Identity {
     /// P4Runtime role [default: full access]
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = "Switch")]
     role: String,
-    /// What the role may do: a text-format stratum.P4RoleConfig, ids as in P4Info [default: everything]
+    /// Permissions of the role: a text-format stratum.P4RoleConfig, ids as in P4Info [default: everything]
     #[arg(long, value_name = "FILE", requires = "role", value_parser = role_config, help_heading = "Switch")]
     role_config: Option<RoleConfig>,
     /// Encrypt the connection
     #[arg(long, requires = "cacert", help_heading = "Switch")]
     ssl: bool,
-    /// Authority that has signed the server's certificate, PEM
+    /// Certificate authority of the server, PEM
     #[arg(long, value_name = "FILE", requires = "ssl", help_heading = "Switch")]
     cacert: Option<PathBuf>,
     /// Certificate of this controller, PEM
@@ -48,10 +48,10 @@ pub struct Identity {
     /// Key of this controller's certificate, PEM
     #[arg(long, value_name = "FILE", requires_all = ["ssl", "cert"], help_heading = "Switch")]
     private_key: Option<PathBuf>,
-    /// Name in the server's certificate, where it is not the address's
+    /// Name in the server's certificate, if it differs from the address
     #[arg(long, value_name = "NAME", requires = "ssl", help_heading = "Switch")]
     server_name: Option<String>,
-    /// Write every request as text-format protobuf to this file
+    /// Log every request as text-format protobuf to this file
     #[arg(long, value_name = "FILE", value_parser = request_log, help_heading = "Switch")]
     log_requests: Option<RequestLog>,
 }
@@ -65,12 +65,12 @@ fn request_log(path: &str) -> Result<RequestLog, CtrlError> {
 }
 
 impl Args {
-    /// Whether the options say where the server is.
+    /// Whether the options give the server's address.
     pub fn names_a_server(&self) -> bool {
         self.grpc_addr.is_some()
     }
 
-    /// The target; what the options leave out comes from the description.
+    /// How to connect to a switch; omitted options come from the description.
     pub fn for_switch(&self, switch: Option<&Switch>) -> ConnectOptions {
         let described = switch.map(|switch| switch.grpc_addr.to_string());
         let addr = self.grpc_addr.clone().or(described).unwrap_or_else(|| "127.0.0.1:9559".into());
@@ -79,7 +79,7 @@ impl Args {
 }
 
 impl Identity {
-    /// The target at an address; what the options leave out comes from the description.
+    /// How to connect to a switch at an address; omitted options come from the description.
     pub fn at(&self, addr: String, switch: Option<&Switch>) -> ConnectOptions {
         let identity = self.cert.clone().zip(self.private_key.clone());
         let tls = Tls { cacert: self.cacert.clone(), identity, server_name: self.server_name.clone() };
@@ -95,7 +95,7 @@ impl Identity {
     }
 }
 
-/// Runs a future to its end.
+/// Runs a future to completion.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -104,7 +104,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// Prints an error; its exit code.
+/// Prints an error and returns its exit code.
 pub fn fail(error: &CtrlError, as_json: bool) -> ExitCode {
     if as_json {
         println!("{:#}", json!({ "error": error.to_string() }));
@@ -118,7 +118,7 @@ pub fn fail(error: &CtrlError, as_json: bool) -> ExitCode {
     ExitCode::from(1)
 }
 
-/// A kept rack's switch can't be reached from here: it listens in a namespace of its own.
+/// A hint for racks of `up --keep`: their switch listens in a namespace of its own.
 fn kept_rack_hint() -> Option<String> {
     let racks = Runtime::locate().racks().ok().filter(|racks| !racks.is_empty())?;
     let names: Vec<&str> = racks.iter().map(|rack| rack.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! `p4rack top`: a switch's ports, queues, reservations and drops, live.
+//! `p4rack top`: live view of a switch's ports, queues, reservations and drops.
 
 use super::entity::Rows;
 use super::target;
@@ -15,38 +15,38 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Nanoseconds of a 48-bit clock.
+/// Bits of the program's clock in nanoseconds.
 const CLOCK_BITS: u32 = 48;
-/// A reservation further ahead is none: the port has been idle.
+/// A register further ahead than this is a time in the past: the port is idle.
 const HORIZON_UNITS: u64 = p4rack_codegen::rack::HORIZON_UNITS;
 
 /// Arguments of `p4rack top`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The rack's description, for the hosts' names
+    /// The rack description, for the names of hosts
     rack: Option<PathBuf>,
-    /// How often it is drawn
+    /// Interval in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     every: f64,
-    /// Measure once, for that long, print one table and end; always so where the output is no terminal
+    /// Measure once, over one interval, print a table and exit; the default if the output is not a terminal
     #[arg(long)]
     once: bool,
     #[command(flatten)]
     target: target::Args,
 }
 
-/// What one look at a switch found.
+/// State of a switch at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    /// Ports, queues, drops.
+    /// Statistics of ports and queues, and drops.
     pub stats: GetStatsResponse,
-    /// By port: reserved as a source, as a destination; as the program counts.
+    /// Reservations by port, as source and as destination, in the program's units.
     pub reserved: BTreeMap<u32, (String, String)>,
-    /// Frames that the program dropped, by cell of its counter.
+    /// Frames dropped by the program, by cell of its counter.
     pub program_drops: Vec<i64>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let rack = match args.rack.as_ref().map(Rack::load).transpose() {
         Ok(rack) => rack,
@@ -88,7 +88,7 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
 
 async fn look(telemetry: &mut Telemetry, client: &mut Client) -> Result<Look, CtrlError> {
     let stats = telemetry.stats().await?;
-    // A switch without a program, or with one that has no reservations, still has ports.
+    // A switch without a program, or without reservations, still has ports.
     let Ok(schema) = client.schema().await else { return Ok(Look { stats, ..Look::default() }) };
     let [sources, destinations] = [
         reservations(client, &schema, "RackIngress.in_reservation", stats.now_ns).await,
@@ -103,7 +103,7 @@ async fn look(telemetry: &mut Telemetry, client: &mut Client) -> Result<Look, Ct
     Ok(Look { stats, reserved, program_drops })
 }
 
-/// Cells of a register as text; none where the program has no such register or the switch can't read it.
+/// Cells of a register as text; empty if the program has no such register or the switch cannot read it.
 async fn reservations(
     client: &mut Client,
     schema: &Schema,
@@ -126,7 +126,7 @@ async fn reservations(
     cells
 }
 
-/// Whether the register holds times, not slots.
+/// Whether the register holds times rather than slots.
 fn is_clock(schema: &Schema, name: &str) -> bool {
     use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec::TypeSpec, p4_data_type_spec};
     let spec = schema.register(name).ok().and_then(|register| register.type_spec.clone());
@@ -138,7 +138,7 @@ fn is_clock(schema: &Schema, name: &str) -> bool {
     }
 }
 
-/// How far ahead a port is reserved: its register holds when it is free.
+/// How far ahead a port is reserved: its register holds the time at which it is free.
 fn ahead(free: u64, now_ns: u64) -> String {
     let ahead = free.wrapping_sub(now_ns) % (1 << CLOCK_BITS);
     if ahead == 0 || ahead >= HORIZON_UNITS {
@@ -159,11 +159,11 @@ async fn drops(client: &mut Client, schema: &Schema) -> Vec<i64> {
     found.iter().filter_map(packets).collect()
 }
 
-/// The picture: rates are those between the two looks.
+/// Renders a view, with rates between two states.
 pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> String {
     let seconds = now.stats.now_ns.saturating_sub(before.stats.now_ns) as f64 / 1e9;
     let rate = |now: u64, before: u64| {
-        // Statistics may have been started anew between the looks.
+        // Statistics may have been reset between the two states.
         if seconds > 0.0 { now.saturating_sub(before) as f64 * 8.0 / seconds } else { 0.0 }
     };
     let mut ports = Rows::new(&[

@@ -21,28 +21,28 @@ use std::process::ExitCode;
 pub struct UpArgs {
     /// Rack description, e.g. examples/pl2-incast.toml
     rack: PathBuf,
-    /// Print the figures as JSON, to a file or (without =FILE) to standard output, with nothing else there
+    /// Write the figures as JSON to a file, or without =FILE to standard output in place of the table
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Write a report with plots: one file that needs nothing else
+    /// Write a self-contained HTML report with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Build the rack, leave it running without its workload; see `p4rack exec` and `p4rack down`
+    /// Build the rack and leave it running without its workload; see `p4rack exec` and `p4rack down`
     #[arg(long, conflicts_with_all = ["json", "html", "duration_s", "seed"])]
     keep: bool,
-    /// l2, pl2-counter or pl2-clock; can be repeated [default: what the description lists; with --keep, its mode]
+    /// l2, pl2-counter or pl2-clock; may be repeated [default: as described; with --keep, its mode]
     #[arg(long, value_name = "SCHEME")]
     scheme: Vec<Scheme>,
-    /// Length of the measured part of each scheme, seconds [default: the description's]
+    /// Duration of the measured part of each scheme, seconds [default: as described]
     #[arg(long = "duration", value_name = "S", value_parser = duration)]
     duration_s: Option<f64>,
-    /// Seed of the workload [default: the description's]
+    /// Seed of the workload [default: as described]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write captures of the rack's links and of the control channel, in a folder for each scheme
+    /// Write captures of the rack's links and of the control channel to a folder per scheme
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
-    /// Don't show the steps
+    /// Do not show progress
     #[arg(short, long)]
     quiet: bool,
 }
@@ -50,9 +50,9 @@ pub struct UpArgs {
 /// Arguments of `p4rack exec`.
 #[derive(clap::Args, Debug)]
 pub struct ExecArgs {
-    /// Host, or `switch`
+    /// Name of the host, or `switch`
     host: String,
-    /// Name of the rack, where several are running
+    /// Name of the rack, if several are running
     #[arg(long, value_name = "NAME")]
     rack: Option<String>,
     /// Command and its arguments
@@ -63,9 +63,9 @@ pub struct ExecArgs {
 /// Arguments of `p4rack down`.
 #[derive(clap::Args, Debug)]
 pub struct DownArgs {
-    /// Name of the rack, where several are running
+    /// Name of the rack, if several are running
     name: Option<String>,
-    /// End all of yours, also one that is being started or whose file is gone
+    /// End all of your racks, including those that are starting or have lost their file
     #[arg(long, conflicts_with = "name")]
     all: bool,
 }
@@ -78,7 +78,7 @@ pub struct WorkloadArgs {
 }
 
 impl WorkloadArgs {
-    /// What the program does, in a word.
+    /// Name of the program's task.
     pub fn name(&self) -> &'static str {
         match self.program {
             Program::UdpSend { .. } => "sender",
@@ -94,18 +94,18 @@ impl WorkloadArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum Program {
-    /// Send datagrams at a steady rate
+    /// Send datagrams at a constant rate
     UdpSend {
-        /// Destination
+        /// Destination address
         #[arg(long)]
         to: SocketAddr,
-        /// Ethernet payload to offer, bits a second; a bare number or with a unit
+        /// Ethernet payload to offer, in bits per second; a number with or without a unit
         #[arg(long, value_parser = bits_a_second)]
         rate_bps: u64,
-        /// Bytes in a datagram
+        /// Bytes per datagram
         #[arg(long, default_value_t = udp::PAYLOAD_MAX_BYTES)]
         payload_bytes: usize,
-        /// Phase of the bursts
+        /// Seed for the phase of the bursts
         #[arg(long, default_value_t = 1)]
         seed: u64,
         #[command(flatten)]
@@ -119,18 +119,18 @@ enum Program {
         #[command(flatten)]
         span: SpanArgs,
     },
-    /// Answer requests for values, until ended
+    /// Answer requests for values until stopped
     RpcServer {
         /// Address to listen on
         #[arg(long)]
         bind: SocketAddr,
     },
-    /// Request values, one at a time for each size
+    /// Request values, one at a time per size
     RpcClient {
-        /// The server
+        /// Address of the server
         #[arg(long)]
         to: SocketAddr,
-        /// Size of the values; one connection for each
+        /// Sizes of the values; one connection each
         #[arg(long, required = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(rpc::VALUE_MAX_BYTES)))]
         value_bytes: Vec<u32>,
         #[command(flatten)]
@@ -142,27 +142,27 @@ enum Program {
         #[arg(long)]
         window_ns: u64,
     },
-    /// Attack, until ended
+    /// Attack until stopped
     Hostile(super::hostile::AttackArgs),
-    /// Capture the loopback, until ended
+    /// Capture the loopback until stopped
     Capture {
-        /// Where to
+        /// Output file
         file: PathBuf,
     },
     /// Own a rack that `up --keep` started
     Supervise {
         /// Rack description
         rack: PathBuf,
-        /// Scheme
+        /// Scheme of the rack
         #[arg(long)]
         scheme: Option<Scheme>,
-        /// Captures
+        /// Folder for captures
         #[arg(long)]
         pcap: Option<PathBuf>,
-        /// Folder of its file
+        /// Folder of the rack's state file
         #[arg(long)]
         runtime: PathBuf,
-        /// No steps
+        /// Do not show progress
         #[arg(long)]
         quiet: bool,
     },
@@ -170,10 +170,10 @@ enum Program {
 
 #[derive(clap::Args, Debug, Clone, Copy)]
 struct SpanArgs {
-    /// When traffic starts, on the monotonic clock
+    /// Start of the traffic, on the monotonic clock
     #[arg(long)]
     start_ns: u64,
-    /// How long it lasts
+    /// Duration of the traffic
     #[arg(long)]
     duration_ns: u64,
 }
@@ -200,7 +200,7 @@ fn refused(error: impl Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn up(args: UpArgs) -> ExitCode {
     if args.keep {
         return keep_running(args);
@@ -225,7 +225,7 @@ pub fn up(args: UpArgs) -> ExitCode {
     }
 }
 
-/// Where the figures go, opened before the run.
+/// Files for the figures, opened before the run.
 struct Outputs {
     json: Option<Json>,
     html: Option<(PathBuf, OutputFile)>,
@@ -247,7 +247,7 @@ impl Outputs {
         Ok(Outputs { json, html: html.transpose()? })
     }
 
-    /// Files first, then table or JSON on standard output; whether all promises were kept.
+    /// Writes files first, then a table or JSON to standard output. Returns whether all promises were kept.
     fn write(self, results: &Results) -> Result<bool, String> {
         let json = format!("{}\n", results.to_json());
         let json_on_output = match self.json {
@@ -293,12 +293,12 @@ fn keep_running(args: UpArgs) -> ExitCode {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn exec(args: ExecArgs) -> ExitCode {
     refused(keep::exec(args.rack.as_deref(), &args.host, &args.command))
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn down(args: DownArgs) -> ExitCode {
     let ended =
         if args.all { keep::down_all() } else { keep::down(args.name.as_deref()).map(|name| vec![name]) };
@@ -315,7 +315,7 @@ pub fn down(args: DownArgs) -> ExitCode {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn workload(args: WorkloadArgs) -> ExitCode {
     let done = match args.program {
         Program::UdpSend { to, rate_bps, payload_bytes, seed, span } => {

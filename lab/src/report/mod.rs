@@ -1,4 +1,4 @@
-//! The report: one HTML file that needs nothing else.
+//! The report: one self-contained HTML file.
 
 mod plots;
 mod svg;
@@ -9,13 +9,13 @@ use crate::{table, text};
 use std::fmt::Write;
 use svg::escape;
 
-/// The style sheet of all reports.
+/// Style sheet of all reports.
 pub const STYLE: &str = include_str!("style.css");
 
-/// Colours that the style sheet has for hosts; more hosts than that share them.
+/// Number of host colours in the style sheet. Further hosts reuse them.
 const HOST_COLOURS: usize = 8;
 
-/// The whole file.
+/// Renders the whole file.
 pub fn html(results: &Results) -> String {
     let name = escape(&results.rack);
     let style = STYLE;

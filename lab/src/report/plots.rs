@@ -8,10 +8,10 @@ use crate::workload::BUCKET_NS;
 
 const WIDE: (f64, f64) = (520.0, 280.0);
 const NARROW: (f64, f64) = (360.0, 240.0);
-/// Points of a line: more than pixels across.
+/// Maximum points of a line, more than its width in pixels.
 const POINTS: usize = 700;
 
-/// Share of requests answered within a latency, one line for each scheme.
+/// Share of requests answered within a latency, one line per scheme.
 pub fn latency(results: &Results, value_bytes: u32) -> String {
     let curves: Vec<(&str, &[(f64, f64)])> = results
         .schemes
@@ -45,8 +45,8 @@ fn latency_tick(us: f64) -> String {
     }
 }
 
-/// The congested queue's depth over time. The axis is logarithmic and the same for all schemes, so
-/// that a full buffer and a short queue can both be read.
+/// Depth of the congested queue over time. The axis is logarithmic and the same for all schemes, so that both
+/// a full buffer and a short queue are legible.
 pub fn queue(results: &Results, scheme: &SchemeResult) -> String {
     let frame_bytes = results.setting.mtu_frame_bytes.max(1) as f64;
     let top = results.setting.buffer_bytes as f64 / frame_bytes * 1.6;
@@ -105,20 +105,20 @@ fn mid_s(bucket: usize) -> f64 {
     (bucket as f64 + 0.5) * BUCKET_NS as f64 / 1e9
 }
 
-/// Time axis of a scheme, and where it ends: the window, or what came after it.
+/// Time axis of a scheme and its end: the window, or what follows it.
 fn time_axis(scheme: &SchemeResult) -> (Axis, f64) {
     let longest = scheme.series.goodput.values().map(|line| line.bytes.len()).max().unwrap_or(0);
     let end_s = (longest as f64 * BUCKET_NS as f64 / 1e9).max(scheme.series.window_ns.1 as f64 / 1e9);
     (Axis::linear(0.0, end_s), end_s)
 }
 
-/// The measured window, shaded.
+/// Shades the measured window.
 fn window(plot: &mut Plot, scheme: &SchemeResult) {
     let (from, to) = scheme.series.window_ns;
     plot.shade(from as f64 / 1e9, to as f64 / 1e9);
 }
 
-/// What happened when.
+/// Marks events.
 fn moments(plot: &mut Plot, scheme: &SchemeResult) {
     let seconds = |ns: u64| ns as f64 / 1e9;
     if let Some(at) = scheme.series.kill_ns {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// One axis: its range, and whether it is logarithmic.
+/// An axis: its range, and whether it is logarithmic.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     from: f64,
@@ -16,19 +16,19 @@ impl Axis {
         Axis { from, to: if to > from { to } else { from + 1.0 }, log: false }
     }
 
-    /// A logarithmic one; both ends are widened to whole powers of ten.
+    /// A logarithmic axis with both ends extended to powers of ten.
     pub fn log(from: f64, to: f64) -> Axis {
         let low = from.max(1e-9).log10().floor();
         let high = to.max(1e-9).log10().ceil();
         Axis { from: 10f64.powf(low), to: 10f64.powf(high.max(low + 1.0)), log: true }
     }
 
-    /// A logarithmic axis with the ends as they are.
+    /// A logarithmic axis with exact ends.
     pub fn log_exact(from: f64, to: f64) -> Axis {
         Axis { from, to, log: true }
     }
 
-    /// Where `value` lies, from 0 to 1; values outside lie at the ends.
+    /// Position of `value`, from 0 to 1; values outside are clamped.
     fn place(&self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(self.from).log10() - self.from.log10()) / (self.to.log10() - self.from.log10())
@@ -38,7 +38,7 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Values worth a mark: powers of ten, or steps of 1, 2 or 5 times one.
+    /// Tick values: powers of ten, or steps of 1, 2 or 5 times one.
     pub fn ticks(&self) -> Vec<f64> {
         if self.log {
             let (low, high) = (self.from.log10().ceil() as i32, self.to.log10().floor() as i32);
@@ -70,7 +70,7 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 38.0;
 
 impl Plot {
-    /// An empty plot of a size in pixels; `label` describes it to those who don't see it.
+    /// An empty plot of a size in pixels. `label` describes it for those who cannot see it.
     pub fn new((width, height): (f64, f64), x: Axis, y: Axis, label: &str) -> Plot {
         Plot { x, y, width, height, body: String::new(), label: label.to_owned() }
     }
@@ -134,7 +134,7 @@ impl Plot {
         path
     }
 
-    /// A line through the points, in the colour of the class; `steps` keeps each value until the next.
+    /// A line through points, in the colour of the class. `steps` keeps each value until the next.
     pub fn line(&mut self, class: &str, points: &[(f64, f64)], steps: bool) {
         let path = self.path(points, steps);
         put(&mut self.body, format_args!("<path class='line {class}' d='{path}'/>"));
@@ -153,7 +153,7 @@ impl Plot {
         put(&mut self.body, format_args!("<path class='area {class}' d='{path}Z'/>"));
     }
 
-    /// A dashed line across at `y`, with a word at its beginning.
+    /// A dashed horizontal line at `y`, labelled at its start.
     pub fn level(&mut self, y: f64, text: &str) {
         let (left, at) = self.at(self.x.from, y);
         let right = self.width - RIGHT;
@@ -162,7 +162,7 @@ impl Plot {
         put(&mut self.body, format_args!("<text class=note x={tx} y={ty:.1}>{text}</text>"));
     }
 
-    /// A dashed line down at `x`, with a word at its top.
+    /// A dashed vertical line at `x`, labelled at its top.
     pub fn moment(&mut self, x: f64, text: &str) {
         let (at, bottom) = self.at(x, self.y.from);
         let (tx, ty, text) = (at + 4.0, TOP + 10.0, escape(text));
@@ -170,7 +170,7 @@ impl Plot {
         put(&mut self.body, format_args!("<text class=note x={tx:.1} y={ty}>{text}</text>"));
     }
 
-    /// A shaded stretch from one x to another.
+    /// Shades the range from one x to another.
     pub fn shade(&mut self, from: f64, to: f64) {
         let ((a, top), (b, bottom)) = (self.at(from, self.y.to), self.at(to, self.y.from));
         let (w, h) = (b - a, bottom - top);
@@ -191,7 +191,7 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a String takes everything");
 }
 
-/// Text as it may stand in HTML, in elements and quoted attributes.
+/// Escapes text for HTML elements and quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -228,7 +228,7 @@ mod tests {
         for to in [0.3, 7.0, 12.5, 99.0, 1234.0] {
             assert!((3..=7).contains(&Axis::linear(0.0, to).ticks().len()), "{to}");
         }
-        // An empty range is no reason to loop or divide by zero.
+        // An empty range must neither loop nor divide by zero.
         assert!(!Axis::linear(3.0, 3.0).ticks().is_empty());
         assert!(!Axis::log(5.0, 5.0).ticks().is_empty());
     }

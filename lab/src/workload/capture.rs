@@ -1,7 +1,7 @@
-//! A capture of the control channel: what crosses the loopback of the switch's namespace.
+//! Captures the control channel: traffic on the loopback of the switch's namespace.
 //!
-//! The links' captures are the switch's own (`switch run --pcap`); this one shows the gRPC beside
-//! them, in Wireshark too (decode the port as HTTP/2).
+//! The switch itself captures the links (`switch run --pcap`). This adds the gRPC traffic, which Wireshark
+//! can decode (decode the port as HTTP/2).
 
 use crate::error::LabError;
 use p4rack_netdev::capture::Capture;
@@ -14,12 +14,12 @@ use p4rack_wire::Nanos;
 use std::io::Write;
 use std::path::Path;
 
-/// The loopback's MTU while it is captured: its own of 64 KiB is longer than a frame may be.
+/// MTU of the loopback during the capture: its default of 64 KiB exceeds the maximum frame.
 const MTU_BYTES: u32 = 1500;
-/// How often what was captured is handed to the system, so that a reader sees it.
+/// Interval at which captured frames are flushed for readers.
 const FLUSH: Nanos = Nanos(50_000_000);
 
-/// Captures the loopback into `file` until SIGTERM; says `ready` once it does.
+/// Captures the loopback to `file` until SIGTERM. Prints `ready` once it does.
 pub fn loopback(file: &Path) -> Result<(), LabError> {
     let signals = Signals::take()?;
     Links::open()?.set_mtu("lo", MTU_BYTES)?;

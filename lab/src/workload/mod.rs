@@ -1,7 +1,7 @@
-//! The traffic programs that `up` starts on its hosts, on the application's side of the TAP.
+//! Traffic programs that `up` starts on its hosts, on the application side of the TAP.
 //!
-//! Each runs between two points of the monotonic clock and ends by itself; it prints one line of
-//! JSON on its standard output. [`capture`] is the exception: it watches until it is told to end.
+//! Each runs between two times of the monotonic clock, ends by itself, and prints one line of JSON.
+//! [`capture`] is the exception: it runs until it is told to end.
 
 pub mod capture;
 pub mod rpc;
@@ -10,19 +10,19 @@ pub mod udp;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Bytes that IPv4 and UDP put around a datagram: with them it is the Ethernet payload.
+/// Bytes of IPv4 and UDP headers: with them, a datagram is the Ethernet payload.
 pub const UDP_OVERHEAD_BYTES: u64 = 28;
-/// Width of a bucket of a byte count over time.
+/// Width of a bucket of a [`Timeline`].
 pub const BUCKET_NS: u64 = 100_000_000;
-/// Most buckets that a program keeps: an hour and a half.
+/// Maximum buckets of a program: an hour and a half.
 const BUCKETS_MAX: usize = 54_000;
 
-/// When a program runs: all programs of a run get the same start.
+/// When a program runs. All programs of a run have the same start.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Start, on the monotonic clock.
     pub start_ns: u64,
-    /// Length.
+    /// Duration.
     pub duration_ns: u64,
 }
 
@@ -63,7 +63,7 @@ impl Timeline {
         if span_ns == 0 { 0.0 } else { self.between(from_ns, to_ns) as f64 * 8e9 / span_ns as f64 }
     }
 
-    /// Sum of several, bucket by bucket.
+    /// Sum of several timelines, bucket by bucket.
     pub fn sum<'a>(lines: impl IntoIterator<Item = &'a Timeline>) -> Timeline {
         let mut total = Timeline::default();
         for line in lines {
@@ -76,7 +76,7 @@ impl Timeline {
     }
 }
 
-/// Prints a program's result: one line of JSON.
+/// Prints a program's result as one line of JSON.
 pub fn print_result(result: &impl Serialize) -> io::Result<()> {
     use io::Write;
     let mut line = serde_json::to_string(result)?;

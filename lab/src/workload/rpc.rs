@@ -1,5 +1,5 @@
-//! A small request/response service over TCP: the client names a key and a size, the server
-//! answers with a value of that size. Closed loop, one connection for each size.
+//! A small request/response service over TCP. The client names a key and a size; the server responds with a
+//! value of that size. Closed loop, one connection per size.
 
 use super::Span;
 use crate::sys;
@@ -11,27 +11,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Bytes of a request: 4 of magic, 4 of value size, the rest is the key.
+/// Bytes of a request: 4 of magic, 4 of value size; the rest is the key.
 pub const REQUEST_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"GET ";
-/// Largest value that the server gives.
+/// Maximum size of a value.
 pub const VALUE_MAX_BYTES: u32 = 1 << 20;
-/// Connections that the server holds at a time; further ones are closed at once.
+/// Maximum connections of the server; further ones are closed immediately.
 const CONNECTIONS_MAX: usize = 64;
 /// How long a client tries to connect.
 const CONNECT_FOR: Duration = Duration::from_secs(10);
-/// How long one attempt may take: shorter than TCP's own first retries add up to.
+/// Time limit of an attempt, shorter than TCP's own first retries together.
 const CONNECT_ATTEMPT: Duration = Duration::from_secs(2);
 /// Points of a latency curve.
 const CDF_POINTS: usize = 400;
 
-/// Serves until it is ended by a signal.
+/// Serves until a signal ends the process.
 pub fn serve(bind: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(bind)?;
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((stream, _)) = listener.accept() else {
-            // Out of descriptors, or the peer left: neither ends the service.
+            // Out of descriptors, or the peer has left: neither ends the service.
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
@@ -41,7 +41,7 @@ pub fn serve(bind: SocketAddr) -> io::Result<()> {
         }
         let count = Arc::clone(&open);
         std::thread::spawn(move || {
-            // The client is gone or speaks something else: closing the connection is the answer.
+            // The client is gone or speaks another protocol; either way the connection is closed.
             let _ = answer(stream);
             count.fetch_sub(1, Ordering::Relaxed);
         });
@@ -64,26 +64,26 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// What one connection of the client saw.
+/// Results of one connection of the client.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ValueReport {
     /// Size of the values.
     pub value_bytes: u32,
     /// Requests answered.
     pub completed: u64,
-    /// Requests of the window without an answer at the end (0 or 1): each counts as the window's length.
+    /// Requests of the window without a response at the end (0 or 1). Each counts with the window's length.
     pub unfinished: u64,
-    /// Median latency.
+    /// 50th percentile of the latency.
     pub p50_us: f64,
-    /// 99th percentile.
+    /// 99th percentile of the latency.
     pub p99_us: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the latency.
     pub p999_us: f64,
-    /// Points (latency in µs, share of requests at or below it).
+    /// Points of the distribution: latency in µs, share of requests at or below it.
     pub cdf: Vec<(f64, f64)>,
 }
 
-/// What the client saw.
+/// Results of the client.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClientReport {
     /// One entry for each size.
@@ -92,16 +92,16 @@ pub struct ClientReport {
     pub tcp: String,
 }
 
-/// When the client asks, and which requests count.
+/// When the client sends requests, and which of them count.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientSpan {
-    /// The whole time; the load on the network is the same throughout.
+    /// The whole time. The load on the network is the same throughout.
     pub span: Span,
-    /// The measured part. A request counts if it ended after this began and began before this ended.
+    /// The measured part. A request counts if it ended after the start and began before the end of it.
     pub window: Span,
 }
 
-/// Requests values of each size from `to`. Connects and asks once now, pauses until the span starts,
+/// Requests values of each size from `to`. Connects and sends one request now, waits until the span starts,
 /// then keeps one request in flight on each connection until it is over.
 pub fn client(to: SocketAddr, value_bytes: &[u32], when: ClientSpan) -> io::Result<ClientReport> {
     let threads: Vec<_> =
@@ -123,7 +123,7 @@ fn one_connection(to: SocketAddr, size: u32, when: ClientSpan) -> io::Result<(Va
     request[4..8].copy_from_slice(&size.to_be_bytes());
     let mut value = vec![0u8; size as usize];
 
-    // The connection and the neighbours' addresses are known before anything is measured.
+    // The connection and the neighbours' addresses are known before the measurement.
     stream.write_all(&request)?;
     if !read_value(&mut stream, &mut value, sys::monotonic_ns() + CONNECT_FOR.as_nanos() as u64)? {
         return Err(io::Error::new(ErrorKind::TimedOut, "the server accepted but did not answer"));
@@ -165,7 +165,7 @@ fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// Fills `value`; `false` if the time is over first.
+/// Fills `value`. Returns false if the time is over first.
 fn read_value(stream: &mut TcpStream, value: &mut [u8], until_ns: u64) -> io::Result<bool> {
     let mut filled = 0;
     while filled < value.len() {
@@ -173,7 +173,7 @@ fn read_value(stream: &mut TcpStream, value: &mut [u8], until_ns: u64) -> io::Re
         if left_ns == 0 {
             return Ok(false);
         }
-        // Below a microsecond the kernel would wait for ever.
+        // With a timeout below a microsecond the kernel would wait forever.
         stream.set_read_timeout(Some(Duration::from_nanos(left_ns.max(1_000))))?;
         match stream.read(&mut value[filled..]) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -186,7 +186,7 @@ fn read_value(stream: &mut TcpStream, value: &mut [u8], until_ns: u64) -> io::Re
     Ok(true)
 }
 
-/// Latencies of one connection, in nanoseconds, to three digits.
+/// Latencies of one connection in nanoseconds, to three digits.
 struct Latencies {
     histogram: Histogram<u64>,
     completed: u64,
@@ -223,7 +223,7 @@ impl Latencies {
         }
     }
 
-    /// The curve, thinned in the middle and whole in the tail, where the interest lies.
+    /// The distribution, thinned in the middle and complete in the tail.
     fn cdf(&self) -> Vec<(f64, f64)> {
         let total = self.histogram.len() as f64;
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Datagrams at a steady bit rate, and their sink.
+//! Datagrams at a constant bit rate, and their sink.
 
 use super::{Span, Timeline, UDP_OVERHEAD_BYTES};
 use crate::sys;
@@ -7,46 +7,46 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-/// How often the sender wakes: its bursts are what the rate gives in this time.
+/// Interval at which the sender wakes and sends a burst of what the rate gives in that time.
 const TICK_NS: u64 = 1_000_000;
-/// Longest backlog, in ticks, that a late sender still makes good; the rest is never offered.
+/// Maximum backlog, in ticks, that a late sender makes up for; the rest is never offered.
 const BACKLOG_TICKS: u64 = 4;
-/// How often the sink empties its socket.
+/// Interval at which the sink drains its socket.
 const DRAIN_NS: u64 = 2_000_000;
 /// Receive buffer of the sink: 80 ms at 400 Mb/s.
 const SINK_BUFFER_BYTES: u32 = 4 << 20;
-/// Sources that the sink tells apart; the others share one line.
+/// Maximum sources that the sink distinguishes; the others share an entry.
 const SOURCES_MAX: usize = 256;
 /// Largest datagram: an Ethernet payload of 1500 bytes.
 pub const PAYLOAD_MAX_BYTES: usize = 1_472;
 
-/// What to send.
+/// Parameters of the sender.
 #[derive(Clone, Debug)]
 pub struct SendConfig {
-    /// Destination.
+    /// Address of the sink.
     pub to: SocketAddr,
-    /// Rate of Ethernet payload to offer.
+    /// Rate of offered Ethernet payload.
     pub rate_bps: u64,
     /// Bytes in a datagram.
     pub payload_bytes: usize,
-    /// When.
+    /// When to send.
     pub span: Span,
-    /// Chooses the phase of this sender's bursts.
+    /// Seed for the phase of this sender's bursts.
     pub seed: u64,
 }
 
-/// What was sent.
+/// Results of the sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SendReport {
-    /// Datagrams that the kernel took.
+    /// Datagrams that the kernel accepted.
     pub datagrams: u64,
-    /// Datagrams that it refused because a queue was full.
+    /// Datagrams rejected because a queue was full.
     pub no_buffer: u64,
-    /// Datagrams refused for another reason.
+    /// Datagrams rejected for other reasons.
     pub errors: u64,
-    /// Datagrams left out because the sender was woken too late for them.
+    /// Datagrams not sent because the sender was woken too late.
     pub skipped: u64,
-    /// Ethernet payload offered over time, whether the kernel took it or not.
+    /// Ethernet payload offered over time, whether or not the kernel accepted it.
     pub offered: Timeline,
 }
 
@@ -83,7 +83,7 @@ pub fn send(config: &SendConfig) -> io::Result<SendReport> {
                 Err(_) => report.errors += 1,
             }
         }
-        // The next tick on the grid that lies ahead: a late wake does not shift the grid.
+        // The next tick on the grid: waking late does not shift the grid.
         let late_ticks = (since_start_ns + config.span.start_ns).saturating_sub(wake_ns) / TICK_NS;
         wake_ns += (late_ticks + 1) * TICK_NS;
     }
@@ -99,7 +99,7 @@ fn full(error: &io::Error) -> bool {
     error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
-/// Spreads neighbouring seeds (the finalizer of SplitMix64).
+/// Spreads adjacent seeds (the finaliser of SplitMix64).
 fn mix(seed: u64) -> u64 {
     let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -107,10 +107,10 @@ fn mix(seed: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// What arrived.
+/// Results of the sink.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SinkReport {
-    /// Datagrams.
+    /// Number of datagrams.
     pub datagrams: u64,
     /// Ethernet payload over time, by source address.
     pub by_source: BTreeMap<String, Timeline>,
@@ -176,8 +176,8 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(20));
         let sent = send(&SendConfig { to, rate_bps: 8_000_000, payload_bytes: 972, span, seed: 1 }).unwrap();
         let received = sink.join().unwrap();
-        // 1,000 bytes of Ethernet payload at 8 Mb/s for half a second: 500 datagrams.
-        // However late it was woken, each was sent or left out, the last millisecond's excepted.
+        // 1,000 bytes of Ethernet payload at 8 Mb/s for half a second: 500 datagrams. However late the sender
+        // woke, each was sent or skipped, except those of the last millisecond.
         assert!((498..=500).contains(&(sent.datagrams + sent.skipped)), "{sent:?}");
         assert!(sent.datagrams > 0, "{sent:?}");
         assert_eq!(received.datagrams, sent.datagrams);

@@ -1,4 +1,4 @@
-//! What `p4rack deploy` is told, once or to keep watch.
+//! Arguments of `p4rack deploy`, for a single deployment and for `--watch`.
 
 use crate::cmd::target;
 use p4rack_codegen::{Rack, Scheme};
@@ -13,40 +13,40 @@ use std::time::Duration;
 /// Arguments of `p4rack deploy`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The rack's description, TOML
+    /// The rack description, TOML
     pub rack: PathBuf,
-    /// l2, pl2-counter or pl2-clock instead of what the description asks for
+    /// l2, pl2-counter or pl2-clock [default: as described]
     #[arg(long)]
     pub scheme: Option<Scheme>,
     /// Kind of switch: embedded, bmv2 [default: the description's target]
     #[arg(long)]
     pub to: Option<Platform>,
-    /// A compiler's output for the rack's program, for switches that don't take P4 text
+    /// A compiler's output for the rack's program, for switches that do not take P4 text
     #[arg(long, value_name = "FILE")]
     pub device_config: Option<PathBuf>,
-    /// Where P4Runtime is served, HOST:PORT; give it again for each further switch that is to hold the
-    /// same [default: the description's]
+    /// Address of a switch's P4Runtime server, HOST:PORT; repeat it for several switches with the same
+    /// contents [default: as described]
     #[arg(long, value_name = "ADDR", help_heading = "Switch")]
     pub grpc_addr: Vec<String>,
     #[command(flatten)]
     pub identity: target::Identity,
-    /// Only show what would be changed; exit code 1 if that is anything
+    /// Only show what would change; exit code 1 if anything would
     #[arg(long, conflicts_with = "watch")]
     pub dry_run: bool,
-    /// Stay, and keep the switches so: across their restarts, foreign writes, changes of the description.
-    /// With a second `deploy --watch` under another election id, one takes over from the other
+    /// Keep running and keep the switches in this state: across their restarts, other clients' writes and
+    /// changes of the description. A second `deploy --watch` with another election id serves as a standby
     #[arg(long)]
     pub watch: bool,
-    /// How often a watched switch is looked at
+    /// Interval between checks of a switch
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, requires = "watch")]
     pub every: f64,
-    /// etcd, HOST:PORT: where controllers share the description; the file is put there if nothing is, and
-    /// what is there counts
+    /// Address of etcd, HOST:PORT, through which controllers share the description. The file is stored there
+    /// if there is none yet; the stored one is used
     #[arg(long, value_name = "ADDR", requires = "watch")]
     pub etcd: Option<String>,
     #[command(flatten)]
     pub etcd_access: EtcdArgs,
-    /// With --etcd: put the file there even if another description is
+    /// With --etcd: replace a stored description by the file
     #[arg(long, requires = "etcd")]
     pub publish: bool,
     /// Serve metrics for Prometheus at this address, under /metrics
@@ -58,51 +58,52 @@ pub struct Args {
 }
 
 impl Args {
-    /// The switches that are meant.
+    /// Where and as whom to connect, for each switch.
     pub fn targets(&self, rack: &Rack) -> Vec<ConnectOptions> {
         let described = [rack.switch.grpc_addr.to_string()];
         let addresses = if self.grpc_addr.is_empty() { &described[..] } else { &self.grpc_addr };
         addresses.iter().map(|addr| self.identity.at(addr.clone(), Some(&rack.switch))).collect()
     }
 
-    /// What the switches should hold.
+    /// The desired state of the switches.
     pub fn desired(&self, rack: &Rack) -> Result<Desired, CtrlError> {
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
         let platform = self.to.unwrap_or_else(|| rack.switch.target.into());
         Desired::of_rack(rack, scheme, platform, self.device_config.as_deref())
     }
 
-    /// How often a watched switch is looked at.
+    /// Interval between checks of a switch.
     pub fn interval(&self) -> Duration {
         Duration::from_secs_f64(self.every.clamp(0.05, 3600.0))
     }
 }
 
-/// How etcd is reached, and as whom.
+/// Address and credentials of etcd.
 #[derive(clap::Args, Clone, Debug)]
 #[group(id = "etcd-access")]
 pub struct EtcdArgs {
-    /// Encrypt the connection to etcd: authority that has signed its certificate, PEM
+    /// Encrypt the connection to etcd: certificate authority of its server, PEM
     #[arg(long, value_name = "FILE", requires = "etcd", help_heading = "etcd")]
     etcd_cacert: Option<PathBuf>,
-    /// Certificate of this controller for etcd, PEM
+    /// Client certificate for etcd, PEM
     #[arg(long, value_name = "FILE", requires_all = ["etcd_cacert", "etcd_key"], help_heading = "etcd")]
     etcd_cert: Option<PathBuf>,
-    /// Key of that certificate, PEM
+    /// Key of the client certificate, PEM
     #[arg(long, value_name = "FILE", requires_all = ["etcd_cacert", "etcd_cert"], help_heading = "etcd")]
     etcd_key: Option<PathBuf>,
-    /// Name in etcd's certificate, where it is not the address's
+    /// Name in etcd's certificate, if it differs from the address
     #[arg(long, value_name = "NAME", requires = "etcd_cacert", help_heading = "etcd")]
     etcd_server_name: Option<String>,
-    /// Log in to etcd as this user, with the password in P4RACK_ETCD_PASSWORD or --etcd-password-file
+    /// Log in to etcd as this user, with the password from P4RACK_ETCD_PASSWORD or --etcd-password-file
     #[arg(long, value_name = "NAME", requires = "etcd", help_heading = "etcd")]
     etcd_user: Option<String>,
-    /// File with the user's password in its first line
+    /// File whose first line is the user's password
     #[arg(long, value_name = "FILE", requires = "etcd_user", help_heading = "etcd")]
     etcd_password_file: Option<PathBuf>,
 }
 
-/// Where the password is if no file is named. It is no option: everybody sees a process's words.
+/// Variable with the password if no file is given. Not an option, because everybody sees the arguments of a
+/// process.
 const PASSWORD: &str = "P4RACK_ETCD_PASSWORD";
 
 impl EtcdArgs {
@@ -115,7 +116,7 @@ impl EtcdArgs {
         ];
         for (option, path) in files {
             if let Some(path) = path {
-                // Asking etcd again and again would not help.
+                // Retrying would not help.
                 std::fs::read(path).map_err(|error| format!("{option}: {}: {error}", path.display()))?;
             }
         }

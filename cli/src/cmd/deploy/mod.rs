@@ -8,7 +8,7 @@ mod watch;
 pub use args::Args;
 use std::process::ExitCode;
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     if args.watch { watch::run(args) } else { once::run(args) }
 }

@@ -1,4 +1,4 @@
-//! `p4rack deploy` without `--watch`: every switch once, all of them at the same time.
+//! `p4rack deploy` without `--watch`: deploys to all switches in parallel, once.
 
 use super::args::Args;
 use super::step::line;
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Changes that are listed one by one.
+/// Maximum changes listed individually.
 const SHOWN: usize = 50;
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let rack = match Rack::load(&args.rack) {
         Ok(rack) => rack,
@@ -44,7 +44,7 @@ pub fn run(args: Args) -> ExitCode {
         let (report, differs, error) = one(&args, &desired, target, &prefix);
         (report, differs, error.map(|error| format!("{prefix}{error}")))
     };
-    // All at once: each switch takes its own time.
+    // In parallel: each switch takes its own time.
     let outcomes: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = targets.into_iter().map(|target| scope.spawn(|| one(target))).collect();
         threads.into_iter().map(|thread| thread.join()).collect()
@@ -69,7 +69,7 @@ pub fn run(args: Args) -> ExitCode {
     code
 }
 
-/// One switch: its report, whether something was different, what went wrong.
+/// Deploys to one switch. Returns its report, whether anything differed, and the error if there was one.
 fn one(
     args: &Args,
     desired: &Desired,

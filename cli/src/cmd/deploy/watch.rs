@@ -1,4 +1,4 @@
-//! `p4rack deploy --watch`: keeps switches at what a description says.
+//! `p4rack deploy --watch`: keeps switches in the state that a description defines.
 
 use super::args::Args;
 use super::step::line;
@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch as channel;
 
-/// How often the description's file is looked at.
+/// Interval between checks of the description's file.
 const FILE: Duration = Duration::from_millis(500);
-/// How soon etcd is asked again after an error.
+/// Delay before retrying etcd after an error.
 const ETCD_RETRY: Duration = Duration::from_secs(1);
 
-/// What has happened to a switch since the start.
+/// Events of a switch since the start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     primary: bool,
@@ -78,7 +78,7 @@ async fn keep(
 ) -> ExitCode {
     let args = Arc::new(args);
     if let Some(access) = &etcd {
-        // Before the switches are touched: what is shared counts, not this file.
+        // Before the switches change: the shared description counts, not this file.
         let shared = agree(access, &key(&rack.name), &text, args.publish).await;
         desired = match make(&args, &shared) {
             Ok((_, desired)) => desired,
@@ -95,7 +95,7 @@ async fn keep(
         let (board, json) = (board.clone(), args.json);
         let mut last = String::new();
         let tell = move |change: Change| {
-            // A failure that repeats itself is told once.
+            // A repeated failure is reported once.
             let failure = match &change {
                 Change::Failed(error) => error.to_string(),
                 Change::Step(Step::Verified { .. }) => String::new(),
@@ -129,7 +129,7 @@ async fn keep(
     ExitCode::SUCCESS
 }
 
-/// Takes a new description; one that is wrong is told of, and the one before stays.
+/// Applies a new description. Reports an invalid one and keeps the previous one.
 fn take(args: &Args, text: &str, sender: &channel::Sender<Arc<Desired>>, origin: &str) {
     match make(args, text) {
         Ok((_, desired)) => {
@@ -161,13 +161,13 @@ async fn follow_file(args: Arc<Args>, sender: channel::Sender<Arc<Desired>>) {
     }
 }
 
-/// Where a rack's description is in etcd.
+/// Key of a rack's description in etcd.
 fn key(rack: &str) -> String {
     format!("/p4rack/racks/{rack}")
 }
 
-/// Puts the file there where nothing is, or where it is to be published; what is there then. Asks until etcd
-/// answers.
+/// Stores the file if there is no description yet or if it is to be published, and returns the stored one.
+/// Retries until etcd responds.
 async fn agree(access: &Access, key: &str, text: &str, publish: bool) -> String {
     loop {
         let told = async {
@@ -188,7 +188,7 @@ async fn agree(access: &Access, key: &str, text: &str, publish: bool) -> String 
     }
 }
 
-/// Takes what is in etcd, for ever.
+/// Applies descriptions from etcd, forever.
 async fn follow_etcd(args: Arc<Args>, access: Access, key: String, sender: channel::Sender<Arc<Desired>>) {
     loop {
         let told = async {
@@ -203,7 +203,7 @@ async fn follow_etcd(args: Arc<Args>, access: Access, key: String, sender: chann
     }
 }
 
-/// What was known before and what is known now.
+/// Records an event; returns the state before and after it.
 fn note(board: &Board, addr: &str, change: &Change) -> (Counts, Counts) {
     let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
     let counts = board.entry(addr.to_owned()).or_default();
@@ -227,7 +227,7 @@ fn note(board: &Board, addr: &str, change: &Change) -> (Counts, Counts) {
     (before, *counts)
 }
 
-/// Tells of what changes; that all is as it should be only after it was not.
+/// Reports changes; reports recovery only after a failure.
 fn say(addr: &str, device_id: u64, change: &Change, comparisons: u64, was_in_order: bool, as_json: bool) {
     let text = match change {
         Change::Primary => format!("in charge of device {device_id}"),

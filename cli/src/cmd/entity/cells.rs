@@ -19,33 +19,33 @@ pub struct CounterArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum CounterCommand {
-    /// The program's counters
+    /// List the program's counters
     List(Options),
-    /// What has been counted, in all cells or one
+    /// Read the counts of all cells or one
     Read {
         #[command(flatten)]
         counter: Counter,
         #[command(flatten)]
         options: Options,
     },
-    /// The same again and again
+    /// Read repeatedly
     Watch {
         #[command(flatten)]
         counter: Counter,
-        /// How often
+        /// Interval in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
         every: f64,
         #[command(flatten)]
         options: Options,
     },
-    /// Set a cell, to zero unless told otherwise
+    /// Set a cell, by default to zero
     Write {
         #[command(flatten)]
         counter: Counter,
-        /// Packets
+        /// Packet count
         #[arg(long, default_value_t = 0)]
         packets: i64,
-        /// Bytes
+        /// Byte count
         #[arg(long, default_value_t = 0)]
         bytes: i64,
         #[command(flatten)]
@@ -55,13 +55,13 @@ enum CounterCommand {
 
 #[derive(clap::Args, Debug)]
 struct Counter {
-    /// The counter; a table's name for the counters of its entries
+    /// The counter; for direct counters, the table
     #[arg(add = ArgValueCompleter::new(complete::counters))]
     name: String,
-    /// The cell [default: all]
+    /// Index of the cell [default: all]
     #[arg(long)]
     index: Option<i64>,
-    /// For a table: the entry's keys
+    /// For a direct counter: keys of the entry
     #[arg(value_name = "KEY=VALUE")]
     keys: Vec<String>,
 }
@@ -74,7 +74,7 @@ impl Counter {
     }
 }
 
-/// The entries whose direct resource is meant, where the name is a table's or the resource's own and not an array's.
+/// The entry whose direct object is meant, if the name is that of a table or of a direct object.
 fn direct_entry(
     schema: &Schema,
     name: &str,
@@ -112,7 +112,7 @@ pub fn counter(args: CounterArgs) -> ExitCode {
     })
 }
 
-/// Writes one item that is made with the program's names.
+/// Writes one item, built with the program's schema.
 async fn write(options: &Options, make: impl Fn(&Schema) -> Result<Item, CtrlError>) -> ExitCode {
     let done = async {
         let (_, schema) = options.client().await?;
@@ -130,51 +130,51 @@ pub struct MeterArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum MeterCommand {
-    /// The program's meters
+    /// List the program's meters
     List(Options),
-    /// Rates and bursts, of all cells or one
+    /// Read rates and bursts of all cells or one
     Read {
         #[command(flatten)]
         meter: Meter,
-        /// What each has seen, by colour, as well
+        /// Also show counts by colour
         #[arg(long)]
         colors: bool,
         #[command(flatten)]
         options: Options,
     },
-    /// The same again and again
+    /// Read repeatedly
     Watch {
         #[command(flatten)]
         meter: Meter,
-        /// What each has seen, by colour, as well
+        /// Also show counts by colour
         #[arg(long)]
         colors: bool,
-        /// How often
+        /// Interval in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
         every: f64,
         #[command(flatten)]
         options: Options,
     },
-    /// Set a cell's rates (packets or bytes a second, as the program says) and bursts
+    /// Set rates (packets or bytes per second, as the program declares) and bursts of a cell
     Write {
         #[command(flatten)]
         meter: Meter,
-        /// Committed rate
+        /// Committed rate, units per second
         #[arg(long)]
         cir: i64,
-        /// Committed burst
+        /// Committed burst, units
         #[arg(long)]
         cburst: i64,
-        /// Peak rate [default: the committed one]
+        /// Peak rate [default: the committed rate]
         #[arg(long)]
         pir: Option<i64>,
-        /// Peak burst [default: the committed one]
+        /// Peak burst [default: the committed burst]
         #[arg(long)]
         pburst: Option<i64>,
         #[command(flatten)]
         options: Options,
     },
-    /// Set a cell back: everything is green
+    /// Reset a cell: everything is green
     Delete {
         #[command(flatten)]
         meter: Meter,
@@ -185,13 +185,13 @@ enum MeterCommand {
 
 #[derive(clap::Args, Debug)]
 struct Meter {
-    /// The meter; a table's name for the meters of its entries
+    /// The meter; for direct meters, the table
     #[arg(add = ArgValueCompleter::new(complete::meters))]
     name: String,
-    /// The cell [default: all]
+    /// Index of the cell [default: all]
     #[arg(long)]
     index: Option<i64>,
-    /// For a table: the entry's keys
+    /// For a direct meter: keys of the entry
     #[arg(value_name = "KEY=VALUE")]
     keys: Vec<String>,
 }
@@ -237,41 +237,41 @@ pub struct RegisterArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum RegisterCommand {
-    /// The program's registers
+    /// List the program's registers
     List(Options),
-    /// Values, of all cells or one
+    /// Read the values of all cells or one
     Read {
-        /// The register
+        /// Name of the register
         #[arg(add = ArgValueCompleter::new(complete::registers))]
         name: String,
-        /// The cell [default: all]
+        /// Index of the cell [default: all]
         #[arg(long)]
         index: Option<i64>,
         #[command(flatten)]
         options: Options,
     },
-    /// The same again and again
+    /// Read repeatedly
     Watch {
-        /// The register
+        /// Name of the register
         #[arg(add = ArgValueCompleter::new(complete::registers))]
         name: String,
-        /// The cell [default: all]
+        /// Index of the cell [default: all]
         #[arg(long)]
         index: Option<i64>,
-        /// How often
+        /// Interval in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
         every: f64,
         #[command(flatten)]
         options: Options,
     },
-    /// Set a cell, or all
+    /// Set one cell or all
     Write {
-        /// The register
+        /// Name of the register
         #[arg(add = ArgValueCompleter::new(complete::registers))]
         name: String,
-        /// 17, 0x11, 02:00:00:00:00:01 …
+        /// Value: 17, 0x11, 02:00:00:00:00:01, …
         value: String,
-        /// The cell [default: all]
+        /// Index of the cell [default: all]
         #[arg(long)]
         index: Option<i64>,
         #[command(flatten)]

@@ -19,63 +19,63 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// All groups, members and sessions on the switch
+    /// Show all groups, members and sessions on the switch
     #[command(visible_alias = "list")]
     Read(Options),
-    /// The same again and again
+    /// Show them repeatedly
     Watch {
-        /// How often
+        /// Interval in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
         every: f64,
         #[command(flatten)]
         options: Options,
     },
-    /// Add one
+    /// Add a group, member, session or value set
     Insert(One),
-    /// Change one
+    /// Modify a group, member, session or value set
     Modify(One),
-    /// Add one, or change it if it is there
+    /// Add a group, member, session or value set, or modify it if it exists
     Write(One),
-    /// Remove one
+    /// Remove a group, member, session or value set
     Delete(One),
 }
 
 #[derive(clap::Args, Debug)]
 #[command(group(clap::ArgGroup::new("what").args(["multicast", "clone", "group", "member", "value_set"]).required(true)))]
 struct One {
-    /// This multicast group
+    /// Id of a multicast group
     #[arg(long, value_name = "ID")]
     multicast: Option<u32>,
-    /// This clone session
+    /// Id of a clone session
     #[arg(long, value_name = "ID")]
     clone: Option<u32>,
-    /// This group of --profile
+    /// Id of a group of --profile
     #[arg(long, value_name = "ID", requires = "profile")]
     group: Option<u32>,
-    /// This member of --profile
+    /// Id of a member of --profile
     #[arg(long, value_name = "ID", requires = "profile")]
     member: Option<u32>,
-    /// This parser value set
+    /// Name of a parser value set
     #[arg(long, value_name = "NAME")]
     value_set: Option<String>,
-    /// The action profile or selector
+    /// Name of the action profile or selector
     #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(complete::profiles))]
     profile: Option<String>,
-    /// What is in it. Multicast, clone: PORT or PORT:INSTANCE, and after slashes where the copy goes instead while
-    /// the ports before are down, as in 2:5/3/4. Group: MEMBER, MEMBER:WEIGHT or
-    /// MEMBER:WEIGHT@PORT (chosen only while the port is up). Value set: V,V… a member
+    /// Contents. Multicast, clone: PORT or PORT:INSTANCE, with backups after slashes that replace it while
+    /// the preceding ports are down, as in 2:5/3/4. Group: MEMBER, MEMBER:WEIGHT or MEMBER:WEIGHT@PORT
+    /// (chosen only while the port is up). Value set: V,V… per member
     #[arg(value_name = "MEMBER")]
     members: Vec<String>,
-    /// For a member: its action and parameters
+    /// For a member: its action with arguments
     #[arg(long, num_args = 1.., value_names = ["ACTION", "PARAM=VALUE"], add = ArgValueCompleter::new(complete::actions))]
     action: Vec<String>,
-    /// For a group: most members that it will ever have [default: as many as the profile allows]
+    /// For a group: maximum members [default: as many as the profile allows]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     max_size: i32,
     /// For a clone session: class of service
     #[arg(long, default_value_t = 0)]
     class: u32,
-    /// For a clone session: cut copies to this length; 0: don't
+    /// For a clone session: truncate copies to this length; 0 for none
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     truncate: i32,
     #[command(flatten)]
@@ -117,7 +117,7 @@ fn parse_all<T: std::str::FromStr<Err = String>>(words: &[String]) -> Result<Vec
     words.iter().map(|word| word.parse().map_err(CtrlError::Input)).collect()
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let (verb, one) = match args.command {
         Command::Read(options) => {
@@ -130,7 +130,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Insert(one) => (Verb::Insert, one),
         Command::Modify(one) => (Verb::Modify, one),
         Command::Write(one) => (Verb::Write, one),
-        // A value set is there for ever; without members it matches nothing.
+        // A value set always exists; without members it matches nothing.
         Command::Delete(one) if one.value_set.is_some() => (Verb::Modify, One { members: Vec::new(), ..one }),
         Command::Delete(one) => (Verb::Delete, one),
     };

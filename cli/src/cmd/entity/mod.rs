@@ -25,7 +25,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What all of them take.
+/// Options of all these commands.
 #[derive(clap::Args, Clone, Debug)]
 #[group(id = "entity-options")]
 pub struct Options {
@@ -36,16 +36,16 @@ pub struct Options {
     pub json: bool,
 }
 
-/// How a write treats what is there.
+/// What a write requires of an existing entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Must not be there.
+    /// It must not exist.
     Insert,
-    /// Must be there.
+    /// It must exist.
     Modify,
-    /// May be there.
+    /// It may exist.
     Write,
-    /// Must be there, and is not afterwards.
+    /// It must exist, and is removed.
     Delete,
 }
 
@@ -56,7 +56,7 @@ impl Options {
         Ok((client, schema))
     }
 
-    /// Reads what the items name; needs no arbitration.
+    /// Reads what the items name. Does not require being primary.
     async fn read(
         &self,
         make: impl AsyncFn(&Schema) -> Result<Vec<Item>, CtrlError>,
@@ -66,8 +66,8 @@ impl Options {
         read(&mut client, &schema, &items).await
     }
 
-    /// Shows what the items name again and again, on a terminal in place, as JSON a line each time; ends with the first
-    /// error or Ctrl-C.
+    /// Shows what the items name repeatedly: in place on a terminal, as one line of JSON each time otherwise.
+    /// Ends with the first error or Ctrl-C.
     async fn watch(
         &self,
         seconds: f64,
@@ -101,7 +101,7 @@ impl Options {
         }
     }
 
-    /// Writes items as the switch's primary.
+    /// Writes items as primary.
     async fn write(&self, verb: Verb, items: &[Item]) -> Result<Vec<String>, CtrlError> {
         let mut session = Session::connect(self.target.for_switch(None)).await?;
         let schema = session.schema().await?;
@@ -129,7 +129,7 @@ impl Options {
     }
 }
 
-/// Reads what the items name. Of several, those are left out and told of that the switch can't read.
+/// Reads what the items name. If there are several, omits and reports those that the switch cannot read.
 async fn read(client: &mut Client, schema: &Schema, items: &[Item]) -> Result<Vec<Item>, CtrlError> {
     let request = |item: &Item| item.entity(schema);
     let mut found = client.read(items.iter().map(request).collect::<Result<_, _>>()?).await;
@@ -149,7 +149,7 @@ async fn read(client: &mut Client, schema: &Schema, items: &[Item]) -> Result<Ve
     found?.iter().map(|entity| Item::of(schema, entity)).collect()
 }
 
-/// INSERT for what is not there, else MODIFY.
+/// INSERT if the entity does not exist, otherwise MODIFY.
 async fn either(session: &mut Session, entity: &Entity) -> Result<Type, CtrlError> {
     let stays = matches!(
         &entity.entity,
@@ -169,7 +169,7 @@ async fn either(session: &mut Session, entity: &Entity) -> Result<Type, CtrlErro
     Ok(if found.is_empty() { Type::Insert } else { Type::Modify })
 }
 
-/// Prints what was read, or why it was not.
+/// Prints what was read, or the error.
 fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[Item]) -> Rows) -> ExitCode {
     match found {
         Ok(items) => {
@@ -184,7 +184,7 @@ fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[
     }
 }
 
-/// Prints what was written, or why it was not.
+/// Prints what was written, or the error.
 fn told(done: Result<Vec<String>, CtrlError>, options: &Options) -> ExitCode {
     match done {
         Ok(said) => {
@@ -212,17 +212,17 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// With these columns.
+    /// A table with these columns.
     pub fn new(header: &[&str]) -> Rows {
         Rows { header: header.iter().map(|name| (*name).to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// Adds a line.
+    /// Adds a row.
     pub fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 
-    /// As lines; numbers stand at the right.
+    /// The table as lines, with numbers right-aligned.
     pub fn text(&self) -> String {
         let columns = self.header.len();
         let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `NAME=VALUE` on the command line.
+//! Parses `NAME=VALUE` arguments.
 
 use p4rack_ctrl::CtrlError;
 use std::collections::BTreeMap;

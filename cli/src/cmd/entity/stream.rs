@@ -1,4 +1,4 @@
-//! `p4rack digest`, `p4rack packet`: what comes and goes over a session.
+//! `p4rack digest` and `p4rack packet`: messages of the stream channel.
 
 use super::pairs::pairs;
 use super::{Options, Rows, Verb, show, target, told};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a refusal of a packet is waited for.
+/// How long to wait for the rejection of a packet.
 const REFUSAL: Duration = Duration::from_millis(100);
 
 /// Arguments of `p4rack digest`.
@@ -28,30 +28,30 @@ pub struct DigestArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum DigestCommand {
-    /// The program's digests
+    /// List the program's digests
     List(Options),
-    /// How digests are sent, of those that are
+    /// Show the configuration of active digests
     Read(Options),
-    /// Ask for a digest's messages, or change how they are sent
+    /// Subscribe to a digest, or change its configuration
     Write {
         #[command(flatten)]
         digest: Digest,
         #[command(flatten)]
         options: Options,
     },
-    /// Want no more of a digest's messages
+    /// Unsubscribe from a digest
     Delete {
-        /// The digest
+        /// Name of the digest
         #[arg(add = ArgValueCompleter::new(complete::digests))]
         name: String,
         #[command(flatten)]
         options: Options,
     },
-    /// Ask for a digest's messages, print and acknowledge them until Ctrl-C
+    /// Subscribe to a digest; print and acknowledge its messages until Ctrl-C
     Watch {
         #[command(flatten)]
         digest: Digest,
-        /// End after so many lists
+        /// End after this many lists
         #[arg(long)]
         count: Option<u64>,
         #[command(flatten)]
@@ -61,16 +61,16 @@ enum DigestCommand {
 
 #[derive(clap::Args, Debug)]
 struct Digest {
-    /// The digest
+    /// Name of the digest
     #[arg(add = ArgValueCompleter::new(complete::digests))]
     name: String,
-    /// Longest time that a message waits for others
+    /// Maximum time that a message waits for others
     #[arg(long, value_name = "MS", default_value_t = 10)]
     max_timeout_ms: i64,
-    /// Most messages in a list; 0 is no limit
+    /// Maximum messages per list; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_list_size: i32,
-    /// How long repeats are held back without an acknowledgement
+    /// How long duplicates are suppressed without an acknowledgement
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     ack_timeout_ms: i64,
 }
@@ -186,25 +186,25 @@ pub struct PacketArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum PacketCommand {
-    /// The fields that the program's packets carry to and from the controller
+    /// List the metadata fields of packets from and to the controller
     List(Options),
-    /// Let the switch send a packet
+    /// Send a packet through the switch
     #[command(visible_alias = "send")]
     Write {
-        /// The packet's bytes in hexadecimal; spaces and colons don't count
+        /// Bytes of the packet in hexadecimal; spaces and colons are ignored
         hex: String,
-        /// Fields of packet_out; those left out are 0
+        /// Fields of packet_out; the default is 0
         #[arg(value_name = "FIELD=VALUE")]
         fields: Vec<String>,
-        /// Send it so often
+        /// Number of times to send it
         #[arg(long, default_value_t = 1)]
         count: u32,
         #[command(flatten)]
         options: Options,
     },
-    /// Print packets that the switch sends to its controller, until Ctrl-C
+    /// Print packets that the switch sends to the controller, until Ctrl-C
     Watch {
-        /// End after so many
+        /// End after this many packets
         #[arg(long)]
         count: Option<u64>,
         #[command(flatten)]

@@ -23,34 +23,34 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// The program's tables: keys, actions, sizes
+    /// List the program's tables: keys, actions, sizes
     List(Options),
-    /// Entries of a table, or of all
+    /// Read the entries of one table or all
     Read {
-        /// The table, by full name or alias
+        /// Name or alias of the table
         #[arg(add = ArgValueCompleter::new(complete::tables))]
         table: Option<String>,
-        /// Default entries instead
+        /// Read default entries instead
         #[arg(long)]
         default: bool,
-        /// Direct counters as well
+        /// Also read direct counters
         #[arg(long)]
         counters: bool,
         #[command(flatten)]
         options: Options,
     },
-    /// Entries of a table, again and again
+    /// Read the entries of a table repeatedly
     Watch {
-        /// The table, by full name or alias
+        /// Name or alias of the table
         #[arg(add = ArgValueCompleter::new(complete::tables))]
         table: String,
-        /// How often
+        /// Interval in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
         every: f64,
-        /// Instead, those that no packet has hit for their idle timeout, when the switch tells of them
+        /// Instead, print entries whose idle timeout expires, as the switch reports them
         #[arg(long, conflicts_with = "every")]
         idle: bool,
-        /// End after so many of them
+        /// With --idle: end after this many
         #[arg(long, requires = "idle")]
         count: Option<u64>,
         #[command(flatten)]
@@ -58,15 +58,15 @@ enum Command {
     },
     /// Add an entry
     Insert(Entry),
-    /// Change what an entry does
+    /// Change the action of an entry
     Modify(Entry),
-    /// Add an entry, or change what it does if it is there
+    /// Add an entry, or change its action if it exists
     Write(Entry),
     /// Remove an entry
     Delete(Entry),
-    /// Carry out a text-format WriteRequest, such as `p4rack generate` writes
+    /// Apply a text-format WriteRequest, such as `p4rack generate` writes
     Apply {
-        /// The file, NAME.entries.txtpb
+        /// File with the request, NAME.entries.txtpb
         file: PathBuf,
         #[command(flatten)]
         options: Options,
@@ -75,29 +75,29 @@ enum Command {
 
 #[derive(clap::Args, Debug)]
 struct Entry {
-    /// The table, by full name or alias
+    /// Name or alias of the table
     #[arg(add = ArgValueCompleter::new(complete::tables))]
     table: String,
     /// Keys: V exact or optional, V/PREFIX lpm, V&MASK ternary, LOW..HIGH range; V is 17, 0x11,
-    /// 02:00:00:00:00:01, 10.0.0.1, fe80::1; a key left out is "don't care"
+    /// 02:00:00:00:00:01, 10.0.0.1, fe80::1; an omitted key is "don't care"
     #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::keys))]
     keys: Vec<String>,
-    /// Larger wins; for tables with ternary, range or optional keys
+    /// Priority, the larger one wins; for tables with ternary, range or optional keys
     #[arg(long, default_value_t = 0)]
     priority: i32,
-    /// An action and its parameters
+    /// Action with arguments
     #[arg(long, num_args = 1.., value_names = ["ACTION", "PARAM=VALUE"], add = ArgValueCompleter::new(complete::actions))]
     action: Vec<String>,
-    /// A member of the table's action profile instead of an action
+    /// Member of the table's action profile, instead of an action
     #[arg(long, conflicts_with_all = ["action", "group"])]
     member: Option<u32>,
-    /// A group of the table's action profile instead of an action
+    /// Group of the table's action profile, instead of an action
     #[arg(long, conflicts_with = "action")]
     group: Option<u32>,
-    /// The table's default entry; `modify --default` without an action sets it back
+    /// The table's default entry; `modify --default` without an action resets it
     #[arg(long)]
     default: bool,
-    /// Tell the controller when no packet has hit the entry for so long
+    /// Idle timeout after which the controller is notified
     #[arg(long, value_name = "MS", default_value_t = 0)]
     idle_timeout_ms: i64,
     #[command(flatten)]
@@ -130,7 +130,7 @@ impl Entry {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     target::block_on(async {
         match args.command {
@@ -173,7 +173,7 @@ async fn apply(file: &PathBuf, options: &Options) -> Result<Vec<String>, CtrlErr
     Ok(vec![format!("carried out {} updates", request.updates.len())])
 }
 
-/// Prints the entries that the switch tells of as idle, until Ctrl-C.
+/// Prints entries that the switch reports as idle, until Ctrl-C.
 async fn watch_idle(table: &str, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
     let mut session = Session::connect(options.target.for_switch(None)).await?;
     let schema = session.schema().await?;

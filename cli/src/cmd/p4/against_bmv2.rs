@@ -1,4 +1,5 @@
-//! `p4rack p4 samples --against-bmv2`: the same random packets and entries through the embedded switch and BMv2.
+//! `p4rack p4 samples --against-bmv2`: sends the same random packets and entries through the embedded switch
+//! and BMv2.
 
 mod known;
 mod ours;
@@ -15,64 +16,64 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use theirs::Theirs;
 
-/// What both are given.
+/// Parameters of the comparison.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Whatever is random follows from it and the program's name.
+    /// Seed: all random choices follow from it and the program's name.
     pub seed: u64,
-    /// Packets a program.
+    /// Packets per program.
     pub packets: usize,
-    /// Only the program of this file name.
+    /// Only the program with this file name.
     pub only: Option<String>,
-    /// Shows entries and packets of what differs.
+    /// Whether to show entries and packets of differences.
     pub verbose: bool,
 }
 
-/// What a port sent, or all of them: port and frame, sorted.
+/// Frames sent, as port and frame, sorted.
 type Frames = Vec<(u16, Vec<u8>)>;
 
 /// What became of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fate {
-    /// What was sent.
+    /// Frames sent.
     frames: Frames,
-    /// Reasons for which something was dropped.
+    /// Reasons of drops.
     drops: Vec<&'static str>,
 }
 
-/// What came of all programs.
+/// Results of all programs.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     seed: u64,
     /// Programs that both ran.
     programs: usize,
-    /// Of which so many had entries of their own.
+    /// Of these, programs with entries of their own.
     programs_with_entries: usize,
-    /// Entries, groups and sessions that both took.
+    /// Entries, groups and sessions that both accepted.
     updates: usize,
     /// Packets compared.
     packets: usize,
-    /// Packets of which both made the same frames.
+    /// Packets for which both sent the same frames.
     same: usize,
-    /// Frames that came out of this switch.
+    /// Frames that this switch sent.
     frames: usize,
-    /// Programs that were not compared, by why.
+    /// Programs that were not compared, by reason.
     left_out: BTreeMap<&'static str, usize>,
-    /// Packets and entries that differ for a reason that is known.
+    /// Differences of packets and entries with a known reason.
     known: BTreeMap<&'static str, usize>,
-    /// Programs that differ so.
+    /// Programs with such differences, by reason.
     known_programs: BTreeMap<&'static str, Vec<String>>,
-    /// What differs without one.
+    /// Differences without a known reason.
     differences: Vec<String>,
 }
 
 impl Report {
-    /// Whether everything that differs has a reason; nothing compared is no success.
+    /// Whether every difference has a known reason. Comparing nothing is a failure.
     pub fn is_success(&self) -> bool {
         self.packets > 0 && self.differences.is_empty()
     }
 
-    /// For people.
+    /// The report as text.
     pub fn text(&self) -> String {
         let mut text = format!(
             "bmv2    seed {}: {} programs, {} with entries ({} entries, groups and sessions), {} packets, {} the same, \
@@ -122,10 +123,10 @@ impl Report {
     }
 }
 
-/// What came of one program.
+/// Results of one program.
 #[derive(Default)]
 struct Done {
-    /// Taken by both: all, and those that are not groups and sessions.
+    /// Updates accepted by both: all, and those other than groups and sessions.
     updates: (usize, usize),
     packets: usize,
     same: usize,
@@ -138,7 +139,7 @@ struct Difference {
     what: String,
 }
 
-/// Runs all programs of a folder, or says what is missing.
+/// Runs all programs of a folder. The error says what is missing.
 pub fn run(suite: &Suite, plan: &Plan) -> Result<Report, String> {
     let samples: Vec<Sample> = suite.v1model_samples()?;
     let samples: Vec<Sample> = samples
@@ -187,7 +188,7 @@ fn one(suite: &Suite, sample: &Sample, plan: &Plan) -> Result<Done, Stop> {
         .map_err(|_| Stop::LeftOut("accepted, but not taken by this switch"))?;
     let json = p4rack_ctrl::bmv2::compile_including(stem, &sample.text, &folders)
         .map_err(|_| Stop::LeftOut("refused by p4c-bm2-ss"))?;
-    // Neighbours in the folder shall not get the same packets.
+    // Different programs should get different packets.
     let seed =
         stem.bytes().fold(plan.seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     let case = Case::new(&compiled.program, &compiled.p4info, seed, plan.packets);
@@ -199,7 +200,7 @@ fn one(suite: &Suite, sample: &Sample, plan: &Plan) -> Result<Done, Stop> {
     Ok(Run { name: &sample.name, plan, ours, theirs: &mut theirs }.through(case))
 }
 
-/// One program on both.
+/// A program on both switches.
 struct Run<'a> {
     name: &'a str,
     plan: &'a Plan,
@@ -232,7 +233,7 @@ impl Run<'_> {
                     let reason = known::end(fate, self.name);
                     let what = self.tell(at, packet, &why, &case);
                     done.differences.push(Difference { reason, what });
-                    // It has gone, or is busy for ever.
+                    // It has ended, or is in an endless loop.
                     break;
                 }
             };
@@ -243,7 +244,7 @@ impl Run<'_> {
         done
     }
 
-    /// Writes the case's entries to both; those that not both take are left out of it.
+    /// Writes the case's entries to both. Drops those that not both accept.
     fn write(&mut self, case: &mut Case, done: &mut Done) {
         let mut kept = Vec::new();
         for update in std::mem::take(&mut case.updates) {
@@ -305,7 +306,7 @@ impl Run<'_> {
     }
 }
 
-/// What both sent, one line a frame.
+/// Frames of both switches, one line per frame.
 fn difference(mine: &Frames, theirs: &Frames) -> String {
     let lines = |who: &str, frames: &Frames, others: &Frames| -> Vec<String> {
         let alone = frames.iter().filter(|frame| !others.contains(frame));
@@ -319,7 +320,7 @@ fn difference(mine: &Frames, theirs: &Frames) -> String {
     all.join("\n")
 }
 
-/// As `p4rack p4 run --entries` takes them.
+/// Updates in the form for `p4rack p4 run --entries`.
 fn in_text(updates: &[Update]) -> String {
     let request = WriteRequest { updates: updates.to_vec(), ..WriteRequest::default() };
     p4rack_p4rt::text::print(&request)

@@ -24,7 +24,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Check a program and say what it declares
+    /// Check a program and summarise its declarations
     Check {
         #[command(flatten)]
         source: Source,
@@ -36,10 +36,10 @@ enum Command {
     Info {
         #[command(flatten)]
         source: Source,
-        /// Where to write it [default: standard output]
+        /// Output file [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Form of the P4Info
+        /// Format of the P4Info
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
@@ -47,7 +47,7 @@ enum Command {
     Stf {
         #[command(flatten)]
         source: Source,
-        /// Packets, entries and expected frames
+        /// STF file with packets, entries and expected frames
         stf: PathBuf,
         /// Value of `egress_spec` that means "drop", 1 to 511
         #[arg(long, default_value_t = p4rack_stf::DROP_PORT, value_name = "PORT",
@@ -65,7 +65,7 @@ enum Command {
     Preprocess {
         #[command(flatten)]
         source: Source,
-        /// Where to write it [default: standard output]
+        /// Output file [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -81,7 +81,7 @@ enum Format {
     Binary,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
         Command::Samples(args) => samples::run(args),
@@ -173,10 +173,10 @@ fn wire_format<M: TextMessage>(message: &M) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// What takes the result: the file of `--output`, else standard output.
+/// Consumer of the result: the file of `--output`, or standard output.
 type Take<'a> = &'a mut dyn FnMut(&[u8]) -> ExitCode;
 
-/// Opens the output before the work that gives its result to it.
+/// Opens the output before the work that produces it.
 fn with_output(path: Option<PathBuf>, work: impl FnOnce(Take<'_>) -> ExitCode) -> ExitCode {
     let told = |error: String| {
         eprintln!("error: {error}");

@@ -1,4 +1,4 @@
-//! `p4rack p4 run`: a program on captures, in simulated time, with a trace of what it does.
+//! `p4rack p4 run`: runs a program on captures, in simulated time, optionally with a trace.
 
 use super::source::{Source, USAGE, refuse};
 use crate::output;
@@ -12,46 +12,46 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Ports of the switch; 511 is where dropped packets go.
+/// Number of ports; 511 is the drop port.
 const PORTS: u16 = 511;
-/// Largest capture that is read.
+/// Maximum size of a capture.
 const MAX_CAPTURE: u64 = 1 << 30;
-/// Ports that are still busy after the last packet get so long.
+/// Time for busy ports to drain after the last packet.
 const DRAIN: Nanos = Nanos::from_secs(1);
 
-/// What to run it on.
+/// Inputs and outputs of the run.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Capture of what comes in, at port 0 unless it is given; may be repeated
+    /// Capture of arriving packets, at port 0 by default; may be repeated
     #[arg(long = "in", value_name = "[PORT=]PCAP", required = true)]
     inputs: Vec<String>,
     /// Folder for port_N.pcap of each port that sends, and controller.pcap
     #[arg(long, value_name = "DIR")]
     out_dir: PathBuf,
-    /// Entries, groups …: a P4Runtime WriteRequest in protobuf's text format
+    /// Entries, groups and sessions: a P4Runtime WriteRequest in protobuf's text format
     #[arg(long, value_name = "TXTPB")]
     entries: Option<PathBuf>,
-    /// Tell what the program does with each packet
+    /// Print what the program does with each packet
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", require_equals = true)]
     trace: Option<Form>,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// For people
+    /// Human-readable
     Text,
-    /// One object a packet and line
+    /// One JSON object per packet, on one line
     Json,
 }
 
-/// A packet that comes in.
+/// An arriving packet.
 struct Input {
     time: Nanos,
     port: u16,
     frame: Vec<u8>,
 }
 
-/// Runs it: 0 fine, 1 the program is refused, 2 a file that is not understood.
+/// Runs it: 0 success, 1 the program was rejected, 2 an unreadable file.
 pub fn run(source: &Source, options: &Options) -> ExitCode {
     if let Err(error) = output::folder("--out-dir", &options.out_dir) {
         eprintln!("error: {error}");

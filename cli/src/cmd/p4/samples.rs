@@ -17,17 +17,18 @@ pub struct Args {
     /// Folder to search for included files; may be repeated
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// Instead: random packets and entries that follow from this number, through this switch's core and BMv2's
-    /// simple_switch_grpc, which must be on PATH as p4c-bm2-ss must; what comes out is compared port by port
+    /// Instead, send random packets and entries, generated from this seed, through this switch's core and
+    /// BMv2's simple_switch_grpc, and compare what comes out port by port; simple_switch_grpc and p4c-bm2-ss
+    /// must be on PATH
     #[arg(long, value_name = "SEED", conflicts_with = "what")]
     against_bmv2: Option<u64>,
-    /// Packets a program
+    /// Packets per program
     #[arg(long, value_name = "N", default_value_t = 40, requires = "against_bmv2")]
     packets: usize,
-    /// Only this program, a file's name
+    /// Only the program with this file name
     #[arg(long, value_name = "NAME", requires = "against_bmv2")]
     program: Option<String>,
-    /// List what fails even where enough passes; the entries of a packet that differs
+    /// List failures even if enough programs pass, and the entries of packets that differ
     #[arg(short, long)]
     verbose: bool,
     /// Print the result as JSON
@@ -39,15 +40,15 @@ pub struct Args {
 enum What {
     /// Programs that include v1model.p4 are accepted
     Accept,
-    /// Erroneous programs are refused at the right line
+    /// Erroneous programs are rejected on the right line
     Refuse,
     /// P4Info is as expected
     P4info,
-    /// Programs with an STF file do what it says
+    /// Programs with an STF file behave as it says
     Stf,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let suite = Suite { testdata: args.testdata, include_dirs: args.include };
     if let Some(seed) = args.against_bmv2 {
@@ -61,7 +62,7 @@ pub fn run(args: Args) -> ExitCode {
         (What::P4info, Part::P4Info),
         (What::Stf, Part::Stf),
     ];
-    // A fault of the compiler is one of the results; its trace would stand between them.
+    // A panic of the compiler is one of the results; its backtrace would clutter the output.
     std::panic::set_hook(Box::new(|_| {}));
     let mut outcomes = Vec::new();
     for (_, part) in parts.into_iter().filter(|(what, _)| wanted(*what)) {
@@ -81,7 +82,7 @@ pub fn run(args: Args) -> ExitCode {
     if outcomes.iter().all(Outcome::is_success) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Compares with BMv2, where it and its compiler are installed.
+/// Compares with BMv2, if it and its compiler are installed.
 fn against_bmv2(suite: &Suite, plan: &against_bmv2::Plan, json: bool) -> ExitCode {
     if bmv2::program().is_err() || doctor::on_path("p4c-bm2-ss").is_none() {
         println!(

@@ -1,11 +1,11 @@
-//! A P4 program on the command line, and what is said of it.
+//! A P4 program given on the command line.
 
 use p4rack_p4::{Diagnostics, Options};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A usage error: the file cannot be read or written.
+/// Exit code for usage errors: the file cannot be read or written.
 pub const USAGE: u8 = 2;
 
 /// Arguments that name a program.
@@ -22,7 +22,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Runs with the program's text, its name and the options.
+    /// Calls `run` with the program's text, its name and the options.
     pub fn with(&self, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
         let text = match std::fs::read_to_string(&self.file) {
             Ok(text) => text,

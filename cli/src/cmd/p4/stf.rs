@@ -1,4 +1,4 @@
-//! `p4rack p4 stf`: a program against a file of the simple test framework.
+//! `p4rack p4 stf`: runs a program against a file of the simple test framework.
 
 use super::source::{Source, USAGE, refuse};
 use p4rack_stf::{Outcome, run_with_drop_port};
@@ -6,7 +6,7 @@ use p4rack_switch::Pipeline;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs it: 0 passed, 1 a difference, 2 a file that is not understood.
+/// Runs it: 0 passed, 1 a deviation, 2 an unreadable file.
 pub fn run(source: &Source, stf: &Path, drop_port: u16) -> ExitCode {
     let text = match std::fs::read_to_string(stf) {
         Ok(text) => text,

@@ -3,7 +3,7 @@
 use p4rack_sim::{Experiment, Task};
 use std::path::{Path, PathBuf};
 
-/// Reads the traces that an experiment names, beside its file.
+/// Reads the traces that an experiment refers to, relative to its file.
 pub fn with_traces(experiment: Experiment, beside: &Path) -> Result<Experiment, String> {
     let folder = beside.parent().unwrap_or(Path::new(""));
     let read = |name: &str| {
@@ -15,7 +15,7 @@ pub fn with_traces(experiment: Experiment, beside: &Path) -> Result<Experiment, 
     experiment.read_traces(read).map_err(|error| error.to_string())
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let part = path.with_extension("part");
     let named = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -25,7 +25,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     })
 }
 
-/// Where a sweep's task has its result.
+/// Result file of a sweep's task.
 pub fn result_path(dir: &Path, task: &Task) -> PathBuf {
     dir.join(format!("{}.json", task.id))
 }
@@ -36,7 +36,7 @@ pub fn read_json(path: &Path) -> Result<serde_json::Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// All results of a folder and the folders in it: of sweeps and of single runs, in the order of their names.
+/// All results in a folder and its subfolders, of sweeps and single runs, sorted by name.
 pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
     let list = |dir: &Path| {
         let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;

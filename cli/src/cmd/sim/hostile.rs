@@ -1,4 +1,4 @@
-//! What `p4rack sim sweep` says of hostile hosts: each attack beside the same host behaving.
+//! Compares each attack of a sweep with the same host behaving.
 
 use super::files::{read_json, result_path};
 use crate::cmd::entity::Rows;
@@ -6,12 +6,12 @@ use p4rack_sim::{Fared, NO_ATTACK, OthersOutcome, Sweep, Task};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Where a task's settings name the attack.
+/// Setting of a task that names the attack.
 const ATTACK: &str = "hostile.0.attack";
 
-/// Prints a table of the results that are there of a sweep over attacks. Whether all promises were kept.
+/// Prints a table of the available results of a sweep over attacks. Returns whether all promises were kept.
 pub fn compare(sweep: &Sweep, dir: &Path) -> Result<bool, String> {
-    // By what distinguishes them otherwise: each attack's results.
+    // Results by attack, grouped by the tasks' other settings.
     let mut groups: BTreeMap<String, Vec<(&str, OthersOutcome)>> = BTreeMap::new();
     for task in &sweep.tasks {
         let Some(attack) = task.settings.get(ATTACK) else { continue };

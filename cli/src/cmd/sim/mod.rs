@@ -19,18 +19,18 @@ pub struct Args {
 enum Command {
     /// Run one experiment: p4rack sim run examples/paper/pl2/fig9-incast.toml
     Run(run::RunArgs),
-    /// Run an experiment with many parameters and seeds, over all cores; goes on where it was stopped
+    /// Run an experiment with many parameters and seeds on all cores; resumes where it was stopped
     Sweep(sweep::SweepArgs),
-    /// Put a folder of results into one CSV table
+    /// Merge a folder of results into one CSV table
     Merge(sweep::MergeArgs),
-    /// Make one HTML page of a folder of results
+    /// Render a folder of results as one HTML page
     Report(report::ReportArgs),
 }
 
-/// Exit code for what the user wrote wrong.
+/// Exit code for usage errors.
 const USAGE: u8 = 2;
 
-/// Runs it: 0 fine, 1 a check failed, 2 the file is wrong.
+/// Runs it: 0 success, 1 a check failed, 2 the file is invalid.
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
         Command::Run(args) => run::run(&args),

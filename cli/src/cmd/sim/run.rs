@@ -1,4 +1,4 @@
-//! `p4rack sim run`: one experiment.
+//! `p4rack sim run`: runs one experiment.
 
 use super::files::{with_traces, write};
 use crate::output::{self, OutputFile};
@@ -14,25 +14,25 @@ pub struct RunArgs {
     /// Print the results as JSON, or write them to a file
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     json: Option<Option<PathBuf>>,
-    /// Another seed than the file's
+    /// Seed that overrides the file's
     #[arg(long)]
     seed: Option<u64>,
-    /// Run twice and compare all that happened
+    /// Run twice and compare everything that happened
     #[arg(long)]
     twice: bool,
-    /// Capture a host's link, both directions, as DIR/NAME.pcap; may be repeated
+    /// Capture a host's link in both directions as DIR/NAME.pcap; may be repeated
     #[arg(long, value_name = "HOST")]
     pcap: Vec<String>,
-    /// Folder of captures and traces
+    /// Folder for captures and traces
     #[arg(long, value_name = "DIR", default_value = ".")]
     out_dir: PathBuf,
-    /// Tell the way of one message, counted from 0 in the order they were made; also written as
-    /// DIR/message-ID.trace.json for chrome://tracing and Perfetto
+    /// Trace one message, counted from 0 in the order of creation; also written as DIR/message-ID.trace.json
+    /// for chrome://tracing and Perfetto
     #[arg(long, value_name = "ID")]
     trace_message: Option<u64>,
 }
 
-/// Runs it. Whether all checks passed.
+/// Runs it. Returns whether all checks passed.
 pub fn run(args: &RunArgs) -> Result<bool, String> {
     let mut experiment = load(&args.file)?;
     if let Some(seed) = args.seed {
@@ -84,7 +84,7 @@ fn load(path: &Path) -> Result<Experiment, String> {
     with_traces(experiment, path)
 }
 
-/// Whether a file is about a sweep: only those name a base.
+/// Whether a file describes a sweep: only sweeps have a base.
 fn is_sweep(text: &str) -> bool {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("base"));
     lines.any(|rest| rest.trim_start().starts_with('='))
@@ -103,7 +103,7 @@ fn recorder(args: &RunArgs, experiment: &Experiment) -> Result<Option<Recorder>,
     Ok(Some(Recorder::new(links, args.trace_message, shim)))
 }
 
-/// Writes captures and trace.
+/// Writes captures and the trace.
 fn keep(args: &RunArgs, recorder: &Recorder) -> Result<(), String> {
     for &host in &recorder.links {
         let mut writer = Writer::default();
@@ -128,7 +128,7 @@ fn keep(args: &RunArgs, recorder: &Recorder) -> Result<(), String> {
     Ok(())
 }
 
-/// Results for machines.
+/// Results as JSON.
 fn as_json(outcome: &Outcome) -> String {
     serde_json::to_string_pretty(outcome).expect("structs of numbers and names are JSON")
 }

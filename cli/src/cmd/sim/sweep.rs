@@ -1,4 +1,4 @@
-//! `p4rack sim sweep`, `merge`: many runs, over all cores or over many machines.
+//! `p4rack sim sweep` and `merge`: many runs, on all cores or several machines.
 
 use super::files::{read_json, result_path, results, with_traces, write};
 use super::hostile;
@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct SweepArgs {
     /// The sweep (docs/sim.md shows one)
     file: PathBuf,
-    /// Folder of the results, one file a task; a task whose file is there is not run again
+    /// Folder for results, one file per task; a task with a result is not run again
     #[arg(long, value_name = "DIR")]
     out_dir: PathBuf,
-    /// Print the tasks' ids and settings, run nothing
+    /// Print the ids and settings of tasks without running them
     #[arg(long)]
     list: bool,
-    /// Run this task only: an id, or its number in the list from 0; may be repeated
+    /// Only run this task: an id, or its number in the list from 0; may be repeated
     #[arg(long, value_name = "ID")]
     task: Vec<String>,
-    /// How many run at once; all cores if not given
+    /// Maximum tasks at once [default: all cores]
     #[arg(long)]
     jobs: Option<usize>,
 }
@@ -33,12 +33,12 @@ pub struct SweepArgs {
 pub struct MergeArgs {
     /// Folder of results
     dir: PathBuf,
-    /// CSV file to write; DIR/results.csv if not given
+    /// CSV file to write [default: DIR/results.csv]
     #[arg(long, value_name = "CSV")]
     csv: Option<PathBuf>,
 }
 
-/// Runs what is not done yet. Whether all checks passed.
+/// Runs tasks without a result. Returns whether all checks passed.
 pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
     let sweep = load(&args.file)?;
     if args.list {
@@ -69,7 +69,7 @@ pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
                         Err(error) => {
                             let mut errors = errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                             errors.push(error);
-                            // What failed for one, a full disk for instance, fails for all.
+                            // What failed for one task, such as a full disk, fails for all.
                             next.store(open.len(), Ordering::Relaxed);
                         }
                     }
@@ -131,7 +131,7 @@ fn settings(task: &Task) -> String {
     settings.join(" ")
 }
 
-/// Whether the file is this task's whole result.
+/// Whether the file is this task's complete result.
 fn is_done(path: &Path, task: &Task) -> bool {
     read_json(path).is_ok_and(|result| result["id"] == task.id.as_str() && result["outcome"].is_object())
 }
@@ -151,7 +151,7 @@ fn run(sweep: &Sweep, task: &Task, dir: &Path) -> Result<bool, String> {
     Ok(outcome.problems.is_empty())
 }
 
-/// Columns of the CSV: name, path in a result.
+/// Columns of the CSV: name, and path in a result.
 const COLUMNS: [(&str, &str); 17] = [
     ("id", "/id"),
     ("name", "/outcome/name"),
@@ -172,7 +172,7 @@ const COLUMNS: [(&str, &str); 17] = [
     ("problems", "/outcome/problems"),
 ];
 
-/// One table of all results.
+/// Merges all results into one table.
 pub fn merge(args: &MergeArgs) -> Result<bool, String> {
     let path = args.csv.clone().unwrap_or_else(|| args.dir.join("results.csv"));
     let output = OutputFile::open("--csv", &path)?;

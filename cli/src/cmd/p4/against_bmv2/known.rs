@@ -1,16 +1,16 @@
-//! Why the two may differ.
+//! Known reasons why the two switches may differ.
 
 use super::Fate;
 
-/// Why a difference is none of this switch's faults.
+/// Why a difference is not a bug of this switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason(pub &'static str);
 
-/// Other random numbers change the packet's fate here.
+/// The packet's fate depends on random numbers.
 pub const RANDOM: Reason = Reason("the program asks for random numbers");
-/// Another time changes it.
+/// The packet's fate depends on the time.
 pub const TIME: Reason = Reason("the program looks at the time");
-/// Other values of what the program never set change it.
+/// The packet's fate depends on values that the program never set.
 pub const UNSET: Reason =
     Reason("the program reads a variable or a field of an invalid header that it never set");
 
@@ -27,7 +27,7 @@ const OUTSIDE: Reason = Reason("an index lies outside of a meter: v1model leaves
 const GONE: Reason = Reason("p4c's code for BMv2 leaves out a table that its P4Info has");
 const INITIAL: Reason = Reason("BMv2 takes no entries in a table that the program gives some");
 
-/// Programs that end BMv2, or keep it busy for ever. Frames that differ before that are not excused.
+/// Programs that crash BMv2 or keep it in an endless loop. Earlier differences are not excused.
 const ENDS: &[(&str, Reason)] = &[
     ("control-hs-index-test1.p4", INDEX),
     ("control-hs-index-test2.p4", INDEX),
@@ -42,13 +42,14 @@ const ENDS: &[(&str, Reason)] = &[
     ("stack_index.p4", INDEX),
 ];
 
-/// Programs whose frames or entries differ for a reason that shows in their text. An entry covers whatever differs so.
+/// Programs whose frames or entries differ for a reason in their text. An entry covers all differences of
+/// that kind.
 const DIFFER: &[(&str, Reason)] = &[
     ("checksum_update.p4", CHECKSUM),
     ("for_loop.p4", LOOP),
     ("gauntlet_nested_switch-bmv2.p4", GONE),
     ("init-entries-bmv2.p4", INITIAL),
-    // Two thirds of its packets are dropped at random, so a packet's fate may happen not to change.
+    // Two thirds of its packets are dropped at random, so a packet's fate may not change in another run.
     ("issue1517-bmv2.p4", RANDOM),
     // 0, 2, 4, 6: four passes.
     ("issue4739.p4", LOOP),
@@ -57,10 +58,10 @@ const DIFFER: &[(&str, Reason)] = &[
     ("meter_indirect.p4", OUTSIDE),
 ];
 
-/// Updates that differ, by what one of both says.
+/// Updates that differ, by a part of either error message.
 const UPDATES: &[(&str, Reason)] = &[];
 
-/// Why a packet made BMv2 end or not end.
+/// Why BMv2 ended on a packet, or did not.
 pub fn end(fate: &Fate, name: &str) -> Option<Reason> {
     if fate.drops.contains(&"assert_failed") {
         return Some(ASSERT);
@@ -80,7 +81,7 @@ fn among(programs: &[(&str, Reason)], name: &str) -> Option<Reason> {
     programs.iter().find(|(program, _)| *program == name).map(|(_, reason)| *reason)
 }
 
-/// Why an update may be taken by one of both alone.
+/// Why only one of the switches may accept an update.
 pub fn of_update(what: &str) -> Option<Reason> {
     UPDATES.iter().find(|(said, _)| what.contains(said)).map(|(_, reason)| *reason)
 }

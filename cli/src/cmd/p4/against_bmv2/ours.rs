@@ -1,4 +1,4 @@
-//! The embedded switch's core, told by P4Runtime's messages.
+//! The embedded switch's core, driven by P4Runtime messages.
 
 use super::known::{self, Reason};
 use super::{Fate, Frames};
@@ -10,22 +10,23 @@ use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
 use p4rack_switchd::p4runtime::{Candidate, Offline};
 use p4rack_wire::Nanos;
 
-/// Ports; 511 is where dropped packets go.
+/// Number of ports; 511 is the drop port.
 const PORTS: u16 = 511;
 
-/// So often what the program never set gets other values: a program may ask for one of few.
+/// Number of runs with different values for what the program never sets: a program may compare with one of
+/// few.
 const UNSET_TRIES: u64 = 64;
 
-/// How the packets go through.
+/// How the packets are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As they would.
+    /// Normally.
     Usual,
-    /// What the program never sets has random values that follow from this number.
+    /// With random values for what the program never sets, from this seed.
     Unset(u64),
-    /// Another time, and more of it between packets.
+    /// At another time, with larger gaps between packets.
     Later,
-    /// Other random numbers.
+    /// With other random numbers.
     OtherSeed,
 }
 
@@ -33,12 +34,12 @@ pub enum Way {
 pub struct Ours {
     compiled: Compiled,
     text: String,
-    /// Gets updates one by one.
+    /// Applies updates one by one.
     trial: Option<(Switch, Offline)>,
 }
 
 impl Ours {
-    /// The error says why the switch does not take it.
+    /// Loads a program. The error says why the switch rejects it.
     pub fn new(compiled: &Compiled, text: &str) -> Result<Ours, String> {
         let mut ours = Ours { compiled: compiled.clone(), text: text.to_owned(), trial: None };
         ours.trial = Some(ours.load(Way::Usual)?);
@@ -54,7 +55,7 @@ impl Ours {
             }
             _ => None,
         };
-        // As BMv2 is: it counts microseconds.
+        // Like BMv2, which counts in microseconds.
         let mut switch = Switch::new(Config {
             ports: (0..PORTS).map(|port| PortConfig::new(port, 0)).collect(),
             cpu_port: None,
@@ -69,20 +70,20 @@ impl Ours {
         Ok((switch, offline))
     }
 
-    /// Takes an update after those before, or says why not.
+    /// Applies an update after the earlier ones. The error says why it is rejected.
     pub fn take(&mut self, update: &Update) -> Result<(), String> {
         let Some((switch, offline)) = &mut self.trial else { return Err("the program is not loaded".into()) };
         let request = WriteRequest { updates: vec![update.clone()], ..WriteRequest::default() };
         offline.write(&request, switch, Nanos::ZERO)
     }
 
-    /// Forgets all updates but these.
+    /// Discards all updates except these.
     pub fn keep(&mut self, updates: &[Update]) -> Result<(), String> {
         self.trial = Some(self.load(Way::Usual)?);
         updates.iter().try_for_each(|update| self.take(update))
     }
 
-    /// What becomes of the packets.
+    /// Returns what becomes of each packet.
     pub fn play(&self, case: &Case, way: Way) -> Result<Vec<Fate>, String> {
         let (mut switch, offline) = self.load(way)?;
         let request = WriteRequest { updates: case.updates.clone(), ..WriteRequest::default() };
@@ -110,19 +111,19 @@ impl Ours {
         Ok(fates)
     }
 
-    /// Why the packet's fate need not be this one: what it depends on, if it does.
+    /// Why the packet's fate is undefined: what it depends on, if anything.
     pub fn undefined(&self, case: &Case, at: usize, usual: &[Fate]) -> Option<Reason> {
         let ways = [(Way::OtherSeed, known::RANDOM), (Way::Later, known::TIME)];
         let unset = (1..=UNSET_TRIES).map(|seed| (Way::Unset(seed), known::UNSET));
         ways.into_iter().chain(unset).find_map(|(way, reason)| {
             let other = self.play(case, way).ok()?;
-            // What an earlier packet left behind counts too.
+            // State left by an earlier packet counts too.
             (other[..=at] != usual[..=at]).then_some(reason)
         })
     }
 }
 
-/// Whether an update is of what the program declares, not of groups and sessions.
+/// Whether an update concerns an object of the program rather than a group or session.
 pub fn is_entry(update: &Update) -> bool {
     let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
     !matches!(entity, Some(Entity::PacketReplicationEngineEntry(_)))

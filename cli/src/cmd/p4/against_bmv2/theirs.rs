@@ -1,4 +1,4 @@
-//! BMv2, told by P4Runtime, its packets by gRPC.
+//! BMv2, driven over P4Runtime, with its packets over gRPC.
 
 use super::Frames;
 use crate::cmd::bmv2::Bmv2;
@@ -14,18 +14,18 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 const DEVICE_ID: u64 = 1;
-/// How long it may take to be gone after it has broken a connection.
+/// How long it may take to exit after it has closed a connection.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Why a program does not run.
 pub enum Failed {
-    /// It is refused.
+    /// The switch rejects it.
     Program,
     /// The switch itself does not run.
     Switch(String),
 }
 
-/// A switch that runs a program.
+/// A BMv2 process that runs a program.
 pub struct Theirs {
     runtime: Runtime,
     switch: Bmv2,
@@ -35,7 +35,7 @@ pub struct Theirs {
 }
 
 impl Theirs {
-    /// Starts one with a program.
+    /// Starts BMv2 with a program.
     pub fn start(info: P4Info, json: Vec<u8>) -> Result<Theirs, Failed> {
         let fail = |error: &dyn std::fmt::Display| Failed::Switch(error.to_string());
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| fail(&error))?;
@@ -54,7 +54,7 @@ impl Theirs {
         Ok(Theirs { runtime, switch, session, packets, schema })
     }
 
-    /// Makes one update.
+    /// Writes one update.
     pub fn write(&mut self, update: &Update) -> Result<(), String> {
         let done = self.runtime.block_on(self.session.write(&self.schema, std::slice::from_ref(update)));
         done.map_err(|error| self.said(error))
@@ -67,11 +67,11 @@ impl Theirs {
             Some(Entity::TableEntry(entry)) if entry.is_default_action => entry.action = None,
             _ => back.set_type(update::Type::Delete),
         }
-        // Where that is refused as well, packets show it.
+        // If this is rejected too, packets will show it.
         let _ = self.write(&back);
     }
 
-    /// Lets a packet in; gives what it became.
+    /// Sends a packet and returns what became of it.
     pub fn send(&mut self, packet: &Packet) -> Result<Frames, String> {
         let sent = self.runtime.block_on(self.packets.send(packet.port, &packet.frame));
         let mut frames = sent.map_err(|error| self.said(error))?;
@@ -79,7 +79,7 @@ impl Theirs {
         Ok(frames)
     }
 
-    /// The error, or how the process ended, if it did.
+    /// The error, or how the process ended, if it has.
     fn said(&mut self, error: CtrlError) -> String {
         if matches!(error, CtrlError::Ended(_) | CtrlError::Refused { .. }) {
             std::thread::sleep(LAST_WORDS);

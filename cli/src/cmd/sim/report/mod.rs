@@ -1,12 +1,12 @@
-//! `p4rack sim report`: results as one HTML file that needs nothing else.
+//! `p4rack sim report`: renders results as one self-contained HTML file.
 
 use super::files::results;
 use crate::output::OutputFile;
 use std::path::PathBuf;
 
 const PAGE: &str = include_str!("page.html");
-/// What the page has places for: the style of all reports with what this one adds, the script, and last the results,
-/// since these may hold anything.
+/// Placeholders of the page: the style of all reports with this one's additions, then the script. The results
+/// come last, because they may contain anything.
 const PLACES: [(&str, &[&str]); 2] = [
     ("/*STYLE*/", &[p4rack_lab::report::STYLE, include_str!("page.css")]),
     ("/*SCRIPT*/", &[include_str!("plot.js"), include_str!("page.js")]),
@@ -18,7 +18,7 @@ const RESULTS: &str = "/*RESULTS*/[]";
 pub struct ReportArgs {
     /// Folder of results: of a sweep, or of `sim run --json=DIR/NAME.json`
     dir: PathBuf,
-    /// The page to write; DIR/report.html if not given
+    /// Output file [default: DIR/report.html]
     #[arg(long, short, value_name = "HTML")]
     output: Option<PathBuf>,
 }
