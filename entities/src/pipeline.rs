@@ -14,11 +14,11 @@ use p4rack_p4rt::p4::config::v1::{
     ActionProfile, Counter, Meter, P4Info, Preamble, Register, Table, ValueSet,
 };
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
-use p4rack_switch::Pipeline;
+use p4rack_switch::{Pipeline, Switch};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Differences between two P4Infos that one message lists.
 const DIFFERENCES: usize = 5;
@@ -46,7 +46,7 @@ pub struct Program {
     /// Header of packets from the controller.
     pub packet_out: ControllerHeader,
     /// Multicast groups and clone sessions as the controller wrote them.
-    pub groups: Mutex<Groups>,
+    pub(crate) groups: Mutex<Groups>,
     /// `max_size` of selectors' groups, as the controller wrote it.
     group_limits: Mutex<BTreeMap<(InstanceId, u32), i32>>,
     /// Digests that the controller wants.
@@ -85,6 +85,12 @@ impl Candidate {
         let mut program = Program::new(config, compiled);
         program.plans = Plans::new(&program, &pipeline);
         Ok(Candidate { program, pipeline })
+    }
+
+    /// Loads the program into a switch; `pipeline` is its translation, if another than the usual one is to run.
+    pub fn load(self, pipeline: Option<Pipeline>, switch: &mut Switch) -> Arc<Program> {
+        switch.load(pipeline.unwrap_or(self.pipeline));
+        Arc::new(self.program)
     }
 
     /// Compiles what came over the network: it may include what is built in, but no file of this

@@ -1,19 +1,15 @@
-//! Writes and reads as jobs of the data plane: so many updates or entries, then packets get a turn.
+//! Writes and Reads, whole or as jobs of the data plane: so many updates or entries, then packets get a turn.
 
 use super::Refused;
 use super::pipeline::Program;
 use super::plain::{Request, Step};
-use super::roles::Access;
 use super::work::{self, Change, Found, Query, Snapshot, Undo};
-use crate::core::Isolation;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
-use p4rack_p4rt::p4::v1::{Entity, ReadRequest, Update};
+use p4rack_p4rt::p4::v1::{Entity, ReadRequest, Update, WriteRequest};
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
-use prost::DecodeError;
-use prost::bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -24,40 +20,54 @@ pub const UPDATES_A_TURN: usize = 16;
 /// What became of each update.
 pub type Outcomes = Vec<Refused<()>>;
 
-/// A Write made ready.
-pub type Job = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send>;
+/// Refuses entities that the sender of a Read may not ask for.
+pub type Allowed = Box<dyn Fn(&Entity) -> Refused<()> + Send>;
 
-/// What a Write says of all its updates, once its sender may write.
-#[derive(Clone, Debug)]
-pub struct Admitted {
-    /// What runs.
-    pub program: Arc<Program>,
-    /// What the sender's role may do; `None` is everything.
-    pub access: Option<Arc<Access>>,
-    /// What a refused update means for the others.
-    pub atomicity: Atomicity,
+/// Makes the updates of a request, as its atomicity says; returns what became of each.
+pub fn write(program: &Arc<Program>, request: &WriteRequest, switch: &mut Switch, now: Nanos) -> Outcomes {
+    let updates = &request.updates;
+    match Atomicity::try_from(request.atomicity) {
+        Ok(Atomicity::ContinueOnError) => {
+            let make = |update| work::change(program, update).and_then(|change| change(switch, now));
+            updates.iter().map(make).collect()
+        }
+        Ok(Atomicity::RollbackOnError | Atomicity::DataplaneAtomic) => {
+            let mut job = all(program, updates, |_| Ok(()), usize::MAX);
+            loop {
+                if let ControlFlow::Break(outcomes) = job(switch, now) {
+                    return outcomes;
+                }
+            }
+        }
+        Err(_) => {
+            let error = UpdateError::new(Code::InvalidArgument, "there is no such atomicity");
+            vec![Err(error); updates.len()]
+        }
+    }
 }
 
-/// Makes a Write ready. Errors: it is malformed.
-pub fn ready(request: Bytes, admitted: &Admitted) -> Result<(Job, Isolation), DecodeError> {
-    let Admitted { program, access, atomicity } = admitted;
-    let access = access.as_deref();
-    let mut request = Request::decode(request, &program.plans)?;
-    Ok(match atomicity {
-        Atomicity::ContinueOnError => {
-            if let Some(access) = access {
-                access.check_request(&mut request, &program.plans);
-            }
-            (Box::new(each(program, request)), Isolation::Open)
-        }
-        Atomicity::RollbackOnError => {
-            (Box::new(all(program, &request.updates(), access, UPDATES_A_TURN)), Isolation::Whole)
-        }
-        // No packet comes between the updates of one turn.
-        Atomicity::DataplaneAtomic => {
-            (Box::new(all(program, &request.updates(), access, usize::MAX)), Isolation::Whole)
-        }
-    })
+/// The first update that was refused, by its number, as an error.
+pub fn accepted(outcomes: Outcomes) -> Result<(), String> {
+    let number = |(index, outcome): (usize, Refused<()>)| {
+        outcome.map_err(|error| format!("update {}: {}", index + 1, error.message))
+    };
+    outcomes.into_iter().enumerate().try_for_each(number)
+}
+
+/// Reads what a request asks for; returns what was found, and what became of each entity that was asked for.
+pub fn read(
+    program: &Arc<Program>,
+    request: ReadRequest,
+    switch: &Switch,
+    now: Nanos,
+) -> (Vec<Entity>, Outcomes) {
+    let mut reading = Reading::new(program.clone(), request, Box::new(|_| Ok(())));
+    let mut found = Vec::new();
+    while reading.outcomes().is_none() {
+        reading.prepare(1);
+        reading.turn(switch, now, &mut found);
+    }
+    (found.into_iter().flat_map(Found::messages).collect(), reading.outcomes)
 }
 
 /// Applies updates one by one, whatever becomes of the others.
@@ -97,16 +107,16 @@ pub fn each(
     }
 }
 
-/// Applies all updates or, when one is refused, none: those before it are taken back, the last first.
+/// Applies all updates or, when one is refused or not allowed, none: those before it are taken back, the last first.
 pub fn all(
     program: &Arc<Program>,
     updates: &[Update],
-    access: Option<&Access>,
+    allowed: impl Fn(&Update) -> Refused<()>,
     updates_a_turn: usize,
 ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send + 'static {
     type Step = Refused<(Snapshot, Change)>;
     let step = |update| {
-        access.map_or(Ok(()), |access| access.check_update(update))?;
+        allowed(update)?;
         let change = work::change(program, update)?;
         Ok((work::snapshot(program, update)?, change))
     };
@@ -141,7 +151,7 @@ pub fn all(
 /// A Read, made in parts: what has not been read, and what became of each entity so far.
 pub struct Reading {
     program: Arc<Program>,
-    access: Option<Arc<Access>>,
+    allowed: Allowed,
     /// Of which no query has been made: what is asked of all tables is a query for each.
     entities: std::vec::IntoIter<Entity>,
     queries: VecDeque<(usize, Query)>,
@@ -149,10 +159,10 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of what each entity asks for.
-    pub fn new(program: Arc<Program>, request: ReadRequest, access: Option<Arc<Access>>) -> Reading {
+    /// Of what each entity asks for, if it is allowed.
+    pub fn new(program: Arc<Program>, request: ReadRequest, allowed: Allowed) -> Reading {
         let entities = request.entities.into_iter();
-        Reading { program, access, entities, queries: VecDeque::new(), outcomes: Vec::new() }
+        Reading { program, allowed, entities, queries: VecDeque::new(), outcomes: Vec::new() }
     }
 
     /// What became of each entity, if everything has been read.
@@ -165,9 +175,7 @@ impl Reading {
         while self.queries.len() < turns
             && let Some(entity) = self.entities.next()
         {
-            let access = self.access.as_deref();
-            let allowed = access.map_or(Ok(()), |access| access.check_entity(entity.entity.as_ref()));
-            let queries = allowed.and_then(|()| work::query(&self.program, &entity));
+            let queries = (self.allowed)(&entity).and_then(|()| work::query(&self.program, &entity));
             let position = self.outcomes.len();
             self.outcomes.push(queries.map(|queries| {
                 self.queries.extend(queries.into_iter().map(|query| (position, query)));

@@ -9,9 +9,10 @@
 
 use crate::core;
 use crate::driver::{self, Driver, DriverError, IoChoice, PortSpec};
-use crate::p4runtime::{self, Candidate, ServeError, ServerConfig, ServerTls};
+use crate::p4runtime::{self, ServeError, ServerConfig, ServerTls};
 use crate::plane::Plane;
 use crate::{metrics, telemetry};
+use p4rack_entities::Candidate;
 use p4rack_netdev::signal::Signals;
 use p4rack_netdev::{clock, exporter, file};
 use p4rack_switch::{Config, PortConfig, Switch};

@@ -1,18 +1,16 @@
 //! A generated program on the embedded switch, driven frame by frame.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its part
 
-use num_bigint::BigUint;
 use p4rack_codegen::rack::{Host, Rack, Scheme};
 use p4rack_codegen::{Arch, DEMOTED, REFUSED, drop_reasons, generate};
+use p4rack_entities::{Candidate, accepted, write};
 use p4rack_fabric::pl2::reference::Demoted;
-use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, TableId};
+use p4rack_p4::ir::InstanceId;
+use p4rack_p4::p4info::Ids;
 use p4rack_p4::{Compiled, Options, compile};
-use p4rack_p4rt::p4::v1::{
-    Entity, MeterEntry, MulticastGroupEntry, TableEntry, WriteRequest, entity::Entity as Kind, field_match,
-    packet_replication_engine_entry::Type, replica::PortKind, table_action,
-};
+use p4rack_p4rt::p4::v1::{Entity, WriteRequest, entity::Entity as Kind, table_action};
 use p4rack_p4rt::text;
-use p4rack_switch::{Config, MeterConfig, Pipeline, PortConfig, Replica, Switch};
+use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{self, Control, Management, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -60,43 +58,35 @@ pub struct Built {
     pub scheme: Scheme,
     compiled: Arc<Compiled>,
     entries: Arc<WriteRequest>,
-    /// Names that the front end gave objects, by index: from the program as generated.
-    names: Arc<Names>,
-}
-
-struct Names {
-    tables: Vec<String>,
-    instances: Vec<String>,
-    table_ids: Vec<u32>,
-    action_ids: Vec<u32>,
-    instance_ids: Vec<u32>,
+    /// Names that the front end gave objects with cells, by index: from the program as generated.
+    instances: Arc<Vec<String>>,
 }
 
 impl Built {
     pub fn new(rack: Rack, scheme: Scheme) -> Built {
         let artefacts = generate(&rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
         let compiled = compile_text(&artefacts.p4);
-        let program = &compiled.program;
-        let names = Names {
-            tables: program.tables.iter().map(|table| table.named.name.clone()).collect(),
-            instances: program.instances.iter().map(|instance| instance.named.name.clone()).collect(),
-            table_ids: compiled.ids.tables.clone(),
-            action_ids: compiled.ids.actions.clone(),
-            instance_ids: compiled.ids.instances.clone(),
-        };
+        let instances = compiled.program.instances.iter().map(|instance| instance.named.name.clone());
         let entries = text::parse(&artefacts.entries).unwrap_or_else(|error| panic!("{error}"));
         Built {
             rack,
             scheme,
+            instances: Arc::new(instances.collect()),
             compiled: Arc::new(compiled),
             entries: Arc::new(entries),
-            names: Arc::new(names),
         }
     }
 
-    /// The same with another text for the program. Objects keep their places, so the entries still fit.
+    /// The same with another text for the program. Objects keep their places, so the entries still fit: they get the
+    /// ids that objects in these places have.
     pub fn with_text(&self, p4: &str) -> Built {
-        Built { compiled: Arc::new(compile_text(p4)), ..self.clone() }
+        let compiled = compile_text(p4);
+        let mut entries = WriteRequest::clone(&self.entries);
+        for update in &mut entries.updates {
+            let Some(Entity { entity: Some(entity) }) = &mut update.entity else { panic!("empty update") };
+            renumber(entity, &self.compiled.ids, &compiled.ids);
+        }
+        Built { compiled: Arc::new(compiled), entries: Arc::new(entries), ..self.clone() }
     }
 
     pub fn p4(&self) -> String {
@@ -107,6 +97,28 @@ impl Built {
 fn compile_text(p4: &str) -> Compiled {
     compile(p4, "test.p4", &Options::default())
         .unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(false)))
+}
+
+/// Exchanges the ids of one program for those of another whose objects stand in the same places.
+fn renumber(entity: &mut Kind, from: &Ids, to: &Ids) {
+    let other = |id: u32, from: &[u32], to: &[u32]| {
+        let place = from.iter().position(|known| *known == id).unwrap_or_else(|| panic!("no id {id:#x}"));
+        to[place]
+    };
+    match entity {
+        Kind::TableEntry(entry) => {
+            entry.table_id = other(entry.table_id, &from.tables, &to.tables);
+            match entry.action.as_mut().and_then(|action| action.r#type.as_mut()) {
+                Some(table_action::Type::Action(action)) => {
+                    action.action_id = other(action.action_id, &from.actions, &to.actions);
+                }
+                unexpected => panic!("{unexpected:?}"),
+            }
+        }
+        Kind::MeterEntry(meter) => meter.meter_id = other(meter.meter_id, &from.instances, &to.instances),
+        Kind::PacketReplicationEngineEntry(_) => {}
+        unexpected => panic!("{unexpected:?}"),
+    }
 }
 
 /// A switch that runs the program, and a clock.
@@ -134,72 +146,11 @@ impl Rig {
         };
         change(&mut config);
         let mut switch = Switch::new(config);
-        switch.load(Pipeline::compile(&built.compiled.program).unwrap_or_else(|error| panic!("{error}")));
-        let mut rig = Rig { built: built.clone(), switch, now: Nanos(1_000_000) };
-        for update in &built.entries.clone().updates {
-            let Some(Entity { entity: Some(entity) }) = &update.entity else { panic!("empty update") };
-            rig.write(entity);
-        }
-        rig
-    }
-
-    fn write(&mut self, entity: &Kind) {
-        match entity {
-            Kind::TableEntry(entry) => self.write_entry(entry),
-            Kind::MeterEntry(meter) => self.write_meter(meter),
-            Kind::PacketReplicationEngineEntry(entry) => match &entry.r#type {
-                Some(Type::MulticastGroupEntry(group)) => self.write_group(group),
-                other => panic!("unexpected {other:?}"),
-            },
-            other => panic!("unexpected {other:?}"),
-        }
-    }
-
-    fn write_entry(&mut self, entry: &TableEntry) {
-        let names = self.built.names.clone();
-        let index = position(&names.table_ids, entry.table_id);
-        let keys = entry.r#match.iter().map(|field| match &field.field_match_type {
-            Some(field_match::FieldMatchType::Exact(exact)) => {
-                Matcher::Exact(BigUint::from_bytes_be(&exact.value))
-            }
-            other => panic!("unexpected {other:?}"),
-        });
-        let Some(table_action::Type::Action(action)) = entry.action.as_ref().and_then(|a| a.r#type.as_ref())
-        else {
-            panic!("entry without action")
-        };
-        let table = &self.built.compiled.program.tables[index];
-        let wanted = position(&names.action_ids, action.action_id);
-        let place = table.actions.iter().position(|listed| listed.action.0 as usize == wanted).unwrap();
-        let args = action.params.iter().map(|param| BigUint::from_bytes_be(&param.value)).collect();
-        let call = ActionCall { action: place as u32, args };
-        let entry = p4rack_switch::TableEntry::new(keys.collect(), call);
-        self.switch.insert(TableId(index as u32), entry).unwrap();
-    }
-
-    fn write_meter(&mut self, meter: &MeterEntry) {
-        let instance = InstanceId(position(&self.built.names.instance_ids, meter.meter_id) as u32);
-        let config = meter.config.as_ref().unwrap();
-        let config = MeterConfig {
-            cir: config.cir as u64,
-            cburst: config.cburst as u64,
-            pir: config.pir as u64,
-            pburst: config.pburst as u64,
-        };
-        let index = meter.index.as_ref().unwrap().index as u64;
-        self.switch.meter_config(instance, index, Some(config)).unwrap();
-    }
-
-    fn write_group(&mut self, group: &MulticastGroupEntry) {
-        #[allow(deprecated)]
-        let replica = |replica: &p4rack_p4rt::p4::v1::Replica| match replica.port_kind {
-            Some(PortKind::EgressPort(port)) => {
-                Replica { port: port as u16, instance: replica.instance as u16 }
-            }
-            _ => panic!("a port by number expected"),
-        };
-        let replicas: Vec<Replica> = group.replicas.iter().map(replica).collect();
-        self.switch.multicast_group_set(group.multicast_group_id, replicas).unwrap();
+        let candidate = Candidate::new("", Compiled::clone(&built.compiled));
+        let program = candidate.unwrap_or_else(|error| panic!("{error}")).load(None, &mut switch);
+        let now = Nanos(1_000_000);
+        accepted(write(&program, &built.entries, &mut switch, now)).unwrap();
+        Rig { built: built.clone(), switch, now }
     }
 
     /// Sends a frame into a port, returns all that comes out: port and frame.
@@ -368,20 +319,16 @@ impl Rig {
 
     /// What a port has reserved as a source and as a destination, as the registers or calendars have it.
     pub fn register_or_cells(&self, port: u16) -> (u64, u64) {
-        let calendar = self.built.names.instances.iter().any(|name| name == "RackIngress.in_cells");
+        let calendar = self.built.instances.iter().any(|name| name == "RackIngress.in_cells");
         let names = if calendar { ["in_cells", "out_cells"] } else { ["in_reservation", "out_reservation"] };
         let [inward, outward] = names.map(|name| self.register(&format!("RackIngress.{name}"), port));
         (inward, outward)
     }
 
     fn instance(&self, name: &str) -> InstanceId {
-        let found = self.built.names.instances.iter().position(|known| known == name);
+        let found = self.built.instances.iter().position(|known| known == name);
         InstanceId(found.unwrap_or_else(|| panic!("no {name}")) as u32)
     }
-}
-
-fn position(ids: &[u32], id: u32) -> usize {
-    ids.iter().position(|known| *known == id).unwrap_or_else(|| panic!("no id {id:#x}"))
 }
 
 pub fn host(rack: &Rack, port: u16) -> &Host {

@@ -1,8 +1,7 @@
 //! What is read in place means what the general decoder says.
 
 use super::*;
-use crate::p4runtime::Candidate;
-use crate::p4runtime::writing;
+use crate::{Candidate, writing};
 use p4rack_p4::Options;
 use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
 use p4rack_p4rt::p4::v1::{

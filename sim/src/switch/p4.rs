@@ -1,17 +1,18 @@
 //! The switch that is installed: the generated program on the embedded switch's core.
 
+#[cfg(test)]
+#[path = "p4_tests.rs"]
+mod tests;
+
 use super::{Counted, Model};
-use num_bigint::BigUint;
 use p4rack_codegen::rack::{Rack, Scheme};
-use p4rack_codegen::{Arch, DEMOTED, DropReason, Program, REFUSED, drop_reasons, program};
-use p4rack_p4::Compiled;
-use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, TableId};
-use p4rack_p4rt::p4::v1::{
-    CloneSessionEntry, Entity, MeterEntry, MulticastGroupEntry, TableEntry, entity::Entity as Kind,
-    field_match, packet_replication_engine_entry::Type, replica::PortKind, table_action,
-};
-use p4rack_switch::{CloneSession, Config, MeterConfig, Pipeline, PortConfig, Replica, Stats, Switch};
+use p4rack_codegen::{Arch, DEMOTED, DropReason, Program as Generated, REFUSED, drop_reasons, program};
+use p4rack_entities::{Candidate, Outcomes, Program, accepted, write};
+use p4rack_p4::ir::InstanceId;
+use p4rack_p4rt::p4::v1::WriteRequest;
+use p4rack_switch::{Config, PortConfig, Stats, Switch};
 use p4rack_wire::Nanos;
+use std::sync::Arc;
 
 /// Why there is no switch.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +32,7 @@ const CPU_HEADER_BYTES: usize = 2;
 pub(crate) struct P4 {
     switch: Switch,
     scheme: Scheme,
-    compiled: Compiled,
+    program: Arc<Program>,
     managed: u64,
 }
 
@@ -45,7 +46,7 @@ impl P4 {
     /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter
     /// what the switch is made with.
     pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<P4, SwitchError> {
-        let Program { compiled, entries, .. } = program(rack, scheme, Arch::V1model)?;
+        let Generated { p4, compiled, entries } = program(rack, scheme, Arch::V1model)?;
         let mut config = Config {
             ports: rack.ports().map(|host| PortConfig::new(host.port, host.port_rate_bps)).collect(),
             buffer_bytes: rack.switch.buffer_bytes,
@@ -59,75 +60,24 @@ impl P4 {
             ..Config::default()
         };
         change(&mut config);
+        let candidate = Candidate::new(&p4, compiled).map_err(SwitchError::Program)?;
+        let mut model = P4::load(candidate, config, scheme);
+        let updates = entries.into_iter().map(|(_, update)| update).collect();
+        let request = WriteRequest { updates, ..WriteRequest::default() };
+        accepted(model.write(&request)).map_err(SwitchError::Program)?;
+        Ok(model)
+    }
+
+    /// A switch that runs a program, without entries.
+    fn load(candidate: Candidate, config: Config, scheme: Scheme) -> P4 {
         let mut switch = Switch::new(config);
-        let pipeline =
-            Pipeline::compile(&compiled.program).map_err(|error| SwitchError::Program(error.to_string()))?;
-        switch.load(pipeline);
-        let mut p4 = P4 { switch, scheme, compiled, managed: 0 };
-        for (_, update) in &entries {
-            p4.write(update.entity.as_ref())
-                .ok_or_else(|| SwitchError::Program(format!("entry not understood: {update:?}")))?;
-        }
-        Ok(p4)
+        let program = candidate.load(None, &mut switch);
+        P4 { switch, scheme, program, managed: 0 }
     }
 
-    fn write(&mut self, entity: Option<&Entity>) -> Option<()> {
-        match entity?.entity.as_ref()? {
-            Kind::TableEntry(entry) => self.write_entry(entry),
-            Kind::MeterEntry(meter) => self.write_meter(meter),
-            Kind::PacketReplicationEngineEntry(entry) => match entry.r#type.as_ref()? {
-                Type::MulticastGroupEntry(group) => self.write_group(group),
-                Type::CloneSessionEntry(session) => self.write_session(session),
-            },
-            _ => None,
-        }
-    }
-
-    fn write_entry(&mut self, entry: &TableEntry) -> Option<()> {
-        let table = position(&self.compiled.ids.tables, entry.table_id)?;
-        let keys = entry.r#match.iter().map(|field| match &field.field_match_type {
-            Some(field_match::FieldMatchType::Exact(exact)) => {
-                Some(Matcher::Exact(BigUint::from_bytes_be(&exact.value)))
-            }
-            _ => None,
-        });
-        let keys = keys.collect::<Option<Vec<_>>>()?;
-        let table_action::Type::Action(action) = entry.action.as_ref()?.r#type.as_ref()? else { return None };
-        let wanted = position(&self.compiled.ids.actions, action.action_id)?;
-        let listed = &self.compiled.program.tables.get(table)?.actions;
-        let place = listed.iter().position(|listed| listed.action.0 as usize == wanted)?;
-        let args = action.params.iter().map(|param| BigUint::from_bytes_be(&param.value)).collect();
-        let call = ActionCall { action: place as u32, args };
-        let entry = p4rack_switch::TableEntry::new(keys, call);
-        self.switch.insert(TableId(table as u32), entry).ok()
-    }
-
-    fn write_meter(&mut self, meter: &MeterEntry) -> Option<()> {
-        let instance = InstanceId(position(&self.compiled.ids.instances, meter.meter_id)? as u32);
-        let config = meter.config.as_ref()?;
-        let config = MeterConfig {
-            cir: config.cir as u64,
-            cburst: config.cburst as u64,
-            pir: config.pir as u64,
-            pburst: config.pburst as u64,
-        };
-        let index = meter.index.as_ref()?.index as u64;
-        self.switch.meter_config(instance, index, Some(config)).ok()
-    }
-
-    fn write_group(&mut self, group: &MulticastGroupEntry) -> Option<()> {
-        let replicas = group.replicas.iter().map(replica).collect::<Option<Vec<_>>>()?;
-        self.switch.multicast_group_set(group.multicast_group_id, replicas).ok()
-    }
-
-    fn write_session(&mut self, session: &CloneSessionEntry) -> Option<()> {
-        let replicas = session.replicas.iter().map(replica).collect::<Option<Vec<_>>>()?;
-        let config = CloneSession {
-            replicas: replicas.into(),
-            class_of_service: session.class_of_service as u8,
-            packet_length_bytes: session.packet_length_bytes as u16,
-        };
-        self.switch.clone_session_set(session.session_id, config).ok()
+    /// Makes the updates of a request before time begins; what became of each.
+    fn write(&mut self, request: &WriteRequest) -> Outcomes {
+        write(&self.program, request, &mut self.switch, Nanos::ZERO)
     }
 
     /// A counter of the program's, by reason.
@@ -141,7 +91,7 @@ impl P4 {
     }
 
     fn instance(&self, name: &str) -> Option<InstanceId> {
-        let instances = &self.compiled.program.instances;
+        let instances = &self.program.ir.instances;
         instances.iter().position(|known| known.named.name == name).map(|at| InstanceId(at as u32))
     }
 }
@@ -214,18 +164,4 @@ impl Model for P4 {
     fn managed(&self) -> u64 {
         self.managed
     }
-}
-
-fn replica(replica: &p4rack_p4rt::p4::v1::Replica) -> Option<Replica> {
-    #[allow(deprecated)] // what the generated entries use
-    match replica.port_kind {
-        Some(PortKind::EgressPort(port)) => {
-            Some(Replica { port: port as u16, instance: replica.instance as u16 })
-        }
-        _ => None,
-    }
-}
-
-fn position(ids: &[u32], id: u32) -> Option<usize> {
-    ids.iter().position(|known| *known == id)
 }

@@ -4,10 +4,10 @@ mod requests;
 
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
 use super::outbox::Outbox;
-use super::pipeline::{Candidate, Program};
 use super::roles::Access;
-use super::{Refused, digests, preserve, refuse, tables};
+use super::{Refused, preserve, refuse};
 use crate::core::{Gone, Handle};
+use p4rack_entities::{Candidate, Program, digest_list, idle_message};
 use p4rack_p4::ir::TableId;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -313,10 +313,8 @@ impl Device {
     pub async fn idle(&self, entries: Vec<(TableId, TableEntry)>, at: SystemTime) -> bool {
         let Some(program) = self.programs.read().await.running.clone() else { return false };
         let since_epoch = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let table_entry: Vec<_> = entries
-            .iter()
-            .filter_map(|(table, entry)| tables::idle_message(&program, *table, entry))
-            .collect();
+        let table_entry: Vec<_> =
+            entries.iter().filter_map(|(table, entry)| idle_message(&program, *table, entry)).collect();
         if table_entry.is_empty() {
             return true;
         }
@@ -360,7 +358,7 @@ impl Device {
         let program = self.programs.read().await.running.clone()?;
         let mut digests = program.digests();
         while let Some((digest, number, list)) = digests.poll_list(now) {
-            let list = digests::message(&program, digest, number, &list, now);
+            let list = digest_list(&program, digest, number, &list, now);
             self.tell_primaries(|access| {
                 let includes = access.is_none_or(|access| access.includes(list.digest_id));
                 includes.then(|| stream_message_response::Update::Digest(list.clone()))

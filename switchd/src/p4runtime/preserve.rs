@@ -3,11 +3,9 @@
 //! What controllers wrote is read and written again to a second switch that runs the new program. That one is taken
 //! over when all of it was accepted, between two packets; nothing has changed when something was not.
 
-use super::pipeline::{Candidate, Program};
-use super::work::Found;
-use super::writing::Reading;
-use super::{Refused, refuse, work};
+use super::{Refused, refuse};
 use crate::core::{Gone, Handle, Isolation};
+use p4rack_entities::{Candidate, Found, Program, Reading, change};
 use p4rack_netdev::clock;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -76,7 +74,7 @@ async fn told(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Go
     let wanted: Vec<Entity> =
         wildcards(program).into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
     let wanted = ReadRequest { entities: wanted, ..Default::default() };
-    let reading = Reading::new(program.clone(), wanted, None);
+    let reading = Reading::new(program.clone(), wanted, Box::new(|_| Ok(())));
     // A kind that the program has nothing of is refused; there is nothing to bring over then.
     let (_, found) = handle.in_turns(Isolation::Whole, reading.part(usize::MAX)).await?;
     let found: Vec<Entity> = found.into_iter().flat_map(Found::messages).collect();
@@ -101,7 +99,7 @@ fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Refused<
     switch.load(pipeline);
     let program = Arc::new(program);
     for update in updates {
-        let made = work::change(&program, update).and_then(|change| change(&mut switch, now));
+        let made = change(&program, update).and_then(|change| change(&mut switch, now));
         if let Err(error) = made {
             let message = format!(
                 "{} can't be kept by the new program: {}; delete it, or use VERIFY_AND_COMMIT, which clears all",

@@ -6,7 +6,7 @@
 
 use super::Refused;
 use super::arbitration::Refusal;
-use super::plain::{Plans, Request, Step};
+use p4rack_entities::plain::{Plans, Request, Step};
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;

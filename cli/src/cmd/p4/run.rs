@@ -2,11 +2,11 @@
 
 use super::source::{Source, USAGE, refuse};
 use crate::output;
+use p4rack_entities::{self as entities, Candidate};
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_stf::pcap::{Reader, Writer};
 use p4rack_stf::{Fate, Player};
 use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TraceEvent};
-use p4rack_switchd::p4runtime::{Candidate, Offline};
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -89,13 +89,12 @@ fn play(candidate: Candidate, traced: Option<Pipeline>, options: &Options) -> Re
     let ports = (0..PORTS).filter(|port| Some(*port) != Config::default().cpu_port);
     let ports = ports.map(|port| PortConfig::new(port, 0)).collect();
     let mut switch = Switch::new(Config { ports, samples: 0, log_messages: 1000, ..Config::default() });
-    let offline = Offline::load(candidate, traced, &mut switch);
+    let program = candidate.load(traced, &mut switch);
     if let Some(path) = &options.entries {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let request: WriteRequest =
             p4rack_p4rt::text::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        offline
-            .write(&request, &mut switch, Nanos::ZERO)
+        entities::accepted(entities::write(&program, &request, &mut switch, Nanos::ZERO))
             .map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let mut player = Player::new(switch, Nanos::ZERO);

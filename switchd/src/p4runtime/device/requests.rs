@@ -9,12 +9,11 @@
 use super::{Access, Code, Device, LARGE_BYTES, Program, Programs, beside, no_program, status};
 use crate::core::{Gone, Isolation};
 use crate::p4runtime::limits::{Charge, Connection, SMALL_UPDATES, UPDATE_BYTES};
-use crate::p4runtime::work::Found;
-use crate::p4runtime::writing::{Admitted, Outcomes, Reading};
-use crate::p4runtime::{Refused, plain, writing};
+use crate::p4runtime::writing::{self, Admitted};
+use p4rack_entities::{Found, Outcomes, Reading, Refused, UPDATES_A_TURN, plain};
 use p4rack_p4rt::errors::pack;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
-use p4rack_p4rt::p4::v1::{ReadRequest, ReadResponse, WriteRequest};
+use p4rack_p4rt::p4::v1::{Entity, ReadRequest, ReadResponse, WriteRequest};
 use prost::Message;
 use prost::bytes::Bytes;
 use std::ops::ControlFlow;
@@ -90,7 +89,7 @@ impl Device {
         updates: usize,
     ) -> Result<Outcomes, Gone> {
         let is_open = isolation == Isolation::Open;
-        let in_one_turn = is_open && updates <= writing::UPDATES_A_TURN;
+        let in_one_turn = is_open && updates <= UPDATES_A_TURN;
         match in_one_turn.then(|| self.handle.here(&mut job)).flatten() {
             Some(ControlFlow::Break(outcomes)) => Ok(outcomes),
             _ if is_open => self.handle.short(job).await,
@@ -154,7 +153,11 @@ impl Device {
     pub async fn read(&self, request: ReadRequest, answers: &mpsc::Sender<Bytes>) -> Result<(), Status> {
         let program = self.programs.read().await.running.clone().ok_or_else(no_program)?;
         let access = self.clients().arbitration.access(&request.role).cloned();
-        let mut reading = Reading::new(program.clone(), request, access.clone());
+        let role = access.clone();
+        let allowed = move |entity: &Entity| {
+            role.as_ref().map_or(Ok(()), |access| access.check_entity(entity.entity.as_ref()))
+        };
+        let mut reading = Reading::new(program.clone(), request, Box::new(allowed));
         let mut fields = Vec::new();
         loop {
             if let Some(outcomes) = reading.outcomes() {

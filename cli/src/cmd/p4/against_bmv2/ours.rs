@@ -3,12 +3,13 @@
 use super::known::{self, Reason};
 use super::{Fate, Frames};
 use p4rack_conformance::random::{Case, with_unset_values};
+use p4rack_entities::{Candidate, Program, accepted, write};
 use p4rack_p4::Compiled;
 use p4rack_p4rt::p4::v1::{Update, WriteRequest, entity::Entity};
 use p4rack_stf::Player;
 use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
-use p4rack_switchd::p4runtime::{Candidate, Offline};
 use p4rack_wire::Nanos;
+use std::sync::Arc;
 
 /// Number of ports; 511 is the drop port.
 const PORTS: u16 = 511;
@@ -35,7 +36,7 @@ pub struct Ours {
     compiled: Compiled,
     text: String,
     /// Applies updates one by one.
-    trial: Option<(Switch, Offline)>,
+    trial: Option<(Switch, Arc<Program>)>,
 }
 
 impl Ours {
@@ -46,7 +47,7 @@ impl Ours {
         Ok(ours)
     }
 
-    fn load(&self, way: Way) -> Result<(Switch, Offline), String> {
+    fn load(&self, way: Way) -> Result<(Switch, Arc<Program>), String> {
         let candidate = Candidate::new(&self.text, self.compiled.clone())?;
         let pipeline = match way {
             Way::Unset(seed) => {
@@ -66,15 +67,15 @@ impl Ours {
             seed: if way == Way::OtherSeed { 2 } else { 1 },
             ..Config::default()
         });
-        let offline = Offline::load(candidate, pipeline, &mut switch);
-        Ok((switch, offline))
+        let program = candidate.load(pipeline, &mut switch);
+        Ok((switch, program))
     }
 
     /// Applies an update after the earlier ones. The error says why it is rejected.
     pub fn take(&mut self, update: &Update) -> Result<(), String> {
-        let Some((switch, offline)) = &mut self.trial else { return Err("the program is not loaded".into()) };
+        let Some((switch, program)) = &mut self.trial else { return Err("the program is not loaded".into()) };
         let request = WriteRequest { updates: vec![update.clone()], ..WriteRequest::default() };
-        offline.write(&request, switch, Nanos::ZERO)
+        accepted(write(program, &request, switch, Nanos::ZERO))
     }
 
     /// Discards all updates except these.
@@ -85,9 +86,9 @@ impl Ours {
 
     /// Returns what becomes of each packet.
     pub fn play(&self, case: &Case, way: Way) -> Result<Vec<Fate>, String> {
-        let (mut switch, offline) = self.load(way)?;
+        let (mut switch, program) = self.load(way)?;
         let request = WriteRequest { updates: case.updates.clone(), ..WriteRequest::default() };
-        offline.write(&request, &mut switch, Nanos::ZERO)?;
+        accepted(write(&program, &request, &mut switch, Nanos::ZERO))?;
         let (start, gap) = match way {
             Way::Later => (Nanos::from_secs(77), Nanos(7_654_321)),
             _ => (Nanos::from_secs(1), Nanos::from_millis(1)),

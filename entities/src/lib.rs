@@ -1,0 +1,66 @@
+//! P4Runtime's entities: what a Write and a Read mean for the switch's core.
+//!
+//! Whatever has a switch uses this: the daemon behind gRPC, the simulator's racks, tests. Who may ask, how much, and
+//! over which connection is the caller's matter; here is no I/O, no thread and no clock.
+//!
+//! ```text
+//!  pipeline (given, packets, digests)   a program with the look-ups that requests need
+//!  writing ─┬─ work ─ tables ─ matching      an update becomes a change, an entity asked for a query
+//!           │         profiles               members, groups, action sets
+//!           │         cells                  counters, meters, registers
+//!           │         replication            multicast groups, clone sessions
+//!           │         value_sets, digests
+//!           └─ plain                         the same for table entries by the million, from the request's bytes
+//! ```
+//!
+//! [`write`] and [`read`] do a request as a whole. A server that has packets to forward meanwhile does the same in
+//! turns: [`each`], [`all`], [`Reading`].
+
+mod cells;
+mod digests;
+mod given;
+mod matching;
+mod packets;
+mod pipeline;
+pub mod plain;
+mod profiles;
+mod replication;
+mod tables;
+mod value_sets;
+mod work;
+mod writing;
+
+pub use digests::{Digests, message as digest_list};
+pub use packets::ControllerHeader;
+pub use pipeline::{Candidate, Program, TableRef};
+pub use tables::idle_message;
+pub use work::{Answer, Change, Found, Messages, Query, Snapshot, Undo, change, query, snapshot};
+pub use writing::{Allowed, Outcomes, Reading, UPDATES_A_TURN, accepted, all, each, read, write};
+
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_switch::ControlError;
+
+/// What a request led to, or why it was refused.
+pub type Refused<T> = Result<T, UpdateError>;
+
+/// Refuses, for this reason.
+pub fn refuse<T>(code: Code, message: impl Into<String>) -> Refused<T> {
+    Err(UpdateError::new(code, message))
+}
+
+/// The switch's answer in P4Runtime's terms; it names the object.
+fn control<T>(result: Result<T, ControlError>) -> Refused<T> {
+    result.map_err(|error| {
+        let code = match &error {
+            ControlError::NotFound(_) => Code::NotFound,
+            ControlError::AlreadyExists(_) => Code::AlreadyExists,
+            ControlError::OutOfRange { .. } => Code::OutOfRange,
+            ControlError::ResourceExhausted { .. } => Code::ResourceExhausted,
+            ControlError::Invalid(_) => Code::InvalidArgument,
+            ControlError::Constant(_) => Code::PermissionDenied,
+            ControlError::InUse(_) => Code::FailedPrecondition,
+        };
+        UpdateError::new(code, error.to_string())
+    })
+}

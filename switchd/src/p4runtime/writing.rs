@@ -1,0 +1,51 @@
+//! Writes made ready for the data plane, as their senders may make them.
+
+use super::roles::Access;
+use crate::core::Isolation;
+use p4rack_entities::plain::Request;
+use p4rack_entities::{Outcomes, Program, UPDATES_A_TURN, all, each};
+use p4rack_p4rt::p4::v1::Update;
+use p4rack_p4rt::p4::v1::write_request::Atomicity;
+use p4rack_switch::Switch;
+use p4rack_wire::Nanos;
+use prost::DecodeError;
+use prost::bytes::Bytes;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A Write made ready.
+pub type Job = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send>;
+
+/// What a Write says of all its updates, once its sender may write.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    /// What runs.
+    pub program: Arc<Program>,
+    /// What the sender's role may do; `None` is everything.
+    pub access: Option<Arc<Access>>,
+    /// What a refused update means for the others.
+    pub atomicity: Atomicity,
+}
+
+/// Makes a Write ready. Errors: it is malformed.
+pub fn ready(request: Bytes, admitted: &Admitted) -> Result<(Job, Isolation), DecodeError> {
+    let Admitted { program, access, atomicity } = admitted;
+    let access = access.as_deref();
+    let mut request = Request::decode(request, &program.plans)?;
+    let allowed = |update: &Update| access.map_or(Ok(()), |access| access.check_update(update));
+    Ok(match atomicity {
+        Atomicity::ContinueOnError => {
+            if let Some(access) = access {
+                access.check_request(&mut request, &program.plans);
+            }
+            (Box::new(each(program, request)), Isolation::Open)
+        }
+        Atomicity::RollbackOnError => {
+            (Box::new(all(program, &request.updates(), allowed, UPDATES_A_TURN)), Isolation::Whole)
+        }
+        // No packet comes between the updates of one turn.
+        Atomicity::DataplaneAtomic => {
+            (Box::new(all(program, &request.updates(), allowed, usize::MAX)), Isolation::Whole)
+        }
+    })
+}
