@@ -60,20 +60,20 @@ const REMAINING: &[Known] = &[
     ("switchd", &["generator", "p4runtime", "telemetry", "trace"]),
     ("switchd", &["p4runtime::front", "p4runtime::service", "p4runtime::tls"]),
     ("switchd", &["p4runtime::arbitration", "p4runtime::roles"]),
-    // Each kind of entity answers by the types of the dispatch that calls it.
+    // Each kind of entity answers by the types of the dispatch that calls it; a program holds what some of them keep.
     (
-        "switchd",
+        "entities",
         &[
-            "p4runtime::cells",
-            "p4runtime::digests",
-            "p4runtime::matching",
-            "p4runtime::pipeline",
-            "p4runtime::plain",
-            "p4runtime::profiles",
-            "p4runtime::replication",
-            "p4runtime::tables",
-            "p4runtime::value_sets",
-            "p4runtime::work",
+            "cells",
+            "digests",
+            "matching",
+            "pipeline",
+            "plain",
+            "profiles",
+            "replication",
+            "tables",
+            "value_sets",
+            "work",
         ],
     ),
 ];
