@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::EARLY_SLOTS;
-use p4rack_fabric::pl2::reference::{Fate as Claimed, Rights};
+use p4rack_reference::{Fate as Claimed, Rights};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::{Kind, NOT_NOW, Side};

@@ -2,6 +2,7 @@
 
 use p4rack_codegen::rack::{Rack, Scheme};
 use p4rack_codegen::{NoParameters, endpoint_config};
+use p4rack_fabric::Config;
 use std::path::Path;
 
 fn example(name: &str) -> Rack {
@@ -20,7 +21,15 @@ fn machines_of_all_examples_work() {
                     continue;
                 };
                 assert_eq!(config.check(), Ok(()), "{name} {scheme} {}", host.name);
-                assert_eq!(config.peers.len(), rack.hosts.len() - 1);
+                let peers = match (&config, scheme) {
+                    (Config::Ethernet(config), Scheme::L2) => config.peers.len(),
+                    (Config::Pl2(config), Scheme::Pl2Counter | Scheme::Pl2Clock) => config.peers.len(),
+                    _ => panic!("{name} {scheme}: {config:?}"),
+                };
+                assert_eq!(peers, rack.hosts.len() - 1);
+                let station = config.station();
+                let told = (station.mac, station.rate_bps, station.catch_up);
+                assert_eq!(told, (host.mac, host.rate_bps, host.slot));
             }
         }
     }
@@ -34,17 +43,21 @@ fn each_parameter_of_the_description_arrives() {
                 [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\nrate = \"1 Gb/s\"\n";
     let rack = Rack::parse(text, "r.toml").unwrap();
     let (a, b) = (&rack.hosts[0], &rack.hosts[1]);
-    let config = endpoint_config(&rack, a, Scheme::Pl2Clock).unwrap();
+    let pl2 = |host| match endpoint_config(&rack, host, Scheme::Pl2Clock) {
+        Ok(Config::Pl2(config)) => config,
+        other => panic!("{other:?}"),
+    };
+    let config = pl2(a);
     assert_eq!(
         (config.k, config.t_slots, config.slot_parts, config.in_flight, config.lanes, config.vid),
         (3, 9, 2, 2, 5, 7)
     );
     assert_eq!(
-        (config.mac, config.rate_bps, config.slot, config.time_unit.0),
+        (config.station.mac, config.station.rate_bps, config.slot, config.time_unit.0),
         (a.mac, a.rate_bps, a.slot, 3)
     );
     assert_eq!((config.peers[0].mac, config.peers[0].slot), (b.mac, b.slot));
-    assert!(!config.reserve && endpoint_config(&rack, b, Scheme::Pl2Clock).unwrap().reserve);
+    assert!(!config.reserve && pl2(b).reserve);
     let plain = Rack { pl2: None, ..rack.clone() };
     assert_eq!(endpoint_config(&plain, b, Scheme::Pl2Clock), Err(NoParameters(Scheme::Pl2Clock)));
 }

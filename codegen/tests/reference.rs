@@ -7,7 +7,8 @@ mod common;
 use common::*;
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::EARLY_SLOTS;
-use p4rack_fabric::pl2::reference::{self, Allocator, Limits};
+use p4rack_fabric::pl2::Mode;
+use p4rack_reference::{self as reference, Allocator, Limits};
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::{Kind, NOT_NOW, Side};
 use proptest::prelude::*;
@@ -73,9 +74,8 @@ impl Reference {
             ..Limits::new(pl2.lanes, pl2.k, pl2.t_slots)
         };
         assert_eq!((limits.early_slots, limits.late_slots), (EARLY_SLOTS, rack.late_slots()));
-        let scheme =
-            if clock { p4rack_fabric::pl2::Scheme::Clock } else { p4rack_fabric::pl2::Scheme::Counter };
-        Reference { allocator: Allocator::new(scheme, &slots, Nanos(1), limits), now }
+        let mode = if clock { Mode::Clock } else { Mode::Counter };
+        Reference { allocator: Allocator::new(mode, &slots, Nanos(1), limits), now }
     }
 
     fn pair(from: u16, to: u16) -> (usize, usize) {

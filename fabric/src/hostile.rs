@@ -6,7 +6,7 @@
 mod frames;
 mod twice;
 
-use crate::pl2::SplitMix;
+use crate::common::SplitMix;
 use frames::Frames;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::{Control, DEMAND_MAX, Kind, NOT_NOW};

@@ -1,6 +1,7 @@
 //! Times of an endpoint's clock that no clock shows, since drivers hand in what they read.
 
-use p4rack_fabric::pl2::{Config, Endpoint, Peer, Scheme};
+use p4rack_fabric::HostMachine;
+use p4rack_fabric::pl2::{Config, Endpoint, Mode, Peer};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Kind;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -23,7 +24,7 @@ fn send_all(endpoint: &mut Endpoint, now: Nanos) -> Vec<Vec<u8>> {
 #[test]
 fn at_the_end_of_time_nothing_is_repeated_for_ever() {
     for granted in [false, true] {
-        let mut config = Config::new(OWN, Scheme::Counter, 1_000_000_000);
+        let mut config = Config::new(OWN, Mode::Counter, 1_000_000_000);
         config.peers = vec![Peer { mac: PEER, slot: config.slot }];
         let mut endpoint = Endpoint::new(config, 1, Nanos::ZERO);
         let mut frame = [0; 1_514];

@@ -1,6 +1,7 @@
 //! When bursts go out together with their reservations (§4.4).
 
-use p4rack_fabric::pl2::{Config, Endpoint, Peer, Scheme};
+use p4rack_fabric::HostMachine;
+use p4rack_fabric::pl2::{Config, Endpoint, Mode, Peer};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Kind;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -20,7 +21,7 @@ struct Host {
 
 impl Host {
     fn new(paced: bool) -> Host {
-        let mut config = Config::new(OWN, Scheme::Clock, RATE);
+        let mut config = Config::new(OWN, Mode::Clock, RATE);
         config.peers = [NEAR, FAR].map(|mac| Peer { mac, slot: config.slot }).to_vec();
         config.pace_unsolicited = paced;
         config.fresh = Some(Nanos::from_millis(1));

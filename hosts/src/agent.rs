@@ -11,7 +11,9 @@
 
 use crate::metrics::Page;
 use crate::report::{EndpointReport, LinkReport, Report, TapReport};
-use p4rack_fabric::pl2::{self, Delay, Endpoint, Scheme};
+use p4rack_fabric::common::{ConfigError, Delay};
+use p4rack_fabric::pl2::Mode;
+use p4rack_fabric::{Config, Endpoint, Event, HostMachine as _};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Links, PacketSocket, Poller, Tap, clock, file, link, packet};
@@ -41,8 +43,8 @@ pub struct AgentConfig {
     pub address: (Ipv4Addr, u8),
     /// Addresses of the other hosts, so that nobody sends ARP requests for them.
     pub neighbours: Vec<(Ipv4Addr, MacAddr)>,
-    /// Parameters of the protocol.
-    pub endpoint: pl2::Config,
+    /// Parameters of the scheme.
+    pub endpoint: Config,
     /// Seed of sequence numbers and reservation ids.
     pub seed: u64,
     /// File to which statistics are written at the end and on SIGUSR1.
@@ -59,7 +61,7 @@ pub struct AgentConfig {
 pub enum AgentError {
     /// The protocol's parameters are invalid.
     #[error(transparent)]
-    Config(#[from] pl2::ConfigError),
+    Config(#[from] ConfigError),
     /// A device could not be opened.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
@@ -113,7 +115,7 @@ impl Agent {
     pub fn start(config: AgentConfig, signals: Signals) -> Result<Agent, AgentError> {
         config.endpoint.check()?;
         let mut links = Links::open()?;
-        let mtu = config.endpoint.mtu as u32;
+        let mtu = config.endpoint.station().mtu as u32;
         let stayed = links.make_pipe(&config.interface, mtu + LINK_ROOM)?;
         if !stayed.is_empty() {
             tracing::warn!(interface = config.interface, ?stayed, "offloads that could not be switched off");
@@ -226,7 +228,8 @@ impl Agent {
                 self.counters.tap_refused += 1;
             }
         }
-        while let Some(sender) = self.endpoint.poll_silent(clock::now()) {
+        while let Some(event) = self.endpoint.poll_event(clock::now()) {
+            let Event::SenderSilent(sender) = event;
             tracing::warn!(%sender, "fell silent with slots granted");
             if self.config.silent.as_ref().is_some_and(|silent| silent.send(sender).is_err()) {
                 self.config.silent = None;
@@ -246,7 +249,7 @@ fn create_tap(config: &AgentConfig, links: &mut Links, mtu: u32) -> Result<Tap, 
     let name = tap.interface();
     // A rack uses IPv4 only; neighbour discovery would be noise on every link.
     let _ = link::set_sysctl(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
-    links.set_mac(name, config.endpoint.mac)?;
+    links.set_mac(name, config.endpoint.station().mac)?;
     links.set_mtu(name, mtu)?;
     links.set_up(name)?;
     links.add_address(name, config.address.0, config.address.1)?;
@@ -260,25 +263,26 @@ impl Agent {
     /// The agent's current statistics.
     fn report(&mut self) -> Report {
         let stats = self.endpoint.stats();
-        let config = self.endpoint.config();
-        let scheme = match config.scheme {
-            Scheme::Off => "l2",
-            Scheme::Counter => "pl2-counter",
-            Scheme::Clock => "pl2-clock",
+        let scheme = match &self.endpoint {
+            Endpoint::Ethernet(_) => "l2",
+            Endpoint::Pl2(pl2) if pl2.config().mode == Mode::Counter => "pl2-counter",
+            Endpoint::Pl2(_) => "pl2-clock",
         };
+        let delays = self.endpoint.delays();
+        let delay = |name| delays.iter().find(|(known, _)| *known == name).map(|(_, of)| (*of).into());
         let named = |(name, count): (&str, u64)| (name.to_owned(), count);
         let endpoint = EndpointReport {
-            counters: stats.counters.iter().map(named).collect(),
+            counters: self.endpoint.counters().into_iter().map(named).collect(),
             drops: stats.drops().map(named).collect(),
             app_frames_dropped: stats.app_frames_dropped(),
-            rsv_grt: (&stats.rsv_grt).into(),
-            lateness: (&stats.lateness).into(),
+            rsv_grt: delay("rsv_grt"),
+            lateness: delay("lateness"),
             queue_max_frames: stats.queue_max_frames,
             backlog_frames: self.endpoint.backlog_frames() as u64,
         };
         Report {
             host: self.config.name.clone(),
-            mac: config.mac.to_string(),
+            mac: self.endpoint.station().mac.to_string(),
             scheme: scheme.to_owned(),
             running_ns: clock::now().saturating_sub(self.started).0,
             cpu_ns: clock::thread_cpu().0,

@@ -1,7 +1,7 @@
 //! An agent's statistics for Prometheus. The agent's thread renders the page every second, so a scrape never
 //! delays it.
 
-use p4rack_fabric::pl2::Endpoint;
+use p4rack_fabric::{Endpoint, HostMachine as _};
 use p4rack_netdev::clock;
 use p4rack_netdev::exporter::{self, Exposition};
 use p4rack_wire::Nanos;
@@ -55,12 +55,7 @@ fn exposition(host: &str, endpoint: &Endpoint) -> String {
             text.sample(name, &[("host", host), (label, what)], count as f64);
         }
     };
-    family(
-        "p4rack_host_events_total",
-        "event",
-        "What the endpoint has counted",
-        stats.counters.iter().collect(),
-    );
+    family("p4rack_host_events_total", "event", "What the endpoint has counted", endpoint.counters());
     family(
         "p4rack_host_dropped_frames_total",
         "reason",
@@ -73,7 +68,7 @@ fn exposition(host: &str, endpoint: &Endpoint) -> String {
     };
     gauge("p4rack_host_backlog_frames", "Frames that wait to be sent", endpoint.backlog_frames() as f64);
     gauge("p4rack_host_queue_max_frames", "Most frames that ever waited", stats.queue_max_frames as f64);
-    for (name, of) in [("rsv_grt", &stats.rsv_grt), ("lateness", &stats.lateness)] {
+    for (name, of) in endpoint.delays() {
         let seconds = |delay: Nanos| delay.0 as f64 / 1e9;
         let help = "Since the start: request to grant, and frames later than their slot";
         gauge(&format!("p4rack_host_{name}_p50_seconds"), help, seconds(of.percentile(500)));
@@ -85,13 +80,14 @@ fn exposition(host: &str, endpoint: &Endpoint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use p4rack_fabric::pl2::{Config, Scheme};
+    use p4rack_fabric::pl2::Mode;
+    use p4rack_fabric::{Config, pl2};
     use p4rack_wire::MacAddr;
 
     #[test]
     fn every_reason_of_a_drop_has_a_line_with_the_hosts_name() {
-        let config = Config::new(MacAddr([2, 0, 0, 0, 0, 1]), Scheme::Clock, 100_000_000);
-        let endpoint = Endpoint::new(config, 1, Nanos::ZERO);
+        let config = pl2::Config::new(MacAddr([2, 0, 0, 0, 0, 1]), Mode::Clock, 100_000_000);
+        let endpoint = Endpoint::new(Config::Pl2(config), 1, Nanos::ZERO);
         let text = exposition("h1", &endpoint);
         for (reason, _) in endpoint.stats().drops() {
             let line = format!("p4rack_host_dropped_frames_total{{host=\"h1\",reason=\"{reason}\"}} 0\n");

@@ -2,7 +2,7 @@
 //!
 //! Missing fields are errors when reading: a count that nobody wrote is not a zero.
 
-use p4rack_fabric::pl2::Delay;
+use p4rack_fabric::common::Delay;
 use p4rack_netdev::link::LinkInfo;
 use p4rack_netdev::packet;
 use p4rack_netdev::sched::Granted;
@@ -35,7 +35,7 @@ pub struct Report {
     pub congestion_control: Option<String>,
     /// Errors while reading the link or the TAP.
     pub read_errors: u64,
-    /// The PL2 endpoint.
+    /// The host's machine.
     pub endpoint: EndpointReport,
     /// The interface to the switch.
     pub link: LinkReport,
@@ -43,19 +43,21 @@ pub struct Report {
     pub tap: TapReport,
 }
 
-/// Statistics of the PL2 endpoint.
+/// Statistics of the host's machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndpointReport {
-    /// Events by name, those of [`p4rack_fabric::pl2::Counters`]. See [`EndpointReport::counter`].
+    /// Events by name, those of [`p4rack_fabric::HostMachine::counters`]. See [`EndpointReport::counter`].
     pub counters: BTreeMap<String, u64>,
     /// Dropped frames by reason, including zeros.
     pub drops: BTreeMap<String, u64>,
     /// Application frames dropped before they reached the link.
     pub app_frames_dropped: u64,
-    /// Time from a request to its grant.
-    pub rsv_grt: DelayFigures,
-    /// How late frames were sent.
-    pub lateness: DelayFigures,
+    /// Time from a request to its grant; `None` if the scheme has no requests.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub rsv_grt: Option<DelayFigures>,
+    /// How late frames were sent; `None` if the scheme gives them no time.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub lateness: Option<DelayFigures>,
     /// Maximum frames in all queues together.
     pub queue_max_frames: u64,
     /// Frames waiting now.

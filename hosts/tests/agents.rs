@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use p4rack_fabric::pl2;
+use p4rack_fabric::{Config, ethernet, pl2};
 use p4rack_hosts::{Agent, AgentConfig, AgentError};
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::signal::Signals;
@@ -30,7 +30,7 @@ fn config(host: u8, other: u8, stats_file: Option<PathBuf>) -> AgentConfig {
         tap: "app0".to_owned(),
         address: (ip(host), 24),
         neighbours: vec![(ip(other), mac(other))],
-        endpoint: pl2::Config::new(mac(host), pl2::Scheme::Off, 100_000_000),
+        endpoint: Config::Ethernet(ethernet::Config::new(mac(host), 100_000_000)),
         seed: u64::from(host),
         stats_file,
         metrics_addr: None,
@@ -121,7 +121,8 @@ fn what_cannot_work_is_refused_by_name() {
     };
     assert!(refused(config(1, 2, None)).contains("`eth0`"));
     let mut bad = config(1, 2, None);
-    bad.endpoint.vid = 5000;
+    let endpoint = pl2::Config::new(mac(1), pl2::Mode::Clock, 100_000_000);
+    bad.endpoint = Config::Pl2(pl2::Config { vid: 5000, ..endpoint });
     assert!(refused(bad).contains("vid"));
 }
 
@@ -140,9 +141,12 @@ fn a_sender_that_falls_silent_is_told() {
         .unwrap();
     let (told, silent) = std::sync::mpsc::channel();
     let mut config = config(1, 2, None);
-    config.endpoint = pl2::Config::new(mac(1), pl2::Scheme::Clock, 100_000_000);
-    config.endpoint.peers = vec![pl2::Peer { mac: mac(2), slot: config.endpoint.slot }];
-    config.endpoint.notify_patience = Some(Nanos::from_millis(5));
+    let endpoint = pl2::Config::new(mac(1), pl2::Mode::Clock, 100_000_000);
+    config.endpoint = Config::Pl2(pl2::Config {
+        peers: vec![pl2::Peer { mac: mac(2), slot: endpoint.slot }],
+        notify_patience: Some(Nanos::from_millis(5)),
+        ..endpoint
+    });
     config.silent = Some(told);
     let agent = a.run(|| Agent::start(config, Signals::take().unwrap())).unwrap().unwrap();
     std::thread::scope(|scope| {

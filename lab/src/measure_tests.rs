@@ -89,7 +89,7 @@ fn a_counter_that_was_renamed_is_an_error_and_no_zero() {
 
 #[test]
 fn the_names_that_are_read_are_those_that_agents_write() {
-    let counters = p4rack_fabric::pl2::Counters::default();
+    let counters = p4rack_fabric::common::Counters::default();
     for name in [LINK_IN, LINK_OUT] {
         assert!(counters.iter().any(|(known, _)| known == name), "{name}");
     }

@@ -67,6 +67,17 @@ impl Accepted {
 }
 
 /// Compiles a program given as text. `file_name` appears in messages and locates included files.
+///
+/// ```
+/// let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/forward.p4"));
+/// let compiled = p4rack_p4::compile(text, "forward.p4", &p4rack_p4::Options::default())?;
+/// assert_eq!(compiled.p4info.tables[0].preamble.as_ref().map(|table| table.name.as_str()), Some("I.hosts"));
+///
+/// let wrong = text.replace("actions = { to; }", "actions = { drop; }");
+/// let refused = p4rack_p4::compile(&wrong, "forward.p4", &p4rack_p4::Options::default()).unwrap_err();
+/// assert!(refused.render(false).contains("forward.p4:19:"));
+/// # Ok::<(), p4rack_p4::Diagnostics>(())
+/// ```
 pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Compiled, Diagnostics> {
     let (sources, tree, diagnostics) = read(text, file_name, options)?;
     elaborate(sources, &tree, file_name, diagnostics)

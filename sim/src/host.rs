@@ -1,4 +1,4 @@
-//! A host: its PL2 machine, and the threads that feed it.
+//! A host: its machine, and the threads that feed it.
 
 use crate::agenda::{Agenda, HostEvent};
 use crate::check::Digest;
@@ -11,7 +11,7 @@ use crate::transport::wire::Pdu;
 use crate::transport::{Transport, rds};
 use p4rack_codegen::endpoint_config;
 use p4rack_fabric::hostile::Hostile;
-use p4rack_fabric::pl2::{Config, Endpoint};
+use p4rack_fabric::{Config, Endpoint, HostMachine as _, pl2};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use std::collections::VecDeque;
@@ -139,7 +139,9 @@ impl Host {
             let mut window = self.window;
             if let (true, Some(peer)) = (self.by_thread, peer) {
                 let threads = self.outlets[destination].flows.len();
-                self.endpoint.allow_in_flight(peer, threads);
+                if let Endpoint::Pl2(endpoint) = &mut self.endpoint {
+                    endpoint.allow_in_flight(peer, threads);
+                }
                 window = window.max(threads * usize::from(self.burst) + AHEAD);
             }
             let backlog = peer.map_or(0, |peer| self.endpoint.backlog_at(peer));
@@ -238,20 +240,25 @@ fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
     let told = endpoint_config(rack, &rack.hosts[index], experiment.scheme);
     let raw = experiment.spec.traffic.iter().all(|traffic| traffic.transport == Transport::Raw);
     let in_host = experiment.spec.nic.place == MachineLocation::Host;
-    Ok(Config {
-        notify_patience: spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us)),
-        pace_unsolicited: spec.pace_unsolicited,
-        pack: spec.pack,
-        fresh: spec.fresh_ns.map(Nanos),
-        grt_timeout_min: Nanos::from_micros(spec.grt_timeout_us),
-        grt_timeout_max: Nanos::from_micros(spec.grt_timeout_us.saturating_mul(20)),
-        release_after: Nanos::from_micros(20),
-        delay_window: Nanos::from_millis(if in_host { 20 } else { 10 }),
-        // Drivers are never late here.
-        catch_up: Nanos::ZERO,
-        total_limit_frames: usize::MAX,
-        snap_bytes: if raw { SNAP_BYTES_RAW } else { SNAP_BYTES },
-        ..told.map_err(|error| error.to_string())?
+    let mut config = told.map_err(|error| error.to_string())?;
+    let station = config.station_mut();
+    // Drivers are never late here.
+    station.catch_up = Nanos::ZERO;
+    station.total_limit_frames = usize::MAX;
+    station.snap_bytes = if raw { SNAP_BYTES_RAW } else { SNAP_BYTES };
+    Ok(match config {
+        Config::Ethernet(_) => config,
+        Config::Pl2(told) => Config::Pl2(pl2::Config {
+            notify_patience: spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us)),
+            pace_unsolicited: spec.pace_unsolicited,
+            pack: spec.pack,
+            fresh: spec.fresh_ns.map(Nanos),
+            grt_timeout_min: Nanos::from_micros(spec.grt_timeout_us),
+            grt_timeout_max: Nanos::from_micros(spec.grt_timeout_us.saturating_mul(20)),
+            release_after: Nanos::from_micros(20),
+            delay_window: Nanos::from_millis(if in_host { 20 } else { 10 }),
+            ..told
+        }),
     })
 }
 
@@ -272,25 +279,25 @@ mod tests {
             for (index, host) in experiment.rack.hosts.iter().enumerate() {
                 let simulated = config(&experiment, index).unwrap();
                 let told = endpoint_config(&experiment.rack, host, experiment.scheme).unwrap();
-                let same = Config {
-                    notify_patience: told.notify_patience,
-                    pace_unsolicited: told.pace_unsolicited,
-                    pack: told.pack,
-                    fresh: told.fresh,
-                    grt_timeout_min: told.grt_timeout_min,
-                    grt_timeout_max: told.grt_timeout_max,
-                    release_after: told.release_after,
-                    delay_window: told.delay_window,
-                    catch_up: told.catch_up,
-                    total_limit_frames: told.total_limit_frames,
-                    snap_bytes: told.snap_bytes,
-                    ..simulated
-                };
-                assert_eq!(
-                    (same, told.lanes, told.k, told.t_slots),
-                    (told.clone(), 3, 5, 7),
-                    "{kind} {index}"
-                );
+                let mut same = simulated;
+                let (from, to) = (told.station(), same.station_mut());
+                (to.catch_up, to.total_limit_frames, to.snap_bytes) =
+                    (from.catch_up, from.total_limit_frames, from.snap_bytes);
+                if let (Config::Pl2(told), Config::Pl2(pl2)) = (&told, &mut same) {
+                    *pl2 = pl2::Config {
+                        notify_patience: told.notify_patience,
+                        pace_unsolicited: told.pace_unsolicited,
+                        pack: told.pack,
+                        fresh: told.fresh,
+                        grt_timeout_min: told.grt_timeout_min,
+                        grt_timeout_max: told.grt_timeout_max,
+                        release_after: told.release_after,
+                        delay_window: told.delay_window,
+                        ..pl2.clone()
+                    };
+                    assert_eq!((told.lanes, told.k, told.t_slots), (3, 5, 7), "{kind} {index}");
+                }
+                assert_eq!(same, told, "{kind} {index}");
             }
         }
     }

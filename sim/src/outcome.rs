@@ -11,6 +11,7 @@ use crate::traffic::Traffic;
 use crate::world::{Planted, SimError, World};
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::{Rack, Scheme};
+use p4rack_fabric::HostMachine as _;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use serde::Serialize;
@@ -248,7 +249,7 @@ fn judge(world: &mut World) -> Verdict {
         verdict.over_limit += u64::from(stats.buffer_max_bytes > 0);
     }
     for host in world.hosts() {
-        let limit = host.endpoint.config().queue_limit_frames as u64;
+        let limit = host.endpoint.station().queue_limit_frames as u64;
         verdict.over_limit += u64::from(host.endpoint.stats().queue_max_frames > limit);
     }
     let failures = lost > 0 || world.hosts().any(|host| host.dies != Nanos::MAX);
@@ -305,7 +306,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         for (name, count) in stats.drops().filter(|(_, count)| *count > 0) {
             *host_drops.entry(name.to_owned()).or_insert(0) += count;
         }
-        for (name, count) in stats.counters.iter().filter(|(_, count)| *count > 0) {
+        for (name, count) in host.endpoint.counters().into_iter().filter(|(_, count)| *count > 0) {
             *host_counters.entry(name.to_owned()).or_insert(0) += count;
         }
     }

@@ -76,6 +76,29 @@ pub(crate) struct Passes {
 }
 
 /// A switch: ports, queues, and a program if one is loaded.
+///
+/// ```
+/// use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
+/// use p4rack_wire::Nanos;
+///
+/// let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/forward.p4"));
+/// let compiled = p4rack_p4::compile(text, "forward.p4", &p4rack_p4::Options::default())?;
+/// let ports = vec![PortConfig::new(1, 100_000_000), PortConfig::new(2, 100_000_000)];
+/// let mut switch = Switch::new(Config { ports, ..Config::default() });
+/// switch.load(Pipeline::compile(&compiled.program)?);
+///
+/// // The program sends what it does not know to port 2.
+/// let (mut now, mut out) = (Nanos::ZERO, Vec::new());
+/// for number in 0..2 {
+///     switch.handle_frame(1, &[number; 60], now);
+/// }
+/// assert_eq!((switch.poll_transmit(now, &mut out), out[0]), (Some(2), 0));
+/// assert_eq!(switch.poll_transmit(now, &mut out), None, "the first is on the wire: 84 bytes at 100 Mb/s");
+/// now = switch.next_timeout().ok_or("something waits")?;
+/// assert_eq!(now, Nanos(6_720));
+/// assert_eq!((switch.poll_transmit(now, &mut out), out[0]), (Some(2), 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Switch {
     pub(crate) config: Config,
     pub(crate) running: Option<Running>,

@@ -3,6 +3,7 @@
 use crate::output::{self, OutputFile};
 use p4rack_codegen::endpoint_config;
 use p4rack_codegen::rack::{Host, Rack, Scheme};
+use p4rack_fabric::Config;
 use p4rack_hosts::{Agent, AgentConfig};
 use p4rack_netdev::{clock, signal::Signals};
 use p4rack_wire::{MacAddr, Nanos};
@@ -91,7 +92,9 @@ fn agent(args: RunArgs) -> Result<(), String> {
                 .into(),
         );
     }
-    endpoint.notify_patience = notified.then(|| Nanos::from_millis(args.silent_after_ms));
+    if let Config::Pl2(endpoint) = &mut endpoint {
+        endpoint.notify_patience = notified.then(|| Nanos::from_millis(args.silent_after_ms));
+    }
     let silent = notified.then(|| tell_silent(&rack, host, args.when_silent));
     let others = || rack.hosts.iter().filter(|other| other.name != host.name);
     let config = AgentConfig {

@@ -4,12 +4,12 @@
 use p4rack_codegen::rack::{Host, Rack, Scheme};
 use p4rack_codegen::{Arch, DEMOTED, REFUSED, drop_reasons, generate};
 use p4rack_entities::{Candidate, accepted, write};
-use p4rack_fabric::pl2::reference::Demoted;
 use p4rack_p4::ir::InstanceId;
 use p4rack_p4::p4info::Ids;
 use p4rack_p4::{Compiled, Options, compile};
 use p4rack_p4rt::p4::v1::{Entity, WriteRequest, entity::Entity as Kind, table_action};
 use p4rack_p4rt::text;
+use p4rack_reference::Demoted;
 use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{self, Control, Management, Side};

@@ -1,6 +1,6 @@
 //! The decisions of the paper's Algorithm 2 and equation 1, as functions without state.
 
-use super::{Config, Scheme};
+use super::{Config, Mode};
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::Control;
 use std::cmp::Ordering;
@@ -19,7 +19,7 @@ impl Chosen {
     pub fn of(grant: &Control, config: &Config, peer_slot: Nanos) -> Chosen {
         let (send, recv) = (u64::from(grant.send_wait), u64::from(grant.recv_wait));
         let t = u64::from(config.t_slots);
-        if config.scheme == Scheme::Counter {
+        if config.mode == Mode::Counter {
             let slots = send.max(recv);
             return Chosen { wait: Nanos(slots.saturating_mul(config.slot.0)), to_t: slots.cmp(&t) };
         }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn chosen_is_the_later_of_both_ends() {
-        let mut config = Config::new(MacAddr::default(), Scheme::Counter, 100_000_000);
+        let mut config = Config::new(MacAddr::default(), Mode::Counter, 100_000_000);
         config.slot = Nanos(1_000);
         for (send, recv, wait, to_t) in
             [(0, 0, 0, Less), (14, 3, 14_000, Less), (3, 15, 15_000, Equal), (16, 15, 16_000, Greater)]
@@ -94,7 +94,7 @@ mod tests {
             );
         }
         // Clock mode: time units; a destination at a quarter of our rate has slots four times as long.
-        config.scheme = Scheme::Clock;
+        config.mode = Mode::Clock;
         config.time_unit = Nanos(10);
         for (send, recv, wait, to_t) in [
             (1_499, 5_999, 59_990, Less),

@@ -1,15 +1,13 @@
 //! What a PL2 endpoint is told about its rack.
 
+use crate::common::{ConfigError, Station};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::pl2::{self, LANES_MAX};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
-use std::fmt;
 
 /// How data gets its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// Plain L2: the same queues and pacing, nothing reserved, nothing tagged.
-    Off,
+pub enum Mode {
     /// PL2 as in the paper: grants carry slots, data frames decrement.
     Counter,
     /// PL2 with ports' registers holding the time at which they are next free: grants carry time.
@@ -28,10 +26,10 @@ pub struct Peer {
 /// Parameters of an [`Endpoint`](super::Endpoint). [`Config::new`] fills in defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// This host's address.
-    pub mac: MacAddr,
-    /// Scheme, the same on the whole rack.
-    pub scheme: Scheme,
+    /// The host. Its limit of best effort holds for frames to nobody known.
+    pub station: Station,
+    /// Mode, the same on the whole rack.
+    pub mode: Mode,
     /// EtherType of control frames and shim.
     pub ether_type: EtherType,
     /// First VLAN of scheduled data, one for each cell of a (source, destination) pair; also that of control frames.
@@ -46,8 +44,6 @@ pub struct Config {
     pub t_slots: u32,
     /// Data carries a sequence number, by which receivers remove duplicates and count losses.
     pub shim: bool,
-    /// Rate at which the NIC sends, bit/s; 0 sends without pacing.
-    pub rate_bps: u64,
     /// Slot of this host's own port.
     pub slot: Nanos,
     /// Unit of the times in a grant (clock mode): the switch's clock tick.
@@ -72,19 +68,6 @@ pub struct Config {
     /// Whether frames go in reserved slots. `false`: all as best effort, while what others send in slots is taken: a port
     /// to other racks, whose traffic nobody schedules.
     pub reserve: bool,
-    /// Frames waiting for a destination; further ones are dropped.
-    pub queue_limit_frames: usize,
-    /// Frames waiting for all destinations together.
-    pub total_limit_frames: usize,
-    /// Best-effort frames waiting (with [`Scheme::Off`] the two limits above hold for known peers).
-    pub best_effort_limit_frames: usize,
-    /// Received frames waiting for the application side.
-    pub app_limit_frames: usize,
-    /// Largest payload of an application's frame; 14 bytes of header come on top.
-    pub mtu: usize,
-    /// Bytes kept of an application's frame, as a capture's snap length: behind them goes out what the buffer
-    /// held, zeros where it was new, and nothing is handed over. For simulations, in which nobody reads payloads.
-    pub snap_bytes: usize,
     /// An RSV without grant is sent again after the measured delay's mean and four deviations, but
     /// not sooner than this; doubled at each retry.
     pub grt_timeout_min: Nanos,
@@ -95,38 +78,21 @@ pub struct Config {
     /// Counter mode: slots that will not be used are given back by an RSV of its own when no reservation has taken
     /// their place for this long; slots of frames that may have been lost on the way, after 64 times this.
     pub release_after: Nanos,
-    /// How far a late driver may catch up: a frame that leaves late by less delays none behind it.
-    pub catch_up: Nanos,
     /// Window over which the smallest RSV→GRT delay is taken.
     pub delay_window: Nanos,
 }
 
-/// Why a [`Config`] can't work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The field.
-    pub field: &'static str,
-    /// What is wrong with it and what to do.
-    pub problem: &'static str,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PL2 {}: {}", self.field, self.problem)
-    }
-}
-
-impl std::error::Error for ConfigError {}
+/// Whose parameters errors are about.
+const SCHEME: &str = "PL2";
 
 impl Config {
     /// Defaults for a host on a link of `rate_bps` (0: 1 Gb/s is assumed for the slot): the paper's
     /// K = 4 and t = 15, one reservation in flight, the shim on, no peers yet.
-    pub fn new(mac: MacAddr, scheme: Scheme, rate_bps: u64) -> Self {
-        let rate = if rate_bps == 0 { 1_000_000_000 } else { rate_bps };
-        let slot = Nanos::on_wire(full_frame_wire_bytes(true), rate);
+    pub fn new(mac: MacAddr, mode: Mode, rate_bps: u64) -> Self {
+        let slot = Nanos::on_wire(full_frame_wire_bytes(true), Station::timing_bps(rate_bps));
         Config {
-            mac,
-            scheme,
+            station: Station { catch_up: slot, ..Station::new(mac, rate_bps) },
+            mode,
             ether_type: EtherType::PL2_DEFAULT,
             vid: 2,
             lanes: 1,
@@ -134,7 +100,6 @@ impl Config {
             slot_parts: 1,
             t_slots: 15,
             shim: true,
-            rate_bps,
             slot,
             time_unit: Nanos(1),
             peers: Vec::new(),
@@ -144,17 +109,10 @@ impl Config {
             pace_unsolicited: true,
             notify_patience: None,
             reserve: true,
-            queue_limit_frames: 256,
-            total_limit_frames: 2048,
-            best_effort_limit_frames: 256,
-            app_limit_frames: 4096,
-            mtu: overhead::MTU as usize,
-            snap_bytes: usize::MAX,
             grt_timeout_min: Nanos::from_millis(2),
             grt_timeout_max: Nanos::from_millis(100),
             wait_max: Nanos::from_secs(1),
             release_after: Nanos::from_millis(1),
-            catch_up: slot,
             delay_window: Nanos::from_secs(1),
         }
     }
@@ -162,14 +120,15 @@ impl Config {
     /// Checks what types can't. [`Endpoint::new`](super::Endpoint::new) runs with a bad one too, on
     /// the nearest value that works.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let fail = |field, problem| Err(ConfigError { field, problem });
+        self.station.check(SCHEME)?;
+        let fail = |field, problem| Err(ConfigError { scheme: SCHEME, field, problem });
         if self.k == 0 {
             return fail("k", "is 0; a burst has at least one frame");
         }
         if self.slot_parts == 0 || self.k.checked_mul(self.slot_parts).is_none() {
             return fail("slot_parts", "is 0, or so large that K slots have more than 255 parts");
         }
-        if self.slot_parts > 1 && self.scheme == Scheme::Counter {
+        if self.slot_parts > 1 && self.mode == Mode::Counter {
             return fail("slot_parts", "is over 1, but counters count frames");
         }
         if self.lanes == 0 || self.lanes > LANES_MAX {
@@ -187,20 +146,14 @@ impl Config {
                 "or one of the VLANs that follow, two for each lane, is not within 1 to 4094",
             );
         }
-        if self.mac.is_group() {
-            return fail("mac", "is a group address; a host needs one of its own");
-        }
         if self.time_unit == Nanos::ZERO || self.slot == Nanos::ZERO {
             return fail("slot", "slot and time_unit must be longer than 0 ns");
         }
         if self.peers.iter().any(|peer| peer.mac.is_group() || peer.slot == Nanos::ZERO) {
             return fail("peers", "a peer has a group address or a slot of 0 ns");
         }
-        if self.queue_limit_frames < usize::from(self.k) {
+        if self.station.queue_limit_frames < usize::from(self.k) {
             return fail("queue_limit_frames", "is below K; a full burst must fit");
-        }
-        if self.mtu > 9000 {
-            return fail("mtu", "is over 9000 bytes");
         }
         Ok(())
     }

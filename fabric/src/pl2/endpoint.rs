@@ -4,30 +4,90 @@
 mod receive;
 mod send;
 
-use super::dedup::Window;
-use super::directory::Directory;
 use super::expected::Expected;
-use super::frame;
+use super::frame::{self, Rsv};
 use super::lanes::Lanes;
-use super::nic::{Data, Nic};
-use super::pool::{FrameId, Pool};
 use super::sender::Destination;
-use super::{Config, Peer, Reason, Scheme, Stats};
+use super::{Config, Mode, Peer, Stats};
+use crate::common::{
+    self, AppFrame, Delay, Directory, FrameId, Frames, MTU_MAX, Reason, SplitMix, Station, Window,
+    clean_peers,
+};
+use crate::machine::{Event, HostMachine};
 use p4rack_wire::pl2::LANES_MAX;
 use p4rack_wire::{MacAddr, Nanos};
-use std::collections::VecDeque;
 
-pub use receive::AppFrame;
+/// An RSV in the NIC: index of its destination, and what it says.
+type Control = (usize, Rsv);
 
-/// What the machine itself reads of an application's frame: the Ethernet header.
-const PL2_SEES: usize = 14;
+/// A frame of a burst in the NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scheduled {
+    frame: FrameId,
+    /// Index of the destination.
+    destination: usize,
+    /// Cell of the reservation under which it goes.
+    cell: u8,
+    unsolicited: bool,
+    /// First of a burst that was granted the very time from which it may leave.
+    opens_burst: bool,
+}
+
+/// What is known of a frame at rest.
+#[derive(Clone, Debug, Default)]
+struct Note {
+    went_unsolicited: bool,
+    sequence: Option<u32>,
+}
+
+impl Note {
+    /// Its sequence number; `next` gives it one at first use, the same for good.
+    #[inline]
+    fn sequence(&mut self, next: &mut u32) -> u32 {
+        *self.sequence.get_or_insert_with(|| {
+            let sequence = *next;
+            *next = next.wrapping_add(1);
+            sequence
+        })
+    }
+}
 
 /// A host's PL2 machine: between the application's frames and the rack's link, NIC included.
 ///
-/// Frames to a known peer go in reserved slots, everything else as best effort, untagged. Handle
-/// all events at hand, then call `poll_link` and `poll_app` until they say false, then sleep until
-/// `next_timeout`. Frames handed over together share reservations: the RSV is made at the poll.
-/// Times that run backwards count as standing still.
+/// Frames to a known peer go in reserved slots, everything else as best effort, untagged. Frames handed over together share
+/// reservations: the RSV is made at the poll.
+///
+/// ```
+/// use p4rack_fabric::pl2::{Config, Endpoint, Mode, Peer};
+/// use p4rack_fabric::HostMachine;
+/// use p4rack_wire::{MacAddr, Nanos, pl2::Kind};
+///
+/// let macs = [MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2])];
+/// let config = |mac| {
+///     let alone = Config::new(mac, Mode::Clock, 100_000_000);
+///     Config { peers: macs.map(|mac| Peer { mac, slot: alone.slot }).to_vec(), ..alone }
+/// };
+/// let mut hosts = macs.map(|mac| Endpoint::new(config(mac), 1, Nanos::ZERO));
+/// let frame = [&macs[1].0[..], &macs[0].0, &[0x08, 0x00], b"hello"].concat();
+/// hosts[0].handle_app(&frame, Nanos::ZERO);
+///
+/// // A perfect switch, always free: it returns each RSV as a grant whose waits are 0, and forwards the rest.
+/// let (mut now, mut out) = (Nanos::ZERO, Vec::new());
+/// while hosts[0].backlog_frames() > 0 {
+///     while hosts[0].poll_link(now, &mut out) {
+///         let is_rsv = out[18] & 0xf == Kind::Rsv as u8;
+///         if is_rsv {
+///             out[..12].rotate_left(6);
+///             out[18] += Kind::Grt as u8 - Kind::Rsv as u8;
+///         }
+///         hosts[usize::from(!is_rsv)].handle_link(&out, now, now);
+///     }
+///     now = now.max(hosts[0].next_timeout().unwrap_or(now));
+///     hosts[0].handle_timeout(now);
+/// }
+/// assert!(hosts[1].poll_app(&mut out) && out == frame);
+/// assert_eq!(hosts[0].pl2_stats().counters.scheduled_out, 1);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Config,
@@ -36,24 +96,17 @@ pub struct Endpoint {
     directory: Directory,
     /// What came from each destination.
     windows: Vec<Window>,
-    pool: Pool,
-    nic: Nic,
+    frames: Frames<Control, Scheduled, Note>,
     /// Number of the next RSV, and how many there were.
     next_id: u32,
     rsvs_made: u64,
     expected: Expected,
-    app_queue: VecDeque<FrameId>,
     /// Destinations with new frames for which no reservation was asked yet.
     to_ask: Vec<usize>,
     /// Destinations at which something may be due, in order: what is asked often looks at these alone.
     active: Vec<usize>,
-    /// Frames of the application taken and not yet gone.
-    waiting: usize,
-    /// Of these, best effort to nobody known.
-    waiting_unknown: usize,
     /// Before this time no burst is to be handed to the NIC, unless something about bursts or its queues changes.
     quiet_until: Nanos,
-    now: Nanos,
     stats: Stats,
 }
 
@@ -62,24 +115,21 @@ impl Endpoint {
     /// What [`Config::check`] refuses is brought to the nearest value that works.
     pub fn new(mut config: Config, seed: u64, now: Nanos) -> Self {
         config.k = config.k.max(1);
-        config.slot_parts = match config.scheme {
-            Scheme::Clock => config.slot_parts.clamp(1, 255 / config.k),
-            Scheme::Counter | Scheme::Off => 1,
+        config.slot_parts = match config.mode {
+            Mode::Clock => config.slot_parts.clamp(1, 255 / config.k),
+            Mode::Counter => 1,
         };
         config.in_flight = config.in_flight.clamp(1, LANES_MAX.into());
         config.lanes = config.lanes.clamp(config.in_flight as u8, LANES_MAX);
         // All cells have a VLAN.
         config.vid = config.vid.clamp(1, 4095 - 2 * u16::from(config.lanes));
-        config.mtu = config.mtu.min(9000);
+        config.station.mtu = config.station.mtu.min(MTU_MAX);
         config.time_unit = config.time_unit.max(Nanos(1));
-        let own = config.mac;
-        config.peers.retain(|peer| peer.mac != own && !peer.mac.is_group());
-        config.peers.sort_by_key(|peer| peer.mac);
-        config.peers.dedup_by_key(|peer| peer.mac);
+        clean_peers(&mut config.peers, config.station.mac, |peer| peer.mac);
         let mut random = SplitMix(seed);
         let first_id = random.next() as u32;
         let mut destination = |peer: &Peer| {
-            let lanes = Lanes::new(config.lanes, config.scheme == Scheme::Counter);
+            let lanes = Lanes::new(config.lanes, config.mode == Mode::Counter);
             let mut destination = Destination::new(peer.mac, peer.slot, random.next() as u32, lanes);
             destination.in_flight = config.in_flight;
             destination
@@ -89,73 +139,40 @@ impl Endpoint {
             windows: vec![Window::new(); destinations.len()],
             directory: Directory::new(destinations.iter().map(|destination| destination.mac)),
             destinations,
-            pool: Pool::new(config.snap_bytes.max(PL2_SEES)),
-            nic: Nic::new(config.rate_bps, config.catch_up),
+            frames: Frames::new(&config.station, now),
             next_id: first_id,
             rsvs_made: 0,
             expected: Expected::new(config.peers.len(), config.notify_patience),
-            app_queue: VecDeque::new(),
             to_ask: Vec::new(),
             active: Vec::new(),
-            waiting: 0,
-            waiting_unknown: 0,
             quiet_until: Nanos::ZERO,
-            now,
             stats: Stats::new(config.delay_window),
             config,
-        }
-    }
-
-    /// Takes an Ethernet frame (no FCS) from the application side.
-    pub fn handle_app(&mut self, frame: &[u8], now: Nanos) {
-        let now = self.advance(now);
-        self.stats.counters.app_in += 1;
-        if let Err(reason) = self.accept(frame, now) {
-            self.stats.drop_frame(reason);
         }
     }
 
     fn accept(&mut self, frame: &[u8], now: Nanos) -> Result<(), Reason> {
         let address = frame::check_app(frame, &self.config)?;
         let destination = self.find(address);
+        let there = destination.map(|d| self.destinations[d].waiting());
+        let id = self.frames.keep(frame, there, &self.config.station)?;
         match destination {
-            Some(d) if self.destinations[d].waiting() >= self.config.queue_limit_frames => {
-                return Err(Reason::QueueFull);
+            Some(d) if self.config.reserve => {
+                let destination = &mut self.destinations[d];
+                destination.queue.push_back(id);
+                // Else it is asked when a reservation has come to its end.
+                if destination.may_ask(now) && !self.to_ask.contains(&d) {
+                    self.to_ask.push(d);
+                }
             }
-            None if self.waiting_unknown >= self.config.best_effort_limit_frames => {
-                return Err(Reason::BestEffortFull);
-            }
-            _ if self.waiting >= self.config.total_limit_frames => return Err(Reason::TotalFull),
-            _ => {}
-        }
-        let id = self.pool.store(&[frame]);
-        self.waiting += 1;
-        let data =
-            Data { frame: id, destination, cell: 0, unsolicited: false, ready: now, opens_burst: false };
-        let Some(d) = destination else {
-            self.waiting_unknown += 1;
-            self.nic.push_best_effort(data);
-            return Ok(());
-        };
-        if self.config.scheme == Scheme::Off || !self.config.reserve {
-            self.destinations[d].unscheduled += 1;
-            self.nic.push_best_effort(data);
-        } else {
-            let destination = &mut self.destinations[d];
-            destination.queue.push_back(id);
-            // Else it is asked when a reservation has come to its end.
-            if destination.may_ask(now) && !self.to_ask.contains(&d) {
-                self.to_ask.push(d);
+            _ => {
+                if let Some(d) = destination {
+                    self.destinations[d].unscheduled += 1;
+                }
+                self.frames.push_best_effort(id, destination, now);
             }
         }
-        let longest = self.destinations[d].waiting() as u64;
-        self.stats.queue_max_frames = self.stats.queue_max_frames.max(longest);
         Ok(())
-    }
-
-    /// What was counted so far.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
     }
 
     /// The parameters it runs with.
@@ -163,25 +180,15 @@ impl Endpoint {
         &self.config
     }
 
-    /// The application's frames that wait to be sent, all queues together.
-    pub fn backlog_frames(&self) -> usize {
-        self.waiting
+    /// What PL2 has counted and measured, beside [`HostMachine::stats`].
+    pub fn pl2_stats(&self) -> &Stats {
+        &self.stats
     }
 
-    /// The application's frames that wait to be sent to one host; 0 if it is no peer.
-    pub fn backlog_to(&self, peer: MacAddr) -> usize {
-        self.find(peer).map_or(0, |d| self.backlog_at(d))
-    }
-
-    /// Where a peer stands among all, for [`backlog_at`](Self::backlog_at): it never changes.
-    pub fn position_of(&self, peer: MacAddr) -> Option<usize> {
-        self.find(peer)
-    }
-
-    /// The same as [`backlog_to`](Self::backlog_to) of the peer at a position; 0 if there is none.
-    #[inline]
-    pub fn backlog_at(&self, position: usize) -> usize {
-        self.destinations.get(position).map_or(0, Destination::waiting)
+    /// Frames of peers that are missing among the newest, and may still come; `losses_seen` counts
+    /// them once they can't.
+    pub fn missing_frames(&self) -> u64 {
+        self.windows.iter().map(Window::missing).sum()
     }
 
     #[inline]
@@ -217,25 +224,112 @@ impl Endpoint {
             self.active.insert(at, d);
         }
     }
+}
 
-    /// Time goes forward only, and ends before [`Nanos::MAX`], which stands for "never".
+impl HostMachine for Endpoint {
+    fn handle_app(&mut self, frame: &[u8], now: Nanos) {
+        let now = self.frames.advance(now);
+        self.frames.stats.counters.app_in += 1;
+        if let Err(reason) = self.accept(frame, now) {
+            self.frames.stats.drop_frame(reason);
+        }
+    }
+
+    fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
+        if let Some(app) = self.receive(frame, received_at, now) {
+            self.frames.keep_for_app(app, frame, &self.config.station);
+        }
+    }
+
     #[inline]
-    fn advance(&mut self, now: Nanos) -> Nanos {
-        self.now = self.now.max(now.min(Nanos(u64::MAX - 1)));
-        self.now
+    fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
+        let app = self.receive(frame, received_at, now)?;
+        self.frames.stats.counters.app_out += 1;
+        Some(app)
+    }
+
+    /// Repeats RSVs, gives back slots.
+    #[inline]
+    fn handle_timeout(&mut self, now: Nanos) {
+        let now = self.frames.advance(now);
+        // Often only the NIC has something to do.
+        if self.active.iter().any(|d| self.destinations[*d].due() <= now) {
+            self.handle_due(now);
+        }
+    }
+
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        self.send(now, out)
+    }
+
+    fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
+        self.frames.fetch(out)
+    }
+
+    fn poll_event(&mut self, now: Nanos) -> Option<Event> {
+        let sender = self.expected.take_silent(now)?;
+        self.stats.counters.senders_silent += 1;
+        Some(Event::SenderSilent(self.destinations[sender].mac))
+    }
+
+    #[inline]
+    fn next_timeout(&self) -> Option<Nanos> {
+        if !self.to_ask.is_empty() {
+            return Some(self.frames.now());
+        }
+        let mut due = self.frames.nic.next_at().unwrap_or(Nanos::MAX);
+        for d in &self.active {
+            due = due.min(self.destinations[*d].due());
+        }
+        if self.config.notify_patience.is_some() {
+            due = due.min(self.expected.next_timeout().unwrap_or(Nanos::MAX));
+        }
+        (due != Nanos::MAX).then_some(due)
+    }
+
+    #[inline]
+    fn next_is_control(&self) -> bool {
+        !self.to_ask.is_empty() || self.frames.nic.has_control()
+    }
+
+    fn backlog_frames(&self) -> usize {
+        self.frames.waiting
+    }
+
+    fn position_of(&self, peer: MacAddr) -> Option<usize> {
+        self.find(peer)
+    }
+
+    #[inline]
+    fn backlog_at(&self, position: usize) -> usize {
+        self.destinations.get(position).map_or(0, Destination::waiting)
+    }
+
+    fn station(&self) -> &Station {
+        &self.config.station
+    }
+
+    fn stats(&self) -> &common::Stats {
+        &self.frames.stats
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.frames.stats.counters.iter().chain(self.stats.counters.iter()).collect()
+    }
+
+    fn delays(&self) -> Vec<(&'static str, &Delay)> {
+        vec![("rsv_grt", &self.stats.rsv_grt), ("lateness", &self.stats.lateness)]
     }
 }
 
-/// Steele, Lea and Flood's SplitMix64: a seed into well-spread numbers.
-#[derive(Clone, Debug)]
-pub(crate) struct SplitMix(pub u64);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl SplitMix {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    #[test]
+    fn a_frame_has_one_sequence_number_for_good() {
+        let (mut note, mut next) = (Note::default(), u32::MAX);
+        assert_eq!((note.sequence(&mut next), note.sequence(&mut next), next), (u32::MAX, u32::MAX, 0));
+        assert_eq!((Note::default().sequence(&mut next), next), (0, 1));
     }
 }

@@ -1,6 +1,7 @@
 //! PL2's frames to bytes and back.
 
-use super::{Config, Reason};
+use super::Config;
+use crate::common::{self, Reason, check_link};
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::pl2::{Control, Kind, PCP_CONTROL, PCP_SCHEDULED, Shim, VERSION};
 use p4rack_wire::{EtherType, MacAddr};
@@ -22,16 +23,7 @@ pub(super) enum Incoming<'a> {
 
 /// Tells what `frame` is, or why it is dropped.
 pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<'a>, Reason> {
-    let ethernet = Ethernet::parse(frame).map_err(|_| Reason::LinkTooShort)?;
-    if frame.len() > config.mtu + TAGGED + Shim::BYTES {
-        return Err(Reason::LinkTooLong);
-    }
-    if ethernet.dst != config.mac && !ethernet.dst.is_group() {
-        return Err(Reason::NotForUs);
-    }
-    if ethernet.src == config.mac {
-        return Err(Reason::OwnSource);
-    }
+    let ethernet = check_link(frame, &config.station, Vlan::BYTES + Shim::BYTES)?;
     if ethernet.ether_type == config.ether_type {
         return Err(Reason::BadKind);
     }
@@ -56,7 +48,7 @@ pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<
         return Err(Reason::BadVersion);
     }
     match Kind::of_code(first & 0xf).ok_or(Reason::BadKind)? {
-        Kind::Grt if ethernet.dst == config.mac => {
+        Kind::Grt if ethernet.dst == config.station.mac => {
             let control = Control::parse(rest).map_err(|_| Reason::LinkTooShort)?;
             Ok(Incoming::Grant(ethernet.src, control))
         }
@@ -81,7 +73,7 @@ pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<
 pub(super) fn write_rsv(out: &mut Vec<u8>, config: &Config, destination: MacAddr, rsv: &Rsv) {
     out.clear();
     out.resize(overhead::MIN_FRAME as usize, 0);
-    Ethernet { dst: destination, src: config.mac, ether_type: EtherType::VLAN }.emit(out);
+    Ethernet { dst: destination, src: config.station.mac, ether_type: EtherType::VLAN }.emit(out);
     let vlan = Vlan { pcp: PCP_CONTROL, dei: false, vid: config.vid, ether_type: config.ether_type };
     vlan.emit(&mut out[Ethernet::BYTES..]);
     let control = Control {
@@ -141,13 +133,7 @@ pub(super) fn added_bytes(config: &Config) -> u64 {
 
 /// Checks a frame of the application; the destination address if it may go.
 pub(super) fn check_app(frame: &[u8], config: &Config) -> Result<MacAddr, Reason> {
-    let ethernet = Ethernet::parse(frame).map_err(|_| Reason::AppTooShort)?;
-    if frame.len() > config.mtu + Ethernet::BYTES {
-        return Err(Reason::AppTooLong);
-    }
-    if ethernet.src != config.mac {
-        return Err(Reason::AppForeignSource);
-    }
+    let ethernet = common::check_app(frame, &config.station)?;
     let tagged_as_ours = ethernet.ether_type == EtherType::VLAN
         && Vlan::parse(&frame[Ethernet::BYTES..]).is_ok_and(|vlan| config.is_ours(vlan.vid));
     if ethernet.ether_type == config.ether_type || tagged_as_ours {
@@ -158,14 +144,14 @@ pub(super) fn check_app(frame: &[u8], config: &Config) -> Result<MacAddr, Reason
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scheme;
+    use super::super::Mode;
     use super::*;
 
     const ME: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
     const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
     fn config(shim: bool) -> Config {
-        Config { shim, lanes: 2, ..Config::new(ME, Scheme::Clock, 1_000_000_000) }
+        Config { shim, lanes: 2, ..Config::new(ME, Mode::Clock, 1_000_000_000) }
     }
 
     fn app_frame(dst: MacAddr, src: MacAddr, payload: &[u8]) -> Vec<u8> {
@@ -179,7 +165,8 @@ mod tests {
     fn data_comes_back_as_it_went_in() {
         for sequence in [None, Some(7)] {
             let receiver = Config { shim: sequence.is_some(), ..config(true) };
-            let sender = Config { mac: PEER, ..receiver.clone() };
+            let mut sender = receiver.clone();
+            sender.station.mac = PEER;
             let app = app_frame(ME, PEER, b"hello");
             let mut out = Vec::new();
             write_data(&mut out, &sender, (&app, app.len()), sequence, (3, true));
@@ -196,7 +183,8 @@ mod tests {
     fn each_fault_has_its_reason() {
         let config = config(true);
         let mut rsv = Vec::new();
-        let sender = Config { mac: PEER, ..config.clone() };
+        let mut sender = config.clone();
+        sender.station.mac = PEER;
         write_rsv(&mut rsv, &sender, ME, &Rsv { id: 1, cell: 2, demand: 4, unsolicited: false });
         assert_eq!(rsv.len(), 60);
         let with = |at: usize, value: u8| {

@@ -15,7 +15,7 @@
 
 use super::algorithm::{Verdict, on_grant};
 use super::lanes::Lanes;
-use super::pool::FrameId;
+use crate::common::FrameId;
 use p4rack_wire::pl2::{Control, NOT_NOW};
 use p4rack_wire::{MacAddr, Nanos};
 use std::cmp::Ordering;
@@ -114,7 +114,7 @@ pub(super) struct Destination {
     pub unsolicited_in_nic: usize,
     pub scheduled_in_nic: usize,
     pub next_sequence: u32,
-    /// Frames of this destination that the NIC holds while the scheme is off.
+    /// Frames of this destination that the NIC holds as best effort.
     pub unscheduled: usize,
     /// Reservations that it may have in flight.
     pub in_flight: usize,
@@ -384,15 +384,15 @@ impl Destination {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pool::Pool;
     use super::*;
+    use crate::common::Pool;
     use Ordering::{Greater, Less};
 
     const NOW: Nanos = Nanos(0);
 
     fn destination(frames: usize) -> Destination {
         let mut destination = Destination::new(MacAddr::default(), Nanos(1), 0, Lanes::new(8, true));
-        let mut pool = Pool::new(usize::MAX);
+        let mut pool = Pool::<()>::new(usize::MAX);
         destination.queue.extend((0..frames).map(|_| pool.store(&[b""])));
         destination
     }

@@ -17,7 +17,7 @@ use crate::latency::Latency;
 use crate::switch::{Counted, SwitchModel};
 use l2::L2;
 use p4rack_codegen::rack::Rack;
-use p4rack_fabric::pl2::Endpoint;
+use p4rack_fabric::Endpoint;
 use p4rack_wire::Nanos;
 use pl2::Pl2;
 

@@ -8,6 +8,7 @@ use crate::message::{Head, host_of};
 use crate::record::Point;
 use crate::scheme::Watch;
 use crate::transport::wire::Pdu;
+use p4rack_fabric::HostMachine as _;
 use p4rack_wire::Nanos;
 
 impl World {
@@ -103,7 +104,7 @@ impl World {
     fn send_due(&mut self, host: usize) -> Nanos {
         loop {
             let node = &mut self.nodes[host];
-            let id = self.frames.take(node.host.endpoint.may_reserve());
+            let id = self.frames.take(node.host.endpoint.next_is_control());
             let frame = self.frames.get_mut(id);
             if !node.host.endpoint.poll_link(self.now, frame) {
                 self.frames.give_back(id);

@@ -1,64 +1,22 @@
 //! What comes from the link: data for the application, and grants.
 
-use super::super::Reason;
 use super::super::algorithm::{Chosen, waiting_time};
-use super::super::dedup::{self, Window};
 use super::super::frame::{self, Incoming};
 use super::super::sender::{Answer, Granted, refuses};
-use super::{Endpoint, PL2_SEES};
+use super::Endpoint;
+use crate::common::{AppFrame, Reason, Verdict};
+use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Control;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
-/// Where a frame from the link has one for the application: the addresses stand at its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AppFrame {
-    /// What the rest is.
-    pub ether_type: EtherType,
-    /// Where the rest starts.
-    start: u16,
-}
-
-impl AppFrame {
-    /// What follows the EtherType, of the frame from the link that this was said of.
-    #[inline]
-    pub fn rest<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
-        frame.get(usize::from(self.start)..).unwrap_or_default()
-    }
-
-    /// Addresses, EtherType and rest of that frame.
-    pub fn parts<'f>(&self, frame: &'f [u8]) -> (&'f [u8], [u8; 2], &'f [u8]) {
-        (frame.get(..12).unwrap_or_default(), self.ether_type.0.to_be_bytes(), self.rest(frame))
-    }
-}
-
 impl Endpoint {
-    /// Takes an Ethernet frame (no FCS, VLAN tag in place) from the link; `received_at` is when the
-    /// kernel or the NIC saw it.
-    pub fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
-        let Some(app) = self.receive(frame, received_at, now) else { return };
-        if self.app_queue.len() >= self.config.app_limit_frames {
-            return self.stats.drop_frame(Reason::AppQueueFull);
-        }
-        let (addresses, ether_type, rest) = app.parts(frame);
-        self.app_queue.push_back(self.pool.store(&[addresses, &ether_type, rest]));
-    }
-
-    /// Like [`handle_link`](Self::handle_link), of a frame from which the application takes its own at once, if there is one in it:
-    /// nothing waits for [`poll_app`](Self::poll_app) and nothing is copied.
-    #[inline]
-    pub fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
-        let app = self.receive(frame, received_at, now)?;
-        self.stats.counters.app_out += 1;
-        Some(app)
-    }
-
-    fn receive(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
-        let now = self.advance(now);
-        self.stats.counters.link_in += 1;
+    pub(super) fn receive(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
+        let now = self.frames.advance(now);
+        self.frames.stats.counters.link_in += 1;
         let done = match frame::classify(frame, &self.config) {
             Ok(Incoming::Data { source, ether_type, sequence, rest }) => {
-                let start = (frame.len() - rest.len()) as u16;
-                self.take_data(source, sequence).map(|()| Some(AppFrame { ether_type, start }))
+                let app = AppFrame::new(ether_type, frame.len() - rest.len());
+                self.take_data(source, sequence).map(|()| Some(app))
             }
             Ok(Incoming::Grant(from, grant)) => {
                 self.take_grant(from, &grant, received_at, now).map(|()| None)
@@ -76,16 +34,16 @@ impl Endpoint {
                 Ok(None)
             }
             Ok(Incoming::Plain) => {
-                self.stats.counters.best_effort_in += 1;
+                self.frames.stats.counters.best_effort_in += 1;
                 let ether_type = EtherType(u16::from_be_bytes([frame[12], frame[13]]));
-                Ok(Some(AppFrame { ether_type, start: PL2_SEES as u16 }))
+                Ok(Some(AppFrame::new(ether_type, Ethernet::BYTES)))
             }
             Err(reason) => Err(reason),
         };
         match done {
             Ok(app) => app,
             Err(reason) => {
-                self.stats.drop_frame(reason);
+                self.frames.stats.drop_frame(reason);
                 None
             }
         }
@@ -95,18 +53,18 @@ impl Endpoint {
         if let Some(sequence) = sequence {
             let peer = self.find(source).ok_or(Reason::BadShim)?;
             match self.windows[peer].accept(sequence) {
-                dedup::Verdict::Fresh { lost } => self.stats.counters.losses_seen += lost,
-                dedup::Verdict::Restart { lost } => {
-                    self.stats.counters.losses_seen += lost;
-                    self.stats.counters.peer_restarts += 1;
+                Verdict::Fresh { lost } => self.frames.stats.counters.losses_seen += lost,
+                Verdict::Restart { lost } => {
+                    self.frames.stats.counters.losses_seen += lost;
+                    self.frames.stats.counters.peer_restarts += 1;
                 }
-                dedup::Verdict::Duplicate => return Err(Reason::Duplicate),
+                Verdict::Duplicate => return Err(Reason::Duplicate),
             }
         }
         if self.config.notify_patience.is_some()
             && let Some(sender) = self.find(source)
         {
-            self.expected.came(sender, self.now);
+            self.expected.came(sender, self.frames.now());
         }
         self.stats.counters.data_in += 1;
         Ok(())
@@ -175,8 +133,8 @@ impl Endpoint {
                 self.destinations[d].reserved_until = leave_at.saturating_add(reserved);
                 for _ in 0..frames {
                     if let Some(id) = self.destinations[d].queue.pop_front() {
-                        self.pool.give_back(id);
-                        self.waiting -= 1;
+                        self.frames.pool.give_back(id);
+                        self.frames.waiting -= 1;
                     }
                 }
                 self.leave_unused(d, grant.cell, leave_at, now);
@@ -185,29 +143,5 @@ impl Endpoint {
         }
         self.ask(d, now);
         Ok(())
-    }
-
-    /// The next frame for the application side, written over `out`. Call until it says false.
-    pub fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
-        let Some(id) = self.app_queue.pop_front() else { return false };
-        out.clear();
-        out.extend_from_slice(self.pool.bytes(id));
-        self.pool.give_back(id);
-        self.stats.counters.app_out += 1;
-        true
-    }
-
-    /// A sender that was granted slots to send to us and fell silent: what it reserved is for the
-    /// controller to take back. Call until `None`.
-    pub fn poll_silent(&mut self, now: Nanos) -> Option<MacAddr> {
-        let sender = self.expected.take_silent(now)?;
-        self.stats.counters.senders_silent += 1;
-        Some(self.destinations[sender].mac)
-    }
-
-    /// Frames of peers that are missing among the newest, and may still come; `losses_seen` counts
-    /// them once they can't.
-    pub fn missing_frames(&self) -> u64 {
-        self.windows.iter().map(Window::missing).sum()
     }
 }

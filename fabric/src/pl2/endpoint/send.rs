@@ -2,11 +2,10 @@
 
 use super::super::algorithm::{goes_unsolicited, waiting_time};
 use super::super::frame::{self, Rsv};
-use super::super::nic::{Data, Item};
-use super::super::pool::FrameId;
 use super::super::sender::{Burst, Slots, State};
-use super::super::{Scheme, full_frame_wire_bytes};
-use super::Endpoint;
+use super::super::{Mode, full_frame_wire_bytes};
+use super::{Endpoint, Scheduled};
+use crate::common::{FrameId, Item};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 
@@ -14,17 +13,8 @@ use p4rack_wire::ethernet::overhead::wire_bytes;
 const SENT_PATIENCE: u64 = 64;
 
 impl Endpoint {
-    /// Does what is due: repeats RSVs, gives back slots. Bursts are handed to the NIC by the polls that follow.
-    #[inline]
-    pub fn handle_timeout(&mut self, now: Nanos) {
-        let now = self.advance(now);
-        // Often only the NIC has something to do.
-        if self.active.iter().any(|d| self.destinations[*d].due() <= now) {
-            self.handle_due(now);
-        }
-    }
-
-    fn handle_due(&mut self, now: Nanos) {
+    /// Does what is due at some destination.
+    pub(super) fn handle_due(&mut self, now: Nanos) {
         let mut idle = false;
         for at in 0..self.active.len() {
             let d = self.active[at];
@@ -59,7 +49,7 @@ impl Endpoint {
         let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
         let (slots, packs) = (self.slots(), self.packs());
         loop {
-            let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
+            let (pool, added) = (&self.frames.pool, frame::added_bytes(&self.config));
             let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { slots.bytes };
             let Some((frames, demand)) = self.destinations[d].to_ask(slots, now, share) else {
                 return;
@@ -76,7 +66,7 @@ impl Endpoint {
             }
             for at in 0..usize::from(frames) {
                 let Some(id) = self.destinations[d].queue.get(at).copied() else { break };
-                self.pool.hold(id);
+                self.frames.pool.hold(id);
                 self.push_scheduled((d, cell), id, true, now, false);
             }
         }
@@ -85,7 +75,7 @@ impl Endpoint {
     /// Whether the next burst goes out together with its RSV.
     fn goes_unsolicited(&self, d: usize, now: Nanos, fresh: Nanos) -> bool {
         let destination = &self.destinations[d];
-        let clear = || destination.reserved_until <= now && self.nic.pending(now) <= self.config.slot;
+        let clear = || destination.reserved_until <= now && self.frames.nic.pending(now) <= self.config.slot;
         // Only with nothing before it, so that frames of one destination can't overtake.
         destination.bursts().is_empty()
             && goes_unsolicited(destination.last, now, fresh)
@@ -94,7 +84,7 @@ impl Endpoint {
 
     /// Whether short frames share slots. Only clocks don't count frames.
     fn packs(&self) -> bool {
-        self.config.pack && self.config.scheme == Scheme::Clock
+        self.config.pack && self.config.mode == Mode::Clock
     }
 
     fn slots(&self) -> Slots {
@@ -105,7 +95,7 @@ impl Endpoint {
     /// Allows so many reservations in flight to the peer at `position`, though not fewer than configured and at most one a lane: as
     /// many as threads have something to send there, and each gets the same share of the destination, whatever hosts they are on.
     pub fn allow_in_flight(&mut self, position: usize, reservations: usize) {
-        let (least, now) = (self.config.in_flight, self.now);
+        let (least, now) = (self.config.in_flight, self.frames.now());
         if let Some(destination) = self.destinations.get_mut(position) {
             let before = destination.may_ask(now);
             destination.in_flight = reservations.min(self.config.lanes.into()).max(least);
@@ -117,7 +107,7 @@ impl Endpoint {
 
     fn push_rsv(&mut self, d: usize, cell: u8, demand: u8, unsolicited: bool, now: Nanos) {
         let id = self.take_id();
-        self.nic.push_rsv(d, Rsv { id, cell, demand, unsolicited }, now);
+        self.frames.nic.push_control((d, Rsv { id, cell, demand, unsolicited }), now);
         self.quiet_until = Nanos::ZERO;
     }
 
@@ -133,7 +123,9 @@ impl Endpoint {
                 self.quiet_until = Nanos::MAX;
                 return;
             };
-            if waiting_time(leave_at.saturating_sub(now), Nanos::ZERO, self.nic.pending(now)) > Nanos::ZERO {
+            if waiting_time(leave_at.saturating_sub(now), Nanos::ZERO, self.frames.nic.pending(now))
+                > Nanos::ZERO
+            {
                 self.quiet_until = leave_at;
                 return;
             }
@@ -141,7 +133,7 @@ impl Endpoint {
             let frames = match self.packs() {
                 false => burst.frames,
                 true => {
-                    let (pool, added) = (&self.pool, frame::added_bytes(&self.config));
+                    let (pool, added) = (&self.frames.pool, frame::added_bytes(&self.config));
                     let share = |id| wire_bytes(pool.len(id) as u64 + added);
                     self.destinations[d].fitting(&burst, self.slots(), share)
                 }
@@ -177,60 +169,39 @@ impl Endpoint {
         ready: Nanos,
         opens_burst: bool,
     ) {
-        let bytes = self.pool.len(id) as u64 + frame::added_bytes(&self.config);
-        let data = Data { frame: id, destination: Some(d), cell, unsolicited, ready, opens_burst };
+        let bytes = self.frames.pool.len(id) as u64 + frame::added_bytes(&self.config);
+        let data = Scheduled { frame: id, destination: d, cell, unsolicited, opens_burst };
         let destination = &mut self.destinations[d];
         match unsolicited {
             true => destination.unsolicited_in_nic += 1,
             false => destination.scheduled_in_nic += 1,
         }
-        self.nic.push_scheduled(data, wire_bytes(bytes));
+        self.frames.nic.push_scheduled(data, ready, wire_bytes(bytes));
         self.quiet_until = Nanos::ZERO;
     }
 
-    /// The next frame to put on the link now, written over `out`. Call until it says false.
-    pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
-        let now = self.advance(now);
+    /// See [`HostMachine::poll_link`](crate::HostMachine::poll_link).
+    pub(super) fn send(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        let now = self.frames.advance(now);
         while let Some(d) = self.to_ask.pop() {
             self.ask(d, now);
         }
         if self.quiet_until <= now {
             self.hand_off(now);
         }
-        let Some(item) = self.nic.next(now) else { return false };
-        let ready = match item {
-            Item::Rsv { destination, rsv, ready } => {
-                self.send_rsv(destination, &rsv, now, out);
-                ready
-            }
-            Item::Scheduled(data) => {
-                self.send_scheduled(data, now, out);
-                data.ready
-            }
+        let Some((item, ready)) = self.frames.nic.next(now) else { return false };
+        match item {
+            Item::Control((destination, rsv)) => self.send_rsv(destination, &rsv, now, out),
+            Item::Scheduled(data) => self.send_scheduled(data, ready, now, out),
             Item::BestEffort(data) => {
-                let kept = self.pool.bytes(data.frame);
-                out.resize(self.pool.len(data.frame), 0);
-                out[..kept.len()].copy_from_slice(kept);
-                self.pool.give_back(data.frame);
-                self.stats.counters.best_effort_out += 1;
-                self.waiting -= 1;
-                match data.destination {
-                    Some(d) => self.destinations[d].unscheduled -= 1,
-                    None => self.waiting_unknown -= 1,
+                self.frames.write_best_effort(data, out);
+                if let Some(d) = data.destination {
+                    self.destinations[d].unscheduled -= 1;
                 }
-                data.ready
             }
-        };
-        self.nic.sent(wire_bytes(out.len() as u64), ready, now);
-        self.stats.counters.link_out += 1;
-        self.stats.counters.link_out_bytes += out.len() as u64;
+        }
+        self.frames.sent(out, ready, now);
         true
-    }
-
-    /// Whether what [`poll_link`](Self::poll_link) gives next is probably an RSV.
-    #[inline]
-    pub fn may_reserve(&self) -> bool {
-        !self.to_ask.is_empty() || self.nic.has_control()
     }
 
     fn send_rsv(&mut self, d: usize, rsv: &Rsv, now: Nanos, out: &mut Vec<u8>) {
@@ -246,52 +217,36 @@ impl Endpoint {
         });
     }
 
-    fn send_scheduled(&mut self, data: Data, now: Nanos, out: &mut Vec<u8>) {
-        let Some(d) = data.destination else { return };
+    fn send_scheduled(&mut self, data: Scheduled, ready: Nanos, now: Nanos, out: &mut Vec<u8>) {
+        let d = data.destination;
         let destination = &mut self.destinations[d];
-        let stored = self.pool.get_mut(data.frame);
-        let sequence = self.config.shim.then(|| stored.sequence(&mut destination.next_sequence));
+        let stored = self.frames.pool.get_mut(data.frame);
+        let sequence = self.config.shim.then(|| stored.note.sequence(&mut destination.next_sequence));
         let mark = (data.cell, data.unsolicited);
         frame::write_data(out, &self.config, (&stored.bytes, stored.len), sequence, mark);
         let mut may_ask = data.opens_burst;
         if data.unsolicited {
-            stored.went_unsolicited = true;
+            stored.note.went_unsolicited = true;
             destination.unsolicited_in_nic -= 1;
             may_ask |= destination.unsolicited_in_nic == 0;
             self.stats.counters.unsolicited_out += 1;
         } else {
             destination.scheduled_in_nic -= 1;
-            self.waiting -= 1;
+            self.frames.waiting -= 1;
             self.stats.counters.scheduled_out += 1;
-            self.stats.counters.resent_out += u64::from(stored.went_unsolicited);
+            self.stats.counters.resent_out += u64::from(stored.note.went_unsolicited);
         }
         if data.opens_burst {
-            self.stats.lateness.record(now.saturating_sub(data.ready), now);
+            self.stats.lateness.record(now.saturating_sub(ready), now);
             let patience = Nanos(self.config.release_after.0.saturating_mul(SENT_PATIENCE));
             destination.begun(data.cell, now.saturating_add(patience));
-            if self.config.scheme == Scheme::Counter {
+            if self.config.mode == Mode::Counter {
                 self.activate(d);
             }
         }
-        self.pool.give_back(data.frame);
+        self.frames.pool.give_back(data.frame);
         if may_ask {
             self.ask(d, now);
         }
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) and then [`poll_link`](Self::poll_link) next.
-    #[inline]
-    pub fn next_timeout(&self) -> Option<Nanos> {
-        if !self.to_ask.is_empty() {
-            return Some(self.now);
-        }
-        let mut due = self.nic.next_at().unwrap_or(Nanos::MAX);
-        for d in &self.active {
-            due = due.min(self.destinations[*d].due());
-        }
-        if self.config.notify_patience.is_some() {
-            due = due.min(self.expected.next_timeout().unwrap_or(Nanos::MAX));
-        }
-        (due != Nanos::MAX).then_some(due)
     }
 }

@@ -14,7 +14,7 @@ use grants::Grants;
 use hdrhistogram::Histogram;
 use p4rack_codegen::HAS_SLOTS;
 use p4rack_codegen::rack::Rack;
-use p4rack_fabric::pl2::Endpoint;
+use p4rack_fabric::{Endpoint, Event, HostMachine as _};
 use p4rack_wire::pl2::{self, Side};
 use p4rack_wire::{EtherType, Nanos};
 use std::collections::{BTreeSet, VecDeque};
@@ -126,7 +126,8 @@ impl Watch for Pl2 {
     }
 
     fn ask_host(&mut self, host: usize, machine: &mut Endpoint, now: Nanos) {
-        while let Some(sender) = machine.poll_silent(now) {
+        while let Some(event) = machine.poll_event(now) {
+            let Event::SenderSilent(sender) = event;
             if let Some(sender) = host_of(&sender.0) {
                 self.controller.report(sender, host, now);
             }

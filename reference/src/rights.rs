@@ -1,6 +1,6 @@
 //! What each reservation entitles to: the lanes and cells of every (source, destination) pair.
 
-use crate::pl2::full_frame_wire_bytes;
+use p4rack_fabric::pl2::full_frame_wire_bytes;
 
 /// The switch's clock is 48 bits wide.
 const TIMES: u64 = 1 << 48;
@@ -8,7 +8,7 @@ const TIMES: u64 = 1 << 48;
 const HORIZON: u64 = 1 << 30;
 
 /// How far `time` is ahead of `now`, in ticks; 0 if it has passed.
-pub(super) fn ahead(time: u64, now: u64) -> u64 {
+pub(crate) fn ahead(time: u64, now: u64) -> u64 {
     Some(time.wrapping_sub(now) % TIMES).filter(|ahead| *ahead < HORIZON).unwrap_or(0)
 }
 

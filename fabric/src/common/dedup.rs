@@ -1,7 +1,7 @@
 //! The receiving side of the shim: which sequence numbers of a peer were seen.
 
 /// Sequence numbers behind the newest one that are remembered one by one.
-pub(super) const WINDOW: u32 = 1024;
+pub(crate) const WINDOW: u32 = 1024;
 /// Numbers further behind than the window but nearer than this are old copies.
 const STALE: u32 = 4 * WINDOW;
 /// A jump ahead by more is a peer that started anew.
@@ -10,7 +10,7 @@ const WORDS: usize = WINDOW as usize / 64;
 
 /// What a sequence number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// New; so many earlier ones were found never to have come.
     Fresh { lost: u64 },
     /// Seen before, or too old to tell.
@@ -21,7 +21,7 @@ pub(super) enum Verdict {
 
 /// Sliding window over one peer's sequence numbers, modulo 2³².
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     started: bool,
     /// The number that came first. Those before it are new if they come late, but not missed.
     first: u32,

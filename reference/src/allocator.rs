@@ -1,8 +1,8 @@
 //! Algorithm 1: the registers of a rack's ports, and what reservations entitle to.
 
-use super::Limits;
-use super::rights::{Fate, Grace, Rights, ahead};
-use crate::pl2::Scheme;
+use crate::Limits;
+use crate::rights::{Fate, Grace, Rights, ahead};
+use p4rack_fabric::pl2::Mode;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::Side;
@@ -15,7 +15,7 @@ use p4rack_wire::pl2::Side;
 /// Clock mode: the time, in clock units, at which the port is next free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocator {
-    scheme: Scheme,
+    mode: Mode,
     unit: Nanos,
     /// Slot of each port, in units.
     slots: Vec<u64>,
@@ -27,11 +27,11 @@ pub struct Allocator {
 
 impl Allocator {
     /// All ports free. `slots`: of each port; `unit`: the clock's tick.
-    pub fn new(scheme: Scheme, slots: &[Nanos], unit: Nanos, limits: Limits) -> Self {
+    pub fn new(mode: Mode, slots: &[Nanos], unit: Nanos, limits: Limits) -> Self {
         let slots: Vec<u64> = slots.iter().map(|slot| slot.0.div_ceil(unit.0)).collect();
         let free = vec![0; slots.len()];
-        let rights = Rights::new(slots.len(), limits.lanes, scheme == Scheme::Counter);
-        Allocator { scheme, unit, slots, ins: free.clone(), outs: free, limits, rights }
+        let rights = Rights::new(slots.len(), limits.lanes, mode == Mode::Counter);
+        Allocator { mode, unit, slots, ins: free.clone(), outs: free, limits, rights }
     }
 
     /// Whether an RSV may name this cell.
@@ -50,11 +50,11 @@ impl Allocator {
 
     /// What a reservation of so many slots, or parts of them, entitles to: frames, or bytes on the wire.
     fn rights_of(&self, demand: u8) -> u64 {
-        match self.scheme {
-            Scheme::Clock => {
+        match self.mode {
+            Mode::Clock => {
                 u64::from(demand) * self.limits.full_wire_bytes.div_ceil(self.limits.slot_parts.into())
             }
-            Scheme::Counter | Scheme::Off => demand.into(),
+            Mode::Counter => demand.into(),
         }
     }
 
@@ -73,13 +73,13 @@ impl Allocator {
         let given_back = self.rights.take(name, demand, grace, ticks)?;
         let old = given_back + self.rights.replace(name, self.rights_of(demand));
         let parts = u64::from(self.limits.slot_parts);
-        let take = |register: &mut u64, slot: u64| match self.scheme {
-            Scheme::Clock => {
+        let take = |register: &mut u64, slot: u64| match self.mode {
+            Mode::Clock => {
                 let wait = ahead(*register, ticks);
                 *register = ticks + wait + (u64::from(demand) * slot).div_ceil(parts);
                 wait
             }
-            Scheme::Counter | Scheme::Off => {
+            Mode::Counter => {
                 let left = register.saturating_sub(old);
                 *register = left + u64::from(demand);
                 left
@@ -88,11 +88,11 @@ impl Allocator {
         let send_wait = take(&mut self.ins[source], self.slots[source]);
         let recv_wait = take(&mut self.outs[destination], self.slots[destination]);
         let (t, wait) = (self.limits.t_slots, send_wait.max(recv_wait));
-        let (short, wait) = match self.scheme {
-            Scheme::Clock => {
+        let (short, wait) = match self.mode {
+            Mode::Clock => {
                 (send_wait <= t * self.slots[source] && recv_wait <= t * self.slots[destination], wait)
             }
-            Scheme::Counter | Scheme::Off => (wait <= t, wait * self.slots[source]),
+            Mode::Counter => (wait <= t, wait * self.slots[source]),
         };
         self.rights.settle(name, ticks + wait, unsolicited, short);
         Some((send_wait as u32, recv_wait as u32))
@@ -108,8 +108,8 @@ impl Allocator {
         now: Nanos,
     ) -> Fate {
         let name = (source, destination, cell);
-        let cost = match self.scheme {
-            Scheme::Clock => wire_bytes(bytes),
+        let cost = match self.mode {
+            Mode::Clock => wire_bytes(bytes),
             // Longer ones don't fit into a slot.
             _ if wire_bytes(bytes) > self.limits.full_wire_bytes => u64::MAX,
             _ => 1,
@@ -129,7 +129,7 @@ impl Allocator {
     }
 
     fn take_off(&mut self, source: usize, destination: usize, slots: u64) {
-        if self.scheme == Scheme::Counter {
+        if self.mode == Mode::Counter {
             self.ins[source] = self.ins[source].saturating_sub(slots);
             self.outs[destination] = self.outs[destination].saturating_sub(slots);
         }
@@ -151,7 +151,7 @@ impl Allocator {
 
     /// The controller writes what is reserved at `port`: slots, or clock units from now.
     pub fn write(&mut self, target: Side, port: usize, value: u64, now: Nanos) {
-        let from = if self.scheme == Scheme::Clock { self.ticks(now) } else { 0 };
+        let from = if self.mode == Mode::Clock { self.ticks(now) } else { 0 };
         *self.register(target, port) = from + value;
     }
 
@@ -161,30 +161,30 @@ impl Allocator {
             Side::In => self.ins[port],
             Side::Out => self.outs[port],
         };
-        match self.scheme {
-            Scheme::Clock => ahead(register, self.ticks(now)),
-            Scheme::Counter | Scheme::Off => register,
+        match self.mode {
+            Mode::Clock => ahead(register, self.ticks(now)),
+            Mode::Counter => register,
         }
     }
 
     /// Whether unsolicited frames to `destination` are dropped: more than T is reserved there.
     fn over_threshold(&self, destination: usize, now: Nanos) -> bool {
-        let slot = if self.scheme == Scheme::Clock { self.slots[destination] } else { 1 };
+        let slot = if self.mode == Mode::Clock { self.slots[destination] } else { 1 };
         self.reserved(Side::Out, destination, now) > self.limits.drop_threshold_slots * slot
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Demoted;
     use super::*;
-    use crate::pl2::full_frame_wire_bytes;
+    use crate::Demoted;
+    use p4rack_fabric::pl2::full_frame_wire_bytes;
     use proptest::prelude::*;
 
     fn counters(hosts: usize, lanes: u8) -> Allocator {
         let slots = vec![Nanos(100); hosts];
         let limits = Limits { early_slots: 1, ..Limits::new(lanes, 4, 8) };
-        Allocator::new(Scheme::Counter, &slots, Nanos(1), limits)
+        Allocator::new(Mode::Counter, &slots, Nanos(1), limits)
     }
 
     /// An RSV whose burst waits for its slots.
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn clocks_run_by_themselves() {
         let limits = Limits::new(2, 4, 4);
-        let mut switch = Allocator::new(Scheme::Clock, &[Nanos(1_000), Nanos(4_000)], Nanos(100), limits);
+        let mut switch = Allocator::new(Mode::Clock, &[Nanos(1_000), Nanos(4_000)], Nanos(100), limits);
         let full = full_frame_wire_bytes(true) - 24;
         let claim = |switch: &mut Allocator, cell, unsolicited, bytes, now| {
             switch.claim((0, 1), cell, unsolicited, bytes, Nanos(now))
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn short_frames_take_the_time_of_the_shortest_that_a_wire_carries() {
         let limits = Limits::new(1, 4, 4);
-        let mut switch = Allocator::new(Scheme::Clock, &[Nanos(1_000); 2], Nanos(1), limits);
+        let mut switch = Allocator::new(Mode::Clock, &[Nanos(1_000); 2], Nanos(1), limits);
         reserve(&mut switch, (0, 1), 0, 1, 0);
         let fits = limits.full_wire_bytes / 84;
         let sent =
@@ -282,15 +282,15 @@ mod tests {
     #[test]
     fn a_burst_goes_unsolicited_or_in_its_slots() {
         let slot = 1_000;
-        for scheme in [Scheme::Clock, Scheme::Counter] {
+        for mode in [Mode::Clock, Mode::Counter] {
             // Nothing is reserved before; then so much that the wait is longer than t, which is 4 slots.
             for (before, announced) in [(0, false), (0, true), (1, false), (1, true), (2, true), (2, false)] {
-                let mut switch = Allocator::new(scheme, &[Nanos(slot); 4], Nanos(1), Limits::new(1, 4, 4));
+                let mut switch = Allocator::new(mode, &[Nanos(slot); 4], Nanos(1), Limits::new(1, 4, 4));
                 for source in 0..before {
                     reserve(&mut switch, (source + 1, 3), 0, 4, 0);
                 }
                 let waits = switch.reserve((0, 3), 0, 4, announced, Nanos(0)).unwrap();
-                let wait = u64::from(waits.1) * if scheme == Scheme::Clock { 1 } else { slot };
+                let wait = u64::from(waits.1) * if mode == Mode::Clock { 1 } else { slot };
                 assert_eq!(wait, before as u64 * 4 * slot);
                 let claim = |switch: &mut Allocator, unsolicited, now| {
                     (0..6)

@@ -1,7 +1,9 @@
 //! Endpoints and the reference switch in virtual time, with faults: what must hold of any run.
 
-use p4rack_fabric::pl2::reference::{Faults, Jitter, Limits, Rack, SwitchConfig};
-use p4rack_fabric::pl2::{Config, Peer, Reason, Scheme};
+use p4rack_fabric::common::{Reason, Station};
+use p4rack_fabric::pl2::{self, Mode, Peer};
+use p4rack_fabric::{Config, Endpoint, HostMachine, ethernet};
+use p4rack_reference::{Faults, Jitter, Limits, Rack, SwitchConfig};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Side;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -18,7 +20,8 @@ type Key = (usize, usize, u32);
 
 #[derive(Clone, Debug)]
 struct Plan {
-    scheme: Scheme,
+    /// PL2's; `None`: plain Ethernet.
+    mode: Option<Mode>,
     hosts: usize,
     k: u8,
     t_slots: u32,
@@ -63,20 +66,32 @@ struct Run {
 
 impl Plan {
     fn rack(&self) -> Rack {
-        let slot = Config::new(mac(0), self.scheme, RATE).slot;
+        let mode = self.mode.unwrap_or(Mode::Clock);
+        let slot = pl2::Config::new(mac(0), mode, RATE).slot;
         let peers: Vec<Peer> = (0..self.hosts).map(|host| Peer { mac: mac(host), slot }).collect();
-        let config = |host: usize| Config {
+        let station = |host: usize| Station {
+            queue_limit_frames: self.queue_limit.max(usize::from(self.k)),
+            ..Station::new(mac(host), RATE)
+        };
+        let pl2 = |host: usize| pl2::Config {
             k: self.k,
             t_slots: self.t_slots,
             in_flight: self.in_flight,
             lanes: self.in_flight as u8 + self.spare_lanes,
-            queue_limit_frames: self.queue_limit.max(usize::from(self.k)),
+            station: station(host),
             peers: peers.clone(),
-            ..Config::new(mac(host), self.scheme, RATE)
+            ..pl2::Config::new(mac(host), mode, RATE)
         };
-        let first = config(0);
+        let config = |host: usize| match self.mode {
+            Some(_) => Config::Pl2(pl2(host)),
+            None => Config::Ethernet(ethernet::Config {
+                station: station(host),
+                peers: (0..self.hosts).map(mac).collect(),
+            }),
+        };
+        let first = pl2(0);
         let switch = SwitchConfig {
-            scheme: self.scheme,
+            mode: self.mode,
             ether_type: first.ether_type,
             vid: first.vid,
             k: self.k,
@@ -133,7 +148,7 @@ impl Run {
         self.endpoints().map(|(_, endpoint)| endpoint.stats().dropped(reason)).sum()
     }
 
-    fn endpoints(&self) -> impl Iterator<Item = (usize, &p4rack_fabric::pl2::Endpoint)> {
+    fn endpoints(&self) -> impl Iterator<Item = (usize, &Endpoint)> {
         (0..self.delivered.len()).filter_map(|host| Some((host, self.rack.endpoint(host)?)))
     }
 
@@ -146,8 +161,8 @@ impl Run {
     }
 
     fn counter(&self, name: &str) -> u64 {
-        let of = |endpoint: &p4rack_fabric::pl2::Endpoint| {
-            endpoint.stats().counters.iter().find(|(n, _)| *n == name).map_or(0, |(_, value)| value)
+        let of = |endpoint: &Endpoint| {
+            endpoint.counters().iter().find(|(n, _)| *n == name).map_or(0, |(_, value)| *value)
         };
         self.endpoints().map(|(_, endpoint)| of(endpoint)).sum()
     }
@@ -172,7 +187,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
             prop_assert!(to == host || to == from, "{:?} reached host {}", key, host);
             prop_assert!(run.sent.contains(&key), "{:?} was never sent", key);
             // Best effort has no sequence numbers: the links' copies of it stay.
-            let tagged = to != from && plan.scheme != Scheme::Off;
+            let tagged = to != from && plan.mode.is_some();
             if to == host {
                 // A restarted receiver has forgotten what it delivered.
                 let remembers = plan.crash.is_none_or(|(dead, _, _)| dead % plan.hosts != host);
@@ -185,7 +200,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
         }
     }
     // What didn't arrive was lost on the way, died with a host or was dropped for a reason.
-    let at = if plan.scheme == Scheme::Off { 14 } else { 26 };
+    let at = if plan.mode.is_none() { 14 } else { 26 };
     let lost: HashSet<Key> =
         run.rack.lost.iter().flat_map(|frame| [key(frame, 14), key(frame, at)]).flatten().collect();
     let missing = run.sent.iter().filter(|key| key.0 != key.1 && !arrived.contains(*key));
@@ -210,7 +225,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
         let bound = (16 + 2 * bursts as u64) * 1530 + unsolicited_bytes(plan, &run);
         for host in 0..plan.hosts {
             let depth = run.rack.switch().port(host).depth_max_bytes;
-            prop_assert!(plan.scheme == Scheme::Off || depth <= bound, "{} over {}", depth, bound);
+            prop_assert!(plan.mode.is_none() || depth <= bound, "{} over {}", depth, bound);
         }
     }
     Ok(())
@@ -222,7 +237,7 @@ fn unsolicited_bytes(plan: &Plan, run: &Run) -> u64 {
     frames * 1530
 }
 
-fn plans(scheme: Scheme, faulty: bool) -> impl Strategy<Value = Plan> {
+fn plans(mode: Option<Mode>, faulty: bool) -> impl Strategy<Value = Plan> {
     let hosts = 2usize..6;
     let host = 0usize..6;
     let burst = (host.clone(), host.clone(), 1u8..12, 0usize..1500, 0u64..20_000);
@@ -246,7 +261,7 @@ fn plans(scheme: Scheme, faulty: bool) -> impl Strategy<Value = Plan> {
             crash,
             seed,
         )| Plan {
-            scheme,
+            mode,
             hosts,
             k,
             t_slots,
@@ -270,23 +285,26 @@ proptest! {
     })]
 
     #[test]
-    fn counter_keeps_every_promise(plan in plans(Scheme::Counter, false)) { check(&plan)?; }
+    fn counter_keeps_every_promise(plan in plans(Some(Mode::Counter), false)) { check(&plan)?; }
 
     #[test]
-    fn clock_keeps_every_promise(plan in plans(Scheme::Clock, false)) { check(&plan)?; }
+    fn clock_keeps_every_promise(plan in plans(Some(Mode::Clock), false)) { check(&plan)?; }
 
     #[test]
-    fn plain_l2_keeps_every_promise(plan in plans(Scheme::Off, false)) { check(&plan)?; }
+    fn plain_ethernet_keeps_every_promise(plan in plans(None, false)) { check(&plan)?; }
 
     #[test]
-    fn counter_survives_faults(plan in plans(Scheme::Counter, true)) { check(&plan)?; }
+    fn plain_ethernet_survives_faults(plan in plans(None, true)) { check(&plan)?; }
 
     #[test]
-    fn clock_survives_faults(plan in plans(Scheme::Clock, true)) { check(&plan)?; }
+    fn counter_survives_faults(plan in plans(Some(Mode::Counter), true)) { check(&plan)?; }
+
+    #[test]
+    fn clock_survives_faults(plan in plans(Some(Mode::Clock), true)) { check(&plan)?; }
 
     /// What a host that died had reserved is there until the controller takes it back, exactly.
     #[test]
-    fn what_a_dead_host_had_reserved_is_taken_back(mut plan in plans(Scheme::Counter, true)) {
+    fn what_a_dead_host_had_reserved_is_taken_back(mut plan in plans(Some(Mode::Counter), true)) {
         // It stays dead.
         let (dead, at_us, _) = plan.crash.unwrap_or((0, 5_000, 0));
         plan.crash = Some((dead, at_us, 10_000_000));
@@ -302,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_bytes(plan in plans(Scheme::Clock, true)) {
+    fn the_same_seed_gives_the_same_bytes(plan in plans(Some(Mode::Clock), true)) {
         let (one, two) = (plan.run(), plan.run());
         prop_assert_eq!(one.rack.digest, two.rack.digest);
         prop_assert_eq!(one.delivered, two.delivered);

@@ -1,7 +1,7 @@
 //! A switch around the allocator: admission, output queues with strict priorities, finite buffers.
 
-use super::{Allocator, Demoted, Fate, Limits};
-use crate::pl2::Scheme;
+use crate::{Allocator, Demoted, Fate, Limits};
+use p4rack_fabric::pl2::Mode;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::pl2::{Control, Kind, NOT_NOW, VERSION};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -15,8 +15,8 @@ const DEPTH_STEP: usize = 64;
 /// Parameters of a [`Switch`].
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
-    /// Scheme.
-    pub scheme: Scheme,
+    /// How it keeps reservations; `None`: it forwards only.
+    pub mode: Option<Mode>,
     /// EtherType of control frames.
     pub ether_type: EtherType,
     /// First VLAN of scheduled data, one for each cell of a pair.
@@ -114,7 +114,12 @@ impl Switch {
             depth_ns: Vec::new(),
         };
         Switch {
-            allocator: Allocator::new(config.scheme, &slots, config.time_unit, config.limits),
+            allocator: Allocator::new(
+                config.mode.unwrap_or(Mode::Clock),
+                &slots,
+                config.time_unit,
+                config.limits,
+            ),
             ports: config.ports.iter().map(port).collect(),
             drops: BTreeMap::new(),
             demoted: BTreeMap::new(),
@@ -164,7 +169,7 @@ impl Switch {
         if out == Some(port) {
             return Err("same_port");
         }
-        if ethernet.ether_type != EtherType::VLAN || self.config.scheme == Scheme::Off {
+        if ethernet.ether_type != EtherType::VLAN || self.config.mode.is_none() {
             return Ok((out, 2));
         }
         let vlan = Vlan::parse(&frame[Ethernet::BYTES..]).map_err(|_| "malformed")?;
@@ -189,7 +194,7 @@ impl Switch {
         if control.version != VERSION || control.kind != Kind::Rsv as u8 {
             return Err("bad_kind");
         }
-        let least = u8::from(self.config.scheme == Scheme::Clock);
+        let least = u8::from(self.config.mode == Some(Mode::Clock));
         if !(least..=self.config.k.saturating_mul(self.config.limits.slot_parts)).contains(&control.demand) {
             return Err("bad_demand");
         }

@@ -1,8 +1,8 @@
 //! A rack in virtual time: endpoints, links with delay, jitter and faults, the reference switch.
 
-use super::{Switch, SwitchConfig};
-use crate::pl2::endpoint::SplitMix;
-use crate::pl2::{Config, Endpoint};
+use crate::{Switch, SwitchConfig};
+use p4rack_fabric::common::SplitMix;
+use p4rack_fabric::{Config, Endpoint, HostMachine};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::Kind;
@@ -232,7 +232,8 @@ impl Rack {
         endpoint.handle_timeout(now);
         let mut buffer = std::mem::take(&mut self.buffer);
         while endpoint.poll_link(now, &mut buffer) {
-            let wire = Nanos::on_wire(wire_bytes(buffer.len() as u64), self.hosts[index].config.rate_bps);
+            let wire =
+                Nanos::on_wire(wire_bytes(buffer.len() as u64), self.hosts[index].config.station().rate_bps);
             let (arrivals, last) = self.carry(&buffer, now + wire, self.jitter.up, self.hosts[index].last_up);
             self.hosts[index].last_up = last;
             for at in arrivals.into_iter().flatten() {
@@ -313,8 +314,8 @@ impl Rack {
     }
 
     fn is_control(&self, frame: &[u8]) -> bool {
-        let ether_type = self.hosts.first().map_or(0, |host| host.config.ether_type.0);
-        frame.get(16..18) == Some(&ether_type.to_be_bytes())
+        let Some(Config::Pl2(config)) = self.hosts.first().map(|host| &host.config) else { return false };
+        frame.get(16..18) == Some(&config.ether_type.0.to_be_bytes())
             && frame.get(18).is_some_and(|first| first & 0xf != Kind::Data as u8)
     }
 

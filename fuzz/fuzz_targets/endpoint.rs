@@ -1,10 +1,12 @@
-//! A PL2 endpoint under any sequence of frames, timestamps and polls, true and forged grants among
+//! A host's machine of any scheme under any sequence of frames, timestamps and polls, true and forged grants among
 //! them: no panic, bounded queues, and no time at which it asks to be woken without end.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use p4rack_fabric::pl2::{Config, Endpoint, Peer, Scheme};
+use p4rack_fabric::common::Station;
+use p4rack_fabric::pl2::{self, Mode, Peer};
+use p4rack_fabric::{Config, Endpoint, HostMachine, ethernet};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{Control, Kind};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -63,9 +65,16 @@ fn mac(host: u8) -> MacAddr {
 }
 
 fuzz_target!(|input: Input| {
-    let scheme = [Scheme::Off, Scheme::Counter, Scheme::Clock][usize::from(input.scheme % 3)];
     let rate_bps = u64::from(input.rate_bps);
-    let config = Config {
+    let station = Station {
+        queue_limit_frames: 16,
+        total_limit_frames: 24,
+        best_effort_limit_frames: 8,
+        app_limit_frames: 8,
+        ..Station::new(mac(1), rate_bps)
+    };
+    let pl2 = |mode| pl2::Config {
+        station: station.clone(),
         k: input.k,
         slot_parts: input.slot_parts,
         t_slots: u32::from(input.t_slots),
@@ -73,12 +82,15 @@ fuzz_target!(|input: Input| {
         lanes: input.lanes,
         shim: input.shim,
         fresh: input.fresh.map(|ns| Nanos(u64::from(ns))),
-        queue_limit_frames: 16,
-        total_limit_frames: 24,
-        best_effort_limit_frames: 8,
-        app_limit_frames: 8,
         peers: (2..5).map(|host| Peer { mac: mac(host), slot: Nanos(12_000) }).collect(),
-        ..Config::new(mac(1), scheme, rate_bps)
+        ..pl2::Config::new(mac(1), mode, rate_bps)
+    };
+    let config = match input.scheme % 3 {
+        0 => {
+            Config::Ethernet(ethernet::Config { station: station.clone(), peers: (2..5).map(mac).collect() })
+        }
+        1 => Config::Pl2(pl2(Mode::Counter)),
+        _ => Config::Pl2(pl2(Mode::Clock)),
     };
     let mut endpoint = Endpoint::new(config, u64::from(input.rate_bps), Nanos(0));
     let (mut now, mut out, mut rsvs) = (Nanos(0), Vec::new(), Vec::new());
@@ -91,7 +103,11 @@ fuzz_target!(|input: Input| {
             }
             Step::RawApp(bytes) => endpoint.handle_app(&bytes, now),
             Step::RawLink(bytes, at) => endpoint.handle_link(&bytes, Nanos(at), now),
-            Step::Threads { to, threads } => endpoint.allow_in_flight(usize::from(to), threads.into()),
+            Step::Threads { to, threads } => {
+                if let Endpoint::Pl2(endpoint) = &mut endpoint {
+                    endpoint.allow_in_flight(usize::from(to), threads.into());
+                }
+            }
             Step::Tagged { from, vid, ether_type, bytes } => {
                 let mut frame = vec![0; 14];
                 Ethernet { dst: mac(1), src: mac(from % 8), ether_type: EtherType::VLAN }.emit(&mut frame);
@@ -128,9 +144,12 @@ fuzz_target!(|input: Input| {
                     }
                 }
                 while endpoint.poll_app(&mut out) {}
+                while endpoint.poll_event(now).is_some() {}
             }
         }
         assert!(endpoint.backlog_frames() <= 24);
-        let _ = endpoint.next_timeout();
+        let backlog: usize = (0..3).map(|position| endpoint.backlog_at(position)).sum();
+        assert!(backlog <= endpoint.backlog_frames());
+        let _ = (endpoint.next_timeout(), endpoint.next_is_control());
     }
 });

@@ -1,15 +1,16 @@
 //! The incast experiment: several senders at full rate into one port, a small response among them.
 
-use super::{Jitter, Limits, Rack, SwitchConfig};
-use crate::pl2::{Config, Peer, Scheme, full_frame_wire_bytes};
+use crate::{Jitter, Limits, Rack, SwitchConfig};
+use p4rack_fabric::pl2::{self, Mode, Peer, full_frame_wire_bytes};
+use p4rack_fabric::{Config, HostMachine, ethernet};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
 /// Parameters of one run.
 #[derive(Clone, Debug)]
 pub struct Incast {
-    /// Scheme.
-    pub scheme: Scheme,
+    /// PL2's mode; `None`: plain Ethernet.
+    pub mode: Option<Mode>,
     /// Senders, each offering the whole rate.
     pub senders: usize,
     /// Rate of all links, bit/s.
@@ -18,7 +19,7 @@ pub struct Incast {
     pub k: u8,
     /// t; T is 8 t, at least 32 slots.
     pub t_slots: u32,
-    /// See [`Config::pace_unsolicited`].
+    /// See [`pl2::Config::pace_unsolicited`].
     pub pace_unsolicited: bool,
     /// Reservations in flight a destination.
     pub in_flight: usize,
@@ -63,10 +64,10 @@ pub struct Outcome {
 
 impl Incast {
     /// Four senders at 100 Mb/s, K = 4; RSV→GRT 50 to 300 µs, hosts up to 100 µs late.
-    pub fn new(scheme: Scheme) -> Self {
+    pub fn new(mode: Option<Mode>) -> Self {
         let half = (Nanos::from_micros(25), Nanos::from_micros(150));
         Incast {
-            scheme,
+            mode,
             senders: 4,
             rate_bps: 100_000_000,
             k: 4,
@@ -89,7 +90,7 @@ impl Incast {
         // Host 0 receives, the last one serves responses.
         let (hosts, server) = (self.senders + 2, self.senders + 1);
         let peers: Vec<Peer> = (0..hosts).map(|host| Peer { mac: mac(host), slot }).collect();
-        let config = |host: usize| Config {
+        let pl2 = |host: usize, mode| pl2::Config {
             t_slots: self.t_slots,
             pace_unsolicited: self.pace_unsolicited,
             k: self.k,
@@ -97,11 +98,18 @@ impl Incast {
             lanes: self.in_flight as u8,
             slot,
             peers: peers.clone(),
-            ..Config::new(mac(host), self.scheme, self.rate_bps)
+            ..pl2::Config::new(mac(host), mode, self.rate_bps)
         };
-        let first = config(0);
+        let config = |host: usize| match self.mode {
+            Some(mode) => Config::Pl2(pl2(host, mode)),
+            None => Config::Ethernet(ethernet::Config {
+                peers: (0..hosts).map(mac).collect(),
+                ..ethernet::Config::new(mac(host), self.rate_bps)
+            }),
+        };
+        let first = pl2(0, Mode::Clock);
         let switch = SwitchConfig {
-            scheme: self.scheme,
+            mode: self.mode,
             ether_type: first.ether_type,
             vid: first.vid,
             k: self.k,
@@ -164,8 +172,13 @@ impl Incast {
         let (mut unsolicited, mut scheduled) = (0, 0);
         for host in 1..=self.senders {
             if let Some(endpoint) = rack.endpoint(host) {
-                unsolicited += endpoint.stats().counters.unsolicited_out;
-                scheduled += endpoint.stats().counters.scheduled_out;
+                for (name, count) in endpoint.counters() {
+                    match name {
+                        "unsolicited_out" => unsolicited += count,
+                        "scheduled_out" => scheduled += count,
+                        _ => {}
+                    }
+                }
             }
         }
         let port = rack.switch().port(0);

@@ -1,51 +1,53 @@
 //! The sending side of a NIC: three classes, strict priority, one wire.
 
-use super::frame::Rsv;
 use super::pool::FrameId;
 use p4rack_wire::{Nanos, WireRate};
 use std::collections::VecDeque;
 
-/// A data frame in the NIC.
+/// A frame that goes when the other classes leave the wire to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Data {
+pub(crate) struct BestEffort {
     pub frame: FrameId,
-    /// Index of the destination; best effort to others has none.
+    /// Index of the destination; others than known hosts have none.
     pub destination: Option<usize>,
-    /// Cell of the reservation under which it goes; best effort has none.
-    pub cell: u8,
-    pub unsolicited: bool,
-    /// Not before this time.
-    pub ready: Nanos,
-    /// First of a burst that was granted this very time.
-    pub opens_burst: bool,
 }
 
-/// What the NIC sends next.
+/// What the NIC sends next: the scheme says what its control frames `C` and scheduled frames `S` are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item {
-    Rsv { destination: usize, rsv: Rsv, ready: Nanos },
-    Scheduled(Data),
-    BestEffort(Data),
+pub(crate) enum Item<C, S> {
+    Control(C),
+    Scheduled(S),
+    BestEffort(BestEffort),
 }
 
-/// Paced transmit queues. What fills them bounds them: the control queue holds at most one RSV for
-/// each reservation in flight and one for each cell that is given back; data counts towards the endpoint's limits.
+/// A scheduled frame in the NIC.
+#[derive(Clone, Copy, Debug)]
+struct Scheduled<S> {
+    what: S,
+    /// Not before this time.
+    ready: Nanos,
+    wire_bytes: u64,
+}
+
+/// Paced transmit queues. What fills them bounds them: the control queue holds no more than the scheme has requests in flight;
+/// data counts towards the host's limits.
 #[derive(Clone, Debug)]
-pub(super) struct Nic {
+pub(crate) struct Nic<C, S> {
     rate: WireRate,
     catch_up: Nanos,
     /// When the wire has done with what was sent.
     free_at: Nanos,
-    control: VecDeque<Item>,
-    scheduled: VecDeque<(Data, u64)>,
+    /// Each with the time from which it may leave.
+    control: VecDeque<(C, Nanos)>,
+    scheduled: VecDeque<Scheduled<S>>,
     scheduled_wire_bytes: u64,
-    best_effort: VecDeque<Data>,
+    best_effort: VecDeque<(BestEffort, Nanos)>,
 }
 
-/// Wire bytes of a control frame.
+/// Wire bytes of a control frame, the shortest that there are.
 const CONTROL_WIRE_BYTES: u64 = p4rack_wire::ethernet::overhead::wire_bytes(0);
 
-impl Nic {
+impl<C, S> Nic<C, S> {
     pub fn new(rate_bps: u64, catch_up: Nanos) -> Self {
         Nic {
             rate: WireRate::new(rate_bps),
@@ -58,20 +60,20 @@ impl Nic {
         }
     }
 
-    pub fn push_rsv(&mut self, destination: usize, rsv: Rsv, now: Nanos) {
-        self.control.push_back(Item::Rsv { destination, rsv, ready: now });
+    pub fn push_control(&mut self, control: C, now: Nanos) {
+        self.control.push_back((control, now));
     }
 
-    pub fn push_scheduled(&mut self, data: Data, wire_bytes: u64) {
+    pub fn push_scheduled(&mut self, what: S, ready: Nanos, wire_bytes: u64) {
         self.scheduled_wire_bytes += wire_bytes;
-        self.scheduled.push_back((data, wire_bytes));
+        self.scheduled.push_back(Scheduled { what, ready, wire_bytes });
     }
 
-    pub fn push_best_effort(&mut self, data: Data) {
-        self.best_effort.push_back(data);
+    pub fn push_best_effort(&mut self, data: BestEffort, now: Nanos) {
+        self.best_effort.push_back((data, now));
     }
 
-    /// Equation 1's `pendingDataDelay`: until a frame that is handed over now would begin to leave.
+    /// Until a scheduled frame that is handed over now would begin to leave (PL2's `pendingDataDelay`, equation 1).
     pub fn pending(&self, now: Nanos) -> Nanos {
         let queued = self.scheduled_wire_bytes + self.control.len() as u64 * CONTROL_WIRE_BYTES;
         self.free_at.saturating_sub(now).saturating_add(self.rate.time(queued))
@@ -86,9 +88,9 @@ impl Nic {
     #[inline]
     fn head_ready(&self) -> Option<Nanos> {
         match (self.control.front(), self.scheduled.front(), self.best_effort.front()) {
-            (Some(Item::Rsv { ready, .. }), _, _) => Some(*ready),
-            (_, Some((data, _)), best) => Some(best.map_or(data.ready, |best| data.ready.min(best.ready))),
-            (_, None, best) => best.map(|data| data.ready),
+            (Some((_, ready)), _, _) => Some(*ready),
+            (_, Some(data), best) => Some(best.map_or(data.ready, |(_, ready)| data.ready.min(*ready))),
+            (_, None, best) => best.map(|(_, ready)| *ready),
         }
     }
 
@@ -98,21 +100,21 @@ impl Nic {
         self.head_ready().map(|ready| ready.max(self.free_at))
     }
 
-    /// Takes the frame that starts to leave now, if one does.
-    pub fn next(&mut self, now: Nanos) -> Option<Item> {
+    /// Takes the frame that starts to leave now, if one does, and the time from which it was to leave.
+    pub fn next(&mut self, now: Nanos) -> Option<(Item<C, S>, Nanos)> {
         if self.free_at > now {
             return None;
         }
-        if let Some(item) = self.control.pop_front() {
-            return Some(item);
+        if let Some((control, ready)) = self.control.pop_front() {
+            return Some((Item::Control(control), ready));
         }
-        if self.scheduled.front().is_some_and(|(data, _)| data.ready <= now) {
-            let (data, wire_bytes) = self.scheduled.pop_front()?;
+        if self.scheduled.front().is_some_and(|data| data.ready <= now) {
+            let Scheduled { what, ready, wire_bytes } = self.scheduled.pop_front()?;
             self.scheduled_wire_bytes -= wire_bytes;
-            return Some(Item::Scheduled(data));
+            return Some((Item::Scheduled(what), ready));
         }
-        if self.best_effort.front().is_some_and(|data| data.ready <= now) {
-            return self.best_effort.pop_front().map(Item::BestEffort);
+        if self.best_effort.front().is_some_and(|(_, ready)| *ready <= now) {
+            return self.best_effort.pop_front().map(|(data, ready)| (Item::BestEffort(data), ready));
         }
         None
     }
@@ -133,47 +135,35 @@ mod tests {
     /// 1 bit a nanosecond.
     const RATE: u64 = 1_000_000_000;
 
-    fn data(pool: &mut Pool, ready: u64) -> Data {
-        let frame = pool.store(&[b"x"]);
-        Data {
-            frame,
-            destination: None,
-            cell: 0,
-            unsolicited: false,
-            ready: Nanos(ready),
-            opens_burst: false,
-        }
-    }
-
     #[test]
     fn control_first_then_scheduled_then_best_effort_at_the_wire_rate() {
-        let (mut nic, mut pool) = (Nic::new(RATE, Nanos::ZERO), Pool::new(usize::MAX));
-        let (best, scheduled) = (data(&mut pool, 0), data(&mut pool, 0));
-        nic.push_best_effort(best);
-        nic.push_scheduled(scheduled, 1_000);
-        let rsv = Rsv { id: 1, cell: 0, demand: 1, unsolicited: false };
-        nic.push_rsv(0, rsv, Nanos(0));
+        let mut nic = Nic::<&str, u8>::new(RATE, Nanos::ZERO);
+        let frame = Pool::<()>::new(usize::MAX).store(&[b"x"]);
+        let best = BestEffort { frame, destination: None };
+        nic.push_best_effort(best, Nanos(0));
+        nic.push_scheduled(7, Nanos(0), 1_000);
+        nic.push_control("request", Nanos(0));
         assert_eq!(nic.pending(Nanos(0)), Nanos((84 + 1_000) * 8));
-        assert!(matches!(nic.next(Nanos(0)), Some(Item::Rsv { .. })));
+        assert_eq!(nic.next(Nanos(0)), Some((Item::Control("request"), Nanos(0))));
         nic.sent(84, Nanos(0), Nanos(0));
         assert_eq!(nic.next(Nanos(671)), None, "the wire is busy");
         assert_eq!(nic.next_at(), Some(Nanos(672)));
-        assert_eq!(nic.next(Nanos(672)), Some(Item::Scheduled(scheduled)));
+        assert_eq!(nic.next(Nanos(672)), Some((Item::Scheduled(7), Nanos(0))));
         nic.sent(1_000, Nanos(0), Nanos(672));
-        assert_eq!(nic.pending(Nanos(8_000)), Nanos(672), "best effort delays no burst");
-        assert_eq!(nic.next(Nanos(8_672)), Some(Item::BestEffort(best)));
+        assert_eq!(nic.pending(Nanos(8_000)), Nanos(672), "best effort delays no scheduled frame");
+        assert_eq!(nic.next(Nanos(8_672)), Some((Item::BestEffort(best), Nanos(0))));
     }
 
     #[test]
     fn a_late_driver_catches_up_but_not_without_limit() {
-        let (mut nic, mut pool) = (Nic::new(RATE, Nanos(500)), Pool::new(usize::MAX));
-        nic.push_scheduled(data(&mut pool, 100), 100);
+        let mut nic = Nic::<(), ()>::new(RATE, Nanos(500));
+        nic.push_scheduled((), Nanos(100), 100);
         assert_eq!(nic.next(Nanos(99)), None, "not before its time");
         assert_eq!(nic.next_at(), Some(Nanos(100)));
         assert!(nic.next(Nanos(400)).is_some());
         nic.sent(100, Nanos(100), Nanos(400));
         assert_eq!(nic.pending(Nanos(400)), Nanos(500), "counted from 100");
-        nic.push_scheduled(data(&mut pool, 0), 100);
+        nic.push_scheduled((), Nanos(0), 100);
         assert!(nic.next(Nanos(5_000)).is_some());
         nic.sent(100, Nanos(0), Nanos(5_000));
         assert_eq!(nic.pending(Nanos(5_000)), Nanos(300), "at most 500 back");

@@ -8,7 +8,7 @@ const FREE: u64 = u64::MAX;
 
 /// A fixed set of addresses and their positions, hashed with open addressing, at most half full.
 #[derive(Clone, Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     cells: Vec<(u64, u32)>,
     shift: u32,
 }

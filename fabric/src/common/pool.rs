@@ -2,45 +2,32 @@
 
 /// A frame in a [`Pool`]. Whoever holds one passes it on or gives it back, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameId(u32);
+pub(crate) struct FrameId(u32);
 
-/// A frame and what is known of it.
+/// A frame, and the scheme's note on it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stored {
+pub(crate) struct Stored<N> {
     /// What is kept of it.
     pub bytes: Vec<u8>,
     /// Length of the whole frame.
     pub len: usize,
-    /// Whether it has gone unsolicited.
-    pub went_unsolicited: bool,
+    /// The default when it is stored.
+    pub note: N,
     holders: u32,
-    sequence: Option<u32>,
-}
-
-impl Stored {
-    /// Its sequence number; `next` gives it one at first use, the same for good.
-    #[inline]
-    pub fn sequence(&mut self, next: &mut u32) -> u32 {
-        *self.sequence.get_or_insert_with(|| {
-            let sequence = *next;
-            *next = next.wrapping_add(1);
-            sequence
-        })
-    }
 }
 
 /// Reference-counted frames. Its users' queue limits bound it.
 #[derive(Clone, Debug)]
-pub(super) struct Pool {
-    slots: Vec<Stored>,
+pub(crate) struct Pool<N> {
+    slots: Vec<Stored<N>>,
     free: Vec<u32>,
     /// Most bytes kept of a frame.
     snap: usize,
 }
 
-impl Pool {
+impl<N: Default> Pool<N> {
     /// An empty pool that keeps so many bytes of each frame.
-    pub fn new(snap: usize) -> Pool {
+    pub fn new(snap: usize) -> Pool<N> {
         Pool { slots: Vec::new(), free: Vec::new(), snap }
     }
 
@@ -58,7 +45,7 @@ impl Pool {
             slot.bytes.extend_from_slice(&part[..room]);
             slot.len += part.len();
         }
-        (slot.holders, slot.sequence, slot.went_unsolicited) = (1, None, false);
+        (slot.holders, slot.note) = (1, N::default());
         FrameId(index)
     }
 
@@ -89,7 +76,7 @@ impl Pool {
 
     /// The frame itself.
     #[inline]
-    pub fn get_mut(&mut self, id: FrameId) -> &mut Stored {
+    pub fn get_mut(&mut self, id: FrameId) -> &mut Stored<N> {
         &mut self.slots[id.0 as usize]
     }
 
@@ -106,24 +93,21 @@ mod tests {
 
     #[test]
     fn a_frame_lives_until_its_last_holder_gives_it_back() {
-        let mut pool = Pool::new(usize::MAX);
+        let mut pool = Pool::<u32>::new(usize::MAX);
         let first = pool.store(&[b"ab", b"c"]);
         pool.hold(first);
         pool.give_back(first);
         assert_eq!((pool.bytes(first), pool.held()), (&b"abc"[..], 1));
-        let mut next = u32::MAX;
-        assert_eq!(pool.get_mut(first).sequence(&mut next), u32::MAX);
-        assert_eq!(pool.get_mut(first).sequence(&mut next), u32::MAX);
-        assert_eq!(next, 0);
+        pool.get_mut(first).note = 7;
         pool.give_back(first);
         let second = pool.store(&[b"d"]);
         assert_eq!((second, pool.held()), (first, 1), "the buffer is used again");
-        assert_eq!(pool.get_mut(second).sequence(&mut next), 0);
+        assert_eq!(pool.get_mut(second).note, 0, "its note is not");
     }
 
     #[test]
     fn no_more_than_its_snap_length_is_kept() {
-        let mut pool = Pool::new(3);
+        let mut pool = Pool::<()>::new(3);
         for (parts, kept, len) in [(&[&b"ab"[..], b"cd", b"e"][..], &b"abc"[..], 5), (&[b"ab"], b"ab", 2)] {
             let id = pool.store(parts);
             assert_eq!((pool.bytes(id), pool.len(id)), (kept, len));

@@ -1,11 +1,11 @@
 //! Prints what four senders into one port do to its queue, over schemes and parameters.
 //!
-//! `cargo run --release -p p4rack-fabric --example incast [MILLISECONDS [WAKE_US]]`
+//! `cargo run --release -p p4rack-reference --example incast [MILLISECONDS [WAKE_US]]`
 //!
 //! `WAKE_US`: how late hosts wake up at most (default 100).
 
-use p4rack_fabric::pl2::Scheme;
-use p4rack_fabric::pl2::reference::{Incast, Outcome};
+use p4rack_fabric::pl2::Mode;
+use p4rack_reference::{Incast, Outcome};
 use p4rack_wire::Nanos;
 
 const MTU_FRAME: f64 = 1530.0;
@@ -30,12 +30,12 @@ fn main() {
         "resp p50",
         "resp p99"
     );
-    print(&run(Incast::new(Scheme::Off), millis, wake_us), "off", &Incast::new(Scheme::Off));
-    for (scheme, name) in [(Scheme::Counter, "counter"), (Scheme::Clock, "clock")] {
+    print(&run(Incast::new(None), millis, wake_us), "ethernet", &Incast::new(None));
+    for (mode, name) in [(Mode::Counter, "counter"), (Mode::Clock, "clock")] {
         for t_slots in [0, 1, 2, 4, 15] {
             for in_flight in [1, 2, 3] {
                 for headroom_percent in [0, 2, 5] {
-                    let incast = Incast { t_slots, in_flight, headroom_percent, ..Incast::new(scheme) };
+                    let incast = Incast { t_slots, in_flight, headroom_percent, ..Incast::new(Some(mode)) };
                     print(&run(incast.clone(), millis, wake_us), name, &incast);
                 }
             }

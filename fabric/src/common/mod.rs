@@ -1,0 +1,28 @@
+//! What machines of different schemes share: what they are told of their host, its queues and its NIC, who is where,
+//! which frames came before, how long things take, and what is counted.
+
+mod dedup;
+mod delay;
+mod directory;
+mod frames;
+mod nic;
+mod pool;
+mod random;
+mod station;
+mod stats;
+
+pub use delay::Delay;
+pub use frames::AppFrame;
+pub use random::SplitMix;
+pub use station::{ConfigError, Station};
+pub use stats::{Counters, Reason, Stats};
+
+pub(crate) use dedup::{Verdict, Window};
+pub(crate) use directory::Directory;
+pub(crate) use frames::{Frames, check_app, check_link, clean_peers};
+pub(crate) use nic::Item;
+pub(crate) use pool::FrameId;
+#[cfg(test)]
+pub(crate) use pool::Pool;
+pub(crate) use station::MTU_MAX;
+pub(crate) use stats::counters;

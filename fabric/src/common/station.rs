@@ -1,0 +1,91 @@
+//! What every machine is told of its host, whatever the scheme.
+
+use p4rack_wire::ethernet::overhead;
+use p4rack_wire::{MacAddr, Nanos};
+use std::fmt;
+
+/// A host on its link: address, rate, and how much may wait. [`Station::new`] fills in defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Station {
+    /// This host's address.
+    pub mac: MacAddr,
+    /// Rate at which the NIC sends, bit/s; 0 sends without pacing.
+    pub rate_bps: u64,
+    /// How far a late driver may catch up: a frame that leaves late by less delays none behind it.
+    pub catch_up: Nanos,
+    /// Frames waiting for one known host; further ones are dropped.
+    pub queue_limit_frames: usize,
+    /// Frames waiting for all hosts together.
+    pub total_limit_frames: usize,
+    /// Frames waiting for nobody known, broadcasts among them.
+    pub best_effort_limit_frames: usize,
+    /// Received frames waiting for the application side.
+    pub app_limit_frames: usize,
+    /// Largest payload of an application's frame; 14 bytes of header come on top.
+    pub mtu: usize,
+    /// Bytes kept of an application's frame, as a capture's snap length: behind them goes out what the buffer
+    /// held, zeros where it was new, and nothing is handed over. For simulations, in which nobody reads payloads.
+    pub snap_bytes: usize,
+}
+
+/// Longest payload that [`Station::check`] takes.
+pub(crate) const MTU_MAX: usize = 9000;
+/// Rate that times are taken from where the NIC is not paced.
+const UNPACED_BPS: u64 = 1_000_000_000;
+
+impl Station {
+    /// Defaults for a host on a link of `rate_bps`: queues of hundreds of frames, an MTU of 1500 bytes, and a driver that
+    /// may be late by a full frame.
+    pub fn new(mac: MacAddr, rate_bps: u64) -> Self {
+        Station {
+            mac,
+            rate_bps,
+            catch_up: Nanos::on_wire(overhead::wire_bytes(overhead::MTU + 14), Station::timing_bps(rate_bps)),
+            queue_limit_frames: 256,
+            total_limit_frames: 2048,
+            best_effort_limit_frames: 256,
+            app_limit_frames: 4096,
+            mtu: overhead::MTU as usize,
+            snap_bytes: usize::MAX,
+        }
+    }
+
+    /// Checks what types can't; `scheme` is whose parameters they are.
+    pub(crate) fn check(&self, scheme: &'static str) -> Result<(), ConfigError> {
+        let fail = |field, problem| Err(ConfigError { scheme, field, problem });
+        if self.mac.is_group() {
+            return fail("mac", "is a group address; a host needs one of its own");
+        }
+        if self.queue_limit_frames == 0 {
+            return fail("queue_limit_frames", "is 0; nothing could be sent");
+        }
+        if self.mtu > MTU_MAX {
+            return fail("mtu", "is over 9000 bytes");
+        }
+        Ok(())
+    }
+
+    /// The rate that times are taken from: 1 Gb/s where the NIC is not paced.
+    pub(crate) fn timing_bps(rate_bps: u64) -> u64 {
+        if rate_bps == 0 { UNPACED_BPS } else { rate_bps }
+    }
+}
+
+/// Why a machine can't work as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Whose parameters they are.
+    pub scheme: &'static str,
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong with it and what to do.
+    pub problem: &'static str,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.scheme, self.field, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}

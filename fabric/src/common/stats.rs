@@ -1,0 +1,176 @@
+//! What machines count. Every drop has a named reason.
+
+macro_rules! counters {
+    ($(#[doc = $doc:literal])* $name:ident { $( #[doc = $fdoc:literal] $field:ident, )* }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $name { $( #[doc = $fdoc] pub $field: u64, )* }
+
+        impl $name {
+            /// Names and values, in order.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [ $( (stringify!($field), self.$field), )* ].into_iter()
+            }
+        }
+    };
+}
+pub(crate) use counters;
+
+counters! {
+    /// What happens to frames, whatever the scheme.
+    Counters {
+        /// Frames the application side handed over.
+        app_in,
+        /// Frames handed to the application side.
+        app_out,
+        /// Frames that came from the link.
+        link_in,
+        /// Frames that went to the link, control frames included.
+        link_out,
+        /// Bytes that went to the link, without FCS.
+        link_out_bytes,
+        /// Frames sent as best effort.
+        best_effort_out,
+        /// Frames received for the application side that no reservation carried.
+        best_effort_in,
+        /// Frames of peers that never came, by sequence number.
+        losses_seen,
+        /// Peers that started a new sequence.
+        peer_restarts,
+    }
+}
+
+/// Why a frame was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Reason {
+    /// From the application: shorter than an Ethernet header.
+    AppTooShort,
+    /// From the application: longer than MTU and header.
+    AppTooLong,
+    /// From the application: source address is not this host's.
+    AppForeignSource,
+    /// From the application: the scheme's own EtherType or VLAN.
+    AppReserved,
+    /// The destination's queue is full.
+    QueueFull,
+    /// All queues together are full.
+    TotalFull,
+    /// The best-effort queue is full.
+    BestEffortFull,
+    /// Received, but the application side doesn't fetch.
+    AppQueueFull,
+    /// From the link: cut short.
+    LinkTooShort,
+    /// From the link: longer than any frame of this rack.
+    LinkTooLong,
+    /// From the link: another host's address.
+    NotForUs,
+    /// From the link: our own address as source.
+    OwnSource,
+    /// A scheme's frame of another version.
+    BadVersion,
+    /// A scheme's frame of a kind that no host receives, or untagged.
+    BadKind,
+    /// Tagged data without a shim where the rack uses one, or from nobody known.
+    BadShim,
+    /// Control frame from nobody known.
+    UnknownPeer,
+    /// Grant for a reservation that this host did not ask for.
+    GrtUnasked,
+    /// Grant seen before.
+    GrtDuplicate,
+    /// Grant for another demand than asked.
+    GrtMismatch,
+    /// Grant that asks to wait longer than is believed.
+    GrtImplausible,
+    /// Data frame delivered before.
+    Duplicate,
+}
+
+impl Reason {
+    /// All reasons with the names that reports use.
+    pub const ALL: [(Reason, &'static str); 21] = [
+        (Reason::AppTooShort, "app_too_short"),
+        (Reason::AppTooLong, "app_too_long"),
+        (Reason::AppForeignSource, "app_foreign_source"),
+        (Reason::AppReserved, "app_reserved"),
+        (Reason::QueueFull, "queue_full"),
+        (Reason::TotalFull, "total_full"),
+        (Reason::BestEffortFull, "best_effort_full"),
+        (Reason::AppQueueFull, "app_queue_full"),
+        (Reason::LinkTooShort, "link_too_short"),
+        (Reason::LinkTooLong, "link_too_long"),
+        (Reason::NotForUs, "not_for_us"),
+        (Reason::OwnSource, "own_source"),
+        (Reason::BadVersion, "bad_version"),
+        (Reason::BadKind, "bad_kind"),
+        (Reason::BadShim, "bad_shim"),
+        (Reason::UnknownPeer, "unknown_peer"),
+        (Reason::GrtUnasked, "grt_unasked"),
+        (Reason::GrtDuplicate, "grt_duplicate"),
+        (Reason::GrtMismatch, "grt_mismatch"),
+        (Reason::GrtImplausible, "grt_implausible"),
+        (Reason::Duplicate, "duplicate"),
+    ];
+}
+
+/// What any machine counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Events.
+    pub counters: Counters,
+    /// Most frames that waited for one destination.
+    pub queue_max_frames: u64,
+    drops: [u64; Reason::ALL.len()],
+}
+
+impl Default for Stats {
+    fn default() -> Stats {
+        Stats { counters: Counters::default(), queue_max_frames: 0, drops: [0; Reason::ALL.len()] }
+    }
+}
+
+impl Stats {
+    pub(crate) fn drop_frame(&mut self, reason: Reason) {
+        self.drops[reason as usize] += 1;
+    }
+
+    /// Frames dropped for `reason`.
+    pub fn dropped(&self, reason: Reason) -> u64 {
+        self.drops[reason as usize]
+    }
+
+    /// Names and counts of all reasons, zeros included.
+    pub fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Reason::ALL.into_iter().map(|(reason, name)| (name, self.dropped(reason)))
+    }
+
+    /// Frames of the application that this host dropped before they reached the link.
+    pub fn app_frames_dropped(&self) -> u64 {
+        [
+            Reason::AppTooShort,
+            Reason::AppTooLong,
+            Reason::AppForeignSource,
+            Reason::AppReserved,
+            Reason::QueueFull,
+            Reason::TotalFull,
+            Reason::BestEffortFull,
+        ]
+        .into_iter()
+        .map(|reason| self.dropped(reason))
+        .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_stand_at_their_own_index() {
+        for (index, (reason, name)) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index, "{name}");
+        }
+    }
+}

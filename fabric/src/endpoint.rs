@@ -1,0 +1,151 @@
+//! A machine of any scheme, without a call through a pointer.
+
+use crate::common::{AppFrame, ConfigError, Delay, Station, Stats};
+use crate::machine::{Event, HostMachine};
+use crate::{ethernet, pl2};
+use p4rack_wire::{MacAddr, Nanos};
+
+/// Parameters of an [`Endpoint`]: the scheme's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Config {
+    /// Plain Ethernet.
+    Ethernet(ethernet::Config),
+    /// PL2.
+    Pl2(pl2::Config),
+}
+
+impl Config {
+    /// The host.
+    pub fn station(&self) -> &Station {
+        match self {
+            Config::Ethernet(config) => &config.station,
+            Config::Pl2(config) => &config.station,
+        }
+    }
+
+    /// The host, to be told something else.
+    pub fn station_mut(&mut self) -> &mut Station {
+        match self {
+            Config::Ethernet(config) => &mut config.station,
+            Config::Pl2(config) => &mut config.station,
+        }
+    }
+
+    /// Checks what types can't. [`Endpoint::new`] works with a bad one too, on the nearest value that works.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Config::Ethernet(config) => config.check(),
+            Config::Pl2(config) => config.check(),
+        }
+    }
+}
+
+/// The machine of a host, whatever its scheme: what drivers of all schemes hold.
+#[derive(Clone, Debug)]
+// There is one a host, and it is used for each frame: a box would be a detour.
+#[allow(clippy::large_enum_variant)]
+pub enum Endpoint {
+    /// Plain Ethernet.
+    Ethernet(ethernet::Endpoint),
+    /// PL2.
+    Pl2(pl2::Endpoint),
+}
+
+impl Endpoint {
+    /// A fresh machine at `now`; `seed` gives what has to be random, such as the first sequence numbers.
+    pub fn new(config: Config, seed: u64, now: Nanos) -> Endpoint {
+        match config {
+            Config::Ethernet(config) => Endpoint::Ethernet(ethernet::Endpoint::new(config, now)),
+            Config::Pl2(config) => Endpoint::Pl2(pl2::Endpoint::new(config, seed, now)),
+        }
+    }
+}
+
+/// Calls whichever scheme's there is.
+macro_rules! each {
+    ($self:ident, $machine:ident => $call:expr) => {
+        match $self {
+            Endpoint::Ethernet($machine) => $call,
+            Endpoint::Pl2($machine) => $call,
+        }
+    };
+}
+
+impl HostMachine for Endpoint {
+    #[inline]
+    fn handle_app(&mut self, frame: &[u8], now: Nanos) {
+        each!(self, machine => machine.handle_app(frame, now))
+    }
+
+    #[inline]
+    fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
+        each!(self, machine => machine.handle_link(frame, received_at, now))
+    }
+
+    #[inline]
+    fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
+        each!(self, machine => machine.forward_link(frame, received_at, now))
+    }
+
+    #[inline]
+    fn handle_timeout(&mut self, now: Nanos) {
+        each!(self, machine => machine.handle_timeout(now))
+    }
+
+    #[inline]
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        each!(self, machine => machine.poll_link(now, out))
+    }
+
+    #[inline]
+    fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
+        each!(self, machine => machine.poll_app(out))
+    }
+
+    #[inline]
+    fn poll_event(&mut self, now: Nanos) -> Option<Event> {
+        each!(self, machine => machine.poll_event(now))
+    }
+
+    #[inline]
+    fn next_timeout(&self) -> Option<Nanos> {
+        each!(self, machine => machine.next_timeout())
+    }
+
+    #[inline]
+    fn next_is_control(&self) -> bool {
+        each!(self, machine => machine.next_is_control())
+    }
+
+    #[inline]
+    fn backlog_frames(&self) -> usize {
+        each!(self, machine => machine.backlog_frames())
+    }
+
+    #[inline]
+    fn position_of(&self, peer: MacAddr) -> Option<usize> {
+        each!(self, machine => machine.position_of(peer))
+    }
+
+    #[inline]
+    fn backlog_at(&self, position: usize) -> usize {
+        each!(self, machine => machine.backlog_at(position))
+    }
+
+    #[inline]
+    fn station(&self) -> &Station {
+        each!(self, machine => machine.station())
+    }
+
+    fn stats(&self) -> &Stats {
+        each!(self, machine => machine.stats())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        each!(self, machine => machine.counters())
+    }
+
+    fn delays(&self) -> Vec<(&'static str, &Delay)> {
+        each!(self, machine => machine.delays())
+    }
+}

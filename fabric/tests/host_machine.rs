@@ -1,0 +1,165 @@
+//! What `HostMachine` promises its drivers, of the machines of all schemes.
+
+use p4rack_fabric::common::Station;
+use p4rack_fabric::pl2::{self, Mode, Peer};
+use p4rack_fabric::{Config, Endpoint, HostMachine, ethernet};
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::pl2::{Control, Kind};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+use proptest::prelude::*;
+
+/// 1 bit a nanosecond.
+const RATE: u64 = 1_000_000_000;
+const QUEUE_LIMIT: usize = 6;
+const TOTAL_LIMIT: usize = 14;
+const PEERS: std::ops::Range<u8> = 2..5;
+const TAGGED: usize = 18;
+
+fn mac(host: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, host])
+}
+
+fn configs() -> [Config; 3] {
+    let station = Station {
+        queue_limit_frames: QUEUE_LIMIT,
+        total_limit_frames: TOTAL_LIMIT,
+        best_effort_limit_frames: 4,
+        ..Station::new(mac(1), RATE)
+    };
+    let pl2 = |mode| {
+        let alone = pl2::Config::new(mac(1), mode, RATE);
+        let peers = PEERS.map(|host| Peer { mac: mac(host), slot: alone.slot }).collect();
+        Config::Pl2(pl2::Config { station: station.clone(), peers, t_slots: 0, ..alone })
+    };
+    let ethernet = ethernet::Config { station: station.clone(), peers: PEERS.map(mac).collect() };
+    [Config::Ethernet(ethernet), pl2(Mode::Counter), pl2(Mode::Clock)]
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Frames to a peer, to a host that is none, or to all.
+    App {
+        to: u8,
+        payload: usize,
+        frames: u8,
+    },
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (2u8..7, 0usize..1501, 1u8..5).prop_map(|(to, payload, frames)| Step::App { to, payload, frames }),
+        (0u64..60_000).prop_map(Step::Wait),
+    ]
+}
+
+/// A switch's grant for an RSV: some slots or nanoseconds later.
+fn grant(frame: &[u8]) -> Option<Vec<u8>> {
+    let control = Control::parse(frame.get(TAGGED..)?).ok().filter(|control| {
+        control.kind == Kind::Rsv as u8 && frame[16..18] == EtherType::PL2_DEFAULT.0.to_be_bytes()
+    })?;
+    let mut grant = frame.to_vec();
+    let (dst, src) = grant[..12].split_at_mut(6);
+    dst.swap_with_slice(src);
+    let recv_wait = control.id % 7;
+    Control { kind: Kind::Grt as u8, recv_wait, ..control }.emit(&mut grant[TAGGED..]);
+    Some(grant)
+}
+
+/// A machine and all that it has put on the link.
+struct Host {
+    machine: Endpoint,
+    now: Nanos,
+    left: Vec<(Nanos, Vec<u8>)>,
+    /// It is woken when nothing is due, too.
+    nervous: bool,
+}
+
+impl Host {
+    fn drain(&mut self) {
+        let mut out = Vec::new();
+        while self.machine.poll_link(self.now, &mut out) {
+            if let Some(grant) = grant(&out) {
+                self.machine.handle_link(&grant, self.now, self.now);
+            }
+            self.left.push((self.now, out.clone()));
+        }
+    }
+
+    fn run_until(&mut self, until: Nanos) {
+        loop {
+            let due = self.machine.next_timeout().filter(|due| *due <= until);
+            if self.nervous {
+                let end = due.unwrap_or(until);
+                for part in 1..4 {
+                    let between = Nanos(self.now.0 + end.0.saturating_sub(self.now.0) * part / 4);
+                    if between < end {
+                        self.machine.handle_timeout(between);
+                        assert!(!self.machine.poll_link(between, &mut Vec::new()), "before it is due");
+                    }
+                }
+            }
+            let Some(due) = due else { break };
+            self.now = self.now.max(due);
+            self.machine.handle_timeout(self.now);
+            self.drain();
+        }
+        self.now = until;
+    }
+
+    fn counter(&self, name: &str) -> u64 {
+        self.machine.counters().iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
+    }
+}
+
+proptest! {
+    /// Drivers that wake when told, and those that wake at other times as well, see the same; each frame waits, has left or
+    /// was dropped and counted; what waits is bounded, and in the end nothing does.
+    #[test]
+    fn a_driver_may_call_whenever_it_likes(steps in proptest::collection::vec(step(), 1..60), seed: u64) {
+        for config in configs() {
+            let host = |nervous| Host {
+                machine: Endpoint::new(config.clone(), seed, Nanos::ZERO),
+                now: Nanos::ZERO,
+                left: Vec::new(),
+                nervous,
+            };
+            let mut hosts = [false, true].map(host);
+            for host in &mut hosts {
+                for step in &steps {
+                    match step {
+                        Step::App { to, payload, frames } => {
+                            let mut frame = vec![0; Ethernet::BYTES + payload];
+                            let dst = if *to == 6 { MacAddr::BROADCAST } else { mac(*to) };
+                            Ethernet { dst, src: mac(1), ether_type: EtherType::IPV4 }.emit(&mut frame);
+                            (0..*frames).for_each(|_| host.machine.handle_app(&frame, host.now));
+                            host.drain();
+                        }
+                        Step::Wait(ns) => host.run_until(host.now + Nanos(*ns)),
+                    }
+                    let backlog = host.machine.backlog_frames();
+                    prop_assert!(backlog <= TOTAL_LIMIT);
+                    let at: Vec<usize> = (0..PEERS.len()).map(|peer| host.machine.backlog_at(peer)).collect();
+                    prop_assert!(at.iter().all(|waiting| *waiting <= QUEUE_LIMIT), "{:?}", at);
+                    prop_assert!(at.iter().sum::<usize>() <= backlog, "{:?} of {}", at, backlog);
+                    let gone = host.counter("scheduled_out") + host.counter("best_effort_out");
+                    let dropped = host.machine.stats().app_frames_dropped();
+                    prop_assert_eq!(host.counter("app_in"), gone + dropped + backlog as u64);
+                }
+                host.run_until(host.now + Nanos::from_secs(10));
+                prop_assert_eq!((host.machine.backlog_frames(), host.machine.next_timeout()), (0, None));
+            }
+            let [calm, nervous] = &hosts;
+            prop_assert_eq!(&calm.left, &nervous.left);
+        }
+    }
+}
+
+/// Simulators give each thread some hosts.
+#[test]
+fn machines_can_be_sent_to_other_threads() {
+    fn sent<M: HostMachine + Send + Clone>() {}
+    sent::<Endpoint>();
+    sent::<ethernet::Endpoint>();
+    sent::<pl2::Endpoint>();
+}
