@@ -9,6 +9,8 @@ mod cmd;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -92,18 +94,22 @@ fn main() -> ExitCode {
         Err(error) => return output::usage(&error),
     };
     p4rack_lab::sys::set_process_name(&command.process_name());
-    let filter = tracing_subscriber::EnvFilter::try_from_env("P4RACK_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let log =
-        tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).with_env_filter(filter);
-    match log_format.as_str() {
-        "json" => log.json().init(),
-        _ => log.init(),
-    }
+    log(&log_format);
     // A bug of this program has its own exit code; the panic message has been printed.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(command)));
     output::finish(done.unwrap_or_else(|_| ExitCode::from(3)))
+}
+
+/// Logs to standard error what P4RACK_LOG asks for: `warn`, or levels by target.
+fn log(format: &str) {
+    let asked = std::env::var("P4RACK_LOG").ok().and_then(|targets| targets.parse().ok());
+    let filter: Targets = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
+    match format {
+        "json" => tracing_subscriber::registry().with(lines.json().with_filter(filter)).init(),
+        _ => tracing_subscriber::registry().with(lines.with_filter(filter)).init(),
+    }
 }
 
 impl Command {

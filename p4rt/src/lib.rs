@@ -1,7 +1,8 @@
 //! P4Runtime: messages, and what both its ends need to handle them.
 //!
 //! ```text
-//!  p4, google, p4rack   messages (and, with feature `services`, gRPC stubs) made from proto/
+//!  p4, google, p4rack   messages (and, with feature `services`, gRPC stubs) made from proto/ by
+//!                       tests/golden.rs and kept in generated/
 //!  bytes                canonical byte strings
 //!  raw                  serialised messages, read in place or sent as they are
 //!  schema               P4Info by name and id
@@ -18,26 +19,26 @@ mod generated {
     pub mod google {
         /// Package `google.rpc`.
         pub mod rpc {
-            include!(concat!(env!("OUT_DIR"), "/google.rpc.rs"));
+            include!("generated/google.rpc.rs");
         }
     }
     /// Package `p4`.
     pub mod p4 {
         /// Package `p4.v1`: P4Runtime.
         pub mod v1 {
-            include!(concat!(env!("OUT_DIR"), "/p4.v1.rs"));
+            include!("generated/p4.v1.rs");
         }
         /// Package `p4.config`.
         pub mod config {
             /// Package `p4.config.v1`: P4Info.
             pub mod v1 {
-                include!(concat!(env!("OUT_DIR"), "/p4.config.v1.rs"));
+                include!("generated/p4.config.v1.rs");
             }
         }
     }
     /// Package `stratum`: the content of a role's config.
     pub mod stratum {
-        include!(concat!(env!("OUT_DIR"), "/stratum.rs"));
+        include!("generated/stratum.rs");
     }
     /// Package `p4rack`.
     pub mod p4rack {
@@ -45,21 +46,21 @@ mod generated {
         pub mod generator {
             /// Package `p4rack.generator.v1`.
             pub mod v1 {
-                include!(concat!(env!("OUT_DIR"), "/p4rack.generator.v1.rs"));
+                include!("generated/p4rack.generator.v1.rs");
             }
         }
         /// Package `p4rack.telemetry`.
         pub mod telemetry {
             /// Package `p4rack.telemetry.v1`.
             pub mod v1 {
-                include!(concat!(env!("OUT_DIR"), "/p4rack.telemetry.v1.rs"));
+                include!("generated/p4rack.telemetry.v1.rs");
             }
         }
         /// Package `p4rack.trace`.
         pub mod trace {
             /// Package `p4rack.trace.v1`.
             pub mod v1 {
-                include!(concat!(env!("OUT_DIR"), "/p4rack.trace.v1.rs"));
+                include!("generated/p4rack.trace.v1.rs");
             }
         }
     }
@@ -68,7 +69,7 @@ mod generated {
 pub use generated::{google, p4, p4rack, stratum};
 
 /// All of `proto/` as a serialized `FileDescriptorSet`, for reflection.
-pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");
 
 /// Version of the P4Runtime standard that the messages follow.
 pub const API_VERSION: &str = "1.5.0";

@@ -6,6 +6,7 @@ use p4rack_ctrl::{ConnectOptions, CtrlError, RequestLog, RoleConfig};
 use p4rack_lab::state::Runtime;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::ExitCode;
 
 /// Address and identity for a switch.
@@ -97,6 +98,8 @@ impl Identity {
 
 /// Runs a future to completion.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    // The runtime is compiled once for each type that it runs, and there is one type a call.
+    let future: Pin<Box<dyn Future<Output = T> + '_>> = Box::pin(future);
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

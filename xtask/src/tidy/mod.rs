@@ -9,7 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders without sources: output of builds and runs, and generated files.
-const NO_SOURCES: &[&str] = &["target", "corpus", "artifacts", "golden", "snapshots", "__pycache__"];
+const NO_SOURCES: &[&str] =
+    &["target", "corpus", "artifacts", "golden", "generated", "snapshots", "__pycache__"];
 /// Extensions of text files written by hand.
 const WRITTEN: &[&str] = &["rs", "py", "p4", "hbs", "md", "html", "css", "toml", "js", "sh", "proto", "yml"];
 /// Files must stay below this many lines.
