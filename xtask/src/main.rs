@@ -1,7 +1,9 @@
 //! Developer tools. `cargo xtask test` checks everything that must hold before a change is merged.
 
 mod arrows;
+mod deny;
 mod fuzz;
+mod oldest;
 mod report;
 mod setup;
 mod skips;
@@ -15,12 +17,13 @@ use std::sync::LazyLock;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test          everything: formatting, lints, arrows, tests, fuzz targets, Python clients, PTF
-  test --fast   the same without fuzz targets and anything in Python
+  test          everything: formatting, lints, arrows, tests, dependencies, fuzz targets, Python clients, PTF
+  test --fast   the same without dependencies, fuzz targets and anything in Python
   fuzz [SECS]   run every fuzz target for SECS seconds each (default 10)
+  dependencies  licences, duplicates, sources and known faults of what p4rack is made of
   python        PyPI's P4Runtime clients and the PTF suite against the switch
   tidy          only what needs no build: arrows between crates, circles of modules, names, lengths
-  bless         rewrite the golden files, of generated text and of experiments; read the diff before you commit it
+  bless         rewrite the golden files: generated text and code, results; read the diff before you commit it
 ";
 
 /// The folder of the workspace.
@@ -31,8 +34,20 @@ fn root() -> PathBuf {
 /// `cargo` in the workspace.
 fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    command.current_dir(root()).args(args).envs(build_settings().iter().cloned());
+    settle(command.current_dir(root()).args(args));
     command
+}
+
+/// Sets the environment of a command that calls cargo. Cargo's variables about this package are removed: ring's build
+/// script watches them, and nearly everything would be rebuilt whenever `cargo xtask` and plain `cargo` alternate.
+fn settle(command: &mut Command) {
+    let of_this = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| of_this.iter().any(|start| name.starts_with(start))) {
+            command.env_remove(name);
+        }
+    }
+    command.envs(build_settings().iter().cloned());
 }
 
 /// Environment for every call of cargo. It is always the same, because a change would rebuild everything. If
@@ -57,6 +72,9 @@ fn build_settings() -> &'static [(&'static str, String)] {
     &SETTINGS
 }
 
+/// The tests that write files, if told to.
+const BLESSED: &[&str] = &["golden", "pl2_incast", "syntax", "workloads"];
+
 /// Cargo's variable for the compiler of the workspace's own crates.
 const LINTER: &str = "RUSTC_WORKSPACE_WRAPPER";
 
@@ -72,15 +90,17 @@ fn main() -> ExitCode {
         ["fuzz", secs] if secs.parse::<u32>().is_ok() => {
             fuzz::run(&mut report, secs.parse().unwrap_or(10));
         }
+        ["dependencies"] => deny::check(&mut report),
         ["python"] => {
             build_binary(&mut report);
             setup::python(&mut report);
         }
         ["bless"] => {
-            let crates = ["-p", "p4rack-codegen", "-p", "p4rack-sim"];
-            let mut command = cargo(&["test", "--profile", "verify", "--test", "golden"]);
-            command.args(crates);
-            report.step("golden files", command.env("P4RACK_BLESS", "1"));
+            // With a part of the workspace, dependencies would get other features and be built anew.
+            let mut command = cargo(&["test", "--profile", "verify", "--workspace"]);
+            command.args(BLESSED.iter().flat_map(|test| ["--test", test]));
+            command.env("P4RACK_BLESS", "1").env("INSTA_UPDATE", "always");
+            report.step("golden files", &mut command);
         }
         _ => {
             eprint!("{HELP}");
@@ -94,6 +114,7 @@ fn test(report: &mut Report, whole: bool) {
     setup::debian(report);
     report.step("formatting", &mut cargo(&["fmt", "--all", "--check"]));
     tidy(report);
+    oldest::check(report);
     match build_settings().iter().any(|(name, _)| *name == LINTER) {
         true => report.step(
             "lints",
@@ -107,6 +128,7 @@ fn test(report: &mut Report, whole: bool) {
     };
     report.tests("tests", &mut cargo(&["test", "--workspace", "--profile", "verify", "--no-fail-fast"]));
     if whole {
+        deny::check(report);
         fuzz::run(report, 10);
         // The tests of `p4rack` have built the binary.
         setup::python(report);

