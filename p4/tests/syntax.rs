@@ -1,5 +1,5 @@
 //! What the front end says about programs with mistakes: one golden text a file in `tests/errors`.
-//! `INSTA_UPDATE=always cargo test -p p4rack-p4 --test syntax` writes them anew.
+//! `cargo xtask bless` writes them anew.
 
 use p4rack_p4::Diagnostics;
 use p4rack_p4::parser;

@@ -1,5 +1,7 @@
 //! The incast experiment's promises: four senders at full rate into one port of 100 Mb/s, with
 //! uneven links and late hosts.
+//!
+//! What is promised is asserted; all else that the runs showed is in `snapshots/`, which `cargo xtask bless` writes.
 
 use p4rack_fabric::pl2::Mode;
 use p4rack_reference::{Incast, Outcome};
@@ -62,6 +64,34 @@ fn a_t_above_all_reservations_does_not_switch_the_schedule_off() {
         assert_eq!((outcome.buffer_drops, outcome.demoted), (0, 0), "{mode:?} {outcome:?}");
         assert!(outcome.depth_max_bytes < 32 * MTU_FRAME, "{mode:?} {outcome:?}");
     }
+}
+
+/// Every figure of every run, so that a change is seen before it breaks a promise.
+#[test]
+fn the_runs_show_what_they_showed() {
+    let mut table = format!("{:#?}\n", run(None, |_| {}));
+    for mode in [Mode::Counter, Mode::Clock] {
+        for (in_flight, headroom_percent, t_slots, pace_unsolicited) in [
+            (1, 0, 0, true),
+            (1, 0, 2, true),
+            (1, 2, 2, true),
+            (2, 2, 2, true),
+            (1, 0, 15, true),
+            (1, 0, 15, false),
+        ] {
+            let outcome = run(Some(mode), |incast| {
+                (incast.in_flight, incast.headroom_percent) = (in_flight, headroom_percent);
+                (incast.t_slots, incast.pace_unsolicited) = (t_slots, pace_unsolicited);
+            });
+            table += &format!(
+                "{mode:?}, in flight {in_flight}, headroom {headroom_percent} %, T {t_slots}, paced \
+                 {pace_unsolicited}: {outcome:#?}\n"
+            );
+        }
+    }
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("incast", table);
+    });
 }
 
 #[test]

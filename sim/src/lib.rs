@@ -32,8 +32,6 @@ mod switch;
 mod trace;
 mod traffic;
 mod transport;
-#[cfg(test)]
-mod workload_tests;
 mod world;
 mod ycsb;
 

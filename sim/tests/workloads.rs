@@ -1,7 +1,13 @@
 //! Transports and workloads on the simulated rack.
+//!
+//! A test asserts what is promised; all else that its runs showed is in `snapshots/`, which `cargo xtask bless` writes.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
-use crate::experiment::Experiment;
-use crate::outcome::{Outcome, run};
+#[path = "common/summary.rs"]
+mod summary;
+
+use p4rack_sim::{Experiment, Latency, Outcome, Recorder, Sweep, run};
 
 fn parse(text: &str) -> Experiment {
     Experiment::parse(text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
@@ -11,6 +17,15 @@ fn go(experiment: &Experiment) -> Outcome {
     let outcome = run(experiment, None).unwrap().0;
     assert_eq!(outcome.problems, [] as [String; 0], "{:?}", outcome.checks);
     outcome
+}
+
+/// The runs show what they showed before: every figure of them, not only the promised ones.
+fn shown<'a>(file: &str, runs: impl IntoIterator<Item = (&'a str, &'a Outcome)>) {
+    let text: String =
+        runs.into_iter().map(|(run, outcome)| format!("{run}, {}", summary::summary(outcome))).collect();
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(file.to_owned(), text);
+    });
 }
 
 /// An experiment of six hosts on `kind`; the rest is the first traffic's, and what follows it.
@@ -39,6 +54,7 @@ fn incast(kind: &str, transport: &str, senders: &str, more: &str) -> Outcome {
 
 #[test]
 fn alone_each_transport_reaches_the_line_rate() {
+    let mut runs = Vec::new();
     for (kind, transport, least) in [
         ("ethernet", "raw", 96.7),
         ("ethernet", "rds", 96.0),
@@ -50,7 +66,9 @@ fn alone_each_transport_reaches_the_line_rate() {
         let outcome = incast(kind, transport, "[\"h2\"]", "");
         assert!(outcome.goodput_gbps > least, "{transport} over {kind}: {}", outcome.goodput_gbps);
         assert_eq!(outcome.frames_dropped, 0, "{transport} over {kind}");
+        runs.push((transport, outcome));
     }
+    shown("alone", runs.iter().map(|(transport, outcome)| (*transport, outcome)));
 }
 
 #[test]
@@ -65,11 +83,13 @@ fn an_incast_costs_frames_without_control_of_the_network_and_none_with_pl2_or_ma
     let over_pl2 = incast("pl2-clock", "tcp", four, "");
     assert_eq!((over_pl2.frames_dropped, over_pl2.traffic[0].retransmissions), (0, 0));
     assert!(over_pl2.goodput_gbps > 85.0, "{}", over_pl2.goodput_gbps);
+    shown("incast", [("cubic", &cubic), ("rds", &rds), ("dctcp", &dctcp), ("tcp over pl2", &over_pl2)]);
 }
 
 /// Every message arrives, whatever the links do, though frames are lost.
 #[test]
 fn transports_deliver_every_message_over_bad_links() {
+    let mut runs = Vec::new();
     for transport in ["cubic", "dctcp", "rds", "tcp"] {
         let traffic = format!(
             "pattern = \"all-to-all\"\nsize = [[0, 100], [1, 100000]]\narrivals = \"poisson\"\nload = 0.2\nflows = 2\n\
@@ -78,10 +98,11 @@ fn transports_deliver_every_message_over_bad_links() {
         // A connection that loses its first frames waits a second, as it has measured nothing yet.
         let text = toml::to_string(&six("ethernet", 2_000, &traffic).spec).unwrap();
         let outcome = go(&parse(&text.replace("drain_us = 50000", "drain_us = 1200000")));
-        assert!(outcome.link_losses > 20, "{transport}");
         let one = &outcome.traffic[0];
         assert_eq!((one.lost, one.done), (0, one.made), "{transport}: {one:?}");
+        runs.push((transport, outcome));
     }
+    shown("bad_links", runs.iter().map(|(transport, outcome)| (*transport, outcome)));
 }
 
 #[test]
@@ -91,8 +112,9 @@ fn vgg16_goes_layer_by_layer_in_rounds() {
     let outcome = go(&six("pl2-clock", 2_000, traffic));
     let one = &outcome.traffic[0];
     // A server gets 4 × 277 kB a round: 88 µs at 100 Gb/s.
-    assert!(one.done > 8 && one.of == "round", "{one:?}");
+    assert_eq!(one.of, "round", "{one:?}");
     assert!((88_000..140_000).contains(&one.latency_ns.p50), "{}", one.latency_ns.p50);
+    shown("vgg16", [("rounds", &outcome)]);
 }
 
 #[test]
@@ -105,11 +127,11 @@ fn ycsb_writes_as_often_as_its_mix_says_and_prefers_some_servers() {
     };
     let (reads, both) =
         (go(&six("pl2-clock", 2_000, &traffic("C"))), go(&six("pl2-clock", 2_000, &traffic("A"))));
-    assert!(reads.traffic[0].done > 500 && both.traffic[0].done > 500);
     // In C requests are short and answers long; in A half of either is.
     let share = |outcome: &Outcome| outcome.goodput_max_host_gbps / outcome.goodput_gbps;
     assert!(share(&reads) > 0.9 && share(&both) < 0.7, "{} {}", share(&reads), share(&both));
-    go(&six("pl2-clock", 1_000, &traffic("F")));
+    let modifies = go(&six("pl2-clock", 1_000, &traffic("F")));
+    shown("ycsb", [("reads", &reads), ("reads and writes", &both), ("reads and changes", &modifies)]);
 }
 
 #[test]
@@ -163,11 +185,10 @@ fn pauses_prevent_losses_and_thresholds_keep_room_for_others() {
         &format!("pattern = \"incast\"\nsenders = {four}\nsize = 6000\narrivals = \"saturate\"\nflows = 4"),
     );
     let plain = go(&experiment);
-    assert!(plain.frames_dropped > 1_000);
     experiment.spec.rack.pfc_bytes = Some(100_000);
     let paused = go(&experiment);
     assert_eq!(paused.frames_dropped, 0);
-    assert!(paused.switch.pauses > 10 && paused.goodput_gbps > 96.0, "{}", paused.goodput_gbps);
+    assert!(paused.goodput_gbps > 96.0, "{}", paused.goodput_gbps);
     assert!(paused.switch.buffer_max_bytes < 600_000, "{}", paused.switch.buffer_max_bytes);
     experiment.spec.rack.pfc_bytes = None;
     experiment.spec.rack.dynamic_percent = Some(100);
@@ -175,6 +196,7 @@ fn pauses_prevent_losses_and_thresholds_keep_room_for_others() {
     // One queue takes α / (1 + α) of the buffer, half of it.
     let half = (2 << 20) / 2;
     assert!(shared.switch.queue_max_bytes.abs_diff(half) < 4_000, "{}", shared.switch.queue_max_bytes);
+    shown("thresholds", [("plain", &plain), ("paused", &paused), ("shared", &shared)]);
 }
 
 /// A destination learns of grants, notices the dead sender, and the controller takes back what it left.
@@ -200,6 +222,7 @@ fn a_dead_senders_slots_are_taken_back_when_its_receivers_miss_it() {
     assert_eq!(dead.len(), 1, "{:?}", with.resets);
     assert!((1_200.0..1_600.0).contains(&dead[0].0), "{dead:?}");
     assert!(with.goodput_gbps > without.goodput_gbps + 5.0, "{} {}", with.goodput_gbps, without.goodput_gbps);
+    shown("dead_sender", [("nobody told", &without), ("receivers told", &with)]);
 }
 
 /// No two grants of `chain` promise a destination's port the same time; `pair` may, as the paper says.
@@ -215,11 +238,12 @@ fn chained_clocks_grant_no_time_twice() {
         go(&experiment)
     };
     let (pair, chain, dst, calendar) = (run("pair"), run("chain"), run("dst"), run("calendar"));
-    assert!(pair.checks.overlapping_grants > 0 && pair.checks.grants > 1_000, "{:?}", pair.checks);
+    assert!(pair.checks.overlapping_grants > 0, "{:?}", pair.checks);
     assert_eq!(chain.checks.overlapping_grants, 0, "{:?}", chain.checks);
     assert_eq!(dst.checks.overlapping_grants, 0, "{:?}", dst.checks);
     assert_eq!(calendar.checks.overlapping_grants, 0, "{:?}", calendar.checks);
-    assert!(calendar.checks.grants > 1_000 && calendar.frames_dropped == 0, "{:?}", calendar.checks);
+    assert_eq!(calendar.frames_dropped, 0, "{:?}", calendar.checks);
+    shown("clocks", [("pair", &pair), ("chain", &chain), ("dst", &dst), ("calendar", &calendar)]);
 }
 
 /// More reservations than a calendar has room for are put off, not lost.
@@ -230,9 +254,10 @@ fn a_full_calendar_puts_off() {
     let many =
         text.replace("clocks = \"pair\"", "clocks = \"calendar\"").replace("in_flight = 3", "in_flight = 6");
     let outcome = go(&parse(&many));
-    assert!(outcome.host_counters["grt_not_now"] > 100, "{:?}", outcome.host_counters);
+    assert!(outcome.host_counters["grt_not_now"] > 0, "{:?}", outcome.host_counters);
     assert!(outcome.goodput_gbps > 80.0 && outcome.frames_dropped == 0, "{}", outcome.goodput_gbps);
     assert_eq!(outcome.checks.overlapping_grants, 0, "{:?}", outcome.checks);
+    shown("full_calendar", [("calendar", &outcome)]);
 }
 
 /// Hosts behind one port share its reservations: with both ends' clocks they ask for no more than the port has; where
@@ -247,18 +272,20 @@ fn hosts_that_share_a_port_are_kept_apart_by_its_own_clock() {
         let text = text.replace("clocks = \"pair\"", &format!("clocks = \"{clocks}\""));
         // RSVs share the port too.
         let text = text.replace("slot_headroom_percent = 0.0", "slot_headroom_percent = 3.0");
-        crate::outcome::run(&parse(&text), None).unwrap().0
+        p4rack_sim::run(&parse(&text), None).unwrap().0
     };
     let (pair, dst) = (run("pair"), run("dst"));
     assert_eq!((pair.frames_dropped, pair.problems.len()), (0, 0), "{:?}", pair.checks);
     assert!(pair.goodput_gbps > 85.0 && pair.goodput_gbps < 97.0, "{}", pair.goodput_gbps);
-    assert!(dst.frames_dropped > 100, "{}", dst.frames_dropped);
+    assert!(dst.frames_dropped > 0);
     assert_eq!(dst.checks.unaccounted_frames, 0);
+    shown("shared_port", [("pair", &pair), ("dst", &dst)]);
 }
 
 /// Lanes slower than the port that they share get what they can take, whichever way reservations are kept.
 #[test]
 fn lanes_of_one_port_get_no_more_than_they_can_take() {
+    let mut runs = Vec::new();
     for clocks in ["pair", "chain", "dst", "calendar"] {
         let lanes = "shared = [[\"h1\", \"h2\", \"h3\"]]\nlane_buffer = \"24 KiB\"\n\
                      rates = { h1 = \"25 Gb/s\", h2 = \"25 Gb/s\", h3 = \"25 Gb/s\" }";
@@ -268,7 +295,9 @@ fn lanes_of_one_port_get_no_more_than_they_can_take() {
         let outcome = go(&parse(&text.replace("clocks = \"pair\"", &format!("clocks = \"{clocks}\""))));
         assert_eq!(outcome.frames_dropped, 0, "{clocks}");
         assert!(outcome.goodput_gbps > 54.0, "{clocks}: {}", outcome.goodput_gbps);
+        runs.push((clocks, outcome));
     }
+    shown("lanes", runs.iter().map(|(clocks, outcome)| (*clocks, outcome)));
 }
 
 /// The same messages come at the same times, whatever carries them and from how many hosts they come.
@@ -297,6 +326,7 @@ fn a_share_is_left_to_other_racks() {
     assert_eq!(outcome.frames_dropped, 0);
     let [scheduled, foreign] = [0, 1].map(|n| outcome.traffic[n].goodput_gbps);
     assert!(scheduled > 85.0 && scheduled < 88.0 && foreign > 6.5, "{scheduled} {foreign}");
+    shown("other_racks", [("foreign", &outcome)]);
 }
 
 /// Where clocks don't count frames, short ones share slots: more of them go through.
@@ -304,9 +334,10 @@ fn a_share_is_left_to_other_racks() {
 fn short_frames_share_slots() {
     let traffic = "pattern = \"incast\"\nsize = 200\narrivals = \"saturate\"\nflows = 12";
     let text = toml::to_string(&six("pl2-clock", 1_000, traffic).spec).unwrap();
-    let run = |pack: bool| go(&parse(&text.replace("pack = true", &format!("pack = {pack}")))).goodput_gbps;
+    let run = |pack: bool| go(&parse(&text.replace("pack = true", &format!("pack = {pack}"))));
     let (packed, apart) = (run(true), run(false));
-    assert!(packed > 3.0 * apart, "{packed} {apart}");
+    assert!(packed.goodput_gbps > 3.0 * apart.goodput_gbps, "{} {}", packed.goodput_gbps, apart.goodput_gbps);
+    shown("short_frames", [("packed", &packed), ("apart", &apart)]);
 }
 
 /// Where reservations count in parts of slots, short messages leave the rest of theirs to others.
@@ -319,10 +350,12 @@ fn short_messages_take_parts_of_slots() {
     let run = |parts: u8| {
         let outcome = go(&parse(&text.replace("slot_parts = 1", &format!("slot_parts = {parts}"))));
         assert_eq!(outcome.frames_dropped, 0);
-        outcome.traffic[0].goodput_gbps
+        outcome
     };
     let (whole, parts) = (run(1), run(31));
-    assert!(whole < 80.0 && parts > 90.0, "{whole} {parts}");
+    let long = |outcome: &Outcome| outcome.traffic[0].goodput_gbps;
+    assert!(long(&whole) < 80.0 && long(&parts) > 90.0, "{} {}", long(&whole), long(&parts));
+    shown("slot_parts", [("whole", &whole), ("parts", &parts)]);
 }
 
 /// What is shipped is sound.
@@ -337,7 +370,7 @@ fn the_examples_are_experiments_and_sweeps() {
         count += match name.ends_with("-sweep.toml") {
             true => {
                 let base = |base: &str| Ok((read(base)?, base.to_owned()));
-                crate::Sweep::parse(&text, &name, base).unwrap_or_else(|error| panic!("{error}")).tasks.len()
+                Sweep::parse(&text, &name, base).unwrap_or_else(|error| panic!("{error}")).tasks.len()
             }
             false => {
                 let one = Experiment::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
@@ -357,11 +390,12 @@ fn threads_share_a_destination_whatever_hosts_they_are_on() {
                     [[traffic]]\nname = \"two\"\npattern = \"incast\"\nsenders = [\"h3\"]\nsize = 6000\narrivals = \"saturate\"";
         let text = toml::to_string(&six("pl2-clock", 1_000, text).spec).unwrap();
         let text = text.replace("in_flight = 3", "in_flight = 1").replace("by_thread = false", more);
-        let outcome = go(&parse(&text));
-        outcome.traffic[0].goodput_gbps / outcome.traffic[1].goodput_gbps
+        go(&parse(&text))
     };
+    let share = |outcome: &Outcome| outcome.traffic[0].goodput_gbps / outcome.traffic[1].goodput_gbps;
     let (hosts, threads) = (run("by_thread = false"), run("by_thread = true"));
-    assert!(hosts < 1.5 && threads > 4.0, "{hosts} {threads}");
+    assert!(share(&hosts) < 1.5 && share(&threads) > 4.0, "{} {}", share(&hosts), share(&threads));
+    shown("threads", [("by host", &hosts), ("by thread", &threads)]);
 }
 
 /// Hosts and switch run ahead of each other as far as they can't meet; what is recorded is recorded in the order of
@@ -391,7 +425,7 @@ fn running_ahead_changes_nothing() {
     experiments.push(parse(&told.replace("notify_receiver = false", "notify_receiver = true")));
     assert!(experiments.iter().any(|experiment| experiment.spec.scheme.notify_receiver));
     for experiment in &experiments {
-        let recorder = crate::Recorder::new(Vec::new(), None, experiment.spec.scheme.shim);
+        let recorder = Recorder::new(Vec::new(), None, experiment.spec.scheme.shim);
         let (ahead, in_step) = (run(experiment, None).unwrap().0, run(experiment, Some(recorder)).unwrap().0);
         let fields = |outcome: &Outcome| serde_json::to_value(outcome).unwrap();
         let (ahead_fields, in_step_fields) = (fields(&ahead), fields(&in_step));
