@@ -3,6 +3,14 @@
 use crate::{Failure, Outcome, Sample, Suite, first_error, guarded};
 use p4rack_p4::Accepted;
 use p4rack_switch::Pipeline;
+use std::path::Path;
+
+/// Folder of programs that are to be accepted.
+const SAMPLES: &str = "p4_16_samples";
+/// Deepest folder below the given one whose programs are checked.
+const MAX_DEPTH: u32 = 8;
+/// Share of programs of any architecture that must be accepted.
+const REQUIRED_PERCENT: usize = 97;
 
 /// How far a program gets.
 enum Reach {
@@ -17,7 +25,7 @@ enum Reach {
 impl Suite {
     pub(crate) fn accept(&self) -> Result<Outcome, String> {
         let mut outcome = Outcome::new("accept");
-        for sample in self.programs("p4_16_samples")?.iter().filter(|s| s.includes("v1model.p4")) {
+        for sample in self.programs(SAMPLES)?.iter().filter(|s| s.includes("v1model.p4")) {
             let reach = self.try_one(sample);
             match &reach {
                 Ok(Reach::Runs) => outcome.count("taken by the switch"),
@@ -34,16 +42,58 @@ impl Suite {
         Ok(outcome)
     }
 
+    /// Type-checks programs of any architecture: those of `p4_16_samples`, or where that is missing, those of the folder
+    /// itself and below that instantiate `main`.
+    pub(crate) fn types(&self) -> Result<Outcome, String> {
+        let mut outcome = Outcome::new("types");
+        let (samples, all) = match self.testdata.join(SAMPLES).is_dir() {
+            true => (self.programs(SAMPLES)?, true),
+            false => (below(&self.testdata, MAX_DEPTH)?, false),
+        };
+        for sample in samples.iter().filter(|s| all || s.text.contains(" main;")) {
+            let (name, options) = (sample.path.to_string_lossy(), self.options(&sample.path));
+            let accepted = match guarded(|| p4rack_p4::check(&sample.text, &name, &options)) {
+                Err(fault) => Err(fault),
+                Ok(Err(diagnostics)) => Err(first_error(&diagnostics)),
+                Ok(Ok(accepted)) => Ok(accepted),
+            };
+            match &accepted {
+                Ok(Accepted::Whole(_)) => outcome.count("elaborated"),
+                Ok(Accepted::Types { main: Some(_), .. }) => outcome.count("of another architecture"),
+                Ok(Accepted::Types { main: None, .. }) => outcome.count("without a main"),
+                Err(_) => {}
+            }
+            outcome.enter(&sample.name, accepted.map(|_| ()));
+        }
+        outcome.required = outcome.tried * REQUIRED_PERCENT / 100;
+        Ok(outcome)
+    }
+
     fn try_one(&self, sample: &Sample) -> Result<Reach, String> {
         let name = sample.path.to_string_lossy();
         let options = self.options(&sample.path);
         match guarded(|| p4rack_p4::check(&sample.text, &name, &options))? {
             Err(diagnostics) => Err(first_error(&diagnostics)),
-            Ok(Accepted::Types(_)) => Ok(Reach::NothingToRun),
+            Ok(Accepted::Types { .. }) => Ok(Reach::NothingToRun),
             Ok(Accepted::Whole(compiled)) => match guarded(|| Pipeline::compile(&compiled.program))? {
                 Ok(_) => Ok(Reach::Runs),
                 Err(why) => Ok(Reach::Stays(why.to_string())),
             },
         }
     }
+}
+
+/// Programs of a folder and of those below it, sorted by path.
+fn below(folder: &Path, depth: u32) -> Result<Vec<Sample>, String> {
+    let mut samples = Suite::programs_in(folder)?;
+    if depth > 0 {
+        let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let mut folders: Vec<_> =
+            entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
+        folders.sort();
+        for folder in folders {
+            samples.extend(below(&folder, depth - 1)?);
+        }
+    }
+    Ok(samples)
 }

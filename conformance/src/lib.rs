@@ -30,6 +30,8 @@ pub struct Suite {
     pub testdata: PathBuf,
     /// Folders searched for included files, after the folder of the program itself.
     pub include_dirs: Vec<PathBuf>,
+    /// Macros to define: names and values.
+    pub defines: Vec<(String, String)>,
 }
 
 /// A part of the checks.
@@ -37,6 +39,8 @@ pub struct Suite {
 pub enum Part {
     /// Programs that include v1model.p4 are accepted, and the switch loads them.
     Accept,
+    /// Programs of any architecture are accepted.
+    Types,
     /// Erroneous programs are rejected on the line where the reference compiler rejects them.
     Refuse,
     /// P4Info equals that of the reference compiler.
@@ -48,7 +52,7 @@ pub enum Part {
 /// The result of one part.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Name of the part: `accept`, `refuse`, `p4info` or `stf`.
+    /// Name of the part: `accept`, `types`, `refuse`, `p4info` or `stf`.
     pub part: &'static str,
     /// Number of programs tried.
     pub tried: usize,
@@ -112,6 +116,7 @@ impl Suite {
     pub fn run(&self, part: Part) -> Result<Outcome, String> {
         match part {
             Part::Accept => self.accept(),
+            Part::Types => self.types(),
             Part::Refuse => self.refuse(),
             Part::P4Info => self.p4info(),
             Part::Stf => self.stf(),
@@ -127,8 +132,12 @@ impl Suite {
 
     /// Programs in one of the folders, sorted by name.
     fn programs(&self, folder: &str) -> Result<Vec<Sample>, String> {
-        let folder = self.testdata.join(folder);
-        let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        Suite::programs_in(&self.testdata.join(folder))
+    }
+
+    /// Programs in a folder, sorted by name.
+    fn programs_in(folder: &Path) -> Result<Vec<Sample>, String> {
+        let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
         paths.retain(|p| p.extension().is_some_and(|e| e == "p4"));
         paths.sort();
@@ -138,7 +147,10 @@ impl Suite {
     /// Options to compile a program of the suite with.
     pub fn options(&self, program: &Path) -> Options {
         let own = program.parent().map(Path::to_path_buf);
-        Options { include_dirs: own.into_iter().chain(self.include_dirs.clone()).collect(), defines: vec![] }
+        Options {
+            include_dirs: own.into_iter().chain(self.include_dirs.clone()).collect(),
+            defines: self.defines.clone(),
+        }
     }
 }
 

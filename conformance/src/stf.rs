@@ -29,7 +29,7 @@ impl Suite {
         let options = self.options(&sample.path);
         let compiled = match guarded(|| p4rack_p4::check(&sample.text, &name, &options))? {
             Err(diagnostics) => return Err(first_error(&diagnostics)),
-            Ok(Accepted::Types(_)) => return Err("is no program for V1Switch".into()),
+            Ok(Accepted::Types { .. }) => return Err("is no program for V1Switch".into()),
             Ok(Accepted::Whole(compiled)) => compiled,
         };
         guarded(|| {

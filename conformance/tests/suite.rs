@@ -27,7 +27,7 @@ fn suite(folder: &Path, files: &[(&str, String)]) -> Suite {
     for (path, text) in files {
         fs::write(folder.join(path), text).expect("a file");
     }
-    Suite { testdata: folder.to_owned(), include_dirs: Vec::new() }
+    Suite { testdata: folder.to_owned(), include_dirs: Vec::new(), defines: Vec::new() }
 }
 
 fn run(files: &[(&str, String)], part: Part) -> Outcome {
@@ -102,6 +102,6 @@ fn p4info_is_compared_whatever_its_order() {
 fn an_empty_folder_is_no_success_and_a_missing_one_is_told() {
     let outcome = run(&[], Part::Accept);
     assert!(!outcome.is_success());
-    let missing = Suite { testdata: "/nonexistent".into(), include_dirs: Vec::new() };
+    let missing = Suite { testdata: "/nonexistent".into(), include_dirs: Vec::new(), defines: Vec::new() };
     assert!(missing.run(Part::Refuse).expect_err("no folder").starts_with("/nonexistent"));
 }

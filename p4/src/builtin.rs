@@ -3,7 +3,7 @@
 /// Whether an include file is known to declare an architecture that is not supported.
 pub(crate) fn is_other_architecture(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
-    let known = ["psa.p4", "pna.p4", "tna.p4", "t2na.p4", "ebpf_model.p4", "ubpf_model.p4", "xdp_model.p4"];
+    let known = ["psa.p4", "pna.p4", "ebpf_model.p4", "ubpf_model.p4", "xdp_model.p4"];
     known.contains(&file)
 }
 

@@ -23,6 +23,7 @@ pub use diagnostics::Diagnostics;
 pub use preprocess::Options;
 
 use p4rack_p4rt::p4::config::v1::P4Info;
+use sema::Analysed;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,10 +43,15 @@ pub struct Compiled {
 /// Result of [`check`] for a program without errors.
 #[derive(Clone, Debug)]
 pub enum Accepted {
-    /// A program that can run.
+    /// It is for an architecture that this front end elaborates.
     Whole(Box<Compiled>),
-    /// A program without `main`, or with one for another architecture. Its declarations are well-typed.
-    Types(Diagnostics),
+    /// Its declarations are well-typed; it has no `main`, or one for another architecture.
+    Types {
+        /// The package that `main` is, and where `main` stands.
+        main: Option<ast::Ident>,
+        /// What the compiler did not like but accepted.
+        warnings: Diagnostics,
+    },
 }
 
 impl Accepted {
@@ -53,7 +59,7 @@ impl Accepted {
     pub fn warnings(&self) -> &Diagnostics {
         match self {
             Accepted::Whole(compiled) => &compiled.warnings,
-            Accepted::Types(warnings) => warnings,
+            Accepted::Types { warnings, .. } => warnings,
         }
     }
 
@@ -61,7 +67,7 @@ impl Accepted {
     pub fn into_p4info(self) -> P4Info {
         match self {
             Accepted::Whole(compiled) => compiled.p4info,
-            Accepted::Types(_) => P4Info::default(),
+            Accepted::Types { .. } => P4Info::default(),
         }
     }
 }
@@ -79,21 +85,31 @@ impl Accepted {
 /// # Ok::<(), p4rack_p4::Diagnostics>(())
 /// ```
 pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Compiled, Diagnostics> {
-    let (sources, tree, diagnostics) = read(text, file_name, options)?;
-    elaborate(sources, &tree, file_name, diagnostics)
+    match check(text, file_name, options)? {
+        Accepted::Whole(compiled) => Ok(*compiled),
+        Accepted::Types { main, mut warnings } => {
+            warnings.items.push(arch::not_elaborated(main.as_ref()));
+            Err(warnings)
+        }
+    }
 }
 
 /// Like [`compile`], but also accepts well-typed programs with nothing to run: libraries of declarations, and
 /// programs for other architectures.
 pub fn check(text: &str, file_name: &str, options: &Options) -> Result<Accepted, Diagnostics> {
     let (sources, tree, mut diagnostics) = read(text, file_name, options)?;
-    if arch::is_supported(&tree) {
-        let compiled = elaborate(sources, &tree, file_name, diagnostics)?;
-        return Ok(Accepted::Whole(Box::new(compiled)));
+    let stem = Path::new(file_name).file_stem().and_then(|s| s.to_str()).unwrap_or("program");
+    let (analysed, more) = sema::analyse(&tree, stem);
+    diagnostics.extend(more);
+    let warnings = Diagnostics::new(sources, diagnostics);
+    match analysed {
+        Analysed::Program(program) => {
+            let (p4info, ids) = p4info::generate(&program);
+            Ok(Accepted::Whole(Box::new(Compiled { program: *program, p4info, ids, warnings })))
+        }
+        Analysed::Types(main) => Ok(Accepted::Types { main, warnings }),
+        Analysed::Refused => Err(warnings),
     }
-    diagnostics.extend(sema::check_only(&tree));
-    let all = Diagnostics::new(sources, diagnostics);
-    if all.has_errors() { Err(all) } else { Ok(Accepted::Types(all)) }
 }
 
 /// Text to syntax tree, with warnings.
@@ -112,27 +128,7 @@ fn read(
     Ok((sources, tree, diagnostics))
 }
 
-/// Syntax tree to IR and P4Info.
-fn elaborate(
-    sources: Arc<source::SourceMap>,
-    tree: &ast::Program,
-    file_name: &str,
-    mut diagnostics: Vec<Diagnostic>,
-) -> Result<Compiled, Diagnostics> {
-    let stem = Path::new(file_name).file_stem().and_then(|s| s.to_str()).unwrap_or("program");
-    let (program, more) = sema::analyse(tree, stem);
-    diagnostics.extend(more);
-    let all = Diagnostics::new(sources, diagnostics);
-    match program {
-        Some(program) if !all.has_errors() => {
-            let (p4info, ids) = p4info::generate(&program);
-            Ok(Compiled { program, p4info, ids, warnings: all })
-        }
-        _ => Err(all),
-    }
-}
-
-/// The text with includes and macros resolved. `#line` markers refer back to the files.
+/// The text with includes and macros resolved, and `#line` markers that lead back to the files.
 pub fn preprocess(text: &str, file_name: &str, options: &Options) -> Result<String, Diagnostics> {
     preprocess::run(text, file_name, options).map(|sources| sources.to_marked_text())
 }

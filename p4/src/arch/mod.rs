@@ -5,13 +5,17 @@
 //! in this crate names an architecture, its fields or its externs. core.p4 belongs to the language and is
 //! lowered in `sema`.
 
+mod tna;
 mod v1model;
 
-use crate::ast;
-use crate::ir::{InstanceId, InstanceKind, Intrinsic, Role};
+use crate::ast::{self, Span};
+use crate::diag::Diagnostic;
+use crate::ir::{InstanceId, InstanceKind, Intrinsic, Role, Task};
+use crate::sema;
 use crate::sema::lower::{Lower, Val};
 use crate::sema::tree::{FnDef, InstDecl, TCall};
-use crate::sema::types::ExternTy;
+use crate::sema::types::{BlockKind, BlockTy, ExternTy, Type};
+use std::rc::Rc;
 
 /// All architectures that programs may be written for.
 const ALL: &[&dyn Architecture] = &[&v1model::V1model];
@@ -30,6 +34,8 @@ pub(crate) trait Architecture: Sync {
     fn packages(&self) -> &'static [Package];
     /// What a field of one of its structs stands for. `None` if the switch does not know the field.
     fn intrinsic(&self, of: &str, field: &str) -> Option<Intrinsic>;
+    /// Properties of tables that are its own.
+    fn properties(&self) -> &'static [&'static str];
     /// Its extern functions. All others belong to the program.
     fn functions(&self) -> &'static [Function];
     /// Lowers a call of one of [`Architecture::functions`] and returns its result. `None` if it is void or
@@ -84,19 +90,40 @@ pub(crate) struct Function {
     pub place: &'static str,
 }
 
-/// The architecture of a package.
-pub(crate) fn of_package(name: &str) -> Option<&'static dyn Architecture> {
-    ALL.iter().copied().find(|arch| arch.packages().iter().any(|package| package.name == name))
+/// The architecture whose package an instance is: one of its name that takes such blocks, whoever has declared it.
+pub(crate) fn of_package(ty: &BlockTy) -> Option<&'static dyn Architecture> {
+    ALL.iter().copied().find(|arch| is_package(*arch, ty))
 }
 
-/// Whether a program ends with an instance of a supported architecture's package.
-pub fn is_supported(program: &ast::Program) -> bool {
-    program.decls.iter().any(|decl| match &decl.kind {
-        ast::DeclKind::Instance { name, ty, .. } if name.name == "main" => {
-            matches!(&ty.kind, ast::TypeRefKind::Named { name, .. } if of_package(&name.ident.name).is_some())
-        }
+/// Whether a package takes what the architecture's of that name does.
+fn is_package(arch: &dyn Architecture, ty: &BlockTy) -> bool {
+    let Some(known) = arch.packages().iter().find(|package| package.name == ty.name) else { return false };
+    let mut slots = known.blocks.iter();
+    let fits = |param: &Rc<sema::tree::Param>| match &param.ty {
+        Type::Block(inner) if inner.kind == BlockKind::Package => is_package(arch, inner),
+        Type::Block(inner) => slots.next().is_some_and(|slot| slot.fits(inner)),
         _ => false,
-    })
+    };
+    ty.params.iter().all(fits) && slots.next().is_none()
+}
+
+impl BlockSlot {
+    /// Whether a parser or control has these parameters, as far as they are the architecture's own.
+    fn fits(&self, block: &BlockTy) -> bool {
+        let kind = if self.role.task == Task::Parse { BlockKind::Parser } else { BlockKind::Control };
+        let fits = |(param, stands_for): (&Rc<sema::tree::Param>, &Param)| match stands_for {
+            Param::Intrinsic(name) => matches!(&param.ty, Type::Struct(s) if s.name == *name),
+            _ => true,
+        };
+        block.kind == kind
+            && block.params.len() == self.params.len()
+            && block.params.iter().zip(self.params).all(fits)
+    }
+}
+
+/// Whether a property of a table is some architecture's.
+pub(crate) fn is_property(name: &str) -> bool {
+    tna::PROPERTIES.contains(&name) || ALL.iter().any(|arch| arch.properties().contains(&name))
 }
 
 /// The architectures that programs may be written for, in words.
@@ -110,15 +137,27 @@ pub fn how_to_port() -> String {
     ALL.iter().map(|arch| arch.porting()).collect::<Vec<_>>().join("; or ")
 }
 
-/// How a program may end, in words.
-pub(crate) fn mains() -> String {
+/// Why a well-typed program cannot be elaborated: `main` is this package, or there is none.
+pub(crate) fn not_elaborated(main: Option<&ast::Ident>) -> Diagnostic {
+    match main {
+        Some(package) => {
+            let what = format!("`main` is a `{}`: this architecture is not supported", package.name);
+            Diagnostic::error(package.span, what).note(supported()).help(how_to_port())
+        }
+        None => Diagnostic::error(Span::default(), "the program has no `main`")
+            .help(format!("end it with {}", mains())),
+    }
+}
+
+/// How a program may end.
+fn mains() -> String {
     let each = ALL.iter().filter_map(|arch| arch.packages().first());
     each.map(|package| format!("`{}(…) main;`", package.name)).collect::<Vec<_>>().join(" or ")
 }
 
 /// Text of an architecture's include file.
 pub(crate) fn include(name: &str) -> Option<&'static str> {
-    let mut all = ALL.iter().flat_map(|arch| arch.includes());
+    let mut all = ALL.iter().flat_map(|arch| arch.includes()).chain(tna::INCLUDES);
     all.find(|(file, _)| *file == name).map(|(_, text)| *text)
 }
 

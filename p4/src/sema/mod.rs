@@ -11,23 +11,45 @@ pub(crate) mod tree;
 pub(crate) mod types;
 pub(crate) mod value;
 
+use crate::arch;
 use crate::ast;
 use crate::diag::{Diagnostic, Severity};
 use crate::ir;
+use types::Type;
 
-/// Checks a program and elaborates it if there are no errors. `name` is the program's name for P4Info.
-pub fn analyse(program: &ast::Program, name: &str) -> (Option<ir::Program>, Vec<Diagnostic>) {
-    let (checked, mut diagnostics) = check::check(program);
-    if diagnostics.iter().any(|d| d.severity == Severity::Error) {
-        return (None, diagnostics);
-    }
-    let (lowered, more) = lower::lower(&checked, name);
-    diagnostics.extend(more);
-    let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
-    (lowered.filter(|_| !failed), diagnostics)
+/// What there is to elaborate in a program without errors.
+pub enum Analysed {
+    /// `main` is a package of an architecture that [`crate::arch`] knows.
+    Program(Box<ir::Program>),
+    /// There is no `main`, or it is this package of another architecture.
+    Types(Option<ast::Ident>),
+    /// The program is in error.
+    Refused,
 }
 
-/// Type checking alone: reports errors that do not depend on the architecture.
-pub fn check_only(program: &ast::Program) -> Vec<Diagnostic> {
-    check::check(program).1
+/// Checks a program whatever its architecture, and elaborates it if that is a known one. `name` is the program's name
+/// for P4Info.
+pub fn analyse(program: &ast::Program, name: &str) -> (Analysed, Vec<Diagnostic>) {
+    let failed = |list: &[Diagnostic]| list.iter().any(|d| d.severity == Severity::Error);
+    let (checked, mut diagnostics) = check::check(program);
+    if failed(&diagnostics) {
+        return (Analysed::Refused, diagnostics);
+    }
+    let package = checked.main.as_ref().and_then(|main| match &main.ty {
+        Type::Block(package) => Some(package),
+        _ => None,
+    });
+    let Some((main, package)) = checked.main.as_ref().zip(package) else {
+        return (Analysed::Types(None), diagnostics);
+    };
+    let Some(arch) = arch::of_package(package) else {
+        let main = ast::Ident { name: package.name.clone(), span: main.span };
+        return (Analysed::Types(Some(main)), diagnostics);
+    };
+    let (lowered, more) = lower::lower(&checked, main, arch, name);
+    diagnostics.extend(more);
+    match lowered {
+        Some(program) if !failed(&diagnostics) => (Analysed::Program(Box::new(program)), diagnostics),
+        _ => (Analysed::Refused, diagnostics),
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::types::{EnumTy, Subst, Type};
 use super::value::Value;
-use crate::ast::{Direction, Span};
+use crate::ast::{Direction, Ident, Span};
 use crate::ir::Annotation;
 use std::rc::Rc;
 
@@ -95,6 +95,21 @@ pub(crate) struct InstDecl {
     pub implemented: Implemented,
     pub annos: Rc<Annos>,
     pub span: Span,
+}
+
+impl InstDecl {
+    /// The same instance of a more specific type.
+    pub fn with_type(&self, ty: Type) -> InstDecl {
+        InstDecl {
+            id: self.id,
+            name: self.name.clone(),
+            ty,
+            args: self.args.clone(),
+            implemented: self.implemented.clone(),
+            annos: self.annos.clone(),
+            span: self.span,
+        }
+    }
 }
 
 /// The `{ … }` after an instance of an extern.
@@ -192,6 +207,8 @@ pub(crate) struct TableDef {
     pub counters: Option<TExpr>,
     pub meters: Option<TExpr>,
     pub idle_timeout: bool,
+    /// Properties that only some architectures have.
+    pub others: Vec<(Ident, TExpr)>,
     pub largest_priority_wins: bool,
     pub priority_delta: i64,
     pub span: Span,
@@ -357,6 +374,15 @@ impl TExpr {
 
     pub fn constant(value: Value, ty: Type, span: Span) -> TExpr {
         TExpr { kind: EKind::Const(value), ty, span }
+    }
+
+    /// The same parser, control or package as one of a more specific type.
+    pub fn of_block(self, ty: Type) -> TExpr {
+        let kind = match self.kind {
+            EKind::New(inst) => EKind::New(Rc::new(inst.with_type(ty.clone()))),
+            other => other,
+        };
+        TExpr { kind, ty, span: self.span }
     }
 
     pub fn is_bad(&self) -> bool {

@@ -284,6 +284,21 @@ impl Type {
         }
     }
 
+    /// Whether it leaves something to be inferred: `_`, or one of these type parameters.
+    pub fn is_open(&self, vars: &[Rc<TypeVar>]) -> bool {
+        let any = |types: &[Type]| types.iter().any(|t| t.is_open(vars));
+        match self {
+            Type::DontCare => true,
+            Type::Var(v) => vars.iter().any(|own| own.id == v.id),
+            Type::Struct(s) => any(&s.args),
+            Type::Stack(e, _) | Type::List(e) | Type::Set(e) => e.is_open(vars),
+            Type::Tuple(items) => any(items),
+            Type::Extern(e) => any(&e.args),
+            Type::Block(b) => any(&b.args),
+            _ => false,
+        }
+    }
+
     /// Bits of a header, struct or scalar: minimum and maximum, which differ with a varbit.
     pub fn bit_size(&self) -> Option<(u64, u64)> {
         match self {
@@ -349,6 +364,11 @@ impl StructTy {
 }
 
 impl BlockTy {
+    /// Whether some of its own type arguments are still to be inferred.
+    pub fn is_open(&self) -> bool {
+        self.args.iter().any(|ty| ty.is_open(&self.type_params))
+    }
+
     /// Replaces type parameters in arguments and parameters.
     pub fn subst(&self, map: &Subst) -> BlockTy {
         let params = |list: &[Rc<Param>]| list.iter().map(|p| Rc::new(p.subst(map))).collect();

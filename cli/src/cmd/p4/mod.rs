@@ -91,7 +91,7 @@ pub fn run(args: Args) -> ExitCode {
         }),
         Command::Info { source, output, format } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::check(text, name, options) {
-                Ok(Accepted::Types(warnings)) => {
+                Ok(Accepted::Types { warnings, .. }) => {
                     tell(&warnings);
                     eprintln!(
                         "error: {name}: there is no `main` of {}, so it has no P4Info",
@@ -129,9 +129,12 @@ fn check(name: &str, result: Result<Accepted, Diagnostics>, json: bool) -> ExitC
             println!("{name}: accepted: {}", contents(&compiled.p4info));
             ExitCode::SUCCESS
         }
-        Ok(Accepted::Types(warnings)) => {
+        Ok(Accepted::Types { main, warnings }) => {
             tell(&warnings);
-            println!("{name}: accepted: declarations only, there is no `main` of {}", main_packages());
+            match main {
+                Some(package) => println!("{name}: accepted: types only, `main` is a `{}`", package.name),
+                None => println!("{name}: accepted: declarations only, there is no `main`"),
+            }
             println!("  to run it or to have its P4Info, {} ({})", how_to_port(), supported());
             ExitCode::SUCCESS
         }

@@ -1,6 +1,6 @@
 //! `p4rack p4 samples`.
 
-use super::against_bmv2;
+use super::{against_bmv2, source};
 use crate::cmd::{bmv2, doctor};
 use p4rack_conformance::{Outcome, Part, Suite};
 use std::path::PathBuf;
@@ -17,6 +17,9 @@ pub struct Args {
     /// Folder to search for included files; may be repeated
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
+    /// Macro to define; may be repeated
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    define: Vec<String>,
     /// Instead, send random packets and entries, generated from this seed, through this switch's core and
     /// BMv2's simple_switch_grpc, and compare what comes out port by port; simple_switch_grpc and p4c-bm2-ss
     /// must be on PATH
@@ -40,6 +43,8 @@ pub struct Args {
 enum What {
     /// Programs that include v1model.p4 are accepted
     Accept,
+    /// Programs of any architecture are accepted; also of any other folder, and those below it
+    Types,
     /// Erroneous programs are rejected on the right line
     Refuse,
     /// P4Info is as expected
@@ -50,7 +55,8 @@ enum What {
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
-    let suite = Suite { testdata: args.testdata, include_dirs: args.include };
+    let defines = args.define.iter().map(|d| source::definition(d)).collect();
+    let suite = Suite { testdata: args.testdata, include_dirs: args.include, defines };
     if let Some(seed) = args.against_bmv2 {
         let Args { packets, program: only, verbose, json, .. } = args;
         return against_bmv2(&suite, &against_bmv2::Plan { seed, packets, only, verbose }, json);
@@ -58,6 +64,7 @@ pub fn run(args: Args) -> ExitCode {
     let wanted = |what: What| args.what.is_empty() || args.what.contains(&what);
     let parts = [
         (What::Accept, Part::Accept),
+        (What::Types, Part::Types),
         (What::Refuse, Part::Refuse),
         (What::P4info, Part::P4Info),
         (What::Stf, Part::Stf),

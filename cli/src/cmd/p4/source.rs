@@ -31,13 +31,16 @@ impl Source {
                 return ExitCode::from(USAGE);
             }
         };
-        let defines = self.define.iter().map(|d| match d.split_once('=') {
-            Some((name, value)) => (name.to_owned(), value.to_owned()),
-            None => (d.clone(), "1".to_owned()),
-        });
+        let defines = self.define.iter().map(|d| definition(d));
         let options = Options { include_dirs: self.include.clone(), defines: defines.collect() };
         run(&text, &self.file.to_string_lossy(), &options)
     }
+}
+
+/// Name and value of `NAME=VALUE`, or of `NAME`, which is 1.
+pub fn definition(text: &str) -> (String, String) {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    (name.to_owned(), value.to_owned())
 }
 
 /// Prints diagnostics.

@@ -132,6 +132,10 @@ impl Architecture for V1model {
         fields.find(|(name, _)| *name == field).map(|(_, role)| *role)
     }
 
+    fn properties(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn functions(&self) -> &'static [Function] {
         FUNCTIONS
     }

@@ -137,7 +137,7 @@ impl Checker {
                     {
                         self.error(arg.span, "a set of values can only be matched against");
                     }
-                    let arg = self.coerce(arg, &want);
+                    let arg = self.coerce(specialised(arg, subst), &want);
                     self.settle(arg)
                 }
             };
@@ -146,6 +146,15 @@ impl Checker {
         }
         fine.then_some(fitted)
     }
+}
+
+/// A default value made in place, its type parameters replaced.
+fn specialised(e: TExpr, subst: &Subst) -> TExpr {
+    if !matches!(e.ty, Type::Block(_)) || !e.ty.has_vars() {
+        return e;
+    }
+    let ty = e.ty.subst(subst);
+    e.of_block(ty)
 }
 
 /// Infers the type parameters `vars` from `actual` being given where `pattern` is expected. Does not report a

@@ -320,7 +320,23 @@ impl Checker {
                 None
             }
             [first, ..] => {
-                let exact: Vec<_> = found.iter().filter(|d| d.params.len() == args.len()).collect();
+                let mut exact: Vec<_> = found.iter().filter(|d| d.params.len() == args.len()).collect();
+                // Where optional parameters make more of them fit, the types of the arguments tell.
+                if found.len() > 1 && args.iter().all(|a| a.name.is_none()) {
+                    let types = self.types_of(args)?;
+                    let fits = |d: &&Rc<FnDef>| {
+                        d.params
+                            .iter()
+                            .zip(&types)
+                            .all(|(p, ty)| ty.as_ref().is_none_or(|ty| may_be(ty, &p.ty)))
+                    };
+                    let typed: Vec<_> = found.iter().filter(|d| fits(d)).collect();
+                    match typed[..] {
+                        [only] => return Some((*only).clone()),
+                        [] => {}
+                        _ => exact.retain(|d| fits(d)),
+                    }
+                }
                 if exact.len() > 1 && args.iter().all(|a| a.name.is_none()) {
                     self.report(
                         Diagnostic::error(span, format!("several `{name}` take {} arguments", args.len()))
@@ -331,6 +347,13 @@ impl Checker {
                 Some(exact.first().map_or_else(|| (*first).clone(), |d| (**d).clone()))
             }
         }
+    }
+
+    /// Types of arguments; `None` if one is in error, which is told.
+    fn types_of(&mut self, args: &[Arg]) -> Option<Vec<Option<Type>>> {
+        let types: Vec<_> = args.iter().map(|a| a.value.as_ref().map(|value| self.expr(value).ty)).collect();
+        let bad = types.iter().flatten().any(Type::is_poison);
+        (!bad).then_some(types)
     }
 
     fn finish_call(
@@ -370,6 +393,12 @@ impl Checker {
         for (param, arg) in def.params.iter().zip(&typed) {
             if let Some(arg) = arg {
                 unify(&param.ty.subst(outer), &arg.ty, &def.type_params, &mut subst);
+            }
+        }
+        for var in &def.type_params {
+            let in_result = def.ret.is_open(std::slice::from_ref(var));
+            if !in_result && super::construct::left_out(var, &def.params, &typed) && !def.params.is_empty() {
+                subst.entry(var.id).or_insert(Type::DontCare);
             }
         }
         let known: Vec<Option<Type>> = def.type_params.iter().map(|v| subst.get(&v.id).cloned()).collect();
@@ -522,6 +551,17 @@ impl Checker {
                 TExpr::bad(span)
             }
         }
+    }
+}
+
+/// Whether an argument of this type may be given where the other is wanted; only scalars are compared.
+fn may_be(given: &Type, wanted: &Type) -> bool {
+    let scalar =
+        |ty: &Type| ty.underlying().is_bits() || matches!(ty, Type::Bool | Type::Enum(_) | Type::Error);
+    match (given, wanted) {
+        (Type::InfInt, Type::Enum(_) | Type::Bool | Type::Error | Type::New(_)) => false,
+        (Type::Enum(e), Type::Bit(_) | Type::Int(_)) => e.repr.as_ref() == Some(wanted),
+        (given, wanted) => !scalar(given) || !scalar(wanted) || given == wanted,
     }
 }
 

@@ -5,14 +5,20 @@ use super::args::unify;
 use super::typeref::bind;
 use crate::ast::{Arg, Span};
 use crate::diag::Diagnostic;
-use crate::sema::tree::{EKind, InstDecl, TExpr};
-use crate::sema::types::{BlockKind, ExternTy, Subst, Type, TypeVar};
+use crate::sema::tree::{EKind, InstDecl, Param, TExpr};
+use crate::sema::types::{BlockKind, BlockTy, ExternTy, Subst, Type, TypeVar};
 use std::rc::Rc;
 
 impl Checker {
     /// An instance created in place, as an argument of a constructor.
     pub(super) fn nameless_instance(&mut self, ty: &Type, args: &[Arg], span: Span) -> TExpr {
-        let Some((ty, args)) = self.construct(ty, args, span) else { return TExpr::bad(span) };
+        let constructed = match ty {
+            Type::Block(block) if block.kind != BlockKind::Package => {
+                self.construct_block(block, args, true, span)
+            }
+            _ => self.construct(ty, args, span),
+        };
+        let Some((ty, args)) = constructed else { return TExpr::bad(span) };
         let name = match &ty {
             Type::Block(b) => b.name.clone(),
             Type::Extern(e) => e.def.name.clone(),
@@ -50,62 +56,70 @@ impl Checker {
                         unify(&param.ty, &arg.ty, vars, &mut subst);
                     }
                 }
+                // What only the abstract methods mention follows from their implementations.
+                if ext.def.methods.iter().any(|m| m.is_abstract) {
+                    leave_open(vars, &mut subst);
+                }
                 let types = self.inferred(vars, &subst, &ext.def.name, span)?;
                 let args = self.fit_args(&def.params, typed, &subst)?;
                 self.constant_args(&args)?;
                 Some((Type::Extern(Rc::new(ExternTy { def: ext.def.clone(), args: types })), args))
             }
-            Type::Block(block) => {
-                if block.kind != BlockKind::Package && block.body.is_none() {
-                    self.error(
-                        span,
-                        format!("{} type `{}` has no body to instantiate", block.kind.name(), block.name),
-                    );
-                    return None;
-                }
-                let what = format!("`{}`", block.name);
-                let params =
-                    if block.kind == BlockKind::Package { &block.params } else { &block.ctor_params };
-                let typed = self.args(&what, params, args, span)?;
-                // Explicit type arguments stay; `_` and omitted ones are inferred.
-                let vars = &block.type_params;
-                let given = vars.iter().map(|v| v.id).zip(block.args.iter().cloned());
-                let mut subst: Subst = given.filter(|(_, ty)| !ty.has_vars()).collect();
-                let dont_care: Vec<u32> = vars
-                    .iter()
-                    .zip(&block.args)
-                    .filter(|(_, ty)| matches!(ty, Type::DontCare))
-                    .map(|(v, _)| v.id)
-                    .collect();
-                for (param, arg) in params.iter().zip(&typed) {
-                    if let Some(arg) = arg {
-                        unify(&param.ty, &arg.ty, vars, &mut subst);
-                    }
-                }
-                let open = block.args.iter().any(Type::has_vars);
-                let specialised = if open {
-                    for var in dont_care {
-                        subst.entry(var).or_insert(Type::DontCare);
-                    }
-                    self.inferred(vars, &subst, &block.name, span)?;
-                    Rc::new(block.subst(&subst))
-                } else {
-                    block.clone()
-                };
-                let params = if block.kind == BlockKind::Package {
-                    &specialised.params
-                } else {
-                    &specialised.ctor_params
-                };
-                let args = self.fit_args(params, typed, &Subst::new())?;
-                self.constant_args(&args)?;
-                Some((Type::Block(specialised), args))
-            }
+            Type::Block(block) => self.construct_block(block, args, false, span),
             other => {
                 self.error(span, format!("`{other}` has no constructor"));
                 None
             }
         }
+    }
+
+    /// Constructs a parser, control or package; type arguments of a parser or control `may_stay_open` if what takes it
+    /// says them.
+    fn construct_block(
+        &mut self,
+        block: &Rc<BlockTy>,
+        args: &[Arg],
+        may_stay_open: bool,
+        span: Span,
+    ) -> Option<(Type, Vec<Option<TExpr>>)> {
+        if block.kind != BlockKind::Package && block.body.is_none() {
+            self.error(
+                span,
+                format!("{} type `{}` has no body to instantiate", block.kind.name(), block.name),
+            );
+            return None;
+        }
+        let what = format!("`{}`", block.name);
+        let params = if block.kind == BlockKind::Package { &block.params } else { &block.ctor_params };
+        let typed = self.args(&what, params, args, span)?;
+        // Type arguments that are written stand; `_` and what is left out is inferred.
+        let vars = &block.type_params;
+        let given = vars.iter().map(|v| v.id).zip(block.args.iter().cloned());
+        let mut subst: Subst = given.filter(|(_, ty)| !ty.is_open(vars)).collect();
+        for (param, arg) in params.iter().zip(&typed) {
+            if let Some(arg) = arg {
+                unify(&param.ty, &arg.ty, vars, &mut subst);
+            }
+        }
+        let open = block.args.iter().any(|ty| ty.is_open(vars));
+        let specialised = if open {
+            if block.kind == BlockKind::Package {
+                let absent = |v: &&Rc<TypeVar>| left_out(v, params, &typed);
+                let absent: Vec<Rc<TypeVar>> = vars.iter().filter(absent).cloned().collect();
+                leave_open(&absent, &mut subst);
+            }
+            if !may_stay_open {
+                self.inferred(vars, &subst, &block.name, span)?;
+            }
+            Rc::new(block.subst(&subst))
+        } else {
+            block.clone()
+        };
+        let params =
+            if block.kind == BlockKind::Package { &specialised.params } else { &specialised.ctor_params };
+        let args = self.fit_args(params, typed, &subst)?;
+        self.constant_args(&args)?;
+        Some((Type::Block(specialised), args))
     }
 
     /// Checks that arguments of a constructor are constants, constructor parameters or instances.
@@ -139,7 +153,8 @@ impl Checker {
     fn inferred(&mut self, vars: &[Rc<TypeVar>], subst: &Subst, name: &str, span: Span) -> Option<Vec<Type>> {
         let mut types = Vec::new();
         for var in vars {
-            match subst.get(&var.id) {
+            let own = |ty: &&Type| matches!(ty, Type::Var(v) if vars.iter().any(|own| own.id == v.id));
+            match subst.get(&var.id).filter(|ty| !own(ty)) {
                 Some(ty) => types.push(ty.clone()),
                 None => {
                     self.report(
@@ -155,4 +170,17 @@ impl Checker {
         }
         Some(types)
     }
+}
+
+/// Lets type parameters that nothing says stand for any type.
+fn leave_open(vars: &[Rc<TypeVar>], subst: &mut Subst) {
+    for var in vars {
+        subst.entry(var.id).or_insert(Type::DontCare);
+    }
+}
+
+/// Whether only parameters mention the type parameter whose arguments are left out.
+pub(super) fn left_out(var: &Rc<TypeVar>, params: &[Rc<Param>], args: &[Option<TExpr>]) -> bool {
+    let var = std::slice::from_ref(var);
+    params.iter().zip(args).all(|(param, arg)| arg.is_none() || !param.ty.is_open(var))
 }

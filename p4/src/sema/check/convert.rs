@@ -1,10 +1,11 @@
 //! Implicit conversions and casts.
 
 use super::Checker;
+use super::args::unify;
 use crate::ast::Span;
 use crate::diag::Diagnostic;
 use crate::sema::tree::{EKind, TExpr};
-use crate::sema::types::{BlockTy, LiteralTy, StructKind, Type};
+use crate::sema::types::{BlockTy, LiteralTy, StructKind, Subst, Type};
 use crate::sema::value::{self, Value};
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
@@ -198,7 +199,7 @@ impl Checker {
         if actual.kind != pattern.kind {
             mismatch = Some(format!("a {} is wanted, not a {}", pattern.kind.name(), actual.kind.name()));
         } else if actual.params.len() != pattern.params.len() {
-            let optional = pattern.params.iter().skip(actual.params.len()).all(|p| p.annos.optional);
+            let optional = pattern.params.iter().skip(actual.params.len()).all(|p| p.may_be_absent());
             if !optional || actual.params.len() > pattern.params.len() {
                 mismatch = Some(format!(
                     "{} parameters are wanted, it has {}",
@@ -214,7 +215,7 @@ impl Checker {
                 }
                 if a.dir != p.dir {
                     mismatch = Some(format!("parameter {} `{}` has another direction", number + 1, a.name));
-                } else if a.ty != p.ty && !p.ty.has_vars() {
+                } else if a.ty != p.ty && !p.ty.has_vars() && !a.ty.has_vars() {
                     mismatch =
                         Some(format!("parameter {} `{}` is `{}`, not `{}`", number + 1, a.name, a.ty, p.ty));
                 }
@@ -224,6 +225,21 @@ impl Checker {
             }
         }
         match mismatch {
+            // What the block's own arguments leave open follows from what is wanted.
+            None if actual.is_open() => {
+                let mut subst = Subst::new();
+                for (a, p) in actual.params.iter().zip(&pattern.params) {
+                    unify(&a.ty, &p.ty, &actual.type_params, &mut subst);
+                }
+                let inferred = actual.subst(&subst);
+                if inferred.params.iter().any(|p| p.ty.is_open(&actual.type_params)) {
+                    let what = format!("the type arguments of `{}` cannot be inferred", actual.name);
+                    let write = format!("write them: `{}<…>(…)`", actual.name);
+                    self.report(Diagnostic::error(span, what).help(write));
+                    return TExpr::bad(span);
+                }
+                e.of_block(Type::Block(Rc::new(inferred)))
+            }
             None => e,
             Some(why) => {
                 self.report(

@@ -316,7 +316,8 @@ impl Checker {
                 }
                 let typed = self.expr(e);
                 let typed = self.coerce(typed, &ty);
-                if !typed.is_bad() && !super::expr::is_constant(&typed) {
+                let block = matches!(ty, Type::Block(_)) && self.known_at_instantiation(&typed);
+                if !typed.is_bad() && !super::expr::is_constant(&typed) && !block {
                     self.error(e.span, "a default value must be known while compiling");
                 }
                 typed

@@ -47,7 +47,7 @@ impl Checker {
             };
             let def = Rc::new(self.function(decl, proto, body));
             self.declare(&proto.name, Symbol::Functions(vec![def.clone()]));
-            match wanted.iter().find(|w| w.name == def.name && w.params.len() == def.params.len()) {
+            match wanted.iter().find(|w| w.name == def.name && may_have(w, def.params.len())) {
                 Some(abstract_one) if fits(&def, abstract_one, &types) => {
                     done.push(def.name.clone());
                     given.methods.push(def);
@@ -72,7 +72,8 @@ impl Checker {
         self.scopes.pop();
         (self.place, self.returns, self.this) = (place, returns, outer);
         let errors = self.diags.iter().any(|d| d.span.lo >= name.span.lo);
-        for missing in wanted.iter().filter(|w| !done.contains(&w.name) && !errors) {
+        let required = wanted.iter().filter(|w| !w.annos.optional);
+        for missing in required.filter(|w| !done.contains(&w.name) && !errors) {
             self.report(
                 Diagnostic::error(
                     name.span,
@@ -100,6 +101,11 @@ impl Checker {
     }
 }
 
+/// Whether an implementation may have this many parameters: optional ones at the end may be left out.
+fn may_have(wanted: &FnDef, count: usize) -> bool {
+    count <= wanted.params.len() && wanted.params.iter().skip(count).all(|p| p.annos.optional)
+}
+
 fn fits(def: &FnDef, wanted: &FnDef, types: &Subst) -> bool {
     let own: Subst = wanted
         .type_params
@@ -110,5 +116,8 @@ fn fits(def: &FnDef, wanted: &FnDef, types: &Subst) -> bool {
     let expected = |ty: &Type| ty.subst(types).subst(&own);
     def.type_params.len() == wanted.type_params.len()
         && def.ret == expected(&wanted.ret)
-        && def.params.iter().zip(&wanted.params).all(|(a, b)| a.dir == b.dir && a.ty == expected(&b.ty))
+        && def.params.iter().zip(&wanted.params).all(|(a, b)| {
+            let ty = expected(&b.ty);
+            a.dir == b.dir && (a.ty == ty || ty == Type::DontCare)
+        })
 }

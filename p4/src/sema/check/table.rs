@@ -259,6 +259,14 @@ impl Checker {
                     _ => self.error(value.span, "`priority_delta` is a positive number"),
                 }
             }
+            other if crate::arch::is_property(other) => {
+                let place = std::mem::replace(&mut self.place, Context::Control);
+                let e = self.expr(value);
+                self.place = place;
+                if !e.is_bad() {
+                    table.others.push((name.clone(), e));
+                }
+            }
             other => {
                 let known = [
                     "key",
@@ -299,17 +307,7 @@ impl Checker {
         // An object created in place takes the property's name.
         if let EKind::New(inst) = &e.kind {
             let mut annos = (*self.annos(&property.annotations)).clone();
-            let Some(name) = annos.name.take() else {
-                self.report(
-                    Diagnostic::error(
-                        value.span,
-                        "an object made in place has no name for the control plane",
-                    )
-                    .help("put `@name(\"…\")` before the property"),
-                );
-                return None;
-            };
-            annos.name = Some(if name.starts_with('.') { name } else { format!(".{name}") });
+            annos.name = annos.name.map(|name| if name.starts_with('.') { name } else { format!(".{name}") });
             let inst = InstDecl {
                 id: inst.id,
                 name: inst.name.clone(),

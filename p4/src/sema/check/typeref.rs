@@ -121,7 +121,8 @@ impl Checker {
             self.error(span, format!("`{name}` takes {wanted} type argument{plural}, {} given", args.len()));
             return Type::Poison;
         }
-        if args.iter().any(|a| matches!(a, Type::Void)) {
+        // A method of an extern may return it.
+        if args.iter().any(|a| matches!(a, Type::Void)) && !matches!(sym, TypeSym::Extern(_)) {
             self.error(span, "`void` cannot be a type argument");
             return Type::Poison;
         }
@@ -177,7 +178,10 @@ impl Checker {
             }
             TypeSym::Block(block) if args.is_empty() => Type::Block(block.clone()),
             TypeSym::Block(block) => {
-                self.limited(Type::Block(Rc::new(block.subst(&bind(&block.type_params, &args)))), span)
+                // What `_` stands for is inferred like what is left out.
+                let mut subst = bind(&block.type_params, &args);
+                subst.retain(|_, ty| *ty != Type::DontCare);
+                self.limited(Type::Block(Rc::new(block.subst(&subst))), span)
             }
         }
     }

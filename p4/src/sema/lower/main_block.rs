@@ -2,14 +2,12 @@
 
 use super::storage::{Place, scalars};
 use super::{Binding, Lower, type_name};
-use crate::arch::{self, Architecture, BlockSlot, Package, Param};
-use crate::ast::Span;
-use crate::diag::Diagnostic;
+use crate::arch::{BlockSlot, Package, Param};
 use crate::ir::{
     Block, Body, ControllerHeader, DataStruct, DataTy, Expr, IntrinsicVar, LValue, Named, NewType, NextState,
     SerEnum, Stmt, Task, Ty, VarId,
 };
-use crate::sema::tree::{Checked, EKind, InstDecl};
+use crate::sema::tree::{EKind, InstDecl};
 use crate::sema::types::{BlockKind, BlockTy, StructKind, StructTy, Type};
 use crate::sema::value::to_bits;
 use std::rc::Rc;
@@ -21,24 +19,6 @@ struct Stage {
     frame: usize,
     ty: Rc<BlockTy>,
     inst: Rc<InstDecl>,
-}
-
-/// `main` and its architecture. An error if there is no `main`, or one of another architecture.
-pub(super) fn main_of(checked: &Checked) -> Result<(&Rc<InstDecl>, &'static dyn Architecture), Diagnostic> {
-    let Some(main) = &checked.main else {
-        return Err(Diagnostic::error(Span::default(), "the program has no `main`")
-            .help(format!("end it with {}", arch::mains())));
-    };
-    let package = match &main.ty {
-        Type::Block(package) if package.kind == BlockKind::Package => package,
-        _ => return Err(Diagnostic::error(main.span, "`main` is a package")),
-    };
-    let refused = || {
-        let what = format!("`main` is a `{}`: this architecture is not supported", package.name);
-        Diagnostic::error(main.span, what).note(arch::supported()).help(arch::how_to_port())
-    };
-    let arch = arch::of_package(&package.name).ok_or_else(refused)?;
-    Ok((main, arch))
 }
 
 impl Lower<'_> {

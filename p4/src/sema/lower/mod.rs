@@ -15,7 +15,7 @@ mod storage;
 mod table;
 mod unread;
 
-use super::tree::{Annos, Checked, LocalId, TExpr};
+use super::tree::{Annos, Checked, InstDecl, LocalId, TExpr};
 use super::types::{BlockTy, Subst, Type};
 use crate::arch::Architecture;
 use crate::ast::Span;
@@ -27,12 +27,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 pub(crate) use storage::{Place, Val, scalars, zero};
 
-/// Elaborates a program that was checked without errors.
-pub(super) fn lower(checked: &Checked, name: &str) -> (Option<ir::Program>, Vec<Diagnostic>) {
-    let (main, arch) = match main_block::main_of(checked) {
-        Ok(found) => found,
-        Err(error) => return (None, vec![error]),
-    };
+/// Elaborates a program that was checked without error.
+pub(super) fn lower(
+    checked: &Checked,
+    main: &Rc<InstDecl>,
+    arch: &'static dyn Architecture,
+    name: &str,
+) -> (Option<ir::Program>, Vec<Diagnostic>) {
     let mut lower = Lower::new(checked, name, arch);
     let done = lower.main(main);
     lower.check_names();

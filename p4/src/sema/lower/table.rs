@@ -4,6 +4,7 @@ use super::instance::match_kind;
 use super::storage::Val;
 use super::{Binding, Lower, type_name};
 use crate::ast::Span;
+use crate::diag::Diagnostic;
 use crate::ir::{
     ActionCall, Annotation, Entry, InstanceId, InstanceKind, Key, MatchKind, Matcher, Named, Table,
     TableAction, TableId, Ty,
@@ -149,6 +150,12 @@ impl Lower<'_> {
             EKind::Local(id) => *id,
             EKind::New(inst) => {
                 let inst = inst.clone();
+                if inst.annos.name.is_none() {
+                    let why = "an object made in place has no name for the control plane";
+                    let help = "put `@name(\"…\")` before the property";
+                    self.diags.push(Diagnostic::error(inst.span, why).help(help));
+                    return None;
+                }
                 // Tables may share an object by its name.
                 let name = self.full_name(self.frame, &inst.name, &inst.annos);
                 let same = self.prog.instances.iter().position(|i| i.named.name == name && fits(&i.kind));
