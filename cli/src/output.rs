@@ -157,7 +157,7 @@ fn open(path: &Path) -> io::Result<Sink> {
 pub fn folder(option: &'static str, path: &Path) -> Result<(), String> {
     let made = match fs::metadata(path) {
         Ok(meta) if !meta.is_dir() => {
-            Err(io::Error::new(ErrorKind::NotADirectory, "is there and is no folder"))
+            Err(io::Error::new(ErrorKind::NotADirectory, "exists and is not a folder"))
         }
         _ => fs::create_dir_all(path),
     };
@@ -199,7 +199,7 @@ mod tests {
             assert!(error.starts_with(&format!("--json: {}: ", path.display())), "{error}");
         }
         let error = self::folder("--out-dir", &file).unwrap_err();
-        assert_eq!(error, format!("--out-dir: {}: is there and is no folder", file.display()));
+        assert_eq!(error, format!("--out-dir: {}: exists and is not a folder", file.display()));
         assert!(self::folder("--pcap", &file.join("sub")).unwrap_err().starts_with("--pcap: "));
         self::folder("--pcap", &folder.path().join("a/b")).unwrap();
         assert_eq!(fs::read_dir(folder.path().join("a/b")).unwrap().count(), 0);

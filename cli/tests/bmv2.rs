@@ -71,7 +71,10 @@ fn a_rack_is_deployed_changed_and_kept_across_a_restart() {
     }
     fine(&addr, &["deploy", &described]);
     let again = fine(&addr, &["deploy", &described]);
-    assert!(again.contains("the program runs already") && again.contains("nothing to change"), "{again}");
+    assert!(
+        again.contains("the program was already installed") && again.contains("nothing to change"),
+        "{again}"
+    );
     assert!(fine(&addr, &["pl2", "read", &described]).contains("h4"));
 
     let on = |words: &[&str]| fine(&addr, &[words, &["--device-id", "0"]].concat());

@@ -281,11 +281,11 @@ fn a_standby_process_takes_over_when_the_primary_is_killed() {
     let mut primary = controller("0,2", &[]);
     primary.until("the switch holds");
     let mut standby = controller("0,1", &["--metrics-addr", &metrics, "--log-format", "json"]);
-    standby.until("standing by");
+    standby.until("standby: another");
     assert!(page(&metrics).contains("p4rack_controller_primary{switch="), "{}", page(&metrics));
     primary.kill();
     let died = Instant::now();
-    standby.until("in charge");
+    standby.until("primary of device");
     assert!(died.elapsed() < Duration::from_secs(1), "{:?}", died.elapsed());
     standby.until("the switch holds");
     let in_charge = || page(&metrics).contains(&format!("p4rack_controller_primary{{switch=\"{addr}\"}} 1"));
@@ -321,7 +321,7 @@ fn switch_and_controller_log_json_and_serve_metrics() {
         };
         assert!(wait_until(LIMIT, || logged(name).iter().any(has)), "{words}: {:?}", logged(name));
     };
-    says("controller", "INFO", "in charge of device 1");
+    says("controller", "INFO", "primary of device 1");
     let refused =
         run(&addr, &["table", "delete", "l2_forward", "dstAddr=02:00:00:00:00:77", "--role", "other"]);
     assert_eq!(refused.status.code(), Some(1));
@@ -383,7 +383,7 @@ fn controllers_share_a_description_in_etcd() {
     one.until("the switch holds");
     // The other one's file differs, but what is shared counts; until it is told to publish.
     let mut other = controller(&second, "0,4", &[]);
-    other.until("standing by");
+    other.until("standby: another");
     std::thread::sleep(Duration::from_millis(500));
     assert!(holds("02:00:00:00:00:06"));
     let _publisher = controller(&second, "0,3", &["--publish"]);

@@ -23,7 +23,11 @@ fn the_doctor_lists_what_is_there_and_how_to_get_the_rest() {
     assert!(named("p4c-bm2-ss")["get_it_by"].as_str().unwrap().contains("p4lang/p4c"));
     let done = p4rack().arg("doctor").output().unwrap();
     assert!(done.status.success(), "{}", stdout(&done));
-    assert!(stdout(&done).contains("the embedded target has all it needs"), "{}", stdout(&done));
+    assert!(
+        stdout(&done).contains("everything the embedded target requires is available"),
+        "{}",
+        stdout(&done)
+    );
 }
 
 #[test]

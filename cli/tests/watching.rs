@@ -79,7 +79,7 @@ fn a_file_of_entries_is_carried_out_and_its_faults_are_named() {
     let _switch = switch_with(&file("p4"), &addr, &[]);
     let entries = file("entries.txtpb");
     let said = fine(&addr, &["table", "apply", &entries]);
-    assert!(said.starts_with("carried out ") && said.ends_with(" updates\n"), "{said}");
+    assert!(said.starts_with("applied ") && said.ends_with(" updates\n"), "{said}");
     assert!(fine(&addr, &["table", "read", "l2_forward"]).contains("RackIngress.forward"));
     assert_eq!(run(&addr, &["deploy", &rack, "--dry-run"]).status.code(), Some(0));
 

@@ -30,7 +30,7 @@ impl Suite {
             match &reach {
                 Ok(Reach::Runs) => outcome.count("taken by the switch"),
                 Ok(Reach::Stays(why)) => {
-                    outcome.count("accepted, but not taken by the switch");
+                    outcome.count("accepted by the compiler, but not by the switch");
                     outcome.notes.push(Failure { file: sample.name.clone(), why: why.clone() });
                 }
                 Ok(Reach::NothingToRun) => outcome.count("without a V1Switch"),

@@ -82,7 +82,7 @@ fn compile_with(
         .map_err(|error| io(&format!("starting {}", compiler.display()), error))?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        return Err(CtrlError::Program(format!("{COMPILER} refused the program:\n{}", said.trim_end())));
+        return Err(CtrlError::Program(format!("{COMPILER} rejected the program:\n{}", said.trim_end())));
     }
     std::fs::read(folder.path().join(OUTPUT))
         .map_err(|error| io(&format!("reading what {COMPILER} wrote"), error))

@@ -180,7 +180,10 @@ async fn compare(client: &mut Client, desired: &Desired, new: bool) -> Result<(u
     let mut found = readback::read(client, &desired.schema, &desired.entities).await?;
     let count = found.entities.len();
     if !new && !found.unreadable.is_empty() {
-        tracing::warn!(kinds = found.unreadable.join(", "), "this switch can't read them: taken for right");
+        tracing::warn!(
+            kinds = found.unreadable.join(", "),
+            "this switch can't read them, so they are assumed to be right"
+        );
         let unread = |entity: &&Entity| found.unreadable.contains(&readback::kind_of(entity));
         let assumed: Vec<Entity> = desired.entities.iter().filter(unread).cloned().collect();
         found.entities.extend(assumed);
@@ -209,7 +212,7 @@ fn differs(schema: &Schema, left: &Changes, total: usize) -> CtrlError {
         let what = update.entity.as_ref().map_or_else(String::new, |entity| client::name(schema, entity));
         let how = match update.r#type() {
             update::Type::Insert => "is not there",
-            update::Type::Delete => "is there, and should not be",
+            update::Type::Delete => "exists, but should not",
             _ => "has another value",
         };
         format!("{what}: {how}")

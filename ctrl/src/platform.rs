@@ -23,7 +23,7 @@ impl FromStr for Platform {
         match text {
             "embedded" => Ok(Platform::Embedded),
             "bmv2" => Ok(Platform::Bmv2),
-            _ => Err(format!("`{text}` is no kind of switch; there are embedded and bmv2")),
+            _ => Err(format!("`{text}` is not a kind of switch; the kinds are embedded and bmv2")),
         }
     }
 }

@@ -24,7 +24,7 @@ const KEYS: [&str; 6] =
 pub fn updates(text: &str, schema: &Schema) -> Result<Vec<Update>, CtrlError> {
     let file: Value = serde_json::from_str(text).map_err(|error| input(format!("not JSON: {error}")))?;
     if !KEYS.iter().any(|key| file.get(key).is_some()) {
-        return Err(input(format!("this is no sN-runtime.json: expected one of {}", KEYS.join(", "))));
+        return Err(input(format!("this is not an sN-runtime.json: expected one of {}", KEYS.join(", "))));
     }
     let mut updates = Vec::new();
     for (list, read) in [

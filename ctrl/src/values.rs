@@ -79,7 +79,7 @@ pub fn parse(text: &str, bitwidth: i32) -> Result<Vec<u8>, String> {
         Ok(width) => width,
     };
     let value = number(text).ok_or_else(|| {
-        format!("`{text}` is no value: write 17, 0x11, 02:00:00:00:00:01, 10.0.0.1 or fe80::1")
+        format!("`{text}` is not a value: write 17, 0x11, 02:00:00:00:00:01, 10.0.0.1 or fe80::1")
     })?;
     bytes::check(&value, width).map_err(|error| format!("`{text}`: {error}"))
 }
@@ -137,7 +137,7 @@ pub fn parse_match(text: &str, field: &MatchField) -> Result<Option<FieldMatchTy
     let kind = match_type(field);
     if text == "*" {
         return match kind {
-            MatchType::Exact => Err("an exact key needs a value, `*` is none".into()),
+            MatchType::Exact => Err("an exact key needs a value, not `*`".into()),
             _ => Ok(None),
         };
     }
@@ -173,7 +173,7 @@ pub fn parse_match(text: &str, field: &MatchField) -> Result<Option<FieldMatchTy
             let all = low == [0] && high == bytes::canonical(&all_ones());
             (!all).then_some(FieldMatchType::Range(field_match::Range { low, high }))
         }
-        MatchType::Unspecified => return Err("is matched in a way that is not the standard's".into()),
+        MatchType::Unspecified => return Err("has a match kind that the standard does not define".into()),
     })
 }
 
@@ -256,7 +256,7 @@ mod tests {
             assert_eq!(parse(text, width), Ok(value), "{text}");
         }
         for wrong in ["", "x", "0x", "1.2.3", "-1", "02:00:00:00:00", "1e3"] {
-            assert!(parse(wrong, 48).unwrap_err().contains("no value"), "{wrong}");
+            assert!(parse(wrong, 48).unwrap_err().contains("not a value"), "{wrong}");
         }
         assert_eq!(parse("512", 9).unwrap_err(), "`512`: 0x0200 needs 10 bits, but the field has 9");
     }

@@ -55,7 +55,7 @@ fn exposition(host: &str, endpoint: &Endpoint) -> String {
             text.sample(name, &[("host", host), (label, what)], count as f64);
         }
     };
-    family("p4rack_host_events_total", "event", "What the endpoint has counted", endpoint.counters());
+    family("p4rack_host_events_total", "event", "Events of the endpoint", endpoint.counters());
     family(
         "p4rack_host_dropped_frames_total",
         "reason",
@@ -66,8 +66,8 @@ fn exposition(host: &str, endpoint: &Endpoint) -> String {
         text.family(name, help, "gauge");
         text.sample(name, &[("host", host)], value);
     };
-    gauge("p4rack_host_backlog_frames", "Frames that wait to be sent", endpoint.backlog_frames() as f64);
-    gauge("p4rack_host_queue_max_frames", "Most frames that ever waited", stats.queue_max_frames as f64);
+    gauge("p4rack_host_backlog_frames", "Frames waiting to be sent", endpoint.backlog_frames() as f64);
+    gauge("p4rack_host_queue_max_frames", "Maximum frames that waited", stats.queue_max_frames as f64);
     for (name, of) in endpoint.delays() {
         let seconds = |delay: Nanos| delay.0 as f64 / 1e9;
         let help = "Since the start: request to grant, and frames later than their slot";

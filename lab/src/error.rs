@@ -61,7 +61,7 @@ pub enum LabError {
     #[error("{0}")]
     NotThere(String),
     /// Interrupted by Ctrl-C or SIGTERM.
-    #[error("interrupted; the rack is gone")]
+    #[error("interrupted; the rack was removed")]
     Interrupted,
 }
 

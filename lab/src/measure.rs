@@ -346,8 +346,7 @@ fn unchanged<T>(
         }
         before = after;
     }
-    let why =
-        format!("they still change after {SETTLE_TRIES} readings, so nothing can be said of what was lost");
+    let why = format!("they still change after {SETTLE_TRIES} readings, so losses cannot be determined");
     Err(LabError::measurement("the agents' counts of frames once the traffic has ended", why))
 }
 

@@ -20,7 +20,7 @@ pub struct CarrierNews {
 impl CarrierNews {
     /// Starts listening.
     pub fn open() -> Result<CarrierNews, Error> {
-        let what = || "listening for news about interfaces".to_owned();
+        let what = || "listening for changes of interfaces".to_owned();
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
         let fd = sys::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE).context(what)?;
         let joined =

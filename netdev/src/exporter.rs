@@ -190,7 +190,7 @@ fn answer(mut connection: TcpStream, page: impl Fn() -> Option<String>, until: I
     let (status, body) = match (method, path.split(|byte| *byte == b'?').next()) {
         (Some(b"GET"), Some(b"/metrics")) => match page() {
             Some(page) => ("200 OK", page),
-            None => ("503 Service Unavailable", "nothing is measured yet, or no more\n".into()),
+            None => ("503 Service Unavailable", "no measurement is running\n".into()),
         },
         (Some(b"GET"), _) => ("404 Not Found", "metrics are at /metrics\n".into()),
         _ => ("405 Method Not Allowed", "only GET\n".into()),

@@ -27,7 +27,7 @@ pub enum Privilege {
     UserNamespace,
 }
 
-const NO_WAY: &str = "neither root nor a user namespace is to be had here. Either run as root, or let \
+const NO_WAY: &str = "neither root nor a user namespace is available here. Either run as root, or let \
      users create namespaces: `sysctl -w user.max_user_namespaces=15000`, on Debian and Ubuntu also \
      `sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0`; \
      in a container, start it with `--cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add NET_RAW`";
@@ -92,7 +92,7 @@ impl NetNs {
     /// The calling thread's namespace.
     pub fn current() -> Result<NetNs, Error> {
         let net =
-            File::open("/proc/thread-self/ns/net").context(|| "opening the own namespace".to_owned())?;
+            File::open("/proc/thread-self/ns/net").context(|| "opening the current namespace".to_owned())?;
         Ok(NetNs { net: net.into(), user: None })
     }
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BytesError {
     /// The string is empty.
-    #[error("an empty byte string is no value; send zero as one zero byte")]
+    #[error("an empty byte string is not a value; send zero as one zero byte")]
     Empty,
     /// The value has more bits than the field.
     #[error("0x{value} needs {needed} bits, but the field has {width}")]

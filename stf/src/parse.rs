@@ -153,7 +153,7 @@ fn statement(line: &str) -> Result2<Command> {
         }
         _ => {
             return Err(format!(
-                "`{word}` is no statement; known are packet, expect, no_packet, wait, add, remove, setdefault, check_counter, \
+                "`{word}` is not a statement; known ones are packet, expect, no_packet, wait, add, remove, setdefault, check_counter, \
                  check_register, counter_*, register_*, meter_*, mirroring_*, mc_*, member_add, group_add, value_set_add"
             ));
         }
@@ -411,7 +411,7 @@ fn key_text(word: &str) -> Result2<KeyText> {
 
 /// `RATE:BURST`, with the rate in units per microsecond. Returns units per second.
 fn rate(word: &str) -> Result2<(u64, u64)> {
-    let wrong = || format!("`{word}` is no RATE:BURST");
+    let wrong = || format!("`{word}` is not RATE:BURST");
     let (rate, burst) = word.split_once(':').ok_or_else(wrong)?;
     let (whole, fraction) = rate.split_once('.').unwrap_or((rate, ""));
     let digits = fraction.bytes().all(|digit| digit.is_ascii_digit());

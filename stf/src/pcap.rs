@@ -15,13 +15,13 @@ pub const MAX_FRAME: usize = 64 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PcapError {
     /// Shorter than a header.
-    #[error("is no pcap file: {0} bytes, the header alone has 24")]
+    #[error("is not a pcap file: {0} bytes, the header alone has 24")]
     Short(usize),
     /// It is in pcapng format.
     #[error("is a pcapng file; convert it first: editcap -F pcap IN.pcapng OUT.pcap")]
     NextGeneration,
     /// Not a capture: its magic number is this.
-    #[error("is no pcap file: it starts with {0:#010x}")]
+    #[error("is not a pcap file: it starts with {0:#010x}")]
     Magic(u32),
     /// The link type is not Ethernet.
     #[error("has link type {0}; only Ethernet (1) is read")]

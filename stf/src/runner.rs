@@ -280,8 +280,8 @@ impl Runner<'_> {
 
     /// Runs a statement about mirroring or multicast.
     fn replication(&mut self, command: &Command) -> Result<(), String> {
-        let no_group = |group: &u32| format!("multicast group {group} is not created");
-        let no_node = |node: &u32| format!("node {node} is not created; the first one has number 0");
+        let no_group = |group: &u32| format!("multicast group {group} does not exist");
+        let no_node = |node: &u32| format!("node {node} does not exist; nodes are numbered from 0");
         match command {
             Command::MirrorPort(session, port) => {
                 self.mirrors.entry(*session).or_default().port = Some(*port)
@@ -290,7 +290,7 @@ impl Runner<'_> {
                 self.mirrors.entry(*session).or_default().group = Some(*group);
             }
             Command::MirrorDelete(session) => {
-                self.mirrors.remove(session).ok_or(format!("session {session} is not there"))?;
+                self.mirrors.remove(session).ok_or(format!("session {session} does not exist"))?;
                 if self.player.switch.clone_session_get(*session).is_some() {
                     self.player.switch.clone_session_remove(*session).map_err(|error| error.to_string())?;
                 }
@@ -298,7 +298,7 @@ impl Runner<'_> {
             Command::MirrorGet(session) => {
                 return match self.mirrors.contains_key(session) {
                     true => Ok(()),
-                    false => Err(format!("session {session} is not there")),
+                    false => Err(format!("session {session} does not exist")),
                 };
             }
             Command::GroupCreate(group) => {
@@ -393,7 +393,7 @@ impl Runner<'_> {
     fn profile(&self, name: &str) -> Result<(p4rack_p4::ir::InstanceId, TableId), String> {
         let profile = names::instance(self.program, "action profile", name)?;
         let table = self.program.tables.iter().position(|table| table.implementation == Some(profile));
-        let table = table.ok_or_else(|| format!("{name} is no action profile of a table"))?;
+        let table = table.ok_or_else(|| format!("{name} is not an action profile of a table"))?;
         Ok((profile, TableId(table as u32)))
     }
 

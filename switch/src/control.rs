@@ -427,7 +427,7 @@ pub(crate) fn direct(
 fn check_member(name: &str, member: &[Matcher], fields: &[ValueType]) -> Result<(), ControlError> {
     if member.len() != fields.len() {
         return Err(ControlError::Invalid(format!(
-            "{name} has {} fields, not {}; give one matcher a field",
+            "{name} has {} fields, not {}; give one matcher per field",
             fields.len(),
             member.len()
         )));

@@ -28,7 +28,7 @@ pub enum CompileError {
         unit: &'static str,
     },
     /// The IR contradicts itself: a fault of the front end.
-    #[error("{object}: {what}; this is a fault of the front end, please report it with the program")]
+    #[error("{object}: {what}; this is a bug in the front end; please report it with the program")]
     Malformed {
         /// Table, instance, header …
         object: String,

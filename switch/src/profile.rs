@@ -164,7 +164,7 @@ impl Switch {
             }
             if share.weight == 0 || !seen.insert(*member) {
                 return Err(ControlError::Invalid(format!(
-                    "{what}: member {member} is there twice or has weight 0"
+                    "{what}: member {member} occurs twice or has weight 0"
                 )));
             }
         }

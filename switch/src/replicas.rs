@@ -60,7 +60,7 @@ impl Replicas {
         all.sort_unstable();
         match all.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(ControlError::Invalid(format!(
-                "{name}: port {} with instance {} is there twice",
+                "{name}: port {} with instance {} occurs twice",
                 pair[0].0, pair[0].1
             ))),
             None => Ok(()),

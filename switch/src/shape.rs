@@ -87,7 +87,7 @@ impl TableShape {
         let invalid = |what: String| ControlError::Invalid(format!("{}: {what}", self.name));
         if keys.len() != self.keys.len() {
             return Err(invalid(format!(
-                "has {} keys, not {}; give one matcher a key",
+                "has {} keys, not {}; give one matcher per key",
                 self.keys.len(),
                 keys.len()
             )));
@@ -166,7 +166,7 @@ impl TableShape {
             if key.kind == MatchKind::Lpm {
                 let length = mask.count_ones() as u32;
                 if !(&full ^ &mask).checked_add_is_power(&one) {
-                    return Err(invalid(format!("key {}: the mask is no prefix", key.name)));
+                    return Err(invalid(format!("key {}: the mask is not a prefix", key.name)));
                 }
                 if self.style == Style::Lpm {
                     packed.rank = length as i32;

@@ -239,7 +239,7 @@ fn what_does_not_fit_is_refused() {
         assert!(matches!(error, ControlError::Invalid(_)), "{error}");
         error.to_string()
     };
-    assert!(refuse(vec![masked(0xff00, 0xf0f0)], 0, 0).contains("no prefix"));
+    assert!(refuse(vec![masked(0xff00, 0xf0f0)], 0, 0).contains("not a prefix"));
     assert!(refuse(vec![masked(0x1_0000, 0x1_0000)], 0, 0).contains("16 bits"));
     assert!(refuse(vec![masked(1, 0xffff)], 3, 0).contains("priority 3"));
     assert!(refuse(vec![masked(1, 0xffff)], 0, 1 << 32).contains("32 bits"));

@@ -104,13 +104,13 @@ impl Switch {
     ) -> Result<u32, ControlError> {
         if self.tracer.is_some() {
             return Err(ControlError::InUse(
-                "another trace is on: a switch traces for one at a time; wait until it has ended".into(),
+                "another trace is active, and a switch runs one at a time; wait until it has ended".into(),
             ));
         }
         let first = self.next_trace;
         let running = self.running_mut()?;
         if !pipeline.traced || !running.pipeline.has_variables_of(&pipeline) {
-            return Err(ControlError::Invalid("the program was replaced meanwhile: ask again".into()));
+            return Err(ControlError::Invalid("the program was replaced in the meantime; try again".into()));
         }
         running.state.trace.tell_from(Some(first));
         self.tracer = Some(Box::new(Tracer { pipeline, filter, left: frames, first, next: first }));

@@ -129,7 +129,7 @@ fn one_trace_at_a_time_of_the_program_that_runs_and_no_longer() {
     let mut bench = busy();
     let first = bench.switch.trace_start(traced(&bench), TraceFilter::default(), 5).unwrap();
     let refused = bench.switch.trace_start(traced(&bench), TraceFilter::default(), 5).unwrap_err();
-    assert!(refused.to_string().contains("another trace is on"), "{refused}");
+    assert!(refused.to_string().contains("another trace is active"), "{refused}");
     bench.pass(1, &eth(mac(2), 1, b""));
     bench.switch.trace_stop(first);
     let second = bench.switch.trace_start(traced(&bench), TraceFilter::default(), 5).unwrap();

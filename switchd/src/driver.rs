@@ -370,7 +370,7 @@ fn open_socket(interface: &str, io: IoChoice) -> Result<PacketSocket, Error> {
         let io = kinds.next().copied().unwrap_or_default();
         match PacketSocket::open(interface, &packet::Options { io, ..packet::Options::default() }) {
             Err(error) if !kinds.as_slice().is_empty() => {
-                tracing::warn!(interface, %io, %error, "this kind of I/O is refused: the next one is tried");
+                tracing::warn!(interface, %io, %error, "this kind of I/O is not available, trying the next one");
             }
             result => return result,
         }

@@ -18,8 +18,8 @@ pub fn exposition(stats: &GetStatsResponse) -> String {
     });
     ports("p4rack_switch_sent_frames_total", "Frames sent", "counter", |port| port.tx_frames);
     ports("p4rack_switch_sent_bytes_total", "Bytes sent, without FCS", "counter", |port| port.tx_bytes);
-    ports("p4rack_switch_queue_bytes", "Bytes that wait at the port", "gauge", |port| port.queue_bytes);
-    ports("p4rack_switch_queue_max_bytes", "Most bytes that ever waited", "gauge", |port| {
+    ports("p4rack_switch_queue_bytes", "Bytes queued at the port", "gauge", |port| port.queue_bytes);
+    ports("p4rack_switch_queue_max_bytes", "Maximum bytes queued at the port", "gauge", |port| {
         port.queue_max_bytes
     });
     ports("p4rack_switch_rate_bps", "Rate of the port, 0 is no limit", "gauge", |port| port.rate_bps);
@@ -38,16 +38,16 @@ pub fn exposition(stats: &GetStatsResponse) -> String {
         text.sample(DROPS, &[("port", ""), ("reason", reason)], elsewhere as f64);
     }
     let (buffer, most) = (stats.buffer_bytes as f64, stats.buffer_max_bytes as f64);
-    text.single("p4rack_switch_buffer_bytes", "Bytes that wait in the shared buffer", "gauge", buffer);
-    text.single("p4rack_switch_buffer_max_bytes", "Most bytes that ever waited there", "gauge", most);
+    text.single("p4rack_switch_buffer_bytes", "Bytes in the shared buffer", "gauge", buffer);
+    text.single("p4rack_switch_buffer_max_bytes", "Maximum bytes in the shared buffer", "gauge", most);
     let lost = stats.packet_ins_lost as f64;
-    text.single("p4rack_switch_packet_ins_lost_total", "Packets that reached no controller", "counter", lost);
+    text.single("p4rack_switch_packet_ins_lost_total", "Packets delivered to no controller", "counter", lost);
     let turned_away = stats.connections_turned_away as f64;
     const AWAY: &str = "p4rack_switch_connections_turned_away_total";
     text.single(AWAY, "Connections without a handshake in time", "counter", turned_away);
     const REFUSED: &str = "p4rack_switch_calls_refused_total";
     let refused = stats.calls_refused as f64;
-    text.single(REFUSED, "Calls refused because of a limit on what clients may take", "counter", refused);
+    text.single(REFUSED, "Calls rejected because of limits per client", "counter", refused);
     text.into_string()
 }
 

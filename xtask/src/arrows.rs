@@ -35,7 +35,7 @@ pub fn check(root: &Path) -> Result<(), String> {
         let linked = lints.is_some_and(|target| target == Path::new(PURE_LINTS));
         match (pure.contains(name), linked) {
             (true, false) => {
-                wrong.push(format!("{name} is to have no I/O: link {PURE_LINTS} as its clippy.toml"));
+                wrong.push(format!("{name} must have no I/O: link {PURE_LINTS} as its clippy.toml"));
             }
             (false, true) => wrong.push(format!("ARCHITECTURE.md does not say that `{name}` has no I/O")),
             _ => {}
@@ -70,7 +70,9 @@ fn table(architecture: &str) -> Result<BTreeMap<String, Uses>, String> {
     for row in rows.take_while(|line| line.starts_with('|')) {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
         let (Some(first), Some(last), 3) = (cells.first(), cells.last(), cells.len()) else {
-            return Err(format!("ARCHITECTURE.md: a row of the table of folders has not three cells: {row}"));
+            return Err(format!(
+                "ARCHITECTURE.md: a row of the table of folders does not have three cells: {row}"
+            ));
         };
         for folder in quoted(first) {
             let uses = match *last {

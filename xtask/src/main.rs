@@ -17,12 +17,12 @@ use std::sync::LazyLock;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test          everything: formatting, lints, arrows, tests, dependencies, fuzz targets, Python clients, PTF
+  test          everything: formatting, lints, crate graph, tests, dependencies, fuzz targets, Python clients, PTF
   test --fast   the same without dependencies, fuzz targets and anything in Python
   fuzz [SECS]   run every fuzz target for SECS seconds each (default 10)
   dependencies  licences, duplicates, sources and known faults of what p4rack is made of
   python        PyPI's P4Runtime clients and the PTF suite against the switch
-  tidy          only what needs no build: arrows between crates, circles of modules, names, lengths
+  tidy          only what needs no build: the crate graph, circles of modules, names, lengths
   bless         rewrite the golden files: generated text and code, results; read the diff before you commit it
 ";
 
@@ -137,7 +137,7 @@ fn test(report: &mut Report, whole: bool) {
 
 /// Checks of ARCHITECTURE.md's promises that need only the text of the sources.
 fn tidy(report: &mut Report) {
-    report.check("arrows between the crates", arrows::check(&root()));
+    report.check("crate graph", arrows::check(&root()));
     tidy::check(report, &root());
 }
 

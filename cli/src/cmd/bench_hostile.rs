@@ -55,13 +55,13 @@ pub fn run(args: &Args) -> ExitCode {
 fn measured(args: &Args) -> Result<bool, String> {
     let mut target = args.target.for_switch(None);
     if target.tls.is_some() {
-        return Err("the hostile clients speak plain text only: leave --ssl out".into());
+        return Err("hostile clients support plain text only: omit --ssl".into());
     }
     let mut own = None;
     let pid = match (args.target.names_a_server(), args.pid) {
         (true, Some(pid)) => pid,
         (true, None) => {
-            return Err("--grpc-addr needs --pid, the server's process, to look at its memory".into());
+            return Err("--grpc-addr requires --pid, the server's process id, to measure its memory".into());
         }
         (false, _) => {
             let (switch, addr) = start()?;
@@ -76,7 +76,7 @@ fn measured(args: &Args) -> Result<bool, String> {
     let seen = hostile::run(&plan).map_err(|error| error.to_string())?;
     let kept = [
         ("resident memory", seen.most_mb, args.most_mb, "MB"),
-        ("99 of 100 writes within", seen.p99_ms, args.p99_ms, "ms"),
+        ("99th percentile of writes", seen.p99_ms, args.p99_ms, "ms"),
     ];
     if args.json {
         println!("{:#}", serde_json::json!({ "seen": seen, "most_mb": args.most_mb, "p99_ms": args.p99_ms }));

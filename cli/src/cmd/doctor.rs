@@ -106,7 +106,11 @@ fn print(findings: &[Finding], fine: bool) {
     let missing = findings.iter().filter(|finding| !finding.ok).count();
     println!(
         "{}; {missing} of {} missing",
-        if fine { "the embedded target has all it needs" } else { "the embedded target can't run here" },
+        if fine {
+            "everything the embedded target requires is available"
+        } else {
+            "the embedded target can't run here"
+        },
         findings.len()
     );
 }

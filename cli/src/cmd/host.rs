@@ -88,8 +88,7 @@ fn agent(args: RunArgs) -> Result<(), String> {
     let notified = rack.pl2.as_ref().is_some_and(|pl2| pl2.notify_receiver) && scheme != Scheme::L2;
     if args.when_silent.is_some() && !notified {
         return Err(
-            "--when-silent: nothing is noticed without notify_receiver = true in the description's [pl2]"
-                .into(),
+            "--when-silent has no effect without notify_receiver = true in the description's [pl2]".into()
         );
     }
     if let Config::Pl2(endpoint) = &mut endpoint {
@@ -131,7 +130,7 @@ fn tell_silent(rack: &Rack, host: &Host, command: Option<String>) -> mpsc::Sende
             let Some(command) = &command else { continue };
             let ran = Command::new("sh").args(["-c", command]).env("SENDER", name).env("HOST", &own).status();
             if !ran.as_ref().is_ok_and(ExitStatus::success) {
-                tracing::error!(command, ?ran, "what is to be done for silent senders failed");
+                tracing::error!(command, ?ran, "the command for silent senders failed");
             }
         }
     });

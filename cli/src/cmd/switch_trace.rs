@@ -39,7 +39,7 @@ fn ether_type(text: &str) -> Result<u16, String> {
         Some(digits) => u16::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| format!("`{text}` is no EtherType such as 0x0800"))
+    parsed.map_err(|_| format!("`{text}` is not an EtherType such as 0x0800"))
 }
 
 /// Runs the command.
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> ExitCode {
 
 async fn watch(args: &Args, filter: Filter) -> Result<(), CtrlError> {
     let mut watch = Watch::start(&args.switch.for_switch(None), filter, args.frames).await?;
-    eprintln!("tracing; Ctrl-C ends it");
+    eprintln!("tracing; press Ctrl-C to stop");
     let (mut last, mut packets, mut lost) = (0, BTreeSet::new(), 0);
     while let Some(events) = watch.next().await? {
         for event in events {

@@ -47,7 +47,7 @@ impl Packets {
     /// Sends a packet of at least one byte into a port. Returns what it became, once all of that has left:
     /// port and frame, in order.
     pub async fn send(&mut self, port: u16, packet: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, CtrlError> {
-        let late = |_| CtrlError::Timeout("BMv2 to end with a packet".into(), LONGEST.as_millis());
+        let late = |_| CtrlError::Timeout("BMv2's reply to a packet".into(), LONGEST.as_millis());
         timeout(LONGEST, self.through(port, packet)).await.map_err(late)?
     }
 

@@ -266,7 +266,7 @@ impl Builder<'_> {
         let algorithm = match program.instances.get(profile.0 as usize).map(|found| &found.kind) {
             Some(InstanceKind::ActionProfile { .. }) => HashAlgorithm::Identity,
             Some(InstanceKind::ActionSelector { algorithm, .. }) => *algorithm,
-            _ => return Err(self.malformed(format!("extern object {} is no action profile", profile.0))),
+            _ => return Err(self.malformed(format!("extern object {} is not an action profile", profile.0))),
         };
         self.code.indirects.push(IndirectPlan { apply, instance: profile.0, algorithm, selector });
         self.emit(Op::ApplyIndirect { plan: self.code.indirects.len() as u32 - 1 });

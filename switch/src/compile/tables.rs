@@ -91,7 +91,7 @@ pub(crate) fn table(
     };
     let malformed = |error: ControlError| CompileError::Malformed {
         object: shape.name.clone(),
-        what: format!("an entry of the program is refused: {error}"),
+        what: format!("an entry of the program is rejected: {error}"),
     };
     let mut state = TableState::new(&shape).map_err(malformed)?;
     for entry in &table.entries {

@@ -55,7 +55,7 @@ pub(super) fn strays(sources: &[Source]) -> Vec<String> {
     for source in sources.iter().filter(inside) {
         for (number, line) in source.text.lines().enumerate() {
             for word in words(line).filter(|word| own.contains(word)) {
-                problems.push(format!("{}: `{word}` is one architecture's", source.place(number + 1)));
+                problems.push(format!("{}: `{word}` belongs to one architecture", source.place(number + 1)));
             }
         }
     }
@@ -98,7 +98,7 @@ mod tests {
         let with = |path: &str, text: &str| strays(&[core(), include(), source(path, text)]);
         assert_eq!(
             with("switch/src/tm.rs", "a\nb.out_port"),
-            ["switch/src/tm.rs:2: `out_port` is one architecture's"]
+            ["switch/src/tm.rs:2: `out_port` belongs to one architecture"]
         );
         assert_eq!(with("p4/src/lib.rs", "\"some_metadata_t\"").len(), 1);
         assert!(with("switch/src/arch/some.rs", "out_port").is_empty());

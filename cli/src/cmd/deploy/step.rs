@@ -8,7 +8,7 @@ pub fn line(step: &Step, connected: &str) -> String {
     match step {
         Step::Connected => connected.into(),
         Step::Installed => "installed the program".into(),
-        Step::Kept => "the program runs already".into(),
+        Step::Kept => "the program was already installed".into(),
         Step::Compared { found, changes } if changes.is_empty() => {
             format!("compared {found} entities on the switch: nothing to change")
         }

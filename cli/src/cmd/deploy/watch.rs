@@ -182,7 +182,7 @@ async fn agree(access: &Access, key: &str, text: &str, publish: bool) -> String 
         match told.await {
             Ok(Some(shared)) => return shared,
             Ok(None) => {}
-            Err(error) => eprintln!("{error}; asking again, the switches are not touched before"),
+            Err(error) => eprintln!("{error}; retrying, switches are not changed until then"),
         }
         tokio::time::sleep(ETCD_RETRY).await;
     }
@@ -197,7 +197,7 @@ async fn follow_etcd(args: Arc<Args>, access: Access, key: String, sender: chann
             etcd.follow(&key, |shared| take(&args, shared, &sender, &origin)).await
         };
         if let Err(error) = told.await {
-            eprintln!("{error}; asking again, the switches are kept as they are");
+            eprintln!("{error}; retrying, switches stay as they are");
         }
         tokio::time::sleep(ETCD_RETRY).await;
     }
@@ -230,11 +230,11 @@ fn note(board: &Board, addr: &str, change: &Change) -> (Counts, Counts) {
 /// Reports changes; reports recovery only after a failure.
 fn say(addr: &str, device_id: u64, change: &Change, comparisons: u64, was_in_order: bool, as_json: bool) {
     let text = match change {
-        Change::Primary => format!("in charge of device {device_id}"),
-        Change::Standby => "standing by: another controller is in charge".into(),
+        Change::Primary => format!("primary of device {device_id}"),
+        Change::Standby => "standby: another controller is primary".into(),
         Change::Failed(error) => {
             tracing::warn!(addr, %error, "failed");
-            format!("failed, will be tried again: {error}")
+            format!("failed, will retry: {error}")
         }
         Change::Step(Step::Compared { changes, .. }) if changes.is_empty() && comparisons > 1 => return,
         Change::Step(Step::Kept) => return,
@@ -258,15 +258,15 @@ fn exposition(board: &Board) -> String {
             text.sample(name, &[("switch", addr)], value(counts) as f64);
         }
     };
-    add("p4rack_controller_primary", "Whether this controller is in charge", "gauge", |c| c.primary.into());
+    add("p4rack_controller_primary", "Whether this controller is primary", "gauge", |c| c.primary.into());
     add(
         "p4rack_controller_in_order",
-        "Whether the switch held what it should when last looked at",
+        "Whether the switch was in its desired state at the last check",
         "gauge",
         |c| c.in_order.into(),
     );
     add("p4rack_controller_installs_total", "Programs installed", "counter", |c| c.installs);
-    add("p4rack_controller_comparisons_total", "Times the switch was compared", "counter", |c| c.comparisons);
+    add("p4rack_controller_comparisons_total", "Comparisons with the switch", "counter", |c| c.comparisons);
     add("p4rack_controller_changes_total", "Changes found necessary", "counter", |c| c.changes);
     add("p4rack_controller_failures_total", "Attempts that failed", "counter", |c| c.failures);
     text.into_string()

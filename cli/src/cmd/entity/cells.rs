@@ -369,7 +369,7 @@ async fn list(options: &Options, kind: &str) -> ExitCode {
         ($list:ident) => {
             found.extend(info.$list.iter().map(|direct| {
                 let table = table(direct.direct_table_id);
-                (name_of(direct.preamble.as_ref()).to_owned(), format!("one an entry of table {table}"))
+                (name_of(direct.preamble.as_ref()).to_owned(), format!("one per entry of table {table}"))
             }))
         };
     }

@@ -170,7 +170,7 @@ async fn apply(file: &PathBuf, options: &Options) -> Result<Vec<String>, CtrlErr
     let mut session = Session::connect(options.target.for_switch(None)).await?;
     let schema = session.schema().await?;
     session.write(&schema, &request.updates).await?;
-    Ok(vec![format!("carried out {} updates", request.updates.len())])
+    Ok(vec![format!("applied {} updates", request.updates.len())])
 }
 
 /// Prints entries that the switch reports as idle, until Ctrl-C.

@@ -180,12 +180,12 @@ fn one(suite: &Suite, sample: &Sample, plan: &Plan) -> Result<Done, Stop> {
     let path = sample.path.to_string_lossy();
     let compiled = guarded(|| p4rack_p4::compile(&sample.text, &path, &options))
         .map_err(Stop::Failed)?
-        .map_err(|_| Stop::LeftOut("no program for a switch, or refused by this compiler"))?;
+        .map_err(|_| Stop::LeftOut("not a program for a switch, or rejected by this compiler"))?;
     let stem = sample.name.trim_end_matches(".p4");
     let folders: Vec<_> =
         options.include_dirs.iter().filter_map(|folder| std::path::absolute(folder).ok()).collect();
     let ours = Ours::new(&compiled, &sample.text)
-        .map_err(|_| Stop::LeftOut("accepted, but not taken by this switch"))?;
+        .map_err(|_| Stop::LeftOut("accepted by the compiler, but not by this switch"))?;
     let json = p4rack_ctrl::bmv2::compile_including(stem, &sample.text, &folders)
         .map_err(|_| Stop::LeftOut("refused by p4c-bm2-ss"))?;
     // Different programs should get different packets.
@@ -194,7 +194,7 @@ fn one(suite: &Suite, sample: &Sample, plan: &Plan) -> Result<Done, Stop> {
     let case = Case::new(&compiled.program, &compiled.p4info, seed, plan.packets);
     let mut theirs = match Theirs::start(compiled.p4info.clone(), json) {
         Ok(theirs) => theirs,
-        Err(theirs::Failed::Program) => return Err(Stop::LeftOut("compiled by p4c, refused by BMv2")),
+        Err(theirs::Failed::Program) => return Err(Stop::LeftOut("compiled by p4c, rejected by BMv2")),
         Err(theirs::Failed::Switch(why)) => return Err(Stop::Failed(why)),
     };
     Ok(Run { name: &sample.name, plan, ours, theirs: &mut theirs }.through(case))

@@ -135,7 +135,7 @@ fn check(name: &str, result: Result<Accepted, Diagnostics>, json: bool) -> ExitC
                 Some(package) => println!("{name}: accepted: types only, `main` is a `{}`", package.name),
                 None => println!("{name}: accepted: declarations only, there is no `main`"),
             }
-            println!("  to run it or to have its P4Info, {} ({})", how_to_port(), supported());
+            println!("  to run it or to get its P4Info, {} ({})", how_to_port(), supported());
             ExitCode::SUCCESS
         }
         Err(diagnostics) if json => {

@@ -9,7 +9,7 @@ pub fn with_traces(experiment: Experiment, beside: &Path) -> Result<Experiment, 
     let read = |name: &str| {
         let path = folder.join(name);
         std::fs::read_to_string(&path).map_err(|error| {
-            format!("{}: can't be read: {error}; the trace lies beside the experiment", path.display())
+            format!("{}: can't be read: {error}; the trace must be beside the experiment", path.display())
         })
     };
     experiment.read_traces(read).map_err(|error| error.to_string())

@@ -120,7 +120,7 @@ fn keep(args: &RunArgs, recorder: &Recorder) -> Result<(), String> {
     }
     if recorder.lost > 0 {
         eprintln!(
-            "warning: {} frames or steps more than the {} that are kept; run a shorter time",
+            "warning: {} frames or steps beyond the {} that are recorded; simulate a shorter time",
             recorder.lost,
             p4rack_sim::FRAMES_MAX
         );
@@ -209,7 +209,7 @@ fn text(outcome: &Outcome) -> String {
                 &format!("  {} frames sent again, {} timeouts\n", traffic.retransmissions, traffic.timeouts);
         }
         if traffic.refused > 0 {
-            text += &format!("  {} messages not taken: too many waited\n", traffic.refused);
+            text += &format!("  {} messages rejected: too many were waiting\n", traffic.refused);
         }
         for decile in &traffic.deciles {
             let size = decile.up_to_bytes.map_or("larger".to_owned(), |bytes| format!("to {bytes} B"));

@@ -81,7 +81,7 @@ pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
     bar.finish_and_clear();
     let errors = errors.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(error) = errors.first() {
-        return Err(format!("{error}; finished tasks are kept, run the same command again to go on"));
+        return Err(format!("{error}; finished tasks are kept, run the same command again to resume"));
     }
     let failed = failed.into_inner();
     println!(
@@ -121,7 +121,7 @@ fn chosen<'a>(args: &SweepArgs, sweep: &'a Sweep) -> Result<Vec<&'a Task>, Strin
     let find = |wanted: &String| {
         let by_id = sweep.tasks.iter().find(|task| task.id == *wanted);
         let by_number = || wanted.parse::<usize>().ok().and_then(|number| sweep.tasks.get(number));
-        by_id.or_else(by_number).ok_or_else(|| format!("--task {wanted}: there is none; --list shows them"))
+        by_id.or_else(by_number).ok_or_else(|| format!("--task {wanted}: no such task; --list shows all"))
     };
     args.task.iter().map(find).collect()
 }

@@ -7,9 +7,9 @@ use super::Fate;
 pub struct Reason(pub &'static str);
 
 /// The packet's fate depends on random numbers.
-pub const RANDOM: Reason = Reason("the program asks for random numbers");
+pub const RANDOM: Reason = Reason("the program uses random numbers");
 /// The packet's fate depends on the time.
-pub const TIME: Reason = Reason("the program looks at the time");
+pub const TIME: Reason = Reason("the program reads the time");
 /// The packet's fate depends on values that the program never set.
 pub const UNSET: Reason =
     Reason("the program reads a variable or a field of an invalid header that it never set");
@@ -22,10 +22,10 @@ const LOOP: Reason = Reason("p4c's code for BMv2 leaves a loop too early");
 const ENDLESS_LOOP: Reason = Reason("a loop never ends: here the packet is dropped after 10000 passes");
 const UNION: Reason = Reason("BMv2 can't load p4c's code, and says so only by ending at the first packet");
 const LAST: Reason = Reason("BMv2 can't copy a stack's last header as a whole, and ends");
-const CHECKSUM: Reason = Reason("the checksum is that of an invalid header: BMv2 takes it as right");
-const OUTSIDE: Reason = Reason("an index lies outside of a meter: v1model leaves open what the result is");
+const CHECKSUM: Reason = Reason("the checksum is that of an invalid header: BMv2 accepts it");
+const OUTSIDE: Reason = Reason("an index lies outside of a meter: v1model does not define the result");
 const GONE: Reason = Reason("p4c's code for BMv2 leaves out a table that its P4Info has");
-const INITIAL: Reason = Reason("BMv2 takes no entries in a table that the program gives some");
+const INITIAL: Reason = Reason("BMv2 rejects entries for a table that has some in the program");
 
 /// Programs that crash BMv2 or keep it in an endless loop. Earlier differences are not excused.
 const ENDS: &[(&str, Reason)] = &[
