@@ -1,9 +1,9 @@
-//! Arrays: counters, meters, registers.
+//! Counters, meters and registers: arrays of cells.
 
 use super::matching::number;
 use super::pipeline::Program;
 use super::work::{Answer, Change, Messages, Query, Snapshot};
-use super::{Refused, control, refuse};
+use super::{Checked, control, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, Unit};
 use p4rack_p4rt::google::rpc::Code;
@@ -16,18 +16,18 @@ use p4rack_switch::{CounterData, MeterConfig, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
-/// Cells read or written between packets: more are done in several turns.
+/// Maximum cells read or written between packets; more take several turns.
 const CELLS_A_TURN: u64 = 4096;
 
 /// A counter's data as sent by a controller.
-pub fn counter_data(data: &v1::CounterData) -> Refused<CounterData> {
+pub fn counter_data(data: &v1::CounterData) -> Checked<CounterData> {
     match (u64::try_from(data.packet_count), u64::try_from(data.byte_count)) {
         (Ok(packets), Ok(bytes)) => Ok(CounterData { packets, bytes }),
         _ => refuse(Code::InvalidArgument, "a counter can't be negative"),
     }
 }
 
-/// A counter's data for a controller: only what its unit counts.
+/// A counter's data for a controller: only the unit that it counts.
 pub fn counter_message(data: CounterData, kind: Option<&InstanceKind>) -> v1::CounterData {
     let unit = match kind {
         Some(InstanceKind::Counter { unit, .. } | InstanceKind::DirectCounter { unit, .. }) => *unit,
@@ -39,8 +39,8 @@ pub fn counter_message(data: CounterData, kind: Option<&InstanceKind>) -> v1::Co
     }
 }
 
-/// A meter's counts by colour as sent by a controller; colours that are not set are 0.
-pub fn meter_counts(data: &v1::MeterCounterData) -> Refused<[CounterData; 3]> {
+/// A meter's counts by colour as sent by a controller; missing colours are 0.
+pub fn meter_counts(data: &v1::MeterCounterData) -> Checked<[CounterData; 3]> {
     let count =
         |data: &Option<v1::CounterData>| data.as_ref().map_or(Ok(CounterData::default()), counter_data);
     Ok([count(&data.green)?, count(&data.yellow)?, count(&data.red)?])
@@ -53,7 +53,7 @@ pub fn meter_counts_message(counts: [CounterData; 3]) -> v1::MeterCounterData {
 }
 
 /// A meter's configuration as sent by a controller.
-pub fn meter_config(config: &v1::MeterConfig) -> Refused<MeterConfig> {
+pub fn meter_config(config: &v1::MeterConfig) -> Checked<MeterConfig> {
     let field = |name: &str, value: i64| match u64::try_from(value) {
         Ok(value) => Ok(value),
         Err(_) => refuse(Code::InvalidArgument, format!("meter: {name} is negative")),
@@ -87,15 +87,15 @@ pub fn meter_message(config: MeterConfig) -> v1::MeterConfig {
     }
 }
 
-fn only_modify(what: &str, kind: update::Type) -> Refused<()> {
+fn only_modify(what: &str, kind: update::Type) -> Checked<()> {
     match kind {
         update::Type::Modify => Ok(()),
         _ => refuse(Code::InvalidArgument, format!("{what} are always there; they can only be modified")),
     }
 }
 
-/// The cells that an index names: one, or all.
-fn cells(name: &str, index: Option<&Index>, size: u64) -> Refused<std::ops::Range<u64>> {
+/// The cells that an index selects: one, or all.
+fn cells(name: &str, index: Option<&Index>, size: u64) -> Checked<std::ops::Range<u64>> {
     let Some(index) = index else { return Ok(0..size) };
     match u64::try_from(index.index) {
         Err(_) => refuse(Code::InvalidArgument, format!("{name}: index {} is negative", index.index)),
@@ -116,7 +116,7 @@ fn size_of(program: &Program, instance: InstanceId) -> u64 {
 }
 
 /// Checks an update of counters.
-pub fn write_counter(program: &Arc<Program>, kind: update::Type, entry: &CounterEntry) -> Refused<Change> {
+pub fn write_counter(program: &Arc<Program>, kind: update::Type, entry: &CounterEntry) -> Checked<Change> {
     only_modify("counters", kind)?;
     let (instance, info) = program.counter(entry.counter_id)?;
     let name = format!("counter {}", name_of(info.preamble.as_ref()));
@@ -131,14 +131,14 @@ pub fn write_counter(program: &Arc<Program>, kind: update::Type, entry: &Counter
 }
 
 /// Checks an update of meters.
-pub fn write_meter(program: &Arc<Program>, kind: update::Type, entry: &MeterEntry) -> Refused<Change> {
+pub fn write_meter(program: &Arc<Program>, kind: update::Type, entry: &MeterEntry) -> Checked<Change> {
     only_modify("meters", kind)?;
     let (instance, info) = program.meter(entry.meter_id)?;
     let name = format!("meter {}", name_of(info.preamble.as_ref()));
     let cells = cells(&name, entry.index.as_ref(), size_of(program, instance))?;
     let counts = entry.counter_data.as_ref().map(meter_counts).transpose()?;
     let config = entry.config.as_ref().map(meter_config).transpose()?;
-    // Counts alone leave the configuration as it is.
+    // Counts alone leave the configuration unchanged.
     let configures = config.is_some() || counts.is_none();
     Ok(Box::new(move |switch, _| {
         cells.into_iter().try_for_each(|index| {
@@ -154,7 +154,7 @@ pub fn write_meter(program: &Arc<Program>, kind: update::Type, entry: &MeterEntr
 }
 
 /// Checks an update of registers.
-pub fn write_register(program: &Arc<Program>, kind: update::Type, entry: &RegisterEntry) -> Refused<Change> {
+pub fn write_register(program: &Arc<Program>, kind: update::Type, entry: &RegisterEntry) -> Checked<Change> {
     only_modify("registers", kind)?;
     let (instance, info) = program.register(entry.register_id)?;
     let name = format!("register {}", name_of(info.preamble.as_ref()));
@@ -165,7 +165,7 @@ pub fn write_register(program: &Arc<Program>, kind: update::Type, entry: &Regist
     }))
 }
 
-/// How a register's cell is carried.
+/// How a register's cell is encoded in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carried {
     Bits,
@@ -187,7 +187,7 @@ fn register_value(
     instance: InstanceId,
     info: &Register,
     data: Option<&P4Data>,
-) -> Refused<BigUint> {
+) -> Checked<BigUint> {
     let width = match &program.ir.instances[instance.0 as usize].kind {
         InstanceKind::Register { ty, .. } => ty.width(),
         _ => 0,
@@ -212,7 +212,7 @@ fn register_message(value: &BigUint, carried: Carried) -> P4Data {
     P4Data { data: Some(data) }
 }
 
-/// Which arrays a read means: one, or (id 0) all of the kind.
+/// The arrays that a read selects: one, or with id 0 all of the kind.
 fn selected<'a>(id: u32, all: impl Iterator<Item = Option<&'a Preamble>>) -> Vec<u32> {
     match id {
         0 => all.flatten().map(|preamble| preamble.id).collect(),
@@ -220,10 +220,10 @@ fn selected<'a>(id: u32, all: impl Iterator<Item = Option<&'a Preamble>>) -> Vec
     }
 }
 
-/// One query a turn over the cells of an array.
+/// Queries over the cells of an array, one per turn.
 fn turns<T: Send + 'static>(
     cells: std::ops::Range<u64>,
-    read: impl Fn(&Switch, u64) -> Refused<T> + Clone + Send + 'static,
+    read: impl Fn(&Switch, u64) -> Checked<T> + Clone + Send + 'static,
     message: impl Fn(u64, T) -> entity::Entity + Clone + Send + 'static,
 ) -> Vec<Query> {
     let starts = cells.clone().step_by(CELLS_A_TURN as usize);
@@ -232,7 +232,7 @@ fn turns<T: Send + 'static>(
             let turn = start..cells.end.min(start + CELLS_A_TURN);
             let (read, message) = (read.clone(), message.clone());
             Box::new(move |switch: &Switch, _now: Nanos| {
-                let values = turn.clone().map(|index| read(switch, index)).collect::<Refused<Vec<T>>>()?;
+                let values = turn.clone().map(|index| read(switch, index)).collect::<Checked<Vec<T>>>()?;
                 let messages: Messages = Box::new(move || {
                     let one = |(index, value)| Entity { entity: Some(message(index, value)) };
                     turn.zip(values).map(one).collect()
@@ -247,8 +247,8 @@ fn index_message(index: u64) -> Option<Index> {
     Some(Index { index: index as i64 })
 }
 
-/// Counters: one cell, one array, all arrays.
-pub fn read_counter(program: &Arc<Program>, request: &CounterEntry) -> Refused<Vec<Query>> {
+/// Reads counters: one cell, one array, or all arrays.
+pub fn read_counter(program: &Arc<Program>, request: &CounterEntry) -> Checked<Vec<Query>> {
     let ids = selected(request.counter_id, program.info.counters.iter().map(|info| info.preamble.as_ref()));
     let mut queries = Vec::new();
     for id in ids {
@@ -272,8 +272,8 @@ pub fn read_counter(program: &Arc<Program>, request: &CounterEntry) -> Refused<V
     Ok(queries)
 }
 
-/// Meters: one cell, one array, all arrays.
-pub fn read_meter(program: &Arc<Program>, request: &MeterEntry) -> Refused<Vec<Query>> {
+/// Reads meters: one cell, one array, or all arrays.
+pub fn read_meter(program: &Arc<Program>, request: &MeterEntry) -> Checked<Vec<Query>> {
     let counted = request.counter_data.is_some();
     let ids = selected(request.meter_id, program.info.meters.iter().map(|info| info.preamble.as_ref()));
     let mut queries = Vec::new();
@@ -300,8 +300,8 @@ pub fn read_meter(program: &Arc<Program>, request: &MeterEntry) -> Refused<Vec<Q
     Ok(queries)
 }
 
-/// Registers: one cell, one array, all arrays.
-pub fn read_register(program: &Arc<Program>, request: &RegisterEntry) -> Refused<Vec<Query>> {
+/// Reads registers: one cell, one array, or all arrays.
+pub fn read_register(program: &Arc<Program>, request: &RegisterEntry) -> Checked<Vec<Query>> {
     let ids = selected(request.register_id, program.info.registers.iter().map(|info| info.preamble.as_ref()));
     let mut queries = Vec::new();
     for id in ids {
@@ -324,7 +324,7 @@ pub fn read_register(program: &Arc<Program>, request: &RegisterEntry) -> Refused
     Ok(queries)
 }
 
-/// Remembers cells: `read` gives what `write` puts back.
+/// Saves cells: `write` restores what `read` returns.
 fn remember<T: Send + 'static>(
     cells: std::ops::Range<u64>,
     read: impl Fn(&Switch, u64) -> Option<T> + Send + 'static,
@@ -342,8 +342,8 @@ fn remember<T: Send + 'static>(
     })
 }
 
-/// Remembers counters.
-pub fn snapshot_counter(program: &Arc<Program>, entry: &CounterEntry) -> Refused<Snapshot> {
+/// Saves counter cells for an undo.
+pub fn snapshot_counter(program: &Arc<Program>, entry: &CounterEntry) -> Checked<Snapshot> {
     let (instance, _) = program.counter(entry.counter_id)?;
     Ok(remember(
         cells("counter", entry.index.as_ref(), size_of(program, instance))?,
@@ -354,8 +354,8 @@ pub fn snapshot_counter(program: &Arc<Program>, entry: &CounterEntry) -> Refused
     ))
 }
 
-/// Remembers meters; their buckets are full again afterwards.
-pub fn snapshot_meter(program: &Arc<Program>, entry: &MeterEntry) -> Refused<Snapshot> {
+/// Saves meter cells for an undo; their buckets are full afterwards.
+pub fn snapshot_meter(program: &Arc<Program>, entry: &MeterEntry) -> Checked<Snapshot> {
     let (instance, _) = program.meter(entry.meter_id)?;
     Ok(remember(
         cells("meter", entry.index.as_ref(), size_of(program, instance))?,
@@ -369,8 +369,8 @@ pub fn snapshot_meter(program: &Arc<Program>, entry: &MeterEntry) -> Refused<Sna
     ))
 }
 
-/// Remembers registers.
-pub fn snapshot_register(program: &Arc<Program>, entry: &RegisterEntry) -> Refused<Snapshot> {
+/// Saves register cells for an undo.
+pub fn snapshot_register(program: &Arc<Program>, entry: &RegisterEntry) -> Checked<Snapshot> {
     let (instance, _) = program.register(entry.register_id)?;
     Ok(remember(
         cells("register", entry.index.as_ref(), size_of(program, instance))?,

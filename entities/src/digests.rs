@@ -10,7 +10,7 @@
 //!
 //! Without I/O and clock: time is a parameter.
 
-use super::Refused;
+use super::Checked;
 use super::pipeline::Program;
 use super::refuse;
 use num_bigint::BigUint;
@@ -24,28 +24,28 @@ use p4rack_switch::DigestMessage;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Messages that may wait in one list, and lists that may be unacknowledged; beyond, messages are lost.
+/// Maximum messages in a list, and maximum unacknowledged lists. Further messages are lost.
 const LIMIT: usize = 65_536;
 
-/// One digest that a controller wants.
+/// State of a digest that a controller has subscribed to.
 #[derive(Debug)]
 struct Wanted {
     config: Config,
     waiting: Vec<Vec<BigUint>>,
-    /// When the oldest of these came.
+    /// Arrival time of the oldest of these.
     since: Nanos,
-    /// What waits or was sent and is not acknowledged.
+    /// Messages that are waiting, or were sent and are not acknowledged.
     known: HashSet<Vec<BigUint>>,
-    /// Lists sent: what they held and when they are forgotten.
+    /// Lists sent: their contents and when they expire.
     sent: HashMap<u64, (Vec<Vec<BigUint>>, Nanos)>,
 }
 
-/// All digests of a program.
+/// State of all digests of a program.
 #[derive(Debug, Default)]
 pub struct Digests {
     wanted: BTreeMap<u32, Wanted>,
     lists: u64,
-    /// Messages that nobody wanted, or for which there was no room.
+    /// Messages without a subscriber, or for which there was no room.
     pub lost: u64,
 }
 
@@ -62,7 +62,7 @@ impl Wanted {
         self.config.max_list_size > 0 && self.waiting.len() >= self.config.max_list_size as usize
     }
 
-    /// Forgets lists that were not acknowledged in time.
+    /// Drops lists that were not acknowledged in time.
     fn expire(&mut self, now: Nanos) {
         let Wanted { sent, known, .. } = self;
         sent.retain(|_, (list, until)| {
@@ -78,8 +78,8 @@ impl Wanted {
 }
 
 impl Digests {
-    /// Starts, changes or ends the reports of a digest.
-    pub fn configure(&mut self, kind: update::Type, digest: u32, config: Option<Config>) -> Refused<()> {
+    /// Starts, changes or ends the subscription of a digest.
+    pub fn configure(&mut self, kind: update::Type, digest: u32, config: Option<Config>) -> Checked<()> {
         let exists = self.wanted.contains_key(&digest);
         match (kind, exists) {
             (update::Type::Insert, true) => {
@@ -116,7 +116,7 @@ impl Digests {
         Ok(())
     }
 
-    /// Configurations, by number of digest.
+    /// Configurations by number of the digest.
     pub fn configured(&self) -> impl Iterator<Item = (u32, Config)> + '_ {
         self.wanted.iter().map(|(digest, wanted)| (*digest, wanted.config))
     }
@@ -126,7 +126,7 @@ impl Digests {
         self.wanted.get(&digest).map(|wanted| wanted.config)
     }
 
-    /// Puts a configuration back.
+    /// Restores a configuration.
     pub fn restore(&mut self, digest: u32, config: Option<Config>) {
         let (kind, exists) = (update::Type::Insert, self.wanted.contains_key(&digest));
         let kind = match (&config, exists) {
@@ -139,7 +139,7 @@ impl Digests {
         let _ = self.configure(kind, digest, config);
     }
 
-    /// The program sent a digest.
+    /// Handles a digest that the program sent.
     pub fn handle_message(&mut self, message: DigestMessage, now: Nanos) {
         let Some(wanted) = self.wanted.get_mut(&message.digest) else {
             self.lost += 1;
@@ -156,19 +156,19 @@ impl Digests {
         if wanted.waiting.is_empty() {
             wanted.since = now;
         }
-        // Without a timeout for acknowledgements nothing is held back.
+        // Without an acknowledgement timeout, duplicates are not suppressed.
         if wanted.config.ack_timeout_ns > 0 {
             wanted.known.insert(message.values.clone());
         }
         wanted.waiting.push(message.values);
     }
 
-    /// A controller has received a list.
-    pub fn handle_ack(&mut self, digest: u32, list: u64) -> Refused<()> {
+    /// Handles the acknowledgement of a list.
+    pub fn handle_ack(&mut self, digest: u32, list: u64) -> Checked<()> {
         let Some(wanted) = self.wanted.get_mut(&digest) else {
             return refuse(Code::NotFound, "the digest is not reported");
         };
-        // Acknowledged too late: it was forgotten already, which is no fault.
+        // The acknowledgement is late and the list has expired, which is no error.
         if let Some((messages, _)) = wanted.sent.remove(&list) {
             messages.iter().for_each(|message| {
                 wanted.known.remove(message);
@@ -177,7 +177,7 @@ impl Digests {
         Ok(())
     }
 
-    /// The next list to send: number of the digest, number of the list, what it holds.
+    /// The next list to send: number of the digest, number of the list, contents.
     pub fn poll_list(&mut self, now: Nanos) -> Option<(u32, u64, Vec<Vec<BigUint>>)> {
         let ready = |wanted: &Wanted| wanted.is_full() || wanted.due().is_some_and(|due| due <= now);
         let (&digest, wanted) = self.wanted.iter_mut().find(|(_, wanted)| ready(wanted))?;
@@ -195,13 +195,13 @@ impl Digests {
         Some((digest, self.lists, list))
     }
 
-    /// When [`Digests::poll_list`] should be called next.
+    /// The next time at which [`Digests::poll_list`] has something.
     pub fn next_timeout(&self) -> Option<Nanos> {
         self.wanted.values().filter_map(Wanted::due).min()
     }
 }
 
-/// A list's message.
+/// The message for a list.
 pub fn message(
     program: &Program,
     digest: u32,
@@ -223,7 +223,7 @@ pub fn message(
     }
 }
 
-/// A value of a type from the flat values of its parts.
+/// A value of a type, from the flat values of its parts.
 fn data<'v>(
     program: &ir::Program,
     ty: &DataTy,
@@ -276,7 +276,7 @@ fn data<'v>(
     P4Data { data: Some(data) }
 }
 
-/// The entity of a digest's configuration.
+/// The entity that carries a digest's configuration.
 pub fn entity(digest_id: u32, config: Config) -> Entity {
     Entity { entity: Some(entity::Entity::DigestEntry(DigestEntry { digest_id, config: Some(config) })) }
 }
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn configurations_are_checked() {
         let mut digests = reporting(1, 1, 1);
-        let code = |result: Refused<()>| result.unwrap_err().code;
+        let code = |result: Checked<()>| result.unwrap_err().code;
         let config = digests.config(0);
         assert_eq!(code(digests.configure(update::Type::Insert, 0, config)), Code::AlreadyExists);
         assert_eq!(code(digests.configure(update::Type::Modify, 1, config)), Code::NotFound);

@@ -1,5 +1,5 @@
-//! What a controller gives as `p4_device_config`: P4 text, as it is or wrapped as older controllers do, or something
-//! that is meant for another switch.
+//! Forms of `p4_device_config`: P4 text, plain or wrapped as older controllers do, or something meant for
+//! another switch.
 
 use p4rack_p4rt::raw::{Field, Fields};
 
@@ -26,13 +26,13 @@ pub fn device_data(bytes: &[u8]) -> Option<&[u8]> {
     third.or(second.filter(|_| !has_reassign))
 }
 
-/// What a text is, and what to give in its place, if it can't be P4: no P4 program begins with a brace.
+/// If a text cannot be P4: what it is, and what to send instead. No P4 program begins with a brace.
 pub fn other_than_p4(text: &str) -> Option<&'static str> {
     let json = text.trim_start_matches(|first: char| first == '\u{feff}' || first.is_whitespace());
     if !json.starts_with('{') {
         return None;
     }
-    // What p4c-bm2-ss always writes.
+    // p4c-bm2-ss always writes this.
     let is_bmv2 = ["\"header_types\"", "\"pipelines\""].iter().all(|key| json.contains(key));
     Some(if is_bmv2 {
         "BMv2 JSON, the output of p4c-bm2-ss for simple_switch; this switch runs P4_16 text: give the .p4 file that it \

@@ -41,16 +41,16 @@ use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::ControlError;
 
-/// What a request led to, or why it was refused.
-pub type Refused<T> = Result<T, UpdateError>;
+/// The result of checking or applying part of a request; the error goes to the controller.
+pub type Checked<T> = Result<T, UpdateError>;
 
-/// Refuses, for this reason.
-pub fn refuse<T>(code: Code, message: impl Into<String>) -> Refused<T> {
+/// An error with this code and message.
+pub fn refuse<T>(code: Code, message: impl Into<String>) -> Checked<T> {
     Err(UpdateError::new(code, message))
 }
 
-/// The switch's answer in P4Runtime's terms; it names the object.
-fn control<T>(result: Result<T, ControlError>) -> Refused<T> {
+/// Converts a result of the switch to P4Runtime's terms; the error names the object.
+fn control<T>(result: Result<T, ControlError>) -> Checked<T> {
     result.map_err(|error| {
         let code = match &error {
             ControlError::NotFound(_) => Code::NotFound,

@@ -1,7 +1,7 @@
-//! Keys and actions: from P4Runtime's messages to the switch and back.
+//! Converts keys and actions from P4Runtime's messages to the switch's types and back.
 
 use super::pipeline::TableRef;
-use super::{Refused, refuse};
+use super::{Checked, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, Key, MatchKind, Matcher};
 use p4rack_p4rt::bytes;
@@ -12,13 +12,13 @@ use p4rack_p4rt::p4::v1::{Action, FieldMatch, action::Param, field_match, field_
 use p4rack_p4rt::schema::name_of;
 use std::fmt::{Arguments, Display};
 
-/// `width` ones.
+/// A number with `width` bits set.
 fn ones(width: u32) -> BigUint {
     (BigUint::from(1u8) << width) - 1u8
 }
 
-/// A received byte string as a number of at most `width` bits.
-pub fn number(what: impl Display, value: &[u8], width: u32) -> Refused<BigUint> {
+/// A byte string as a number of at most `width` bits.
+pub fn number(what: impl Display, value: &[u8], width: u32) -> Checked<BigUint> {
     if (1..=8).contains(&value.len()) && bytes::bit_length(value) <= u64::from(width) {
         let number = value.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
         return Ok(BigUint::from(number));
@@ -47,8 +47,8 @@ impl<'a> TableRef<'a> {
         keys.zip(&self.info.match_fields)
     }
 
-    /// The keys of an entry; every rule of the match format is checked.
-    pub fn matchers(&self, matches: &[FieldMatch]) -> Refused<Vec<Matcher>> {
+    /// Matchers for the keys of an entry. Checks all rules of the match format.
+    pub fn matchers(&self, matches: &[FieldMatch]) -> Checked<Vec<Matcher>> {
         check_fields(format_args!("table {}", self.name()), &self.info.match_fields, matches)?;
         self.keys()
             .map(|(key, field)| {
@@ -59,7 +59,7 @@ impl<'a> TableRef<'a> {
             .collect()
     }
 
-    /// The key part of an entry's message: what it matches, "don't care" left out.
+    /// Match fields for an entry's message, without "don't care" ones.
     pub fn field_matches(&self, matchers: &[Matcher]) -> Vec<FieldMatch> {
         self.keys()
             .zip(matchers)
@@ -70,8 +70,8 @@ impl<'a> TableRef<'a> {
             .collect()
     }
 
-    /// What an action of an entry or of the default entry means.
-    pub fn call(&self, action: &Action, is_default: bool) -> Refused<ActionCall> {
+    /// The action of an entry or default entry.
+    pub fn call(&self, action: &Action, is_default: bool) -> Checked<ActionCall> {
         let name = self.name();
         let program = self.program;
         let Some(position) =
@@ -115,10 +115,10 @@ impl<'a> TableRef<'a> {
                 _ => refuse(Code::InvalidArgument, format!("{what} is given twice")),
             }
         });
-        Ok(ActionCall { action: position as u32, args: args.collect::<Refused<_>>()? })
+        Ok(ActionCall { action: position as u32, args: args.collect::<Checked<_>>()? })
     }
 
-    /// An action's message.
+    /// The message for an action.
     pub fn action(&self, call: &ActionCall) -> Option<Action> {
         let action = self.ir.actions.get(call.action as usize)?.action;
         let action_id = self.program.action_id(action);
@@ -138,8 +138,8 @@ impl<'a> TableRef<'a> {
     }
 }
 
-/// Refuses fields that are not there and fields given twice.
-pub fn check_fields(object: impl Display, fields: &[MatchField], matches: &[FieldMatch]) -> Refused<()> {
+/// Rejects unknown fields and fields given twice.
+pub fn check_fields(object: impl Display, fields: &[MatchField], matches: &[FieldMatch]) -> Checked<()> {
     for (position, given) in matches.iter().enumerate() {
         if !fields.iter().any(|field| field.id == given.field_id) {
             let message = format!("{object} has no key with id {}", given.field_id);
@@ -153,14 +153,14 @@ pub fn check_fields(object: impl Display, fields: &[MatchField], matches: &[Fiel
     Ok(())
 }
 
-/// What a field accepts; left out it accepts anything, unless it is matched exactly.
+/// Matcher of a field. A missing one matches anything, unless the match kind is exact.
 pub fn matcher(
     what: Arguments<'_>,
     kind: MatchKind,
     width: u32,
     field: &MatchField,
     given: Option<&FieldMatch>,
-) -> Refused<Matcher> {
+) -> Checked<Matcher> {
     let Some(given) = given else {
         return match kind {
             MatchKind::Exact => {
@@ -223,7 +223,7 @@ pub fn matcher(
     }
 }
 
-/// The message of what a field accepts; `None` for anything.
+/// The message for a field's matcher; `None` if it matches anything.
 pub fn field_match(kind: MatchKind, width: u32, matcher: &Matcher) -> Option<FieldMatchType> {
     let (value, mask) = match matcher {
         Matcher::Exact(value) => (value.clone(), ones(width)),

@@ -1,4 +1,4 @@
-//! Controller headers: packet-out metadata to a header before the frame, packet-in back again.
+//! Controller headers: packet-out metadata become a header before the frame, and the reverse for packet-in.
 
 use super::refuse;
 use num_bigint::BigUint;
@@ -16,7 +16,7 @@ struct Field {
     is_padding: bool,
 }
 
-/// Layout of `packet_in` or `packet_out`; without such a header in the program it has no fields.
+/// Layout of `packet_in` or `packet_out`. Without such a header in the program it has no fields.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerHeader {
     fields: Vec<Field>,
@@ -24,7 +24,7 @@ pub struct ControllerHeader {
 }
 
 impl ControllerHeader {
-    /// As P4Info tells.
+    /// The layout that P4Info describes.
     pub fn new(header: Option<&ControllerPacketMetadata>) -> ControllerHeader {
         let metadata = header.map_or(&[][..], |header| &header.metadata);
         let fields: Vec<Field> = metadata
@@ -40,7 +40,7 @@ impl ControllerHeader {
         ControllerHeader { fields, bytes: bits.div_ceil(8) }
     }
 
-    /// The frame to give to the program. Every field must be given once; padding may be left out.
+    /// The frame for the program. Every field must be given once; padding is optional.
     pub fn prepend(&self, metadata: &[PacketMetadata], payload: &[u8]) -> Result<Vec<u8>, UpdateError> {
         for (position, given) in metadata.iter().enumerate() {
             if !self.fields.iter().any(|field| field.id == given.metadata_id) {

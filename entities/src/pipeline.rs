@@ -1,10 +1,10 @@
-//! A program as the server holds it: what was given, its P4Info, and the way from ids to the IR.
+//! A program as the server holds it: the controller's config, its P4Info, and the mapping from ids to the IR.
 
 use super::digests::Digests;
 use super::packets::ControllerHeader;
 use super::plain::Plans;
 use super::replication::Groups;
-use super::{Refused, given, refuse};
+use super::{Checked, given, refuse};
 use p4rack_p4::ir::{self, InstanceId, TableId, ValueSetId};
 use p4rack_p4::{Compiled, Options, preprocess};
 use p4rack_p4rt::diff;
@@ -20,26 +20,26 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Differences between two P4Infos that one message lists.
+/// Maximum differences between two P4Infos that a message lists.
 const DIFFERENCES: usize = 5;
 
-/// A program that this switch can run: checked, but not yet running.
+/// A program that this switch can run: checked, but not running yet.
 #[derive(Debug)]
 pub struct Candidate {
-    /// For the server.
+    /// The server's part.
     pub program: Program,
-    /// For the switch.
+    /// The switch's part.
     pub pipeline: Pipeline,
 }
 
-/// A program and the look-ups that requests need.
+/// A program with the lookups that requests need.
 #[derive(Debug)]
 pub struct Program {
-    /// As the controller gave it.
+    /// The config as the controller sent it.
     pub config: ForwardingPipelineConfig,
-    /// What the program itself says.
+    /// P4Info of the program itself.
     pub info: P4Info,
-    /// The program.
+    /// The program's IR.
     pub ir: ir::Program,
     /// Header of packets to the controller.
     pub packet_in: ControllerHeader,
@@ -47,12 +47,12 @@ pub struct Program {
     pub packet_out: ControllerHeader,
     /// Multicast groups and clone sessions as the controller wrote them.
     pub(crate) groups: Mutex<Groups>,
-    /// `max_size` of selectors' groups, as the controller wrote it.
+    /// `max_size` of selector groups as the controller wrote it.
     group_limits: Mutex<BTreeMap<(InstanceId, u32), i32>>,
-    /// Digests that the controller wants.
+    /// Digests to which the controller has subscribed.
     digests: Mutex<Digests>,
     digest_ids: Vec<u32>,
-    /// Tables whose entries are written without messages.
+    /// Tables whose entries are written without decoding messages.
     pub plans: Plans,
     actions: Vec<u32>,
     tables: HashMap<u32, (TableId, usize)>,
@@ -64,7 +64,7 @@ pub struct Program {
 }
 
 impl Candidate {
-    /// Compiles P4 text; the error is what to show to the author.
+    /// Compiles P4 text. The error is a message for the author.
     pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Candidate, String> {
         if let Some(what) = given::other_than_p4(text) {
             return Err(format!("error: {file_name} is {what}"));
@@ -74,7 +74,7 @@ impl Candidate {
         Candidate::new(text, compiled)
     }
 
-    /// Takes a compiled program; the error is what to show to the author.
+    /// Checks a compiled program. The error is a message for the author.
     pub fn new(text: &str, compiled: Compiled) -> Result<Candidate, String> {
         let pipeline = Pipeline::compile(&compiled.program).map_err(|error| error.to_string())?;
         let config = ForwardingPipelineConfig {
@@ -87,14 +87,14 @@ impl Candidate {
         Ok(Candidate { program, pipeline })
     }
 
-    /// Loads the program into a switch; `pipeline` is its translation, if another than the usual one is to run.
+    /// Loads the program into a switch. `pipeline` replaces its usual translation.
     pub fn load(self, pipeline: Option<Pipeline>, switch: &mut Switch) -> Arc<Program> {
         switch.load(pipeline.unwrap_or(self.pipeline));
         Arc::new(self.program)
     }
 
-    /// Compiles what came over the network: it may include what is built in, but no file of this
-    /// machine, which it would otherwise be shown in the error messages.
+    /// Compiles text from the network. It may include built-in files but no files of this machine, whose
+    /// contents would appear in error messages.
     fn received(text: &str) -> Result<Candidate, String> {
         const NAME: &str = "p4_device_config";
         let options = Options::default();
@@ -104,8 +104,7 @@ impl Candidate {
         Candidate::compile(text, NAME, &options)
     }
 
-    /// Checks what a controller gave: the program compiles, this switch can hold it, and the P4Info
-    /// is the program's.
+    /// Checks a controller's config: the program compiles, fits this switch, and the P4Info is the program's.
     pub fn verify(config: ForwardingPipelineConfig) -> Result<Candidate, UpdateError> {
         let invalid = |message: String| UpdateError::new(Code::InvalidArgument, message);
         let Some(given) = &config.p4info else {
@@ -195,15 +194,15 @@ impl Program {
         }
     }
 
-    /// `max_size` of groups, by selector and number.
+    /// `max_size` of groups, by selector and group id.
     pub fn group_limits(&self) -> MutexGuard<'_, BTreeMap<(InstanceId, u32), i32>> {
-        // Every change is one insertion or removal: a panic elsewhere leaves no half of it.
+        // Every change is a single insertion or removal, so a panic elsewhere leaves it consistent.
         self.group_limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Digests that the controller wants.
+    /// Digests to which the controller has subscribed.
     pub fn digests(&self) -> MutexGuard<'_, Digests> {
-        // Nothing in the critical sections can panic half-way through a change.
+        // Nothing in the critical sections can panic in the middle of a change.
         self.digests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -213,7 +212,7 @@ impl Program {
     }
 
     /// Number of the digest with a P4Info id.
-    pub fn digest(&self, id: u32) -> Refused<u32> {
+    pub fn digest(&self, id: u32) -> Checked<u32> {
         match self.digest_ids.iter().position(|found| *found == id) {
             Some(digest) => Ok(digest as u32),
             None if id == 0 => refuse(Code::InvalidArgument, "the digest's id is not set"),
@@ -232,7 +231,7 @@ impl Program {
     }
 
     /// A table by id.
-    pub fn table(&self, id: u32) -> Refused<TableRef<'_>> {
+    pub fn table(&self, id: u32) -> Checked<TableRef<'_>> {
         let (table, position) = find(&self.tables, "table", id)?;
         Ok(TableRef {
             program: self,
@@ -243,37 +242,37 @@ impl Program {
     }
 
     /// A counter by id.
-    pub fn counter(&self, id: u32) -> Refused<(InstanceId, &Counter)> {
+    pub fn counter(&self, id: u32) -> Checked<(InstanceId, &Counter)> {
         let (instance, position) = find(&self.counters, "counter", id)?;
         Ok((instance, &self.info.counters[position]))
     }
 
     /// A meter by id.
-    pub fn meter(&self, id: u32) -> Refused<(InstanceId, &Meter)> {
+    pub fn meter(&self, id: u32) -> Checked<(InstanceId, &Meter)> {
         let (instance, position) = find(&self.meters, "meter", id)?;
         Ok((instance, &self.info.meters[position]))
     }
 
     /// A register by id.
-    pub fn register(&self, id: u32) -> Refused<(InstanceId, &Register)> {
+    pub fn register(&self, id: u32) -> Checked<(InstanceId, &Register)> {
         let (instance, position) = find(&self.registers, "register", id)?;
         Ok((instance, &self.info.registers[position]))
     }
 
     /// An action profile or selector by id.
-    pub fn profile(&self, id: u32) -> Refused<(InstanceId, &ActionProfile)> {
+    pub fn profile(&self, id: u32) -> Checked<(InstanceId, &ActionProfile)> {
         let (instance, position) = find(&self.profiles, "action profile", id)?;
         Ok((instance, &self.info.action_profiles[position]))
     }
 
     /// A parser value set by id.
-    pub fn value_set(&self, id: u32) -> Refused<(ValueSetId, &ValueSet)> {
+    pub fn value_set(&self, id: u32) -> Checked<(ValueSetId, &ValueSet)> {
         let (set, position) = find(&self.value_sets, "value set", id)?;
         Ok((set, &self.info.value_sets[position]))
     }
 }
 
-fn find<T: Copy>(map: &HashMap<u32, (T, usize)>, kind: &str, id: u32) -> Refused<(T, usize)> {
+fn find<T: Copy>(map: &HashMap<u32, (T, usize)>, kind: &str, id: u32) -> Checked<(T, usize)> {
     match map.get(&id) {
         Some(found) => Ok(*found),
         None if id == 0 => refuse(Code::InvalidArgument, format!("the {kind}'s id is not set")),
@@ -284,12 +283,12 @@ fn find<T: Copy>(map: &HashMap<u32, (T, usize)>, kind: &str, id: u32) -> Refused
 /// A table of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct TableRef<'a> {
-    /// Whose.
+    /// The program it belongs to.
     pub program: &'a Program,
-    /// For the switch.
+    /// Number of the table in the switch.
     pub id: TableId,
-    /// As compiled.
+    /// The table in the IR.
     pub ir: &'a ir::Table,
-    /// As described.
+    /// The table in P4Info.
     pub info: &'a Table,
 }

@@ -14,7 +14,7 @@ mod read;
 
 pub use read::Entries;
 
-use super::Refused;
+use super::Checked;
 use super::pipeline::Program;
 use super::work;
 use p4rack_p4::ir::{MatchKind, TableId};
@@ -31,23 +31,23 @@ use prost::{DecodeError, Message};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Fields of a key, and parameters of an action, that are told apart by the bits of a word.
+/// Maximum fields of a key, and parameters of an action; tracked as bits of a word.
 const MOST_FIELDS: usize = 64;
 
-/// The updates' field in a `WriteRequest`.
+/// Field number of `updates` in a `WriteRequest`.
 const UPDATES: u32 = 4;
 
 /// An action that entries can have.
 #[derive(Debug)]
 struct Action {
     id: u32,
-    /// In the table's list.
+    /// Position in the table's list.
     position: u32,
-    /// Ids and places.
+    /// Parameter ids and layouts.
     params: Vec<(u32, FieldLayout)>,
 }
 
-/// A table whose entries can be plain.
+/// A table that can have plain entries.
 #[derive(Debug)]
 struct Plan {
     info_id: u32,
@@ -69,15 +69,15 @@ impl Plan {
     }
 }
 
-/// The tables of a program whose entries can be plain.
+/// The tables of a program that can have plain entries.
 #[derive(Debug, Default)]
 pub struct Plans {
-    /// By id.
+    /// Plans, sorted by table id.
     tables: Vec<Plan>,
 }
 
 impl Plans {
-    /// Looks through a program.
+    /// Finds the tables of a program that can have plain entries.
     pub fn new(program: &Program, pipeline: &Pipeline) -> Plans {
         let ids = program.info.tables.iter().map(|table| id_of(table.preamble.as_ref()));
         let mut tables: Vec<Plan> = ids.filter_map(|id| plan(program, pipeline, id)).collect();
@@ -122,7 +122,7 @@ fn plan(program: &Program, pipeline: &Pipeline, info_id: u32) -> Option<Plan> {
             && params.len() <= MOST_FIELDS
             && params.iter().zip(&info.params).all(|(place, param)| place.width == param.bitwidth as u32)
             && params.iter().all(|place| place.width > 0);
-        // The first of two with the same id is meant.
+        // If two have the same id, the first one counts.
         if fits && actions.iter().all(|action| action.id != id) {
             let params = info.params.iter().map(|param| param.id).zip(params.iter().copied()).collect();
             actions.push(Action { id, position: position as u32, params });
@@ -136,38 +136,39 @@ fn plan(program: &Program, pipeline: &Pipeline, info_id: u32) -> Option<Plan> {
 #[derive(Clone, Debug)]
 pub struct Plain {
     verb: PlainVerb,
-    /// Position of the table's plan.
+    /// Index of the table's plan.
     plan: usize,
     rank: i32,
     action: u32,
-    /// Where its words begin.
+    /// Position of its first word.
     words: usize,
-    /// Where it stands in the request.
+    /// Position in the request.
     bytes: Range<usize>,
 }
 
-/// An update as it was found.
+/// An update as decoded.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Of a plain entry.
+    /// An update of a plain entry.
     Plain(Plain),
-    /// Any other.
+    /// Any other update.
     Message(Box<Update>),
-    /// Not to be made at all.
+    /// An update that is rejected without being tried.
     Refused(UpdateError),
 }
 
-/// A Write.
+/// A decoded Write.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The updates.
+    /// The updates, in order.
     pub steps: Vec<Step>,
     words: Vec<u64>,
     bytes: Bytes,
 }
 
 impl Request {
-    /// Reads the updates of a request whose [`head`] has been read; the error is the general decoder's.
+    /// Decodes the updates of a request whose [`head`] has been read. Errors are those of the general
+    /// decoder.
     pub fn decode(bytes: Bytes, plans: &Plans) -> Result<Request, DecodeError> {
         if let Some(request) = plans.request(&bytes) {
             return Ok(request);
@@ -189,14 +190,14 @@ impl Request {
         Update::decode(bytes).unwrap_or_default()
     }
 
-    /// Makes a plain update; whether that was all, or the general way was needed, comes with what became of it.
+    /// Applies a plain update. Returns the result, and whether it came from the fast path or the general one.
     pub fn apply(
         &self,
         plain: &Plain,
         program: &Arc<Program>,
         switch: &mut Switch,
         now: Nanos,
-    ) -> (bool, Refused<()>) {
+    ) -> (bool, Checked<()>) {
         if self.apply_plain(plain, &program.plans, switch) {
             return (true, Ok(()));
         }
@@ -215,7 +216,7 @@ impl Request {
 }
 
 impl Plans {
-    /// `None`: something needs the general decoder, or is malformed.
+    /// `None` if something needs the general decoder, or is malformed.
     fn request(&self, bytes: &Bytes) -> Option<Request> {
         let (mut steps, mut words) = (Vec::new(), Vec::new());
         let mut fields = Fields::of(bytes);
@@ -241,7 +242,7 @@ impl Plans {
         Some(Request { steps, words, bytes: bytes.clone() })
     }
 
-    /// An update whose every field is as it should be; its words are appended.
+    /// Decodes an update with all fields in the expected form, and appends its words.
     fn update(&self, bytes: &[u8], words: &mut Vec<u64>) -> Option<Plain> {
         const TABLE_ENTRY: u32 = 2;
         let (mut kind, mut entity) = (0, None);
@@ -266,7 +267,7 @@ impl Plans {
     fn entry(&self, verb: PlainVerb, bytes: &[u8], words: &mut Vec<u64>) -> Option<Plain> {
         const ACTION: u32 = 1;
         let mut fields = Fields::of(bytes);
-        // Those that have the table elsewhere are not worth a search.
+        // An unexpected order of fields is not worth a search.
         let Field::Number(1, id) = fields.next()? else { return None };
         let number = self.find(id)?;
         let plan = &self.tables[number];
@@ -306,7 +307,7 @@ impl Plans {
 }
 
 impl Plan {
-    /// A field of the key.
+    /// Decodes a field of the key.
     #[inline]
     fn field(
         &self,
@@ -362,7 +363,7 @@ impl Plan {
         }
     }
 
-    /// An action and its arguments; gives its position.
+    /// Decodes an action with its arguments. Returns its position.
     #[inline]
     fn action(&self, bytes: &[u8], args: &mut [u64]) -> Option<u32> {
         let mut fields = Fields::of(bytes);
@@ -393,8 +394,8 @@ impl Plan {
     }
 }
 
-/// A serialised `WriteRequest` without its updates, and how many there are. They are not looked at, so this takes little
-/// time beside what reading them takes. Errors: it is malformed; of a short one the general decoder says where.
+/// A serialised `WriteRequest` without its updates, and their number. Skips over the updates, so this is fast
+/// compared with decoding them. Errors: it is malformed; for a short one the general decoder says where.
 pub fn head(request: &[u8]) -> Result<(WriteRequest, usize), DecodeError> {
     const SHORT: usize = 4 << 10;
     parts(request).or_else(|error| {
@@ -419,7 +420,7 @@ fn parts(request: &[u8]) -> Result<(WriteRequest, usize), DecodeError> {
     Ok((WriteRequest::decode(&head[..])?, count))
 }
 
-/// How many entities a serialised `ReadRequest` has, up to where it is malformed.
+/// Number of entities in a serialised `ReadRequest`, up to where it is malformed.
 pub fn count_entities(mut request: &[u8]) -> usize {
     const ENTITIES: u32 = 2;
     let mut count = 0;
@@ -438,7 +439,7 @@ enum Second<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The value of a match, and its mask or prefix.
+/// Value of a match, and its mask or prefix length.
 fn pair(bytes: &[u8]) -> Option<(&[u8], Second<'_>)> {
     let mut fields = Fields::of(bytes);
     let Field::Bytes(1, value) = fields.next()? else { return None };
@@ -450,7 +451,7 @@ fn pair(bytes: &[u8]) -> Option<(&[u8], Second<'_>)> {
     matches!(fields.next()?, Field::End).then_some((value, second))
 }
 
-/// The bytes of a message's only field.
+/// Bytes of a message's only field.
 #[inline]
 fn only(bytes: &[u8], number: u32) -> Option<&[u8]> {
     let mut fields = Fields::of(bytes);

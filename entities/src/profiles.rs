@@ -1,9 +1,9 @@
-//! Action profiles and selectors: members, groups, and what table entries say of them.
+//! Action profiles and selectors: members, groups, and references from table entries.
 
 use super::matching::number;
 use super::pipeline::{Program, TableRef};
 use super::work::{Answer, Change, Messages, Query, Snapshot};
-use super::{Refused, control, refuse};
+use super::{Checked, control, refuse};
 use p4rack_p4::ir::{ActionCall, InstanceId};
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::google::rpc::Code;
@@ -21,17 +21,17 @@ use std::sync::Arc;
 /// Width of a port number.
 const PORT_BITS: u32 = 9;
 
-/// What an entry does.
+/// The action of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// An action of its own.
+    /// An action of the entry itself.
     Call(ActionCall),
-    /// What an action profile says.
+    /// A reference to an action profile.
     Indirect(Indirect),
 }
 
 /// Reads the action part of an entry's message.
-pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Refused<Doing> {
+pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Checked<Doing> {
     let name = table.name();
     let invalid = |message: &str| refuse(Code::InvalidArgument, format!("table {name}: {message}"));
     let Some(kind) = &action.r#type else {
@@ -66,16 +66,16 @@ pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Re
     Ok(Doing::Indirect(indirect))
 }
 
-/// What a selector says of its groups' weights and sizes.
+/// Rules of a selector for the weights and sizes of its groups.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rules {
-    /// The controller gives none; all members get as much.
+    /// Whether weights are not given, so that all members get equal shares.
     weightless: bool,
-    /// The size is the number of members, not the sum of their weights.
+    /// Whether the size is the number of members rather than the sum of weights.
     counts_members: bool,
-    /// Largest weight of a member; 0 is no limit.
+    /// Maximum weight of a member; 0 is no limit.
     max_weight: u32,
-    /// Largest size of a group; 0 is no limit.
+    /// Maximum size of a group; 0 is no limit.
     max_size: u64,
 }
 
@@ -100,8 +100,8 @@ impl Rules {
         info.map_or(Rules::default(), Rules::new)
     }
 
-    /// A weight as the switch needs it.
-    fn weight(&self, name: &str, weight: i32) -> Refused<u32> {
+    /// A weight in the form that the switch needs.
+    fn weight(&self, name: &str, weight: i32) -> Checked<u32> {
         let wrong = |why: String| refuse(Code::InvalidArgument, format!("{name}: weight {weight} {why}"));
         match u32::try_from(weight) {
             Ok(0) if self.weightless => Ok(1),
@@ -112,7 +112,7 @@ impl Rules {
         }
     }
 
-    /// A weight as the controller gave it.
+    /// A weight in the form that the controller gave.
     fn shown(&self, share: &Share) -> i32 {
         if self.weightless { 0 } else { share.weight as i32 }
     }
@@ -122,7 +122,7 @@ impl Rules {
     }
 }
 
-fn one_shot(table: &TableRef<'_>, set: &ActionProfileActionSet, mut rules: Rules) -> Refused<ActionSet> {
+fn one_shot(table: &TableRef<'_>, set: &ActionProfileActionSet, mut rules: Rules) -> Checked<ActionSet> {
     use action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics as Size};
     let name = table.name();
     let invalid = |what: String| refuse(Code::InvalidArgument, format!("table {name}: {what}"));
@@ -144,7 +144,7 @@ fn one_shot(table: &TableRef<'_>, set: &ActionProfileActionSet, mut rules: Rules
         SizeOf::Members => rules.counts_members = true,
     }
     let actions = set.action_profile_actions.iter().map(|action| one_action(table, action, rules));
-    let actions = actions.collect::<Refused<Vec<_>>>()?;
+    let actions = actions.collect::<Checked<Vec<_>>>()?;
     if actions.is_empty() {
         return invalid("the action set is empty".into());
     }
@@ -159,7 +159,7 @@ fn one_action(
     table: &TableRef<'_>,
     action: &ActionProfileAction,
     rules: Rules,
-) -> Refused<(ActionCall, Share)> {
+) -> Checked<(ActionCall, Share)> {
     let name = format!("table {}", table.name());
     use p4rack_p4rt::p4::v1::action_profile_action::WatchKind;
     let watch = match &action.watch_kind {
@@ -174,8 +174,8 @@ fn one_action(
     Ok((table.call(call, false)?, Share { weight: rules.weight(&name, action.weight)?, watch }))
 }
 
-/// A port to watch; an empty one is none. Whether it is there is for the switch to say.
-fn watched(name: &str, port: &[u8]) -> Refused<Option<u16>> {
+/// A port to watch; empty is none. The switch checks whether it exists.
+fn watched(name: &str, port: &[u8]) -> Checked<Option<u16>> {
     if port.is_empty() {
         return Ok(None);
     }
@@ -185,7 +185,7 @@ fn watched(name: &str, port: &[u8]) -> Refused<Option<u16>> {
     }
 }
 
-/// A watched port as it is written out.
+/// A watched port as a byte string.
 fn port_bytes(port: u16) -> Vec<u8> {
     bytes::canonical(&port.to_be_bytes())
 }
@@ -232,8 +232,8 @@ impl Program {
         matches!(kind, Some(p4rack_p4::ir::InstanceKind::ActionSelector { .. }))
     }
 
-    /// The table whose list of actions a profile's members refer to.
-    fn user(&self, info: &ActionProfile) -> Refused<TableRef<'_>> {
+    /// A table that uses the profile. Members refer to its list of actions.
+    fn user(&self, info: &ActionProfile) -> Checked<TableRef<'_>> {
         match info.table_ids.first() {
             Some(table) => self.table(*table),
             None => {
@@ -248,8 +248,8 @@ fn exists(switch: &Switch, profile: InstanceId, member: u32) -> bool {
     switch.members(profile).is_ok_and(|members| members.iter().any(|(number, _)| *number == member))
 }
 
-/// Whether an update fits what is there.
-fn expect(kind: update::Type, exists: bool, what: &str) -> Refused<()> {
+/// Checks the type of an update against what exists.
+fn expect(kind: update::Type, exists: bool, what: &str) -> Checked<()> {
     match (kind, exists) {
         (update::Type::Insert, true) => refuse(Code::AlreadyExists, format!("{what} already exists")),
         (update::Type::Modify | update::Type::Delete, false) => {
@@ -264,7 +264,7 @@ pub fn write_member(
     program: &Arc<Program>,
     kind: update::Type,
     entry: &ActionProfileMember,
-) -> Refused<Change> {
+) -> Checked<Change> {
     let (profile, info) = program.profile(entry.action_profile_id)?;
     let (number, name) = (entry.member_id, name_of(info.preamble.as_ref()));
     if number == 0 {
@@ -292,7 +292,7 @@ pub fn write_group(
     program: &Arc<Program>,
     kind: update::Type,
     entry: &ActionProfileGroup,
-) -> Refused<Change> {
+) -> Checked<Change> {
     let (profile, info) = program.profile(entry.action_profile_id)?;
     let (number, name) = (entry.group_id, name_of(info.preamble.as_ref()));
     if !program.selects(profile) {
@@ -349,8 +349,8 @@ pub fn write_group(
     }))
 }
 
-/// The profiles that a read means: one, or (id 0) all.
-fn selected(program: &Program, id: u32) -> Refused<Vec<(u32, InstanceId)>> {
+/// The profiles that a read selects: one, or with id 0 all.
+fn selected(program: &Program, id: u32) -> Checked<Vec<(u32, InstanceId)>> {
     if id != 0 {
         return Ok(vec![(id, program.profile(id)?.0)]);
     }
@@ -358,8 +358,8 @@ fn selected(program: &Program, id: u32) -> Refused<Vec<(u32, InstanceId)>> {
     ids.map(|id| Ok((id, program.profile(id)?.0))).collect()
 }
 
-/// Members: one, those of a profile, all.
-pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Refused<Vec<Query>> {
+/// Reads members: one, those of a profile, or all.
+pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Checked<Vec<Query>> {
     let wanted = request.member_id;
     let query = |(id, profile): (u32, InstanceId)| {
         let program = program.clone();
@@ -382,8 +382,8 @@ pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Re
     Ok(selected(program, request.action_profile_id)?.into_iter().map(query).collect())
 }
 
-/// Groups: one, those of a selector, all.
-pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Refused<Vec<Query>> {
+/// Reads groups: one, those of a selector, or all.
+pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Checked<Vec<Query>> {
     let wanted = request.group_id;
     let profiles = selected(program, request.action_profile_id)?;
     let query = |(id, profile): (u32, InstanceId)| {
@@ -414,8 +414,8 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Refu
     Ok(profiles.into_iter().filter(|(_, profile)| program.selects(*profile)).map(query).collect())
 }
 
-/// Remembers a member.
-pub fn snapshot_member(program: &Arc<Program>, entry: &ActionProfileMember) -> Refused<Snapshot> {
+/// Saves a member for an undo.
+pub fn snapshot_member(program: &Arc<Program>, entry: &ActionProfileMember) -> Checked<Snapshot> {
     let (profile, _) = program.profile(entry.action_profile_id)?;
     let number = entry.member_id;
     Ok(Box::new(move |switch| {
@@ -430,8 +430,8 @@ pub fn snapshot_member(program: &Arc<Program>, entry: &ActionProfileMember) -> R
     }))
 }
 
-/// Remembers a group.
-pub fn snapshot_group(program: &Arc<Program>, entry: &ActionProfileGroup) -> Refused<Snapshot> {
+/// Saves a group for an undo.
+pub fn snapshot_group(program: &Arc<Program>, entry: &ActionProfileGroup) -> Checked<Snapshot> {
     let (profile, _) = program.profile(entry.action_profile_id)?;
     let (program, number) = (program.clone(), entry.group_id);
     Ok(Box::new(move |switch| {

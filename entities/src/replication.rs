@@ -1,11 +1,11 @@
 //! The packet replication engine: multicast groups and clone sessions.
 //!
-//! What a controller wrote is kept as written, so that it reads back the same.
+//! What a controller wrote is stored as written, so that it reads back the same.
 
 use super::matching::number;
 use super::pipeline::Program;
 use super::work::{Answer, Change, Query, Snapshot};
-use super::{Refused, control, refuse};
+use super::{Checked, control, refuse};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
@@ -19,7 +19,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 /// Width of a port number.
 const PORT_BITS: u32 = 9;
 
-/// As the controller wrote them.
+/// Groups and sessions as the controller wrote them.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     multicast: BTreeMap<u32, MulticastGroupEntry>,
@@ -28,13 +28,13 @@ pub struct Groups {
 
 impl Program {
     fn groups(&self) -> MutexGuard<'_, Groups> {
-        // Every change is one insertion or removal: a panic elsewhere leaves no half of it.
+        // Every change is a single insertion or removal, so a panic elsewhere leaves it consistent.
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The copies of a group or session: each with its backups in order, no port and instance twice.
-fn replicas(given: &[Replica]) -> Refused<Replicas> {
+/// The copies of a group or session, each with its backups in order. Port and instance must be unique.
+fn replicas(given: &[Replica]) -> Checked<Replicas> {
     let mut seen = HashSet::new();
     let mut at = |port: u16, instance: u32| {
         let Ok(instance) = u16::try_from(instance) else {
@@ -72,13 +72,13 @@ fn replicas(given: &[Replica]) -> Refused<Replicas> {
     Ok(Replicas::new(choices))
 }
 
-fn port_of(bytes: &[u8]) -> Refused<u16> {
+fn port_of(bytes: &[u8]) -> Checked<u16> {
     let port = number("replica port", bytes, PORT_BITS)?;
     Ok(port.iter_u32_digits().next().and_then(|port| u16::try_from(port).ok()).unwrap_or(0))
 }
 
-/// Whether an update fits what is there.
-fn expect(kind: update::Type, exists: bool, what: &str, id: u32) -> Refused<()> {
+/// Checks the type of an update against what exists.
+fn expect(kind: update::Type, exists: bool, what: &str, id: u32) -> Checked<()> {
     match (kind, exists) {
         (update::Type::Insert, true) => refuse(Code::AlreadyExists, format!("{what} {id} already exists")),
         (update::Type::Modify | update::Type::Delete, false) => {
@@ -93,7 +93,7 @@ pub fn write(
     program: &Arc<Program>,
     kind: update::Type,
     entry: &PacketReplicationEngineEntry,
-) -> Refused<Change> {
+) -> Checked<Change> {
     match &entry.r#type {
         Some(Type::MulticastGroupEntry(entry)) => write_group(program.clone(), kind, entry.clone()),
         Some(Type::CloneSessionEntry(entry)) => write_session(program.clone(), kind, entry.clone()),
@@ -101,7 +101,7 @@ pub fn write(
     }
 }
 
-fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupEntry) -> Refused<Change> {
+fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupEntry) -> Checked<Change> {
     const WHAT: &str = "multicast group";
     let id = entry.multicast_group_id;
     if id == 0 {
@@ -123,7 +123,7 @@ fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupE
     }))
 }
 
-fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionEntry) -> Refused<Change> {
+fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionEntry) -> Checked<Change> {
     const WHAT: &str = "clone session";
     let id = entry.session_id;
     if id == 0 {
@@ -157,8 +157,8 @@ fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionE
     }))
 }
 
-/// One group or session, or all (number 0).
-pub fn read(program: &Arc<Program>, request: &PacketReplicationEngineEntry) -> Refused<Vec<Query>> {
+/// Reads one group or session, or with id 0 all.
+pub fn read(program: &Arc<Program>, request: &PacketReplicationEngineEntry) -> Checked<Vec<Query>> {
     let groups = program.groups();
     let found: Vec<Type> = match &request.r#type {
         Some(Type::MulticastGroupEntry(request)) => {
@@ -180,8 +180,8 @@ pub fn read(program: &Arc<Program>, request: &PacketReplicationEngineEntry) -> R
     Ok(vec![Box::new(move |_, _| Ok(Answer::whole(Box::new(move || entities))))])
 }
 
-/// Remembers a group or session, as written and as the switch has it.
-pub fn snapshot(program: &Arc<Program>, entry: &PacketReplicationEngineEntry) -> Refused<Snapshot> {
+/// Saves a group or session for an undo, as written and as the switch has it.
+pub fn snapshot(program: &Arc<Program>, entry: &PacketReplicationEngineEntry) -> Checked<Snapshot> {
     let program = program.clone();
     match &entry.r#type {
         Some(Type::MulticastGroupEntry(entry)) => {

@@ -3,7 +3,7 @@
 use super::pipeline::{Program, TableRef};
 use super::profiles::{Doing, doing, table_action};
 use super::work::{Answer, Change, Found as Read, Query, Snapshot, Undo};
-use super::{Refused, control, refuse};
+use super::{Checked, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{
@@ -18,7 +18,7 @@ use super::cells::{
     counter_data, counter_message, meter_config, meter_counts, meter_counts_message, meter_message,
 };
 
-/// Which entry of a table.
+/// An entry of a table, or its default entry.
 #[derive(Clone, Debug)]
 enum Which {
     Default,
@@ -34,8 +34,8 @@ impl Which {
     }
 }
 
-/// The entry that a message names.
-fn which(table: &TableRef<'_>, entry: &TableEntry) -> Refused<Which> {
+/// The entry that a message refers to.
+fn which(table: &TableRef<'_>, entry: &TableEntry) -> Checked<Which> {
     let invalid =
         |message: String| refuse(Code::InvalidArgument, format!("table {}: {message}", table.name()));
     if entry.is_default_action {
@@ -64,17 +64,17 @@ fn which(table: &TableRef<'_>, entry: &TableEntry) -> Refused<Which> {
     Ok(Which::Keys(table.matchers(&entry.r#match)?, entry.priority))
 }
 
-/// What a message says of an entry's direct resources.
+/// Direct resources in an entry's message.
 struct Direct {
-    /// `Some(None)`: back to "everything is green".
+    /// `Some(None)` resets to "everything is green".
     meter: Option<Option<MeterConfig>>,
     counter: Option<switch::CounterData>,
-    /// What its meter has seen, by colour.
+    /// Counts of its meter, by colour.
     colors: Option<[switch::CounterData; 3]>,
 }
 
 impl Direct {
-    fn of(table: &TableRef<'_>, entry: &TableEntry) -> Refused<Direct> {
+    fn of(table: &TableRef<'_>, entry: &TableEntry) -> Checked<Direct> {
         let name = table.name();
         if entry.counter_data.is_some() && table.ir.counter.is_none() {
             return refuse(Code::InvalidArgument, format!("table {name} has no direct counter"));
@@ -100,7 +100,7 @@ impl Direct {
         self.meter.is_none() && self.counter.is_none() && self.colors.is_none()
     }
 
-    fn apply(self, switch: &mut Switch, table: TableId, which: &Which) -> Refused<()> {
+    fn apply(self, switch: &mut Switch, table: TableId, which: &Which) -> Checked<()> {
         if let Some(config) = self.meter {
             control(switch.direct_meter_config(table, which.reference(), config))?;
         }
@@ -114,8 +114,8 @@ impl Direct {
     }
 }
 
-/// Checks an update of a table entry; the change is then only for the switch to refuse.
-pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> Refused<Change> {
+/// Checks an update of a table entry. Only the switch can still reject the resulting change.
+pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> Checked<Change> {
     let table = program.table(entry.table_id)?;
     let (id, name) = (table.id, table.name());
     if table.info.is_const_table && !entry.is_default_action {
@@ -198,7 +198,7 @@ fn write_default(
     kind: update::Type,
     call: Option<ActionCall>,
     direct: Direct,
-) -> Refused<Change> {
+) -> Checked<Change> {
     let (id, name) = (table.id, table.name());
     if kind != update::Type::Modify {
         let message = format!("table {name}: the default entry is always there; it can only be modified");
@@ -214,7 +214,7 @@ fn write_default(
         let reset = call.is_none();
         control(switch.set_default(id, call))?;
         let direct = match direct {
-            // A reset takes the direct counter along.
+            // A reset includes the direct counter.
             Direct { counter: None, .. } if reset && switch_has_counter(switch, id) => {
                 Direct { counter: Some(switch::CounterData::default()), ..direct }
             }
@@ -228,7 +228,7 @@ fn switch_has_counter(switch: &Switch, table: TableId) -> bool {
     switch.direct_counter_read(table, EntryRef::Default).is_ok()
 }
 
-fn idle_timeout(table: &TableRef<'_>, entry: &TableEntry) -> Refused<u64> {
+fn idle_timeout(table: &TableRef<'_>, entry: &TableEntry) -> Checked<u64> {
     let name = table.name();
     if (entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some())
         && (!table.ir.idle_timeout || entry.is_default_action)
@@ -249,7 +249,7 @@ pub fn write_direct_counter(
     program: &Arc<Program>,
     kind: update::Type,
     entry: &DirectCounterEntry,
-) -> Refused<Change> {
+) -> Checked<Change> {
     let (table, which) = direct_target(program, kind, "direct counter", entry.table_entry.as_ref())?;
     if table.ir.counter.is_none() {
         return refuse(Code::InvalidArgument, format!("table {} has no direct counter", table.name()));
@@ -263,14 +263,14 @@ pub fn write_direct_meter(
     program: &Arc<Program>,
     kind: update::Type,
     entry: &DirectMeterEntry,
-) -> Refused<Change> {
+) -> Checked<Change> {
     let (table, which) = direct_target(program, kind, "direct meter", entry.table_entry.as_ref())?;
     if table.ir.meter.is_none() {
         return refuse(Code::InvalidArgument, format!("table {} has no direct meter", table.name()));
     }
     let colors = entry.counter_data.as_ref().map(meter_counts).transpose()?;
     let config = entry.config.as_ref().map(meter_config).transpose()?;
-    // Counts alone leave the configuration as it is.
+    // Counts alone leave the configuration unchanged.
     let meter = (config.is_some() || colors.is_none()).then_some(config);
     direct_change(table, which, Direct { meter, counter: None, colors })
 }
@@ -280,7 +280,7 @@ fn direct_target<'a>(
     kind: update::Type,
     what: &str,
     entry: Option<&TableEntry>,
-) -> Refused<(TableRef<'a>, Which)> {
+) -> Checked<(TableRef<'a>, Which)> {
     if kind != update::Type::Modify {
         return refuse(
             Code::InvalidArgument,
@@ -295,7 +295,7 @@ fn direct_target<'a>(
     Ok((table, which))
 }
 
-fn direct_change(table: TableRef<'_>, which: Which, direct: Direct) -> Refused<Change> {
+fn direct_change(table: TableRef<'_>, which: Which, direct: Direct) -> Checked<Change> {
     let id = table.id;
     Ok(Box::new(move |switch, _| {
         if let Which::Keys(keys, priority) = &which {
@@ -305,7 +305,7 @@ fn direct_change(table: TableRef<'_>, which: Which, direct: Direct) -> Refused<C
     }))
 }
 
-/// What a read returns of each entry.
+/// What a read returns for each entry.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Entry { counter: bool, meter: bool, colors: bool, last_hit: bool },
@@ -313,8 +313,8 @@ enum Shape {
     Meter { colors: bool },
 }
 
-/// Entries of one or all tables.
-pub fn read(program: &Arc<Program>, request: &TableEntry) -> Refused<Vec<Query>> {
+/// Reads entries of one or all tables.
+pub fn read(program: &Arc<Program>, request: &TableEntry) -> Checked<Vec<Query>> {
     let shape = Shape::Entry {
         counter: request.counter_data.is_some(),
         meter: request.meter_config.is_some(),
@@ -324,25 +324,25 @@ pub fn read(program: &Arc<Program>, request: &TableEntry) -> Refused<Vec<Query>>
     queries(program, request, shape)
 }
 
-/// Direct counters of one entry, one table or all tables.
-pub fn read_direct_counter(program: &Arc<Program>, request: &DirectCounterEntry) -> Refused<Vec<Query>> {
+/// Reads direct counters of one entry, one table or all tables.
+pub fn read_direct_counter(program: &Arc<Program>, request: &DirectCounterEntry) -> Checked<Vec<Query>> {
     direct_queries(program, request.table_entry.as_ref(), Shape::Counter)
 }
 
-/// Direct meters of one entry, one table or all tables.
-pub fn read_direct_meter(program: &Arc<Program>, request: &DirectMeterEntry) -> Refused<Vec<Query>> {
+/// Reads direct meters of one entry, one table or all tables.
+pub fn read_direct_meter(program: &Arc<Program>, request: &DirectMeterEntry) -> Checked<Vec<Query>> {
     let colors = request.counter_data.is_some();
     direct_queries(program, request.table_entry.as_ref(), Shape::Meter { colors })
 }
 
-fn direct_queries(program: &Arc<Program>, request: Option<&TableEntry>, shape: Shape) -> Refused<Vec<Query>> {
+fn direct_queries(program: &Arc<Program>, request: Option<&TableEntry>, shape: Shape) -> Checked<Vec<Query>> {
     match request {
         Some(request) => queries(program, request, shape),
         None => refuse(Code::InvalidArgument, "table_entry is not set"),
     }
 }
 
-fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Refused<Vec<Query>> {
+fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Checked<Vec<Query>> {
     let fits = |table: &TableRef<'_>| match shape {
         Shape::Entry { .. } => true,
         Shape::Counter => table.ir.counter.is_some(),
@@ -366,7 +366,7 @@ fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Refuse
     Ok(vec![query(program, &table, request, shape)?])
 }
 
-/// An entry with what was asked about it.
+/// An entry with the requested properties.
 struct Found {
     entry: switch::TableEntry,
     is_default: bool,
@@ -376,9 +376,9 @@ struct Found {
     idle: Option<u64>,
 }
 
-/// Entries read before packets get a turn.
+/// Maximum entries read before packets get a turn.
 const ENTRIES_A_TURN: usize = 32;
-/// The same of those that are read as words.
+/// The same for plain entries.
 const PLAIN_A_TURN: usize = 256;
 
 /// What a read of a table asks for.
@@ -397,11 +397,11 @@ struct Wanted {
     meter: bool,
     colors: bool,
     hit: bool,
-    /// Whether all entries are asked for, and nothing that has no place in a plain one.
+    /// Whether it asks for all entries, and for nothing that plain entries lack.
     is_plain: bool,
 }
 
-fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, shape: Shape) -> Refused<Query> {
+fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, shape: Shape) -> Checked<Query> {
     let keys = if request.r#match.is_empty() { None } else { Some(table.matchers(&request.r#match)?) };
     let action = match request.action.as_ref().and_then(|action| action.r#type.as_ref()) {
         None => None,
@@ -446,7 +446,7 @@ fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, sha
 
 impl Wanted {
     /// Reads up to [`ENTRIES_A_TURN`] entries from a position on.
-    fn read(self: Arc<Self>, switch: &Switch, now: Nanos, from: u32) -> Refused<Answer> {
+    fn read(self: Arc<Self>, switch: &Switch, now: Nanos, from: u32) -> Checked<Answer> {
         if let Some((entries, next)) =
             self.is_plain.then(|| self.program.plans.read(self.info_id, switch, from, PLAIN_A_TURN)).flatten()
         {
@@ -473,7 +473,7 @@ impl Wanted {
         Ok(Answer { found: Read::Entities(messages), next })
     }
 
-    /// Reads what comes after.
+    /// Reads the rest.
     fn rest(self: &Arc<Self>, next: Option<u32>) -> Option<Query> {
         let (rest, from) = (self.clone(), next?);
         Some(Box::new(move |switch: &Switch, now: Nanos| rest.read(switch, now, from)))
@@ -499,9 +499,9 @@ impl Wanted {
     }
 }
 
-fn default_entry(switch: &Switch, table: TableId) -> Refused<Vec<switch::TableEntry>> {
+fn default_entry(switch: &Switch, table: TableId) -> Checked<Vec<switch::TableEntry>> {
     let default = control(switch.default_entry(table))?;
-    // A table without any default action shows an entry without action: `u32::MAX` names none.
+    // A table without a default action shows an entry without action: `u32::MAX` is no action.
     let call = default.call.unwrap_or(ActionCall { action: u32::MAX, args: Vec::new() });
     Ok(vec![switch::TableEntry::new(Vec::new(), call)])
 }
@@ -545,7 +545,7 @@ fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> E
     v1::Entity { entity: Some(entity) }
 }
 
-/// An entry as a notification names it.
+/// An entry in the form for a notification.
 pub fn idle_message(program: &Program, table: TableId, entry: &switch::TableEntry) -> Option<TableEntry> {
     let table_id = program.table_id(table)?;
     Some(TableEntry {
@@ -565,8 +565,8 @@ impl Program {
     }
 }
 
-/// Remembers an entry and its direct resources. What is put back can't be refused: it was there before.
-pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Refused<Snapshot> {
+/// Saves an entry and its direct resources for an undo, which cannot fail because they existed before.
+pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Checked<Snapshot> {
     let Some(entry) = entry else {
         return refuse(Code::InvalidArgument, "table_entry is not set");
     };

@@ -1,9 +1,9 @@
-//! Parser value sets: always there, replaced as a whole.
+//! Parser value sets: they always exist and are replaced as a whole.
 
 use super::matching::{check_fields, field_match, matcher};
 use super::pipeline::Program;
 use super::work::{Answer, Change, Query, Snapshot};
-use super::{Refused, control, refuse};
+use super::{Checked, control, refuse};
 use p4rack_p4::ir::{self, Matcher, ValueSetId};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ValueSet;
@@ -18,7 +18,7 @@ fn ir(program: &Program, set: ValueSetId) -> &ir::ValueSet {
 }
 
 /// Checks an update of a value set.
-pub fn write(program: &Arc<Program>, kind: update::Type, entry: &ValueSetEntry) -> Refused<Change> {
+pub fn write(program: &Arc<Program>, kind: update::Type, entry: &ValueSetEntry) -> Checked<Change> {
     let (set, info) = program.value_set(entry.value_set_id)?;
     let name = format!("value set {}", name_of(info.preamble.as_ref()));
     if kind != update::Type::Modify {
@@ -26,7 +26,7 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &ValueSetEntry) 
         return refuse(Code::InvalidArgument, message);
     }
     let fields = &ir(program, set).fields;
-    let member = |member: &ValueSetMember| -> Refused<Vec<Matcher>> {
+    let member = |member: &ValueSetMember| -> Checked<Vec<Matcher>> {
         check_fields(&name, &info.r#match, &member.r#match)?;
         let pairs = fields.iter().zip(&info.r#match);
         pairs
@@ -36,17 +36,17 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &ValueSetEntry) 
             })
             .collect()
     };
-    let members = entry.members.iter().map(member).collect::<Refused<Vec<_>>>()?;
+    let members = entry.members.iter().map(member).collect::<Checked<Vec<_>>>()?;
     Ok(Box::new(move |switch, _| control(switch.value_set_set(set, members))))
 }
 
-/// Value sets: one, or (id 0) all.
-pub fn read(program: &Arc<Program>, request: &ValueSetEntry) -> Refused<Vec<Query>> {
+/// Reads value sets: one, or with id 0 all.
+pub fn read(program: &Arc<Program>, request: &ValueSetEntry) -> Checked<Vec<Query>> {
     let ids = match request.value_set_id {
         0 => program.info.value_sets.iter().filter_map(|info| Some(info.preamble.as_ref()?.id)).collect(),
         id => vec![id],
     };
-    let query = |id: u32| -> Refused<Query> {
+    let query = |id: u32| -> Checked<Query> {
         let (set, _) = program.value_set(id)?;
         let program = program.clone();
         Ok(Box::new(move |switch: &Switch, _: Nanos| {
@@ -71,8 +71,8 @@ fn message(set: &ir::ValueSet, info: &ValueSet, member: &[Matcher]) -> ValueSetM
     ValueSetMember { r#match: matches.collect() }
 }
 
-/// Remembers the members of a value set.
-pub fn snapshot(program: &Arc<Program>, entry: &ValueSetEntry) -> Refused<Snapshot> {
+/// Saves the members of a value set for an undo.
+pub fn snapshot(program: &Arc<Program>, entry: &ValueSetEntry) -> Checked<Snapshot> {
     let (set, _) = program.value_set(entry.value_set_id)?;
     Ok(Box::new(move |switch| {
         let before = switch.value_set_get(set).map(<[_]>::to_vec).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Requests made ready for the data-plane thread: all that can be checked outside of it is.
+//! Requests prepared for the data-plane thread: everything that can be checked outside of it is.
 
 use super::pipeline::Program;
 use super::plain::Entries;
-use super::{Refused, cells, digests, profiles, refuse, replication, tables, value_sets};
+use super::{Checked, cells, digests, profiles, refuse, replication, tables, value_sets};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{DigestEntry, Entity, ReadResponse, Update, entity::Entity as Kind, update};
@@ -11,22 +11,22 @@ use p4rack_wire::Nanos;
 use prost::Message;
 use std::sync::Arc;
 
-/// A checked update. It changes everything it says or nothing.
+/// A checked update. It is applied as a whole or not at all.
 pub type Change = Box<dyn FnOnce(&mut Switch, Nanos) -> Result<(), UpdateError> + Send>;
 
-/// Turns what was read into messages, outside of the data-plane thread.
+/// Converts results to messages, outside of the data-plane thread.
 pub type Messages = Box<dyn FnOnce() -> Vec<Entity> + Send>;
 
-/// What was read.
+/// Results of a read.
 pub enum Found {
-    /// Of any kind.
+    /// Entities of any kind.
     Entities(Messages),
     /// Plain entries of a table.
     Plain(Arc<Program>, Entries),
 }
 
 impl Found {
-    /// As messages.
+    /// The results as messages.
     pub fn messages(self) -> Vec<Entity> {
         match self {
             Found::Entities(messages) => messages(),
@@ -35,7 +35,7 @@ impl Found {
         }
     }
 
-    /// As the fields of a `ReadResponse`.
+    /// The results as fields of a `ReadResponse`.
     pub fn encoded(self) -> Vec<u8> {
         match self {
             Found::Entities(messages) => ReadResponse { entities: messages() }.encode_to_vec(),
@@ -48,30 +48,30 @@ impl Found {
     }
 }
 
-/// A checked read, or a part of one that is long: packets get a turn after each.
+/// A checked read, or a part of a long one. Packets get a turn after each.
 pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Answer, UpdateError> + Send>;
 
-/// What a read found.
+/// Results of a query.
 pub struct Answer {
-    /// This.
+    /// What was found.
     pub found: Found,
-    /// Finds the rest.
+    /// Query for the rest.
     pub next: Option<Query>,
 }
 
 impl Answer {
-    /// All that there is.
+    /// An answer that is complete.
     pub fn whole(messages: Messages) -> Answer {
         Answer { found: Found::Entities(messages), next: None }
     }
 }
 
-fn not_offered<T>(what: &str) -> Refused<T> {
+fn not_offered<T>(what: &str) -> Checked<T> {
     refuse(Code::Unimplemented, format!("{what} are not offered by this switch"))
 }
 
 /// Checks an update.
-pub fn change(program: &Arc<Program>, update: &Update) -> Refused<Change> {
+pub fn change(program: &Arc<Program>, update: &Update) -> Checked<Change> {
     let kind = match update::Type::try_from(update.r#type) {
         Ok(update::Type::Unspecified) => {
             return refuse(Code::InvalidArgument, "the update's type is not set");
@@ -98,12 +98,12 @@ pub fn change(program: &Arc<Program>, update: &Update) -> Refused<Change> {
     }
 }
 
-fn write_digest(program: &Arc<Program>, kind: update::Type, entry: &DigestEntry) -> Refused<Change> {
+fn write_digest(program: &Arc<Program>, kind: update::Type, entry: &DigestEntry) -> Checked<Change> {
     let (program, digest, config) = (program.clone(), program.digest(entry.digest_id)?, entry.config);
     Ok(Box::new(move |_, _| program.digests().configure(kind, digest, config)))
 }
 
-fn read_digests(program: &Arc<Program>, request: &DigestEntry) -> Refused<Vec<Query>> {
+fn read_digests(program: &Arc<Program>, request: &DigestEntry) -> Checked<Vec<Query>> {
     let wanted = match request.digest_id {
         0 => None,
         id => Some(program.digest(id)?),
@@ -118,8 +118,8 @@ fn read_digests(program: &Arc<Program>, request: &DigestEntry) -> Refused<Vec<Qu
     })])
 }
 
-/// Checks a request of a read.
-pub fn query(program: &Arc<Program>, entity: &Entity) -> Refused<Vec<Query>> {
+/// Checks an entity of a Read.
+pub fn query(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
     let Some(entity) = &entity.entity else {
         return refuse(Code::InvalidArgument, "the entity is not set");
     };
@@ -139,14 +139,14 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Refused<Vec<Query>> {
     }
 }
 
-/// Puts back what a snapshot saw.
+/// Restores what a snapshot saved.
 pub type Undo = Box<dyn FnOnce(&mut Switch) + Send>;
 
-/// Looks at what an update would change.
+/// Saves what an update would change.
 pub type Snapshot = Box<dyn FnOnce(&Switch) -> Undo + Send>;
 
-/// What is needed to take an update back that [`change`] has accepted.
-pub fn snapshot(program: &Arc<Program>, update: &Update) -> Refused<Snapshot> {
+/// Prepares to undo an update that [`change`] has accepted.
+pub fn snapshot(program: &Arc<Program>, update: &Update) -> Checked<Snapshot> {
     let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else {
         return refuse(Code::InvalidArgument, "the update's entity is not set");
     };

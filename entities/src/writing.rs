@@ -1,6 +1,6 @@
-//! Writes and Reads, whole or as jobs of the data plane: so many updates or entries, then packets get a turn.
+//! Writes and Reads, whole or in turns: some updates or entries, then packets get a turn.
 
-use super::Refused;
+use super::Checked;
 use super::pipeline::Program;
 use super::plain::{Request, Step};
 use super::work::{self, Change, Found, Query, Snapshot, Undo};
@@ -14,16 +14,16 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Updates applied between packets.
+/// Maximum updates applied between packets.
 pub const UPDATES_A_TURN: usize = 16;
 
-/// What became of each update.
-pub type Outcomes = Vec<Refused<()>>;
+/// The result of each update.
+pub type Outcomes = Vec<Checked<()>>;
 
-/// Refuses entities that the sender of a Read may not ask for.
-pub type Allowed = Box<dyn Fn(&Entity) -> Refused<()> + Send>;
+/// Rejects entities that the sender of a Read may not ask for.
+pub type Allowed = Box<dyn Fn(&Entity) -> Checked<()> + Send>;
 
-/// Makes the updates of a request, as its atomicity says; returns what became of each.
+/// Applies the updates of a request with its atomicity. Returns the result of each.
 pub fn write(program: &Arc<Program>, request: &WriteRequest, switch: &mut Switch, now: Nanos) -> Outcomes {
     let updates = &request.updates;
     match Atomicity::try_from(request.atomicity) {
@@ -46,15 +46,15 @@ pub fn write(program: &Arc<Program>, request: &WriteRequest, switch: &mut Switch
     }
 }
 
-/// The first update that was refused, by its number, as an error.
+/// The first rejected update as an error, with its number.
 pub fn accepted(outcomes: Outcomes) -> Result<(), String> {
-    let number = |(index, outcome): (usize, Refused<()>)| {
+    let number = |(index, outcome): (usize, Checked<()>)| {
         outcome.map_err(|error| format!("update {}: {}", index + 1, error.message))
     };
     outcomes.into_iter().enumerate().try_for_each(number)
 }
 
-/// Reads what a request asks for; returns what was found, and what became of each entity that was asked for.
+/// Reads what a request asks for. Returns the entities found, and the result for each requested one.
 pub fn read(
     program: &Arc<Program>,
     request: ReadRequest,
@@ -70,7 +70,7 @@ pub fn read(
     (found.into_iter().flat_map(Found::messages).collect(), reading.outcomes)
 }
 
-/// Applies updates one by one, whatever becomes of the others.
+/// Applies updates one by one, whether or not others fail.
 pub fn each(
     program: &Arc<Program>,
     request: Request,
@@ -79,7 +79,7 @@ pub fn each(
         Step::Message(update) => Some(work::change(program, update)),
         Step::Plain(_) | Step::Refused(_) => None,
     };
-    let changes: Vec<Refused<Change>> = request.steps.iter().filter_map(prepare).collect();
+    let changes: Vec<Checked<Change>> = request.steps.iter().filter_map(prepare).collect();
     let (mut changes, mut at) = (changes.into_iter(), 0);
     let mut outcomes = Vec::with_capacity(request.steps.len());
     let program = program.clone();
@@ -107,14 +107,15 @@ pub fn each(
     }
 }
 
-/// Applies all updates or, when one is refused or not allowed, none: those before it are taken back, the last first.
+/// Applies all updates, or none if one is rejected or not allowed: the earlier ones are undone in reverse
+/// order.
 pub fn all(
     program: &Arc<Program>,
     updates: &[Update],
-    allowed: impl Fn(&Update) -> Refused<()>,
+    allowed: impl Fn(&Update) -> Checked<()>,
     updates_a_turn: usize,
 ) -> impl FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send + 'static {
-    type Step = Refused<(Snapshot, Change)>;
+    type Step = Checked<(Snapshot, Change)>;
     let step = |update| {
         allowed(update)?;
         let change = work::change(program, update)?;
@@ -134,7 +135,8 @@ pub fn all(
                 Err(error) => {
                     let position = done.len();
                     done.drain(..).rev().for_each(|undo| undo(switch));
-                    // All of them travel in the headers at the call's end: the one that matters gets the words.
+                    // All results travel in the trailers of the call, so only the one that matters gets a
+                    // text.
                     let mut outcomes = vec![Err(UpdateError::new(Code::Aborted, "")); total];
                     outcomes[position] = Err(error);
                     return ControlFlow::Break(outcomes);
@@ -148,29 +150,29 @@ pub fn all(
     }
 }
 
-/// A Read, made in parts: what has not been read, and what became of each entity so far.
+/// A Read in parts: what has not been read, and the results so far.
 pub struct Reading {
     program: Arc<Program>,
     allowed: Allowed,
-    /// Of which no query has been made: what is asked of all tables is a query for each.
+    /// Entities without a query yet. A read of all tables takes one query per table.
     entities: std::vec::IntoIter<Entity>,
     queries: VecDeque<(usize, Query)>,
     outcomes: Outcomes,
 }
 
 impl Reading {
-    /// Of what each entity asks for, if it is allowed.
+    /// Reads what each entity asks for, if it is allowed.
     pub fn new(program: Arc<Program>, request: ReadRequest, allowed: Allowed) -> Reading {
         let entities = request.entities.into_iter();
         Reading { program, allowed, entities, queries: VecDeque::new(), outcomes: Vec::new() }
     }
 
-    /// What became of each entity, if everything has been read.
+    /// The result for each entity, once everything has been read.
     pub fn outcomes(&self) -> Option<&Outcomes> {
         (self.queries.is_empty() && self.entities.as_slice().is_empty()).then_some(&self.outcomes)
     }
 
-    /// Makes queries of entities, enough for so many turns.
+    /// Makes queries for entities, enough for this many turns.
     fn prepare(&mut self, turns: usize) {
         while self.queries.len() < turns
             && let Some(entity) = self.entities.next()
@@ -199,7 +201,7 @@ impl Reading {
         }
     }
 
-    /// A job that takes so many turns of it, and gives back the rest and what it found.
+    /// A job of this many turns. It returns the rest of the Read and what it found.
     pub fn part(
         mut self,
         turns: usize,

@@ -1,10 +1,10 @@
-//! Reads of plain table entries: from the table's words to the answer's bytes.
+//! Reads plain entries: from the table's words directly to the bytes of the response.
 
 use super::{Plan, Plans};
 use p4rack_p4::ir::MatchKind;
 use p4rack_switch::{FieldLayout, PlainEntry, Switch};
 
-/// Fields of the messages, with their types on the wire.
+/// Keys of the messages' fields: number and wire type.
 const ENTITIES: u8 = 1 << 3 | 2;
 const TABLE_ENTRY: u8 = 2 << 3 | 2;
 const TABLE_ID: u8 = 1 << 3;
@@ -25,7 +25,7 @@ const PARAMS: u8 = 4 << 3 | 2;
 const PARAM_ID: u8 = 2 << 3;
 const PARAM_VALUE: u8 = 3 << 3 | 2;
 
-/// Entries of one table, as words: action, rank, key, mask, arguments.
+/// Entries of one table as words: action, rank, key, mask, arguments.
 #[derive(Debug)]
 pub struct Entries {
     plan: usize,
@@ -33,8 +33,8 @@ pub struct Entries {
 }
 
 impl Plans {
-    /// Up to `most` entries of a table from a position on, and the position after them if there may be more; `None` if
-    /// they are not all plain.
+    /// Up to `most` entries of a table from a position on, and the position after them if there may be more.
+    /// `None` if an entry is not plain.
     pub fn read(
         &self,
         info_id: u32,
@@ -69,7 +69,7 @@ impl Plan {
         self.layout.needs_priority
     }
 
-    /// Words of an entry.
+    /// Number of words of an entry.
     fn row(&self) -> usize {
         let keys = if self.masked() { 2 } else { 1 };
         2 + keys * self.layout.key_words + self.layout.arg_words
@@ -135,7 +135,7 @@ fn param(out: &mut Vec<u8>, id: u32, place: &FieldLayout, args: &[u64]) {
     });
 }
 
-/// A number; zero is left out.
+/// Appends a number; omits zero.
 fn number(out: &mut Vec<u8>, key: u8, value: u32) {
     if value != 0 {
         out.push(key);
@@ -151,7 +151,7 @@ fn varint(out: &mut Vec<u8>, mut value: usize) {
     out.push(value as u8);
 }
 
-/// A number as the shortest string of bytes; the lowest word comes first.
+/// Appends a number as the shortest byte string; the lowest word comes first.
 fn bytes(out: &mut Vec<u8>, key: u8, words: &[u64]) {
     let used = words.iter().rposition(|word| *word != 0).unwrap_or(0);
     let first = words.get(used).copied().unwrap_or(0);
@@ -164,7 +164,7 @@ fn bytes(out: &mut Vec<u8>, key: u8, words: &[u64]) {
     }
 }
 
-/// A message within another; nearly all are so short that their length takes a byte.
+/// Appends a nested message. Nearly all are so short that their length takes one byte.
 #[inline]
 fn nested(out: &mut Vec<u8>, key: u8, content: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[key, 0]);

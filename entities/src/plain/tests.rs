@@ -231,7 +231,7 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
         };
         let (outcomes, message) = message;
         let make = |update| work::change(&program, update).and_then(|change| change(&mut slow, Nanos(0)));
-        let expected: Vec<Refused<()>> = message.updates.iter().map(make).collect();
+        let expected: Vec<Checked<()>> = message.updates.iter().map(make).collect();
         assert_eq!(outcomes, expected, "seed {seed}");
         done += outcomes.iter().filter(|outcome| outcome.is_ok()).count();
         let plans = &program.plans;

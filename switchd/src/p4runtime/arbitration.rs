@@ -15,39 +15,39 @@ use p4rack_p4rt::google::rpc::Code;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A stream.
+/// Identifies a stream.
 pub type ClientId = u64;
 
 /// Why an arbitration message ends its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Kind.
+    /// Canonical gRPC code.
     pub code: Code,
-    /// What is wrong and what to do.
+    /// What is wrong, and what to do about it.
     pub message: String,
 }
 
-/// What a client is to be told.
+/// A notification to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Whom.
+    /// The client to notify.
     pub client: ClientId,
-    /// Its role.
+    /// Role of the client.
     pub role: String,
-    /// Highest election id that any primary of the role had.
+    /// Highest election id of any primary of the role.
     pub highest: Option<u128>,
-    /// OK for the primary, ALREADY_EXISTS for others while there is one, else NOT_FOUND.
+    /// OK for the primary, ALREADY_EXISTS for others while there is one, otherwise NOT_FOUND.
     pub code: Code,
 }
 
 #[derive(Debug, Default)]
 struct Role {
-    /// What its last primary asked for; `None` is everything.
+    /// Access that its last primary asked for; `None` is everything.
     access: Option<Arc<Access>>,
     highest: Option<u128>,
     primary: Option<ClientId>,
     clients: BTreeMap<ClientId, Option<u128>>,
-    /// When the last of them left, as a number that grows.
+    /// When its last controller left, as an increasing number.
     left_at: u64,
 }
 
@@ -66,7 +66,7 @@ impl Role {
     }
 }
 
-/// All roles of one device.
+/// Arbitration for all roles of a device.
 #[derive(Debug)]
 pub struct Arbitration {
     roles: BTreeMap<String, Role>,
@@ -75,7 +75,7 @@ pub struct Arbitration {
 }
 
 impl Arbitration {
-    /// Nobody yet; at most `limit` roles, and clients a role.
+    /// Without clients. `limit` is the maximum of roles, and of clients per role.
     pub fn new(limit: usize) -> Arbitration {
         Arbitration { roles: BTreeMap::new(), limit, departures: 0 }
     }
@@ -127,20 +127,20 @@ impl Arbitration {
         Ok(if wins || was_primary { role.notices(role_name) } else { vec![role.notice(role_name, client)] })
     }
 
-    /// Makes room: the role that has been without controllers for longest loses its highest election id.
+    /// Makes room: the role without controllers for the longest time loses its highest election id.
     fn forget_a_role(&mut self) -> bool {
         let empty = self.roles.iter().filter(|(name, role)| !name.is_empty() && role.clients.is_empty());
         let longest = empty.min_by_key(|(_, role)| role.left_at).map(|(name, _)| name.clone());
         longest.is_some_and(|name| self.roles.remove(&name).is_some())
     }
 
-    /// Whether that takes a primary's place, or is its own: then what it writes has to end before.
+    /// Whether this replaces a primary or changes its own id. Its writes then have to end first.
     pub fn replaces_primary(&self, client: ClientId, role_name: &str, election: Option<u128>) -> bool {
         let Some(role) = self.roles.get(role_name) else { return false };
         role.primary.is_some_and(|primary| primary == client || election >= role.highest)
     }
 
-    /// Whether a role can have what it asks for beside the roles that have controllers.
+    /// Whether a role can have this access, given the roles that have controllers.
     pub fn check_access(&self, role_name: &str, access: &Access) -> Result<(), Refusal> {
         let others = self.roles.iter().filter(|(name, role)| *name != role_name && !role.clients.is_empty());
         for (name, role) in others {
@@ -154,19 +154,19 @@ impl Arbitration {
         Ok(())
     }
 
-    /// Notes what a primary asks for on behalf of its role; nobody else is heard.
+    /// Records the access that a primary asks for on behalf of its role. Others are ignored.
     pub fn set_access(&mut self, client: ClientId, access: Option<Arc<Access>>) {
         if let Some(role) = self.roles.values_mut().find(|role| role.primary == Some(client)) {
             role.access = access;
         }
     }
 
-    /// What a role may do; `None` is everything.
+    /// Access of a role; `None` is everything.
     pub fn access(&self, role_name: &str) -> Option<&Arc<Access>> {
         self.roles.get(role_name)?.access.as_ref()
     }
 
-    /// A stream has ended. The primary's end promotes nobody.
+    /// A stream has ended. The end of a primary promotes nobody.
     pub fn leave(&mut self, client: ClientId) -> Vec<Notice> {
         for (name, role) in &mut self.roles {
             if role.clients.remove(&client).is_some() {
@@ -182,7 +182,7 @@ impl Arbitration {
         Vec::new()
     }
 
-    /// Whether the sender of a Write may write, and what its role may do: `None` is everything.
+    /// Whether the sender of a Write may write, and the access of its role; `None` is everything.
     pub fn authorise(&self, role_name: &str, election: Option<u128>) -> Result<Option<Arc<Access>>, Refusal> {
         let refuse = |code, message: &str| Err(Refusal { code, message: message.into() });
         let Some(role) = self.roles.get(role_name) else {
@@ -200,7 +200,7 @@ impl Arbitration {
         }
     }
 
-    /// What the role of this client may do if it is its primary.
+    /// Access of this client's role, if it is the primary.
     pub fn primary_access(&self, client: ClientId) -> Option<Option<&Access>> {
         let role = self.roles.values().find(|role| role.primary == Some(client))?;
         Some(role.access.as_deref())
@@ -211,7 +211,7 @@ impl Arbitration {
         self.roles.get(role_name).is_some_and(|role| role.primary.is_some())
     }
 
-    /// The primaries of all roles, and what they may do.
+    /// The primaries of all roles, with their access.
     pub fn primaries(&self) -> impl Iterator<Item = (ClientId, Option<&Access>)> {
         self.roles.values().filter_map(|role| Some((role.primary?, role.access.as_deref())))
     }
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(arbitration.authorise("b", Some(7)).unwrap_err().code, Code::NotFound);
         arbitration.update(5, "d", Some(1)).unwrap();
         assert_eq!(arbitration.authorise("a", Some(7)).unwrap_err().code, Code::NotFound);
-        // The default role stays, and roles that have controllers.
+        // The default role and roles with controllers stay.
         assert_eq!(arbitration.update(6, "e", Some(1)).unwrap_err().code, Code::ResourceExhausted);
         assert_eq!(codes(arbitration.update(6, "", Some(6)).unwrap()), [(6, Code::NotFound)]);
     }

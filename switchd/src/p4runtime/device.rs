@@ -5,7 +5,7 @@ mod requests;
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
 use super::outbox::Outbox;
 use super::roles::Access;
-use super::{Refused, preserve, refuse};
+use super::{Checked, preserve, refuse};
 use crate::core::{Gone, Handle};
 use p4rack_entities::{Candidate, Program, digest_list, idle_message};
 use p4rack_p4::ir::TableId;
@@ -368,7 +368,7 @@ impl Device {
     }
 
     /// A controller has received a list of digests.
-    pub async fn digest_ack(&self, client: ClientId, ack: &DigestListAck) -> Refused<()> {
+    pub async fn digest_ack(&self, client: ClientId, ack: &DigestListAck) -> Checked<()> {
         match self.clients().arbitration.primary_access(client) {
             None => return refuse(Code::PermissionDenied, "only the primary may acknowledge digests"),
             Some(Some(access)) if !access.includes(ack.digest_id) => {
@@ -384,7 +384,7 @@ impl Device {
     }
 
     /// Sends a packet-out to the CPU port.
-    pub async fn packet_out(&self, client: ClientId, packet: &PacketOut) -> Refused<()> {
+    pub async fn packet_out(&self, client: ClientId, packet: &PacketOut) -> Checked<()> {
         if self.clients().arbitration.primary_access(client).is_none() {
             return refuse(Code::PermissionDenied, "only the primary may send packets");
         }

@@ -25,28 +25,28 @@ use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
-/// What every HTTP/2 client says first.
+/// The preface of every HTTP/2 client.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Handshakes under way at once; who comes then is turned away.
+/// Maximum concurrent handshakes; further connections are closed.
 const NEWCOMERS: usize = 4096;
-/// Newcomers that may wait to be served.
+/// Maximum accepted connections that wait to be served.
 const WAITING: usize = 64;
-/// How long the system is left alone when it has no socket for a newcomer.
+/// Pause after the system ran out of sockets.
 const EXHAUSTED: Duration = Duration::from_millis(50);
-/// At most so often a newcomer that was turned away is logged.
+/// Minimum interval between log lines about closed connections.
 const LOGGED_EVERY: Duration = Duration::from_secs(1);
 
-/// Which connections are let in.
+/// Accepts connections.
 pub(super) struct Entrance {
     /// Encryption; `None` is plain text.
     pub tls: Option<Arc<ServerConfig>>,
-    /// How long TLS and preface may take together, and how long a connection may be silent.
+    /// Time limit for TLS and preface together, and for silence on a connection.
     pub limit: Duration,
-    /// How many there may be, and what they may take.
+    /// Limits on connections and their memory.
     pub limits: Arc<Limits>,
-    /// Counts those that are turned away.
+    /// Counts connections that are closed before they are accepted.
     pub handle: Handle,
-    /// When one of them was logged.
+    /// Time of the last log line.
     pub logged: Mutex<Option<Instant>>,
 }
 
@@ -77,7 +77,7 @@ impl Entrance {
                         () = let_in.closed() => return,
                     };
                     match greeted {
-                        // Whoever stops serving wants nobody.
+                        // The server has stopped.
                         Ok(Ok(guest)) => drop(let_in.send(Ok(guest)).await),
                         Ok(Err(error)) => entrance.turn_away(peer, &error.to_string()),
                         Err(_) => entrance.turn_away(peer, "its handshake takes too long"),
@@ -98,7 +98,7 @@ impl Entrance {
     }
 
     async fn greet(&self, stream: TcpStream) -> io::Result<Guest> {
-        // Else the end of an answer waits for the client's delayed acknowledgement: 40 ms.
+        // Otherwise the end of a response waits for the client's delayed acknowledgement: 40 ms.
         stream.set_nodelay(true)?;
         let stream = Patient::new(stream, self.limit);
         let mut talk = match &self.tls {
@@ -153,12 +153,12 @@ impl AsyncRead for Talk {
     }
 }
 
-/// A connection that was let in; the preface is read again from it.
+/// An accepted connection. The preface is read again from it.
 pub(super) struct Guest {
     talk: Talk,
-    /// Bytes of the preface that were handed out.
+    /// Bytes of the preface that were replayed.
     replayed: usize,
-    /// What it takes.
+    /// Its resource usage.
     connection: Arc<Connection>,
 }
 

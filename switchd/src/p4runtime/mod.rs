@@ -29,4 +29,4 @@ pub(crate) use device::{Claim, Device};
 pub use service::{ServeError, ServerConfig, bind, serve, serve_on};
 pub use tls::ServerTls;
 
-use p4rack_entities::{Refused, refuse};
+use p4rack_entities::{Checked, refuse};

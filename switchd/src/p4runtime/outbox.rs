@@ -1,4 +1,4 @@
-//! What waits for one controller: so many messages, and so many bytes of them.
+//! Messages waiting for one controller, limited in number and bytes.
 
 use super::limits::Place;
 use p4rack_p4rt::p4::v1::StreamMessageResponse;
@@ -11,25 +11,25 @@ use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tonic::Status;
 
-/// Messages that may wait for one controller.
+/// Maximum messages waiting for one controller.
 const MESSAGES: usize = 1024;
-/// Of these, what packet-ins, digests and errors leave to the other messages.
+/// Part of these reserved for messages other than packet-ins, digests and errors.
 const RESERVE: usize = 64;
-/// Bytes of packet-ins, digests, idle notifications and errors that may wait for one controller.
+/// Maximum bytes of packet-ins, digests, idle notifications and errors waiting for one controller.
 const BYTES: usize = 2 << 20;
-/// The same where an error is to be added: anyone can provoke those.
+/// The same limit for adding an error, because anybody can provoke errors.
 const ERROR_BYTES: usize = 64 << 10;
 
 type Item = Result<StreamMessageResponse, Status>;
 
-/// Where a stream's messages go.
+/// The sending end for a stream's messages.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     sender: mpsc::Sender<Item>,
     bytes: Arc<AtomicUsize>,
 }
 
-/// Where they come out.
+/// The receiving end.
 #[derive(Debug)]
 pub struct Stored {
     receiver: mpsc::Receiver<Item>,
@@ -42,7 +42,7 @@ fn bytes_of(item: &Item) -> usize {
 }
 
 impl Outbox {
-    /// An empty one, of a stream that has this place.
+    /// An empty queue for the stream with this place.
     pub fn new(place: Arc<Place>) -> (Outbox, Stored) {
         Outbox::with(Some(place))
     }
@@ -53,12 +53,12 @@ impl Outbox {
         (Outbox { sender, bytes: bytes.clone() }, Stored { receiver, bytes, _place: place })
     }
 
-    /// Sends what may be lost; whether there was room.
+    /// Sends a message that may be dropped. Returns whether there was room.
     pub fn offer(&self, message: StreamMessageResponse) -> bool {
         self.offer_within(BYTES, message)
     }
 
-    /// Sends an error, which is the first to be lost when a controller does not read; whether there was room.
+    /// Sends an error, which is dropped first if a controller does not read. Returns whether there was room.
     pub fn offer_error(&self, message: StreamMessageResponse) -> bool {
         self.offer_within(ERROR_BYTES, message)
     }
@@ -69,8 +69,8 @@ impl Outbox {
         has_room && self.send(Ok(message))
     }
 
-    /// Sends what matters; a controller that lets a thousand messages wait has stopped reading, and its keep-alive ends
-    /// the stream.
+    /// Sends a message that must not be dropped. A controller that lets a thousand messages wait has stopped
+    /// reading, and its keep-alive will end the stream.
     pub fn send(&self, item: Item) -> bool {
         let bytes = bytes_of(&item);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

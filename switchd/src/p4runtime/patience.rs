@@ -1,7 +1,8 @@
-//! Connections on which nothing comes in are closed, and on which what goes out goes together.
+//! Closes silent connections, and combines small writes.
 //!
-//! A living client is heard of: it answers the server's keep-alive. One that is silent from the start, that stops in
-//! the middle of a handshake, or that has vanished behind a half-open connection would keep its socket for ever.
+//! A living client is heard: it answers the server's keep-alive. A client that is silent from the start,
+//! stops in the middle of a handshake, or has vanished behind a half-open connection would otherwise hold its
+//! socket forever.
 
 use std::future::Future;
 use std::io;
@@ -12,26 +13,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A connection that ends when nothing has come in for a while.
+/// A connection that ends when nothing has arrived for a while.
 #[derive(Debug)]
 pub struct Patient {
     stream: TcpStream,
     limit: Duration,
     heard: Instant,
-    /// Not moved on with each byte, only when it ends.
+    /// Reset only when it expires, not with each byte.
     alarm: Pin<Box<Sleep>>,
-    /// Whether writing has been put off, once between two flushes.
+    /// Whether writing has been deferred since the last flush; done once.
     put_off: bool,
 }
 
 impl Patient {
-    /// Waits so long for each byte.
+    /// Limits the time between received bytes.
     pub fn new(stream: TcpStream, limit: Duration) -> Patient {
         Patient { stream, limit, heard: Instant::now(), alarm: Box::pin(sleep(limit)), put_off: false }
     }
 
-    /// Lets all else that can run do so before the first write, so that one system call takes what that has to say
-    /// too: answers to requests that came together leave together.
+    /// Yields once before the first write, so that one system call carries the responses to all requests that
+    /// arrived together.
     fn put_off(&mut self, context: &mut Context<'_>) -> bool {
         if self.put_off {
             return false;
@@ -117,7 +118,7 @@ mod tests {
             let write = |patient: &mut Patient, context: &mut Context<'_>| {
                 Pin::new(patient).poll_write(context, b"answer")
             };
-            // Pending would stay so for ever without a wake-up of its own.
+            // Pending would last forever without a wake-up of its own.
             let count = poll_fn(|context| {
                 tries += 1;
                 write(&mut patient, context)

@@ -1,9 +1,9 @@
-//! RECONCILE_AND_COMMIT: a new program takes over what the running one was told.
+//! RECONCILE_AND_COMMIT: a new program takes over the running program's entities.
 //!
-//! What controllers wrote is read and written again to a second switch that runs the new program. That one is taken
-//! over when all of it was accepted, between two packets; nothing has changed when something was not.
+//! They are read and written to a second switch that runs the new program. If all are accepted, it replaces
+//! the first one between two packets; otherwise nothing changes.
 
-use super::{Refused, refuse};
+use super::{Checked, refuse};
 use crate::core::{Gone, Handle, Isolation};
 use p4rack_entities::{Candidate, Found, Program, Reading, change};
 use p4rack_netdev::clock;
@@ -18,8 +18,8 @@ use p4rack_p4rt::p4::v1::{
 use p4rack_switch::{Config, Switch};
 use std::sync::Arc;
 
-/// What is read, in the order in which it can be written: what is referred to comes first. Counters and registers
-/// are the data plane's own.
+/// What to read, in an order in which it can be written: referenced entities come first. Counters and
+/// registers belong to the data plane.
 fn wildcards(program: &Program) -> Vec<entity::Entity> {
     use entity::Entity as Kind;
     let replication =
@@ -49,8 +49,8 @@ fn wildcards(program: &Program) -> Vec<entity::Entity> {
     all
 }
 
-/// The update that brings back what was read, if the controller had written it; `own_default` tells of the tables
-/// whose default entry is the program's.
+/// The update that restores an entity, if a controller has written it. `own_default` lists the tables whose
+/// default entry is the program's.
 fn update(entity: entity::Entity, own_default: &[u32]) -> Option<Update> {
     use entity::Entity as Kind;
     let kind = match &entity {
@@ -69,13 +69,13 @@ fn update(entity: entity::Entity, own_default: &[u32]) -> Option<Update> {
     Some(Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity) }) })
 }
 
-/// What the running program was told, as updates.
+/// The running program's entities, as updates.
 async fn told(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Gone> {
     let wanted: Vec<Entity> =
         wildcards(program).into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
     let wanted = ReadRequest { entities: wanted, ..Default::default() };
     let reading = Reading::new(program.clone(), wanted, Box::new(|_| Ok(())));
-    // A kind that the program has nothing of is refused; there is nothing to bring over then.
+    // A kind that the program has none of is rejected; then there is nothing to take over.
     let (_, found) = handle.in_turns(Isolation::Whole, reading.part(usize::MAX)).await?;
     let found: Vec<Entity> = found.into_iter().flat_map(Found::messages).collect();
     let asked = program.clone();
@@ -89,8 +89,8 @@ async fn told(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Go
     Ok(updates.collect())
 }
 
-/// A switch that runs the new program and knows all that the old one was told.
-fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Refused<(Switch, Arc<Program>)> {
+/// A switch that runs the new program with all entities of the old one.
+fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Checked<(Switch, Arc<Program>)> {
     let Candidate { program, pipeline } = candidate;
     let now = clock::now();
     let mut switch = Switch::new(config);
@@ -128,12 +128,12 @@ fn describe(update: &Update) -> String {
     }
 }
 
-/// Replaces the running program; gives the new one.
+/// Replaces the running program and returns the new one.
 pub async fn replace(
     handle: &Handle,
     running: &Arc<Program>,
     candidate: Candidate,
-) -> Result<Refused<Arc<Program>>, Gone> {
+) -> Result<Checked<Arc<Program>>, Gone> {
     let updates = told(handle, running).await?;
     let config = handle.call(|switch, _| switch.config().clone()).await?;
     let built = tokio::task::spawn_blocking(move || rebuilt(candidate, &updates, config)).await;

@@ -1,4 +1,4 @@
-//! The log of what was refused, with the details that the answers carry.
+//! Logs rejected requests with the details of their responses.
 
 use p4rack_netdev::clock;
 use p4rack_p4rt::errors::unpack;
@@ -6,19 +6,19 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use tonic::Status;
 
-/// Refusals logged a second; more are only counted.
+/// Maximum log lines per second; further rejections are only counted.
 const LOGGED_A_SECOND: u32 = 20;
-/// Updates of one refused call that the log names; more are only counted.
+/// Maximum updates that the log lists per call; further ones are only counted.
 const UPDATES: usize = 10;
 
-/// What has been logged in a second, and what has not.
+/// Counts of logged and suppressed rejections in the current second.
 #[derive(Debug, Default)]
 struct Logged {
     second: u64,
     count: u32,
 }
 
-/// The log of one server.
+/// The log of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals(Arc<Mutex<Logged>>);
 
@@ -28,7 +28,7 @@ impl Refusals {
         let Some(error) = error else { return };
         let second = clock::now().0 / 1_000_000_000;
         let left_out = {
-            // Two numbers: whatever a panic left of them does.
+            // Two numbers: whatever a panic left of them will do.
             let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let left_out =
                 if logged.second == second { 0 } else { logged.count.saturating_sub(LOGGED_A_SECOND) };
@@ -48,7 +48,7 @@ impl Refusals {
     }
 }
 
-/// The refused updates that a status carries, a line each, as many as the log takes.
+/// The rejected updates in a status, one per line, up to the log's limit.
 fn details(status: &Status) -> String {
     let mut text = String::new();
     let outcomes = unpack(status.details()).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! What a role may do, where its controllers say so: `Role.config` holds a `stratum.P4RoleConfig`.
+//! Access of roles whose controllers restrict it: `Role.config` holds a `stratum.P4RoleConfig`.
 //!
-//! A role without config may do everything. With one, it writes and reads what the config names, exclusively or
-//! not, and what has no id: multicast groups and clone sessions. Two roles that have controllers can't both name what
-//! one of them wants for itself.
+//! A role without config may do everything. With one, it may write and read what the config names,
+//! exclusively or shared, and entities without id: multicast groups and clone sessions. Two roles with
+//! controllers cannot both name an object if one of them claims it exclusively.
 
-use super::Refused;
+use super::Checked;
 use super::arbitration::Refusal;
 use p4rack_entities::plain::{Plans, Request, Step};
 use p4rack_p4rt::bytes;
@@ -16,25 +16,25 @@ use prost::Message;
 use prost_types::Any;
 use std::collections::BTreeSet;
 
-/// What the type in an [`Any`] ends with.
+/// Suffix of the type URL in an [`Any`].
 const TYPE: &str = "/stratum.P4RoleConfig";
 
-/// What a role may do.
+/// What a role may access.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// As it was given.
+    /// The config as given.
     pub given: Any,
     exclusive: BTreeSet<u32>,
     shared: BTreeSet<u32>,
     packet_ins: bool,
-    /// Metadata and its value in the shortest form.
+    /// Metadata id and its value in the shortest form.
     filter: Option<(u32, Vec<u8>)>,
     /// Whether it may install programs.
     pub installs: bool,
 }
 
 impl Access {
-    /// What a controller asks for; `None` is everything.
+    /// Access that a controller asks for; `None` is everything.
     pub fn of(role: Option<&Role>) -> Result<Option<Access>, Refusal> {
         let invalid = |message: String| Refusal { code: Code::InvalidArgument, message };
         let Some((role, given)) = role.and_then(|role| Some((role, role.config.as_ref()?))) else {
@@ -72,7 +72,7 @@ impl Access {
         }))
     }
 
-    /// An id that both name and one of them wants for itself.
+    /// An id that both name and one of them claims exclusively.
     pub fn conflict(&self, other: &Access) -> Option<u32> {
         let wanted = |one: &Access, other: &Access| {
             one.exclusive.iter().find(|id| other.exclusive.contains(id) || other.shared.contains(id)).copied()
@@ -80,12 +80,12 @@ impl Access {
         wanted(self, other).or_else(|| wanted(other, self))
     }
 
-    /// Whether the role is for an object; 0 is none in particular.
+    /// Whether the role may access an object; 0 is no particular object.
     pub fn includes(&self, id: u32) -> bool {
         id == 0 || self.exclusive.contains(&id) || self.shared.contains(&id)
     }
 
-    /// Whether the role gets a packet with this metadata.
+    /// Whether the role receives a packet with this metadata.
     pub fn takes(&self, metadata: &[PacketMetadata]) -> bool {
         let passes = |(id, value): &(u32, Vec<u8>)| {
             metadata.iter().any(|given| given.metadata_id == *id && given.value == *value)
@@ -93,7 +93,7 @@ impl Access {
         self.packet_ins && self.filter.as_ref().is_none_or(passes)
     }
 
-    fn check(&self, id: u32) -> Refused<()> {
+    fn check(&self, id: u32) -> Checked<()> {
         if self.includes(id) {
             return Ok(());
         }
@@ -101,17 +101,17 @@ impl Access {
         Err(UpdateError::new(Code::PermissionDenied, message))
     }
 
-    /// Refuses an entity that is not the role's.
-    pub fn check_entity(&self, entity: Option<&Kind>) -> Refused<()> {
+    /// Rejects an entity outside of the role's access.
+    pub fn check_entity(&self, entity: Option<&Kind>) -> Checked<()> {
         self.check(entity.map_or(0, id))
     }
 
-    /// Refuses an update of what is not the role's.
-    pub fn check_update(&self, update: &Update) -> Refused<()> {
+    /// Rejects an update outside of the role's access.
+    pub fn check_update(&self, update: &Update) -> Checked<()> {
         self.check_entity(update.entity.as_ref().and_then(|entity| entity.entity.as_ref()))
     }
 
-    /// Refuses the updates of a request of what is not the role's.
+    /// Rejects updates of a request outside of the role's access.
     pub fn check_request(&self, request: &mut Request, plans: &Plans) {
         for at in 0..request.steps.len() {
             let checked = match &request.steps[at] {
@@ -126,7 +126,7 @@ impl Access {
     }
 }
 
-/// P4Info id of what an entity belongs to; 0 if it has none or it is not set.
+/// P4Info id of an entity's object; 0 if it has none or is not set.
 fn id(entity: &Kind) -> u32 {
     match entity {
         Kind::ExternEntry(entry) => entry.extern_id,

@@ -1,4 +1,4 @@
-//! Encrypted connections: who the server is and, where asked for, who its controllers are.
+//! Encrypted connections: identity of the server and, if requested, of its controllers.
 
 use super::service::ServeError;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
-/// Files for an encrypted server, PEM.
+/// Files for an encrypted server, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
-    /// The server's certificate, and those between it and its authority.
+    /// Certificate of the server, with intermediate certificates.
     pub certificate: PathBuf,
-    /// The certificate's key.
+    /// Key of the certificate.
     pub key: PathBuf,
-    /// Authority that must have signed a controller's certificate; without it anybody may connect.
+    /// Authority of the controllers' certificates; without it anybody may connect.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServeError>
     }
 }
 
-/// What stands in a file that should hold PEM.
+/// Contents of a PEM file.
 fn read(path: &Path) -> Result<Vec<u8>, ServeError> {
     let refused = |reason: String| ServeError::Certificate { path: path.to_owned(), reason };
     let text = std::fs::read(path).map_err(|error| refused(error.to_string()))?;

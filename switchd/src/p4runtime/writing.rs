@@ -1,4 +1,4 @@
-//! Writes made ready for the data plane, as their senders may make them.
+//! Writes prepared for the data plane, with the access of their senders.
 
 use super::roles::Access;
 use crate::core::Isolation;
@@ -13,21 +13,21 @@ use prost::bytes::Bytes;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A Write made ready.
+/// A prepared Write.
 pub type Job = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<Outcomes> + Send>;
 
-/// What a Write says of all its updates, once its sender may write.
+/// Properties of an authorised Write that hold for all its updates.
 #[derive(Clone, Debug)]
 pub struct Admitted {
-    /// What runs.
+    /// The running program.
     pub program: Arc<Program>,
-    /// What the sender's role may do; `None` is everything.
+    /// Access of the sender's role; `None` is everything.
     pub access: Option<Arc<Access>>,
-    /// What a refused update means for the others.
+    /// Effect of a rejected update on the others.
     pub atomicity: Atomicity,
 }
 
-/// Makes a Write ready. Errors: it is malformed.
+/// Prepares a Write. Errors: it is malformed.
 pub fn ready(request: Bytes, admitted: &Admitted) -> Result<(Job, Isolation), DecodeError> {
     let Admitted { program, access, atomicity } = admitted;
     let access = access.as_deref();

@@ -10,7 +10,7 @@ use super::{Access, Code, Device, LARGE_BYTES, Program, Programs, beside, no_pro
 use crate::core::{Gone, Isolation};
 use crate::p4runtime::limits::{Charge, Connection, SMALL_UPDATES, UPDATE_BYTES};
 use crate::p4runtime::writing::{self, Admitted};
-use p4rack_entities::{Found, Outcomes, Reading, Refused, UPDATES_A_TURN, plain};
+use p4rack_entities::{Checked, Found, Outcomes, Reading, UPDATES_A_TURN, plain};
 use p4rack_p4rt::errors::pack;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{Entity, ReadRequest, ReadResponse, WriteRequest};
@@ -22,18 +22,18 @@ use std::time::Duration;
 use tokio::sync::{SemaphorePermit, mpsc};
 use tonic::Status;
 
-/// The head of a request of so many bytes is looked for at once.
+/// Below this size, the head of a request is decoded in place.
 const QUICK_BYTES: usize = 64 << 10;
-/// Bytes in one message of a Read, about.
+/// Approximate bytes per message of a Read.
 const BYTES_A_MESSAGE: usize = 32 << 10;
-/// Turns of the data plane in a part of a Read: a Write may have so many before it, and a Read of which nothing is taken
-/// keeps what they found.
+/// Turns of the data plane per part of a Read. A Write may have to wait for that many, and a Read whose
+/// client reads nothing holds their results.
 const TURNS_A_PART: usize = 16;
-/// A Read of which the client takes nothing for so long is ended.
+/// A Read is ended if its client reads nothing for this long.
 const STALLED: Duration = Duration::from_secs(30);
 
 /// The status of a Write or Read of which parts may have failed.
-fn overall(outcomes: &[Refused<()>]) -> Result<(), Status> {
+fn overall(outcomes: &[Checked<()>]) -> Result<(), Status> {
     match pack(outcomes) {
         None => Ok(()),
         Some(failed) => {
@@ -57,7 +57,7 @@ impl Device {
         let (head, updates) = self.head(&request).await?;
         connection.check_count("updates", updates)?;
         let _place = if is_large {
-            // Nobody waits for a place who may not write.
+            // A sender that may not write does not wait for a place.
             self.admit(&*self.programs.read().await, &head)?;
             self.place(connection).await?
         } else {
@@ -97,7 +97,7 @@ impl Device {
         }
     }
 
-    /// A Write without its updates, and how many those are. Errors: it is malformed.
+    /// A Write without its updates, and their number. Errors: it is malformed.
     async fn head(&self, request: &Bytes) -> Result<(WriteRequest, usize), Status> {
         let head = if request.len() <= QUICK_BYTES {
             plain::head(request)
@@ -108,7 +108,7 @@ impl Device {
         head.map_err(|error| Status::internal(error.to_string()))
     }
 
-    /// Refuses a Write before its updates are looked at.
+    /// Rejects a Write before its updates are decoded.
     fn admit(&self, programs: &Programs, head: &WriteRequest) -> Result<Admitted, Status> {
         self.check_id(head.device_id)?;
         let access = self.authorise(&head.role, head.election_id.as_ref())?;
@@ -135,7 +135,7 @@ impl Device {
         }
     }
 
-    /// Reads a request. Errors: it is malformed, or can't be answered at all.
+    /// Decodes a Read. Errors: it is malformed, or cannot be answered at all.
     pub async fn read_request(&self, bytes: Bytes) -> Result<ReadRequest, Status> {
         let request = if bytes.len() <= LARGE_BYTES {
             ReadRequest::decode(bytes)
@@ -166,7 +166,7 @@ impl Device {
                 }
                 return overall(outcomes);
             }
-            // What a client does not take is one part at most.
+            // A client that reads nothing holds up at most one part.
             drop(room(answers, answers.max_capacity()).await?);
             let messages = {
                 let _place = self.parts.acquire().await;
@@ -200,7 +200,7 @@ impl Device {
     }
 }
 
-/// What was found, as messages that are long enough, and the beginning of the next; `fields` is that of the first.
+/// Results as messages of sufficient length, and the start of the next; `fields` are those of the first.
 fn encoded(found: Vec<Found>, access: Option<&Access>, mut fields: Vec<u8>) -> (Vec<Bytes>, Vec<u8>) {
     let mut messages = Vec::new();
     for found in found {
@@ -220,7 +220,7 @@ fn encoded(found: Vec<Found>, access: Option<&Access>, mut fields: Vec<u8>) -> (
     (messages, fields)
 }
 
-/// Waits until so many messages of an answer have room. Errors: the client has left, or takes nothing.
+/// Waits until this many messages of a response have room. Errors: the client has left, or reads nothing.
 async fn room(
     answers: &mpsc::Sender<Bytes>,
     messages: usize,
@@ -235,7 +235,7 @@ async fn room(
     }
 }
 
-/// Sends a part of an answer when there is room for it. Errors: as above.
+/// Sends a part of a response when there is room. Errors: the client has left, or reads nothing.
 async fn give(answers: &mpsc::Sender<Bytes>, message: Bytes) -> Result<(), Status> {
     if let Some(room) = room(answers, 1).await?.next() {
         room.send(message);
