@@ -1,11 +1,11 @@
-//! A machine of any scheme, without a call through a pointer.
+//! A machine of any scheme, without dynamic dispatch.
 
 use crate::common::{AppFrame, ConfigError, Delay, Station, Stats};
 use crate::machine::{Event, HostMachine};
 use crate::{ethernet, pl2};
 use p4rack_wire::{MacAddr, Nanos};
 
-/// Parameters of an [`Endpoint`]: the scheme's.
+/// Configuration of an [`Endpoint`], by scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Config {
     /// Plain Ethernet.
@@ -15,7 +15,7 @@ pub enum Config {
 }
 
 impl Config {
-    /// The host.
+    /// Configuration of the host.
     pub fn station(&self) -> &Station {
         match self {
             Config::Ethernet(config) => &config.station,
@@ -23,7 +23,7 @@ impl Config {
         }
     }
 
-    /// The host, to be told something else.
+    /// Mutable configuration of the host.
     pub fn station_mut(&mut self) -> &mut Station {
         match self {
             Config::Ethernet(config) => &mut config.station,
@@ -31,7 +31,8 @@ impl Config {
         }
     }
 
-    /// Checks what types can't. [`Endpoint::new`] works with a bad one too, on the nearest value that works.
+    /// Checks what types cannot express. [`Endpoint::new`] also accepts an invalid configuration and uses the
+    /// nearest value that works.
     pub fn check(&self) -> Result<(), ConfigError> {
         match self {
             Config::Ethernet(config) => config.check(),
@@ -40,9 +41,9 @@ impl Config {
     }
 }
 
-/// The machine of a host, whatever its scheme: what drivers of all schemes hold.
+/// The machine of a host, whatever its scheme. Drivers hold this.
 #[derive(Clone, Debug)]
-// There is one a host, and it is used for each frame: a box would be a detour.
+// One per host, used for every frame: boxing would add an indirection.
 #[allow(clippy::large_enum_variant)]
 pub enum Endpoint {
     /// Plain Ethernet.
@@ -52,7 +53,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// A fresh machine at `now`; `seed` gives what has to be random, such as the first sequence numbers.
+    /// A new machine at `now`. `seed` determines everything random, such as the first sequence numbers.
     pub fn new(config: Config, seed: u64, now: Nanos) -> Endpoint {
         match config {
             Config::Ethernet(config) => Endpoint::Ethernet(ethernet::Endpoint::new(config, now)),
@@ -61,7 +62,7 @@ impl Endpoint {
     }
 }
 
-/// Calls whichever scheme's there is.
+/// Calls the scheme's own implementation.
 macro_rules! each {
     ($self:ident, $machine:ident => $call:expr) => {
         match $self {

@@ -1,5 +1,5 @@
-//! Plain Ethernet: frames go when the wire is free, in the order in which they came. What PL2 is compared with: the same
-//! queues, limits and pacing, and nothing reserved.
+//! Plain Ethernet: frames are sent when the wire is free, in the order of arrival. The baseline for PL2, with
+//! the same queues, limits and pacing, but no reservations.
 
 use crate::common::{
     AppFrame, ConfigError, Delay, Directory, Frames, Item, MTU_MAX, Reason, Station, Stats, check_app,
@@ -9,28 +9,28 @@ use crate::machine::HostMachine;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::{MacAddr, Nanos};
 
-/// Parameters of an [`Endpoint`].
+/// Configuration of an [`Endpoint`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The host.
+    /// Configuration of the host.
     pub station: Station,
-    /// Hosts whose frames wait in a queue of their own; frames to anybody else share one.
+    /// Hosts with a queue of their own; frames to all others share one.
     pub peers: Vec<MacAddr>,
 }
 
 impl Config {
-    /// Defaults for a host on a link of `rate_bps`, no peers yet.
+    /// Defaults for a host on a link of `rate_bps`, without peers.
     pub fn new(mac: MacAddr, rate_bps: u64) -> Self {
         Config { station: Station::new(mac, rate_bps), peers: Vec::new() }
     }
 
-    /// Checks what types can't.
+    /// Checks what types cannot express.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.station.check("Ethernet")
     }
 }
 
-/// What this scheme has none of: control frames, scheduled frames.
+/// Stands for what this scheme does not have: control frames and scheduled frames.
 #[derive(Clone, Copy, Debug)]
 enum Never {}
 
@@ -39,13 +39,13 @@ enum Never {}
 pub struct Endpoint {
     station: Station,
     directory: Directory,
-    /// Frames that wait for each peer.
+    /// Number of frames waiting for each peer.
     waiting: Vec<usize>,
     frames: Frames<Never, Never, ()>,
 }
 
 impl Endpoint {
-    /// A fresh endpoint at `now`. What [`Config::check`] refuses is brought to the nearest value that works.
+    /// A new endpoint at `now`. Values that [`Config::check`] rejects are replaced by the nearest that work.
     pub fn new(mut config: Config, now: Nanos) -> Self {
         config.station.mtu = config.station.mtu.min(MTU_MAX);
         clean_peers(&mut config.peers, config.station.mac, |peer| *peer);

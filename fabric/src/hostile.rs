@@ -1,7 +1,7 @@
-//! Hosts that break the rules: what they send, to prove that it harms nobody but themselves.
+//! Hosts that break the rules, to prove that they harm nobody but themselves.
 //!
-//! One machine of the same shape as the endpoint: it is told what comes from the link, and says what to put on it. It fills
-//! its link, as fast as that carries, with frames of one [`Attack`].
+//! The machine has the shape of an endpoint: it is told what comes from the link and says what to send. It
+//! fills its link at full rate with frames of one [`Attack`].
 
 mod frames;
 mod twice;
@@ -16,41 +16,42 @@ use std::fmt;
 use std::str::FromStr;
 use twice::{Step, Twice};
 
-/// What a hostile host does, without end.
+/// What a hostile host does, endlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attack {
-    /// RSVs in all cells to all destinations.
+    /// Sends RSVs for all cells to all destinations.
     RsvFlood,
-    /// Scheduled frames to the victim without any reservation.
+    /// Sends scheduled frames to the victim without any reservation.
     ScheduledFlood,
-    /// Unsolicited frames to the victim without any reservation.
+    /// Sends unsolicited frames to the victim without any reservation.
     UnsolicitedFlood,
-    /// Reserves at the victim, sends the burst at once, full frames or short ones, and reserves again.
+    /// Reserves at the victim, sends the burst immediately (full frames or short ones), and reserves again.
     Early,
     /// Collects reservations at the victim, then sends all of their bursts together.
     Late,
     /// Reserves at the victim in all cells, and sends nothing.
     Hoard,
-    /// Waits its turn, then sends frames as long as the link takes them.
+    /// Waits for its slots, then sends frames of the link's maximum length.
     Overlong,
-    /// Reserves at the victim, sends each burst unsolicited at once and again in its slots.
+    /// Reserves at the victim; sends each burst unsolicited and again in its slots.
     Twice,
-    /// RSVs with demands of 0, more than K and 255, in cells that exist and others.
+    /// Sends RSVs with demands of 0, more than K and 255, for existing and other cells.
     WrongDemand,
-    /// Control frames of its own once more, heard and sent ones, and grants made up for others.
+    /// Repeats control frames that it sent or heard, and makes up grants for others.
     Replay,
-    /// Gives back what it never held: RSVs with demand 0.
+    /// Gives back what it never held: sends RSVs with demand 0.
     Release,
-    /// Random bytes, PL2's headers cut short or filled at random, random EtherTypes, others' source addresses.
+    /// Sends random bytes, truncated or randomly filled PL2 headers, random EtherTypes, and frames with
+    /// others' source addresses.
     Garbage,
-    /// Frames without any tag to the victim.
+    /// Sends untagged frames to the victim.
     BestEffortFlood,
-    /// Frames without any tag to everybody.
+    /// Sends untagged frames to everybody.
     Broadcast,
 }
 
 impl Attack {
-    /// All of them.
+    /// All attacks.
     pub const ALL: [Attack; 14] = [
         Attack::RsvFlood,
         Attack::ScheduledFlood,
@@ -68,7 +69,7 @@ impl Attack {
         Attack::Broadcast,
     ];
 
-    /// As it is written.
+    /// Name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Attack::RsvFlood => "rsv-flood",
@@ -105,44 +106,44 @@ impl FromStr for Attack {
     }
 }
 
-/// Where a hostile host stands.
+/// Configuration of a hostile host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What it does.
+    /// The attack to run.
     pub attack: Attack,
-    /// Its address.
+    /// Address of the hostile host.
     pub mac: MacAddr,
-    /// Whom it wants to harm: senders to this host.
+    /// The host whose senders it wants to harm.
     pub victim: MacAddr,
-    /// Everybody else.
+    /// Addresses of all other hosts.
     pub others: Vec<MacAddr>,
-    /// PL2's EtherType.
+    /// EtherType of PL2.
     pub ether_type: EtherType,
-    /// PL2's first VLAN.
+    /// First VLAN of PL2.
     pub vid: u16,
-    /// Cells of a pair.
+    /// Number of cells per pair.
     pub cells: u8,
-    /// Most slots a reservation.
+    /// Maximum slots of a reservation.
     pub k: u8,
     /// Whether data frames carry sequence numbers.
     pub shim: bool,
-    /// Its link, bits a second.
+    /// Rate of its link in bits per second.
     pub rate_bps: u64,
-    /// Time of a unit of a grant's waits.
+    /// Unit of the waits in a grant.
     pub wait_unit: Nanos,
-    /// The longest frame that the link takes, without FCS.
+    /// Maximum frame that the link carries, without FCS.
     pub frame_max: usize,
-    /// How far a driver that is late makes up for it.
+    /// How much a late driver may catch up.
     pub catch_up: Nanos,
 }
 
-/// Frames kept to be sent again.
+/// Maximum control frames stored for repetition.
 const KEPT_MAX: usize = 64;
-/// Frames of its own that it learns from before it replays.
+/// Number of its own frames to record before it replays.
 const LEARN: u64 = 200;
-/// Full frames on the wire that a stage of [`Attack::Late`] takes.
+/// Duration of a stage of [`Attack::Late`], in full frames on the wire.
 const STAGE_FRAMES: u64 = 100;
-/// Full frames on the wire after which an RSV counts as not answered.
+/// Time after which an RSV counts as unanswered, in full frames on the wire.
 const PATIENCE_FRAMES: u64 = 200;
 
 /// A hostile host's machine.
@@ -152,26 +153,26 @@ pub struct Hostile {
     frames: Frames,
     rate: WireRate,
     random: SplitMix,
-    /// When the wire is free for the next frame.
+    /// Time at which the wire is free for the next frame.
     free_at: Nanos,
-    /// Frames made.
+    /// Number of frames generated.
     made: u64,
     id: u32,
-    /// The last control frames of its own, and those heard.
+    /// The last control frames that it sent, and those that it heard.
     sent: VecDeque<Vec<u8>>,
     heard: VecDeque<Vec<u8>>,
-    /// With [`Attack::Early`], [`Attack::Late`] and [`Attack::Overlong`]: where it is.
+    /// Position in [`Attack::Early`], [`Attack::Late`] and [`Attack::Overlong`].
     cell: u8,
     left: u8,
     stage: u8,
-    /// With [`Attack::Overlong`]: when its burst begins.
+    /// Start of its burst in [`Attack::Overlong`].
     start: Option<Nanos>,
-    /// With [`Attack::Twice`].
+    /// State of [`Attack::Twice`].
     twice: Twice,
 }
 
 impl Hostile {
-    /// One that begins at `now`.
+    /// A machine that starts at `now`.
     pub fn new(config: Config, seed: u64, now: Nanos) -> Hostile {
         Hostile {
             frames: Frames::new(&config),
@@ -191,7 +192,7 @@ impl Hostile {
         }
     }
 
-    /// Hears a frame (without FCS) from the link.
+    /// Handles a frame (without FCS) from the link.
     pub fn handle_link(&mut self, frame: &[u8], now: Nanos) {
         let Some(control) = self.frames.control(frame) else { return };
         if control.kind != Kind::Grt as u8 {
@@ -218,7 +219,7 @@ impl Hostile {
         }
     }
 
-    /// When [`Hostile::poll_link`] has a frame.
+    /// Time at which [`Hostile::poll_link`] has a frame.
     pub fn next_timeout(&self) -> Nanos {
         match self.start {
             Some(start) if self.config.attack == Attack::Overlong => start.max(self.free_at),
@@ -227,7 +228,7 @@ impl Hostile {
         }
     }
 
-    /// The frame (without FCS) that starts to leave now, if one does.
+    /// The frame (without FCS) that starts to leave now, if any.
     pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
         if self.next_timeout() > now {
             return false;
@@ -240,7 +241,7 @@ impl Hostile {
         true
     }
 
-    /// Makes the next frame; how long nothing follows it.
+    /// Generates the next frame. Returns how long nothing follows it.
     fn make(&mut self, out: &mut Vec<u8>, now: Nanos) -> Nanos {
         let Config { attack, victim, k, cells, .. } = self.config;
         let any_cell = (self.made % u64::from(cells)) as u8;
@@ -281,7 +282,7 @@ impl Hostile {
         Nanos::ZERO
     }
 
-    /// A burst follows its RSV at once, in every other round of frames as short as can be.
+    /// A burst follows its RSV immediately; every other round uses minimum frames.
     fn early(&mut self, out: &mut Vec<u8>) {
         let Config { victim, k, cells, .. } = self.config;
         if self.left == 0 {
@@ -295,7 +296,7 @@ impl Hostile {
         self.frames.data(out, victim, self.cell, false, len);
     }
 
-    /// Reserves in the even cells, some time later in the odd ones, and some time later sends all.
+    /// Reserves in the even cells, later in the odd ones, and later still sends everything.
     fn late(&mut self, out: &mut Vec<u8>) -> Nanos {
         let Config { victim, k, cells, .. } = self.config;
         let stage_time = self.rate.time(STAGE_FRAMES * self.frames.full_wire_bytes());
@@ -347,7 +348,7 @@ impl Hostile {
             Some(Step::Data { cell, unsolicited }) => {
                 self.frames.data(out, victim, cell, unsolicited, self.frames.full());
             }
-            // Asked too early: something that harms nobody.
+            // Polled too early: sends something harmless.
             None => self.frames.plain(out, victim, 0),
         }
     }
@@ -370,7 +371,7 @@ impl Hostile {
         }
         let nth = self.below(KEPT_MAX);
         let kept = if self.made % 3 == 1 { &self.sent } else { &self.heard };
-        // Nothing was heard yet where nobody answers.
+        // Nothing has been heard yet if nobody answers.
         let frame = kept.get(nth % kept.len().max(1)).or(self.sent.front());
         out.extend_from_slice(frame.map_or(&[], |frame| frame));
     }
@@ -384,7 +385,7 @@ impl Hostile {
                 self.fill(out, 0);
             }
             1 => {
-                // A control frame whose fields are anything.
+                // A control frame with random fields.
                 self.rsv(out, to, 0, 1);
                 self.fill(out, 18);
             }
@@ -398,7 +399,7 @@ impl Hostile {
                 self.fill(out, 12);
             }
             4 => {
-                // A data frame whose tag and shim are anything.
+                // A data frame with random tag and shim.
                 self.frames.data(out, to, 0, false, len);
                 self.fill(out, 14);
             }
@@ -424,7 +425,7 @@ impl Hostile {
         (self.random.next() % limit.max(1) as u64) as usize
     }
 
-    /// Random bytes from a place on.
+    /// Fills `out` with random bytes from a position on.
     fn fill(&mut self, out: &mut [u8], from: usize) {
         out.iter_mut().skip(from).for_each(|byte| *byte = self.random.next() as u8);
     }

@@ -1,8 +1,8 @@
-//! The protocols' state machines, without input or output: bytes and `now` go in, bytes and the
-//! next timeout come out. No sockets, no clock, no threads, no randomness but from a seed.
+//! The protocols' state machines, without I/O: bytes and `now` go in, bytes and the next timeout come out. No
+//! sockets, no clock, no threads, and no randomness except from a seed.
 //!
-//! Every host's machine has the shape of [`HostMachine`]. [`Endpoint`] is one of any scheme; each scheme has a module with an
-//! `Endpoint` and a `Config` of its own.
+//! Every host's machine implements [`HostMachine`]. [`Endpoint`] is a machine of any scheme; each scheme has
+//! a module with its own `Endpoint` and `Config`.
 
 pub mod common;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! The shape of every host's machine.
+//! The interface of every host's machine.
 
 use crate::common::{AppFrame, Delay, Station, Stats};
 use p4rack_wire::{MacAddr, Nanos};
@@ -58,66 +58,71 @@ use p4rack_wire::{MacAddr, Nanos};
 /// assert_eq!(came, [(1, Nanos(0), frame.clone()), (1, Nanos(6_720), frame)]);
 /// ```
 pub trait HostMachine: Send {
-    /// Takes an Ethernet frame (no FCS) from the application side. Its source is this host.
+    /// Accepts an Ethernet frame (no FCS) from the application. Its source is this host.
     fn handle_app(&mut self, frame: &[u8], now: Nanos);
 
-    /// Takes an Ethernet frame (no FCS, VLAN tag in place) from the link; `received_at` is when the kernel or the NIC saw it.
+    /// Accepts an Ethernet frame (no FCS, VLAN tag in place) from the link. `received_at` is the time at
+    /// which the kernel or the NIC saw it.
     fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos);
 
-    /// Like [`handle_link`](Self::handle_link), of a frame from which the application takes its own at once, if there is one in
-    /// it: nothing waits for [`poll_app`](Self::poll_app) and nothing is copied.
+    /// Like [`handle_link`](Self::handle_link), but returns the position of the application's frame, if there
+    /// is one in it: nothing waits for [`poll_app`](Self::poll_app) and nothing is copied.
     fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame>;
 
-    /// Does what is due, such as repeating what nobody answered. Frames whose time has come are put out by the polls that follow.
+    /// Does what is due, such as repeating unanswered requests. Frames that become ready are returned by the
+    /// following polls.
     fn handle_timeout(&mut self, now: Nanos);
 
-    /// The next frame to put on the link now, written over `out`. Call until it says false; the wire is busy then, or nothing
-    /// is ready.
+    /// Writes the next frame for the link over `out`. Call until it returns false: then the wire is busy, or
+    /// nothing is ready.
     fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool;
 
-    /// The next frame for the application side, written over `out`. Call until it says false.
+    /// Writes the next frame for the application over `out`. Call until it returns false.
     fn poll_app(&mut self, out: &mut Vec<u8>) -> bool;
 
-    /// What the driver has to know beside frames. Call until `None`.
+    /// The next event for the driver. Call until it returns `None`.
     fn poll_event(&mut self, _now: Nanos) -> Option<Event> {
         None
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and the polls next; `None`: not until something comes. It may have
-    /// passed, and is right after the polls only: each call before may bring it nearer.
+    /// When to call [`handle_timeout`](Self::handle_timeout) and the polls next; `None` if not before
+    /// something arrives. The time may be in the past. It is only valid directly after the polls, because
+    /// every other call may bring it forward.
     fn next_timeout(&self) -> Option<Nanos>;
 
-    /// Whether what [`poll_link`](Self::poll_link) gives next is probably a control frame, so a short one.
+    /// Whether the next frame from [`poll_link`](Self::poll_link) is probably a control frame, and so a short
+    /// one.
     #[inline]
     fn next_is_control(&self) -> bool {
         false
     }
 
-    /// The application's frames that wait to be sent, all queues together.
+    /// Application frames waiting to be sent, over all queues.
     fn backlog_frames(&self) -> usize;
 
-    /// Where a peer stands among all, for [`backlog_at`](Self::backlog_at): it never changes. `None`: it is no peer.
+    /// Position of a peer for [`backlog_at`](Self::backlog_at), which never changes. `None` if it is not a
+    /// peer.
     fn position_of(&self, peer: MacAddr) -> Option<usize>;
 
-    /// The application's frames that wait to be sent to the peer at a position; 0 if there is none.
+    /// Application frames waiting for the peer at a position; 0 if there is none.
     fn backlog_at(&self, position: usize) -> usize;
 
-    /// What it was told of its host.
+    /// Configuration of its host.
     fn station(&self) -> &Station;
 
-    /// What it has counted that any machine counts.
+    /// Counters that every machine has.
     fn stats(&self) -> &Stats;
 
-    /// All events by name: those of any machine, then the scheme's own.
+    /// All counters by name: the common ones, then the scheme's own.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 
-    /// The delays that it measures, by name.
+    /// Measured delays, by name.
     fn delays(&self) -> Vec<(&'static str, &Delay)>;
 }
 
-/// What a machine's driver has to know.
+/// An event for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A sender that was granted slots to send to us fell silent: what it reserved is for the controller to take back.
+    /// A sender with unused grants to send to us fell silent. The controller may take back its reservations.
     SenderSilent(MacAddr),
 }

@@ -1,4 +1,4 @@
-//! Algorithm 1: the registers of a rack's ports, and what reservations entitle to.
+//! Algorithm 1: the registers of a rack's ports, and the rights that reservations give.
 
 use crate::Limits;
 use crate::rights::{Fate, Grace, Rights, ahead};
@@ -9,15 +9,15 @@ use p4rack_wire::pl2::Side;
 
 /// `inReservation` and `outReservation` of every port, and the lanes of every pair.
 ///
-/// Counter mode: slots; an RSV gives back what its cell still holds, is told what is left and adds
-/// `demand`; a scheduled frame that its cell covers takes one off at both ends, an unsolicited one none. So a
-/// register holds the sum of its cells, unless the controller wrote it.
-/// Clock mode: the time, in clock units, at which the port is next free.
+/// Counter mode: registers count slots. An RSV gives back what its cell still holds, is told what is left,
+/// and adds `demand`. A scheduled frame that its cell covers takes one off at both ends, an unsolicited one
+/// none. So a register holds the sum of its cells, unless the controller wrote it. Clock mode: registers hold
+/// the time, in clock units, at which the port is next free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocator {
     mode: Mode,
     unit: Nanos,
-    /// Slot of each port, in units.
+    /// Slot of each port, in clock units.
     slots: Vec<u64>,
     ins: Vec<u64>,
     outs: Vec<u64>,
@@ -26,7 +26,7 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// All ports free. `slots`: of each port; `unit`: the clock's tick.
+    /// All ports free. `slots` are the ports' slots, `unit` is the tick of the clock.
     pub fn new(mode: Mode, slots: &[Nanos], unit: Nanos, limits: Limits) -> Self {
         let slots: Vec<u64> = slots.iter().map(|slot| slot.0.div_ceil(unit.0)).collect();
         let free = vec![0; slots.len()];
@@ -34,7 +34,7 @@ impl Allocator {
         Allocator { mode, unit, slots, ins: free.clone(), outs: free, limits, rights }
     }
 
-    /// Whether an RSV may name this cell.
+    /// Whether an RSV may use this cell.
     pub fn has_cell(&self, cell: u8) -> bool {
         self.rights.has(cell)
     }
@@ -48,7 +48,7 @@ impl Allocator {
         (self.limits.early_slots * slot, self.limits.late_slots * slot)
     }
 
-    /// What a reservation of so many slots, or parts of them, entitles to: frames, or bytes on the wire.
+    /// The rights of a reservation with this many slots, or parts of them: frames, or bytes on the wire.
     fn rights_of(&self, demand: u8) -> u64 {
         match self.mode {
             Mode::Clock => {
@@ -58,8 +58,9 @@ impl Allocator {
         }
     }
 
-    /// An admitted RSV of a (source, destination) pair for one of its cells: the grant's `sendWait` and `recvWait`.
-    /// `unsolicited`: it says that its burst follows at once. `None`: not now, its lane's reservation has not begun.
+    /// Handles an admitted RSV of a (source, destination) pair for one of its cells. Returns the grant's
+    /// `sendWait` and `recvWait`, or `None` if the lane's reservation has not begun yet. `unsolicited` says
+    /// that its burst follows immediately.
     pub fn reserve(
         &mut self,
         (source, destination): (usize, usize),
@@ -98,7 +99,7 @@ impl Allocator {
         Some((send_wait as u32, recv_wait as u32))
     }
 
-    /// What becomes of a frame of so many bytes, without FCS, that claims a reservation.
+    /// What happens to a frame of this length, without FCS, that claims a reservation.
     pub fn claim(
         &mut self,
         (source, destination): (usize, usize),
@@ -110,7 +111,7 @@ impl Allocator {
         let name = (source, destination, cell);
         let cost = match self.mode {
             Mode::Clock => wire_bytes(bytes),
-            // Longer ones don't fit into a slot.
+            // Longer ones do not fit into a slot.
             _ if wire_bytes(bytes) > self.limits.full_wire_bytes => u64::MAX,
             _ => 1,
         };
@@ -135,7 +136,7 @@ impl Allocator {
         }
     }
 
-    /// The controller takes back what one cell holds; what it was.
+    /// The controller takes back what a cell holds. Returns the amount.
     pub fn forget(&mut self, (source, destination): (usize, usize), cell: u8) -> u64 {
         let held = self.rights.forget((source, destination, cell));
         self.take_off(source, destination, held);
@@ -155,7 +156,7 @@ impl Allocator {
         *self.register(target, port) = from + value;
     }
 
-    /// What is reserved at `port`: slots, or clock units from now.
+    /// The reservation at `port`: slots, or clock units from now.
     pub fn reserved(&self, target: Side, port: usize, now: Nanos) -> u64 {
         let register = match target {
             Side::In => self.ins[port],
@@ -167,7 +168,7 @@ impl Allocator {
         }
     }
 
-    /// Whether unsolicited frames to `destination` are dropped: more than T is reserved there.
+    /// Whether unsolicited frames to `destination` are dropped, because its reservation exceeds T.
     fn over_threshold(&self, destination: usize, now: Nanos) -> bool {
         let slot = if self.mode == Mode::Clock { self.slots[destination] } else { 1 };
         self.reserved(Side::Out, destination, now) > self.limits.drop_threshold_slots * slot

@@ -1,4 +1,4 @@
-//! The incast experiment: several senders at full rate into one port, a small response among them.
+//! The incast experiment: several senders at full rate into one port, with small responses among them.
 
 use crate::{Jitter, Limits, Rack, SwitchConfig};
 use p4rack_fabric::pl2::{self, Mode, Peer, full_frame_wire_bytes};
@@ -9,56 +9,56 @@ use p4rack_wire::{EtherType, MacAddr, Nanos};
 /// Parameters of one run.
 #[derive(Clone, Debug)]
 pub struct Incast {
-    /// PL2's mode; `None`: plain Ethernet.
+    /// PL2's mode; `None` is plain Ethernet.
     pub mode: Option<Mode>,
-    /// Senders, each offering the whole rate.
+    /// Number of senders, each offering the full rate.
     pub senders: usize,
-    /// Rate of all links, bit/s.
+    /// Rate of all links in bits per second.
     pub rate_bps: u64,
-    /// K.
+    /// K: maximum slots of a reservation.
     pub k: u8,
-    /// t; T is 8 t, at least 32 slots.
+    /// t in slots; T is 8 t, at least 32 slots.
     pub t_slots: u32,
     /// See [`pl2::Config::pace_unsolicited`].
     pub pace_unsolicited: bool,
-    /// Reservations in flight a destination.
+    /// Reservations in flight per destination.
     pub in_flight: usize,
-    /// By how much a slot is longer than a full frame's wire time.
+    /// By how many percent a slot is longer than a full frame's wire time.
     pub headroom_percent: u64,
-    /// Unevenness of the links and hosts.
+    /// Jitter of links and hosts.
     pub jitter: Jitter,
-    /// Buffer of the congested port.
+    /// Buffer of the congested port in bytes.
     pub buffer_bytes: u64,
-    /// Length; the first fifth is not measured.
+    /// Duration; the first fifth is not measured.
     pub duration: Nanos,
     /// Seed.
     pub seed: u64,
 }
 
-/// What one run showed.
+/// Results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Payload that arrived, as a part of the link's rate.
+    /// Payload that arrived, as a share of the link's rate.
     pub goodput: f64,
-    /// Depth of the congested queue, bytes with FCS: 99.9 % of the time not above this.
+    /// Depth of the congested queue not exceeded for 99.9 % of the time, in bytes with FCS.
     pub depth_p999_bytes: u64,
-    /// Its maximum.
+    /// Maximum depth of the congested queue.
     pub depth_max_bytes: u64,
-    /// Frames lost in the switch, full buffers.
+    /// Frames dropped by the switch because of full buffers.
     pub buffer_drops: u64,
     /// Unsolicited frames dropped over T.
     pub unsolicited_drops: u64,
-    /// Frames that claimed a reservation which didn't cover them, and went as best effort.
+    /// Frames that claimed a reservation which did not cover them, and became best effort.
     pub demoted: u64,
-    /// Part of the senders' data frames that went unsolicited.
+    /// Share of the senders' data frames that went unsolicited.
     pub unsolicited_share: f64,
-    /// Fewest frames of a sender over the fair share.
+    /// Frames of the slowest sender, relative to the fair share.
     pub fairness: f64,
-    /// Time for a 4 KiB response (three frames) among the others: median and 99th percentile.
+    /// Median time of a 4 KiB response (three frames) among the others.
     pub response_p50: Nanos,
-    /// See `response_p50`.
+    /// 99th percentile of the same time.
     pub response_p99: Nanos,
-    /// Digest of all that passed the links.
+    /// Digest of all frames on the links.
     pub digest: u64,
 }
 

@@ -1,6 +1,6 @@
-//! What a PL2 switch should do, written plainly: the paper's Algorithm 1 in both modes, a switch
-//! around it and a rack in virtual time with faults. Tests compare real endpoints and generated
-//! programs with it; nothing else uses it.
+//! A plain reference for PL2 switches: the paper's Algorithm 1 in both modes, a switch around it, and a rack
+//! in virtual time with faults. Tests compare real endpoints and generated programs with it; nothing else
+//! uses it.
 
 mod allocator;
 mod incast;

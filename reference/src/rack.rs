@@ -1,4 +1,4 @@
-//! A rack in virtual time: endpoints, links with delay, jitter and faults, the reference switch.
+//! A rack in virtual time: endpoints, links with delay, jitter and faults, and the reference switch.
 
 use crate::{Switch, SwitchConfig};
 use p4rack_fabric::common::SplitMix;
@@ -9,21 +9,21 @@ use p4rack_wire::pl2::Kind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An even spread from `.0` to `.1`.
+/// A uniform distribution from `.0` to `.1`.
 pub type Spread = (Nanos, Nanos);
 
-/// What makes a real rack's times uneven.
+/// Sources of jitter in a rack.
 #[derive(Clone, Copy, Debug)]
 pub struct Jitter {
-    /// Host to switch, beyond the wire time; frames keep their order.
+    /// Delay from host to switch, beyond the wire time; frames stay in order.
     pub up: Spread,
-    /// Switch to host, the same.
+    /// Delay from switch to host; frames stay in order.
     pub down: Spread,
-    /// How late a host wakes up for a timer or a received frame.
+    /// How late a host wakes for a timer or a received frame.
     pub wake: Spread,
 }
 
-/// What goes wrong on the links, per million frames, until a time.
+/// Faults of the links, per million frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// Lost control frames (RSV, GRT).
@@ -32,9 +32,9 @@ pub struct Faults {
     pub lose_data: u32,
     /// Frames that arrive twice.
     pub duplicate: u32,
-    /// Frames that others overtake.
+    /// Frames that are overtaken by others.
     pub reorder: u32,
-    /// Faults end here.
+    /// Time at which the faults end.
     pub until: Nanos,
 }
 
@@ -43,9 +43,9 @@ pub struct Faults {
 pub struct Delivery {
     /// Receiving host.
     pub host: usize,
-    /// When.
+    /// Time of the delivery.
     pub at: Nanos,
-    /// Frame.
+    /// The frame.
     pub frame: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ struct Host {
     last_read: Nanos,
 }
 
-/// The rack. Drive it with [`app`](Self::app) and [`run_until`](Self::run_until).
+/// A rack. Drive it with [`app`](Self::app) and [`run_until`](Self::run_until).
 pub struct Rack {
     hosts: Vec<Host>,
     switch: Switch,
@@ -79,18 +79,18 @@ pub struct Rack {
     now: Nanos,
     switch_wake: Nanos,
     buffer: Vec<u8>,
-    /// Frames that reached applications; take them away at will.
+    /// Frames delivered to applications; the caller may drain them.
     pub deliveries: Vec<Delivery>,
-    /// Data frames that faults, the switch or a crashed host's link swallowed.
+    /// Data frames lost to faults, to the switch or to a crashed host.
     pub lost: Vec<Vec<u8>>,
     /// Control frames lost to faults.
     pub control_lost: u64,
-    /// Digest of everything that passed the links, for comparing runs.
+    /// Digest of all frames on the links, to compare runs.
     pub digest: u64,
 }
 
 impl Rack {
-    /// Hosts `i` on ports `i`.
+    /// A rack with host `i` on port `i`.
     pub fn new(hosts: Vec<Config>, switch: SwitchConfig, jitter: Jitter, seed: u64) -> Self {
         let mut random = SplitMix(seed);
         let host = |config: Config| Host {
@@ -119,22 +119,22 @@ impl Rack {
         }
     }
 
-    /// Faults from now on.
+    /// Sets the faults from now on.
     pub fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
     }
 
-    /// An application of `host` sends `frame` at `at`.
+    /// Sends `frame` from an application of `host` at `at`.
     pub fn app(&mut self, host: usize, frame: Vec<u8>, at: Nanos) {
         self.push(at, Event::App { host, frame });
     }
 
-    /// The host's agent dies; what it held is gone.
+    /// Crashes the host's agent, with everything it held.
     pub fn crash(&mut self, host: usize) {
         self.hosts[host].endpoint = None;
     }
 
-    /// A new agent starts on `host`.
+    /// Starts a new agent on `host`.
     pub fn restart(&mut self, host: usize) {
         let seed = self.random.next();
         let host = &mut self.hosts[host];
@@ -151,17 +151,17 @@ impl Rack {
         &self.switch
     }
 
-    /// The switch, to reset registers or measuring.
+    /// The switch, to reset registers or statistics.
     pub fn switch_mut(&mut self) -> &mut Switch {
         &mut self.switch
     }
 
-    /// Now.
+    /// The current time.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// Runs until `end`; says whether anything is left to happen.
+    /// Runs until `end`. Returns whether anything is left to happen.
     pub fn run_until(&mut self, end: Nanos) -> bool {
         while let Some(Reverse(next)) = self.events.peek() {
             if next.0 > end {
@@ -210,7 +210,8 @@ impl Rack {
         }
     }
 
-    /// `first` and what else the host's applications send at the same time: the agent reads it at once.
+    /// `first`, with everything that the host's applications send at the same time, which the agent reads at
+    /// once.
     fn batch(&mut self, host: usize, first: Vec<u8>) -> Vec<Vec<u8>> {
         let mut frames = vec![first];
         while let Some(Reverse((at, _, Event::App { host: next, .. }))) = self.events.peek() {
@@ -273,8 +274,7 @@ impl Rack {
         }
     }
 
-    /// When a frame that has left at `sent_at` arrives: once, twice or never; and the link's newest
-    /// arrival.
+    /// Arrivals of a frame that left at `sent_at`: one, two or none. Updates the link's latest arrival.
     fn carry(
         &mut self,
         frame: &[u8],

@@ -1,38 +1,38 @@
-//! What each reservation entitles to: the lanes and cells of every (source, destination) pair.
+//! Rights of reservations: the lanes and cells of every (source, destination) pair.
 
 use p4rack_fabric::pl2::full_frame_wire_bytes;
 
-/// The switch's clock is 48 bits wide.
+/// The switch's clock has 48 bits.
 const TIMES: u64 = 1 << 48;
-/// Differences from here up mean a time in the past.
+/// Larger differences mean a time in the past.
 const HORIZON: u64 = 1 << 30;
 
-/// How far `time` is ahead of `now`, in ticks; 0 if it has passed.
+/// How far `time` is ahead of `now`, in ticks; 0 if it is in the past.
 pub(crate) fn ahead(time: u64, now: u64) -> u64 {
     Some(time.wrapping_sub(now) % TIMES).filter(|ahead| *ahead < HORIZON).unwrap_or(0)
 }
 
-/// Limits of what reservations entitle to.
+/// Limits of the rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Lanes a pair.
+    /// Lanes per pair.
     pub lanes: u8,
-    /// With clocks: parts of a slot in which reservations count.
+    /// With clocks: parts of a slot, the unit of reservations.
     pub slot_parts: u8,
-    /// Waits up to which a burst goes unsolicited, in slots (t).
+    /// t: waits up to this many slots let a burst go unsolicited.
     pub t_slots: u64,
-    /// Unsolicited frames are dropped while more slots are reserved (T).
+    /// T: unsolicited frames are dropped while more slots are reserved.
     pub drop_threshold_slots: u64,
-    /// A full frame on the wire, which fills a slot.
+    /// Wire bytes of a full frame, which fills a slot.
     pub full_wire_bytes: u64,
-    /// Slots, of the slower of both links, by which a frame may come before its burst's time.
+    /// How early a frame may come, in slots of the slower link.
     pub early_slots: u64,
-    /// Slots by which it may come after it.
+    /// How late a frame may come, in the same slots.
     pub late_slots: u64,
 }
 
 impl Limits {
-    /// Whole slots, T = 8 t (32 at least), frames with shims at most 4 slots early and K + 1000 slots late.
+    /// Whole slots, T = 8 t (at least 32), frames with shims at most 4 slots early and K + 1000 slots late.
     pub fn new(lanes: u8, k: u8, t_slots: u32) -> Limits {
         Limits {
             lanes,
@@ -46,76 +46,76 @@ impl Limits {
     }
 }
 
-/// Why a frame that claims a reservation goes as best effort.
+/// Why a frame that claims a reservation becomes best effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Demoted {
-    /// Its cell doesn't hold what it takes, or its burst has gone unsolicited.
+    /// Its cell does not hold enough, or its burst has gone unsolicited.
     Uncovered,
-    /// Unsolicited beyond what was asked for.
+    /// Unsolicited beyond the demand.
     UncoveredUnsolicited,
-    /// Its burst's time is not yet.
+    /// It comes before its burst's time.
     Early,
-    /// Its burst's time has long passed.
+    /// It comes long after its burst's time.
     Late,
 }
 
-/// What becomes of a frame that claims a reservation.
+/// What happens to a frame that claims a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It has the class of reservations.
+    /// It is scheduled.
     Scheduled,
-    /// It is best effort.
+    /// It becomes best effort.
     Demoted(Demoted),
-    /// Unsolicited though its waits are longer than t: it is dropped, and comes again in its slots.
+    /// Unsolicited although its waits exceed t: it is dropped, and will come again in its slots.
     HasSlots,
     /// Unsolicited while more than T is reserved: it is dropped.
     OverThreshold,
 }
 
-/// What a cell entitles to before its slots.
+/// The rights of a cell before its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unsolicited {
     Left(u64),
-    /// Its waits are longer than t.
+    /// None, because its waits exceed t.
     HasSlots,
 }
 
-/// What one reservation still entitles to.
+/// The remaining rights of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
     left: u64,
     unsolicited: Unsolicited,
     starts_at: u64,
-    /// Its burst went unsolicited, and has no slots.
+    /// Whether its burst went unsolicited, so that it has no slots.
     went_unsolicited: bool,
 }
 
-/// Which half of a lane has a reservation that has not begun.
+/// The half of a lane with a reservation that has not begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lock {
     half: Option<u8>,
-    /// Frames don't free it.
+    /// Whether frames do not free it.
     hard: bool,
 }
 
-/// How much early and late a frame may come, in ticks.
+/// How early and how late a frame may come, in ticks.
 pub type Grace = (u64, u64);
 /// Source, destination and the pair's cell.
 pub type Name = (usize, usize, u8);
 
-/// All lanes. Times are ticks of the switch's clock, compared as the program does, which sees 48 bits of them.
+/// All lanes. Times are ticks of the switch's clock, compared as in the program, which sees 48 bits of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     lanes: usize,
     hosts: usize,
-    /// Whether a half that holds a lane and never sent gives back what it holds: counter mode.
+    /// Whether a half that holds a lane and never sent gives back what it holds, as in counter mode.
     counting: bool,
     locks: Vec<Lock>,
     cells: Vec<Cell>,
 }
 
 impl Rights {
-    /// All lanes free, of all pairs of so many hosts. `counting`: counter mode.
+    /// All lanes of all pairs of hosts, free. `counting` means counter mode.
     pub fn new(hosts: usize, lanes: u8, counting: bool) -> Rights {
         let lanes = usize::from(lanes.max(1));
         let all = hosts * hosts * lanes;
@@ -136,8 +136,9 @@ impl Rights {
         ahead(self.cells[at].starts_at, now) > early
     }
 
-    /// What an RSV makes of its lane: `None` if it must wait; else it takes it, unless it asks for nothing, and so much is
-    /// given back of the other half, which held the lane and never sent.
+    /// Handles an RSV for its lane. Returns `None` if it must wait. Otherwise the RSV takes the lane, unless
+    /// it asks for nothing, and the result is what the other half gives back, if that held the lane and never
+    /// sent.
     pub fn take(&mut self, name: Name, demand: u8, grace: Grace, now: u64) -> Option<u64> {
         let (at, half) = (self.at(name), name.2 % 2);
         let holder = self.locks[at / 2].half;
@@ -160,13 +161,14 @@ impl Rights {
         Some(given_back)
     }
 
-    /// Gives rights; what the cell still held.
+    /// Replaces the rights of a cell. Returns what it still held.
     pub fn replace(&mut self, name: Name, right: u64) -> u64 {
         let at = self.at(name);
         std::mem::replace(&mut self.cells[at].left, right)
     }
 
-    /// Both waits are known: when the burst begins, or whether it goes (`announced`) and may go (`short`) before.
+    /// Sets what follows from both waits: when the burst begins, or whether it goes (`announced`) and may go
+    /// (`short`) before.
     pub fn settle(&mut self, name: Name, starts_at: u64, announced: bool, short: bool) {
         let at = self.at(name);
         let cell = &mut self.cells[at];
@@ -179,7 +181,8 @@ impl Rights {
         };
     }
 
-    /// A frame claims what a cell holds: whether that covered it, and why it is demoted, if it is.
+    /// A frame claims the rights of a cell. Returns whether it was covered, and why it is demoted if it is
+    /// not.
     pub fn scheduled(
         &mut self,
         name: Name,
@@ -193,7 +196,7 @@ impl Rights {
             self.locks[at / 2] = Lock::default();
         }
         let covered = spend(&mut self.cells[at].left, cost);
-        // A burst that began too early counts as not begun, also where another frame of it was first.
+        // A burst that began too early counts as not begun, even if another frame of it came first.
         if (covered || begins) && self.has_not_begun(at, grace, now) {
             let lock = &mut self.locks[at / 2];
             *lock = Lock { half: lock.half.or(Some(half)), hard: true };
@@ -207,7 +210,7 @@ impl Rights {
         (true, if in_time { Ok(()) } else { Err(Demoted::Late) })
     }
 
-    /// A frame comes before its burst's slots: whether that is covered, or must not be.
+    /// A frame comes before its burst's slots. Returns whether that is covered, or must not be.
     pub fn unsolicited(&mut self, name: Name, cost: u64) -> Fate {
         let at = self.at(name);
         match &mut self.cells[at].unsolicited {
@@ -219,7 +222,7 @@ impl Rights {
         }
     }
 
-    /// Forgets a cell's reservation: what it held.
+    /// Takes back a cell's reservation. Returns what it held.
     pub fn forget(&mut self, name: Name) -> u64 {
         let at = self.at(name);
         if self.locks[at / 2].half == Some(name.2 % 2) {
@@ -238,7 +241,7 @@ impl Rights {
     }
 }
 
-/// Takes the cost off, if there is so much.
+/// Deducts the cost if enough is left.
 fn spend(left: &mut u64, cost: u64) -> bool {
     left.checked_sub(cost).map(|rest| *left = rest).is_some()
 }

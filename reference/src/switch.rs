@@ -15,25 +15,25 @@ const DEPTH_STEP: usize = 64;
 /// Parameters of a [`Switch`].
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
-    /// How it keeps reservations; `None`: it forwards only.
+    /// How it keeps reservations; `None` only forwards.
     pub mode: Option<Mode>,
     /// EtherType of control frames.
     pub ether_type: EtherType,
-    /// First VLAN of scheduled data, one for each cell of a pair.
+    /// First VLAN of scheduled data, one VLAN per cell of a pair.
     pub vid: u16,
-    /// K: largest demand, in slots.
+    /// K: maximum demand, in slots.
     pub k: u8,
-    /// What reservations entitle to.
+    /// Limits of the rights of reservations.
     pub limits: Limits,
-    /// Bytes that may wait at one port.
+    /// Maximum bytes waiting at a port.
     pub buffer_bytes: u64,
     /// Tick of the clock.
     pub time_unit: Nanos,
-    /// Ports: address of the host behind, rate in bit/s, slot.
+    /// Ports: address of the host, rate in bits per second, slot.
     pub ports: Vec<(MacAddr, u64, Nanos)>,
 }
 
-/// One output port.
+/// An output port.
 #[derive(Clone, Debug)]
 pub struct Port {
     mac: MacAddr,
@@ -42,7 +42,7 @@ pub struct Port {
     queues: [VecDeque<Vec<u8>>; CLASSES],
     depth_bytes: u64,
     changed_at: Nanos,
-    /// Deepest the queue was, bytes with FCS.
+    /// Maximum depth of the queue, in bytes with FCS.
     pub depth_max_bytes: u64,
     /// Nanoseconds at each depth, in steps of 64 bytes.
     depth_ns: Vec<u64>,
@@ -60,7 +60,7 @@ impl Port {
         self.depth_max_bytes = self.depth_max_bytes.max(self.depth_bytes);
     }
 
-    /// Depth that the queue didn't exceed for `per_mille` of the time, bytes with FCS.
+    /// Depth not exceeded for `per_mille` of the time, in bytes with FCS.
     pub fn depth_percentile_bytes(&self, per_mille: u64) -> u64 {
         let total: u64 = self.depth_ns.iter().sum();
         let rank = (u128::from(total) * u128::from(per_mille)).div_ceil(1000) as u64;
@@ -74,12 +74,12 @@ impl Port {
         self.depth_max_bytes
     }
 
-    /// Bytes that wait now, with FCS.
+    /// Bytes waiting now, with FCS.
     pub fn depth_bytes(&self) -> u64 {
         self.depth_bytes
     }
 
-    /// Forgets what was measured so far.
+    /// Restarts the measurements.
     pub fn restart_measuring(&mut self, now: Nanos) {
         self.depth_max_bytes = self.depth_bytes;
         self.depth_ns.clear();
@@ -128,7 +128,7 @@ impl Switch {
         }
     }
 
-    /// Takes a frame that port `port` received; what was dropped, by reason.
+    /// Handles a frame that `port` received. Returns frames dropped, by reason.
     pub fn handle_frame(
         &mut self,
         port: usize,
@@ -142,7 +142,7 @@ impl Switch {
             }
             Ok((None, class)) => {
                 for other in (0..self.ports.len()).filter(|other| *other != port) {
-                    // A copy that finds no room is counted, the others go on.
+                    // A copy without room is counted; the others continue.
                     let _ = self.enqueue(other, class, frame.clone(), now);
                 }
                 Ok(())
@@ -151,7 +151,7 @@ impl Switch {
         }
     }
 
-    /// Output port (none: all others) and class of a frame; an RSV becomes its grant.
+    /// Output port (none means all others) and class of a frame. An RSV becomes its grant.
     fn route(
         &mut self,
         port: usize,
@@ -229,7 +229,7 @@ impl Switch {
         Ok(())
     }
 
-    /// A frame that starts to leave now: port, frame, when it has left.
+    /// The next frame that starts to leave now: port, frame, and when it has left.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<(usize, Vec<u8>, Nanos)> {
         for (index, port) in self.ports.iter_mut().enumerate() {
             if port.free_at > now {
@@ -244,7 +244,7 @@ impl Switch {
         None
     }
 
-    /// When a waiting frame can leave.
+    /// The next time at which a waiting frame can leave.
     pub fn next_timeout(&self) -> Option<Nanos> {
         let waiting = self.ports.iter().filter(|port| port.queues.iter().any(|queue| !queue.is_empty()));
         waiting.map(|port| port.free_at).min()
@@ -255,17 +255,17 @@ impl Switch {
         &self.ports[port]
     }
 
-    /// Forgets all depths measured so far.
+    /// Restarts the measurements of depths.
     pub fn restart_measuring(&mut self, now: Nanos) {
         self.ports.iter_mut().for_each(|port| port.restart_measuring(now));
     }
 
-    /// Frames dropped, by reason.
+    /// Dropped frames, by reason.
     pub fn drops(&self) -> &BTreeMap<&'static str, u64> {
         &self.drops
     }
 
-    /// Frames that claimed a reservation and go as best effort, by reason.
+    /// Frames that claimed a reservation and became best effort, by reason.
     pub fn demoted(&self) -> &BTreeMap<Demoted, u64> {
         &self.demoted
     }

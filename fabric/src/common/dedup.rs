@@ -1,21 +1,21 @@
-//! The receiving side of the shim: which sequence numbers of a peer were seen.
+//! The receiving side of the shim: tracks which sequence numbers of a peer have been seen.
 
-/// Sequence numbers behind the newest one that are remembered one by one.
+/// Sequence numbers behind the newest one that are tracked individually.
 pub(crate) const WINDOW: u32 = 1024;
-/// Numbers further behind than the window but nearer than this are old copies.
+/// Numbers behind the window but within this distance are old copies.
 const STALE: u32 = 4 * WINDOW;
-/// A jump ahead by more is a peer that started anew.
+/// A larger jump ahead means that the peer has restarted.
 const JUMP_MAX: u32 = 1 << 16;
 const WORDS: usize = WINDOW as usize / 64;
 
-/// What a sequence number is.
+/// Classification of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// New; so many earlier ones were found never to have come.
+    /// New. `lost` earlier numbers have turned out never to have come.
     Fresh { lost: u64 },
-    /// Seen before, or too old to tell.
+    /// Seen before, or too old to know.
     Duplicate,
-    /// The peer started a new sequence; this is its first frame.
+    /// The peer started a new sequence, of which this is the first frame.
     Restart { lost: u64 },
 }
 
@@ -23,23 +23,23 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     started: bool,
-    /// The number that came first. Those before it are new if they come late, but not missed.
+    /// The first number received. Earlier ones are new if they come late, but are not missed.
     first: u32,
-    /// Numbers of the window before the first that didn't come.
+    /// Numbers of the window before the first that have not come.
     unmissed: u64,
     /// The number after the newest.
     next: u32,
-    /// Bit `n % WINDOW`: number n, of the last `WINDOW`, came.
+    /// Bit `n % WINDOW` says whether number n, one of the last `WINDOW`, has come.
     seen: [u64; WORDS],
 }
 
 impl Window {
-    /// Nothing seen yet.
+    /// An empty window.
     pub fn new() -> Self {
         Window { started: false, first: 0, unmissed: 0, next: 0, seen: [u64::MAX; WORDS] }
     }
 
-    /// Judges and remembers `sequence`.
+    /// Classifies and records `sequence`.
     pub fn accept(&mut self, sequence: u32) -> Verdict {
         if !self.started {
             self.restart(sequence);
@@ -67,18 +67,18 @@ impl Window {
         Verdict::Restart { lost }
     }
 
-    /// Numbers of the window that didn't come (yet).
+    /// Numbers of the window that have not come (yet).
     pub fn missing(&self) -> u64 {
         self.seen.iter().map(|word| u64::from(word.count_zeros())).sum::<u64>() - self.unmissed
     }
 
-    /// Whether `sequence`, one of the window, is before the first one that came.
+    /// Whether `sequence`, which is in the window, is before the first one received.
     fn before_first(&self, sequence: u32) -> bool {
         self.unmissed > 0 && (sequence.wrapping_sub(self.first) as i32) < 0
     }
 
-    /// Moves the window so that `sequence`, `ahead` after the expected one, is the newest.
-    /// What it leaves behind unseen is lost.
+    /// Advances the window so that `sequence`, `ahead` after the expected one, is the newest. Unseen numbers
+    /// that leave the window are lost.
     fn advance(&mut self, ahead: u32, sequence: u32) -> u64 {
         let mut lost = 0;
         if ahead >= WINDOW {

@@ -1,5 +1,5 @@
-//! A delay that is measured over and over: its minimum over a sliding window, its mean and
-//! deviation, and a histogram of all of it.
+//! Statistics of a delay that is measured repeatedly: the minimum over a sliding window, smoothed mean and
+//! deviation, and a histogram.
 
 use p4rack_wire::Nanos;
 
@@ -11,7 +11,7 @@ const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delay {
     part: Nanos,
-    /// Minimum of each part of the window; `epoch` numbers the part that `minima[epoch % PARTS]` is.
+    /// Minimum of each part of the window. `epoch` numbers the current part, `minima[epoch % PARTS]`.
     minima: [Nanos; PARTS],
     epoch: u64,
     last: Nanos,
@@ -23,7 +23,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// A tracker whose minimum looks back over `window`, in steps of an eighth.
+    /// A tracker whose minimum covers `window`, in steps of an eighth.
     pub fn new(window: Nanos) -> Self {
         Delay {
             part: Nanos((window.0 / PARTS as u64).max(1)),
@@ -38,7 +38,7 @@ impl Delay {
         }
     }
 
-    /// Takes a sample measured at `now`.
+    /// Records a sample measured at `now`.
     pub fn record(&mut self, delay: Nanos, now: Nanos) {
         self.roll(now);
         let slot = &mut self.minima[(self.epoch % PARTS as u64) as usize];
@@ -46,7 +46,7 @@ impl Delay {
         if self.samples == 0 {
             (self.mean, self.deviation) = (delay, Nanos(delay.0 / 2));
         } else {
-            // As RFC 6298 does for round-trip times: gains of 1/8 and 1/4.
+            // Gains of 1/8 and 1/4, as RFC 6298 uses for round-trip times.
             let error = delay.0.abs_diff(self.mean.0);
             self.deviation = Nanos(blend(self.deviation.0, error, 4));
             self.mean = Nanos(blend(self.mean.0, delay.0, 8));
@@ -68,7 +68,7 @@ impl Delay {
         self.epoch = epoch;
     }
 
-    /// Smallest sample of the window; when the window holds none, the last sample; `None` before the first.
+    /// Minimum of the window; if the window is empty, the last sample; `None` before the first.
     pub fn min(&self) -> Option<Nanos> {
         let min = self.minima.into_iter().min().filter(|min| *min != Nanos::MAX);
         min.or((self.samples > 0).then_some(self.last))
@@ -84,22 +84,22 @@ impl Delay {
         self.mean
     }
 
-    /// Largest sample ever.
+    /// Maximum over all samples.
     pub fn max(&self) -> Nanos {
         self.max
     }
 
-    /// How many samples there were.
+    /// Number of samples.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Smoothed mean and four deviations: a timeout that rarely fires for nothing.
+    /// Smoothed mean plus four deviations: a timeout that rarely fires without cause.
     pub fn bound(&self) -> Nanos {
         self.mean.saturating_add(Nanos(self.deviation.0.saturating_mul(4)))
     }
 
-    /// The value that `per_mille` of all samples don't exceed, to an eighth of itself.
+    /// The value not exceeded by `per_mille` of all samples, to an eighth of itself.
     pub fn percentile(&self, per_mille: u64) -> Nanos {
         let rank = (u128::from(self.samples) * u128::from(per_mille)).div_ceil(1000) as u64;
         let mut seen = 0;
@@ -117,7 +117,7 @@ fn blend(old: u64, sample: u64, weight: u64) -> u64 {
     if sample >= old { old + (sample - old) / weight } else { old - (old - sample) / weight }
 }
 
-/// Eight buckets an octave; values under eight have their own.
+/// Eight buckets per octave; values below eight have their own.
 fn bucket_of(value: u64) -> usize {
     if value < 1 << SUB_BITS {
         return value as usize;

@@ -1,12 +1,12 @@
-//! Peers by address: looked up for every frame.
+//! Lookup of peers by address, for every frame.
 
 use p4rack_wire::MacAddr;
 use p4rack_wire::header::FieldValue;
 
-/// No address has more than 48 bits.
+/// Marks a free slot; no address has more than 48 bits.
 const FREE: u64 = u64::MAX;
 
-/// A fixed set of addresses and their positions, hashed with open addressing, at most half full.
+/// A fixed set of addresses with their positions, hashed with open addressing, at most half full.
 #[derive(Clone, Debug)]
 pub(crate) struct Directory {
     cells: Vec<(u64, u32)>,
@@ -14,7 +14,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// The addresses, all different, by position.
+    /// Builds the directory of distinct addresses; positions are those in the list.
     pub fn new(addresses: impl ExactSizeIterator<Item = MacAddr>) -> Directory {
         let len = (2 * addresses.len()).max(2).next_power_of_two();
         let mut directory = Directory { cells: vec![(FREE, 0); len], shift: 64 - len.trailing_zeros() };
@@ -25,17 +25,17 @@ impl Directory {
         directory
     }
 
-    /// An address's position.
+    /// Position of an address.
     #[inline]
     pub fn find(&self, address: MacAddr) -> Option<usize> {
         let (key, position) = self.cells[self.place(address.to_bits())];
         (key != FREE).then_some(position as usize)
     }
 
-    /// Where the key stands, or would.
+    /// Slot of a key, or the slot where it would be.
     #[inline]
     fn place(&self, key: u64) -> usize {
-        // Fibonacci hashing: the product's upper bits depend on all of the key's.
+        // Fibonacci hashing: the upper bits of the product depend on all bits of the key.
         let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
         while self.cells[at].0 != key && self.cells[at].0 != FREE {
             at = (at + 1) & (self.cells.len() - 1);

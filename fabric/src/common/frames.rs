@@ -1,4 +1,4 @@
-//! A host's frames between application and link: queues with limits, and the NIC.
+//! A host's frames between application and link: bounded queues, and the NIC.
 
 use super::nic::{BestEffort, Nic};
 use super::pool::{FrameId, Pool};
@@ -9,12 +9,12 @@ use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
 
-/// Where a frame from the link has one for the application: the addresses stand at its start.
+/// Position of an application's frame within a frame from the link; the addresses are at the start of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppFrame {
-    /// What the rest is.
+    /// EtherType of the application's frame.
     pub ether_type: EtherType,
-    /// Where the rest starts.
+    /// Offset of its payload.
     start: u16,
 }
 
@@ -24,19 +24,19 @@ impl AppFrame {
         AppFrame { ether_type, start: start as u16 }
     }
 
-    /// What follows the EtherType, of the frame from the link that this was said of.
+    /// Payload of the application's frame in `frame`.
     #[inline]
     pub fn rest<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
         frame.get(usize::from(self.start)..).unwrap_or_default()
     }
 
-    /// Addresses, EtherType and rest of that frame.
+    /// Addresses, EtherType and payload of the application's frame.
     pub fn parts<'f>(&self, frame: &'f [u8]) -> (&'f [u8], [u8; 2], &'f [u8]) {
         (frame.get(..12).unwrap_or_default(), self.ether_type.0.to_be_bytes(), self.rest(frame))
     }
 }
 
-/// Checks a frame of the application; its header if it may go.
+/// Checks a frame of the application. Returns its header if it may be sent.
 #[inline]
 pub(crate) fn check_app(frame: &[u8], station: &Station) -> Result<Ethernet, Reason> {
     let ethernet = Ethernet::parse(frame).map_err(|_| Reason::AppTooShort)?;
@@ -49,7 +49,8 @@ pub(crate) fn check_app(frame: &[u8], station: &Station) -> Result<Ethernet, Rea
     Ok(ethernet)
 }
 
-/// Checks a frame from the link, which has so many bytes beside an application's frame at most; its header if it is for us.
+/// Checks a frame from the link, which is at most `added` bytes longer than an application's frame. Returns
+/// its header if it is for us.
 #[inline]
 pub(crate) fn check_link(frame: &[u8], station: &Station, added_bytes: usize) -> Result<Ethernet, Reason> {
     let ethernet = Ethernet::parse(frame).map_err(|_| Reason::LinkTooShort)?;
@@ -65,16 +66,16 @@ pub(crate) fn check_link(frame: &[u8], station: &Station, added_bytes: usize) ->
     Ok(ethernet)
 }
 
-/// What waits in a host, and what was counted. A scheme has control frames `C`, scheduled frames `S` and a note `N` on each
-/// frame at rest.
+/// A host's queues and counters. A scheme has control frames `C`, scheduled frames `S` and a note `N` on each
+/// stored frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Frames<C, S, N> {
     pub pool: Pool<N>,
     pub nic: Nic<C, S>,
     pub stats: Stats,
-    /// Frames of the application taken and not yet gone.
+    /// Frames of the application accepted and not sent yet.
     pub waiting: usize,
-    /// Of these, to nobody known.
+    /// Of these, frames to unknown destinations.
     waiting_unknown: usize,
     app_queue: VecDeque<FrameId>,
     now: Nanos,
@@ -94,7 +95,8 @@ impl<C, S, N: Default> Frames<C, S, N> {
         }
     }
 
-    /// Time goes forward only, and ends before [`Nanos::MAX`], which stands for "never".
+    /// Advances the time, which never goes back and ends before [`Nanos::MAX`], because that stands for
+    /// "never".
     #[inline]
     pub fn advance(&mut self, now: Nanos) -> Nanos {
         self.now = self.now.max(now.min(Nanos(u64::MAX - 1)));
@@ -106,7 +108,8 @@ impl<C, S, N: Default> Frames<C, S, N> {
         self.now
     }
 
-    /// Keeps a frame of the application. `there`: how many wait for its destination already; `None`: that is nobody known.
+    /// Stores a frame of the application. `there` is the number already waiting for its destination, or
+    /// `None` if that is unknown.
     #[inline]
     pub fn keep(&mut self, frame: &[u8], there: Option<usize>, station: &Station) -> Result<FrameId, Reason> {
         match there {
@@ -124,14 +127,14 @@ impl<C, S, N: Default> Frames<C, S, N> {
         Ok(self.pool.store(&[frame]))
     }
 
-    /// Hands a frame that is kept to the NIC, as best effort.
+    /// Passes a stored frame to the NIC as best effort.
     #[inline]
     pub fn push_best_effort(&mut self, frame: FrameId, destination: Option<usize>, now: Nanos) {
         self.waiting_unknown += usize::from(destination.is_none());
         self.nic.push_best_effort(BestEffort { frame, destination }, now);
     }
 
-    /// Writes a best-effort frame as it leaves.
+    /// Writes a best-effort frame that leaves.
     #[inline]
     pub fn write_best_effort(&mut self, data: BestEffort, out: &mut Vec<u8>) {
         let kept = self.pool.bytes(data.frame);
@@ -143,7 +146,7 @@ impl<C, S, N: Default> Frames<C, S, N> {
         self.waiting_unknown -= usize::from(data.destination.is_none());
     }
 
-    /// A frame leaves that was to leave from `ready` on.
+    /// Records a frame that leaves and was ready at `ready`.
     #[inline]
     pub fn sent(&mut self, frame: &[u8], ready: Nanos, now: Nanos) {
         self.nic.sent(wire_bytes(frame.len() as u64), ready, now);
@@ -151,7 +154,7 @@ impl<C, S, N: Default> Frames<C, S, N> {
         self.stats.counters.link_out_bytes += frame.len() as u64;
     }
 
-    /// Keeps the application's frame that is in a frame from the link until it is fetched.
+    /// Stores the application's frame within a frame from the link until it is fetched.
     pub fn keep_for_app(&mut self, app: AppFrame, frame: &[u8], station: &Station) {
         if self.app_queue.len() >= station.app_limit_frames {
             return self.stats.drop_frame(Reason::AppQueueFull);
@@ -160,7 +163,7 @@ impl<C, S, N: Default> Frames<C, S, N> {
         self.app_queue.push_back(self.pool.store(&[addresses, &ether_type, rest]));
     }
 
-    /// The next frame for the application side, written over `out`, if there is one.
+    /// Writes the next frame for the application over `out`, if there is one.
     pub fn fetch(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(id) = self.app_queue.pop_front() else { return false };
         out.clear();
@@ -171,7 +174,7 @@ impl<C, S, N: Default> Frames<C, S, N> {
     }
 }
 
-/// The peers that a machine can have: neither its own address nor groups, by address, each once.
+/// Peers without the host's own address, group addresses and duplicates, sorted by address.
 pub(crate) fn clean_peers<P>(peers: &mut Vec<P>, own: MacAddr, mac: impl Fn(&P) -> MacAddr) {
     peers.retain(|peer| mac(peer) != own && !mac(peer).is_group());
     peers.sort_by_key(&mac);

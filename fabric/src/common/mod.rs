@@ -1,5 +1,5 @@
-//! What machines of different schemes share: what they are told of their host, its queues and its NIC, who is where,
-//! which frames came before, how long things take, and what is counted.
+//! What the machines of different schemes share: configuration of the host, queues and NIC, lookup of peers,
+//! duplicate removal, delays and counters.
 
 mod dedup;
 mod delay;

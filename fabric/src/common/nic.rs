@@ -1,18 +1,18 @@
-//! The sending side of a NIC: three classes, strict priority, one wire.
+//! The sending side of a NIC: three classes with strict priority, and one wire.
 
 use super::pool::FrameId;
 use p4rack_wire::{Nanos, WireRate};
 use std::collections::VecDeque;
 
-/// A frame that goes when the other classes leave the wire to it.
+/// A frame that is sent when the other classes leave the wire idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BestEffort {
     pub frame: FrameId,
-    /// Index of the destination; others than known hosts have none.
+    /// Index of the destination; `None` if it is not a known host.
     pub destination: Option<usize>,
 }
 
-/// What the NIC sends next: the scheme says what its control frames `C` and scheduled frames `S` are.
+/// What the NIC sends next. The scheme defines its control frames `C` and scheduled frames `S`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item<C, S> {
     Control(C),
@@ -24,27 +24,27 @@ pub(crate) enum Item<C, S> {
 #[derive(Clone, Copy, Debug)]
 struct Scheduled<S> {
     what: S,
-    /// Not before this time.
+    /// Earliest time to send it.
     ready: Nanos,
     wire_bytes: u64,
 }
 
-/// Paced transmit queues. What fills them bounds them: the control queue holds no more than the scheme has requests in flight;
-/// data counts towards the host's limits.
+/// Paced transmit queues. They are bounded by what fills them: the control queue holds at most the scheme's
+/// requests in flight; data counts towards the host's limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Nic<C, S> {
     rate: WireRate,
     catch_up: Nanos,
-    /// When the wire has done with what was sent.
+    /// Time at which the wire has finished what was sent.
     free_at: Nanos,
-    /// Each with the time from which it may leave.
+    /// Control frames with the times from which they may leave.
     control: VecDeque<(C, Nanos)>,
     scheduled: VecDeque<Scheduled<S>>,
     scheduled_wire_bytes: u64,
     best_effort: VecDeque<(BestEffort, Nanos)>,
 }
 
-/// Wire bytes of a control frame, the shortest that there are.
+/// Wire bytes of a control frame, the minimum.
 const CONTROL_WIRE_BYTES: u64 = p4rack_wire::ethernet::overhead::wire_bytes(0);
 
 impl<C, S> Nic<C, S> {
@@ -73,13 +73,14 @@ impl<C, S> Nic<C, S> {
         self.best_effort.push_back((data, now));
     }
 
-    /// Until a scheduled frame that is handed over now would begin to leave (PL2's `pendingDataDelay`, equation 1).
+    /// Time until a scheduled frame that is handed over now would start to leave (PL2's `pendingDataDelay`,
+    /// equation 1).
     pub fn pending(&self, now: Nanos) -> Nanos {
         let queued = self.scheduled_wire_bytes + self.control.len() as u64 * CONTROL_WIRE_BYTES;
         self.free_at.saturating_sub(now).saturating_add(self.rate.time(queued))
     }
 
-    /// Whether a control frame waits.
+    /// Whether a control frame is waiting.
     #[inline]
     pub fn has_control(&self) -> bool {
         !self.control.is_empty()
@@ -94,13 +95,13 @@ impl<C, S> Nic<C, S> {
         }
     }
 
-    /// When [`next`](Self::next) has something.
+    /// Time at which [`next`](Self::next) has something.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         self.head_ready().map(|ready| ready.max(self.free_at))
     }
 
-    /// Takes the frame that starts to leave now, if one does, and the time from which it was to leave.
+    /// Takes the frame that starts to leave now, if any, and the time from which it was ready.
     pub fn next(&mut self, now: Nanos) -> Option<(Item<C, S>, Nanos)> {
         if self.free_at > now {
             return None;
@@ -119,8 +120,8 @@ impl<C, S> Nic<C, S> {
         None
     }
 
-    /// Books the wire for a frame that [`next`](Self::next) gave. A driver that is late catches up:
-    /// the wire counts as busy from when the frame could have left, at most `catch_up` ago.
+    /// Occupies the wire for a frame from [`next`](Self::next). A late driver catches up: the wire counts as
+    /// busy from when the frame could have left, at most `catch_up` ago.
     pub fn sent(&mut self, wire_bytes: u64, ready: Nanos, now: Nanos) {
         let start = self.free_at.max(ready).max(now.saturating_sub(self.catch_up)).min(now);
         self.free_at = start.saturating_add(self.rate.time(wire_bytes));

@@ -1,37 +1,37 @@
-//! Frames at rest. Buffers are reused, so that a steady stream allocates nothing.
+//! Stored frames. Buffers are reused, so that a steady stream allocates nothing.
 
-/// A frame in a [`Pool`]. Whoever holds one passes it on or gives it back, once.
+/// A frame in a [`Pool`]. Each holder passes it on or gives it back, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameId(u32);
 
-/// A frame, and the scheme's note on it.
+/// A frame with the scheme's note.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored<N> {
-    /// What is kept of it.
+    /// The stored part of the frame.
     pub bytes: Vec<u8>,
     /// Length of the whole frame.
     pub len: usize,
-    /// The default when it is stored.
+    /// The scheme's note; the default when the frame is stored.
     pub note: N,
     holders: u32,
 }
 
-/// Reference-counted frames. Its users' queue limits bound it.
+/// Reference-counted frames, bounded by the queue limits of its users.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool<N> {
     slots: Vec<Stored<N>>,
     free: Vec<u32>,
-    /// Most bytes kept of a frame.
+    /// Maximum bytes stored per frame.
     snap: usize,
 }
 
 impl<N: Default> Pool<N> {
-    /// An empty pool that keeps so many bytes of each frame.
+    /// An empty pool that stores `snap` bytes per frame.
     pub fn new(snap: usize) -> Pool<N> {
         Pool { slots: Vec::new(), free: Vec::new(), snap }
     }
 
-    /// Stores the concatenation of `parts`, held once.
+    /// Stores the concatenation of `parts`, with one holder.
     pub fn store(&mut self, parts: &[&[u8]]) -> FrameId {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Stored::default());
@@ -49,12 +49,12 @@ impl<N: Default> Pool<N> {
         FrameId(index)
     }
 
-    /// One more holder.
+    /// Adds a holder.
     pub fn hold(&mut self, id: FrameId) {
         self.slots[id.0 as usize].holders += 1;
     }
 
-    /// One holder less; the last one frees the frame.
+    /// Removes a holder; the last one frees the frame.
     pub fn give_back(&mut self, id: FrameId) {
         let slot = &mut self.slots[id.0 as usize];
         debug_assert!(slot.holders > 0, "frame given back twice");
@@ -64,7 +64,7 @@ impl<N: Default> Pool<N> {
         }
     }
 
-    /// What is kept of the frame.
+    /// The stored part of the frame.
     pub fn bytes(&self, id: FrameId) -> &[u8] {
         &self.slots[id.0 as usize].bytes
     }
@@ -80,7 +80,7 @@ impl<N: Default> Pool<N> {
         &mut self.slots[id.0 as usize]
     }
 
-    /// Frames that somebody holds.
+    /// Number of frames with holders.
     #[cfg(test)]
     pub fn held(&self) -> usize {
         self.slots.len() - self.free.len()

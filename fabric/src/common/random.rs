@@ -1,12 +1,12 @@
-//! Numbers from a seed.
+//! Pseudo-random numbers from a seed.
 
-/// Steele, Lea and Flood's SplitMix64: a seed into well-spread numbers.
+/// Steele, Lea and Flood's SplitMix64.
 #[derive(Clone, Debug)]
 pub struct SplitMix(pub u64);
 
 impl SplitMix {
     /// The next number.
-    // Without an end, so no iterator.
+    // Endless, so not an iterator.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,41 +1,41 @@
-//! What every machine is told of its host, whatever the scheme.
+//! Configuration that every machine has, whatever the scheme.
 
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{MacAddr, Nanos};
 use std::fmt;
 
-/// A host on its link: address, rate, and how much may wait. [`Station::new`] fills in defaults.
+/// A host on its link: address, rate and limits. [`Station::new`] fills in defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
-    /// This host's address.
+    /// Address of this host.
     pub mac: MacAddr,
     /// Rate at which the NIC sends, bit/s; 0 sends without pacing.
     pub rate_bps: u64,
-    /// How far a late driver may catch up: a frame that leaves late by less delays none behind it.
+    /// How much a late driver may catch up: a frame that leaves late by less delays none behind it.
     pub catch_up: Nanos,
-    /// Frames waiting for one known host; further ones are dropped.
+    /// Maximum frames waiting per known host; further ones are dropped.
     pub queue_limit_frames: usize,
-    /// Frames waiting for all hosts together.
+    /// Maximum frames waiting for all hosts together.
     pub total_limit_frames: usize,
-    /// Frames waiting for nobody known, broadcasts among them.
+    /// Maximum frames waiting for unknown destinations, broadcasts included.
     pub best_effort_limit_frames: usize,
-    /// Received frames waiting for the application side.
+    /// Maximum received frames waiting for the application.
     pub app_limit_frames: usize,
-    /// Largest payload of an application's frame; 14 bytes of header come on top.
+    /// Maximum payload of an application's frame; the header adds 14 bytes.
     pub mtu: usize,
-    /// Bytes kept of an application's frame, as a capture's snap length: behind them goes out what the buffer
-    /// held, zeros where it was new, and nothing is handed over. For simulations, in which nobody reads payloads.
+    /// Bytes stored of an application's frame, like a capture's snap length. Beyond them, whatever the buffer
+    /// held is sent (zeros if it is new), and nothing is delivered. For simulations, which read no payloads.
     pub snap_bytes: usize,
 }
 
-/// Longest payload that [`Station::check`] takes.
+/// Maximum payload that [`Station::check`] accepts.
 pub(crate) const MTU_MAX: usize = 9000;
-/// Rate that times are taken from where the NIC is not paced.
+/// Rate on which times are based if the NIC is not paced.
 const UNPACED_BPS: u64 = 1_000_000_000;
 
 impl Station {
-    /// Defaults for a host on a link of `rate_bps`: queues of hundreds of frames, an MTU of 1500 bytes, and a driver that
-    /// may be late by a full frame.
+    /// Defaults for a host on a link of `rate_bps`: queues of hundreds of frames, an MTU of 1500 bytes, and a
+    /// driver that may be late by a full frame.
     pub fn new(mac: MacAddr, rate_bps: u64) -> Self {
         Station {
             mac,
@@ -50,7 +50,7 @@ impl Station {
         }
     }
 
-    /// Checks what types can't; `scheme` is whose parameters they are.
+    /// Checks what types cannot express. `scheme` names the scheme in errors.
     pub(crate) fn check(&self, scheme: &'static str) -> Result<(), ConfigError> {
         let fail = |field, problem| Err(ConfigError { scheme, field, problem });
         if self.mac.is_group() {
@@ -65,20 +65,20 @@ impl Station {
         Ok(())
     }
 
-    /// The rate that times are taken from: 1 Gb/s where the NIC is not paced.
+    /// The rate on which times are based: 1 Gb/s if the NIC is not paced.
     pub(crate) fn timing_bps(rate_bps: u64) -> u64 {
         if rate_bps == 0 { UNPACED_BPS } else { rate_bps }
     }
 }
 
-/// Why a machine can't work as it is told.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Whose parameters they are.
+    /// Name of the scheme.
     pub scheme: &'static str,
-    /// The field.
+    /// Name of the field.
     pub field: &'static str,
-    /// What is wrong with it and what to do.
+    /// What is wrong with it and what to do about it.
     pub problem: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What machines count. Every drop has a named reason.
+//! Counters of machines. Every drop has a named reason.
 
 macro_rules! counters {
     ($(#[doc = $doc:literal])* $name:ident { $( #[doc = $fdoc:literal] $field:ident, )* }) => {
@@ -17,21 +17,21 @@ macro_rules! counters {
 pub(crate) use counters;
 
 counters! {
-    /// What happens to frames, whatever the scheme.
+    /// Events that every scheme has.
     Counters {
-        /// Frames the application side handed over.
+        /// Frames from the application.
         app_in,
-        /// Frames handed to the application side.
+        /// Frames delivered to the application.
         app_out,
-        /// Frames that came from the link.
+        /// Frames received from the link.
         link_in,
-        /// Frames that went to the link, control frames included.
+        /// Frames sent to the link, including control frames.
         link_out,
-        /// Bytes that went to the link, without FCS.
+        /// Bytes sent to the link, without FCS.
         link_out_bytes,
         /// Frames sent as best effort.
         best_effort_out,
-        /// Frames received for the application side that no reservation carried.
+        /// Frames received for the application without a reservation.
         best_effort_in,
         /// Frames of peers that never came, by sequence number.
         losses_seen,
@@ -40,7 +40,7 @@ counters! {
     }
 }
 
-/// Why a frame was dropped.
+/// Reason of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Reason {
@@ -48,9 +48,9 @@ pub enum Reason {
     AppTooShort,
     /// From the application: longer than MTU and header.
     AppTooLong,
-    /// From the application: source address is not this host's.
+    /// From the application: the source address is not this host's.
     AppForeignSource,
-    /// From the application: the scheme's own EtherType or VLAN.
+    /// From the application: uses the scheme's own EtherType or VLAN.
     AppReserved,
     /// The destination's queue is full.
     QueueFull,
@@ -58,38 +58,38 @@ pub enum Reason {
     TotalFull,
     /// The best-effort queue is full.
     BestEffortFull,
-    /// Received, but the application side doesn't fetch.
+    /// Received, but the application does not fetch frames.
     AppQueueFull,
-    /// From the link: cut short.
+    /// From the link: truncated.
     LinkTooShort,
     /// From the link: longer than any frame of this rack.
     LinkTooLong,
-    /// From the link: another host's address.
+    /// From the link: addressed to another host.
     NotForUs,
-    /// From the link: our own address as source.
+    /// From the link: our own address is the source.
     OwnSource,
-    /// A scheme's frame of another version.
+    /// A scheme's frame with another version.
     BadVersion,
     /// A scheme's frame of a kind that no host receives, or untagged.
     BadKind,
-    /// Tagged data without a shim where the rack uses one, or from nobody known.
+    /// Tagged data without a shim although the rack uses shims, or from an unknown host.
     BadShim,
-    /// Control frame from nobody known.
+    /// Control frame from an unknown host.
     UnknownPeer,
-    /// Grant for a reservation that this host did not ask for.
+    /// Grant for a reservation that this host did not request.
     GrtUnasked,
     /// Grant seen before.
     GrtDuplicate,
-    /// Grant for another demand than asked.
+    /// Grant for another demand than requested.
     GrtMismatch,
-    /// Grant that asks to wait longer than is believed.
+    /// Grant with an implausibly long wait.
     GrtImplausible,
     /// Data frame delivered before.
     Duplicate,
 }
 
 impl Reason {
-    /// All reasons with the names that reports use.
+    /// All reasons with their names in reports.
     pub const ALL: [(Reason, &'static str); 21] = [
         (Reason::AppTooShort, "app_too_short"),
         (Reason::AppTooLong, "app_too_long"),
@@ -115,12 +115,12 @@ impl Reason {
     ];
 }
 
-/// What any machine counts.
+/// Counters that every machine has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// Events.
     pub counters: Counters,
-    /// Most frames that waited for one destination.
+    /// Maximum frames waiting for one destination.
     pub queue_max_frames: u64,
     drops: [u64; Reason::ALL.len()],
 }
@@ -136,17 +136,17 @@ impl Stats {
         self.drops[reason as usize] += 1;
     }
 
-    /// Frames dropped for `reason`.
+    /// Number of frames dropped for `reason`.
     pub fn dropped(&self, reason: Reason) -> u64 {
         self.drops[reason as usize]
     }
 
-    /// Names and counts of all reasons, zeros included.
+    /// Names and counts of all reasons, including zeros.
     pub fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Reason::ALL.into_iter().map(|(reason, name)| (name, self.dropped(reason)))
     }
 
-    /// Frames of the application that this host dropped before they reached the link.
+    /// Application frames that this host dropped before they reached the link.
     pub fn app_frames_dropped(&self) -> u64 {
         [
             Reason::AppTooShort,

@@ -1,4 +1,4 @@
-//! The frames that hostile hosts send.
+//! Frames of hostile hosts.
 
 use super::Config;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
@@ -6,10 +6,10 @@ use p4rack_wire::pl2::{Control, Kind, PCP_CONTROL, PCP_SCHEDULED, Shim, VERSION,
 use p4rack_wire::{EtherType, MacAddr};
 
 const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
-/// IEEE's first local experimental EtherType but one: nobody listens to it.
+/// IEEE's second local experimental EtherType, to which nobody listens.
 const NOBODYS: EtherType = EtherType(0x88b7);
 
-/// Makes them.
+/// Builds frames.
 #[derive(Clone, Debug)]
 pub(super) struct Frames {
     mac: MacAddr,
@@ -28,12 +28,12 @@ impl Frames {
         TAGGED + if self.shim { Shim::BYTES } else { 0 } + overhead::MTU as usize
     }
 
-    /// The same on the wire.
+    /// Wire bytes of a full data frame.
     pub fn full_wire_bytes(&self) -> u64 {
         overhead::wire_bytes(self.full() as u64)
     }
 
-    /// What an RSV says.
+    /// The contents of an RSV.
     pub fn rsv(&self, id: u32, cell: u8, demand: u8) -> Control {
         Control {
             version: VERSION,
@@ -48,7 +48,7 @@ impl Frames {
         }
     }
 
-    /// A control frame.
+    /// Writes a control frame.
     pub fn emit(&self, out: &mut Vec<u8>, dst: MacAddr, src: MacAddr, control: Control) {
         out.clear();
         out.resize(overhead::MIN_FRAME as usize, 0);
@@ -58,7 +58,7 @@ impl Frames {
         control.emit(&mut out[TAGGED..]);
     }
 
-    /// A data frame of a cell's reservation, this long or somewhat longer.
+    /// Writes a data frame for a cell's reservation, with at least this length.
     pub fn data(&self, out: &mut Vec<u8>, dst: MacAddr, cell: u8, unsolicited: bool, len: usize) {
         out.clear();
         out.resize(len.max(overhead::MIN_FRAME as usize), 0);
@@ -78,14 +78,14 @@ impl Frames {
         }
     }
 
-    /// A frame without a tag.
+    /// Writes an untagged frame.
     pub fn plain(&self, out: &mut Vec<u8>, dst: MacAddr, len: usize) {
         out.clear();
         out.resize(len.clamp(overhead::MIN_FRAME as usize, Ethernet::BYTES + overhead::MTU as usize), 0);
         Ethernet { dst, src: self.mac, ether_type: NOBODYS }.emit(out);
     }
 
-    /// Reads a control frame.
+    /// Parses a control frame.
     pub fn control(&self, frame: &[u8]) -> Option<Control> {
         let (ethernet, vlan) =
             (Ethernet::parse(frame).ok()?, Vlan::parse(frame.get(Ethernet::BYTES..)?).ok()?);

@@ -1,44 +1,44 @@
-//! A host that uses each reservation twice: its burst goes unsolicited at once, and again in its slots.
+//! A host that uses each reservation twice: it sends its burst unsolicited, and again in its slots.
 
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::cell;
 
-/// What it sends next.
+/// What to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// An RSV for this cell.
     Rsv(u8),
     /// A frame of this cell's burst.
     Data {
-        /// The cell.
+        /// Cell of the reservation.
         cell: u8,
-        /// Whether it goes before the burst's slots.
+        /// Whether it is sent before the burst's slots.
         unsolicited: bool,
     },
 }
 
-/// What a lane's reservation waits for.
+/// State of a lane's reservation.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Free,
-    /// An answer; after so long it is asked for again.
+    /// Waits for an answer; repeats the RSV after a timeout.
     Asked {
         id: u32,
         until: Nanos,
     },
-    /// Its slots, for so many frames.
+    /// Waits for its slots.
     Granted {
         starts_at: Nanos,
         left: u8,
     },
 }
 
-/// All lanes to the victim.
+/// State of all lanes to the victim.
 #[derive(Clone, Debug)]
 pub(super) struct Twice {
     k: u8,
     lanes: Vec<(u8, State)>,
-    /// The burst that leaves unsolicited, and what is left of it.
+    /// The burst that is being sent unsolicited, and the frames left of it.
     burst: (u8, u8),
 }
 
@@ -47,7 +47,7 @@ impl Twice {
         Twice { k, lanes: vec![(0, State::Free); usize::from(cells.div_ceil(2))], burst: (0, 0) }
     }
 
-    /// When there is something to send.
+    /// Time at which there is something to send.
     pub fn due(&self) -> Nanos {
         if self.burst.1 > 0 {
             return Nanos::ZERO;
@@ -60,7 +60,7 @@ impl Twice {
         due.min().unwrap_or(Nanos::MAX)
     }
 
-    /// What is sent now, if anything is due; an RSV takes the number `id` and is repeated at `until`.
+    /// What to send now, if anything is due. An RSV gets the number `id` and is repeated at `until`.
     pub fn step(&mut self, now: Nanos, id: u32, until: Nanos) -> Option<Step> {
         if self.burst.1 > 0 {
             self.burst.1 -= 1;
@@ -91,7 +91,7 @@ impl Twice {
         Some(Step::Rsv(at))
     }
 
-    /// An RSV was answered: its slots begin, or it is to be asked again.
+    /// An RSV was answered: either its slots begin at a time, or it is to be repeated.
     pub fn answered(&mut self, answered: u32, starts_at: Option<Nanos>, again_at: Nanos) {
         for (_, state) in &mut self.lanes {
             if let State::Asked { id, .. } = *state

@@ -1,16 +1,16 @@
-//! The decisions of the paper's Algorithm 2 and equation 1, as functions without state.
+//! The decisions of the paper's Algorithm 2 and equation 1, as pure functions.
 
 use super::{Config, Mode};
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::Control;
 use std::cmp::Ordering;
 
-/// What a grant says: `max(sendTimeslot, recvTimeslot)` (§4.2.1).
+/// The wait chosen from a grant: `max(sendTimeslot, recvTimeslot)` (§4.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// From the reservation's arrival at the switch to the burst's.
+    /// Time from the reservation's arrival at the switch to that of the burst.
     pub wait: Nanos,
-    /// How it compares with t. On ports of different rate each side counts in its own slots.
+    /// Comparison with t. Between ports of different rates, each side counts in its own slots.
     pub to_t: Ordering,
 }
 
@@ -31,28 +31,27 @@ impl Chosen {
     }
 }
 
-/// Equation 1: `waitingTime = timeslotWait − rsvGrtDelay − pendingDataDelay`, counted from the
-/// grant's arrival; what would be negative is no wait at all.
+/// Equation 1: `waitingTime = timeslotWait − rsvGrtDelay − pendingDataDelay`, from the arrival of the grant;
+/// negative values count as zero.
 ///
-/// `pending` is what the NIC still has to send when the burst is handed to it, not when the grant
-/// came: what drains in between delays the burst no more.
+/// `pending` is what the NIC still has to send when the burst is handed to it, not when the grant arrived:
+/// data sent in between no longer delays the burst.
 pub(super) fn waiting_time(timeslot_wait: Nanos, rsv_grt_delay: Nanos, pending: Nanos) -> Nanos {
     timeslot_wait.saturating_sub(rsv_grt_delay).saturating_sub(pending)
 }
 
-/// Algorithm 2, line 8: whether a burst goes out together with its RSV. `last` is how the last
-/// grant of that destination compared with t and when it came, if there was one.
+/// Algorithm 2, line 8: whether a burst is sent together with its RSV. `last` is how the destination's last
+/// grant compared with t, and when it came.
 pub(super) fn goes_unsolicited(last: Option<(Ordering, Nanos)>, now: Nanos, fresh: Nanos) -> bool {
     last.is_some_and(|(to_t, at)| to_t.is_lt() && now.saturating_sub(at) <= fresh)
 }
 
-/// What becomes of a burst when its grant comes.
+/// What happens to a burst when its grant comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It waits for its turn (line 12), as a burst that went unsolicited does when it has to be
-    /// sent again (line 18).
+    /// It waits for its slots (line 12), also if it went unsolicited and has to be sent again (line 18).
     Send,
-    /// It went unsolicited and the switch let it pass: its slots are left over.
+    /// It went unsolicited and the switch let it pass, so its slots stay unused.
     Done,
 }
 

@@ -1,93 +1,97 @@
-//! What a PL2 endpoint is told about its rack.
+//! Configuration of a PL2 endpoint.
 
 use crate::common::{ConfigError, Station};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::pl2::{self, LANES_MAX};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
-/// How data gets its turn.
+/// How reservations are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// PL2 as in the paper: grants carry slots, data frames decrement.
+    /// As in the paper: grants carry slots, and data frames decrement counters.
     Counter,
-    /// PL2 with ports' registers holding the time at which they are next free: grants carry time.
+    /// With clocks: each port has a register with the time at which it is next free, and grants carry times.
     Clock,
 }
 
-/// A host that speaks PL2.
+/// A host that uses PL2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address.
+    /// Address of the host.
     pub mac: MacAddr,
-    /// Slot of the port it hangs on: wire time of a full frame at that port's rate.
+    /// Slot of its port: wire time of a full frame at the port's rate.
     pub slot: Nanos,
 }
 
 /// Parameters of an [`Endpoint`](super::Endpoint). [`Config::new`] fills in defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The host. Its limit of best effort holds for frames to nobody known.
+    /// Configuration of the host. The limit of best effort applies to frames for unknown hosts.
     pub station: Station,
-    /// Mode, the same on the whole rack.
+    /// The mode, which is the same on the whole rack.
     pub mode: Mode,
     /// EtherType of control frames and shim.
     pub ether_type: EtherType,
-    /// First VLAN of scheduled data, one for each cell of a (source, destination) pair; also that of control frames.
+    /// First VLAN of scheduled data, one VLAN per cell of a (source, destination) pair; also the VLAN of
+    /// control frames.
     pub vid: u16,
-    /// Lanes of a pair at the switch, two cells each: most reservations that have not begun. 1 to 64.
+    /// Lanes of a pair at the switch, with two cells each: maximum reservations that have not begun. 1 to 64.
     pub lanes: u8,
-    /// K: most full frames a burst, so most slots a reservation.
+    /// K: maximum full frames of a burst, and so maximum slots of a reservation.
     pub k: u8,
-    /// With clocks: parts of a slot, in which reservations count; `k` times this is at most 255.
+    /// With clocks: parts of a slot, the unit of reservations; `k` times this is at most 255.
     pub slot_parts: u8,
-    /// t: below it a burst goes unsolicited, above it an unsolicited burst is sent again. 0: never unsolicited.
+    /// t: below it a burst goes unsolicited, above it an unsolicited burst is sent again. 0 disables
+    /// unsolicited bursts.
     pub t_slots: u32,
-    /// Data carries a sequence number, by which receivers remove duplicates and count losses.
+    /// Whether data carries a sequence number, with which receivers remove duplicates and count losses.
     pub shim: bool,
     /// Slot of this host's own port.
     pub slot: Nanos,
     /// Unit of the times in a grant (clock mode): the switch's clock tick.
     pub time_unit: Nanos,
-    /// The other hosts that speak PL2; frames to anybody else are best effort.
+    /// The other hosts that use PL2. Frames to all others are best effort.
     pub peers: Vec<Peer>,
-    /// Reservations in flight a destination: asked for and the burst not sent yet. At least 1, at most `lanes`.
+    /// Maximum reservations in flight per destination: requested, and the burst not sent yet. At least 1, at
+    /// most `lanes`.
     pub in_flight: usize,
-    /// With clocks: short frames share slots, so that a reservation of K slots covers as many of them as fit. `false`:
-    /// a slot for each, as in the paper, whose switch counts frames.
+    /// With clocks: whether short frames share slots, so that a reservation of K slots covers as many of them
+    /// as fit. If false, each frame takes a slot, as in the paper, whose switch counts frames.
     pub pack: bool,
     /// How long a grant's wait counts as recent (§4.4, condition ii). `None`: twice the RSV→GRT delay.
     pub fresh: Option<Nanos>,
-    /// Two conditions for unsolicited bursts beside §4.4's two. The slots of the one before have passed: else few senders,
-    /// each of which sees a wait below t, together send more than the port carries. And the NIC holds no more than a slot's
-    /// time of frames: else the burst would wait there as well, and those that follow it come later than their slots. `false`: the paper's
-    /// Algorithm 2 as it stands.
+    /// Whether unsolicited bursts need two conditions beyond those of §4.4. First, the slots of the previous
+    /// burst have passed; otherwise a few senders, each of which sees a wait below t, together send more than
+    /// the port carries. Second, the NIC holds at most a slot's time of frames; otherwise the burst would
+    /// wait there as well, and frames behind it would miss their slots. If false, the paper's Algorithm 2
+    /// applies unchanged.
     pub pace_unsolicited: bool,
-    /// How late a sender may be of whom a copied grant told us before it counts as silent. `None`: copies are
-    /// only counted.
+    /// Grace period before a sender announced by NOTIFY counts as silent. `None`: copies of grants are only
+    /// counted.
     pub notify_patience: Option<Nanos>,
-    /// Whether frames go in reserved slots. `false`: all as best effort, while what others send in slots is taken: a port
-    /// to other racks, whose traffic nobody schedules.
+    /// Whether frames use reserved slots. If false, all are best effort, while scheduled frames of others are
+    /// accepted: a port to other racks, whose traffic nobody schedules.
     pub reserve: bool,
-    /// An RSV without grant is sent again after the measured delay's mean and four deviations, but
-    /// not sooner than this; doubled at each retry.
+    /// Minimum timeout of an RSV without grant. The timeout is the mean of the measured delay plus four
+    /// deviations, and doubles at each retry.
     pub grt_timeout_min: Nanos,
-    /// Longest time between two RSVs for the same burst.
+    /// Maximum time between two RSVs for the same burst.
     pub grt_timeout_max: Nanos,
-    /// A grant that asks to wait longer is not believed.
+    /// Grants with longer waits are rejected as implausible.
     pub wait_max: Nanos,
-    /// Counter mode: slots that will not be used are given back by an RSV of its own when no reservation has taken
-    /// their place for this long; slots of frames that may have been lost on the way, after 64 times this.
+    /// Counter mode: slots that will not be used are given back by a separate RSV if no reservation has
+    /// replaced them for this long; slots of frames that may have been lost, after 64 times this.
     pub release_after: Nanos,
-    /// Window over which the smallest RSV→GRT delay is taken.
+    /// Window over which the minimum RSV→GRT delay is taken.
     pub delay_window: Nanos,
 }
 
-/// Whose parameters errors are about.
+/// Name of the scheme in errors.
 const SCHEME: &str = "PL2";
 
 impl Config {
-    /// Defaults for a host on a link of `rate_bps` (0: 1 Gb/s is assumed for the slot): the paper's
-    /// K = 4 and t = 15, one reservation in flight, the shim on, no peers yet.
+    /// Defaults for a host on a link of `rate_bps` (0: the slot assumes 1 Gb/s): the paper's K = 4 and t =
+    /// 15, one reservation in flight, shim on, no peers.
     pub fn new(mac: MacAddr, mode: Mode, rate_bps: u64) -> Self {
         let slot = Nanos::on_wire(full_frame_wire_bytes(true), Station::timing_bps(rate_bps));
         Config {
@@ -117,8 +121,8 @@ impl Config {
         }
     }
 
-    /// Checks what types can't. [`Endpoint::new`](super::Endpoint::new) runs with a bad one too, on
-    /// the nearest value that works.
+    /// Checks what types cannot express. [`Endpoint::new`](super::Endpoint::new) also accepts an invalid
+    /// configuration and uses the nearest value that works.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.station.check(SCHEME)?;
         let fail = |field, problem| Err(ConfigError { scheme: SCHEME, field, problem });
@@ -160,25 +164,25 @@ impl Config {
 }
 
 impl Config {
-    /// VLANs of this rack's data: one a cell.
+    /// Number of VLANs for data: one per cell.
     fn vids(&self) -> u16 {
         2 * u16::from(self.lanes)
     }
 
-    /// Whether a VLAN is one of PL2's.
+    /// Whether a VLAN belongs to PL2.
     #[inline]
     pub(super) fn is_ours(&self, vid: u16) -> bool {
         vid.wrapping_sub(self.vid) < self.vids()
     }
 
-    /// Time of so many parts of a slot.
+    /// Time of this many parts of a slot.
     pub(super) fn parts_time(&self, slot: Nanos, parts: u8) -> Nanos {
         Nanos(slot.0.saturating_mul(parts.into()) / u64::from(self.slot_parts.max(1)))
     }
 }
 
-/// Wire bytes of a full PL2 data frame: 1500 bytes of payload, Ethernet header, VLAN tag, shim if
-/// on, FCS, preamble and gap. A slot is the time they take.
+/// Wire bytes of a full PL2 data frame: 1500 bytes of payload, Ethernet header, VLAN tag, shim if on, FCS,
+/// preamble and gap. A slot is their time on the wire.
 pub const fn full_frame_wire_bytes(shim: bool) -> u64 {
     let shim_bytes = if shim { pl2::Shim::BYTES as u64 } else { 0 };
     overhead::wire_bytes(overhead::MTU + 14 + 4 + shim_bytes)

@@ -1,4 +1,4 @@
-//! The endpoint: what a host agent drives. It joins the queues, the bursts, the NIC ([`send`]) and the
+//! The PL2 endpoint that a host agent drives. It combines the queues, the bursts, the NIC ([`send`]) and the
 //! receiving side ([`receive`]).
 
 mod receive;
@@ -17,7 +17,7 @@ use crate::machine::{Event, HostMachine};
 use p4rack_wire::pl2::LANES_MAX;
 use p4rack_wire::{MacAddr, Nanos};
 
-/// An RSV in the NIC: index of its destination, and what it says.
+/// An RSV in the NIC: index of its destination, and its contents.
 type Control = (usize, Rsv);
 
 /// A frame of a burst in the NIC.
@@ -26,14 +26,14 @@ struct Scheduled {
     frame: FrameId,
     /// Index of the destination.
     destination: usize,
-    /// Cell of the reservation under which it goes.
+    /// Cell of its reservation.
     cell: u8,
     unsolicited: bool,
-    /// First of a burst that was granted the very time from which it may leave.
+    /// Whether it is the first frame of a burst that leaves at its granted time.
     opens_burst: bool,
 }
 
-/// What is known of a frame at rest.
+/// Note on a stored frame.
 #[derive(Clone, Debug, Default)]
 struct Note {
     went_unsolicited: bool,
@@ -41,7 +41,7 @@ struct Note {
 }
 
 impl Note {
-    /// Its sequence number; `next` gives it one at first use, the same for good.
+    /// Its sequence number. The first call takes it from `next`; it never changes afterwards.
     #[inline]
     fn sequence(&mut self, next: &mut u32) -> u32 {
         *self.sequence.get_or_insert_with(|| {
@@ -91,28 +91,29 @@ impl Note {
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Config,
-    /// Sorted by address.
+    /// Destinations, sorted by address.
     destinations: Vec<Destination>,
     directory: Directory,
-    /// What came from each destination.
+    /// Sequence numbers received from each destination.
     windows: Vec<Window>,
     frames: Frames<Control, Scheduled, Note>,
-    /// Number of the next RSV, and how many there were.
+    /// Number of the next RSV, and how many have been sent.
     next_id: u32,
     rsvs_made: u64,
     expected: Expected,
-    /// Destinations with new frames for which no reservation was asked yet.
+    /// Destinations with new frames that no reservation covers yet.
     to_ask: Vec<usize>,
-    /// Destinations at which something may be due, in order: what is asked often looks at these alone.
+    /// Destinations at which something may be due, sorted. Frequent queries check only these.
     active: Vec<usize>,
-    /// Before this time no burst is to be handed to the NIC, unless something about bursts or its queues changes.
+    /// Before this time no burst is to be handed to the NIC, unless something about bursts or its queues
+    /// changes.
     quiet_until: Nanos,
     stats: Stats,
 }
 
 impl Endpoint {
-    /// A fresh endpoint at `now`. `seed` gives the first sequence numbers and reservation numbers.
-    /// What [`Config::check`] refuses is brought to the nearest value that works.
+    /// A new endpoint at `now`. `seed` determines the first sequence numbers and reservation ids. Values that
+    /// [`Config::check`] rejects are replaced by the nearest that work.
     pub fn new(mut config: Config, seed: u64, now: Nanos) -> Self {
         config.k = config.k.max(1);
         config.slot_parts = match config.mode {
@@ -160,7 +161,7 @@ impl Endpoint {
             Some(d) if self.config.reserve => {
                 let destination = &mut self.destinations[d];
                 destination.queue.push_back(id);
-                // Else it is asked when a reservation has come to its end.
+                // Otherwise it is requested when a reservation has ended.
                 if destination.may_ask(now) && !self.to_ask.contains(&d) {
                     self.to_ask.push(d);
                 }
@@ -175,18 +176,18 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The parameters it runs with.
+    /// The configuration in use.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What PL2 has counted and measured, beside [`HostMachine::stats`].
+    /// PL2's own counters and delays, besides [`HostMachine::stats`].
     pub fn pl2_stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Frames of peers that are missing among the newest, and may still come; `losses_seen` counts
-    /// them once they can't.
+    /// Recent frames of peers that are missing and may still come. `losses_seen` counts them once they
+    /// cannot.
     pub fn missing_frames(&self) -> u64 {
         self.windows.iter().map(Window::missing).sum()
     }
@@ -202,12 +203,12 @@ impl Endpoint {
         self.stats.rsv_grt.bound().max(least).min(most)
     }
 
-    /// When slots that nobody will use are to be given back.
+    /// When to give back slots that nobody will use.
     fn release_at(&self, now: Nanos) -> Nanos {
         now.saturating_add(self.config.release_after)
     }
 
-    /// The number that the next RSV gets.
+    /// Takes the number for the next RSV.
     fn take_id(&mut self) -> u32 {
         let id = self.next_id;
         (self.next_id, self.rsvs_made) = (id.wrapping_add(1), self.rsvs_made + 1);
@@ -248,7 +249,7 @@ impl HostMachine for Endpoint {
         Some(app)
     }
 
-    /// Repeats RSVs, gives back slots.
+    /// Repeats RSVs and gives slots back.
     #[inline]
     fn handle_timeout(&mut self, now: Nanos) {
         let now = self.frames.advance(now);

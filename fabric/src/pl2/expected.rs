@@ -1,16 +1,16 @@
-//! What the copies of grants say is coming to this host (`notify_receiver`, §4.5), and who falls silent.
+//! Frames announced to this host by copies of grants (`notify_receiver`, §4.5), and senders that fall silent.
 //!
-//! A count a sender, not single bursts: frames may come unsolicited, again, or under another reservation. A
-//! sender is silent when frames of its are missing, the last of them is overdue and nothing else came from it
-//! either. One whose grant was lost and who then has nothing to send looks the same; what it had reserved is
-//! as unused as a dead one's.
+//! This counts frames per sender, not bursts: frames may come unsolicited, again, or under another
+//! reservation. A sender is silent when frames of it are missing, the last of them is overdue, and nothing
+//! else came from it either. A sender whose grant was lost and that then has nothing to send looks the same;
+//! its reservation is as unused as a dead sender's.
 
 use p4rack_wire::Nanos;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sender {
     frames: u64,
-    /// When the last of them should be here.
+    /// Time at which the last of them should have arrived.
     due: Nanos,
     heard_at: Nanos,
 }
@@ -21,7 +21,7 @@ impl Sender {
     }
 }
 
-/// All senders, by their number.
+/// All senders, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     senders: Vec<Sender>,
@@ -29,12 +29,12 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// `patience`: how long a sender may be late; `None` looks at nothing.
+    /// `patience` is the grace period for a late sender; `None` tracks nothing.
     pub fn new(senders: usize, patience: Option<Nanos>) -> Expected {
         Expected { senders: vec![Sender::default(); senders], patience }
     }
 
-    /// So many frames will come from a sender, the last by `due`.
+    /// Announces frames from a sender, the last of them by `due`.
     pub fn notified(&mut self, sender: usize, frames: u8, due: Nanos) {
         if let (Some(sender), Some(_)) = (self.senders.get_mut(sender), self.patience) {
             sender.frames += u64::from(frames);
@@ -42,7 +42,7 @@ impl Expected {
         }
     }
 
-    /// A frame came.
+    /// Records a frame from a sender.
     pub fn came(&mut self, sender: usize, now: Nanos) {
         if let (Some(sender), Some(_)) = (self.senders.get_mut(sender), self.patience) {
             sender.frames = sender.frames.saturating_sub(1);
@@ -50,14 +50,14 @@ impl Expected {
         }
     }
 
-    /// When the first may turn out silent.
+    /// The first time at which a sender may turn out to be silent.
     #[cold]
     pub fn next_timeout(&self) -> Option<Nanos> {
         let patience = self.patience?;
         self.senders.iter().filter_map(|sender| sender.silent_at(patience)).min()
     }
 
-    /// Takes one that is silent now.
+    /// Takes a sender that is silent now.
     pub fn take_silent(&mut self, now: Nanos) -> Option<usize> {
         let patience = self.patience?;
         let silent = |sender: &Sender| sender.silent_at(patience).is_some_and(|at| at <= now);

@@ -1,4 +1,4 @@
-//! PL2's frames to bytes and back.
+//! Encodes and decodes PL2's frames.
 
 use super::Config;
 use crate::common::{self, Reason, check_link};
@@ -8,20 +8,20 @@ use p4rack_wire::{EtherType, MacAddr};
 
 const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
 
-/// What a frame from the link is to a host.
+/// Classification of a frame from the link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Incoming<'a> {
-    /// A grant, from the destination that it is for.
+    /// A grant, with the destination it is for.
     Grant(MacAddr, Control),
-    /// A copy of somebody's grant to send to us.
+    /// A copy of a grant to send to us, with the sender.
     Notify(MacAddr, Control),
-    /// Data in our VLAN: the application's frame is addresses, EtherType and rest.
+    /// Data in our VLAN. The application's frame consists of addresses, EtherType and rest.
     Data { source: MacAddr, ether_type: EtherType, sequence: Option<u32>, rest: &'a [u8] },
-    /// Anything else: for the application side as it is.
+    /// Anything else, for the application unchanged.
     Plain,
 }
 
-/// Tells what `frame` is, or why it is dropped.
+/// Classifies `frame`, or says why it is dropped.
 pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<'a>, Reason> {
     let ethernet = check_link(frame, &config.station, Vlan::BYTES + Shim::BYTES)?;
     if ethernet.ether_type == config.ether_type {
@@ -69,7 +69,7 @@ pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<
     }
 }
 
-/// Writes an RSV for `destination`, padded to the shortest frame.
+/// Writes an RSV for `destination`, padded to the minimum frame.
 pub(super) fn write_rsv(out: &mut Vec<u8>, config: &Config, destination: MacAddr, rsv: &Rsv) {
     out.clear();
     out.resize(overhead::MIN_FRAME as usize, 0);
@@ -90,18 +90,19 @@ pub(super) fn write_rsv(out: &mut Vec<u8>, config: &Config, destination: MacAddr
     control.emit(&mut out[TAGGED..]);
 }
 
-/// What an RSV says.
+/// Contents of an RSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rsv {
     pub id: u32,
     pub cell: u8,
     pub demand: u8,
-    /// Whether its burst follows at once.
+    /// Whether its burst follows immediately.
     pub unsolicited: bool,
 }
 
-/// Writes an application's frame of `len` bytes with the tag of a reservation's cell and, where there is a sequence number, the shim.
-/// `frame` is what is kept of it, at least an Ethernet header; what `out` held behind that stays.
+/// Writes an application's frame of `len` bytes with the tag of a reservation's cell and, if there is a
+/// sequence number, the shim. `frame` is the stored part, at least an Ethernet header; the rest is whatever
+/// `out` held.
 pub(super) fn write_data(
     out: &mut Vec<u8>,
     config: &Config,
@@ -131,7 +132,7 @@ pub(super) fn added_bytes(config: &Config) -> u64 {
     Vlan::BYTES as u64 + if config.shim { Shim::BYTES as u64 } else { 0 }
 }
 
-/// Checks a frame of the application; the destination address if it may go.
+/// Checks a frame of the application. Returns the destination address if it may be sent.
 pub(super) fn check_app(frame: &[u8], config: &Config) -> Result<MacAddr, Reason> {
     let ethernet = common::check_app(frame, &config.station)?;
     let tagged_as_ours = ethernet.ether_type == EtherType::VLAN

@@ -1,41 +1,42 @@
-//! The lanes of one destination: where at the switch the next reservation is kept, and what is given back.
+//! The lanes of one destination: which cell the next reservation uses, and what is given back.
 //!
-//! A lane is free for the next reservation when the switch knows that the one before has begun: its burst's first
-//! frame has left. A burst that was done before its slots came (it had gone unsolicited) sends none; its lane is
-//! free when its start has passed, and the next reservation uses the same half, since nothing of it is on the way.
+//! A lane is free for the next reservation once the switch knows that the previous one has begun, because the
+//! first frame of its burst has left. A burst that was finished before its slots came (it went unsolicited)
+//! sends no such frame; its lane is free when its start has passed, and the next reservation uses the same
+//! half, since nothing of the first is in flight.
 //!
-//! In counter mode a cell holds its slots until frames use them or the cell's next reservation replaces them. A cell that may
-//! hold slots nobody will use is given back by an RSV with demand 0, which is repeated until it is answered. The switch gives back
-//! what it holds, so that nothing has to be proved here.
+//! In counter mode a cell holds its slots until frames use them or the cell's next reservation replaces them.
+//! A cell that may hold slots nobody will use is given back by an RSV with demand 0, which is repeated until
+//! it is answered. The switch gives back what the cell really holds, so this may err on the safe side.
 
 use p4rack_wire::Nanos;
 
 /// The lanes of a destination, at most 64.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
-    /// A bit for each lane that is free.
+    /// Bit set of free lanes.
     free: u64,
-    /// The half that each lane's next reservation takes.
+    /// Bit set of the half that each lane's next reservation uses.
     halves: u64,
     passing: Vec<Passing>,
     holding: Vec<Holding>,
-    /// Whether cells hold slots: counter mode.
+    /// Whether cells hold slots, as in counter mode.
     counting: bool,
 }
 
-/// A lane whose burst was done before its slots.
+/// A lane whose burst was finished before its slots.
 #[derive(Clone, Copy, Debug)]
 struct Passing {
     cell: u8,
-    /// When its slots begin; zero once that was noticed.
+    /// Start of its slots; zero once that was noticed.
     starts_at: Nanos,
 }
 
-/// A cell that may hold slots which nobody will use.
+/// A cell that may hold slots nobody will use.
 #[derive(Clone, Copy, Debug)]
 struct Holding {
     cell: u8,
-    /// When to give them back, again if there is no answer; `Nanos::MAX` while the RSV waits in the NIC.
+    /// When to give them back, for the first time or again; `Nanos::MAX` while the RSV waits in the NIC.
     due: Nanos,
     tries: u32,
     id: u32,
@@ -44,13 +45,14 @@ struct Holding {
 }
 
 impl Lanes {
-    /// So many lanes (1 to 64), all free.
+    /// This many lanes (1 to 64), all free.
     pub fn new(lanes: u8, counting: bool) -> Lanes {
         let free = u64::MAX >> (64 - lanes.clamp(1, 64));
         Lanes { free, halves: 0, passing: Vec::new(), holding: Vec::new(), counting }
     }
 
-    /// Whether [`take`](Self::take) would give a cell. `clear`: no unsolicited frame waits in the NIC.
+    /// Whether [`take`](Self::take) would return a cell. `clear` says that no unsolicited frame waits in the
+    /// NIC.
     #[inline]
     pub fn has_free(&self, now: Nanos, clear: bool) -> bool {
         self.free != 0 || clear && self.passed(now).is_some()
@@ -60,9 +62,9 @@ impl Lanes {
         self.passing.iter().position(|passing| passing.starts_at <= now)
     }
 
-    /// A cell for the next reservation, and when it was next [due](Self::due); `Nanos::MAX`: not at all.
+    /// A cell for the next reservation, and when it was next [due](Self::due); `Nanos::MAX` is never.
     pub fn take(&mut self, now: Nanos, clear: bool) -> Option<(u8, Nanos)> {
-        // A reservation replaces what its cell holds; without clocks nothing else does so soon.
+        // A reservation replaces what its cell holds. Without clocks nothing else does so soon.
         let passed = if self.counting || self.free == 0 { self.passed(now).filter(|_| clear) } else { None };
         let mut was_due = Nanos::MAX;
         let cell = match passed {
@@ -85,20 +87,22 @@ impl Lanes {
         Some((cell, was_due))
     }
 
-    /// The first frame of a cell's burst has left. Slots that it doesn't use, since frames are lost on the way, go back at `due`.
-    /// Whether the cell is to be given back then.
+    /// Records that the first frame of a cell's burst has left. Slots left unused because frames are lost are
+    /// given back at `due`. Returns whether the cell is scheduled to be given back.
     pub fn begun(&mut self, cell: u8, due: Nanos) -> bool {
         self.free |= 1 << (cell / 2);
         self.hold(cell, due)
     }
 
-    /// A cell's burst sends nothing in its slots, which begin at `starts_at`; unless reserved anew, they go back at `due`.
+    /// Records that a cell's burst sends nothing in its slots, which begin at `starts_at`. Unless the cell is
+    /// reserved again, they are given back at `due`.
     pub fn unused(&mut self, cell: u8, starts_at: Nanos, due: Nanos) {
         self.passing.push(Passing { cell, starts_at: starts_at.max(Nanos(1)) });
         self.hold(cell, due.max(starts_at));
     }
 
-    /// The switch may have made a reservation that nobody waits for. False: the cell is known, or holds nothing.
+    /// Records that the switch may have made a reservation that nobody waits for. Returns false if the cell
+    /// is known, or holds nothing.
     pub fn hold(&mut self, cell: u8, due: Nanos) -> bool {
         let new = self.counting && !self.holding.iter().any(|holding| holding.cell == cell);
         if new {
@@ -107,7 +111,7 @@ impl Lanes {
         new
     }
 
-    /// Whether slots begin now that a burst leaves unused: its lane has become free.
+    /// Whether slots that a burst leaves unused begin now, so that its lane has become free.
     pub fn notice_passed(&mut self, now: Nanos) -> bool {
         let mut any = false;
         for passing in self.passing.iter_mut().filter(|passing| passing.starts_at <= now) {
@@ -117,24 +121,24 @@ impl Lanes {
         any
     }
 
-    /// A cell that is to be given back now.
+    /// A cell to give back now.
     pub fn to_give_back(&self, now: Nanos) -> Option<u8> {
         self.holding.iter().find(|holding| holding.due <= now).map(|holding| holding.cell)
     }
 
-    /// Frames of that cell may still wait in the NIC: gives nothing back before `due`.
+    /// Frames of the cell may still wait in the NIC, so gives nothing back before `due`.
     pub fn postpone(&mut self, now: Nanos, due: Nanos) {
         self.holding.iter_mut().filter(|holding| holding.due <= now).for_each(|holding| holding.due = due);
     }
 
-    /// An RSV that gives a cell back is in the NIC.
+    /// Records that an RSV that gives a cell back is in the NIC.
     pub fn giving_back(&mut self, cell: u8, id: u32) {
         if let Some(holding) = self.holding.iter_mut().find(|holding| holding.cell == cell) {
             *holding = Holding { due: Nanos::MAX, tries: holding.tries + 1, id, left_at: None, ..*holding };
         }
     }
 
-    /// It has left; `deadline` says when it is overdue after so many tries.
+    /// Records that it has left. `deadline` says when it is overdue, given the number of tries.
     pub fn give_back_left(&mut self, id: u32, now: Nanos, deadline: impl FnOnce(u32) -> Nanos) {
         let is_it = |holding: &&mut Holding| holding.id == id && holding.tries > 0;
         if let Some(holding) = self.holding.iter_mut().find(is_it) {
@@ -142,7 +146,8 @@ impl Lanes {
         }
     }
 
-    /// It was answered: when it had left, if this is what answers it. `refused`: not now; it goes again when it is overdue.
+    /// Records its answer. Returns when it had left, if this is the answer to it. If `refused`, it is
+    /// repeated when overdue.
     pub fn given_back(&mut self, cell: u8, id: u32, refused: bool) -> Option<Nanos> {
         let is_it = |holding: &Holding| (holding.cell, holding.id) == (cell, id);
         let at = self.holding.iter().position(is_it)?;
@@ -164,7 +169,7 @@ impl Lanes {
         !self.holding.is_empty() || self.passing.iter().any(|passing| passing.starts_at != Nanos::ZERO)
     }
 
-    /// When something is next due; `Nanos::MAX`: never.
+    /// The next time at which something is due; `Nanos::MAX` is never.
     #[inline]
     pub fn due(&self) -> Nanos {
         let passing = self.passing.iter().map(|passing| passing.starts_at).filter(|at| *at != Nanos::ZERO);

@@ -24,99 +24,101 @@ use std::collections::VecDeque;
 /// A reservation in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Burst {
-    /// Where the switch keeps its reservation; no other burst of this destination has the same.
+    /// Cell of its reservation; no other burst of this destination has the same.
     pub cell: u8,
-    /// Number of its newest RSV. Older ones count no more: the switch has replaced what they reserved, or refused this one.
+    /// Number of its newest RSV. Older ones no longer count: the switch has replaced what they reserved, or
+    /// refused this one.
     pub id: u32,
-    /// When that RSV left, until it is answered.
+    /// When that RSV left; `None` once it is answered.
     pub left_at: Option<Nanos>,
-    /// Frames that it covers.
+    /// Number of frames that it covers.
     pub frames: u16,
-    /// Slots, or parts of slots: one a frame, or fewer where clocks don't count frames and short ones fit into one together.
+    /// Slots, or parts of slots: one per frame, or fewer if clocks do not count frames and short ones share a
+    /// slot.
     pub demand: u8,
-    /// Its frames went out with the first RSV, and no RSV was repeated since.
+    /// Whether its frames went out with the first RSV and no RSV was repeated since.
     pub unsolicited: bool,
     pub state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Waits for a grant; `deadline` once the RSV has left.
+    /// Waits for a grant; `deadline` is set once the RSV has left.
     Asked { tries: u32, deadline: Option<Nanos> },
-    /// Waits for its time.
+    /// Waits for its slots.
     Granted { leave_at: Nanos },
 }
 
 /// What a grant answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The newest RSV of a burst, for the first time; when it had left.
+    /// The newest RSV of a burst, for the first time, and when it left.
     Burst(Nanos),
-    /// An RSV that gave slots back; when it had left.
+    /// An RSV that gave slots back, and when it left.
     GiveBack(Nanos),
-    /// The newest RSV of a burst, which was answered before.
+    /// The newest RSV of a burst, which was already answered.
     Duplicate,
     /// One with another demand.
     Mismatch,
-    /// One that nobody waits for.
+    /// An RSV that nobody waits for.
     Other,
 }
 
-/// Whether an answer grants nothing now.
+/// Whether a grant grants nothing now.
 pub(super) fn refuses(grant: &Control) -> bool {
     (grant.send_wait, grant.recv_wait) == (NOT_NOW, NOT_NOW)
 }
 
-/// What a grant did.
+/// Effect of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Granted {
-    /// The burst waits for its time.
+    /// The burst waits for its slots.
     Waits,
-    /// The burst, of so many frames and slots, had gone unsolicited and arrived.
+    /// The burst, with this many frames and slots, went unsolicited and arrived.
     Done(u16, u8),
     /// No burst waits for it.
     Surplus,
 }
 
-/// How frames fill slots.
+/// Parameters of how frames fill slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots {
-    /// Bytes of a full frame, which fills one; 1 where frames are counted.
+    /// Bytes of a full frame, which fills a slot; 1 if frames are counted.
     pub bytes: u64,
     /// Parts of a slot that a reservation can ask for.
     pub parts: u64,
-    /// Most slots a reservation.
+    /// Maximum slots of a reservation.
     pub k: u64,
 }
 
-/// One destination.
+/// State of one destination.
 #[derive(Clone, Debug)]
 pub(super) struct Destination {
     pub mac: MacAddr,
     pub slot: Nanos,
     pub queue: VecDeque<FrameId>,
     bursts: VecDeque<Burst>,
-    /// When something is next due here; `Nanos::MAX`: never.
+    /// The next time at which something is due here; `Nanos::MAX` is never.
     due: Nanos,
-    /// Granted bursts handed to the NIC of which no frame has left. They count as in flight: were
-    /// the next reservation asked for at once, a host whose own port is the bottleneck would pile
-    /// up reservations faster than it can use them.
+    /// Granted bursts handed to the NIC of which no frame has left. They count as in flight: if the next
+    /// reservation were requested immediately, a host whose own port is the bottleneck would accumulate
+    /// reservations faster than it can use them.
     pub in_nic: usize,
-    /// Until when the slots last reserved for a burst that went unsolicited last. Before that the
-    /// next one waits for its grant: else few senders, each of which sees a wait below t, would
-    /// together send more than the port carries.
+    /// End of the slots reserved for the last unsolicited burst. Until then the next burst waits for its
+    /// grant; otherwise a few senders, each of which sees a wait below t, would together send more than the
+    /// port carries.
     pub reserved_until: Nanos,
-    /// The last grant: how it compared with t and when it came (Algorithm 2's two variables).
+    /// The last grant: its comparison with t, and when it came (Algorithm 2's two variables).
     pub last: Option<(Ordering, Nanos)>,
-    /// Where the switch keeps its reservations.
+    /// The lanes of its reservations at the switch.
     lanes: Lanes,
     /// Frames in the NIC that go unsolicited, and those that go in their slots.
     pub unsolicited_in_nic: usize,
     pub scheduled_in_nic: usize,
     pub next_sequence: u32,
-    /// Frames of this destination that the NIC holds as best effort.
+    /// Frames of this destination in the NIC as best effort.
     pub unscheduled: usize,
-    /// Reservations that it may have in flight.
+    /// Maximum reservations in flight.
     pub in_flight: usize,
 }
 
@@ -140,26 +142,26 @@ impl Destination {
         }
     }
 
-    /// Bursts under way, in the order of the frames that they cover.
+    /// Bursts in progress, in the order of the frames that they cover.
     pub fn bursts(&self) -> &VecDeque<Burst> {
         &self.bursts
     }
 
-    /// A burst more, behind all others.
+    /// Appends a burst.
     pub fn push(&mut self, burst: Burst) {
         debug_assert_eq!(burst.state, State::Asked { tries: 0, deadline: None }, "nothing is due with it");
         debug_assert!(self.bursts.iter().all(|other| other.cell != burst.cell), "a cell has one burst");
         self.bursts.push_back(burst);
     }
 
-    /// Takes the first burst.
+    /// Removes the first burst.
     pub fn pop(&mut self) -> Option<Burst> {
         let first = self.bursts.pop_front();
         self.look();
         first
     }
 
-    /// Something changed: finds out what is due next.
+    /// Recomputes what is due next after a change.
     fn look(&mut self) {
         let mut due = self.leave_at().unwrap_or(Nanos::MAX);
         for burst in &self.bursts {
@@ -170,21 +172,21 @@ impl Destination {
         self.due = due.min(self.lanes.due());
     }
 
-    /// Whether another reservation may be asked for, if frames wait.
+    /// Whether another reservation may be requested, if frames wait.
     #[inline]
     pub fn may_ask(&self, now: Nanos) -> bool {
         self.bursts.len() + self.in_nic < self.in_flight
             && self.lanes.has_free(now, self.unsolicited_in_nic == 0)
     }
 
-    /// Frames that wait.
+    /// Number of waiting frames.
     #[inline]
     pub fn waiting(&self) -> usize {
         self.queue.len() + self.unscheduled
     }
 
-    /// The next burst, if another reservation may be asked for: frames that no burst covers yet, and its demand.
-    /// `share` is what a frame takes of a slot's bytes.
+    /// The next burst, if another reservation may be requested: the number of frames that no burst covers
+    /// yet, and its demand. `share` is the part of a slot's bytes that a frame takes.
     pub fn to_ask(&self, slots: Slots, now: Nanos, share: impl Fn(FrameId) -> u64) -> Option<(u16, u8)> {
         if !self.may_ask(now) {
             return None;
@@ -201,9 +203,10 @@ impl Destination {
         (frames > 0).then(|| (frames, (taken * slots.parts).div_ceil(slots.bytes.max(1)).max(1) as u8))
     }
 
-    /// How many frames from the queue's front fit into the slots of `burst`, whose turn it is: those that it was asked for, and
-    /// short ones that came since. The bursts behind it then cover what follows. The switch counts bytes: what doesn't fit, since
-    /// others took the frames that this was asked for, waits for the next burst.
+    /// Number of frames at the front of the queue that fit into the slots of `burst`, whose turn it is: those
+    /// it was requested for, and short ones that came since. Later bursts then cover what follows. The switch
+    /// counts bytes, so what does not fit, because other bursts took the frames this one was requested for,
+    /// waits for the next burst.
     pub fn fitting(&self, burst: &Burst, slots: Slots, share: impl Fn(FrameId) -> u64) -> u16 {
         let room = u64::from(burst.demand) * slots.bytes / slots.parts.max(1);
         let mut taken = 0;
@@ -214,9 +217,9 @@ impl Destination {
         fits.count() as u16
     }
 
-    /// The RSV `id` has left; unanswered, it is overdue at `deadline`.
+    /// Records that the RSV `id` has left; it is overdue at `deadline`.
     pub fn left(&mut self, id: u32, now: Nanos, deadline: impl FnOnce(u32) -> Nanos) {
-        // The newest one has most often left last.
+        // Usually the newest one has left last.
         let Some(burst) = self.bursts.iter_mut().rev().find(|burst| burst.id == id) else {
             self.lanes.give_back_left(id, now, deadline);
             return self.look();
@@ -231,7 +234,7 @@ impl Destination {
         }
     }
 
-    /// What a grant answers; the next one with the same number is a duplicate.
+    /// What a grant answers. A second grant with the same number is a duplicate.
     pub fn answer(&mut self, grant: &Control) -> Answer {
         let is_it = |burst: &&mut Burst| (burst.cell, burst.id) == (grant.cell, grant.id);
         if let Some(burst) = self.bursts.iter_mut().find(is_it) {
@@ -257,7 +260,7 @@ impl Destination {
         }
     }
 
-    /// The switch has nothing for the burst in `cell` now; it is asked for again at `at`.
+    /// The switch has nothing for the burst in `cell` now; requests it again at `at`.
     pub fn refused(&mut self, cell: u8, at: Nanos) {
         let burst = self.bursts.iter_mut().find(|burst| burst.cell == cell);
         if let Some(Burst { state: State::Asked { deadline, .. }, .. }) = burst {
@@ -266,8 +269,8 @@ impl Destination {
         self.look();
     }
 
-    /// A burst whose grant is overdue, made ready to be asked for again as `id`: cell and demand. From
-    /// now on nobody knows what became of frames sent unsolicited, so they go again, scheduled.
+    /// A burst with an overdue grant, prepared to be requested again as `id`: cell and demand. What became of
+    /// frames sent unsolicited is unknown from now on, so they are sent again, scheduled.
     pub fn take_overdue(&mut self, now: Nanos, id: u32) -> Option<(u8, u8)> {
         let overdue = self.bursts.iter_mut().find_map(|burst| match burst.state {
             State::Asked { tries, deadline: Some(at) } if at <= now => {
@@ -283,7 +286,7 @@ impl Destination {
         overdue
     }
 
-    /// A grant for the burst in `cell`, whose time would be `leave_at`.
+    /// Handles a grant for the burst in `cell`, which would leave at `leave_at`.
     pub fn grant(&mut self, cell: u8, to_t: Ordering, leave_at: Nanos) -> Granted {
         let is_it = |burst: &Burst| burst.cell == cell && matches!(burst.state, State::Asked { .. });
         let Some(at) = self.bursts.iter().position(is_it) else { return Granted::Surplus };
@@ -294,8 +297,8 @@ impl Destination {
             return Granted::Done(done.0, done.1);
         }
         self.bursts[at].unsolicited = false;
-        // Bursts are counts: the first one granted covers the first frames, behind what is granted
-        // already and behind a burst whose unsolicited frames may have to go again.
+        // Bursts are counts: the first one granted covers the first frames, behind those granted already and
+        // behind a burst whose unsolicited frames may have to be sent again.
         let ahead = |burst: &&Burst| burst.unsolicited || matches!(burst.state, State::Granted { .. });
         let first = self.bursts.iter().take(at).take_while(ahead).count();
         let earliest = match first.checked_sub(1).map(|before| self.bursts[before].state) {
@@ -318,7 +321,7 @@ impl Destination {
         }
     }
 
-    /// A cell for the next reservation.
+    /// Takes a cell for the next reservation.
     pub fn take_cell(&mut self, now: Nanos) -> Option<u8> {
         let (cell, was_due) = self.lanes.take(now, self.unsolicited_in_nic == 0)?;
         if was_due <= self.due {
@@ -341,7 +344,7 @@ impl Destination {
         self.look();
     }
 
-    /// The switch answered an RSV nobody waits for, by which `cell` may hold slots.
+    /// The switch answered an RSV nobody waits for, so `cell` may hold slots.
     pub fn hold(&mut self, cell: u8, due: Nanos) {
         if self.bursts.iter().all(|burst| burst.cell != cell) {
             self.lanes.hold(cell, due);
@@ -358,7 +361,8 @@ impl Destination {
         any
     }
 
-    /// A cell to be given back by the RSV `id`. While frames that may be its own wait in the NIC, it is put off until `later`.
+    /// A cell to give back with the RSV `id`. While frames that may be its own wait in the NIC, it is
+    /// postponed until `later`.
     pub fn take_give_back(&mut self, now: Nanos, later: Nanos, id: u32) -> Option<u8> {
         let cell = self.lanes.to_give_back(now)?;
         let given = self.unsolicited_in_nic + self.scheduled_in_nic == 0;
@@ -375,7 +379,7 @@ impl Destination {
         !self.bursts.is_empty() || self.lanes.is_active()
     }
 
-    /// The next time at which something is due here; `Nanos::MAX`: never.
+    /// The next time at which something is due here; `Nanos::MAX` is never.
     #[inline]
     pub fn due(&self) -> Nanos {
         self.due

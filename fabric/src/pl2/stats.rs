@@ -1,48 +1,48 @@
-//! What PL2's endpoint counts and measures beside what any machine does.
+//! Counters and delays of PL2's endpoint, in addition to those that every machine has.
 
 use crate::common::{Delay, counters};
 use p4rack_wire::Nanos;
 
 counters! {
-    /// Events that are part of PL2's work.
+    /// Events of PL2.
     Counters {
         /// Data frames sent in reserved slots.
         scheduled_out,
         /// Data frames sent unsolicited (DEI = 1).
         unsolicited_out,
-        /// Frames sent in reserved slots that had gone unsolicited before.
+        /// Frames sent in reserved slots after they had gone unsolicited.
         resent_out,
         /// Data frames received with our tag.
         data_in,
-        /// RSVs sent with a demand, first attempts and repeated ones.
+        /// RSVs sent with a demand, including repeated ones.
         rsv_out,
-        /// Of these, repeated because no grant came in time.
+        /// Of these, RSVs repeated because no grant came in time.
         rsv_repeated,
         /// RSVs sent only to give slots back.
         rsv_bare,
         /// Grants that were used.
         grt_used,
-        /// Grants for an RSV that a newer one has replaced, or whose burst has gone.
+        /// Grants for an RSV that was replaced by a newer one, or whose burst is gone.
         grt_surplus,
-        /// Answers that the lane's reservation has not begun or nothing is free now; the RSV is repeated.
+        /// Refusals: the lane's reservation has not begun, or nothing is free. The RSV is repeated.
         grt_not_now,
         /// Answers to RSVs that only gave slots back.
         grt_bare,
         /// Copies of grants for us as destination.
         notify_in,
-        /// Senders that were granted slots to send to us and fell silent.
+        /// Senders with unused grants to send to us that fell silent.
         senders_silent,
     }
 }
 
-/// What PL2 counts and measures.
+/// PL2's counters and delays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// Events.
     pub counters: Counters,
-    /// From an RSV's leaving to its grant's arrival.
+    /// Time from sending an RSV to the arrival of its grant.
     pub rsv_grt: Delay,
-    /// How much later than granted bursts began to leave.
+    /// How late granted bursts started to leave.
     pub lateness: Delay,
 }
 

@@ -1,4 +1,4 @@
-//! What comes from the link: data for the application, and grants.
+//! Receiving: data for the application, and grants.
 
 use super::super::algorithm::{Chosen, waiting_time};
 use super::super::frame::{self, Incoming};
@@ -27,7 +27,7 @@ impl Endpoint {
                     let wait = Chosen::of(&grant, &self.config, self.config.slot).wait;
                     let slots = self.config.parts_time(self.config.slot, grant.demand);
                     let due = now.saturating_add(wait.min(self.config.wait_max)).saturating_add(slots);
-                    // Whatever their lengths, no fewer frames fill these slots.
+                    // At least this many frames fill these slots, whatever their lengths.
                     let frames = grant.demand.div_ceil(self.config.slot_parts.max(1));
                     self.expected.notified(sender, frames, due);
                 }
@@ -95,7 +95,7 @@ impl Endpoint {
             }
             Answer::Other => return Err(Reason::GrtUnasked),
         };
-        // A timestamp from before the RSV left is none.
+        // A timestamp from before the RSV left is invalid.
         let received_at = if received_at < left_at { now } else { received_at.min(now) };
         let delay = received_at.saturating_sub(left_at);
         self.stats.rsv_grt.record(delay, now);
@@ -109,7 +109,7 @@ impl Endpoint {
         }
         if refuses(grant) {
             self.stats.counters.grt_not_now += 1;
-            // Spread, so that those who were refused together don't come together again.
+            // Spread, so that hosts refused together do not ask together again.
             let quarters = 4 + u64::from(grant.id % 8);
             let spread = Nanos(self.stats.rsv_grt.mean().0.saturating_mul(quarters) / 4);
             self.destinations[d].refused(grant.cell, now.saturating_add(spread));

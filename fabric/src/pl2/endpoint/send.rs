@@ -1,4 +1,4 @@
-//! What goes to the link: reservations, and bursts in their slots.
+//! Sending: reservations, and bursts in their slots.
 
 use super::super::algorithm::{goes_unsolicited, waiting_time};
 use super::super::frame::{self, Rsv};
@@ -9,11 +9,12 @@ use crate::common::{FrameId, Item};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 
-/// Counter mode: how many times `release_after` a cell waits whose frames have left: if they arrive, it holds nothing.
+/// Counter mode: multiples of `release_after` to wait for a cell whose frames have left; if they arrive, it
+/// holds nothing.
 const SENT_PATIENCE: u64 = 64;
 
 impl Endpoint {
-    /// Does what is due at some destination.
+    /// Does what is due at each destination.
     pub(super) fn handle_due(&mut self, now: Nanos) {
         let mut idle = false;
         for at in 0..self.active.len() {
@@ -41,7 +42,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks for reservations as long as frames wait and the limit of those in flight allows.
+    /// Requests reservations as long as frames wait and the limit of those in flight permits.
     pub(super) fn ask(&mut self, d: usize, now: Nanos) {
         if !self.destinations[d].may_ask(now) {
             return;
@@ -72,17 +73,17 @@ impl Endpoint {
         }
     }
 
-    /// Whether the next burst goes out together with its RSV.
+    /// Whether the next burst is sent together with its RSV.
     fn goes_unsolicited(&self, d: usize, now: Nanos, fresh: Nanos) -> bool {
         let destination = &self.destinations[d];
         let clear = || destination.reserved_until <= now && self.frames.nic.pending(now) <= self.config.slot;
-        // Only with nothing before it, so that frames of one destination can't overtake.
+        // Only with nothing before it, so that frames of one destination cannot overtake each other.
         destination.bursts().is_empty()
             && goes_unsolicited(destination.last, now, fresh)
             && (!self.config.pace_unsolicited || clear())
     }
 
-    /// Whether short frames share slots. Only clocks don't count frames.
+    /// Whether short frames share slots. Only clock mode does not count frames.
     fn packs(&self) -> bool {
         self.config.pack && self.config.mode == Mode::Clock
     }
@@ -92,8 +93,9 @@ impl Endpoint {
         Slots { bytes, parts: self.config.slot_parts.into(), k: self.config.k.into() }
     }
 
-    /// Allows so many reservations in flight to the peer at `position`, though not fewer than configured and at most one a lane: as
-    /// many as threads have something to send there, and each gets the same share of the destination, whatever hosts they are on.
+    /// Permits this many reservations in flight to the peer at `position`, at least as many as configured and
+    /// at most one per lane. With one per thread that has something to send there, each thread gets the same
+    /// share of the destination, whatever hosts they are on.
     pub fn allow_in_flight(&mut self, position: usize, reservations: usize) {
         let (least, now) = (self.config.in_flight, self.frames.now());
         if let Some(destination) = self.destinations.get_mut(position) {
@@ -111,10 +113,10 @@ impl Endpoint {
         self.quiet_until = Nanos::ZERO;
     }
 
-    /// Hands granted bursts to the NIC, earliest first: equation 1, with what the NIC still has to
-    /// send as `pendingDataDelay`.
+    /// Hands granted bursts to the NIC, earliest first, by equation 1 with what the NIC still has to send as
+    /// `pendingDataDelay`.
     ///
-    /// What the NIC sends leaves the end of its queue where it is, so nobody's turn comes earlier by that.
+    /// Sending does not move the end of the NIC's queue, so no burst becomes due earlier by it.
     fn hand_off(&mut self, now: Nanos) {
         loop {
             let granted = self.active.iter();
@@ -154,7 +156,7 @@ impl Endpoint {
         }
     }
 
-    /// A burst sends nothing in its slots.
+    /// Records that a burst sends nothing in its slots.
     pub(super) fn leave_unused(&mut self, d: usize, cell: u8, starts_at: Nanos, now: Nanos) {
         let due = self.release_at(now);
         self.destinations[d].unused(cell, starts_at, due);
