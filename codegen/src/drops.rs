@@ -1,13 +1,13 @@
-//! Why generated programs drop frames, demote or refuse them: lists that order the cells of counters.
+//! Reasons why generated programs drop, demote or refuse frames. The lists order the cells of counters.
 
 use crate::Scheme;
 
-/// A reason to drop a frame, or not to give it what it asks for.
+/// A reason to drop a frame, or to deny what it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropReason {
-    /// Its name in reports; in P4 `DROP_`, `DEMOTED_` or `REFUSED_` and this in capitals.
+    /// Name in reports. In P4 it is in capitals, after `DROP_`, `DEMOTED_` or `REFUSED_`.
     pub name: &'static str,
-    /// What it means, one line.
+    /// Meaning, on one line.
     pub doc: &'static str,
 }
 
@@ -29,18 +29,18 @@ const REASONS: [DropReason; 15] = [
     reason(HAS_SLOTS, "unsolicited though its waits are longer than t: it comes again in its slots"),
 ];
 
-/// Name of the reason that costs nothing: the frames come again.
+/// Name of the reason that costs nothing, because the frames come again.
 pub const HAS_SLOTS: &str = "unsolicited_has_slots";
 
-/// How many of them plain switching has.
+/// Number of reasons that plain switching has.
 const L2_REASONS: usize = 5;
 
 const fn reason(name: &'static str, doc: &'static str) -> DropReason {
     DropReason { name, doc }
 }
 
-/// Why generated programs deny a frame the class that it claims, and carry it as best effort. The list orders the cells of
-/// their counter `demoted`.
+/// Reasons why generated programs deny a frame its class and carry it as best effort, in the order of the
+/// counter `demoted`.
 pub const DEMOTED: [DropReason; 4] = [
     reason("uncovered", "its reservation has nothing left for it"),
     reason("uncovered_unsolicited", "unsolicited beyond what was asked for"),
@@ -48,12 +48,11 @@ pub const DEMOTED: [DropReason; 4] = [
     reason("late", "long after its reservation"),
 ];
 
-/// Why generated programs answer an RSV with "not now". The list orders the cells of their counter `refused`.
+/// Reasons why generated programs answer an RSV with "not now", in the order of the counter `refused`.
 pub const REFUSED: [DropReason; 2] =
     [reason("lane", "the lane's reservation has not begun"), reason("calendar", "no free time in sight")];
 
-/// The reasons of `scheme`'s program. A reason's place is its index in the counter, and the same in
-/// all schemes.
+/// The reasons of `scheme`'s program. Their positions are indices of the counter, the same in all schemes.
 pub fn drop_reasons(scheme: Scheme) -> &'static [DropReason] {
     match scheme {
         Scheme::L2 => &REASONS[..L2_REASONS],

@@ -1,23 +1,23 @@
 //! Random numbers from a seed, and distributions given by quantiles.
 
-/// Steele, Lea and Flood's SplitMix64.
+/// A random stream: Steele, Lea and Flood's SplitMix64.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A stream of its own for each seed.
+    /// A separate stream for each seed.
     pub fn new(seed: u64) -> Random {
         let mut random = Random(seed ^ 0x5851_f42d_4c95_7f2d);
         random.next();
         random
     }
 
-    /// A stream for one purpose of a run.
+    /// A separate stream for each purpose within a run.
     pub fn stream(seed: u64, purpose: u64) -> Random {
         Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// 64 bits.
+    /// The next 64 random bits.
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
@@ -28,19 +28,19 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to 1, 1 excluded.
+    /// A number from 0 (inclusive) to 1 (exclusive).
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// From 0 to `limit`, `limit` excluded; 0 for a limit of 0.
+    /// A number from 0 to `limit` (exclusive); 0 if the limit is 0.
     #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// Exponential, of this mean.
+    /// An exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
     }
@@ -52,16 +52,16 @@ impl Random {
     }
 }
 
-/// How values between two quantiles lie.
+/// Interpolation between two quantiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
-    /// Evenly: delays.
+    /// Linear, for delays.
     Linear,
-    /// Their logarithms evenly: sizes over many orders of magnitude.
+    /// Linear in the logarithm, for sizes over many orders of magnitude.
     Logarithmic,
 }
 
-/// Cells of the look-up table.
+/// Cells of the lookup table.
 const CELLS: usize = 1024;
 
 /// A distribution given by quantiles.
@@ -69,14 +69,17 @@ const CELLS: usize = 1024;
 pub struct Quantiles {
     points: Vec<(f64, f64)>,
     between: Between,
-    /// The values at the cells' ends: within a cell that holds no quantile, values lie on a line.
+    /// Values at the ends of cells. Within a cell that contains no quantile, values are interpolated
+    /// linearly.
     ends: Box<[u32; CELLS + 1]>,
-    /// In cells from this one on `points` are asked: in the last, as tails matter, or in all, where lines are none.
+    /// From this cell on, `points` are used: in the last cell, because tails matter, or in all cells if
+    /// linear interpolation is wrong.
     exact_from: usize,
 }
 
 impl Quantiles {
-    /// From pairs of cumulative probability and value, which start at 0, end at 1 and ascend.
+    /// Builds a distribution from pairs of cumulative probability and value, which start at 0, end at 1 and
+    /// ascend.
     pub fn new(points: &[(f64, f64)], between: Between) -> Result<Quantiles, String> {
         let (Some(first), Some(last)) = (points.first(), points.last()) else {
             return Err("has no points; give pairs of probability and value".into());
@@ -108,13 +111,13 @@ impl Quantiles {
         Ok(quantiles)
     }
 
-    /// Always this value.
+    /// A distribution with a single value.
     pub fn constant(value: u32) -> Quantiles {
         let points = vec![(0.0, value.into()), (1.0, value.into())];
         Quantiles { points, between: Between::Linear, ends: Box::new([value; CELLS + 1]), exact_from: CELLS }
     }
 
-    /// The value below which a share `p` of all lies.
+    /// The quantile of `p`.
     pub fn at(&self, p: f64) -> f64 {
         let p = p.clamp(0.0, 1.0);
         let above = self.points.partition_point(|point| point.0 <= p).clamp(1, self.points.len() - 1);
@@ -126,12 +129,12 @@ impl Quantiles {
         }
     }
 
-    /// No value is less.
+    /// Minimum value.
     pub fn least(&self) -> u64 {
         self.at(0.0).floor() as u64
     }
 
-    /// The mean.
+    /// Mean value.
     pub fn mean(&self) -> f64 {
         let segment = |pair: &[(f64, f64)]| {
             let ((p0, v0), (p1, v1)) = (pair[0], pair[1]);
@@ -147,7 +150,7 @@ impl Quantiles {
     /// Mean of a function of the values.
     pub fn mean_of(&self, f: impl Fn(u64) -> f64) -> f64 {
         const STEPS: u32 = 4_096;
-        // The tail apart, where few values carry much.
+        // The tail separately, where few values weigh much.
         let part = |from: f64, to: f64| {
             let step = (to - from) / f64::from(STEPS);
             let value = |i| f(self.at(from + (f64::from(i) + 0.5) * step).round() as u64);
@@ -156,7 +159,7 @@ impl Quantiles {
         part(0.0, 0.99) + part(0.99, 0.9999) + part(0.9999, 1.0)
     }
 
-    /// A value.
+    /// Draws a value.
     #[inline]
     pub fn sample(&self, random: &mut Random) -> u64 {
         let bits = random.next();

@@ -1,4 +1,4 @@
-//! What a run leaves behind for looking at: captures of links, and one message's way.
+//! Recordings of a run: captures of links, and the path of one message.
 
 use crate::message::{FlowId, Head, MessageId, host_of};
 use p4rack_wire::Nanos;
@@ -6,27 +6,27 @@ use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{Control, Kind};
 use serde::Serialize;
 
-/// Most frames kept a run.
+/// Maximum frames recorded per run.
 pub const FRAMES_MAX: usize = 1_000_000;
 
-/// Where a frame was seen; the number is the host's, from 0.
+/// Where a frame was seen. The number is the host's, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
     /// Starts to leave a host.
     HostOut(usize),
-    /// Begins its way through the switch's pipeline.
+    /// Enters the switch's pipeline.
     SwitchIn(usize),
     /// Starts to leave the switch.
     SwitchOut(usize),
-    /// Has come to a host.
+    /// Has arrived at a host.
     HostIn(usize),
-    /// Is with the application.
+    /// Has been delivered to the application.
     App(usize),
 }
 
 impl Point {
-    /// For people.
+    /// The point in words.
     pub fn text(self) -> String {
         match self {
             Point::HostOut(host) => format!("h{} sends", host + 1),
@@ -38,26 +38,26 @@ impl Point {
     }
 }
 
-/// A frame somewhere.
+/// A frame seen at a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
-    /// Where.
+    /// The point.
     pub point: Point,
-    /// When.
+    /// Time at which it was seen.
     pub time: Nanos,
     /// Its bytes, without FCS.
     pub frame: Vec<u8>,
 }
 
-/// One step of a message's way.
+/// A step on a message's path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// When.
+    /// Time of the step.
     #[serde(rename = "time_ns", serialize_with = "as_ns")]
     pub time: Nanos,
-    /// Where.
+    /// Point of the step.
     pub point: Point,
-    /// What.
+    /// What happened.
     pub what: String,
 }
 
@@ -65,28 +65,28 @@ fn as_ns<S: serde::Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_u64(time.0)
 }
 
-/// What is to be recorded, and what was.
+/// What to record, and the recordings.
 #[derive(Debug, Default)]
 pub struct Recorder {
     /// Hosts whose links are captured.
     pub links: Vec<usize>,
-    /// Number of the message whose way is told.
+    /// Number of the message to trace.
     pub message: Option<u64>,
     /// Whether data carries a shim.
     pub shim: bool,
     /// Frames of captured links.
     pub frames: Vec<Sight>,
-    /// The message's way.
+    /// Path of the message.
     pub steps: Vec<Step>,
-    /// Frames beyond the limit.
+    /// Frames and steps beyond the limit.
     pub lost: u64,
-    /// The message while it is under way, its sender and its receiver.
+    /// The message while it is in flight, with its sender and receiver.
     under_way: Option<((FlowId, MessageId), (usize, usize))>,
 }
 
 impl Recorder {
-    /// Records both directions of these hosts' links, and the way of a message if one is given.
-    /// `shim`: whether data carries one.
+    /// Records both directions of these hosts' links, and the path of a message if one is given. `shim` says
+    /// whether data carries one.
     pub fn new(links: Vec<usize>, message: Option<u64>, shim: bool) -> Recorder {
         Recorder { links, message, shim, ..Recorder::default() }
     }
@@ -116,7 +116,7 @@ impl Recorder {
             self.step(point, time, format!("{kind}, frame {}, {} bytes", head.sequence, head.bytes));
             return;
         }
-        // Reservations of the pair while the message is under way; before its first frame too.
+        // Reservations of the pair while the message is in flight, including those before its first frame.
         if let Some(text) = control(frame, ends) {
             self.step(point, time, text);
         }
@@ -130,7 +130,7 @@ impl Recorder {
         }
     }
 
-    /// The `number`th message is made, from one host to another.
+    /// The `number`th message is created, from one host to another.
     #[cold]
     pub(crate) fn begins(&mut self, number: u64, message: (FlowId, MessageId), ends: (usize, usize)) {
         if self.message == Some(number) {
@@ -144,7 +144,7 @@ impl Recorder {
         self.under_way = self.under_way.filter(|(known, _)| *known != message);
     }
 
-    /// The message's way as a Chrome trace, which Perfetto reads too: JSON text.
+    /// The message's path as a Chrome trace in JSON, which Perfetto reads too.
     pub fn chrome(&self) -> String {
         let events: Vec<serde_json::Value> = self
             .steps
@@ -176,7 +176,7 @@ impl Recorder {
         self.steps.iter().map(host).max().unwrap_or(0)
     }
 
-    /// The message's way as a timeline.
+    /// The message's path as a timeline.
     pub fn timeline(&self) -> String {
         let Some(first) = self.steps.first().map(|step| step.time) else {
             return "nothing was seen of this message".into();

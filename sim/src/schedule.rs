@@ -12,23 +12,23 @@ use p4rack_wire::Nanos;
 
 /// Due times of a fixed set of components.
 ///
-/// A component that holds many events (a link with frames on it) keeps them in order itself and
-/// shows only the first. Setting a time replays the matches on one way to the top: as many as the logarithm of how many
-/// components there are, in memory that stays in the processor's cache. Among components due at the same time the lot
-/// decides, which time and component make: nobody is always first, and who set what before whom has no say.
+/// A component with several events (a link with frames on it) keeps them in order itself and shows only the
+/// first. Setting a time replays the matches on one path to the root: logarithmic in the number of
+/// components, in memory that stays in the processor's cache. Ties are broken pseudo-randomly, from the time
+/// and the components, so no component is always first and the order of calls does not matter.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    /// When each is due.
+    /// Due time of each component.
     due: Vec<Nanos>,
-    /// Winners, the final's at 1; the matches between components from `due.len() / 2` on.
+    /// Winners of matches; the final is at 1, matches between components start at `due.len() / 2`.
     tree: Vec<u16>,
 }
 
-/// Who of two that are due at the same time is first.
+/// Which of two components that are due at the same time comes first.
 #[cold]
 #[inline(never)]
 fn by_lot(left: usize, right: usize, due: Nanos) -> usize {
-    // No two have the same lot.
+    // No two have the same number.
     let lot = |component: usize| {
         let mixed = due.0 ^ (component as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,7 +38,7 @@ fn by_lot(left: usize, right: usize, due: Nanos) -> usize {
 }
 
 impl Schedule {
-    /// A schedule of so many components, at most 2^16, none of which waits for anything.
+    /// A schedule of at most 2^16 components, none of which is due.
     pub fn new(components: usize) -> Schedule {
         let leaves = components.clamp(2, 1 << 16).next_power_of_two();
         let mut tree: Vec<u16> = vec![0; leaves];
@@ -49,7 +49,7 @@ impl Schedule {
         Schedule { due: vec![Nanos::MAX; leaves], tree }
     }
 
-    /// When `component` is due; `Nanos::MAX`: it waits for nothing.
+    /// Sets when `component` is due; `Nanos::MAX` is never.
     pub fn set(&mut self, component: usize, due: Nanos) {
         let Some(known) = self.due.get_mut(component).filter(|known| **known != due) else { return };
         *known = due;
@@ -57,8 +57,8 @@ impl Schedule {
         let (mut left, mut right) = (component & !1, component | 1);
         loop {
             let (a, b) = (self.due[left], self.due[right]);
-            // Who wins is anybody's guess, so no jump may depend on it. Two at the same time are rare; of two that wait for
-            // nothing either may win.
+            // The winner is unpredictable, so no jump may depend on it. Ties are rare, except between two
+            // that are never due, where either may win.
             let mut winner = if b < a { right } else { left };
             if a == b {
                 winner = by_lot(left, right, a);
@@ -67,14 +67,14 @@ impl Schedule {
             if at == 1 {
                 return;
             }
-            // Who won against whom on the other side.
+            // The opponent in this match.
             let other = usize::from(self.tree[at ^ 1]);
             (left, right) = (winner, other);
             at /= 2;
         }
     }
 
-    /// `component` is due then, if not earlier.
+    /// Makes `component` due at this time, if that is earlier.
     #[inline]
     pub fn hasten(&mut self, component: usize, due: Nanos) {
         if due < self.due[component] {
@@ -82,21 +82,21 @@ impl Schedule {
         }
     }
 
-    /// The component that is due first, and when; `Nanos::MAX`: nobody waits for anything.
+    /// The component that is due first, and when; `Nanos::MAX` if none is.
     #[inline]
     pub fn first(&self) -> (usize, Nanos) {
         let first = usize::from(self.tree[1]);
         (first, self.due[first])
     }
 
-    /// When the first is due.
+    /// When the first component is due.
     #[inline]
     pub fn first_due(&self) -> Nanos {
         self.first().1
     }
 }
 
-/// Due times of components among which the order does not matter.
+/// Due times of components whose order does not matter.
 #[derive(Clone, Debug)]
 pub(crate) struct Dues {
     due: Vec<Nanos>,
@@ -104,24 +104,24 @@ pub(crate) struct Dues {
 }
 
 impl Dues {
-    /// So many components, none of which waits for anything.
+    /// A set of components, none of which is due.
     pub fn new(components: usize) -> Dues {
         Dues { due: vec![Nanos::MAX; components], first: Nanos::MAX }
     }
 
-    /// When the first is due.
+    /// When the first component is due.
     #[inline]
     pub fn first(&self) -> Nanos {
         self.first
     }
 
-    /// When one is due.
+    /// When a component is due.
     #[inline]
     pub fn of(&self, component: usize) -> Nanos {
         self.due[component]
     }
 
-    /// `component` is due then, if not earlier.
+    /// Makes `component` due at this time, if that is earlier.
     #[inline]
     pub fn hasten(&mut self, component: usize, due: Nanos) {
         let known = &mut self.due[component];
@@ -129,13 +129,14 @@ impl Dues {
         self.first = due.min(self.first);
     }
 
-    /// `component` is due then; when the first is has to be [told](Self::begin_with) once all have had their turn.
+    /// Sets when `component` is due. Once all have had their turn, [`begin_with`](Self::begin_with) has to
+    /// set when the first is.
     #[inline]
     pub fn set(&mut self, component: usize, due: Nanos) {
         self.due[component] = due;
     }
 
-    /// The first is due then.
+    /// Sets when the first component is due.
     #[inline]
     pub fn begin_with(&mut self, first: Nanos) {
         debug_assert_eq!(self.due.iter().min().copied().unwrap_or(Nanos::MAX), first);

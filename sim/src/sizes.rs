@@ -1,17 +1,17 @@
-//! Message sizes of published workloads: a dozen quantiles each, in bytes, logarithms interpolated.
+//! Message sizes of published workloads: a dozen quantiles each, in bytes, interpolated logarithmically.
 //!
-//! W1–W5 are the workloads of Homa's evaluation (Montazeri et al., SIGCOMM 2018), also used in PL2's
-//! §6: W1 Facebook's memcached (Atikoglu et al., SIGMETRICS 2012), W2 Google's search, W3 all of a
-//! Google datacentre's RPCs, W4 a Hadoop cluster at Facebook (Roy et al., SIGCOMM 2015), W5 DCTCP's
-//! web search (Alizadeh et al., SIGCOMM 2010).
+//! W1–W5 are the workloads of Homa's evaluation (Montazeri et al., SIGCOMM 2018), also used in PL2's §6: W1
+//! Facebook's memcached (Atikoglu et al., SIGMETRICS 2012), W2 Google's search, W3 all RPCs of a Google
+//! datacentre, W4 a Hadoop cluster at Facebook (Roy et al., SIGCOMM 2015), W5 DCTCP's web search (Alizadeh et
+//! al., SIGCOMM 2010).
 
 use crate::random::{Between, Quantiles};
 
-/// A workload: name, quantiles.
+/// A workload: name and quantiles.
 type Workload = (&'static str, [(f64, f64); 12]);
 
-/// The five applications of EDM's §4.3 (Su et al., ASPLOS 2025), as its trace generator has them: tenths,
-/// between which values lie evenly.
+/// The five applications of EDM's §4.3 (Su et al., ASPLOS 2025), as in its trace generator: deciles,
+/// interpolated linearly.
 const EDM: [(&str, [f64; 11]); 5] = [
     ("EDM-hadoop", edm([5_840.0, 5_840.0, 128_480.0, 243_820.0, 1_343_200.0])),
     ("EDM-spark", edm([5_840.0, 5_840.0, 18_980.0, 321_200.0, 1_357_800.0])),
@@ -20,18 +20,18 @@ const EDM: [(&str, [f64; 11]); 5] = [
     ("EDM-memcached", edm([5_840.0, 5_840.0, 93_440.0, 432_160.0, 1_775_360.0])),
 ];
 
-/// Half of the messages of each are four packets of 1460 bytes.
+/// Half of the messages of each application are four packets of 1460 bytes.
 const fn edm(upper: [f64; 5]) -> [f64; 11] {
     let [p60, p70, p80, p90, p100] = upper;
     let four = 5_840.0;
     [four, four, four, four, four, four, p60, p70, p80, p90, p100]
 }
 
-/// Name of VGG16's gradients.
+/// Name of the workload with VGG16's gradients.
 pub const VGG16: &str = "VGG16";
 
-/// Parameters of VGG16's layers (Simonyan and Zisserman, ICLR 2015, configuration D), weights and biases, from the
-/// last to the first as back-propagation has them. 528 MB as 32-bit numbers.
+/// Parameters of VGG16's layers (Simonyan and Zisserman, ICLR 2015, configuration D), weights and biases,
+/// from the last to the first as in back-propagation. 528 MB as 32-bit numbers.
 const VGG16_PARAMETERS: [u32; 16] = [
     4_097_000,
     16_781_312,
@@ -51,7 +51,7 @@ const VGG16_PARAMETERS: [u32; 16] = [
     1_792,
 ];
 
-/// Bytes of each layer's gradient that one of `servers` parameter servers gets, at this share of the true size.
+/// Bytes of each layer's gradient for one of `servers` parameter servers, at this fraction of the true size.
 pub fn vgg16(servers: usize, scale: f64) -> Vec<u32> {
     let part =
         |parameters: &u32| (f64::from(*parameters) * 4.0 * scale / servers.max(1) as f64).ceil() as u32;
@@ -146,7 +146,7 @@ const WORKLOADS: [Workload; 5] = [
     ),
 ];
 
-/// The distribution of this name.
+/// The distribution with this name.
 pub fn named(name: &str) -> Result<Quantiles, String> {
     if let Some((_, points)) = WORKLOADS.iter().find(|(known, _)| *known == name) {
         return Quantiles::new(points, Between::Logarithmic);

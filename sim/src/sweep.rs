@@ -1,5 +1,5 @@
-//! Many runs: parameters times seeds. A sweep is a list of independent tasks, each with an id that
-//! depends on nothing but what it runs, so that any machine may run any of them in any order.
+//! Sweeps: parameters times seeds. A sweep is a list of independent tasks. Each has an id that depends only
+//! on what it runs, so any machine may run any of them in any order.
 
 use crate::experiment::{Experiment, ExperimentError, Spec};
 use crate::outcome::Outcome;
@@ -7,44 +7,45 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Most tasks of one sweep.
+/// Maximum tasks of a sweep.
 const TASKS_MAX: usize = 100_000;
 
-/// The file's fields.
+/// Fields of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SweepSpec {
     name: String,
-    /// Experiment that is varied: a path, from the sweep's own folder.
+    /// Path of the experiment that is varied, relative to the sweep's folder.
     base: String,
     #[serde(default = "one_seed")]
     seeds: Vec<u64>,
     /// Values by key; every combination is run.
     #[serde(default)]
     vary: BTreeMap<String, Vec<Value>>,
-    /// Named sets of values; each is combined with the above.
+    /// Named sets of values, each combined with the above.
     #[serde(default)]
     case: Vec<CaseSpec>,
-    /// What a paper says of two cases.
+    /// Ratios between two cases that a paper gives.
     #[serde(default)]
     ratio: Vec<Ratio>,
 }
 
-/// `[[ratio]]`: how a figure of one case compares with the same one of another, all else being equal, as a paper has it.
+/// `[[ratio]]`: how a figure of one case compares with that of another, all else being equal, according to a
+/// paper.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ratio {
-    /// Which of our figures: a path into the results, e.g. `goodput_gbps`.
+    /// The figure, as a path into the results, e.g. `goodput_gbps`.
     pub figure: String,
-    /// The case whose figure is divided.
+    /// The case in the numerator.
     pub of: String,
-    /// The case by whose figure it is.
+    /// The case in the denominator.
     pub by: String,
-    /// What the paper says.
+    /// The paper's ratio.
     pub says: f64,
-    /// Where, in its words.
+    /// Place in the paper, quoted.
     pub source: String,
-    /// Why ours differs, if it does.
+    /// Why our ratio differs, if it does.
     pub why: Option<String>,
 }
 
@@ -63,42 +64,42 @@ fn one_seed() -> Vec<u64> {
 /// One run of a sweep.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Names its result file; the same for the same settings.
+    /// Id, which names the result file. Equal settings give equal ids.
     pub id: String,
-    /// What distinguishes it: case, seed, varied keys.
+    /// Settings that distinguish it: case, seed, varied keys.
     pub settings: BTreeMap<String, String>,
-    /// What to run.
+    /// Experiment to run.
     pub experiment: Experiment,
 }
 
-/// A task's result, as its file has it.
+/// A task's result, as in its file.
 #[derive(Clone, Debug, Serialize)]
 pub struct TaskResult<'a> {
-    /// The task.
+    /// Id of the task.
     pub id: &'a str,
-    /// The sweep's name.
+    /// Name of the sweep.
     pub sweep: &'a str,
-    /// What distinguishes it.
+    /// Settings that distinguish the task.
     pub settings: &'a BTreeMap<String, String>,
-    /// What a paper says of its case beside another.
+    /// A paper's ratios of its case to another.
     pub ratios: Vec<&'a Ratio>,
-    /// What it showed.
+    /// Results of the run.
     pub outcome: &'a Outcome,
 }
 
-/// A sweep.
+/// A list of tasks.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// Its name.
+    /// Name of the sweep.
     pub name: String,
-    /// Its tasks.
+    /// Tasks, in order.
     pub tasks: Vec<Task>,
-    /// What a paper says of two of its cases.
+    /// A paper's ratios between two of its cases.
     pub ratios: Vec<Ratio>,
 }
 
 impl Sweep {
-    /// Reads a sweep; `read` gives the text of the base experiment's file.
+    /// Reads a sweep. `read` returns the text of the base experiment's file.
     pub fn parse(
         text: &str,
         file: &str,
@@ -115,7 +116,7 @@ impl Sweep {
         })?;
         let (base_text, base_file) =
             read(&spec.base).map_err(|error| refuse(format!("{file}: base: {error}")))?;
-        // Checked as it stands first, so that its mistakes are told with their lines.
+        // The base is checked unchanged first, so that its mistakes are reported with their lines.
         Experiment::parse(&base_text, &base_file)?;
         let base: Table =
             toml::from_str(&base_text).map_err(|error| refuse(format!("{base_file}: {error}")))?;
@@ -149,14 +150,14 @@ impl Sweep {
         Ok(Sweep { name: spec.name, tasks, ratios: spec.ratio })
     }
 
-    /// What a paper says of `task`'s case beside another.
+    /// A paper's ratios of `task`'s case to another.
     pub fn ratios_of(&self, task: &Task) -> Vec<&Ratio> {
         let case = task.settings.get("case");
         self.ratios.iter().filter(|ratio| case == Some(&ratio.of)).collect()
     }
 }
 
-/// Every combination.
+/// Every combination of values.
 fn product(vary: &BTreeMap<String, Vec<Value>>) -> Vec<BTreeMap<String, Value>> {
     let mut all = vec![BTreeMap::new()];
     for (key, values) in vary {
@@ -205,7 +206,7 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// Sets a dotted key; numbers index arrays of tables: `traffic.0.flows`.
+/// Sets a dotted key. Numbers index arrays of tables: `traffic.0.flows`.
 fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
     let (head, rest) = key.split_once('.').unwrap_or((key, ""));
     if rest.is_empty() {
@@ -227,7 +228,7 @@ fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
     }
 }
 
-/// FNV-1a: the same everywhere and for ever.
+/// FNV-1a, which is the same on every machine.
 fn checksum(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,35 +1,35 @@
-//! Traces: messages with their times, from CSV.
+//! Traces: messages with their times, read from CSV.
 
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// Most lines of a trace.
+/// Maximum lines of a trace.
 const LINES_MAX: usize = 10_000_000;
 /// Columns, in any order.
 const COLUMNS: [&str; 4] = ["time_ns", "from", "to", "bytes"];
 
-/// One message of a trace.
+/// A message of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When the sending thread has it.
+    /// Time at which the sending thread has it.
     pub time: Nanos,
     /// Index of its pair.
     pub pair: usize,
-    /// Size.
+    /// Size in bytes.
     pub bytes: u32,
 }
 
-/// A trace.
+/// A trace of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// Senders and receivers that occur.
+    /// Pairs of sender and receiver that occur.
     pub pairs: Vec<(usize, usize)>,
-    /// Messages, by time.
+    /// Messages, sorted by time.
     pub entries: Vec<Entry>,
 }
 
 impl Trace {
-    /// Reads a trace; `file` names it in errors, `host` gives the index of a host's name.
+    /// Reads a trace. `file` appears in errors; `host` maps a host's name to its index.
     pub fn parse(text: &str, file: &str, host: impl Fn(&str) -> Option<usize>) -> Result<Trace, String> {
         let mut lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim()));
         let mut lines = lines.by_ref().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));

@@ -1,8 +1,8 @@
-//! YCSB's choice of keys.
+//! Key popularity of YCSB.
 
 use crate::random::Random;
 
-/// Numbers below `count`, the first ones more popular: Gray et al.'s method (SIGMOD 1994), which YCSB uses.
+/// Numbers below `count`, the first ones more popular, by Gray et al.'s method (SIGMOD 1994), as in YCSB.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     count: u32,
@@ -34,7 +34,7 @@ impl Zipf {
     }
 }
 
-/// Where a key lies: spread evenly, whatever its popularity.
+/// Position of a key: uniform, whatever its popularity.
 pub(crate) fn place(key: u32, places: usize) -> usize {
     let mixed = Random::new(u64::from(key)).next();
     ((u128::from(mixed) * places as u128) >> 64) as usize
@@ -52,7 +52,7 @@ mod tests {
         (0..SAMPLES).for_each(|_| counts[zipf.sample(&mut random) as usize] += 1);
         let zeta: f64 = (1..=1_000).map(|i| f64::from(i).powf(-0.99)).sum();
         for rank in [1u32, 2, 10, 100] {
-            // The method is exact for the first two; further on it is a continuous approximation.
+            // The method is exact for the first two numbers, and a continuous approximation beyond.
             let near: u32 =
                 counts[rank as usize - 1..(rank as usize * 11 / 10).max(rank as usize)].iter().sum();
             let wide = (rank as usize * 11 / 10).max(rank as usize) - rank as usize + 1;

@@ -13,36 +13,36 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-/// What the description can't take from the file.
+/// What the description needs beyond the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Name of the rack.
     pub name: String,
-    /// The switch to take, where there are several.
+    /// Name of the switch to import, if there are several.
     pub switch: Option<String>,
-    /// Length of the subnet's prefix, where the hosts' own would not put them together.
+    /// Prefix length of the subnet, if the hosts' own prefixes would not put them into one.
     pub prefix: Option<u8>,
-    /// Rate of links that name none, e.g. "100 Mb/s".
+    /// Rate of links without one, e.g. "100 Mb/s".
     pub port_rate: String,
 }
 
-/// A description, and what was left out of it.
+/// A description, and what it leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The description, TOML; it has been checked.
+    /// The description as TOML, already checked.
     pub toml: String,
-    /// Each thing in the file that a rack does not have, one line.
+    /// Things in the file that a rack does not have, one line each.
     pub left_out: Vec<String>,
 }
 
-/// A host's end of a link.
+/// A link between a host and the switch.
 struct Link {
     host: String,
     port: u16,
     rate_mbps: Option<f64>,
 }
 
-/// Turns a topology into a description. The error names the field, what was expected, what to do.
+/// Converts a topology to a description. The error names the field, says what was expected and what to do.
 pub fn import(text: &str, options: &Options) -> Result<Imported, String> {
     let topology: Value =
         serde_json::from_str(text).map_err(|error| format!("not JSON: {error}; give a topology.json"))?;
@@ -159,7 +159,7 @@ fn host(
         .map_err(|_| format!("hosts.{name}.ip: `{ip}` is no IPv4 address such as 10.0.1.1/24"))?;
     let prefix = options.prefix.map_or(own_prefix.to_owned(), |prefix| prefix.to_string());
     let mac = text("mac")?;
-    // Writing to a string can't fail, so the results are of no interest.
+    // Writing to a string cannot fail, so the results are ignored.
     let _ = write!(
         toml,
         "\n[[host]]\nname = {name:?}\nport = {port}\nmac  = {mac:?}\nip   = \"{address}/{prefix}\"\n"

@@ -1,17 +1,17 @@
-//! Bounds that a description and the options of `p4rack switch run` share.
+//! Limits that descriptions share with the options of `p4rack switch run`.
 
-/// Numbers that the CPU port and the drop port may have: programs have nine bits for a port; 0 is what is there where they
-/// set none.
+/// Range of the CPU port and the drop port. Programs have nine bits for a port; 0 is its value if they set
+/// none.
 pub const SPECIAL_PORTS: (u64, u64) = (1, 511);
-/// Nanoseconds that a unit of the timestamps may have.
+/// Range of the timestamps' unit in nanoseconds.
 pub const TIME_UNIT_NS: (u64, u64) = (1, 1_000_000);
 
-/// Full frames that the buffer holds at least: less and the smallest burst is lost.
+/// Minimum size of the buffer in full frames: with less, the smallest burst is lost.
 const BUFFER_FRAMES: u64 = 8;
 /// Bytes of a full frame in the buffer, with FCS.
 const FRAME_BYTES: u64 = 1530;
 
-/// What is wrong, and what to do.
+/// Why a value is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// What is wrong with the value.
@@ -20,7 +20,7 @@ pub struct Refusal {
     pub help: &'static str,
 }
 
-/// Whether a buffer of so many bytes is large enough.
+/// Checks that a buffer of this size is large enough.
 pub fn buffer(bytes: u64) -> Result<(), Refusal> {
     if bytes >= BUFFER_FRAMES * FRAME_BYTES {
         return Ok(());
@@ -29,7 +29,7 @@ pub fn buffer(bytes: u64) -> Result<(), Refusal> {
     Err(Refusal { message, help: "write \"16 KiB\" or more" })
 }
 
-/// Whether the CPU port is another than the drop port.
+/// Checks that the CPU port differs from the drop port.
 pub fn cpu_port(cpu_port: u64, drop_port: u64) -> Result<(), Refusal> {
     if cpu_port != drop_port {
         return Ok(());

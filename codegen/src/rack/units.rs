@@ -1,7 +1,7 @@
-//! Rates and sizes as people write them: "100 Mb/s", "256 KiB".
+//! Rates and sizes in human-readable form: "100 Mb/s", "256 KiB".
 
-/// Parses a rate such as `100 Mb/s`, `25Gb/s`, `2.5 Gbit/s` or `10 Gbps` into bits a second.
-/// Errors say what is wrong; a rate of zero is one.
+/// Parses a rate such as `100 Mb/s`, `25Gb/s`, `2.5 Gbit/s` or `10 Gbps` to bits per second. Errors say what
+/// is wrong; zero is an error.
 pub fn parse_rate(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let scale = match unit.strip_suffix("b/s").or(unit.strip_suffix("bit/s")).or(unit.strip_suffix("bps")) {
@@ -19,7 +19,7 @@ pub fn parse_rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses a size such as `256 KiB`, `2 MiB` or `64 kB` into bytes.
+/// Parses a size such as `256 KiB`, `2 MiB` or `64 kB` to bytes.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let scale = match unit {
@@ -35,7 +35,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is not a size: `{number}` is not a number that fits"))
 }
 
-/// A rate with the largest unit that keeps it at 1 or more: `100 Mb/s`.
+/// A rate in the largest unit that keeps it at 1 or more: `100 Mb/s`.
 pub fn show_rate(rate_bps: u64) -> String {
     let (scale, unit) = match rate_bps {
         1_000_000_000.. => (1e9, "Gb/s"),
@@ -47,7 +47,7 @@ pub fn show_rate(rate_bps: u64) -> String {
     format!("{} {unit}", shown.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A size in KiB or MiB where that is exact, else in bytes.
+/// A size in KiB or MiB if that is exact, else in bytes.
 pub fn show_size(bytes: u64) -> String {
     match bytes {
         0 => "0 B".to_owned(),
@@ -63,7 +63,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// `number` times `scale`, exactly: decimals are counted, not rounded through a float.
+/// `number` times `scale`, exactly: decimals are not rounded through a float.
 fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || (number.contains('.') && fraction.is_empty()) || fraction.len() > 9 {

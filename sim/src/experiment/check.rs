@@ -1,11 +1,11 @@
-//! What an experiment may not say.
+//! Checks experiments for mistakes.
 
 use super::{Arrivals, Pattern, SchemeKind, Spec, TrafficSpec, host_index};
 use crate::random::{Between, Quantiles};
 use crate::transport::Transport;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 
-/// Where mistakes are collected.
+/// Collects mistakes.
 pub(super) struct Check<'a> {
     pub text: &'a str,
     pub file: &'a str,
@@ -13,14 +13,14 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Notes a mistake in the `nth` table headed `table`.
+    /// Records a mistake in the `nth` table headed `table`.
     pub(super) fn problem(&mut self, table: &str, nth: usize, key: &str, message: impl std::fmt::Display) {
         let line = self.line_of(table, nth, key);
         let place = if table.is_empty() { String::new() } else { format!("[{table}] ") };
         self.problems.push(format!("{}:{line}: {place}{key}: {message}", self.file));
     }
 
-    /// Notes what was refused in the description that the experiment makes: where the experiment says it.
+    /// Records a mistake in the description that the experiment generates, at the experiment's own line.
     pub fn refused(&mut self, field: &str, message: &str) {
         let last = field.rsplit('.').next().unwrap_or(field);
         let (table, key) = match (field.split_once(['.', '[']).map_or(field, |(head, _)| head), last) {
@@ -35,7 +35,7 @@ impl Check<'_> {
         self.problem(table, 0, key, message);
     }
 
-    /// The key's line, or the table's where the key isn't given, or 1.
+    /// Line of the key; of the table if the key is missing; otherwise 1.
     fn line_of(&self, table: &str, nth: usize, key: &str) -> usize {
         let is_head = |line: &str| {
             let name = line.trim().trim_start_matches('[').split(']').next().unwrap_or_default();

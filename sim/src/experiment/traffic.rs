@@ -1,4 +1,4 @@
-//! `[[traffic]]`: who sends what to whom, and when.
+//! `[[traffic]]`: senders, receivers, sizes and times of messages.
 
 use super::one_usize;
 use crate::random::{Between, Quantiles};
@@ -10,68 +10,68 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Name, for results.
+    /// Name in results.
     pub name: String,
-    /// Who sends to whom.
+    /// Pairs of senders and receivers.
     pub pattern: Pattern,
     /// Names of the senders.
     pub senders: Option<Vec<String>>,
     /// Names of the receivers.
     pub receivers: Option<Vec<String>>,
-    /// Sizes of messages.
+    /// Sizes of the messages.
     #[serde(default = "full_frame")]
     pub size: SizeSpec,
-    /// What carries them.
+    /// Transport of the messages.
     #[serde(default)]
     pub transport: Transport,
-    /// With `VGG16`: share of the network's true size.
+    /// With `VGG16`: fraction of the network's true size.
     #[serde(default = "whole")]
     pub scale: f64,
     /// With `trace`: the CSV file.
     pub trace: Option<String>,
     /// With `rpc`: a mix of YCSB's.
     pub ycsb: Option<Ycsb>,
-    /// With `ycsb`: how many keys there are.
+    /// With `ycsb`: number of keys.
     #[serde(default = "keys")]
     pub keys: u32,
     /// With `ycsb`: exponent of the keys' popularity.
     #[serde(default = "zipf")]
     pub zipf: f64,
-    /// When they come.
+    /// Times of the messages.
     pub arrivals: Arrivals,
-    /// With `poisson`: share of the link's rate.
+    /// With `poisson`: load as a fraction of the link's rate.
     pub load: Option<f64>,
-    /// The host whose link `load` is a share of.
+    /// The host whose link `load` refers to.
     pub load_link: Option<String>,
     /// What the load counts.
     #[serde(default)]
     pub load_in: LoadIn,
-    /// Sending threads, each sender and receiver.
+    /// Sending threads per pair of sender and receiver.
     #[serde(default = "one_usize")]
     pub flows: usize,
-    /// Messages that may wait in a flow; further ones are dropped and counted.
+    /// Maximum messages waiting in a flow; further ones are dropped and counted.
     #[serde(default = "queue_limit")]
     pub queue_limit: usize,
     /// With `rpc`: size of requests.
     #[serde(default = "request_bytes")]
     pub request_bytes: u32,
-    /// With `rpc`: time that the server takes.
+    /// With `rpc`: processing time of the server.
     #[serde(default)]
     pub service_ns: u64,
-    /// With `rpc`: time between an answer and the next request.
+    /// With `rpc`: time between a response and the next request.
     #[serde(default)]
     pub think_ns: u64,
-    /// From when latencies count.
+    /// Start of a message's latency.
     #[serde(default)]
     pub timed_from: TimedFrom,
-    /// When it starts.
+    /// Time at which it starts.
     #[serde(default)]
     pub start_us: u64,
-    /// When it stops; at the end if not given.
+    /// Time at which it stops; the end of the run if not given.
     pub stop_us: Option<u64>,
 }
 
-/// Who sends to whom.
+/// Pairs of senders and receivers.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
@@ -79,52 +79,52 @@ pub enum Pattern {
     Incast,
     /// The first host to all others.
     Outcast,
-    /// Every sender to every receiver; the first half to the second if not given.
+    /// Every sender to every receiver; by default the first half of the hosts to the second.
     Shuffle,
     /// Everybody to everybody else.
     AllToAll,
-    /// Everybody to one other, nobody to the same.
+    /// Each host to one other, and to each host one.
     Permutation,
-    /// As a trace says.
+    /// As in a trace.
     Trace,
 }
 
-/// From when a message's latency counts.
+/// When the latency of a message starts.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimedFrom {
-    /// The sending side has it: it may still wait for messages before it.
+    /// When the sender has the message, which may still wait for earlier ones.
     #[default]
     Arrival,
-    /// Its thread begins to send it, as where a thread takes no message before the last one is sent.
+    /// When its thread starts to send it, for threads that take no message before the previous one is sent.
     Turn,
 }
 
-/// Sizes of messages.
+/// Distribution of message sizes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum SizeSpec {
-    /// All the same.
+    /// A constant size.
     Bytes(u32),
     /// A distribution by name.
     Name(String),
-    /// Quantiles.
+    /// A distribution given by quantiles.
     Quantiles(Vec<(f64, f64)>),
 }
 
-/// When messages come.
+/// When messages are created.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Each flow has always one more.
+    /// Each flow always has another message.
     Saturate,
-    /// At random, without regard to what is under way.
+    /// At random, regardless of what is in flight.
     Poisson,
-    /// A flow sends a request; the receiver answers with a message; then the next request.
+    /// A flow sends a request, the receiver responds with a message, then comes the next request.
     Rpc,
     /// Every flow sends one message; when all have arrived, again.
     Rounds,
-    /// As a trace says.
+    /// As in a trace.
     Trace,
 }
 
@@ -135,14 +135,14 @@ pub enum Ycsb {
     A,
     /// 95 % reads, 5 % updates.
     B,
-    /// Reads.
+    /// Reads only.
     C,
     /// Half reads, half a read followed by an update.
     F,
 }
 
 impl Ycsb {
-    /// Share of operations that write.
+    /// Fraction of operations that write.
     pub fn writes(self) -> f64 {
         match self {
             Ycsb::A | Ycsb::F => 0.5,
@@ -159,14 +159,15 @@ pub enum LoadIn {
     /// Bytes on the wire.
     #[default]
     Bytes,
-    /// Bytes on the wire without the tags that a scheme adds: the same messages at the same times under every scheme.
+    /// Bytes on the wire without the tags that a scheme adds, which gives the same messages at the same times
+    /// under every scheme.
     Untagged,
-    /// Slots: a frame takes one, however short.
+    /// Slots: each frame takes one, however short.
     Slots,
 }
 
 impl SizeSpec {
-    /// The distribution.
+    /// The distribution as quantiles.
     pub fn quantiles(&self) -> Result<Quantiles, String> {
         match self {
             SizeSpec::Bytes(0) => Err("is 0; a message has at least one byte".into()),
@@ -176,7 +177,7 @@ impl SizeSpec {
         }
     }
 
-    /// Whether it is a network's layers, one after the other, and not a distribution.
+    /// Whether it consists of a network's layers in order rather than a distribution.
     pub fn is_layers(&self) -> bool {
         matches!(self, SizeSpec::Name(name) if name == sizes::VGG16)
     }

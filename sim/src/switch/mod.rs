@@ -18,70 +18,71 @@ use p4rack_wire::Nanos;
 use p4::P4;
 pub use p4::SwitchError;
 
-/// What a model of the switch does. All of it depends on what it was given, and when, and on nothing else.
+/// A model of the switch. Its behaviour depends only on what it was given, and when.
 ///
-/// Links have their rates, so frames come one after the other; a port sends one at a time at its own rate. Frames are
-/// without FCS. Every frame that came in left, was dropped and counted, or waits: what [`stats`](Model::stats) says
-/// of it has to come out even, and no model holds more than its buffer does. Both are checked at the end of each run.
+/// Links have rates, so frames arrive one after the other, and each port sends one at a time at its own rate.
+/// Frames are without FCS. Every frame that arrived was sent, was dropped and counted, or waits: the
+/// [`stats`](Model::stats) have to add up, and no model holds more than its buffer. Both are checked at the
+/// end of each run.
 pub(crate) trait Model {
-    /// A frame comes in by `port`. If one leaves at once, `frame` becomes that one: the port by which it leaves.
-    /// Otherwise `frame` is some buffer to be used again.
+    /// Handles a frame that arrives on `port`. If a frame leaves immediately, `frame` becomes that one, and
+    /// the result is the port it leaves from. Otherwise `frame` becomes an arbitrary buffer for reuse.
     fn forward(&mut self, port: u16, frame: &mut Vec<u8>, now: Nanos) -> Option<u16>;
 
-    /// A frame comes in by `port`, and nothing leaves before [`poll_transmit`](Model::poll_transmit).
+    /// Handles a frame that arrives on `port`. Nothing leaves before [`poll_transmit`](Model::poll_transmit).
     fn take(&mut self, port: u16, frame: &[u8], now: Nanos);
 
-    /// The next frame that leaves now, and the port by which it does. Call until `None`.
+    /// The next frame to send now, and its port. Call until `None`.
     fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16>;
 
-    /// When it has something to send, or to look after; `Nanos::MAX`: never.
+    /// The time at which it has something to send or to do; `Nanos::MAX` is never.
     fn due(&self) -> Nanos;
 
-    /// Bytes that wait at a port, with FCS.
+    /// Bytes queued at a port, with FCS.
     fn queued_bytes(&self, port: u16) -> u64;
 
     /// Bytes in the buffer, with FCS.
     fn buffered_bytes(&self) -> u64;
 
-    /// Most bytes that the buffer holds.
+    /// Size of the buffer in bytes.
     fn buffer_limit_bytes(&self) -> u64;
 
     /// Counters since the last reset: frames by port, depths, drops.
     fn stats(&self, now: Nanos) -> Stats;
 
-    /// Sets these counters to zero; depths start from what is queued.
+    /// Resets these counters; depths restart from what is queued.
     fn reset_stats(&mut self, now: Nanos);
 
-    /// What its scheduler counted, the whole run.
+    /// Counters of its scheduler over the whole run.
     fn counted(&self) -> Counted;
 
-    /// Hands it a controller's request, a whole frame, and returns the answer, if there is one.
+    /// Handles a controller's request, a whole frame, and returns the answer, if there is one.
     fn manage(&mut self, request: &[u8], now: Nanos) -> Option<Vec<u8>>;
 
-    /// Requests of controllers so far: frames that came by no link, and whose answers leave by none.
+    /// Number of requests from controllers, which use no link, nor do their answers.
     fn managed(&self) -> u64;
 }
 
-/// Frames that a scheduler counted, by reason; only reasons that occurred.
+/// Counters of a scheduler by reason; reasons that occurred only.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
-    /// Dropped.
+    /// Dropped frames.
     pub drops: Vec<(&'static str, u64)>,
-    /// Sent as best effort, since no reservation covers them.
+    /// Frames sent as best effort because no reservation covers them.
     pub demoted: Vec<(&'static str, u64)>,
-    /// Requests to reserve that were answered with "not now".
+    /// Reservation requests answered with "not now".
     pub refused: Vec<(&'static str, u64)>,
 }
 
 /// The switch of a rack.
 #[derive(Debug)]
 pub(crate) enum SwitchModel {
-    /// The generated program.
+    /// A generated program.
     P4(P4),
 }
 
 impl SwitchModel {
-    /// The switch that an experiment asks for.
+    /// The model that an experiment asks for.
     pub fn new(experiment: &Experiment) -> Result<SwitchModel, SwitchError> {
         let spec = &experiment.spec;
         let p4 = P4::new(&experiment.rack, experiment.scheme, |config| {
@@ -93,7 +94,7 @@ impl SwitchModel {
     }
 }
 
-/// Calls whichever model there is.
+/// Calls the model's own implementation.
 macro_rules! each {
     ($self:ident, $model:ident => $call:expr) => {
         match $self {

@@ -1,8 +1,8 @@
-//! Transports that messages may use, as machines without input or output: TCP (Cubic, DCTCP, or with
-//! congestion control off) and a receiver-driven scheme.
+//! Transports for messages, as machines without I/O: TCP (Cubic, DCTCP, or without congestion control) and a
+//! receiver-driven scheme.
 //!
-//! A flow's first frame is its first data: no connection is set up. A message's bytes go in
-//! frames of their own, as a sender without Nagle's algorithm pushes each of its writes.
+//! A flow's first frame carries data: connections are not set up. Each message starts a new frame, because
+//! the sender pushes each write, without Nagle's algorithm.
 
 pub(crate) mod rds;
 pub(crate) mod tcp;
@@ -10,30 +10,31 @@ pub(crate) mod wire;
 
 use serde::{Deserialize, Serialize};
 
-/// How a traffic's messages are carried.
+/// Transport of a traffic's messages.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// As Ethernet frames, nothing acknowledged, nothing repeated.
+    /// Plain Ethernet frames, without acknowledgements or retransmissions.
     #[default]
     Raw,
-    /// TCP without congestion control: the window alone limits. For networks that control it themselves.
+    /// TCP without congestion control: only the window limits. For networks that control congestion
+    /// themselves.
     Tcp,
     /// TCP Cubic.
     Cubic,
-    /// DCTCP; the switch marks.
+    /// DCTCP; the switch marks frames.
     Dctcp,
-    /// Receiver-driven, in Homa's manner.
+    /// Receiver-driven, like Homa.
     Rds,
 }
 
 impl Transport {
-    /// Whether it is one of TCP's.
+    /// Whether it is a variant of TCP.
     pub fn is_tcp(self) -> bool {
         matches!(self, Transport::Tcp | Transport::Cubic | Transport::Dctcp)
     }
 
-    /// Most bytes of a message in a frame, and what headers take beside them.
+    /// Maximum bytes of a message in a frame, and the bytes of headers besides.
     pub(crate) fn framing(self) -> (u64, u64) {
         match self.is_tcp() {
             true => (u64::from(tcp::MSS), tcp::HEADER_BYTES as u64),
@@ -46,24 +47,24 @@ impl Transport {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TransportSpec {
-    /// TCP: receive window, bytes.
+    /// TCP: receive window in bytes.
     pub window_bytes: u32,
-    /// TCP: least retransmission timeout.
+    /// TCP: minimum retransmission timeout.
     pub rto_min_us: u64,
-    /// TCP: least time until the last frame is sent again as a probe.
+    /// TCP: minimum time before the last frame is sent again as a probe.
     pub probe_min_us: u64,
-    /// The switch marks frames that find more than this in their port's queues.
+    /// Queue depth of a port, in bytes, above which the switch marks frames.
     pub ecn_threshold_bytes: u64,
     /// RDS: bytes of a message sent without a grant.
     pub rds_blind_bytes: u32,
-    /// RDS: messages, the oldest first, that a receiver grants to in turn; 0: to all.
+    /// RDS: number of messages, oldest first, to which a receiver grants in turn; 0 is all.
     pub rds_active: usize,
     /// RDS: silence after which frames count as lost.
     pub rds_timeout_us: u64,
 }
 
 impl Default for TransportSpec {
-    /// TCP's are Linux's, RDS's those of PL2's §6.1.
+    /// Linux's values for TCP, those of PL2's §6.1 for RDS.
     fn default() -> TransportSpec {
         TransportSpec {
             window_bytes: 1 << 20,

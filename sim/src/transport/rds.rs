@@ -1,41 +1,41 @@
-//! A receiver-driven scheme as PL2's §6.1 describes its RDS, in Homa's manner: the first 61 KiB of a message
-//! go at once, the rest as the receiver allows, which gives out its link's time four frames at a time, in
-//! turn to the messages that wait. Gaps are reported when seen; silence of a millisecond counts as loss at
-//! both ends. Nothing has priority, as in the paper.
+//! A receiver-driven scheme, RDS of PL2's §6.1, similar to Homa: the first 61 KiB of a message are sent
+//! immediately, the rest as the receiver permits. The receiver assigns its link's time, four frames at a
+//! time, to the waiting messages in turn. Gaps are reported when seen; a millisecond of silence counts as
+//! loss at both ends. There are no priorities, as in the paper.
 
 use crate::message::{FlowId, MTU, MessageId};
 use crate::transport::wire::{RANGES, Range};
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Frames a grant.
+/// Frames per grant.
 const GRANT_FRAMES: u64 = 4;
 
-/// Parameters.
+/// Parameters of both ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Bytes sent without a grant, and most that are granted and have not come.
+    /// Bytes sent without a grant; also the maximum granted and not received.
     pub blind_bytes: u64,
-    /// Messages, the oldest first, that are granted to in turn; 0: all.
+    /// Number of messages, oldest first, to which grants go in turn; 0 is all.
     pub active: usize,
     /// Silence that counts as loss.
     pub timeout: Nanos,
-    /// Time of a full frame on the receiver's link.
+    /// Wire time of a full frame on the receiver's link.
     pub frame_time: Nanos,
 }
 
-/// Part of a message to send.
+/// A part of a message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The message, for the simulator.
     pub message: MessageId,
-    /// Counts the flow's messages.
+    /// Number of the message within the flow.
     pub key: u32,
-    /// The message's size.
+    /// Size of the message.
     pub size: u32,
-    /// Place in the message.
+    /// Offset in the message.
     pub offset: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u16,
     /// Whether it was sent before.
     pub again: bool,
@@ -49,7 +49,7 @@ struct Outgoing {
     next: u64,
     granted: u64,
     again: VecDeque<Range>,
-    /// When something was sent or heard last.
+    /// Time of the last frame sent or received for it.
     active_at: Nanos,
 }
 
@@ -63,7 +63,7 @@ impl Outgoing {
     }
 }
 
-/// A flow's sending end: messages begin one after the other.
+/// A flow's sending end. Messages start one after the other.
 #[derive(Clone, Debug)]
 pub struct Sender {
     config: Config,
@@ -78,7 +78,7 @@ impl Sender {
         Sender { config, open: VecDeque::new(), next_key: 0, retransmissions: 0 }
     }
 
-    /// The application has a message.
+    /// The application writes a message.
     pub fn write(&mut self, message: MessageId, size: u32) {
         let granted = u64::from(size).min(self.config.blind_bytes);
         let (key, again) = (self.next_key, VecDeque::new());
@@ -92,7 +92,7 @@ impl Sender {
                 return Some(at);
             }
             if !one.is_sent() {
-                // What follows waits for it.
+                // Later messages wait for it.
                 return self.open.iter().skip(at).position(|one| !one.again.is_empty()).map(|more| at + more);
             }
         }
@@ -130,7 +130,7 @@ impl Sender {
         self.open.iter_mut().find(|one| one.key == key)
     }
 
-    /// More may be sent.
+    /// The receiver permits more bytes.
     pub fn handle_grant(&mut self, key: u32, to: u64, now: Nanos) {
         if let Some(one) = self.find(key) {
             one.granted = one.granted.max(to.min(one.size.into()));
@@ -138,7 +138,7 @@ impl Sender {
         }
     }
 
-    /// Something is missing.
+    /// The receiver reports missing ranges.
     pub fn handle_resend(&mut self, key: u32, ranges: &[Range], now: Nanos) {
         if let Some(one) = self.find(key) {
             one.active_at = now;
@@ -153,7 +153,7 @@ impl Sender {
         }
     }
 
-    /// A message is whole.
+    /// The receiver has the whole message.
     pub fn handle_done(&mut self, key: u32) {
         self.open.retain(|one| one.key != key);
     }
@@ -164,7 +164,7 @@ impl Sender {
         waits.map(|one| one.active_at + self.config.timeout).min()
     }
 
-    /// Sends again what nobody answered: the first bytes, after which the receiver knows what is missing.
+    /// Sends again what was not answered: the first bytes, which tell the receiver what is missing.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for one in self.open.iter_mut().filter(|one| !one.wants() && one.next > 0) {
             if one.active_at + self.config.timeout <= now {
@@ -175,14 +175,14 @@ impl Sender {
     }
 }
 
-/// What the receiver tells a flow's sender.
+/// A message of the receiver to a flow's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Up to here.
+    /// Permits bytes up to `to`.
     Grant { flow: FlowId, key: u32, to: u64 },
-    /// These are missing.
+    /// Reports missing ranges.
     Resend { flow: FlowId, key: u32, ranges: [Range; RANGES], count: usize },
-    /// It is whole.
+    /// Reports a complete message.
     Done { flow: FlowId, key: u32 },
 }
 
@@ -192,15 +192,15 @@ struct Incoming {
     key: u32,
     size: u64,
     granted: u64,
-    /// What has come, in order, disjoint.
+    /// Ranges received, sorted and disjoint.
     have: Vec<Range>,
     have_bytes: u64,
-    /// When something new came last.
+    /// Time at which something new was last received.
     heard_at: Nanos,
 }
 
 impl Incoming {
-    /// Notes a part; how much of it is new.
+    /// Records a part. Returns how much of it is new.
     fn take(&mut self, from: u64, to: u64) -> u64 {
         let first = self.have.partition_point(|range| range.1 < from);
         let last = self.have.partition_point(|range| range.0 <= to);
@@ -213,7 +213,7 @@ impl Incoming {
         new
     }
 
-    /// What is missing up to `end`, the first of it.
+    /// The first missing ranges up to `end`.
     fn missing(&self, end: u64) -> ([Range; RANGES], usize) {
         let (mut ranges, mut count, mut at) = ([(0, 0); RANGES], 0, 0);
         for &(from, to) in self.have.iter().chain([&(end, end)]) {
@@ -246,7 +246,7 @@ impl Finished {
     }
 }
 
-/// A host's receiving end: it gives out the link's time.
+/// A host's receiving end, which assigns the link's time.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     config: Config,
@@ -270,7 +270,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a part of a message. How many bytes are new, and whether the message is whole now.
+    /// Handles a part of a message. Returns the number of new bytes, and whether the message is complete.
     pub fn handle(&mut self, flow: FlowId, part: &Part, now: Nanos) -> (u64, bool) {
         let key = part.key;
         if self.finished.get(&flow).is_some_and(|finished| finished.has(key)) {
@@ -289,7 +289,7 @@ impl Receiver {
         let highest = one.have.last().map_or(0, |range| range.1);
         let (from, to) = (part.offset, (part.offset + u64::from(part.bytes)).min(one.size));
         let new = if from < to { one.take(from, to) } else { 0 };
-        // Copies are no progress: they must not put off asking for what is missing.
+        // Copies are no progress: they must not delay asking for what is missing.
         if new > 0 {
             one.heard_at = now;
         }
@@ -322,7 +322,7 @@ impl Receiver {
         one.granted < one.size && one.granted - one.have_bytes.min(one.granted) < self.config.blind_bytes
     }
 
-    /// Gives out time, and asks for what is missing.
+    /// Assigns time, and asks for what is missing.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for at in 0..self.open.len() {
             let one = &mut self.open[at];
@@ -338,7 +338,7 @@ impl Receiver {
         let most = if self.config.active == 0 { usize::MAX } else { self.config.active };
         let waiting = |at: &usize| self.open[*at].granted < self.open[*at].size;
         let active: Vec<usize> = (0..self.open.len()).filter(waiting).take(most).collect();
-        // The next one after the last, or the first again.
+        // The one after the last, or the first again.
         let next = active.partition_point(|at| *at < self.turn);
         let turns = active[next..].iter().chain(&active[..next]).copied();
         let Some(at) = turns.into_iter().find(|at| self.may_grant(&self.open[*at])) else { return };
@@ -351,7 +351,7 @@ impl Receiver {
         self.replies.push_back(Reply::Grant { flow: one.flow, key: one.key, to: one.granted });
     }
 
-    /// What to send to senders. Call until `None`.
+    /// The next message to a sender. Call until `None`.
     pub fn poll(&mut self) -> Option<Reply> {
         self.replies.pop_front()
     }

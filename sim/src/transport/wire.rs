@@ -11,61 +11,61 @@ use crate::message::{FlowId, Head, MessageId};
 use p4rack_wire::EtherType;
 use p4rack_wire::ethernet::Ethernet;
 
-/// Where they start in an untagged frame.
+/// Offset of the fields in an untagged frame.
 const START: usize = Ethernet::BYTES + 14;
-/// The sender understands marks.
+/// The sender supports marks (ECT).
 const ECT: u8 = 1;
-/// A switch marked it.
+/// A switch has marked the frame (CE).
 const CE: u8 = 2;
-/// Most ranges in a frame, as many as TCP's options hold beside timestamps.
+/// Maximum ranges in a frame, as many as TCP's options hold besides timestamps.
 pub const RANGES: usize = 3;
 
 /// A range of a stream or message: from, to.
 pub type Range = (u64, u64);
 
-/// What a frame is.
+/// Kind of a transport's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PduKind {
-    /// Bytes of a message. TCP: `a` is their place in the stream, `b` is 1 at a message's end.
-    /// RDS: `a` is their place in the message, `b` its key and size.
+    /// Bytes of a message. TCP: `a` is their offset in the stream, `b` is 1 at the end of a message. RDS: `a`
+    /// is their offset in the message, `b` its key and size.
     Data = 0,
-    /// TCP: `a` is what is expected next, `b` whether marks were seen; the ranges are SACK's.
+    /// TCP: `a` is the next byte expected, `b` whether marks were seen; the ranges are SACK's.
     Ack = 1,
     /// RDS: bytes of message `b` up to `a` may be sent.
     Grant = 2,
     /// RDS: the ranges of message `b` are missing.
     Resend = 3,
-    /// RDS: all of message `b` is here.
+    /// RDS: all of message `b` has arrived.
     Done = 4,
 }
 
-/// A transport's frame.
+/// The transport's header of a frame (protocol data unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pdu {
-    /// What it is.
+    /// Kind of the frame.
     pub kind: PduKind,
-    /// Its flow.
+    /// Flow of the frame.
     pub flow: FlowId,
     /// The message whose bytes it carries, for the simulator.
     pub message: MessageId,
-    /// Bytes carried.
+    /// Bytes of the message in it.
     pub bytes: u16,
     /// Whether switches may mark it.
     pub markable: bool,
-    /// Whether one did.
+    /// Whether a switch has marked it.
     pub marked: bool,
-    /// See [`PduKind`].
+    /// Meaning depends on the kind, see [`PduKind`].
     pub a: u64,
-    /// See [`PduKind`].
+    /// Meaning depends on the kind, see [`PduKind`].
     pub b: u64,
-    /// See [`PduKind`].
+    /// Ranges, see [`PduKind`].
     pub ranges: [Range; RANGES],
-    /// How many of the ranges count.
+    /// Number of valid ranges.
     pub count: usize,
 }
 
 impl Pdu {
-    /// One without ranges.
+    /// A header without ranges.
     pub fn new(kind: PduKind, flow: FlowId, a: u64, b: u64) -> Pdu {
         Pdu {
             kind,
@@ -81,8 +81,8 @@ impl Pdu {
         }
     }
 
-    /// Writes the frame over the start of `out`; the frame. `header_bytes`: what the real protocol's
-    /// headers take of the payload.
+    /// Writes the frame over the start of `out` and returns it. `header_bytes` are the bytes of payload that
+    /// the real protocol's headers take.
     pub fn emit<'o>(
         &self,
         src: usize,
@@ -111,7 +111,7 @@ impl Pdu {
         &out[..data.max(least).max(at).min(1_514)]
     }
 
-    /// Reads one from what follows an EtherType.
+    /// Parses what follows an EtherType.
     pub fn parse(ether_type: EtherType, frame: &[u8]) -> Option<Pdu> {
         const START: usize = self::START - Ethernet::BYTES;
         let head = Head::parse(ether_type, frame)?;
@@ -140,7 +140,7 @@ impl Pdu {
     }
 }
 
-/// Marks a frame, if its sender understands that. `frame` has no tags.
+/// Marks a frame if its sender supports that. `frame` has no tags.
 pub fn mark(frame: &mut [u8]) {
     if Head::on_wire(frame, false).is_some()
         && let Some(ecn) = frame.get_mut(START)

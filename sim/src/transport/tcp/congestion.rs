@@ -1,18 +1,18 @@
-//! Congestion windows.
+//! Congestion control: the window and its algorithms.
 
 use super::MSS;
 use crate::transport::Transport;
 use p4rack_wire::Nanos;
 
-/// Initial window, segments.
+/// Initial window in segments.
 const INITIAL: f64 = 10.0;
 /// Cubic's C and β.
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
-/// DCTCP's g.
+/// DCTCP's gain g.
 const G: f64 = 1.0 / 16.0;
 
-/// A congestion window and what changes it. Counts in segments.
+/// A congestion window with its algorithm, counted in segments.
 #[derive(Clone, Debug)]
 pub struct Control {
     kind: Algorithm,
@@ -30,7 +30,7 @@ enum Algorithm {
 #[derive(Clone, Debug, Default)]
 struct Cubic {
     w_max: f64,
-    /// When this epoch began, what the window was then, and when it will be `w_max` again.
+    /// Start of this epoch, the window at that time, and when it will reach `w_max` again.
     epoch: Option<(Nanos, f64)>,
     k: f64,
     w_est: f64,
@@ -41,13 +41,14 @@ struct Dctcp {
     alpha: f64,
     acked: u64,
     marked: u64,
-    /// End of the observation window and of the last reduction, stream offsets.
+    /// Ends of the observation window and of the last reduction, as stream offsets.
     observe_to: u64,
     reduced_to: u64,
 }
 
 impl Control {
-    /// What `transport` does. `window_bytes` is the receiver's, which alone limits where there is no control.
+    /// The control of `transport`. `window_bytes` is the receiver's window, the only limit without congestion
+    /// control.
     pub fn new(transport: Transport, window_bytes: u32) -> Control {
         let kind = match transport {
             Transport::Cubic => Algorithm::Cubic(Cubic::default()),
@@ -61,18 +62,18 @@ impl Control {
         Control { kind, cwnd, ssthresh: f64::INFINITY }
     }
 
-    /// Whether frames say that they may be marked.
+    /// Whether frames may be marked.
     pub fn markable(&self) -> bool {
         matches!(self.kind, Algorithm::Dctcp(_))
     }
 
-    /// Bytes that may be under way.
+    /// Bytes that may be in flight.
     pub fn window(&self) -> u64 {
         (self.cwnd.max(1.0) * f64::from(MSS)) as u64
     }
 
-    /// Bytes were acknowledged. `limited`: the window was what held the sender back; `una` and `nxt`
-    /// are the stream's first unacknowledged and first unsent byte.
+    /// Handles an acknowledgement of new bytes. `limited` says that the window held the sender back; `una`
+    /// and `nxt` are the first unacknowledged and the first unsent byte of the stream.
     pub fn on_ack(&mut self, ack: &Acked) {
         let segments = ack.bytes as f64 / f64::from(MSS);
         if let Algorithm::Dctcp(dctcp) = &mut self.kind {
@@ -103,12 +104,12 @@ impl Control {
         }
     }
 
-    /// Losses were found, once a window.
+    /// Handles losses, once per window.
     pub fn on_loss(&mut self) {
         match &mut self.kind {
             Algorithm::Off => return,
             Algorithm::Cubic(cubic) => {
-                // Fast convergence: who gives way leaves room for others.
+                // Fast convergence: a flow that loses share leaves room for others.
                 cubic.w_max =
                     if self.cwnd < cubic.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
                 cubic.epoch = None;
@@ -119,7 +120,7 @@ impl Control {
         self.cwnd = self.ssthresh;
     }
 
-    /// Nothing was heard for too long.
+    /// Handles a retransmission timeout.
     pub fn on_timeout(&mut self) {
         self.on_loss();
         if !matches!(self.kind, Algorithm::Off) {
@@ -128,7 +129,7 @@ impl Control {
     }
 }
 
-/// What an acknowledgement says to the window.
+/// The contents of an acknowledgement that matter for the window.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
     pub bytes: u64,

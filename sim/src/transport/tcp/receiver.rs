@@ -1,20 +1,20 @@
-//! The receiving end.
+//! The receiving end of a connection.
 
 use crate::transport::wire::{RANGES, Range};
 
-/// Ranges kept at once; what comes beyond is as if lost.
+/// Maximum ranges stored; further data counts as lost.
 const KEPT_MAX: usize = 4_096;
 
-/// What is acknowledged.
+/// An acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
-    /// Expected next.
+    /// The next byte expected.
     pub next: u64,
     /// Whether frames were marked.
     pub marked: bool,
-    /// SACK's ranges, the latest first.
+    /// SACK ranges, most recent first.
     pub ranges: [Range; RANGES],
-    /// How many there are.
+    /// Number of ranges.
     pub count: usize,
 }
 
@@ -22,17 +22,17 @@ pub struct Ack {
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     next: u64,
-    /// What came after a gap, in order.
+    /// Ranges received after a gap, sorted.
     ahead: Vec<Range>,
-    /// Where the latest of it lies.
+    /// Position of the most recent of them.
     latest: u64,
     unacknowledged: u8,
     marked: bool,
 }
 
 impl Receiver {
-    /// Takes a segment: what is to be acknowledged before it counts, how many bytes are new and in
-    /// order, and what is to be acknowledged after.
+    /// Handles a segment. Returns what to acknowledge before it counts, how many bytes are new and in order,
+    /// and what to acknowledge afterwards.
     pub fn handle(
         &mut self,
         start: u64,
@@ -40,7 +40,7 @@ impl Receiver {
         push: bool,
         marked: bool,
     ) -> (Option<Ack>, u64, Option<Ack>) {
-        // RFC 8257, 3.2: a change of the mark ends what one acknowledgement speaks for.
+        // RFC 8257, 3.2: a change of the mark forces an acknowledgement of what came before.
         let mut first = None;
         if marked != self.marked {
             if self.unacknowledged > 0 {

@@ -1,4 +1,4 @@
-//! The sending end: what is under way, what is lost, when to send again.
+//! The sending end of a connection: data in flight, losses, retransmissions.
 
 use super::MSS;
 use super::congestion::{Acked, Control};
@@ -7,30 +7,30 @@ use crate::transport::wire::Range;
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 
-/// Segments SACKed above one that make it lost.
+/// Number of SACKed segments above one that make it count as lost.
 const DUPLICATES: usize = 3;
-/// Longest retransmission timeout, Linux's.
+/// Maximum retransmission timeout, as in Linux.
 const RTO_MAX: Nanos = Nanos::from_secs(120);
-/// RTO before the first measurement.
+/// Retransmission timeout before the first measurement.
 const RTO_FIRST: Nanos = Nanos::from_secs(1);
 
-/// Parameters.
+/// Parameters of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// The receiver's window.
     pub window_bytes: u64,
-    /// Least retransmission timeout.
+    /// Minimum retransmission timeout.
     pub rto_min: Nanos,
-    /// Least time until a probe.
+    /// Minimum time before a probe.
     pub probe_min: Nanos,
 }
 
 /// A segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Place in the stream.
+    /// Offset in the stream.
     pub start: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u16,
     /// Its message.
     pub message: MessageId,
@@ -43,9 +43,9 @@ pub struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     segment: Segment,
-    /// When it was sent last.
+    /// Time at which it was last sent.
     at: Nanos,
-    /// Under way, as far as one knows.
+    /// Whether it counts as in flight.
     out: bool,
     sacked: bool,
     lost: bool,
@@ -64,7 +64,7 @@ struct Written {
     end: u64,
 }
 
-/// A connection's sending end.
+/// The sending end of a connection.
 #[derive(Clone, Debug)]
 pub struct Sender {
     config: Config,
@@ -74,22 +74,22 @@ pub struct Sender {
     written: VecDeque<Written>,
     written_end: u64,
     sent: VecDeque<Sent>,
-    /// Bytes under way.
+    /// Bytes in flight.
     out_bytes: u64,
     lost_segments: usize,
-    /// Losses up to here are answered by one reduction.
+    /// Losses up to this offset are covered by one reduction.
     recovery: Option<u64>,
-    /// Whether it was a timeout that found them: then the window grows meanwhile.
+    /// Whether a timeout found them; the window then grows in the meantime.
     timed_out: bool,
     srtt: Option<(Nanos, Nanos)>,
     rtt_min: Nanos,
-    /// When the latest segment known to have arrived was sent.
+    /// Time at which the latest segment known to have arrived was sent.
     newest_arrived: Nanos,
     backoff: u32,
-    /// When the timeout is counted from.
+    /// Time from which the timeout counts.
     armed_at: Nanos,
     probed: bool,
-    /// Segments sent again, and timeouts.
+    /// Retransmitted segments, and timeouts.
     pub retransmissions: u64,
     pub timeouts: u64,
 }
@@ -136,7 +136,7 @@ impl Sender {
             && self.nxt - self.una + u64::from(MSS) <= self.config.window_bytes.max(MSS.into())
     }
 
-    /// The next segment: what is lost first.
+    /// The next segment. Lost ones come first.
     pub fn poll(&mut self, now: Nanos) -> Option<Segment> {
         if !self.can_send() {
             return None;
@@ -177,7 +177,7 @@ impl Sender {
         Segment { again: true, ..sent.segment }
     }
 
-    /// Takes an acknowledgement.
+    /// Handles an acknowledgement.
     pub fn handle_ack(&mut self, next: u64, marked: bool, ranges: &[Range], now: Nanos) {
         let limited = self.control.window() < self.out_bytes + 2 * u64::from(MSS) || self.lost_segments > 0;
         let before = self.una;
@@ -211,7 +211,7 @@ impl Sender {
         }
         if let Some(sent) = newest {
             self.newest_arrived = self.newest_arrived.max(sent.at);
-            // Karn: who was sent twice measures nothing.
+            // Karn: a segment sent twice gives no measurement.
             if !sent.again {
                 self.measure(now.saturating_sub(sent.at));
             }
@@ -302,7 +302,8 @@ impl Sender {
         Some(rto.min(probe))
     }
 
-    /// Probes for a lost tail, or gives up what is under way as lost. A segment to send, beyond the window.
+    /// Probes for a lost tail, or declares everything in flight lost. Returns a segment to send regardless of
+    /// the window.
     pub fn handle_timeout(&mut self, now: Nanos) -> Option<Segment> {
         if self.next_timeout().is_none_or(|due| due > now) {
             return None;
