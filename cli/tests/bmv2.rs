@@ -4,6 +4,7 @@ mod common;
 
 use common::switch::{Running, fine, free_addr, run};
 use common::{can_make_namespaces, one_at_a_time, p4rack, repo, skip, stderr, stdout, wait_until};
+use p4rack_codegen::scheme::l2::L2_FORWARD;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -81,7 +82,7 @@ fn a_rack_is_deployed_changed_and_kept_across_a_restart() {
     on(&["table", "delete", "l2_forward", "dstAddr=02:00:00:00:00:02"]);
     let dry = run(&addr, &["deploy", &described, "--dry-run"]);
     assert_eq!(dry.status.code(), Some(1));
-    assert!(stdout(&dry).contains("+ table RackIngress.l2_forward") && stdout(&dry).contains("1 to insert"));
+    assert!(stdout(&dry).contains(&format!("+ table {L2_FORWARD}")) && stdout(&dry).contains("1 to insert"));
     // It calls a read of what is not there an error.
     assert!(on(&["group", "write", "--multicast", "7", "1", "2"]).contains("inserted"));
     assert!(on(&["group", "write", "--multicast", "7", "3"]).contains("modified"));

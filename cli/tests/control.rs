@@ -4,6 +4,7 @@ mod common;
 
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
+use p4rack_codegen::scheme::l2::{DROPS, L2_FORWARD};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -30,7 +31,7 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
     let _switch = switch(&addr, &[]);
     let dry = run(&addr, &["deploy", &rack, "--dry-run"]);
     assert_eq!(dry.status.code(), Some(1));
-    assert!(stdout(&dry).contains("+ table RackIngress.l2_forward hdr.ethernet.dstAddr=02:00:00:00:00:01"));
+    assert!(stdout(&dry).contains(&format!("+ table {L2_FORWARD} hdr.ethernet.dstAddr=02:00:00:00:00:01")));
     assert!(fine(&addr, &["deploy", &rack]).contains("the switch holds"));
     assert_eq!(run(&addr, &["deploy", &rack, "--dry-run"]).status.code(), Some(0));
     assert!(fine(&addr, &["deploy", &rack]).contains("nothing to change"));
@@ -53,7 +54,7 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
     let again = run(&addr, &[&["table", "insert"], &entry[..]].concat());
     assert_eq!(again.status.code(), Some(1));
     assert!(
-        stderr(&again).starts_with("entry 1 of 1: table RackIngress.l2_forward key"),
+        stderr(&again).starts_with(&format!("entry 1 of 1: table {L2_FORWARD} key")),
         "{}",
         stderr(&again)
     );
@@ -70,13 +71,13 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
     let words = ["meter", "write", "control_meter", "--index", "3", "--cir", "5", "--cburst", "6"];
     fine(&addr, &words);
     assert!(fine(&addr, &["meter", "read", "control_meter", "--index", "3"]).contains("5       6"));
-    assert!(fine(&addr, &["counter", "read", "drops"]).contains("RackIngress.drops"));
+    assert!(fine(&addr, &["counter", "read", "drops"]).contains(DROPS));
     assert!(fine(&addr, &["packet", "list"]).contains("packet_out"));
     let top = fine(&addr, &["top", &rack, "--once", "--every", "0.1"]);
     assert!(top.contains("destination"), "{top}");
     let wrong = run(&addr, &["table", "read", "l3_forward"]);
-    let near = "there is no table `l3_forward`; did you mean RackIngress.l2_forward?";
-    assert!(stderr(&wrong).contains(near), "{}", stderr(&wrong));
+    let near = format!("there is no table `l3_forward`; did you mean {L2_FORWARD}?");
+    assert!(stderr(&wrong).contains(&near), "{}", stderr(&wrong));
     assert_eq!(wrong.status.code(), Some(1));
 }
 
@@ -265,7 +266,7 @@ fn completion_asks_the_switch_for_names() {
     let mut command = p4rack();
     command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "5").arg("--").args(words);
     let output = command.output().expect("it completes");
-    assert_eq!(stdout(&output).trim(), "RackIngress.l2_forward", "{}", stderr(&output));
+    assert_eq!(stdout(&output).trim(), L2_FORWARD, "{}", stderr(&output));
 }
 
 #[test]

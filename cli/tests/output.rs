@@ -4,6 +4,7 @@ mod common;
 
 use common::switch::{free_addr, switch};
 use common::{p4rack, repo, stderr, stdout};
+use p4rack_codegen::scheme::l2::DROPS;
 use p4rack_stf::pcap::Writer;
 use p4rack_wire::Nanos;
 use std::collections::BTreeSet;
@@ -114,7 +115,7 @@ fn on_a_switch(addr: &str) -> Vec<Vec<String>> {
             "cells=0",
         ],
         &["counter", "list"],
-        &["counter", "read", "RackIngress.drops"],
+        &["counter", "read", DROPS],
         &["meter", "list"],
         &["register", "list"],
         &["group", "list"],

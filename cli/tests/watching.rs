@@ -4,6 +4,7 @@ mod common;
 
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{p4rack, repo, stderr, stdout};
+use p4rack_codegen::scheme::{l2, pl2};
 
 fn watching(addr: &str, words: &[&str]) -> Running {
     Running::start(p4rack().args(words).args(["--every", "0.05", "--grpc-addr", addr]))
@@ -31,11 +32,11 @@ fn watched_entries_and_cells_are_shown_as_they_change() {
     while !entries.until("02:00:00:00:00:77").contains("port=2") {}
 
     let mut counter = watching(&addr, &["counter", "watch", "drops"]);
-    counter.until("RackIngress.drops");
+    counter.until(l2::DROPS);
     fine(&addr, &["counter", "write", "drops", "--index", "2", "--packets", "4711", "--bytes", "815"]);
     assert!(counter.until("4711").contains("815"));
     let mut register = watching(&addr, &["register", "watch", "in_reservation", "--index", "1"]);
-    register.until("RackIngress.in_reservation");
+    register.until(pl2::IN_RESERVATION);
     fine(&addr, &["register", "write", "in_reservation", "4712", "--index", "1"]);
     register.until("4712");
     let mut groups = watching(&addr, &["group", "watch", "--json"]);
@@ -80,14 +81,17 @@ fn a_file_of_entries_is_carried_out_and_its_faults_are_named() {
     let entries = file("entries.txtpb");
     let said = fine(&addr, &["table", "apply", &entries]);
     assert!(said.starts_with("applied ") && said.ends_with(" updates\n"), "{said}");
-    assert!(fine(&addr, &["table", "read", "l2_forward"]).contains("RackIngress.forward"));
+    assert!(fine(&addr, &["table", "read", "l2_forward"]).contains(l2::FORWARD));
     assert_eq!(run(&addr, &["deploy", &rack, "--dry-run"]).status.code(), Some(0));
 
     // All are there already: each insertion is refused by name, and nothing else.
     let again = run(&addr, &["table", "apply", &entries]);
     assert_eq!(again.status.code(), Some(1));
     let text = stderr(&again);
-    assert!(text.contains("table RackIngress.l2_forward key") && text.contains("ALREADY_EXISTS"), "{text}");
+    assert!(
+        text.contains(&format!("table {} key", l2::L2_FORWARD)) && text.contains("ALREADY_EXISTS"),
+        "{text}"
+    );
     std::fs::write(&entries, "device_id: 1\nupdates { kind: INSERT }\n").expect("written");
     let wrong = run(&addr, &["table", "apply", &entries]);
     assert_eq!(wrong.status.code(), Some(1));

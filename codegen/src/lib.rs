@@ -5,15 +5,13 @@
 //! rack.toml ─ Rack::load ─→ Rack ─ generate ─→ NAME.p4  NAME.entries.txtpb  NAME.p4info.txtpb  NAME.json
 //! ```
 
-mod drops;
-mod endpoint;
 pub mod rack;
 mod render;
+pub mod scheme;
 
-pub use drops::{DEMOTED, DropReason, HAS_SLOTS, REFUSED, drop_reasons};
-pub use endpoint::{NoParameters, endpoint_config};
-pub use rack::{Rack, RackError, Scheme};
+pub use rack::{Rack, RackError};
 pub use render::{
-    Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, check, generate, program,
+    Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, generate, program,
     render_p4,
 };
+pub use scheme::{DropReason, NoParameters, Scheme, SchemeError, endpoint_config};

@@ -6,6 +6,7 @@ mod common;
 
 use common::*;
 use p4rack_codegen::Scheme;
+use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_wire::ethernet::Vlan;
 use p4rack_wire::pl2::{Control, Kind, NOT_NOW, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -15,11 +16,11 @@ const SAME: [&str; 4] = ["100 Mb/s"; 4];
 const SLOT: u64 = 127_720;
 
 fn counter() -> Built {
-    Built::new(rack(&SAME, "mode = \"counter\"\nt = 2\ndrop_threshold = 5"), Scheme::Pl2Counter)
+    Built::new(rack(&SAME, "mode = \"counter\"\nt = 2\ndrop_threshold = 5"), Scheme::PL2_COUNTER)
 }
 
 fn clock() -> Built {
-    Built::new(rack(&SAME, "mode = \"clock\"\nt = 2\ndrop_threshold = 5"), Scheme::Pl2Clock)
+    Built::new(rack(&SAME, "mode = \"clock\"\nt = 2\ndrop_threshold = 5"), Scheme::PL2_CLOCK)
 }
 
 fn l2() -> Built {
@@ -140,7 +141,7 @@ fn an_untagged_reservation_is_as_good() {
     let built = counter();
     let mut rig = Rig::new(&built);
     let tagged_rsv = rsv(&built.rack, 1, 3, 4, 0);
-    let ether_type = built.rack.pl2.as_ref().unwrap().ether_type;
+    let ether_type = built.rack.protocol::<Pl2>().unwrap().ether_type;
     let frame = plain(mac(&built.rack, 1), mac(&built.rack, 3), ether_type, &tagged_rsv[18..34]);
     let sent = rig.send(1, &frame);
     assert_eq!(Control::parse(&sent[0].1[14..]).unwrap().kind, Kind::Grt as u8);
@@ -221,7 +222,7 @@ fn clocks_reply_how_far_both_ports_are_reserved() {
 #[test]
 fn clocks_count_parts_of_slots() {
     let pl2 = "mode = \"clock\"\nslot_parts = 4\nslot_headroom_percent = 0";
-    let mut rig = Rig::new(&Built::new(rack(&SAME, pl2), Scheme::Pl2Clock));
+    let mut rig = Rig::new(&Built::new(rack(&SAME, pl2), Scheme::PL2_CLOCK));
     // A quarter of 124 µs.
     let part = 31_000;
     assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
@@ -233,9 +234,9 @@ fn clocks_count_parts_of_slots() {
 
 #[test]
 fn each_port_counts_in_its_own_slots() {
-    let built = Built::new(rack(&["100 Mb/s", "1 Gb/s", "25 Gb/s"], "mode = \"clock\""), Scheme::Pl2Clock);
+    let built = Built::new(rack(&["100 Mb/s", "1 Gb/s", "25 Gb/s"], "mode = \"clock\""), Scheme::PL2_CLOCK);
     let mut rig = Rig::new(&built);
-    let slot = |port: u16| host(&built.rack, port).slot.0 as u32;
+    let slot = |port: u16| built.slot(port).0 as u32;
     assert_eq!((slot(1), slot(2), slot(3)), (127_720, 12_772, 511));
     assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
     assert_eq!(rig.reserve(1, 2, 2), Some((4 * slot(1), 0)));
@@ -266,8 +267,8 @@ fn each_link_of_a_port_is_reserved_by_itself() {
     for clocks in ["pair", "chain", "dst", "calendar"] {
         let text = BREAKOUT.replace("CLOCKS", &format!("mode = \"clock\"\nclocks = \"{clocks}\""));
         let rack = p4rack_codegen::Rack::parse(&text, "breakout.toml").unwrap();
-        let slot = rack.hosts[2].slot.0 as u32;
-        let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Clock));
+        let slot = rack.protocol::<Pl2>().unwrap().slot(&rack, &rack.hosts[2]).0 as u32;
+        let mut rig = Rig::new(&Built::new(rack, Scheme::PL2_CLOCK));
         // A calendar's cells begin a little later and are a little longer.
         let near = |wait: u32, wanted: u32| {
             wait >= wanted && (wait <= wanted + slot || clocks != "calendar" && wait == wanted)
@@ -293,7 +294,7 @@ fn links_count_slots_by_themselves() {
     let rack =
         p4rack_codegen::Rack::parse(&BREAKOUT.replace("CLOCKS", "mode = \"counter\""), "breakout.toml")
             .unwrap();
-    let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Counter));
+    let mut rig = Rig::new(&Built::new(rack, Scheme::PL2_COUNTER));
     assert_eq!(reserve_link(&mut rig, 1, 1, 3, 4), (0, 0));
     assert_eq!(reserve_link(&mut rig, 2, 2, 4, 4), (0, 0), "another link");
     assert_eq!(reserve_link(&mut rig, 2, 2, 3, 4), (4, 4));
@@ -310,7 +311,7 @@ fn coarser_time_units_scale_everything() {
         [[host]]\nname = \"a\"\nport = 1\nmac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\n\
         [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\n";
     let rack = p4rack_codegen::Rack::parse(text, "us.toml").unwrap();
-    let mut rig = Rig::new(&Built::new(rack, Scheme::Pl2Clock));
+    let mut rig = Rig::new(&Built::new(rack, Scheme::PL2_CLOCK));
     assert_eq!(rig.reserve(1, 2, 4), Some((0, 0)));
     rig.now += Nanos(100_000);
     // 128 µs a slot: whole units, rounded up.
@@ -336,7 +337,7 @@ fn clocks_survive_the_wrap_of_time() {
 
 #[test]
 fn idle_clocks_are_free_for_almost_the_whole_range() {
-    let built = Built::new(rack(&SAME, "mode = \"clock\"\nlanes = 2"), Scheme::Pl2Clock);
+    let built = Built::new(rack(&SAME, "mode = \"clock\"\nlanes = 2"), Scheme::PL2_CLOCK);
     for idle in [1 << 29, (1 << 30) + 1, 1 << 40, 1 << 47, (1 << 48) - (1 << 30) - 1] {
         let mut rig = Rig::new(&built);
         rig.reserve(1, 3, 1);
@@ -364,7 +365,7 @@ fn unsolicited_frames_stop_at_the_threshold() {
 #[test]
 fn thresholds_are_in_the_destinations_slots() {
     let pl2 = "mode = \"clock\"\nt = 1\ndrop_threshold = 3\nk = 8";
-    let built = Built::new(rack(&["1 Gb/s", "100 Mb/s", "1 Gb/s"], pl2), Scheme::Pl2Clock);
+    let built = Built::new(rack(&["1 Gb/s", "100 Mb/s", "1 Gb/s"], pl2), Scheme::PL2_CLOCK);
     let mut rig = Rig::new(&built);
     rig.announce(3, 2, 3, 0);
     rig.announce(1, 3, 4, 0);
@@ -417,7 +418,7 @@ fn shims_are_ordinary_data() {
     let built = counter();
     let mut rig = Rig::new(&built);
     rig.reserve(1, 3, 2);
-    let pl2 = built.rack.pl2.as_ref().unwrap();
+    let pl2 = built.rack.protocol::<Pl2>().unwrap();
     let tag = Vlan { pcp: 5, dei: false, vid: pl2.vid, ether_type: pl2.ether_type };
     let frame = tagged(mac(&built.rack, 1), mac(&built.rack, 3), tag, &[0x14, 0, 8, 0, 0, 0, 0, 1, 0x45]);
     assert_eq!(rig.fate_of(1, 3, &frame), Fate::Scheduled);
@@ -429,8 +430,12 @@ fn groups_are_never_scheduled() {
     let built = counter();
     let mut rig = Rig::new(&built);
     rig.reserve(1, 3, 2);
-    let tag =
-        Vlan { pcp: 5, dei: false, vid: built.rack.pl2.as_ref().unwrap().vid, ether_type: EtherType::IPV4 };
+    let tag = Vlan {
+        pcp: 5,
+        dei: false,
+        vid: built.rack.protocol::<Pl2>().unwrap().vid,
+        ether_type: EtherType::IPV4,
+    };
     let frame = tagged(mac(&built.rack, 1), MacAddr::BROADCAST, tag, &[1; 60]);
     assert_eq!(rig.send(1, &frame).len(), 3);
     assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
@@ -439,7 +444,7 @@ fn groups_are_never_scheduled() {
 #[test]
 fn the_controller_takes_back_exactly_what_a_cell_holds() {
     let pl2 = "mode = \"counter\"\nlanes = 2\nt = 2";
-    let mut rig = Rig::new(&Built::new(rack(&SAME, pl2), Scheme::Pl2Counter));
+    let mut rig = Rig::new(&Built::new(rack(&SAME, pl2), Scheme::PL2_COUNTER));
     rig.reserve(2, 3, 3);
     rig.reserve(1, 4, 2);
     // Half 0 of lane 1 sends, its half 1 waits.
@@ -459,7 +464,7 @@ fn the_controller_takes_back_exactly_what_a_cell_holds() {
     }
     assert_eq!(rig.fate(1, 3, 3, false), Fate::Demoted("uncovered"));
     assert_eq!(rig.fate(1, 3, 3, true), Fate::Demoted("uncovered_unsolicited"));
-    let cells = rig.built.rack.cell_count();
+    let cells = rig.built.pl2().cell_count(&rig.built.rack) as u32;
     let beyond = [(1, 512, 0), (512, 3, 0), (1, 3, cells), (1, 3, u32::MAX)];
     for (index, destination, cell) in beyond {
         let kind = Kind::MgmtForget as u8;
@@ -557,7 +562,7 @@ fn the_controller_sends_frames() {
 
 #[test]
 fn meters_bound_what_a_port_sends() {
-    let built = Built::new(rack(&SAME, "mode = \"clock\"\ncontrol_per_slot = 1"), Scheme::Pl2Clock);
+    let built = Built::new(rack(&SAME, "mode = \"clock\"\ncontrol_per_slot = 1"), Scheme::PL2_CLOCK);
     let mut rig = Rig::new(&built);
     let granted = (0..400).filter(|_| rig.reserve(1, 3, 1).is_some()).count();
     assert!((250..300).contains(&granted), "{granted} of 400 at once: the burst");
@@ -580,7 +585,7 @@ fn meters_bound_what_a_port_sends() {
 #[test]
 fn unmetered_if_the_description_says_so() {
     let pl2 = "mode = \"clock\"\ncontrol_per_slot = 0\nbest_effort_percent = 100";
-    let built = Built::new(rack(&SAME, pl2), Scheme::Pl2Clock);
+    let built = Built::new(rack(&SAME, pl2), Scheme::PL2_CLOCK);
     let mut rig = Rig::new(&built);
     assert_eq!((0..2000).filter(|_| rig.reserve(1, 3, 1).is_some()).count(), 2000);
     let frame = ipv4(&built, 1, mac(&built.rack, 2));

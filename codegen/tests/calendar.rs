@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use p4rack_codegen::Scheme;
-use p4rack_codegen::rack::EARLY_SLOTS;
+use p4rack_codegen::scheme::pl2::EARLY_SLOTS;
 use p4rack_reference::{Fate as Claimed, Rights};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
@@ -19,7 +19,7 @@ const PL2: &str = "mode = \"clock\"\nclocks = \"calendar\"\nk = 4\nlanes = 2\nt 
     drop_threshold = 6\ncontrol_per_slot = 0\nbest_effort_percent = 100";
 
 static BUILT: LazyLock<Built> = LazyLock::new(|| {
-    Built::new(rack(&["25 Gb/s", "100 Gb/s", "100 Gb/s", "50 Gb/s"], PL2), Scheme::Pl2Clock)
+    Built::new(rack(&["25 Gb/s", "100 Gb/s", "100 Gb/s", "50 Gb/s"], PL2), Scheme::PL2_CLOCK)
 });
 
 #[derive(Clone, Debug)]
@@ -73,12 +73,12 @@ impl Calendars {
 
 fn same_as_reference(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut rig = Rig::new(&BUILT);
-    let (shift, _) = BUILT.rack.calendar_cells();
-    let slot = |port: u16| host(&BUILT.rack, port).slot.0;
+    let (shift, _) = BUILT.pl2().calendar_cells(&BUILT.rack);
+    let slot = |port: u16| BUILT.slot(port).0;
     let (mut calendars, mut rights, mut full) = (Calendars::default(), Rights::new(4, 2, false), 0);
     let grace = |from, to| {
         let slot = slot(from).max(slot(to));
-        (EARLY_SLOTS * slot, BUILT.rack.late_slots() * slot)
+        (EARLY_SLOTS * slot, BUILT.pl2().late_slots() * slot)
     };
     let target = |out: bool| if out { Side::Out } else { Side::In };
     for (i, step) in steps.iter().enumerate() {
@@ -91,7 +91,7 @@ fn same_as_reference(steps: &[Step]) -> Result<(), TestCaseError> {
                     NOT_NOW
                 } else if let Some(first) = calendars.take(from, to, count, now) {
                     let wait = (first << shift) - rig.now.0;
-                    rights.replace(name, u64::from(demand) * BUILT.rack.part_wire_bytes());
+                    rights.replace(name, u64::from(demand) * BUILT.pl2().part_wire_bytes());
                     rights.settle(name, first << shift, unsolicited, wait <= 2 * slot(from).min(slot(to)));
                     wait as u32
                 } else {
@@ -159,6 +159,6 @@ proptest! {
 fn what_does_not_fit_half_a_calendar_is_refused() {
     let rack = rack(&["1 Gb/s", "100 Gb/s"], PL2);
     let error =
-        p4rack_codegen::render_p4(&rack, Scheme::Pl2Clock, p4rack_codegen::Arch::V1model).unwrap_err();
+        p4rack_codegen::render_p4(&rack, Scheme::PL2_CLOCK, p4rack_codegen::Arch::V1model).unwrap_err();
     assert!(error.to_string().contains("half a calendar"), "{error}");
 }

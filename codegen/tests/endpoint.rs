@@ -1,7 +1,7 @@
 //! What hosts are told is what their description says.
 
-use p4rack_codegen::rack::{Rack, Scheme};
-use p4rack_codegen::{NoParameters, endpoint_config};
+use p4rack_codegen::scheme::pl2::Pl2;
+use p4rack_codegen::{NoParameters, Rack, Scheme, endpoint_config};
 use p4rack_fabric::Config;
 use std::path::Path;
 
@@ -14,22 +14,25 @@ fn example(name: &str) -> Rack {
 fn machines_of_all_examples_work() {
     for name in ["two-hosts.toml", "pl2-incast.toml"] {
         let rack = example(name);
-        for scheme in [Scheme::L2, Scheme::Pl2Counter, Scheme::Pl2Clock] {
+        for scheme in Scheme::all() {
             for host in &rack.hosts {
                 let Ok(config) = endpoint_config(&rack, host, scheme) else {
-                    assert!(rack.pl2.is_none() && scheme != Scheme::L2, "{name} {scheme}");
+                    assert!(rack.protocols.is_empty() && scheme != Scheme::L2, "{name} {scheme}");
                     continue;
                 };
                 assert_eq!(config.check(), Ok(()), "{name} {scheme} {}", host.name);
                 let peers = match (&config, scheme) {
                     (Config::Ethernet(config), Scheme::L2) => config.peers.len(),
-                    (Config::Pl2(config), Scheme::Pl2Counter | Scheme::Pl2Clock) => config.peers.len(),
+                    (Config::Pl2(config), Scheme::PL2_COUNTER | Scheme::PL2_CLOCK) => config.peers.len(),
                     _ => panic!("{name} {scheme}: {config:?}"),
                 };
                 assert_eq!(peers, rack.hosts.len() - 1);
                 let station = config.station();
                 let told = (station.mac, station.rate_bps, station.catch_up);
-                assert_eq!(told, (host.mac, host.rate_bps, host.slot));
+                assert_eq!(
+                    told,
+                    (host.mac, host.rate_bps, rack.protocol::<Pl2>().unwrap().slot(&rack, host))
+                );
             }
         }
     }
@@ -43,7 +46,8 @@ fn each_parameter_of_the_description_arrives() {
                 [[host]]\nname = \"b\"\nport = 2\nmac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\nrate = \"1 Gb/s\"\n";
     let rack = Rack::parse(text, "r.toml").unwrap();
     let (a, b) = (&rack.hosts[0], &rack.hosts[1]);
-    let pl2 = |host| match endpoint_config(&rack, host, Scheme::Pl2Clock) {
+    let slot = |host| rack.protocol::<Pl2>().unwrap().slot(&rack, host);
+    let pl2 = |host| match endpoint_config(&rack, host, Scheme::PL2_CLOCK) {
         Ok(Config::Pl2(config)) => config,
         other => panic!("{other:?}"),
     };
@@ -54,10 +58,10 @@ fn each_parameter_of_the_description_arrives() {
     );
     assert_eq!(
         (config.station.mac, config.station.rate_bps, config.slot, config.time_unit.0),
-        (a.mac, a.rate_bps, a.slot, 3)
+        (a.mac, a.rate_bps, slot(a), 3)
     );
-    assert_eq!((config.peers[0].mac, config.peers[0].slot), (b.mac, b.slot));
+    assert_eq!((config.peers[0].mac, config.peers[0].slot), (b.mac, slot(b)));
     assert!(!config.reserve && pl2(b).reserve);
-    let plain = Rack { pl2: None, ..rack.clone() };
-    assert_eq!(endpoint_config(&plain, b, Scheme::Pl2Clock), Err(NoParameters(Scheme::Pl2Clock)));
+    let plain = rack.under(Scheme::L2).unwrap();
+    assert_eq!(endpoint_config(&plain, b, Scheme::PL2_CLOCK), Err(NoParameters(Scheme::PL2_CLOCK)));
 }

@@ -17,7 +17,8 @@ fn generated() -> Vec<(PathBuf, String)> {
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
     let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Vec::new();
-    let racks = Scheme::ALL.into_iter().map(|scheme| (&rack, scheme)).chain([(&breakout, Scheme::Pl2Clock)]);
+    let racks =
+        Scheme::all().into_iter().map(|scheme| (&rack, scheme)).chain([(&breakout, Scheme::PL2_CLOCK)]);
     for (rack, scheme) in racks {
         let artefacts = generate(rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
         files.extend(
@@ -107,10 +108,10 @@ fn schemes_that_the_rack_can_not_have_are_refused() {
         mac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\nport = 2\n\
         mac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\nrate = \"2 Gb/s\"\n";
     let rack = Rack::parse(text, "r.toml").unwrap();
-    let error = generate(&rack, Scheme::Pl2Clock, Arch::V1model).unwrap_err().to_string();
+    let error = generate(&rack, Scheme::PL2_CLOCK, Arch::V1model).unwrap_err().to_string();
     assert_eq!(error, "rack r: pl2-clock needs PL2's parameters: add a [pl2] table with mode = \"clock\"");
     let rack = Rack::parse(&format!("{text}[pl2]\nmode = \"clock\"\n"), "r.toml").unwrap();
-    let error = generate(&rack, Scheme::Pl2Counter, Arch::V1model).unwrap_err().to_string();
+    let error = generate(&rack, Scheme::PL2_COUNTER, Arch::V1model).unwrap_err().to_string();
     assert!(error.contains("counts one slot for all ports, but their rates differ"), "{error}");
-    assert!(generate(&rack, Scheme::Pl2Clock, Arch::V1model).is_ok());
+    assert!(generate(&rack, Scheme::PL2_CLOCK, Arch::V1model).is_ok());
 }

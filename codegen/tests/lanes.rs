@@ -22,11 +22,11 @@ const LATE: u64 = K + 1000;
 const UNMETERED: &str = "control_per_slot = 0\nbest_effort_percent = 100";
 
 fn clock(rest: &str) -> Built {
-    Built::new(rack(&SAME, &format!("mode = \"clock\"\n{UNMETERED}\n{rest}")), Scheme::Pl2Clock)
+    Built::new(rack(&SAME, &format!("mode = \"clock\"\n{UNMETERED}\n{rest}")), Scheme::PL2_CLOCK)
 }
 
 fn counter(rest: &str) -> Built {
-    Built::new(rack(&SAME, &format!("mode = \"counter\"\n{UNMETERED}\n{rest}")), Scheme::Pl2Counter)
+    Built::new(rack(&SAME, &format!("mode = \"counter\"\n{UNMETERED}\n{rest}")), Scheme::PL2_COUNTER)
 }
 
 fn every_mode() -> Vec<Built> {
@@ -72,7 +72,7 @@ fn what_nobody_reserved_is_best_effort() {
 
 #[test]
 fn demoted_frames_have_the_best_effort_meter_and_class() {
-    let built = Built::new(rack(&SAME, "mode = \"clock\""), Scheme::Pl2Clock);
+    let built = Built::new(rack(&SAME, "mode = \"clock\""), Scheme::PL2_CLOCK);
     let mut rig = busy(&built);
     rig.reserve(1, 3, 4);
     let frame = data(&built.rack, 1, 3, 1, false, 1400);
@@ -105,7 +105,7 @@ fn demoted_frames_have_the_best_effort_meter_and_class() {
 #[test]
 fn a_half_sends_what_it_reserved_and_no_more() {
     for built in every_mode() {
-        let counter = built.scheme == Scheme::Pl2Counter;
+        let counter = built.scheme == Scheme::PL2_COUNTER;
         for (dei, reason) in [(true, "uncovered_unsolicited"), (false, "uncovered")] {
             let mut rig = Rig::new(&built);
             let reserve = |rig: &mut Rig| {
@@ -147,7 +147,7 @@ fn a_burst_goes_unsolicited_or_in_its_slots() {
                 }
                 let waits = if announced { rig.announce(1, 3, 4, 0) } else { rig.reserve(1, 3, 4) };
                 let (send, recv) = waits.unwrap();
-                let unit = if built.scheme == Scheme::Pl2Counter { SLOT } else { 1 };
+                let unit = if built.scheme == Scheme::PL2_COUNTER { SLOT } else { 1 };
                 let wait = u64::from(send.max(recv)) * unit;
                 assert_eq!(wait > 6 * SLOT, before == 2, "{wait}");
                 let frame = |dei| data(&built.rack, 1, 3, 0, dei, 1508);
@@ -185,7 +185,7 @@ fn a_burst_that_went_unsolicited_holds_its_lane_as_any_other() {
 #[test]
 fn fast_links_have_short_graces() {
     let rates = ["100 Mb/s", "1 Gb/s", "1 Gb/s", "1 Gb/s"];
-    let built = Built::new(rack(&rates, &format!("mode = \"clock\"\n{UNMETERED}")), Scheme::Pl2Clock);
+    let built = Built::new(rack(&rates, &format!("mode = \"clock\"\n{UNMETERED}")), Scheme::PL2_CLOCK);
     let fast = SLOT / 10;
     for (from, slot) in [(1, SLOT), (2, fast)] {
         let mut rig = Rig::new(&built);
@@ -266,7 +266,7 @@ fn a_lane_holds_one_reservation_that_has_not_begun() {
 
 #[test]
 fn what_grants_nothing_is_no_better_than_best_effort() {
-    let built = Built::new(rack(&SAME, "mode = \"clock\""), Scheme::Pl2Clock);
+    let built = Built::new(rack(&SAME, "mode = \"clock\""), Scheme::PL2_CLOCK);
     let limited = |config: &mut p4rack_switch::Config| {
         config.ports.iter_mut().for_each(|port| port.rate_bps = 100_000_000);
     };
@@ -299,7 +299,7 @@ fn what_grants_nothing_is_no_better_than_best_effort() {
 #[test]
 fn what_grants_nothing_is_metered() {
     for mode in ["clock", "counter"] {
-        let scheme = if mode == "clock" { Scheme::Pl2Clock } else { Scheme::Pl2Counter };
+        let scheme = if mode == "clock" { Scheme::PL2_CLOCK } else { Scheme::PL2_COUNTER };
         let built = Built::new(rack(&SAME, &format!("mode = \"{mode}\"\ncontrol_per_slot = 0")), scheme);
         let mut rig = busy(&built);
         rig.reserve(1, 3, 4);
@@ -321,7 +321,7 @@ fn a_burst_has_its_time() {
         let start = |rig: &mut Rig| {
             let before = rig.now;
             let (send, recv) = rig.reserve(1, 3, 4).unwrap();
-            let unit = if built.scheme == Scheme::Pl2Counter { SLOT } else { 1 };
+            let unit = if built.scheme == Scheme::PL2_COUNTER { SLOT } else { 1 };
             before + Nanos(u64::from(send.max(recv)) * unit)
         };
         let mut rig = busy(&built);
@@ -346,7 +346,7 @@ fn a_burst_has_its_time() {
             rig.fate(1, 3, 0, false);
         }
         assert_eq!(rig.of_cell("lane_lock", 1, 3, 0), 1 | 4, "for RSVs alone to free");
-        if built.scheme == Scheme::Pl2Clock {
+        if built.scheme == Scheme::PL2_CLOCK {
             assert_eq!(rig.demoted(), [17, 0, 43, 0], "until nothing was left: 6200 bytes of 142");
         }
     }

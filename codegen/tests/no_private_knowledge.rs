@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use p4rack_codegen::{Scheme, drop_reasons};
+use p4rack_codegen::Scheme;
 use p4rack_wire::pl2::{Control, Kind};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::HashMap;
@@ -171,7 +171,7 @@ fn translate(frame: &mut [u8], at: usize, pairs: &[([u8; 2], [u8; 2])]) {
 
 #[test]
 fn renamed_programs_behave_the_same() {
-    for (scheme, mode) in [(Scheme::Pl2Counter, "counter"), (Scheme::Pl2Clock, "clock")] {
+    for (scheme, mode) in [(Scheme::PL2_COUNTER, "counter"), (Scheme::PL2_CLOCK, "clock")] {
         let pl2 = format!("mode = \"{mode}\"\nt = 2\ndrop_threshold = 3\ncontrol_per_slot = 1");
         let built = Built::new(rack(&["100 Mb/s"; 4], &pl2), scheme);
         let (mut original, mut other) = (Rig::new(&built), Rig::new(&disguised(&built)));
@@ -206,7 +206,7 @@ fn renamed_programs_behave_the_same() {
         }
         // The traffic is worth its name: it meets every refusal there is.
         let met: Vec<&str> = original.all_drops().into_iter().map(|(reason, _)| reason).collect();
-        let all: Vec<&str> = drop_reasons(scheme).iter().map(|reason| reason.name).collect();
+        let all: Vec<&str> = built.runs().drop_reasons().iter().map(|reason| reason.name).collect();
         assert_eq!(met, all, "{scheme}");
     }
 }

@@ -2,7 +2,8 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-use p4rack_codegen::rack::{Mode, Rack, Scheme};
+use p4rack_codegen::scheme::pl2::{Mode, Pl2};
+use p4rack_codegen::{Rack, Scheme};
 use p4rack_wire::Nanos;
 use proptest::prelude::*;
 
@@ -61,24 +62,25 @@ fn examples_load() {
         let path = format!("{}/../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let rack = Rack::load(&path).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(rack.name, name);
-        assert_eq!(rack.scheme(), Scheme::Pl2Clock);
+        assert_eq!(rack.scheme(), Scheme::PL2_CLOCK);
     }
 }
 
 #[test]
 fn defaults_are_those_documented() {
     let rack = rack("port_rate = \"100 Mb/s\"", HOSTS, "[pl2]\nmode = \"counter\"").unwrap();
-    let pl2 = rack.pl2.as_ref().unwrap();
+    let pl2 = rack.protocol::<Pl2>().unwrap();
     assert_eq!((pl2.mode, pl2.k, pl2.t_slots, pl2.drop_threshold_slots), (Mode::Counter, 4, 15, 120));
     assert_eq!((pl2.ether_type.0, pl2.vid, pl2.shim, pl2.reservations_in_flight), (0x88b5, 100, true, 1));
     let switch = &rack.switch;
     assert_eq!((switch.device_id, switch.cpu_port, switch.drop_port), (1, 510, 511));
     assert_eq!((switch.buffer_bytes, switch.time_unit_ns), (262_144, 1));
     // 1500 + 14 + 4 + 8 + 4 + 20 bytes at 80 ns each, 3 % longer.
-    assert_eq!(rack.host("h1").unwrap().slot, Nanos(127_720));
-    assert_eq!(rack.wire_bytes(Scheme::L2), 1538);
-    assert_eq!(rack.wire_bytes(Scheme::Pl2Clock), 1550);
-    assert_eq!(rack.goodput_ceiling_bps(&rack.hosts[0], Scheme::L2), 97_529_258);
+    assert_eq!(pl2.slot(&rack, rack.host("h1").unwrap()), Nanos(127_720));
+    assert_eq!(rack.wire_bytes(), 1550);
+    let plain = rack.under(Scheme::L2).unwrap();
+    assert_eq!(plain.wire_bytes(), 1538);
+    assert_eq!(plain.goodput_ceiling_bps(&rack.hosts[0]), 97_529_258);
     assert_eq!(rack.host("h3"), None);
 }
 
@@ -87,7 +89,7 @@ fn sending_ceiling_counts_the_reservations() {
     let rest = "[pl2]\nmode = \"clock\"\nshim = false\nslot_headroom_percent = 0";
     let rack = rack("port_rate = \"1 Gb/s\"", HOSTS, rest).unwrap();
     // 6000 / (4 × 1542 + 84) of the rate.
-    assert_eq!(rack.send_ceiling_bps(&rack.hosts[0], Scheme::Pl2Clock), 959_692_898);
+    assert_eq!(rack.send_ceiling_bps(&rack.hosts[0]), 959_692_898);
 }
 
 #[test]
@@ -95,9 +97,9 @@ fn slots_follow_each_port_and_whole_time_units() {
     let hosts = HOSTS.replace("ip = \"10.0.0.2/24\"", "ip = \"10.0.0.2/24\"\nrate = \"25 Gb/s\"");
     let rest = "[pl2]\nmode = \"clock\"\nshim = false\nslot_headroom_percent = 0";
     let rack = rack("port_rate = \"100 Gb/s\"\ntime_unit_ns = 10", &hosts, rest).unwrap();
-    assert_eq!(rack.hosts[0].slot, Nanos(130));
-    assert_eq!(rack.hosts[1].slot, Nanos(500));
-    assert_eq!(rack.slot_units(&rack.hosts[1]), 50);
+    let pl2 = rack.protocol::<Pl2>().unwrap();
+    assert_eq!([0, 1].map(|n| pl2.slot(&rack, &rack.hosts[n])), [Nanos(130), Nanos(500)]);
+    assert_eq!(pl2.slot_units(&rack, &rack.hosts[1]), 50);
 }
 
 #[test]
@@ -106,7 +108,8 @@ fn each_part_of_a_slot_is_whole_time_units() {
         let rack =
             rack(&format!("port_rate = \"{rate}\""), HOSTS, &format!("[pl2]\nmode = \"clock\"\n{rest}"))
                 .unwrap();
-        (rack.hosts[0].slot.0, rack.part_units(&rack.hosts[0]))
+        let (pl2, host) = (rack.protocol::<Pl2>().unwrap(), &rack.hosts[0]);
+        (pl2.slot(&rack, host).0, pl2.part_units(&rack, host))
     };
     let exact = "slot_headroom_percent = 0\nslot_parts = ";
     // A full frame takes 124 ns, then 1240.
@@ -191,7 +194,7 @@ fn refusals() {
                     incast("senders = [\"h2\"]\nschemes = [\"pl2-counter\"]")
                 ),
             ),
-            "workload.schemes[0]: counters count frames, not parts of a slot",
+            "workload.schemes[0]: pl2-counter counts frames, not parts of a slot",
         ),
         (
             refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nT = 9"),
@@ -256,7 +259,7 @@ fn slower_lanes_have_reservations_of_their_own() {
 fn lanes_have_vlans_and_room() {
     let rate = "port_rate = \"100 Mb/s\"";
     let lanes = |keys: &str| rack(rate, HOSTS, &format!("[pl2]\nmode = \"clock\"\n{keys}\n"));
-    let count = |keys| lanes(keys).unwrap().pl2.unwrap().lanes;
+    let count = |keys| lanes(keys).unwrap().protocol::<Pl2>().unwrap().lanes;
     assert_eq!([count(""), count("reservations_in_flight = 3"), count("lanes = 5")], [1, 3, 5]);
     assert_eq!(count("vid = 3967\nlanes = 64\nk = 1"), 64, "up to VLAN 4094");
     for (keys, wanted) in [
@@ -291,8 +294,9 @@ fn lanes_have_vlans_and_room() {
 #[test]
 fn cells_of_pairs_lie_side_by_side() {
     let rack = rack("port_rate = \"1 Gb/s\"", HOSTS, "[pl2]\nmode = \"clock\"\nlanes = 3").unwrap();
-    assert_eq!((rack.cells_a_pair(), rack.cell_count()), (6, 36));
-    let first = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(from, to)| rack.cell_number(from, to, 0));
+    let pl2 = rack.protocol::<Pl2>().unwrap();
+    assert_eq!((pl2.cells_a_pair(), pl2.cell_count(&rack)), (6, 36));
+    let first = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(from, to)| pl2.cell_number(&rack, from, to, 0));
     assert_eq!(first, [12, 18, 24, 30], "behind those of the controller's frames");
 }
 
@@ -316,9 +320,12 @@ fn clocks_are_checked_where_only_the_workload_runs_them() {
     let workload = "[workload]\nkind = \"incast\"\nreceiver = \"h1\"\nsenders = [\"h2\"]";
     let counter = format!("[pl2]\nmode = \"counter\"\n{workload}\n");
     let slow = "port_rate = \"1 Mb/s\"";
-    assert!(!rack(slow, HOSTS, &counter).unwrap().fits_horizon(Scheme::Pl2Clock));
+    assert!(rack(slow, HOSTS, &counter).unwrap().under(Scheme::PL2_CLOCK).is_err());
     let error = refused(slow, HOSTS, &format!("{counter}schemes = [\"pl2-clock\"]"));
-    assert!(error.contains("tell them from the past"), "{error}");
+    assert!(
+        error.contains("workload.schemes[0]: pl2-clock can't tell so many reserved slots from the past"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use p4rack_codegen::Scheme;
-use p4rack_codegen::rack::EARLY_SLOTS;
+use p4rack_codegen::scheme::pl2::{EARLY_SLOTS, Pl2};
 use p4rack_fabric::pl2::Mode;
 use p4rack_reference::{self as reference, Allocator, Limits};
 use p4rack_wire::Nanos;
@@ -19,10 +19,10 @@ const PL2: &str =
     "k = 5\nlanes = 2\nt = 3\ndrop_threshold = 12\ncontrol_per_slot = 0\nbest_effort_percent = 100";
 
 static COUNTER: LazyLock<Built> = LazyLock::new(|| {
-    Built::new(rack(&["100 Mb/s"; 4], &format!("mode = \"counter\"\n{PL2}")), Scheme::Pl2Counter)
+    Built::new(rack(&["100 Mb/s"; 4], &format!("mode = \"counter\"\n{PL2}")), Scheme::PL2_COUNTER)
 });
 static CLOCK: LazyLock<Built> =
-    LazyLock::new(|| Built::new(rack(&RATES, &format!("mode = \"clock\"\n{PL2}")), Scheme::Pl2Clock));
+    LazyLock::new(|| Built::new(rack(&RATES, &format!("mode = \"clock\"\n{PL2}")), Scheme::PL2_CLOCK));
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -65,15 +65,15 @@ struct Reference {
 
 impl Reference {
     fn new(built: &Built, now: Nanos) -> Reference {
-        let (rack, clock) = (&built.rack, built.scheme == Scheme::Pl2Clock);
-        let pl2 = rack.pl2.as_ref().unwrap();
-        let slots: Vec<Nanos> = rack.hosts.iter().map(|host| host.slot).collect();
+        let (rack, clock) = (&built.rack, built.scheme == Scheme::PL2_CLOCK);
+        let pl2 = rack.protocol::<Pl2>().unwrap();
+        let slots: Vec<Nanos> = rack.hosts.iter().map(|host| pl2.slot(rack, host)).collect();
         let limits = Limits {
             drop_threshold_slots: pl2.drop_threshold_slots.into(),
-            full_wire_bytes: rack.wire_bytes(built.scheme),
+            full_wire_bytes: pl2.frame_wire_bytes(),
             ..Limits::new(pl2.lanes, pl2.k, pl2.t_slots)
         };
-        assert_eq!((limits.early_slots, limits.late_slots), (EARLY_SLOTS, rack.late_slots()));
+        assert_eq!((limits.early_slots, limits.late_slots), (EARLY_SLOTS, pl2.late_slots()));
         let mode = if clock { Mode::Clock } else { Mode::Counter };
         Reference { allocator: Allocator::new(mode, &slots, Nanos(1), limits), now }
     }
@@ -91,8 +91,8 @@ impl Reference {
         cell: u8,
         unsolicited: bool,
     ) -> Option<(u32, u32)> {
-        let least = u8::from(built.scheme == Scheme::Pl2Clock);
-        let k = built.rack.pl2.as_ref()?.k;
+        let least = u8::from(built.scheme == Scheme::PL2_CLOCK);
+        let k = built.rack.protocol::<Pl2>()?.k;
         if !(least..=k).contains(&demand) || !self.allocator.has_cell(cell) || from == to {
             return None;
         }

@@ -8,7 +8,7 @@ pub mod packets;
 
 use crate::error::CtrlError;
 use p4rack_codegen::rack::Target;
-use p4rack_codegen::{Artefacts, Rack, Scheme};
+use p4rack_codegen::{Artefacts, Rack};
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -23,9 +23,9 @@ const OUTPUT: &str = "program.json";
 /// Unit of BMv2's timestamps.
 const TIME_UNIT_NS: u64 = 1_000;
 
-/// Rejects a description whose times BMv2 cannot represent.
-pub fn check(rack: &Rack, scheme: Scheme) -> Result<(), CtrlError> {
-    if scheme != Scheme::Pl2Clock || rack.switch.time_unit_ns == TIME_UNIT_NS {
+/// Rejects a rack whose times BMv2 cannot represent.
+pub fn check(rack: &Rack) -> Result<(), CtrlError> {
+    if !rack.tells_times() || rack.switch.time_unit_ns == TIME_UNIT_NS {
         return Ok(());
     }
     let unit_ns = rack.switch.time_unit_ns;
@@ -102,7 +102,7 @@ fn private_folder() -> Result<TempDir, CtrlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use p4rack_codegen::{Arch, generate};
+    use p4rack_codegen::{Arch, Scheme, generate};
 
     fn rack(switch: &str) -> Rack {
         let text = format!(
@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn artefacts() -> Artefacts {
-        generate(&rack("target = \"bmv2\""), Scheme::Pl2Clock, Arch::V1model).unwrap()
+        generate(&rack("target = \"bmv2\""), Scheme::PL2_CLOCK, Arch::V1model).unwrap()
     }
 
     /// A stand-in for the compiler: this tests how it is called and how its result is used, not p4c.
@@ -166,15 +166,15 @@ mod tests {
 
     #[test]
     fn clocks_must_be_bmv2s() {
-        check(&rack("target = \"bmv2\""), Scheme::Pl2Clock).unwrap();
-        check(&rack(""), Scheme::Pl2Counter).unwrap();
-        let error = check(&rack(""), Scheme::Pl2Clock).unwrap_err().to_string();
+        check(&rack("target = \"bmv2\"")).unwrap();
+        check(&rack("").under(Scheme::PL2_COUNTER).unwrap()).unwrap();
+        let error = check(&rack("")).unwrap_err().to_string();
         assert!(
             error.contains("the description's are 1 ns") && error.contains("target = \"bmv2\""),
             "{error}"
         );
         let rack = rack("target = \"bmv2\"\ntime_unit_ns = 10");
-        let error = check(&rack, Scheme::Pl2Clock).unwrap_err().to_string();
+        let error = check(&rack).unwrap_err().to_string();
         assert!(error.contains("take time_unit_ns out"), "{error}");
         assert_eq!(rack.switch.device_id, 0);
     }

@@ -8,7 +8,7 @@ use crate::readback;
 use crate::reconcile::{Changes, changes};
 use crate::session::Session;
 use crate::target::ConnectOptions;
-use p4rack_codegen::{Arch, Artefacts, Rack, Scheme};
+use p4rack_codegen::{Arch, Artefacts, GenerateError, Rack, Scheme};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
 use p4rack_p4rt::p4::v1::{
@@ -75,7 +75,7 @@ impl Desired {
         platform: Platform,
         compiled: Option<&Path>,
     ) -> Result<Desired, CtrlError> {
-        platform.check(rack, scheme)?;
+        platform.check(&rack.under(scheme).map_err(GenerateError::from)?)?;
         let artefacts = p4rack_codegen::generate(rack, scheme, Arch::V1model)?;
         let device_config = platform.device_config(&artefacts, compiled)?;
         Desired::of_artefacts(&artefacts, device_config)

@@ -3,6 +3,7 @@
 
 use crate::error::CtrlError;
 use crate::session::Session;
+use p4rack_codegen::scheme::pl2::IN_RESERVATION;
 use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut};
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::pl2::{Kind, Management, Side, VERSION};
@@ -63,7 +64,7 @@ impl<'a> Manager<'a> {
     /// Inspects the installed program, which must be a PL2 program.
     pub async fn new(session: &'a mut Session, ether_type: EtherType) -> Result<Manager<'a>, CtrlError> {
         let schema = session.schema().await?;
-        let register = schema.register("RackIngress.in_reservation").map_err(|error| {
+        let register = schema.register(IN_RESERVATION).map_err(|error| {
             CtrlError::Program(format!("the program on the switch is not one of PL2: {error}"))
         })?;
         let ports = u16::try_from(register.size).unwrap_or(u16::MAX);

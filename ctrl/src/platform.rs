@@ -3,7 +3,7 @@
 use crate::bmv2;
 use crate::error::CtrlError;
 use p4rack_codegen::rack::Target;
-use p4rack_codegen::{Artefacts, Rack, Scheme};
+use p4rack_codegen::{Artefacts, Rack};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -38,10 +38,10 @@ impl From<Target> for Platform {
 }
 
 impl Platform {
-    /// Rejects a description that such a switch cannot implement.
-    pub fn check(self, rack: &Rack, scheme: Scheme) -> Result<(), CtrlError> {
+    /// Rejects a rack that such a switch cannot implement.
+    pub fn check(self, rack: &Rack) -> Result<(), CtrlError> {
         match self {
-            Platform::Embedded if scheme == Scheme::Pl2Clock && rack.switch.time_unit_ns != 1 => {
+            Platform::Embedded if rack.tells_times() && rack.switch.time_unit_ns != 1 => {
                 Err(CtrlError::Program(format!(
                     "rack {}: the embedded switch counts nanoseconds, the description's unit is {} ns: write \
                      target = \"embedded\" and no time_unit_ns under [switch]",
@@ -49,7 +49,7 @@ impl Platform {
                 )))
             }
             Platform::Embedded => Ok(()),
-            Platform::Bmv2 => bmv2::check(rack, scheme),
+            Platform::Bmv2 => bmv2::check(rack),
         }
     }
 

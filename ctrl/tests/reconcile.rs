@@ -5,6 +5,7 @@
 mod common;
 
 use common::{deploy, desired, rack, start, start_at};
+use p4rack_codegen::scheme::l2::{FORWARD, L2_FORWARD};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
 use p4rack_ctrl::entities::{ActionItem, Item, TableItem};
@@ -21,9 +22,9 @@ use tokio::task::JoinHandle;
 fn foreign(schema: &Schema, number: u32) -> Entity {
     let [_, b, c, d] = number.to_be_bytes();
     let item = Item::TableEntry(TableItem {
-        table: "RackIngress.l2_forward".into(),
+        table: L2_FORWARD.into(),
         keys: [("dstAddr".into(), format!("0e:00:00:{b:02x}:{c:02x}:{d:02x}"))].into(),
-        action: Some(ActionItem::call(&["RackIngress.forward".into(), "port=1".into()]).unwrap()),
+        action: Some(ActionItem::call(&[FORWARD.into(), "port=1".into()]).unwrap()),
         ..Default::default()
     });
     item.entity(schema).unwrap()
@@ -49,25 +50,24 @@ async fn differences(desired: &Desired, target: &ConnectOptions) -> usize {
 async fn a_second_deployment_changes_nothing_and_a_third_only_what_was_changed() {
     let rack = rack();
     let (_running, target) = start(&rack, 0).await;
-    let desired = desired(&rack, Scheme::Pl2Clock);
+    let desired = desired(&rack, Scheme::PL2_CLOCK);
     assert_eq!(differences(&desired, &target).await, desired.entities.len(), "nothing is there");
-    deploy(&rack, Scheme::Pl2Clock, target.clone()).await.unwrap();
+    deploy(&rack, Scheme::PL2_CLOCK, target.clone()).await.unwrap();
     assert_eq!(differences(&desired, &target).await, 0);
-    let steps = deploy(&rack, Scheme::Pl2Clock, target.clone()).await.unwrap();
+    let steps = deploy(&rack, Scheme::PL2_CLOCK, target.clone()).await.unwrap();
     assert!(matches!(steps[..], [Step::Connected, Step::Kept, Step::Compared { .. }, Step::Verified { .. }]));
 
     // Another controller takes one away and adds one.
     let mut session = Session::connect(ConnectOptions { election_id: 2, ..target.clone() }).await.unwrap();
     let schema = session.schema().await.unwrap();
     let other = {
-        let item = TableItem { table: "RackIngress.l2_forward".into(), ..Default::default() };
+        let item = TableItem { table: L2_FORWARD.into(), ..Default::default() };
         let all = session.read(vec![Item::TableEntry(item).entity(&schema).unwrap()]).await.unwrap();
         all[0].clone()
     };
     let mut wrong = Item::of(&schema, &foreign(&desired_l2(&rack).schema, 1)).unwrap();
     if let Item::TableEntry(entry) = &mut wrong {
-        let words =
-            ["RackIngress.forward", "port=1", "slot=1", "drop_threshold=1", "cells=0"].map(String::from);
+        let words = [FORWARD, "port=1", "slot=1", "drop_threshold=1", "cells=0"].map(String::from);
         entry.action = Some(ActionItem::call(&words).unwrap());
     }
     let wrong = wrong.entity(&schema).unwrap();
@@ -76,7 +76,7 @@ async fn a_second_deployment_changes_nothing_and_a_third_only_what_was_changed()
     drop(session);
     assert_eq!(differences(&desired, &target).await, 2);
     let steps =
-        deploy(&rack, Scheme::Pl2Clock, ConnectOptions { election_id: 3, ..target.clone() }).await.unwrap();
+        deploy(&rack, Scheme::PL2_CLOCK, ConnectOptions { election_id: 3, ..target.clone() }).await.unwrap();
     assert!(steps.contains(&Step::Written { updates: 2 }), "{steps:?}");
     assert_eq!(differences(&desired, &target).await, 0);
 }
@@ -140,17 +140,17 @@ async fn a_watched_switch_is_put_right_after_foreign_writes_restarts_and_new_des
     assert_eq!(differences(&desired_l2(&rack), &target).await, 0);
 
     // Somebody wants something else.
-    sender.send(Arc::new(desired(&rack, Scheme::Pl2Clock))).unwrap();
+    sender.send(Arc::new(desired(&rack, Scheme::PL2_CLOCK))).unwrap();
     controller.until(|change| matches!(change, Change::Step(Step::Installed))).await;
     controller.until(verified).await;
-    assert_eq!(differences(&desired(&rack, Scheme::Pl2Clock), &target).await, 0);
+    assert_eq!(differences(&desired(&rack, Scheme::PL2_CLOCK), &target).await, 0);
     drop(sender);
     tokio::time::timeout(Duration::from_secs(5), controller.task).await.expect("ends").unwrap();
 }
 
 /// Another program, with a cookie that is stale.
 fn under_the_cookie_of(other: &Desired, rack: &Rack) -> ForwardingPipelineConfig {
-    ForwardingPipelineConfig { cookie: other.config.cookie, ..desired(rack, Scheme::Pl2Clock).config }
+    ForwardingPipelineConfig { cookie: other.config.cookie, ..desired(rack, Scheme::PL2_CLOCK).config }
 }
 
 #[tokio::test]
@@ -191,9 +191,10 @@ fn many(rack: &Rack, count: u32) -> Desired {
     let (from, to) = table_size(&text);
     let text = format!("{}{}{}", &text[..from], 2 * count, &text[to..]);
     let mut info = desired.config.p4info.take().unwrap();
-    let table = info.tables.iter_mut().find(|table| {
-        table.preamble.as_ref().is_some_and(|preamble| preamble.name == "RackIngress.l2_forward")
-    });
+    let table = info
+        .tables
+        .iter_mut()
+        .find(|table| table.preamble.as_ref().is_some_and(|preamble| preamble.name == L2_FORWARD));
     table.unwrap().size = i64::from(2 * count);
     let mut entities = desired.entities;
     entities.extend((0..count).map(|number| foreign(&desired.schema, number)));
@@ -216,7 +217,7 @@ async fn a_standby_takes_over_within_a_second_and_finishes_what_the_primary_had_
     // In the middle of its writes.
     primary.until(|change| matches!(change, Change::Step(Step::Compared { .. }))).await;
     let mut reader = Client::connect(target.clone()).await.unwrap();
-    let all = Item::TableEntry(TableItem { table: "RackIngress.l2_forward".into(), ..Default::default() });
+    let all = Item::TableEntry(TableItem { table: L2_FORWARD.into(), ..Default::default() });
     let all = all.entity(&wanted.schema).unwrap();
     let before = loop {
         let before = reader.read(vec![all.clone()]).await.unwrap().len();
@@ -246,7 +247,7 @@ async fn refusals_say_which_entry_and_what_to_do() {
     assert!(matches!(error, CtrlError::Updates { .. }), "{error}");
     let text = error.to_string();
     assert!(
-        text.starts_with("entry 1 of 1: table RackIngress.l2_forward key")
+        text.starts_with(&format!("entry 1 of 1: table {L2_FORWARD} key"))
             && text.contains("insert it first"),
         "{text}"
     );

@@ -5,6 +5,8 @@
 mod common;
 
 use common::{deploy, rack, start};
+use p4rack_codegen::scheme::l2::{FORWARD, L2_FORWARD};
+use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::Step;
 use p4rack_ctrl::mgmt::{Manager, Operation, Register};
@@ -24,7 +26,7 @@ fn registers(rack: &Rack) -> Vec<Register> {
 async fn every_scheme_is_deployed_and_verified() {
     let rack = rack();
     let (_running, target) = start(&rack, 0).await;
-    for scheme in Scheme::ALL {
+    for scheme in Scheme::all() {
         let steps = deploy(&rack, scheme, target.clone()).await.unwrap();
         assert_eq!(steps.len(), 5, "{steps:?}");
         let Step::Verified { entities } = steps[4] else { panic!("{steps:?}") };
@@ -34,12 +36,12 @@ async fn every_scheme_is_deployed_and_verified() {
 
 #[tokio::test]
 async fn reservations_are_read_written_and_reset() {
-    for scheme in [Scheme::Pl2Counter, Scheme::Pl2Clock] {
+    for scheme in [Scheme::PL2_COUNTER, Scheme::PL2_CLOCK] {
         let rack = rack();
         let (_running, target) = start(&rack, 0).await;
         deploy(&rack, scheme, target.clone()).await.unwrap();
         let mut session = Session::connect(target).await.unwrap();
-        let ether_type = rack.pl2.as_ref().unwrap().ether_type;
+        let ether_type = rack.protocol::<Pl2>().unwrap().ether_type;
         let mut manager = Manager::new(&mut session, ether_type).await.unwrap();
         assert!(rack.hosts.iter().all(|host| host.port < manager.ports()));
         let registers = registers(&rack);
@@ -51,7 +53,7 @@ async fn reservations_are_read_written_and_reset() {
         let read = manager.exchange(Operation::Read, &registers).await.unwrap();
         assert_eq!(read[1..], zeros[1..], "the others are as they were");
         match scheme {
-            Scheme::Pl2Counter => assert_eq!(read[0], VALUE),
+            Scheme::PL2_COUNTER => assert_eq!(read[0], VALUE),
             // Time has passed since.
             _ => assert!(read[0] <= VALUE && read[0] > VALUE / 2, "{}", read[0]),
         }
@@ -65,7 +67,7 @@ async fn reservations_are_read_written_and_reset() {
 async fn lost_management_frames_are_sent_again() {
     let rack = rack();
     let (_running, target) = start(&rack, 3).await;
-    deploy(&rack, Scheme::Pl2Counter, target.clone()).await.unwrap();
+    deploy(&rack, Scheme::PL2_COUNTER, target.clone()).await.unwrap();
     let mut session = Session::connect(target).await.unwrap();
     let mut manager = Manager::new(&mut session, EtherType::PL2_DEFAULT).await.unwrap();
     manager.exchange(Operation::Write(5), &registers(&rack)).await.unwrap();
@@ -98,14 +100,14 @@ async fn refused_entries_are_named() {
     let info = session.pipeline().await.unwrap().unwrap().p4info.unwrap();
     let schema = Schema::new(info).unwrap();
     let forward = |mac: [u8; 6]| {
-        let entry = Entry::of("RackIngress.l2_forward").exact("hdr.ethernet.dstAddr", mac);
-        entry.action("RackIngress.forward").param("port", 1).update(&schema).unwrap()
+        let entry = Entry::of(L2_FORWARD).exact("hdr.ethernet.dstAddr", mac);
+        entry.action(FORWARD).param("port", 1).update(&schema).unwrap()
     };
     let updates = [forward([2, 9, 9, 9, 9, 9]), forward(rack.hosts[0].mac.0)];
     let error = session.write(&schema, &updates).await.unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with("entry 2 of 2: table RackIngress.l2_forward key hdr.ethernet.dstAddr=0x02")
+        text.starts_with(&format!("entry 2 of 2: table {L2_FORWARD} key hdr.ethernet.dstAddr=0x02"))
             && text.contains("ALREADY_EXISTS"),
         "{text}"
     );

@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use crate::running::Running;
-use p4rack_codegen::drop_reasons;
+use p4rack_codegen::scheme::l2::DROPS;
 use p4rack_ctrl::telemetry::{GetStatsResponse, Telemetry};
 use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
 use std::collections::BTreeMap;
@@ -39,9 +39,6 @@ impl SwitchStats {
     }
 }
 
-/// The program's counter of dropped frames.
-const DROPS: &str = "RackIngress.drops";
-
 /// Reads the switch's statistics.
 pub fn stats(running: &Running<'_>) -> Result<SwitchStats, LabError> {
     let target = target(running);
@@ -73,8 +70,8 @@ fn read(answer: GetStatsResponse) -> SwitchStats {
 pub fn program_drops(running: &Running<'_>) -> Result<BTreeMap<String, u64>, LabError> {
     let target = target(running);
     let cells = ask(running, "counters", async { Session::connect(target).await?.counter(DROPS).await })?;
-    let names = drop_reasons(running.scheme).iter().map(|reason| reason.name);
-    by_name(names.collect(), cells)
+    let reasons = running.rack.drop_reasons();
+    by_name(reasons.iter().map(|reason| reason.name).collect(), cells)
 }
 
 /// Cells by name. There must be as many cells as names.

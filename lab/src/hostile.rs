@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
 use crate::sys;
-use crate::up::{check_scheme, create_network};
+use crate::up::{create_network, rack_under};
 use p4rack_codegen::rack::Workload;
 use p4rack_codegen::{Rack, Scheme};
 use serde::Serialize;
@@ -77,14 +77,14 @@ pub fn run(options: &Options, mut done: impl FnMut(&Fared)) -> Result<Vec<Fared>
         )));
     }
     let asked = match options.schemes.as_slice() {
-        [] => &[Scheme::Pl2Clock, Scheme::Pl2Counter][..2 - usize::from(rack.has_mixed_rates())],
+        [] => &[Scheme::PL2_CLOCK, Scheme::PL2_COUNTER][..2 - usize::from(rack.has_mixed_rates())],
         asked => asked,
     };
-    asked.iter().try_for_each(|scheme| check_scheme(&rack, *scheme))?;
+    let racks = asked.iter().map(|scheme| rack_under(&rack, *scheme)).collect::<Result<Vec<Rack>, _>>()?;
     let network = create_network(&rack, &progress)?;
     let mut all = Vec::new();
-    for &scheme in asked {
-        let one = |attack| one(options, (&rack, &network, scheme), workload, &host, attack, &progress);
+    for (rack, &scheme) in racks.iter().zip(asked) {
+        let one = |attack| one(options, (rack, &network, scheme), workload, &host, attack, &progress);
         let honest = one(None)?;
         for attack in &options.attacks {
             let fared = compare(scheme, (&host, attack), &one(Some(attack))?, &honest);
@@ -153,7 +153,7 @@ fn compare(scheme: Scheme, (host, attack): (&str, &str), hostile: &Run, honest: 
         now.filter(|_| before.p99_us > 0.0).map_or(f64::INFINITY, |now| now.p99_us / before.p99_us)
     };
     Fared {
-        scheme: scheme.name().to_owned(),
+        scheme: scheme.name(),
         attack: attack.to_owned(),
         goodput_share: others.map(share).reduce(f64::min).unwrap_or(0.0),
         frames_lost: hostile.frames_lost,
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_host_and_the_size_that_fare_worst_count() {
-        let fared = |hostile: Run| compare(Scheme::Pl2Clock, ("h4", "early"), &hostile, &run(20, 100.0, 0));
+        let fared = |hostile: Run| compare(Scheme::PL2_CLOCK, ("h4", "early"), &hostile, &run(20, 100.0, 0));
         assert_eq!(fared(run(20, 200.0, 0)).broken(), [] as [String; 0]);
         let bad = fared(run(17, 201.0, 3)).broken();
         assert_eq!(bad, ["goodput 85 % of its fair share", "3 frames lost", "p99 2.0 times as long"]);

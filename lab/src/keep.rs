@@ -42,14 +42,14 @@ pub struct KeepOptions {
 pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     let rack = Rack::load(&options.path)?;
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
-    up::check_scheme(&rack, scheme)?;
+    up::rack_under(&rack, scheme)?;
     let runtime = Runtime::locate();
     if runtime.racks()?.iter().any(|running| running.name == rack.name) {
         return Err(taken(&rack.name));
     }
     let path = std::path::absolute(&options.path).map_err(LabError::file(&options.path))?;
     let mut command = own_binary();
-    command.args(SUPERVISE).arg(path).args(["--scheme", scheme.name()]);
+    command.args(SUPERVISE).arg(path).args(["--scheme", &scheme.name()]);
     command.arg(RUNTIME_OPTION).arg(runtime.folder());
     if let Some(captures) = &options.captures {
         command.arg("--pcap").arg(std::path::absolute(captures).map_err(LabError::file(captures))?);
@@ -87,6 +87,7 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     let rack = Rack::load(&options.path)?;
     let _name = runtime.lock(&rack.name)?.ok_or_else(|| taken(&rack.name))?;
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
+    let rack = up::rack_under(&rack, scheme)?;
     let network = up::create_network(&rack, &progress)?;
     let mut running =
         Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
@@ -105,7 +106,7 @@ fn describe(running: &Running<'_>) -> Result<KeptRack, LabError> {
     }
     Ok(KeptRack {
         name: running.rack.name.clone(),
-        scheme: running.scheme.name().to_owned(),
+        scheme: running.scheme.name(),
         supervisor: pid(std::process::id())?,
         switch: pid(running.switch.pid())?,
         grpc_addr: running.rack.switch.grpc_addr,

@@ -9,7 +9,7 @@ use crate::running::Running;
 use crate::stats::moving_mean;
 use crate::sys;
 use crate::workload::{BUCKET_NS, Span, Timeline};
-use p4rack_codegen::Scheme;
+use p4rack_codegen::scheme::pl2::{Mode, Pl2};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -51,7 +51,8 @@ pub(crate) fn run(
     let kill_ns = sys::monotonic_ns();
     progress.line(&format!("✓ {scheme}: killed {host} while it sent"));
     let mut reset_ns = None;
-    if scheme == Scheme::Pl2Counter {
+    // With clocks, what a dead host had reserved passes.
+    if running.rack.protocol::<Pl2>().is_some_and(|pl2| pl2.mode == Mode::Counter) {
         progress.wait_until(&format!("{scheme}: {host} is dead"), kill_ns + RESET_AFTER_NS)?;
         reset(running, host)?;
         reset_ns = Some(sys::monotonic_ns());

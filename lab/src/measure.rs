@@ -19,8 +19,9 @@ use crate::sys;
 use crate::workload::rpc::ClientReport;
 use crate::workload::udp::{SendReport, SinkReport};
 use crate::workload::{Span, Timeline, UDP_OVERHEAD_BYTES};
+use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::Workload;
-use p4rack_codegen::{HAS_SLOTS, Scheme};
+use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
 use p4rack_hosts::report::Report;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ const SETTLE_TRIES: usize = 20;
 const EDGE_READINGS: usize = 10;
 const EDGE_PAUSE: Duration = Duration::from_millis(2);
 /// Names of the program's counter cells that are not losses of the fabric.
-const UNSOLICITED: [&str; 2] = ["unsolicited_over_threshold", HAS_SLOTS];
+const UNSOLICITED: [&str; 2] = [OVER_THRESHOLD, HAS_SLOTS];
 
 /// An agent's counter of frames that it sent to its link; the next one, of frames received.
 const LINK_OUT: &str = "link_out";
@@ -119,7 +120,7 @@ pub fn run(
     let programs = start_programs(running, plan, times)?;
 
     progress.wait_until(&format!("{scheme}: traffic, warming up"), times.window.start_ns)?;
-    let ceiling_bps = running.rack.goodput_ceiling_bps(&running.rack.hosts[receiver], scheme);
+    let ceiling_bps = running.rack.goodput_ceiling_bps(&running.rack.hosts[receiver]);
     let before = Snapshot::take(running, receiver, ceiling_bps)?;
     let early = control::start_stats_anew(running)?;
     progress.wait_until(&format!("{scheme}: measuring"), times.window.end_ns())?;
@@ -143,7 +144,7 @@ pub fn run(
     running.check(killed_index)?;
 
     let mut result = SchemeResult {
-        name: scheme.name().to_owned(),
+        name: scheme.name(),
         goodput_bps: goodput_bps(&before, &after),
         goodput_ceiling_bps: ceiling_bps,
         unsolicited_drops: counts.unsolicited.values().sum(),
@@ -357,15 +358,12 @@ pub(crate) fn switch_counts(
     early: &SwitchStats,
     late: &SwitchStats,
 ) -> Result<SwitchCounts, LabError> {
-    combined(control::program_drops(running)?, [early, late], running.scheme)
+    let pl2 = running.rack.protocol::<Pl2>().is_some();
+    combined(control::program_drops(running)?, [early, late], pl2)
 }
 
-/// Combines the program's reasons with the traffic manager's.
-fn combined(
-    mut program: Counts,
-    switch: [&SwitchStats; 2],
-    scheme: Scheme,
-) -> Result<SwitchCounts, LabError> {
+/// Combines the program's reasons with the traffic manager's; `pl2` says whether PL2's are among them.
+fn combined(mut program: Counts, switch: [&SwitchStats; 2], pl2: bool) -> Result<SwitchCounts, LabError> {
     let mut lost = Counts::new();
     for (reason, count) in switch.iter().flat_map(|stats| &stats.drops) {
         add(&mut lost, &format!("switch.{reason}"), *count);
@@ -374,9 +372,9 @@ fn combined(
     if let Some(unnamed) = lost.get_mut("switch.ingress_drop") {
         *unnamed = unnamed.saturating_sub(named);
     }
-    // Plain switching has no such frames.
+    // Without PL2 there are no such frames.
     let mut unsolicited = Counts::new();
-    for reason in UNSOLICITED.into_iter().filter(|_| scheme != Scheme::L2) {
+    for reason in UNSOLICITED.into_iter().filter(|_| pl2) {
         let count = program.remove(reason).ok_or_else(|| {
             let why = format!("no `{reason}` among the program's reasons");
             LabError::measurement("the program's counter of drops", why)

@@ -2,6 +2,8 @@
 
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
+use p4rack_codegen::Scheme;
+use p4rack_codegen::scheme::pl2;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -135,7 +137,7 @@ impl SchemeResult {
 
     /// Whether hosts make reservations.
     pub fn is_pl2(&self) -> bool {
-        self.name.starts_with("pl2")
+        self.name.parse::<Scheme>().is_ok_and(|scheme| scheme.runs(&pl2::Definition))
     }
 }
 

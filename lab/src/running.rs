@@ -20,7 +20,7 @@ const REPORT: Duration = Duration::from_secs(3);
 /// The processes of a rack. They end when this is dropped.
 #[derive(Debug)]
 pub struct Running<'a> {
-    /// The description.
+    /// The description, under the scheme.
     pub rack: &'a Rack,
     /// Path of the description.
     pub path: &'a Path,
@@ -175,7 +175,7 @@ fn start_switch(
     push("--drop-port", switch.drop_port.to_string());
     push("--time-unit-ns", switch.time_unit_ns.to_string());
     push("--buffer", switch.buffer_bytes.to_string());
-    push("--reserve", rack.reserved_bytes(scheme).to_string());
+    push("--reserve", rack.reserved_bytes().to_string());
     for host in &rack.hosts {
         push("--interface", format!("{}@{}", host.port, switch_interface(host.port)));
         push("--port-rate", format!("{}={} b/s", host.port, host.rate_bps));
@@ -222,14 +222,14 @@ fn start_agents(
     network: &Network,
     scheme: Scheme,
 ) -> Result<Vec<Process>, LabError> {
-    let mut agents = Vec::new();
+    let (scheme, mut agents) = (scheme.name(), Vec::new());
     for (host, ns) in rack.hosts.iter().zip(&network.hosts) {
         let mut args: Vec<OsString> = vec!["host".into(), "run".into(), path.into()];
         for (option, value) in [
             ("--name", host.name.as_str()),
             ("--interface", HOST_INTERFACE),
             ("--tap", TAP_INTERFACE),
-            ("--scheme", scheme.name()),
+            ("--scheme", scheme.as_str()),
             ("--stats", "-"),
         ] {
             args.extend([option.into(), value.into()]);

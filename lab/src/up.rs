@@ -10,6 +10,7 @@ use crate::running::Running;
 use crate::sys;
 use crate::text;
 use p4rack_codegen::rack::{Target, Workload};
+use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_netdev::netns::{self, Privilege};
 use p4rack_wire::ethernet::overhead;
@@ -66,6 +67,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
 
     let mut results = Vec::new();
     for &scheme in &schemes {
+        let rack = rack_under(&rack, scheme)?;
         let mut running =
             Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
         let result = measure::run(&mut running, plan, None, &progress)?;
@@ -87,7 +89,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         schemes: results,
         failures: Vec::new(),
         promises: Vec::new(),
-        setting: setting(&rack, workload, &schemes),
+        setting: setting(&rack, workload, &schemes)?,
         machine: Machine::here(),
         command: command(options, duration_s, plan.seed),
     };
@@ -120,13 +122,13 @@ fn schemes(rack: &Rack, asked: &[Scheme]) -> Result<Vec<Scheme>, LabError> {
     let listed = || rack.workload.as_ref().map_or_else(|| vec![rack.scheme()], |w| w.schemes.clone());
     let schemes = if asked.is_empty() { listed() } else { asked.to_vec() };
     for &scheme in &schemes {
-        check_scheme(rack, scheme)?;
+        rack_under(rack, scheme)?;
     }
     Ok(schemes)
 }
 
-/// Checks that the rack supports the scheme.
-pub(crate) fn check_scheme(rack: &Rack, scheme: Scheme) -> Result<(), LabError> {
+/// Returns the rack under a scheme, or an error if it does not support the scheme.
+pub(crate) fn rack_under(rack: &Rack, scheme: Scheme) -> Result<Rack, LabError> {
     if rack.switch.target != Target::Embedded {
         let target = rack.switch.target.name();
         return Err(LabError::Unfit(format!(
@@ -134,31 +136,26 @@ pub(crate) fn check_scheme(rack: &Rack, scheme: Scheme) -> Result<(), LabError> 
             rack.name
         )));
     }
-    if scheme != Scheme::L2 && rack.pl2.is_none() {
-        let message = format!("{scheme} needs PL2's parameters: add a [pl2] table with mode = \"clock\"");
-        return Err(LabError::Unfit(message));
-    }
-    if scheme == Scheme::Pl2Counter && rack.has_mixed_rates() {
-        let message = "pl2-counter counts one slot for all ports, but their rates differ: use pl2-clock";
-        return Err(LabError::Unfit(message.to_owned()));
-    }
-    Ok(())
+    rack.under(scheme).map_err(|error| LabError::Unfit(error.to_string()))
 }
 
-fn setting(rack: &Rack, workload: &Workload, schemes: &[Scheme]) -> Setting {
-    let longest = schemes.iter().map(|scheme| rack.wire_bytes(*scheme)).max().unwrap_or(0);
+fn setting(rack: &Rack, workload: &Workload, schemes: &[Scheme]) -> Result<Setting, LabError> {
+    let mut longest = 0;
+    for scheme in schemes {
+        longest = rack_under(rack, *scheme)?.wire_bytes().max(longest);
+    }
     let receiver = rack.host(&workload.receiver);
-    Setting {
+    Ok(Setting {
         port_rate_bps: receiver.map_or(rack.switch.port_rate_bps, |host| host.rate_bps),
         // Preamble and gap take time on the wire but no space in a queue.
         mtu_frame_bytes: longest.saturating_sub(overhead::PREAMBLE_GAP),
         buffer_bytes: rack.switch.buffer_bytes,
-        k: rack.pl2.as_ref().map_or(0, |pl2| u32::from(pl2.k)),
+        k: rack.protocol::<Pl2>().map_or(0, |pl2| u32::from(pl2.k)),
         senders: workload.senders.clone(),
         receiver: workload.receiver.clone(),
         load_percent: workload.load_percent,
         warm_up_s: WARM_UP_NS as f64 / 1e9,
-    }
+    })
 }
 
 /// The command that repeats the run.

@@ -10,7 +10,7 @@ use crate::switch::Model;
 use crate::traffic::Traffic;
 use crate::world::{Planted, SimError, World};
 use hdrhistogram::Histogram;
-use p4rack_codegen::rack::{Rack, Scheme};
+use p4rack_codegen::rack::Rack;
 use p4rack_fabric::HostMachine as _;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
@@ -317,13 +317,13 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
     let shown = world.watcher.shows();
     let mut outcome = Outcome {
         name: spec.name.clone(),
-        scheme: experiment.scheme.name().to_owned(),
+        scheme: experiment.scheme.name(),
         seed: spec.seed,
         measured_s: seconds,
         goodput_gbps: gbps(world.nodes.iter().map(|node| node.received).sum()),
         goodput_max_host_gbps: gbps(world.nodes.iter().map(|node| node.received).max().unwrap_or(0)),
-        ceiling_receive_gbps: experiment.rack.goodput_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
-        ceiling_send_gbps: experiment.rack.send_ceiling_bps(first, experiment.scheme) as f64 / 1e9,
+        ceiling_receive_gbps: experiment.runs.goodput_ceiling_bps(first) as f64 / 1e9,
+        ceiling_send_gbps: experiment.runs.send_ceiling_bps(first) as f64 / 1e9,
         traffic: world.traffic.iter().map(|traffic| traffic_outcome(traffic, &gbps)).collect(),
         rsv_grt_ns: shown.rsv_grt_ns,
         control: ControlOutcome::of(shown.control, &experiment.rack, seconds),
@@ -350,8 +350,11 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         frame_hops: world.hops,
         others: others(world, seconds),
     };
-    let scheme = if experiment.scheme == Scheme::L2 { "ethernet" } else { experiment.scheme.name() };
-    outcome.paper = compared(&outcome, scheme, &spec.paper);
+    let scheme = match experiment.runs.protocols.is_empty() {
+        true => "ethernet".to_owned(),
+        false => experiment.scheme.name(),
+    };
+    outcome.paper = compared(&outcome, &scheme, &spec.paper);
     outcome
 }
 

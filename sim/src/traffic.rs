@@ -318,12 +318,14 @@ fn gap_ns(
     let link = link
         .ok_or_else(|| format!("traffic `{}`: load_link carries none of it; name another host", spec.name))?;
     let host = &experiment.rack.hosts[link];
-    let tags = experiment.rack.wire_bytes(experiment.scheme) - overhead::wire_bytes(14 + u64::from(MTU));
+    let tags = experiment.runs.wire_bytes() - overhead::wire_bytes(14 + u64::from(MTU));
     let (payload, headers) = spec.transport.framing();
     let mean_ns = sizes.mean_of(|size| match spec.load_in {
         LoadIn::Bytes => wire_bytes(size.max(1), payload, tags + headers) as f64 * 8e9 / host.rate_bps as f64,
         LoadIn::Untagged => wire_bytes(size.max(1), payload, headers) as f64 * 8e9 / host.rate_bps as f64,
-        LoadIn::Slots => size.max(1).div_ceil(payload) as f64 * host.slot.0 as f64,
+        LoadIn::Slots => {
+            size.max(1).div_ceil(payload) as f64 * experiment.pl2.slot(&experiment.rack, host).0 as f64
+        }
     });
     // Of all pairs together.
     Ok(mean_ns * uses(link) as f64 / load / pairs.len() as f64)

@@ -54,7 +54,7 @@ def test_generated_programs_have_a_name_to_tag_with(switch, collector, binary, t
     rack = ROOT / "examples/two-hosts.toml"
     subprocess.run([binary, "deploy", rack, "--grpc-addr", ADDR], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([binary, "generate", rack, "-o", tmp_path], check=True, stdout=subprocess.DEVNULL)
-    reasons = json.loads((tmp_path / "two-hosts.json").read_text())["drop_reasons"]
+    constants = json.loads((tmp_path / "two-hosts.json").read_text())
     name, points = collect(collector)
     assert name == "pl2_clock"
-    assert list(points["RackIngress.drops"]) == list(range(len(reasons)))
+    assert list(points[constants["drop_counter"]]) == list(range(len(constants["drop_reasons"])))

@@ -1,8 +1,9 @@
 //! `p4rack host`.
 
 use crate::output::{self, OutputFile};
-use p4rack_codegen::endpoint_config;
-use p4rack_codegen::rack::{Host, Rack, Scheme};
+use p4rack_codegen::rack::{Host, Rack};
+use p4rack_codegen::scheme::pl2::{self, Pl2};
+use p4rack_codegen::{Scheme, endpoint_config};
 use p4rack_fabric::Config;
 use p4rack_hosts::{Agent, AgentConfig};
 use p4rack_netdev::{clock, signal::Signals};
@@ -85,7 +86,8 @@ fn agent(args: RunArgs) -> Result<(), String> {
     })?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
     let mut endpoint = endpoint_config(&rack, host, scheme).map_err(|error| error.to_string())?;
-    let notified = rack.pl2.as_ref().is_some_and(|pl2| pl2.notify_receiver) && scheme != Scheme::L2;
+    let notified =
+        rack.protocol::<Pl2>().is_some_and(|pl2| pl2.notify_receiver) && scheme.runs(&pl2::Definition);
     if args.when_silent.is_some() && !notified {
         return Err(
             "--when-silent has no effect without notify_receiver = true in the description's [pl2]".into()

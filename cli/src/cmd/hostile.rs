@@ -2,6 +2,7 @@
 
 use super::entity::Rows;
 use p4rack_codegen::rack::Host;
+use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::hostile::{Attack, Config, Hostile};
 use p4rack_lab::hostile::{self, Fared, Options};
@@ -158,7 +159,7 @@ fn config(
     attack: Attack,
     frame_max: usize,
 ) -> Result<Config, String> {
-    let pl2 = rack.pl2.as_ref().ok_or("the description has no [pl2]")?;
+    let pl2 = rack.protocol::<Pl2>().ok_or("the description has no [pl2]")?;
     let workload = rack.workload.as_ref().ok_or("the description has no [workload]")?;
     let victim = rack.host(&workload.receiver).ok_or("the workload's receiver is no host")?;
     Ok(Config {
@@ -168,13 +169,13 @@ fn config(
         others: rack.hosts.iter().map(|other| other.mac).filter(|mac| *mac != host.mac).collect(),
         ether_type: pl2.ether_type,
         vid: pl2.vid,
-        cells: rack.cells_a_pair(),
+        cells: pl2.cells_a_pair(),
         k: pl2.k,
         shim: pl2.shim,
         rate_bps: host.rate_bps,
-        wait_unit: match scheme {
-            Scheme::Pl2Counter => host.slot,
-            Scheme::Pl2Clock | Scheme::L2 => Nanos(rack.switch.time_unit_ns),
+        wait_unit: match scheme == Scheme::PL2_COUNTER {
+            true => pl2.slot(rack, host),
+            false => Nanos(rack.switch.time_unit_ns),
         },
         frame_max,
         catch_up: CATCH_UP,

@@ -1,7 +1,8 @@
 //! `p4rack pl2`.
 
 use super::target;
-use p4rack_codegen::rack::{Host, Rack, Scheme};
+use p4rack_codegen::rack::{Host, Rack};
+use p4rack_codegen::scheme::pl2::{Mode, Pl2};
 use p4rack_ctrl::Session;
 use p4rack_ctrl::mgmt::{Cell, Manager, Operation, Register};
 use p4rack_wire::EtherType;
@@ -129,8 +130,9 @@ fn forget(path: &Path, host: &str, to: Option<&str>, switch: &target::Args, as_j
         eprintln!("the rack has no host `{missing}`");
         return ExitCode::from(2);
     }
-    let cells = cells(&rack, host, to);
-    let ether_type = rack.pl2.as_ref().map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
+    let described = rack.protocol::<Pl2>();
+    let cells = described.map(|pl2| cells(&rack, pl2, host, to)).unwrap_or_default();
+    let ether_type = described.map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
     let done = target::block_on(async {
         let mut session = Session::connect(switch.for_switch(Some(&rack.switch))).await?;
         let mut manager = Manager::new(&mut session, ether_type).await?;
@@ -142,7 +144,8 @@ fn forget(path: &Path, host: &str, to: Option<&str>, switch: &target::Args, as_j
             if as_json {
                 println!("{:#}", json!({ "host": host, "to": to, "value": held }));
             } else {
-                let unit = if rack.scheme() == Scheme::Pl2Counter { "slots" } else { "bytes" };
+                let unit =
+                    if described.is_some_and(|pl2| pl2.mode == Mode::Counter) { "slots" } else { "bytes" };
                 println!("{host} had left {held} {unit} reserved towards {}", to.unwrap_or("all"));
             }
             ExitCode::SUCCESS
@@ -152,7 +155,7 @@ fn forget(path: &Path, host: &str, to: Option<&str>, switch: &target::Args, as_j
 }
 
 /// Cells of a source towards one destination, or towards all.
-fn cells(rack: &Rack, source: &str, to: Option<&str>) -> Vec<Cell> {
+fn cells(rack: &Rack, pl2: &Pl2, source: &str, to: Option<&str>) -> Vec<Cell> {
     let hosts = || rack.hosts.iter().enumerate();
     let sources = hosts().filter(|(_, host)| host.name == source);
     let pairs = sources.flat_map(|source| {
@@ -161,10 +164,10 @@ fn cells(rack: &Rack, source: &str, to: Option<&str>) -> Vec<Cell> {
     });
     let of_pair = |((source, from), (destination, to))| {
         let (from, to): (&Host, &Host) = (from, to);
-        (0..rack.cells_a_pair()).map(move |cell| Cell {
+        (0..pl2.cells_a_pair()).map(move |cell| Cell {
             source: from.link,
             destination: to.link,
-            number: rack.cell_number(source, destination, cell),
+            number: pl2.cell_number(rack, source, destination, cell),
         })
     };
     pairs.flat_map(of_pair).collect()
@@ -187,7 +190,7 @@ async fn exchange(
     args: &Registers,
     rack: Option<&Rack>,
 ) -> Result<Vec<(Register, u32)>, Failure> {
-    let described = rack.and_then(|rack| rack.pl2.as_ref()).map(|pl2| pl2.ether_type);
+    let described = rack.and_then(|rack| rack.protocol::<Pl2>()).map(|pl2| pl2.ether_type);
     let ether_type = args.ether_type.or(described).unwrap_or(EtherType::PL2_DEFAULT);
     let mut session = Session::connect(args.switch.for_switch(rack.map(|rack| &rack.switch))).await?;
     let mut manager = Manager::new(&mut session, ether_type).await?;

@@ -3,7 +3,8 @@
 use super::entity::Rows;
 use super::target;
 use crate::output;
-use p4rack_codegen::{Rack, drop_reasons};
+use p4rack_codegen::Rack;
+use p4rack_codegen::scheme::{l2, pl2};
 use p4rack_ctrl::entities::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
 use p4rack_ctrl::{Client, CtrlError};
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// Bits of the program's clock in nanoseconds.
 const CLOCK_BITS: u32 = 48;
 /// A register further ahead than this is a time in the past: the port is idle.
-const HORIZON_UNITS: u64 = p4rack_codegen::rack::HORIZON_UNITS;
+const HORIZON_UNITS: u64 = pl2::HORIZON_UNITS;
 
 /// Arguments of `p4rack top`.
 #[derive(clap::Args, Debug)]
@@ -91,8 +92,8 @@ async fn look(telemetry: &mut Telemetry, client: &mut Client) -> Result<Look, Ct
     // A switch without a program, or without reservations, still has ports.
     let Ok(schema) = client.schema().await else { return Ok(Look { stats, ..Look::default() }) };
     let [sources, destinations] = [
-        reservations(client, &schema, "RackIngress.in_reservation", stats.now_ns).await,
-        reservations(client, &schema, "RackIngress.out_reservation", stats.now_ns).await,
+        reservations(client, &schema, pl2::IN_RESERVATION, stats.now_ns).await,
+        reservations(client, &schema, pl2::OUT_RESERVATION, stats.now_ns).await,
     ];
     let mut reserved: BTreeMap<u32, (String, String)> = BTreeMap::new();
     for port in stats.ports.iter().map(|port| port.port) {
@@ -149,7 +150,7 @@ fn ahead(free: u64, now_ns: u64) -> String {
 }
 
 async fn drops(client: &mut Client, schema: &Schema) -> Vec<i64> {
-    let item = Item::Counter(CounterItem { counter: "RackIngress.drops".into(), ..Default::default() });
+    let item = Item::Counter(CounterItem { counter: l2::DROPS.into(), ..Default::default() });
     let Ok(entity) = item.entity(schema) else { return Vec::new() };
     let Ok(found) = client.read(vec![entity]).await else { return Vec::new() };
     let packets = |entity| match Item::of(schema, entity) {
@@ -204,7 +205,7 @@ pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> St
         let old = before.stats.drops.get(reason).copied().unwrap_or(0);
         dropped.push(vec![reason.clone(), count.to_string(), per_s(*count, old)]);
     }
-    let names = rack.map(|rack| drop_reasons(rack.scheme())).unwrap_or_default();
+    let names = rack.map(Rack::drop_reasons).unwrap_or_default();
     for (cell, count) in now.program_drops.iter().enumerate().filter(|(_, count)| **count > 0) {
         let name = names.get(cell).map_or_else(|| format!("cell {cell}"), |reason| reason.name.to_owned());
         let old = before.program_drops.get(cell).copied().unwrap_or(0);

@@ -2,40 +2,40 @@
 //!
 //! [`Rack::load`] reports every mistake it can see at once, each with file, line, field, what is wrong
 //! and what to do. A `Rack` that exists is consistent: ports, addresses and names are unique, the hosts
-//! share a subnet, every host that the workload names is there, every slot can be expressed in the
-//! switch's time units. `docs/rack.md` documents the file.
+//! share a subnet, every host that the workload names is there, what its protocols ask for fits.
+//! `docs/rack.md` documents the file; [`Rack::build`] takes the same from values.
+//!
+//! ```text
+//!  rack.toml ─ load ─▶ drafts ─┬─▶ checks ─▶ Rack ─ topology ─▶ Topology
+//!  Topology ─ build ─▶ drafts ─┘             one switch         any number of them
+//! ```
 
 mod check;
 pub mod import;
 pub mod limits;
+mod read;
 mod reader;
 mod summary;
+mod topology;
 pub mod units;
-mod warnings;
 mod workload;
 
-pub use reader::{FieldError, RackError};
+pub use reader::{At, FieldError, RackError, Section, Sink};
+pub use topology::{End, Link, Station, Topology};
 
-use p4rack_wire::ethernet::overhead;
-use p4rack_wire::{EtherType, MacAddr, Nanos};
+use crate::scheme::{Definition, PROTOCOLS, Protocol, Scheme};
+use p4rack_wire::MacAddr;
+use p4rack_wire::ethernet::{Ethernet, overhead};
 use serde::{Serialize, Serializer};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-
-/// Reservations further ahead than this many time units mean a clock that stands in the past
-/// (`clock` mode's wrap-safe comparison).
-pub const HORIZON_UNITS: u64 = 1 << 30;
-
-/// How much before its start a burst may come, in slots of the slower of both links: what hosts err by when they aim at it.
-pub const EARLY_SLOTS: u64 = 4;
-/// How much after its K slots a burst may still come, in the same slots: hosts in software stand still at times.
-const LATE_SLOTS: u64 = 1000;
+use std::sync::Arc;
 
 /// The description's fields, units, defaults and limits, as text for people.
 pub const SCHEMA: &str = include_str!("../../../docs/rack.md");
 
-/// A checked rack description.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A checked rack: one switch and its hosts.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rack {
     /// Name of the rack; names the generated files.
     pub name: String,
@@ -43,8 +43,8 @@ pub struct Rack {
     pub switch: Switch,
     /// The hosts, as listed; one at least.
     pub hosts: Vec<Host>,
-    /// PL2's parameters; none: plain L2.
-    pub pl2: Option<Pl2>,
+    /// What runs beside plain switching, in one pipeline and in its order.
+    pub protocols: Vec<Arc<dyn Protocol>>,
     /// What `p4rack up` runs.
     pub workload: Option<Workload>,
 }
@@ -60,7 +60,7 @@ pub struct Switch {
     pub port_rate_bps: u64,
     /// Buffer shared by all ports, bytes.
     pub buffer_bytes: u64,
-    /// Part of it that best effort frames can't take, where PL2 runs.
+    /// Part of it that best effort frames can't take, where a protocol reserves it.
     pub reserved_bytes: u64,
     /// Port of the controller's packets.
     pub cpu_port: u16,
@@ -70,6 +70,34 @@ pub struct Switch {
     pub grpc_addr: SocketAddr,
     /// Length of a unit of the switch's ingress timestamp, nanoseconds.
     pub time_unit_ns: u64,
+}
+
+/// Buffer of a switch, unless the description says otherwise.
+pub const BUFFER_BYTES: u64 = 256 << 10;
+/// Part of the buffer that best effort frames can't take, percent.
+pub const RESERVED_PERCENT: u64 = 25;
+
+impl Switch {
+    /// A switch with ports of this rate, and otherwise what descriptions that say no more ask for.
+    pub fn new(target: Target, port_rate_bps: u64) -> Switch {
+        Switch {
+            target,
+            device_id: target.device_id(),
+            port_rate_bps,
+            buffer_bytes: 0,
+            reserved_bytes: 0,
+            cpu_port: 510,
+            drop_port: 511,
+            grpc_addr: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559),
+            time_unit_ns: target.time_unit_ns(),
+        }
+        .with_buffer(BUFFER_BYTES, RESERVED_PERCENT)
+    }
+
+    /// The same with this buffer, of which so many percent are reserved.
+    pub fn with_buffer(self, buffer_bytes: u64, reserved_percent: u64) -> Switch {
+        Switch { buffer_bytes, reserved_bytes: buffer_bytes * reserved_percent / 100, ..self }
+    }
 }
 
 /// Kinds of switches.
@@ -126,135 +154,12 @@ pub struct Host {
     pub rate_bps: u64,
     /// Rate of its switch port: its link's, unless several hosts share the port through a break-out or one card.
     pub port_rate_bps: u64,
-    /// Derived: where the switch keeps its reservations. Its port, which hosts as fast as the port share; a link that is slower
+    /// Derived: number of its link. Its port, which hosts as fast as the port share; a link that is slower
     /// is a bottleneck of its own, and has a number beyond all ports.
     pub link: u16,
     /// For a port to other racks: share of the ports' rate, in percent, that is left to what comes from there. Nobody
     /// schedules it, so it is best effort.
     pub foreign_percent: Option<u32>,
-    /// Derived: transmission time of a full frame at the link's rate, with headroom. Each of its parts is a
-    /// multiple of the switch's time unit.
-    #[serde(rename = "slot_ns", serialize_with = "as_nanos")]
-    pub slot: Nanos,
-}
-
-/// PL2's parameters.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Pl2 {
-    /// How the switch keeps reservations.
-    pub mode: Mode,
-    /// Which clocks a reservation moves, in clock mode.
-    pub clocks: Clocks,
-    /// Most slots in one reservation (the paper's K).
-    pub k: u8,
-    /// Parts of a slot, in which reservations count, so that short frames need not take whole ones; `k` times this fits a byte.
-    pub slot_parts: u8,
-    /// Bursts to a destination whose wait was under this many slots go unsolicited (t).
-    pub t_slots: u32,
-    /// The switch drops unsolicited frames when more slots than this are reserved (T).
-    pub drop_threshold_slots: u32,
-    /// EtherType of PL2's control frames and shim.
-    #[serde(serialize_with = "as_text")]
-    pub ether_type: EtherType,
-    /// First VLAN of data frames that belong to a reservation; each of a pair's cells has one.
-    pub vid: u16,
-    /// Whether data carries a sequence number, so that duplicates are removed and losses counted.
-    pub shim: bool,
-    /// Reservations a host may have waiting, a destination.
-    pub reservations_in_flight: u32,
-    /// Reservations that the switch lets a host have waiting, a destination; `reservations_in_flight` at least.
-    pub lanes: u8,
-    /// How much longer than a full frame a slot is, percent.
-    pub slot_headroom_percent: f64,
-    /// How long a grant tells something about its destination; `None`: twice RSV→GRT as measured.
-    #[serde(rename = "fresh_ns", serialize_with = "as_opt_nanos")]
-    pub fresh: Option<Nanos>,
-    /// Whether a grant also goes to the destination, which then knows what is coming and notices a sender
-    /// that fell silent.
-    pub notify_receiver: bool,
-    /// Control frames a second that the switch takes from a port, in units of the port's slots.
-    pub control_per_slot: u32,
-    /// Part of a port's rate that best effort frames may take; 100: not metered.
-    pub best_effort_percent: u32,
-}
-
-/// How the switch keeps reservations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Reserved slots are counted up by reservations and down by data.
-    Counter,
-    /// Each port has a time at which it is next free.
-    Clock,
-}
-
-/// Which clocks a reservation moves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Clocks {
-    /// The source's and the destination's, each by itself; the sender goes by the later reply.
-    #[default]
-    Pair,
-    /// The destination's goes on from the source's reply.
-    Chain,
-    /// The destination's only; a source keeps its own frames in order.
-    Dst,
-    /// No clocks but calendars: the first cells of time that are free at both ports, taken at both.
-    Calendar,
-}
-
-impl Clocks {
-    /// Its name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Clocks::Pair => "pair",
-            Clocks::Chain => "chain",
-            Clocks::Dst => "dst",
-            Clocks::Calendar => "calendar",
-        }
-    }
-}
-
-/// What runs on the switch and in the agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheme {
-    /// Plain switching, reservations off.
-    L2,
-    /// PL2 with counters.
-    Pl2Counter,
-    /// PL2 with clocks.
-    Pl2Clock,
-}
-
-impl Scheme {
-    /// All of them.
-    pub const ALL: [Scheme; 3] = [Scheme::L2, Scheme::Pl2Counter, Scheme::Pl2Clock];
-
-    /// Its name in files and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scheme::L2 => "l2",
-            Scheme::Pl2Counter => "pl2-counter",
-            Scheme::Pl2Clock => "pl2-clock",
-        }
-    }
-}
-
-impl std::fmt::Display for Scheme {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl std::str::FromStr for Scheme {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Self, String> {
-        Scheme::ALL
-            .into_iter()
-            .find(|scheme| scheme.name() == s)
-            .ok_or_else(|| format!("`{s}` is no scheme; there are l2, pl2-counter and pl2-clock"))
-    }
 }
 
 /// What `p4rack up` runs on the rack.
@@ -321,21 +226,17 @@ impl Rack {
 
     /// Reads and checks a description; `file` names it in errors.
     pub fn parse(text: &str, file: &str) -> Result<Rack, RackError> {
-        check::parse(text, file)
+        Rack::parse_with(text, file, PROTOCOLS)
+    }
+
+    /// The same where these are the protocols that descriptions may name.
+    pub fn parse_with(text: &str, file: &str, protocols: &[&dyn Definition]) -> Result<Rack, RackError> {
+        read::parse(text, file, protocols)
     }
 
     /// The host of this name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
-    }
-
-    /// What the description asks for: PL2 in its mode, or plain L2.
-    pub fn scheme(&self) -> Scheme {
-        match self.pl2.as_ref().map(|pl2| pl2.mode) {
-            None => Scheme::L2,
-            Some(Mode::Counter) => Scheme::Pl2Counter,
-            Some(Mode::Clock) => Scheme::Pl2Clock,
-        }
     }
 
     /// Whether not all hosts have links of the same rate.
@@ -359,123 +260,38 @@ impl Rack {
         self.hosts.iter().enumerate().filter(first).map(|(_, host)| host)
     }
 
-    /// Bytes that a full frame takes on the wire under `scheme`, with preamble, gap and FCS.
-    pub fn wire_bytes(&self, scheme: Scheme) -> u64 {
-        const ETHERNET: u64 = 14;
-        const VLAN: u64 = 4;
-        let tags = match (&self.pl2, scheme) {
-            (_, Scheme::L2) | (None, _) => 0,
-            (Some(pl2), _) => VLAN + if pl2.shim { p4rack_wire::pl2::Shim::BYTES as u64 } else { 0 },
-        };
-        overhead::wire_bytes(ETHERNET + tags + overhead::MTU)
+    /// Bytes that a full frame takes on the wire, with all that protocols add, preamble, gap and FCS.
+    pub fn wire_bytes(&self) -> u64 {
+        let tags: u64 = self.protocols.iter().map(|protocol| protocol.tag_bytes()).sum();
+        overhead::wire_bytes(Ethernet::BYTES as u64 + tags + overhead::MTU)
     }
 
-    /// Most Ethernet payload that `host`'s link can carry towards it under `scheme`, bits a second: a
-    /// full payload every slot under PL2, every full frame's time under plain L2.
-    pub fn goodput_ceiling_bps(&self, host: &Host, scheme: Scheme) -> u64 {
-        let payload_bits = (overhead::MTU * 8) as f64;
-        let frame_s = match scheme {
-            Scheme::L2 => self.wire_bytes(scheme) as f64 * 8.0 / host.rate_bps as f64,
-            Scheme::Pl2Counter | Scheme::Pl2Clock => host.slot.as_secs_f64(),
-        };
-        (payload_bits / frame_s) as u64
-    }
-
-    /// As [`Rack::goodput_ceiling_bps`], for a host that sends: under PL2 one RSV for every K frames
-    /// shares its link towards the switch.
-    pub fn send_ceiling_bps(&self, host: &Host, scheme: Scheme) -> u64 {
-        let Some(pl2) = self.pl2.as_ref().filter(|_| scheme != Scheme::L2) else {
-            return self.goodput_ceiling_bps(host, scheme);
-        };
-        let k = f64::from(pl2.k);
-        let burst_bytes =
-            k * self.wire_bytes(scheme) as f64 + overhead::wire_bytes(overhead::MIN_FRAME) as f64;
-        let burst_s = (burst_bytes * 8.0 / host.rate_bps as f64).max(k * host.slot.as_secs_f64());
-        (k * (overhead::MTU * 8) as f64 / burst_s) as u64
-    }
-
-    /// Whether all that `scheme` lets hosts reserve begins within [`HORIZON_UNITS`].
-    pub fn fits_horizon(&self, scheme: Scheme) -> bool {
-        let ports: Vec<u16> = self.hosts.iter().map(|host| host.port).collect();
-        self.pl2.as_ref().is_none_or(|pl2| {
-            let beyond = |host| check::beyond_horizon(pl2, scheme, &ports, self.slot_units(host));
-            !self.hosts.iter().any(beyond)
+    /// Most Ethernet payload that `host`'s link can carry towards it, bits a second: as much as the strictest protocol
+    /// lets pass, every full frame's time without one.
+    pub fn goodput_ceiling_bps(&self, host: &Host) -> u64 {
+        let of_protocols =
+            self.protocols.iter().filter_map(|protocol| protocol.goodput_ceiling_bps(self, host));
+        of_protocols.min().unwrap_or_else(|| {
+            let frame_s = self.wire_bytes() as f64 * 8.0 / host.rate_bps as f64;
+            ((overhead::MTU * 8) as f64 / frame_s) as u64
         })
     }
 
-    /// Part of the switch's buffer that best effort frames can't take under `scheme`.
-    pub fn reserved_bytes(&self, scheme: Scheme) -> u64 {
-        if scheme == Scheme::L2 { 0 } else { self.switch.reserved_bytes }
+    /// As [`Rack::goodput_ceiling_bps`], for a host that sends.
+    pub fn send_ceiling_bps(&self, host: &Host) -> u64 {
+        let of_protocols = self.protocols.iter().filter_map(|protocol| protocol.send_ceiling_bps(self, host));
+        of_protocols.min().unwrap_or_else(|| self.goodput_ceiling_bps(host))
     }
 
-    /// Cells of a (source, destination) pair: two for each lane. 0 without PL2.
-    pub fn cells_a_pair(&self) -> u8 {
-        self.pl2.as_ref().map_or(0, |pl2| 2 * pl2.lanes)
+    /// Part of the switch's buffer that best effort frames can't take.
+    pub fn reserved_bytes(&self) -> u64 {
+        let reserves = self.protocols.iter().any(|protocol| protocol.reserves_buffer());
+        if reserves { self.switch.reserved_bytes } else { 0 }
     }
 
-    /// Cells of all pairs: of the controller's frames first, then of each host's, in their order.
-    pub fn cell_count(&self) -> u32 {
-        check::cell_count(self.hosts.len(), self.cells_a_pair()) as u32
-    }
-
-    /// Number of the first cell of the host at this position, as a source.
-    pub fn source_cells(&self, source: usize) -> u32 {
-        (source as u32 + 1) * self.hosts.len() as u32 * u32::from(self.cells_a_pair())
-    }
-
-    /// What a destination at this position adds to it.
-    pub fn destination_cells(&self, destination: usize) -> u32 {
-        destination as u32 * u32::from(self.cells_a_pair())
-    }
-
-    /// Number of a pair's `cell` among all; hosts by their positions in `hosts`.
-    pub fn cell_number(&self, source: usize, destination: usize, cell: u8) -> u32 {
-        self.source_cells(source) + self.destination_cells(destination) + u32::from(cell)
-    }
-
-    /// How much after its start a burst may come: so many slots of the slower of both links. Its own K are among them.
-    pub fn late_slots(&self) -> u64 {
-        self.pl2.as_ref().map_or(0, |pl2| u64::from(pl2.k)) + LATE_SLOTS
-    }
-
-    /// Bytes on the wire that a part of a slot gives a right to, in clock mode.
-    pub fn part_wire_bytes(&self) -> u64 {
-        self.wire_bytes(Scheme::Pl2Clock).div_ceil(self.slot_parts())
-    }
-
-    /// `host`'s slot in the switch's time units.
-    pub fn slot_units(&self, host: &Host) -> u64 {
-        host.slot.0 / self.switch.time_unit_ns
-    }
-
-    /// A part of `host`'s slot in the switch's time units.
-    pub fn part_units(&self, host: &Host) -> u64 {
-        self.slot_units(host) / self.slot_parts()
-    }
-
-    /// Parts of a slot, in which reservations count.
-    pub fn slot_parts(&self) -> u64 {
-        self.pl2.as_ref().map_or(1, |pl2| u64::from(pl2.slot_parts.max(1)))
-    }
-
-    /// In calendars: binary logarithm of a cell's length in time units, and how many cells K slots take at the
-    /// slowest port. A calendar has 64 cells.
-    pub fn calendar_cells(&self) -> (u32, u64) {
-        let k = self.pl2.as_ref().map_or(1, |pl2| u64::from(pl2.k));
-        let units = || self.hosts.iter().map(|host| self.slot_units(host));
-        let (shortest, longest) = (units().min().unwrap_or(1), units().max().unwrap_or(1));
-        let cells = |time: u64, shift: u32| time.div_ceil(1 << shift);
-        // Of cells of which the fastest port's K slots take at most an eighth of a calendar: those that
-        // waste least in K slots, then in one, then those that see furthest.
-        let waste = |shift: u32| {
-            let of =
-                |slots: u64| (cells(slots * shortest, shift) << shift) as f64 / (slots * shortest) as f64;
-            (of(k), of(1), std::cmp::Reverse(shift))
-        };
-        let fits = (0..40).filter(|shift| cells(k * shortest, *shift) <= 8);
-        let best = fits.min_by(|a, b| waste(*a).partial_cmp(&waste(*b)).unwrap_or(std::cmp::Ordering::Equal));
-        let shift = best.unwrap_or(40);
-        (shift, cells(k * longest, shift))
+    /// What is allowed, and may cost what the protocols promise; each names the field and says what fits.
+    pub fn warnings(&self) -> Vec<String> {
+        self.protocols.iter().flat_map(|protocol| protocol.warnings(self)).collect()
     }
 
     /// What the description says and what follows from it, for people.
@@ -489,23 +305,6 @@ impl Rack {
     }
 }
 
-/// Transmission time of `wire_bytes` at `rate_bps`, `headroom_percent` longer, each of its `parts` rounded up to time units.
-fn slot_of(wire_bytes: u64, rate_bps: u64, headroom_percent: f64, time_unit_ns: u64, parts: u64) -> Nanos {
-    // Parts per million, so that the slot is the same on every machine.
-    let ppm = 1_000_000 + (headroom_percent * 10_000.0).round() as u128;
-    let numerator = u128::from(wire_bytes) * 8 * ppm * 1_000;
-    let units = numerator.div_ceil(u128::from(rate_bps) * u128::from(time_unit_ns) * u128::from(parts));
-    Nanos((units as u64).saturating_mul(time_unit_ns).saturating_mul(parts))
-}
-
 fn as_text<T: std::fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
-}
-
-fn as_nanos<S: Serializer>(value: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(value.0)
-}
-
-fn as_opt_nanos<S: Serializer>(value: &Option<Nanos>, serializer: S) -> Result<S::Ok, S::Error> {
-    value.map(|nanos| nanos.0).serialize(serializer)
 }

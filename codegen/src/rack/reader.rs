@@ -2,6 +2,7 @@
 
 use p4rack_p4rt::nearest::nearest;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
@@ -31,8 +32,8 @@ pub struct FieldError {
 
 impl RackError {
     /// The file can't be read.
-    pub(super) fn unreadable(file: String, error: &std::io::Error) -> RackError {
-        let help = "give the path of a rack description, e.g. examples/pl2-incast.toml".to_owned();
+    pub(crate) fn unreadable(file: String, error: &std::io::Error) -> RackError {
+        let help = "give the path of a rack description, e.g. examples/two-hosts.toml".to_owned();
         let message = format!("can't be read: {error}");
         RackError { errors: vec![FieldError { file, line: 0, field: String::new(), message, help }] }
     }
@@ -40,14 +41,13 @@ impl RackError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file)?;
-        if self.line > 0 {
-            write!(f, "{}:", self.line)?;
+        let line = if self.line > 0 { format!("{}:", self.line) } else { String::new() };
+        let places = [format!("{}:{line}", self.file), format!("{}:", self.field)];
+        // Values come from no file, and a file as a whole has no field.
+        for place in places.iter().filter(|place| *place != ":") {
+            write!(f, "{place} ")?;
         }
-        if !self.field.is_empty() {
-            write!(f, " {}:", self.field)?;
-        }
-        write!(f, " {}; {}", self.message, self.help)
+        write!(f, "{}; {}", self.message, self.help)
     }
 }
 
@@ -66,25 +66,43 @@ impl fmt::Display for RackError {
 impl std::error::Error for RackError {}
 
 /// Where mistakes are collected.
-pub(super) struct Sink<'t> {
+#[derive(Debug)]
+pub struct Sink<'t> {
     file: &'t str,
     text: &'t str,
+    /// Where each field that was read stands.
+    places: BTreeMap<String, Range<usize>>,
     errors: Vec<FieldError>,
 }
 
 impl<'t> Sink<'t> {
     pub(super) fn new(text: &'t str, file: &'t str) -> Self {
-        Sink { file, text, errors: Vec::new() }
+        Sink { file, text, places: BTreeMap::new(), errors: Vec::new() }
+    }
+
+    /// For values that come from no text.
+    pub(super) fn of_values() -> Self {
+        Sink::new("", "")
+    }
+
+    /// Notes a mistake in what was read: in the first of these fields that the text has, else in the first of all, at its
+    /// table's place.
+    pub fn refuse(&mut self, fields: &[&str], message: String, help: impl Into<String>) {
+        let given = fields.iter().find(|field| self.places.contains_key(**field));
+        let field = *given.or(fields.first()).unwrap_or(&"");
+        let mut place = Some(field);
+        while let Some(path) = place {
+            if let Some(span) = self.places.get(path).cloned() {
+                return self.error(&span, field, message, help);
+            }
+            place = path.rfind(['.', '[']).map(|end| &path[..end]);
+        }
+        let (file, field) = (self.file.to_owned(), field.to_owned());
+        self.errors.push(FieldError { file, line: 0, field, message, help: help.into() });
     }
 
     /// Notes a mistake at a place in the text.
-    pub(super) fn error(
-        &mut self,
-        span: &Range<usize>,
-        field: &str,
-        message: String,
-        help: impl Into<String>,
-    ) {
+    pub fn error(&mut self, span: &Range<usize>, field: &str, message: String, help: impl Into<String>) {
         let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         let (file, field) = (self.file.to_owned(), field.to_owned());
@@ -103,17 +121,21 @@ impl<'t> Sink<'t> {
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct At<T> {
-    pub(super) value: T,
-    pub(super) span: Range<usize>,
-    pub(super) field: String,
+pub struct At<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands in the text, bytes.
+    pub span: Range<usize>,
+    /// Full name of its field.
+    pub field: String,
 }
 
 /// One table of the description. Each getter names a key that may stand in it; [`Section::finish`]
 /// refuses the others.
-pub(super) struct Section<'a, 'i> {
+#[derive(Debug)]
+pub struct Section<'a, 'i> {
     path: String,
-    pub(super) span: Range<usize>,
+    span: Range<usize>,
     table: Cow<'a, DeTable<'i>>,
     known: Vec<&'static str>,
 }
@@ -124,7 +146,7 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// Full name of a key.
-    pub(super) fn field(&self, key: &str) -> String {
+    pub fn field(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
@@ -134,12 +156,12 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// Whether the key is there, readable or not.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
     /// Notes that a key without default is absent.
-    pub(super) fn missing(&self, sink: &mut Sink<'_>, key: &str, example: &str) {
+    pub fn missing(&self, sink: &mut Sink<'_>, key: &str, example: &str) {
         sink.error(&self.span, &self.field(key), "is missing".to_owned(), format!("add {key} = {example}"));
     }
 
@@ -152,6 +174,7 @@ impl<'a, 'i> Section<'a, 'i> {
     ) -> Option<At<T>> {
         let value = self.get(key)?;
         let (span, field) = (value.span(), self.field(key));
+        sink.places.insert(field.clone(), span.clone());
         match read(value.get_ref()) {
             Some(value) => Some(At { value, span, field }),
             None => {
@@ -162,26 +185,18 @@ impl<'a, 'i> Section<'a, 'i> {
         }
     }
 
-    pub(super) fn string(
-        &mut self,
-        sink: &mut Sink<'_>,
-        key: &'static str,
-        wanted: &str,
-    ) -> Option<At<String>> {
+    /// A string; `wanted` says what to write instead of anything else.
+    pub fn string(&mut self, sink: &mut Sink<'_>, key: &'static str, wanted: &str) -> Option<At<String>> {
         self.typed(sink, key, wanted, |value| value.as_str().map(str::to_owned))
     }
 
-    pub(super) fn boolean(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Option<At<bool>> {
+    /// A boolean.
+    pub fn boolean(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Option<At<bool>> {
         self.typed(sink, key, "true or false", DeValue::as_bool)
     }
 
     /// An integer within `range`, both ends included.
-    pub(super) fn integer(
-        &mut self,
-        sink: &mut Sink<'_>,
-        key: &'static str,
-        range: (u64, u64),
-    ) -> Option<At<u64>> {
+    pub fn integer(&mut self, sink: &mut Sink<'_>, key: &'static str, range: (u64, u64)) -> Option<At<u64>> {
         let wanted = format!("an integer from {} to {}", range.0, range.1);
         let read = self.typed(sink, key, &wanted, |value| {
             value
@@ -201,12 +216,7 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// A number (integer or decimal) within `range`, both ends included.
-    pub(super) fn number(
-        &mut self,
-        sink: &mut Sink<'_>,
-        key: &'static str,
-        range: (f64, f64),
-    ) -> Option<At<f64>> {
+    pub fn number(&mut self, sink: &mut Sink<'_>, key: &'static str, range: (f64, f64)) -> Option<At<f64>> {
         let wanted = format!("a number from {} to {}", range.0, range.1);
         let read = self.typed(sink, key, &wanted, as_number)?;
         if (range.0..=range.1).contains(&read.value) {
@@ -218,7 +228,7 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// A string that `parse` understands. Its error is the message, `help` what to do.
-    pub(super) fn parsed<T>(
+    pub fn parsed<T>(
         &mut self,
         sink: &mut Sink<'_>,
         key: &'static str,
@@ -236,7 +246,7 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// A list, each element with its place.
-    pub(super) fn list<T>(
+    pub fn list<T>(
         &mut self,
         sink: &mut Sink<'_>,
         key: &'static str,
@@ -247,6 +257,7 @@ impl<'a, 'i> Section<'a, 'i> {
         let mut items = Vec::new();
         for (i, item) in array.value.iter().enumerate() {
             let (span, field) = (item.span(), format!("{}[{i}]", array.field));
+            sink.places.insert(field.clone(), span.clone());
             match read(item.get_ref()) {
                 Some(value) => items.push(At { value, span, field }),
                 None => {
@@ -259,7 +270,7 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// A sub-table.
-    pub(super) fn section(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Option<Section<'a, 'i>> {
+    pub fn section(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Option<Section<'a, 'i>> {
         let wanted = format!("a table: [{}] or {key} = {{ … }}", self.field(key));
         let table = self.typed(sink, key, &wanted, |value| value.as_table().cloned())?;
         Some(Section {
@@ -285,14 +296,14 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// Refuses a key with words of its own.
-    pub(super) fn refuse(&mut self, sink: &mut Sink<'_>, key: &'static str, message: &str, help: &str) {
+    pub fn refuse(&mut self, sink: &mut Sink<'_>, key: &'static str, message: &str, help: &str) {
         if let Some(value) = self.get(key) {
             sink.error(&value.span(), &self.field(key), message.to_owned(), help);
         }
     }
 
     /// Refuses keys that nobody asked for.
-    pub(super) fn finish(self, sink: &mut Sink<'_>) {
+    pub fn finish(self, sink: &mut Sink<'_>) {
         for (key, _) in self.table.iter() {
             let name: &str = key.get_ref();
             if self.known.contains(&name) {

@@ -1,7 +1,8 @@
 //! What `p4rack rack check` prints.
 
+use super::Rack;
 use super::units::{show_rate, show_size};
-use super::{Rack, Scheme};
+use crate::scheme::PROTOCOLS;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -19,49 +20,36 @@ pub(super) fn summary(rack: &Rack) -> String {
         switch.cpu_port,
         switch.grpc_addr
     );
-    if let Some(pl2) = &rack.pl2 {
-        let _ = writeln!(
-            out,
-            "pl2: K {} slots{}, t {}, T {}, VLANs {}–{}, EtherType {}, {}, {} reservation(s) in flight of {} lane(s), slot headroom {} %",
-            pl2.k,
-            if pl2.slot_parts > 1 { format!(" of {} parts", pl2.slot_parts) } else { String::new() },
-            pl2.t_slots,
-            pl2.drop_threshold_slots,
-            pl2.vid,
-            pl2.vid + u16::from(rack.cells_a_pair()) - 1,
-            pl2.ether_type,
-            if pl2.shim { "shim" } else { "no shim" },
-            pl2.reservations_in_flight,
-            pl2.lanes,
-            pl2.slot_headroom_percent
-        );
+    for protocol in &rack.protocols {
+        let _ = writeln!(out, "{}: {}", protocol.definition().section(), protocol.describe(rack));
     }
-    let scheme = rack.scheme();
-    let slot_of =
-        |i: usize| if scheme == Scheme::L2 { "-".to_owned() } else { rack.hosts[i].slot.to_string() };
-    let header = ["host", "port", "MAC", "IP", "rate", "slot", "goodput ceiling", "while sending"];
-    let mut rows = vec![header.map(str::to_owned)];
-    for (i, host) in rack.hosts.iter().enumerate() {
-        rows.push([
+    let columns = |host| rack.protocols.iter().filter_map(move |protocol| protocol.column(rack, host));
+    let mut header = ["host", "port", "MAC", "IP", "rate"].map(str::to_owned).to_vec();
+    header.extend(columns(&rack.hosts[0]).map(|(head, _)| head.to_owned()));
+    header.extend(["goodput ceiling", "while sending"].map(str::to_owned));
+    let mut rows = vec![header];
+    for host in &rack.hosts {
+        let mut row = vec![
             host.name.clone(),
             host.port.to_string(),
             host.mac.to_string(),
             format!("{}/{}", host.ip, host.prefix),
             show_rate(host.rate_bps),
-            slot_of(i),
-            show_rate(rack.goodput_ceiling_bps(host, scheme)),
-            show_rate(rack.send_ceiling_bps(host, scheme)),
-        ]);
+        ];
+        row.extend(columns(host).map(|(_, cell)| cell));
+        row.push(show_rate(rack.goodput_ceiling_bps(host)));
+        row.push(show_rate(rack.send_ceiling_bps(host)));
+        rows.push(row);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 8] = std::array::from_fn(width);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     for row in &rows {
         let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         let _ = writeln!(out, "  {}", cells.join("  ").trim_end());
     }
     if let Some(workload) = &rack.workload {
-        let schemes: Vec<&str> = workload.schemes.iter().map(|scheme| scheme.name()).collect();
+        let schemes: Vec<String> = workload.schemes.iter().map(|scheme| scheme.name()).collect();
         let _ = writeln!(
             out,
             "workload: incast {} → {} at {} % for {} s, schemes {}",
@@ -86,13 +74,27 @@ pub(super) fn summary(rack: &Rack) -> String {
 }
 
 pub(super) fn to_json(rack: &Rack) -> Value {
-    let scheme = rack.scheme();
-    let mut value = serde_json::to_value(rack).unwrap_or_default();
-    value["scheme"] = json!(scheme);
-    value["warnings"] = json!(rack.warnings());
-    for (host, entry) in rack.hosts.iter().zip(value["hosts"].as_array_mut().into_iter().flatten()) {
-        entry["goodput_ceiling_bps"] = json!(rack.goodput_ceiling_bps(host, scheme));
-        entry["send_ceiling_bps"] = json!(rack.send_ceiling_bps(host, scheme));
+    let mut value = json!({
+        "name": rack.name,
+        "switch": rack.switch,
+        "hosts": rack.hosts,
+        "workload": rack.workload,
+        "scheme": rack.scheme(),
+        "warnings": rack.warnings(),
+    });
+    for protocol in PROTOCOLS {
+        value[protocol.section()] = Value::Null;
+    }
+    for protocol in &rack.protocols {
+        value[protocol.definition().section()] = protocol.parameters();
+    }
+    for (position, entry) in value["hosts"].as_array_mut().into_iter().flatten().enumerate() {
+        let host = &rack.hosts[position];
+        entry["goodput_ceiling_bps"] = json!(rack.goodput_ceiling_bps(host));
+        entry["send_ceiling_bps"] = json!(rack.send_ceiling_bps(host));
+        for protocol in &rack.protocols {
+            protocol.host_constants(rack, position, entry);
+        }
     }
     value
 }

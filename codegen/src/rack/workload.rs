@@ -1,19 +1,11 @@
-//! The `[workload]` table.
+//! What `p4rack up` runs: the `[workload]` table.
 
-use super::check::Draft;
-use super::reader::{At, Section, Sink, as_integer_to, as_string};
-use super::{Kill, Rpc, Scheme, Workload, WorkloadKind};
+use super::reader::{Section, Sink, as_integer_to, as_string};
+use super::{Kill, Rack, Rpc, Workload, WorkloadKind};
+use crate::scheme::Scheme;
 use p4rack_p4rt::nearest::nearest;
 
-pub(super) fn read_workload(
-    sink: &mut Sink<'_>,
-    mut section: Section<'_, '_>,
-    drafts: &[Draft],
-    has_pl2: bool,
-    mixed: bool,
-    parts: bool,
-    default_schemes: Vec<Scheme>,
-) -> Option<Workload> {
+pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Workload> {
     let kind = section.parsed(sink, "kind", "write \"incast\"", |text| match text {
         "incast" => Ok(WorkloadKind::Incast),
         _ => Err(format!("`{text}` is no workload")),
@@ -22,96 +14,37 @@ pub(super) fn read_workload(
         section.missing(sink, "kind", "\"incast\"");
     }
     let mut schemes = Vec::new();
-    let listed = section.list(sink, "schemes", "names such as [\"l2\", \"pl2-clock\"]", as_string);
+    let listed = section.list(sink, "schemes", "names of schemes, such as [\"l2\"]", as_string);
     for scheme in listed.into_iter().flat_map(|listed| listed.value) {
         match scheme.value.parse::<Scheme>() {
-            Err(message) => sink.error(&scheme.span, &scheme.field, message, "write one of the three"),
-            Ok(parsed) if schemes.contains(&parsed) => {
-                sink.error(&scheme.span, &scheme.field, format!("{parsed} stands there twice"), "remove one");
-            }
-            Ok(parsed) if parsed != Scheme::L2 && !has_pl2 => {
-                let help = "add a [pl2] table with mode = \"clock\", or remove the scheme";
-                sink.error(&scheme.span, &scheme.field, format!("{parsed} needs PL2's parameters"), help);
-            }
-            Ok(Scheme::Pl2Counter) if mixed => {
-                let message = "counters count one slot for all, but the ports' rates differ".to_owned();
-                sink.error(
-                    &scheme.span,
-                    &scheme.field,
-                    message,
-                    "remove it: pl2-clock gives each port its own slot",
-                );
-            }
-            Ok(Scheme::Pl2Counter) if parts => {
-                let message = "counters count frames, not parts of a slot".to_owned();
-                sink.error(&scheme.span, &scheme.field, message, "remove it, or remove slot_parts");
-            }
+            Err(message) => sink.error(&scheme.span, &scheme.field, message, "write one of these"),
             Ok(parsed) => schemes.push(parsed),
         }
     }
-    if schemes.is_empty() {
-        schemes = default_schemes;
-    }
-    let receiver = host_name(sink, &mut section, "receiver", drafts);
+    let receiver = host_name(sink, &mut section, "receiver");
     let senders = section.list(sink, "senders", "names of hosts", as_string);
     if senders.is_none() && !section.has("senders") {
         section.missing(sink, "senders", "[\"h2\", \"h3\"]");
-    }
-    let mut sender_names: Vec<String> = Vec::new();
-    for sender in senders.as_ref().map(|senders| senders.value.as_slice()).unwrap_or_default() {
-        if !known_host(sink, sender, drafts) {
-            continue;
-        }
-        if sender_names.contains(&sender.value) {
-            sink.error(
-                &sender.span,
-                &sender.field,
-                format!("{} stands there twice", sender.value),
-                "remove one",
-            );
-        } else if receiver.as_ref().is_some_and(|receiver| receiver.value == sender.value) {
-            let message = format!("{} is the receiver", sender.value);
-            sink.error(&sender.span, &sender.field, message, "remove it from the senders");
-        } else {
-            sender_names.push(sender.value.clone());
-        }
-    }
-    if let Some(senders) = senders.as_ref().filter(|senders| senders.value.is_empty()) {
-        sink.error(&senders.span, &senders.field, "is empty".to_owned(), "name one sender at least");
     }
     let load = section.integer(sink, "load_percent", (1, 10_000));
     let payload = section.integer(sink, "payload_bytes", (64, 1500));
     let duration = section.number(sink, "duration_s", (0.1, 3600.0));
     let seed = section.integer(sink, "seed", (0, i64::MAX as u64));
-    let rpc = section.section(sink, "rpc");
-    let rpc_wanted = rpc.is_some();
-    let rpc = rpc.and_then(|rpc| read_rpc(sink, rpc, drafts));
-    let kill = section.section(sink, "kill");
-    let kill_wanted = kill.is_some();
-    let kill = kill.and_then(|mut kill| {
-        let host = host_name(sink, &mut kill, "host", drafts);
+    let rpc = section.section(sink, "rpc").map(|rpc| read_rpc(sink, rpc));
+    let kill = section.section(sink, "kill").map(|mut kill| {
+        let host = host_name(sink, &mut kill, "host");
         kill.finish(sink);
-        let host = host?;
-        if !sender_names.contains(&host.value) {
-            sink.error(
-                &host.span,
-                &host.field,
-                format!("{} is no sender", host.value),
-                "name one of the senders",
-            );
-            return None;
-        }
-        Some(Kill { host: host.value })
+        Some(Kill { host: host? })
     });
     section.finish(sink);
-    if (rpc_wanted && rpc.is_none()) || (kill_wanted && kill.is_none()) {
-        return None;
-    }
+    // What is there and could not be read has been told.
+    let (rpc, kill) =
+        (rpc.map_or(Some(None), |rpc| rpc.map(Some))?, kill.map_or(Some(None), |kill| kill.map(Some))?);
     Some(Workload {
         kind: kind?.value,
         schemes,
-        receiver: receiver?.value,
-        senders: sender_names,
+        receiver: receiver?,
+        senders: senders?.value.into_iter().map(|sender| sender.value).collect(),
         load_percent: load.map_or(400, |load| load.value as u32),
         payload_bytes: payload.map_or(1500, |payload| payload.value as u32),
         duration_s: duration.map_or(5.0, |duration| duration.value),
@@ -121,16 +54,65 @@ pub(super) fn read_workload(
     })
 }
 
-fn read_rpc(sink: &mut Sink<'_>, mut section: Section<'_, '_>, drafts: &[Draft]) -> Option<Rpc> {
-    const SIZE_MAX: u32 = 1 << 20;
-    let client = host_name(sink, &mut section, "client", drafts);
-    let server = host_name(sink, &mut section, "server", drafts);
-    if let (Some(client), Some(server)) = (&client, &server)
-        && client.value == server.value
-    {
-        let message = format!("{} is the client too", server.value);
-        sink.error(&server.span, &server.field, message, "name another host: the values must cross the rack");
+/// Whether the workload names hosts that are there, each where it may be.
+pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[&str]) {
+    let Workload { receiver, senders, .. } = workload;
+    known_host(sink, "workload.receiver", receiver, hosts);
+    for (n, sender) in senders.iter().enumerate() {
+        let field = format!("workload.senders[{n}]");
+        if !known_host(sink, &field, sender, hosts) {
+            continue;
+        }
+        if senders[..n].contains(sender) {
+            sink.refuse(&[&field], format!("{sender} stands there twice"), "remove one");
+        } else if sender == receiver {
+            sink.refuse(&[&field], format!("{sender} is the receiver"), "remove it from the senders");
+        }
     }
+    if senders.is_empty() {
+        sink.refuse(&["workload.senders"], "is empty".to_owned(), "name one sender at least");
+    }
+    if let Some(rpc) = &workload.rpc {
+        let client = known_host(sink, "workload.rpc.client", &rpc.client, hosts);
+        let server = known_host(sink, "workload.rpc.server", &rpc.server, hosts);
+        if client && server && rpc.client == rpc.server {
+            let message = format!("{} is the client too", rpc.server);
+            let help = "name another host: the values must cross the rack";
+            sink.refuse(&["workload.rpc.server"], message, help);
+        }
+    }
+    if let Some(Kill { host }) = &workload.kill
+        && known_host(sink, "workload.kill.host", host, hosts)
+        && !senders.contains(host)
+    {
+        let message = format!("{host} is no sender");
+        sink.refuse(&["workload.kill.host"], message, "name one of the senders");
+    }
+}
+
+/// Whether the rack can run the schemes that its workload lists; if none, those that it has.
+pub(super) fn check_schemes(sink: &mut Sink<'_>, rack: &mut Rack) {
+    let listed = rack.workload.as_ref().map(|workload| workload.schemes.clone()).unwrap_or_default();
+    for (n, scheme) in listed.iter().enumerate() {
+        let field = format!("workload.schemes[{n}]");
+        if listed[..n].contains(scheme) {
+            sink.refuse(&[&field], format!("{scheme} stands there twice"), "remove one");
+        } else if let Err(error) = rack.under(*scheme) {
+            let help = "or remove the scheme";
+            sink.refuse(&[&field], format!("{scheme} {}", error.problem), help);
+        }
+    }
+    let mut own = vec![Scheme::L2, rack.scheme()];
+    own.dedup();
+    if let Some(workload) = rack.workload.as_mut().filter(|workload| workload.schemes.is_empty()) {
+        workload.schemes = own;
+    }
+}
+
+fn read_rpc(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Rpc> {
+    const SIZE_MAX: u32 = 1 << 20;
+    let client = host_name(sink, &mut section, "client");
+    let server = host_name(sink, &mut section, "server");
     let wanted = "sizes from 1 to 1048576 bytes, such as [1024, 4096]";
     let sizes = section.list(sink, "value_bytes", wanted, as_integer_to(SIZE_MAX));
     if let Some(sizes) = sizes.as_ref().filter(|sizes| sizes.value.is_empty()) {
@@ -141,31 +123,25 @@ fn read_rpc(sink: &mut Sink<'_>, mut section: Section<'_, '_>, drafts: &[Draft])
         Some(sizes) => sizes.value.into_iter().map(|size| size.value).collect(),
         None => vec![1024, 4096],
     };
-    Some(Rpc { client: client?.value, server: server?.value, value_bytes })
+    Some(Rpc { client: client?, server: server?, value_bytes })
 }
 
-fn host_name(
-    sink: &mut Sink<'_>,
-    section: &mut Section<'_, '_>,
-    key: &'static str,
-    drafts: &[Draft],
-) -> Option<At<String>> {
+fn host_name(sink: &mut Sink<'_>, section: &mut Section<'_, '_>, key: &'static str) -> Option<String> {
     let name = section.string(sink, key, "the name of a host");
     if name.is_none() && !section.has(key) {
         section.missing(sink, key, "the name of a host");
     }
-    name.filter(|name| known_host(sink, name, drafts))
+    name.map(|name| name.value)
 }
 
-fn known_host(sink: &mut Sink<'_>, name: &At<String>, drafts: &[Draft]) -> bool {
-    let names: Vec<&str> = drafts.iter().flat_map(|d| &d.name).map(|name| name.value.as_str()).collect();
-    let known = names.contains(&name.value.as_str());
+fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[&str]) -> bool {
+    let known = hosts.contains(&name);
     if !known {
-        let help = match nearest(&name.value, names.iter().copied()) {
+        let help = match nearest(name, hosts.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the hosts are {}", names.join(", ")),
+            None => format!("the hosts are {}", hosts.join(", ")),
         };
-        sink.error(&name.span, &name.field, format!("there is no host `{}`", name.value), help);
+        sink.refuse(&[field], format!("there is no host `{name}`"), help);
     }
     known
 }

@@ -1,6 +1,6 @@
 //! The architectures that programs are generated for, and what each supplies.
 
-use super::program::templates;
+use crate::scheme::parts::templates;
 use std::str::FromStr;
 
 /// P4 architectures.

@@ -1,28 +1,24 @@
 //! The P4 text: handlebars templates over the rack's model.
+//!
+//! `p4src/shared` and `p4src/l2` say what every program has, and leave slots open. What a protocol puts there is the
+//! template of the slot's name in its own folder. Each protocol's templates see the protocol's context alone, so
+//! protocols need not agree on names, other than those of P4.
 
 use super::arch::{Arch, Supply};
-use super::{
-    GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, PRIORITY_CONTROL, PRIORITY_SCHEDULED, pl2_of,
-};
-use crate::drops::{DEMOTED, DropReason, REFUSED, drop_reasons};
-use crate::rack::{Clocks, EARLY_SLOTS, HORIZON_UNITS, Rack, Scheme};
+use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT};
+use crate::rack::Rack;
+use crate::scheme::parts::{index_constants, templates};
+use crate::scheme::{Definition, PROTOCOLS, Scheme};
 use handlebars::Handlebars;
-use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
-use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Side, VERSION};
-use p4rack_wire::{HeaderDesc, render::p4_header};
-use serde_json::{Value, json};
+use p4rack_wire::EtherType;
+use p4rack_wire::ethernet::{Ethernet, Vlan};
+use p4rack_wire::render::p4_header;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-macro_rules! templates {
-    ($($name:literal),* $(,)?) => {
-        &[ $( ($name, include_str!(concat!("../../../p4src/", $name, ".p4.hbs"))) ),* ]
-    };
-}
-
-pub(super) use templates;
-
-/// The templates of all architectures.
+/// The templates of all architectures and schemes.
 const TEMPLATES: &[(&str, &str)] = templates![
     "shared/banner",
     "shared/constants",
@@ -33,49 +29,74 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "l2/tables",
     "l2/best_effort",
     "l2/best_effort_meter",
-    "pl2/constants",
-    "pl2/accept_source",
-    "pl2/forward",
-    "pl2/lanes",
-    "pl2/claim",
-    "pl2/occupied",
-    "pl2/counter",
-    "pl2/clock",
-    "pl2/calendar",
-    "pl2/schedule_calendar",
-    "pl2/answers",
-    "pl2/manage",
-    "pl2/admit",
-    "pl2/schedule",
 ];
 
-/// PL2's terms.
-const PL2_TERMS: &str = include_str!("../../../p4src/pl2/terms.toml");
-
-/// What every PL2 frame starts with, whatever follows.
-const START: HeaderDesc = HeaderDesc {
-    p4_name: "pl2_start_t",
-    name: "Start",
-    doc: "What every PL2 frame starts with.",
-    fields: Control::DESC.fields.split_at(2).0,
-};
+/// Where protocols put their parts of a program, and what comes between those of two. A part that is to be set off from
+/// what precedes it begins with an empty line.
+pub(crate) const SLOTS: &[(&str, &str)] = &[
+    // What is said of it in the first lines.
+    ("banner", LINE),
+    // Constants: those before and after the type of times, and those behind `NEXT_PASS`.
+    ("constants", LINE),
+    ("time_constants", LINE),
+    ("mode_constants", LINE),
+    // Constants of queues above best effort.
+    ("classes", LINE),
+    // Metadata: before and behind what frames keep for another pass.
+    ("metadata", LINE),
+    ("mode_metadata", LINE),
+    // States of the parser.
+    ("states", LINE),
+    // Counters and meters.
+    ("counters", LINE),
+    // The action for accepted sources: what is said of it, its parameters, its statements.
+    ("accept_doc", LINE),
+    ("accept_parameters", ", "),
+    ("accept", LINE),
+    // The same of the one for known destinations.
+    ("forward_parameters", ", "),
+    ("forward", LINE),
+    // Registers, tables and actions.
+    ("controls", LINE),
+    // Statements of ingress: at its beginning, for its own frames from the controller, for other frames from there, for all
+    // frames before and after their destination is known.
+    ("begin", LINE),
+    ("manage", LINE),
+    ("controller", LINE),
+    ("admit", LINE),
+    ("schedule", LINE),
+    // Statements of egress.
+    ("egress", LINE),
+];
+const LINE: &str = "\n";
 
 /// Renders the P4 program alone, unchecked.
 pub fn render_p4(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<String, GenerateError> {
-    render(arch, arch.supply().main, &context(rack, scheme)?)
+    render_rack(&rack.under(scheme)?, arch)
+}
+
+/// The program of a rack where all of its protocols run.
+pub(super) fn render_rack(rack: &Rack, arch: Arch) -> Result<String, GenerateError> {
+    let templates = templates_of(rack, arch)?;
+    let mut context = context(rack);
+    context["slots"] = slots(rack, &templates, &context)?;
+    render(&templates, arch.supply().main, &context)
 }
 
 /// What `arch` calls one of the things that it supplies a term for.
 pub(super) fn term(arch: Arch, name: &str) -> Result<String, GenerateError> {
-    render(arch, name, &Value::Null)
+    render(parsed(arch)?, name, &Value::Null)
 }
 
-fn render(arch: Arch, template: &str, context: &Value) -> Result<String, GenerateError> {
+fn render(templates: &Handlebars<'_>, name: &str, context: &Value) -> Result<String, GenerateError> {
+    templates.render(name, context).map_err(|error| GenerateError::Template(Box::new(error)))
+}
+
+fn parsed(arch: Arch) -> Result<&'static Handlebars<'static>, GenerateError> {
     let parsed = match arch {
         Arch::V1model => &*V1MODEL,
     };
-    let templates = parsed.as_ref().map_err(|problem| GenerateError::Program(problem.clone()))?;
-    templates.render(template, context).map_err(|error| GenerateError::Template(Box::new(error)))
+    parsed.as_ref().map_err(|problem| GenerateError::Program(problem.clone()))
 }
 
 /// Parsed once: parsing all templates takes longer than rendering one program.
@@ -87,12 +108,41 @@ fn parse(supply: &Supply) -> Result<Handlebars<'static>, String> {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.register_escape_fn(handlebars::no_escape);
-    let files =
-        TEMPLATES.iter().chain(supply.templates).map(|&(name, text)| (name.to_owned(), text.to_owned()));
-    for (name, text) in files.chain(terms(supply.terms)?).chain(terms(PL2_TERMS)?) {
-        handlebars.register_partial(&name, text).map_err(|error| format!("template {name}: {error}"))?;
+    register(&mut handlebars, TEMPLATES)?;
+    register(&mut handlebars, supply.templates)?;
+    for (name, text) in terms(supply.terms)? {
+        register(&mut handlebars, &[(&name, &text)])?;
+    }
+    for protocol in PROTOCOLS {
+        add_protocol(&mut handlebars, *protocol)?;
     }
     Ok(handlebars)
+}
+
+/// The templates that a rack's program takes: more than those parsed already where a protocol is not one of [`PROTOCOLS`].
+fn templates_of(rack: &Rack, arch: Arch) -> Result<Cow<'static, Handlebars<'static>>, GenerateError> {
+    let mut templates = Cow::Borrowed(parsed(arch)?);
+    let definitions = rack.protocols.iter().map(|protocol| protocol.definition());
+    let known = |one: &dyn Definition| PROTOCOLS.iter().any(|known| known.section() == one.section());
+    for definition in definitions.filter(|definition| !known(*definition)) {
+        add_protocol(templates.to_mut(), definition).map_err(GenerateError::Program)?;
+    }
+    Ok(templates)
+}
+
+fn add_protocol(handlebars: &mut Handlebars<'static>, protocol: &dyn Definition) -> Result<(), String> {
+    register(handlebars, protocol.templates())?;
+    for (name, text) in terms(protocol.terms())? {
+        register(handlebars, &[(&format!("{}/{name}", protocol.section()), &text)])?;
+    }
+    Ok(())
+}
+
+fn register(handlebars: &mut Handlebars<'static>, templates: &[(&str, &str)]) -> Result<(), String> {
+    for (name, text) in templates {
+        handlebars.register_partial(name, text).map_err(|error| format!("template {name}: {error}"))?;
+    }
+    Ok(())
 }
 
 /// The partials of a file of terms, by name.
@@ -100,97 +150,74 @@ fn terms(text: &str) -> Result<BTreeMap<String, String>, String> {
     toml::from_str(text).map_err(|error| format!("terms: {error}"))
 }
 
-fn context(rack: &Rack, scheme: Scheme) -> Result<Value, GenerateError> {
-    let mut context = json!({
-        "program": program_name(scheme),
+/// What protocols put into each slot.
+fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Value, GenerateError> {
+    let mut slots: BTreeMap<&str, Vec<String>> = SLOTS.iter().map(|(name, _)| (*name, Vec::new())).collect();
+    for protocol in &rack.protocols {
+        let mut context = context.clone();
+        for (key, value) in protocol.context(rack).as_object().into_iter().flatten() {
+            context[key] = value.clone();
+        }
+        for (name, parts) in &mut slots {
+            let template = format!("{}/{name}", protocol.definition().section());
+            if templates.has_template(&template) {
+                let text = render(templates, &template, &context)?;
+                parts.extend(Some(text.trim_end().to_owned()).filter(|text| !text.is_empty()));
+            }
+        }
+    }
+    let joined = SLOTS.iter().map(|(name, between)| ((*name).to_owned(), json!(slots[name].join(between))));
+    Ok(Value::Object(joined.collect::<Map<String, Value>>()))
+}
+
+/// What all templates are rendered with.
+fn context(rack: &Rack) -> Value {
+    let headers = || rack.protocols.iter().flat_map(|protocol| protocol.headers());
+    let descs = [Ethernet::DESC, Vlan::DESC].into_iter().chain(headers().map(|header| header.desc));
+    let own = [("packet_in_t", "packet_in"), ("packet_out_t", "packet_out")];
+    let common = [(Ethernet::DESC.p4_name, "ethernet"), (Vlan::DESC.p4_name, "vlan")];
+    let theirs = headers().filter_map(|header| Some((header.desc.p4_name, header.instance?)));
+    let instances: Vec<(&str, &str)> = own.into_iter().chain(common).chain(theirs).collect();
+    // The controller's packets come with one of its headers and leave with the other.
+    let emitted = instances.iter().filter(|(_, name)| *name != "packet_out");
+    let types: Vec<_> = rack.protocols.iter().flat_map(|protocol| protocol.ether_types()).collect();
+    let constants = types.iter().map(|one| (one.constant, one.value));
+    let constants: Vec<(&str, u16)> =
+        std::iter::once(("ETHERTYPE_VLAN", EtherType::VLAN.0)).chain(constants).collect();
+    let states = types.iter().map(|one| (one.constant, one.state));
+    let tagged: Vec<(&str, &str)> = states.chain([("default", "accept")]).collect();
+    let next: Vec<(&str, &str)> =
+        std::iter::once(("ETHERTYPE_VLAN", "parse_vlan")).chain(tagged.iter().copied()).collect();
+    json!({
+        "program": program_name(rack.scheme()),
         "rack": rack.name,
         "version": env!("CARGO_PKG_VERSION"),
         "cpu_port": rack.switch.cpu_port,
+        "time_unit_ns": rack.switch.time_unit_ns,
         "group": MULTICAST_GROUP,
-        "priority_control": PRIORITY_CONTROL,
-        "priority_scheduled": PRIORITY_SCHEDULED,
         "priority_best_effort": PRIORITY_BEST_EFFORT,
-        "drop_constants": index_constants("DROP", drop_reasons(scheme)),
-        "demoted_constants": index_constants("DEMOTED", &DEMOTED),
-        "refused_constants": index_constants("REFUSED", &REFUSED),
-        "pl2": false,
-        "notify": false,
-        "calendar": false,
+        "drop_constants": index_constants("DROP", &rack.drop_reasons()),
+        "headers": descs.map(|desc| p4_header(&desc)).collect::<Vec<String>>(),
+        "instances": rows(&instances, |name, width, what| format!("    {name:width$} {what};")),
+        "emits": emitted.map(|(_, name)| format!("        packet.emit(hdr.{name});")).collect::<Vec<_>>().join(LINE),
+        "ether_type_constants": rows(&constants, |name, width, number| {
+            format!("const bit<16> {name:width$} = 0x{number:04X};")
+        }),
+        "next_headers": rows(&next, |name, width, state| format!("            {name:width$} : {state};")),
+        "tagged_headers": rows(&tagged, |name, width, state| format!("            {name:width$} : {state};")),
+        "protocols": !rack.protocols.is_empty(),
+        "passes": rack.protocols.iter().any(|protocol| protocol.takes_passes()),
         "shared": rack.has_shared_ports(),
-        "breakout": scheme != Scheme::L2 && rack.breakout_links() > 0,
-        "breakout_links": rack.breakout_links(),
-        "counter": scheme == Scheme::Pl2Counter,
-        "clock": scheme == Scheme::Pl2Clock,
-    });
-    let mut headers = vec![Ethernet::DESC, Vlan::DESC];
-    if let Some(pl2) = pl2_of(rack, scheme)? {
-        let (cell_shift, cells) = rack.calendar_cells();
-        headers.extend([START, Control::DESC, Management::DESC]);
-        for (key, value) in [
-            ("pl2", json!(true)),
-            ("ether_type", json!(format!("0x{:04X}", pl2.ether_type.0))),
-            ("kind_constants", json!(kind_constants())),
-            ("target_in", json!(Side::In as u8)),
-            ("target_out", json!(Side::Out as u8)),
-            ("chain", json!(pl2.clocks == Clocks::Chain)),
-            ("dst", json!(pl2.clocks == Clocks::Dst)),
-            ("calendar", json!(scheme == Scheme::Pl2Clock && pl2.clocks == Clocks::Calendar)),
-            ("calendars", json!(["in", "out"])),
-            ("not_now", json!(format!("0x{NOT_NOW:08X}"))),
-            ("cell_shift", json!(cell_shift)),
-            ("runs", json!((1..cells).collect::<Vec<u64>>())),
-            ("halvings", json!([32, 16, 8, 4, 2, 1])),
-            ("notify", json!(pl2.notify_receiver)),
-            ("k", json!(pl2.k.saturating_mul(pl2.slot_parts))),
-            ("parts", json!(pl2.slot_parts > 1)),
-            ("slots", json!(pl2.k)),
-            ("slot_parts", json!(pl2.slot_parts)),
-            ("vid", json!(pl2.vid)),
-            ("cells", json!(rack.cells_a_pair())),
-            ("cell_count", json!(rack.cell_count())),
-            ("lane_count", json!(rack.cell_count() / 2)),
-            ("t", json!(u64::from(pl2.t_slots) * rack.slot_parts())),
-            ("early", json!(EARLY_SLOTS * rack.slot_parts())),
-            ("late", json!(rack.late_slots() * rack.slot_parts())),
-            ("horizon_log2", json!(HORIZON_UNITS.ilog2())),
-            ("part_wire_bytes", json!(rack.part_wire_bytes())),
-            ("full_frame", json!(rack.wire_bytes(scheme) - overhead::FCS - overhead::PREAMBLE_GAP)),
-            ("frame_min", json!(overhead::MIN_FRAME)),
-            ("frame_overhead", json!(overhead::FCS + overhead::PREAMBLE_GAP)),
-            ("drop_threshold", json!(pl2.drop_threshold_slots)),
-            ("time_unit_ns", json!(rack.switch.time_unit_ns)),
-        ] {
-            context[key] = value;
-        }
-    }
-    context["headers"] = headers.iter().map(p4_header).collect();
-    Ok(context)
+    })
+}
+
+/// A line for each pair, the first ones as wide as the widest.
+fn rows<T: Copy>(pairs: &[(&str, T)], line: impl Fn(&str, usize, T) -> String) -> String {
+    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    pairs.iter().map(|(name, other)| line(name, width, *other)).collect::<Vec<_>>().join(LINE)
 }
 
 /// The name that the program gives itself: an identifier, since targets make paths and symbols of it.
 pub(super) fn program_name(scheme: Scheme) -> String {
-    scheme.name().replace('-', "_")
-}
-
-/// A constant for each reason, its place in a counter, and one for their number.
-fn index_constants(prefix: &str, reasons: &[DropReason]) -> String {
-    let mut rows: Vec<(String, usize, &str)> = Vec::new();
-    for (index, reason) in reasons.iter().enumerate() {
-        rows.push((format!("{prefix}_{}", reason.name.to_uppercase()), index, reason.doc));
-    }
-    rows.push((format!("{prefix}_REASONS"), reasons.len(), "how many there are"));
-    let width = rows.iter().map(|row| row.0.len()).max().unwrap_or(0);
-    let lines = rows.iter().map(|(name, index, doc)| {
-        let value = format!("{index};");
-        format!("const bit<32> {name:width$} = {value:3} // {doc}")
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn kind_constants() -> String {
-    let kinds = Kind::ALL.iter().map(|(kind, name)| (*name, *kind as u8));
-    let rows: Vec<(&str, u8)> = std::iter::once(("PL2_VERSION", VERSION)).chain(kinds).collect();
-    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines = rows.iter().map(|(name, value)| format!("const bit<4> {name:width$} = {value};"));
-    lines.collect::<Vec<_>>().join("\n")
+    scheme.name().replace(['-', '+'], "_")
 }

@@ -1,8 +1,9 @@
 //! A generated program on the embedded switch, driven frame by frame.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its part
 
-use p4rack_codegen::rack::{Host, Rack, Scheme};
-use p4rack_codegen::{Arch, DEMOTED, REFUSED, drop_reasons, generate};
+use p4rack_codegen::rack::{Host, Rack};
+use p4rack_codegen::scheme::pl2::{DEMOTED, Pl2, REFUSED};
+use p4rack_codegen::{Arch, Scheme, generate};
 use p4rack_entities::{Candidate, accepted, write};
 use p4rack_p4::ir::InstanceId;
 use p4rack_p4::p4info::Ids;
@@ -87,6 +88,20 @@ impl Built {
             renumber(entity, &self.compiled.ids, &compiled.ids);
         }
         Built { compiled: Arc::new(compiled), entries: Arc::new(entries), ..self.clone() }
+    }
+
+    /// The rack under the scheme.
+    pub fn runs(&self) -> Rack {
+        self.rack.under(self.scheme).unwrap()
+    }
+
+    pub fn pl2(&self) -> &Pl2 {
+        self.rack.protocol().unwrap()
+    }
+
+    /// The slot of the first host at a port.
+    pub fn slot(&self, port: u16) -> Nanos {
+        self.pl2().slot(&self.rack, host(&self.rack, port))
     }
 
     pub fn p4(&self) -> String {
@@ -255,7 +270,12 @@ impl Rig {
     /// A register's cell of the pair's `cell`, raw.
     pub fn of_cell(&self, name: &str, from: u16, to: u16, cell: u8) -> u64 {
         let rack = &self.built.rack;
-        let at = u64::from(rack.cell_number(position_of(rack, from), position_of(rack, to), cell));
+        let at = u64::from(self.built.pl2().cell_number(
+            rack,
+            position_of(rack, from),
+            position_of(rack, to),
+            cell,
+        ));
         let at = if name == "lane_lock" { at / 2 } else { at };
         let value = self.switch.register_read(self.instance(&format!("RackIngress.{name}")), at).unwrap();
         value.try_into().unwrap()
@@ -268,7 +288,7 @@ impl Rig {
             kind: pl2::Kind::MgmtForget as u8,
             index: host(rack, from).link,
             destination: host(rack, to).link,
-            cell: rack.cell_number(position_of(rack, from), position_of(rack, to), cell),
+            cell: self.built.pl2().cell_number(rack, position_of(rack, from), position_of(rack, to), cell),
             ..MANAGEMENT
         };
         self.ask(request)
@@ -299,15 +319,15 @@ impl Rig {
 
     /// Frames that the program dropped for this reason.
     pub fn drops(&self, reason: &str) -> u64 {
-        let index = drop_reasons(self.built.scheme).iter().position(|known| known.name == reason).unwrap();
+        let index = self.built.runs().drop_reasons().iter().position(|known| known.name == reason).unwrap();
         let drops = self.instance("RackIngress.drops");
         self.switch.counter_read(drops, index as u64).unwrap().packets
     }
 
     /// All reasons that occurred, with their counts.
     pub fn all_drops(&self) -> Vec<(&'static str, u64)> {
-        let reasons =
-            drop_reasons(self.built.scheme).iter().map(|reason| (reason.name, self.drops(reason.name)));
+        let reasons = self.built.runs().drop_reasons();
+        let reasons = reasons.iter().map(|reason| (reason.name, self.drops(reason.name)));
         reasons.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -364,7 +384,7 @@ pub fn tagged(src: MacAddr, dst: MacAddr, tag: Vlan, payload: &[u8]) -> Vec<u8> 
 }
 
 pub fn control(rack: &Rack, from: u16, dst: MacAddr, control: Control) -> Vec<u8> {
-    let pl2 = rack.pl2.as_ref().unwrap();
+    let pl2 = rack.protocol::<Pl2>().unwrap();
     let mut bytes = vec![0; Control::BYTES];
     control.emit(&mut bytes);
     let tag = Vlan { pcp: pl2::PCP_CONTROL, dei: false, vid: pl2.vid, ether_type: pl2.ether_type };
@@ -391,7 +411,7 @@ pub fn rsv(rack: &Rack, from: u16, to: u16, demand: u8, cell: u8) -> Vec<u8> {
 
 /// A data frame that claims this cell, with so much payload.
 pub fn data(rack: &Rack, from: u16, to: u16, cell: u8, unsolicited: bool, payload: usize) -> Vec<u8> {
-    let vid = pl2::vid_of(rack.pl2.as_ref().unwrap().vid, cell);
+    let vid = pl2::vid_of(rack.protocol::<Pl2>().unwrap().vid, cell);
     let tag = Vlan { pcp: pl2::PCP_SCHEDULED, dei: unsolicited, vid, ether_type: EtherType::IPV4 };
     tagged(mac(rack, from), mac(rack, to), tag, &vec![0x45; payload])
 }
@@ -416,6 +436,6 @@ pub fn management(rack: &Rack, kind: u8, target: u8, index: u16, value: u32) -> 
 pub fn management_frame(rack: &Rack, request: Management) -> Vec<u8> {
     let mut bytes = vec![0; Management::BYTES];
     request.emit(&mut bytes);
-    let ether_type = rack.pl2.as_ref().unwrap().ether_type;
+    let ether_type = rack.protocol::<Pl2>().unwrap().ether_type;
     plain(MacAddr([2, 0, 0, 0, 0, 0xfe]), MacAddr([2, 0, 0, 0, 0, 0xff]), ether_type, &bytes)
 }

@@ -57,9 +57,9 @@ impl Experiment {
         let one = self.spec.hostile.iter().find(|one| self.host(&one.host) == Some(host))?;
         let attack = one.attack.parse().ok()?;
         let victim = self.host(&one.victim)?;
-        let (own, pl2) = (&self.rack.hosts[host], self.rack.pl2.as_ref()?);
+        let (own, pl2) = (&self.rack.hosts[host], &self.pl2);
         let unit = match self.spec.scheme.kind {
-            SchemeKind::Pl2Counter => own.slot,
+            SchemeKind::Pl2Counter => pl2.slot(&self.rack, own),
             SchemeKind::Pl2Clock | SchemeKind::Ethernet => Nanos(self.rack.switch.time_unit_ns),
         };
         let others = self.rack.hosts.iter().map(|other| other.mac).filter(|mac| *mac != own.mac);
@@ -70,7 +70,7 @@ impl Experiment {
             others: others.collect(),
             ether_type: pl2.ether_type,
             vid: pl2.vid,
-            cells: self.rack.cells_a_pair(),
+            cells: pl2.cells_a_pair(),
             k: pl2.k,
             shim: pl2.shim,
             rate_bps: own.rate_bps,

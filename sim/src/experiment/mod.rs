@@ -13,11 +13,16 @@ use crate::link::Faults;
 use crate::trace::Trace;
 use crate::transport::TransportSpec;
 use check::Check;
-use p4rack_codegen::rack::{Clocks, Rack, RackError, Scheme};
+use p4rack_codegen::Scheme;
+use p4rack_codegen::rack::units::{parse_rate, parse_size};
+use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
+use p4rack_codegen::scheme::pl2::{Clocks, Mode, Pl2};
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::LANES_MAX;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 /// A checked experiment.
 #[derive(Clone, Debug)]
@@ -26,8 +31,12 @@ pub struct Experiment {
     pub spec: Spec,
     /// The rack that it describes.
     pub rack: Rack,
+    /// PL2's parameters. Under plain switching its slots are a measure all the same.
+    pub pl2: Pl2,
     /// What runs on switch and hosts.
     pub scheme: Scheme,
+    /// The rack where just this runs.
+    pub runs: Rack,
     /// Traces, by traffic.
     pub traces: Vec<Option<Trace>>,
 }
@@ -370,10 +379,11 @@ impl Experiment {
         }
         let scheme = match spec.scheme.kind {
             SchemeKind::Ethernet => Scheme::L2,
-            SchemeKind::Pl2Counter => Scheme::Pl2Counter,
-            SchemeKind::Pl2Clock => Scheme::Pl2Clock,
+            SchemeKind::Pl2Counter => Scheme::PL2_COUNTER,
+            SchemeKind::Pl2Clock => Scheme::PL2_CLOCK,
         };
-        let rack = match rack(&spec) {
+        let pl2 = pl2(&spec.scheme);
+        let rack = match Rack::build(topology(&spec, &pl2)) {
             Ok(rack) => rack,
             Err(error) => {
                 for one in &error.errors {
@@ -382,12 +392,15 @@ impl Experiment {
                 return Err(ExperimentError(check.problems));
             }
         };
-        if let Err(error) = p4rack_codegen::check(&rack, scheme) {
-            check.refused("pl2.k", &error.to_string());
-            return Err(ExperimentError(check.problems));
-        }
+        let runs = match rack.under(scheme) {
+            Ok(runs) => runs,
+            Err(error) => {
+                check.refused("pl2.k", &error.to_string());
+                return Err(ExperimentError(check.problems));
+            }
+        };
         let traces = vec![None; spec.traffic.len()];
-        Ok(Experiment { spec, rack, scheme, traces })
+        Ok(Experiment { spec, rack, pl2, scheme, runs, traces })
     }
 
     /// Reads the traces that the experiment names; `read` gives a file's text.
@@ -443,47 +456,60 @@ fn host_index(name: &str, hosts: usize) -> Option<usize> {
     (1..=hosts).contains(&number).then(|| number - 1)
 }
 
-/// The description that the rack's program is generated from.
-fn rack(spec: &Spec) -> Result<Rack, RackError> {
-    let (rack, scheme) = (&spec.rack, &spec.scheme);
-    let mode = if scheme.kind == SchemeKind::Pl2Counter { "counter" } else { "clock" };
-    let threshold = scheme.drop_threshold.unwrap_or(8 * scheme.t).max(1);
-    let mut text = format!(
-        "name = \"sim\"\n[switch]\nport_rate = \"{}\"\nbuffer = \"{}\"\n[pl2]\nmode = \"{mode}\"\nclocks = \"{}\"\nnotify_receiver = {}\nk = {}\nslot_parts = {}\nt = {}\n\
-         drop_threshold = {threshold}\nshim = {}\nreservations_in_flight = {}\nlanes = {}\nslot_headroom_percent = {:?}\n\
-         control_per_slot = {}\n",
-        rack.rate,
-        rack.buffer,
-        scheme.clocks.name(),
-        scheme.notify_receiver,
-        scheme.k,
-        scheme.slot_parts,
-        scheme.t,
-        scheme.shim,
-        scheme.in_flight,
-        scheme.lanes(),
-        scheme.slot_headroom_percent,
-        scheme.control_per_slot
-    );
+/// PL2 as the experiment has it.
+fn pl2(scheme: &SchemeSpec) -> Pl2 {
+    let mode = if scheme.kind == SchemeKind::Pl2Counter { Mode::Counter } else { Mode::Clock };
+    Pl2 {
+        clocks: scheme.clocks,
+        k: scheme.k,
+        slot_parts: scheme.slot_parts,
+        t_slots: scheme.t,
+        drop_threshold_slots: scheme
+            .drop_threshold
+            .unwrap_or_else(|| Pl2::drop_threshold_slots(scheme.t))
+            .max(1),
+        shim: scheme.shim,
+        reservations_in_flight: scheme.in_flight as u32,
+        lanes: scheme.lanes(),
+        slot_headroom_percent: scheme.slot_headroom_percent,
+        notify_receiver: scheme.notify_receiver,
+        control_per_slot: scheme.control_per_slot,
+        ..Pl2::new(mode)
+    }
+}
+
+/// The switch and the hosts that the rack is built of.
+fn topology(spec: &Spec, pl2: &Pl2) -> Topology {
+    let rack = &spec.rack;
+    // What can't be read has been refused.
+    let rate = |text: &str| parse_rate(text).unwrap_or(0);
+    let switch = Switch::new(Target::Embedded, rate(&rack.rate));
+    let (mut hosts, mut links) = (Vec::new(), Vec::new());
     for host in 0..rack.hosts {
-        let (n, mac) = (host + 1, crate::message::mac_of(host));
+        let n = host + 1;
         let name = format!("h{n}");
-        let rate = rack.rates.get(&name).unwrap_or(&rack.rate);
         let group = rack.shared.iter().find(|group| group.contains(&name));
         // The port of those who share one is the first one's.
         let first = group.into_iter().flatten().filter_map(|name| host_index(name, rack.hosts)).min();
-        let port = first.map_or(n, |first| first + 1);
-        text += &format!(
-            "[[host]]\nname = \"{name}\"\nport = {port}\nmac = \"{mac}\"\nip = \"10.0.{}.{}/16\"\nrate = \"{rate}\"\n",
-            n >> 8,
-            n & 255
-        );
-        if group.is_some() {
-            text += &format!("port_rate = \"{}\"\n", rack.rate);
-        }
-        if let Some(percent) = rack.foreign.get(&name) {
-            text += &format!("foreign_percent = {percent}\n");
-        }
+        links.push(Link {
+            rate_bps: Some(rate(rack.rates.get(&name).unwrap_or(&rack.rate))),
+            port_rate_bps: group.map(|_| rate(&rack.rate)),
+            ..Link::to_port(host, first.map_or(n, |first| first + 1) as u16)
+        });
+        hosts.push(Station {
+            mac: crate::message::mac_of(host),
+            ip: Ipv4Addr::new(10, 0, (n >> 8) as u8, (n & 255) as u8),
+            prefix: 16,
+            foreign_percent: rack.foreign.get(&name).copied(),
+            name,
+        });
     }
-    Rack::parse(&text, "")
+    Topology {
+        name: "sim".to_owned(),
+        switches: vec![switch.with_buffer(parse_size(&rack.buffer).unwrap_or(0), RESERVED_PERCENT)],
+        hosts,
+        links,
+        protocols: vec![Arc::new(pl2.clone())],
+        workload: None,
+    }
 }

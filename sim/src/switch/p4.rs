@@ -5,8 +5,9 @@
 mod tests;
 
 use super::{Counted, Model};
-use p4rack_codegen::rack::{Rack, Scheme};
-use p4rack_codegen::{Arch, DEMOTED, DropReason, Program as Generated, REFUSED, drop_reasons, program};
+use p4rack_codegen::rack::Rack;
+use p4rack_codegen::scheme::{l2, pl2};
+use p4rack_codegen::{Arch, DropReason, GenerateError, Program as Generated, Scheme, program};
 use p4rack_entities::{Candidate, Outcomes, Program, accepted, write};
 use p4rack_p4::ir::InstanceId;
 use p4rack_p4rt::p4::v1::WriteRequest;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub enum SwitchError {
     /// The rack can't be generated.
     #[error(transparent)]
-    Generate(#[from] p4rack_codegen::GenerateError),
+    Generate(#[from] GenerateError),
     /// The generated program or its entries were refused: a fault of p4rack's.
     #[error("generated program: {0}")]
     Program(String),
@@ -32,6 +33,7 @@ const CPU_HEADER_BYTES: usize = 2;
 pub(crate) struct P4 {
     switch: Switch,
     scheme: Scheme,
+    drop_reasons: Vec<DropReason>,
     program: Arc<Program>,
     managed: u64,
 }
@@ -46,11 +48,12 @@ impl P4 {
     /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter
     /// what the switch is made with.
     pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<P4, SwitchError> {
+        let runs = rack.under(scheme).map_err(GenerateError::from)?;
         let Generated { p4, compiled, entries } = program(rack, scheme, Arch::V1model)?;
         let mut config = Config {
             ports: rack.ports().map(|host| PortConfig::new(host.port, host.port_rate_bps)).collect(),
             buffer_bytes: rack.switch.buffer_bytes,
-            reserved_bytes: rack.reserved_bytes(scheme),
+            reserved_bytes: runs.reserved_bytes(),
             cpu_port: Some(rack.switch.cpu_port),
             drop_port: rack.switch.drop_port,
             time_unit_ns: rack.switch.time_unit_ns,
@@ -61,18 +64,18 @@ impl P4 {
         };
         change(&mut config);
         let candidate = Candidate::new(&p4, compiled).map_err(SwitchError::Program)?;
-        let mut model = P4::load(candidate, config, scheme);
+        let mut model = P4::load(candidate, config, scheme, runs.drop_reasons());
         let updates = entries.into_iter().map(|(_, update)| update).collect();
         let request = WriteRequest { updates, ..WriteRequest::default() };
         accepted(model.write(&request)).map_err(SwitchError::Program)?;
         Ok(model)
     }
 
-    /// A switch that runs a program, without entries.
-    fn load(candidate: Candidate, config: Config, scheme: Scheme) -> P4 {
+    /// A switch that runs a program, without entries. The reasons order the cells of its counter of drops.
+    fn load(candidate: Candidate, config: Config, scheme: Scheme, drop_reasons: Vec<DropReason>) -> P4 {
         let mut switch = Switch::new(config);
         let program = candidate.load(None, &mut switch);
-        P4 { switch, scheme, program, managed: 0 }
+        P4 { switch, scheme, drop_reasons, program, managed: 0 }
     }
 
     /// Makes the updates of a request before time begins; what became of each.
@@ -81,7 +84,7 @@ impl P4 {
     }
 
     /// A counter of the program's, by reason.
-    fn by_reason(&self, name: &str, reasons: &'static [DropReason]) -> Vec<(&'static str, u64)> {
+    fn by_reason(&self, name: &str, reasons: &[DropReason]) -> Vec<(&'static str, u64)> {
         let Some(instance) = self.instance(name) else { return Vec::new() };
         let count = |(index, reason): (usize, &DropReason)| {
             let read = self.switch.counter_read(instance, index as u64).ok()?;
@@ -141,9 +144,9 @@ impl Model for P4 {
 
     fn counted(&self) -> Counted {
         Counted {
-            drops: self.by_reason("RackIngress.drops", drop_reasons(self.scheme)),
-            demoted: self.by_reason("RackIngress.demoted", &DEMOTED),
-            refused: self.by_reason("RackIngress.refused", &REFUSED),
+            drops: self.by_reason(l2::DROPS, &self.drop_reasons),
+            demoted: self.by_reason(pl2::DEMOTED_COUNTER, &pl2::DEMOTED),
+            refused: self.by_reason(pl2::REFUSED_COUNTER, &pl2::REFUSED),
         }
     }
 

@@ -229,7 +229,7 @@ fn a_simulated_switch_takes_what_the_daemon_takes() {
         let case = Case::new(&compiled.program, &compiled.p4info, seed, PACKETS);
         let packets = case.packets.clone();
         let request = request(updates(case, &compiled.p4info, &mut Random::new(seed)));
-        let mut simulated = P4::load(candidate(), config(), Scheme::L2);
+        let mut simulated = P4::load(candidate(), config(), Scheme::L2, Vec::new());
         let mut switch = Switch::new(config());
         let program = candidate().load(None, &mut switch);
         let outcomes = simulated.write(&request);

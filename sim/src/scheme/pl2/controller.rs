@@ -3,14 +3,15 @@
 use crate::agenda::Agenda;
 use crate::switch::{Model, SwitchModel};
 use p4rack_codegen::rack::Rack;
+use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{self, Kind, Management, Side};
-use p4rack_wire::{EtherType, MacAddr, Nanos};
+use p4rack_wire::{MacAddr, Nanos};
 
 /// PL2's controller: it takes back what senders that fell silent have reserved.
 #[derive(Debug)]
 pub(super) struct Controller {
-    ether_type: EtherType,
+    pl2: Pl2,
     /// What it takes from a report to the switch; `None`: nobody reports.
     pub delay: Option<Nanos>,
     /// Reservations to take back: whose, towards whom.
@@ -20,9 +21,9 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    /// One whose frames are of this type.
-    pub fn new(ether_type: EtherType, delay: Option<Nanos>) -> Controller {
-        Controller { ether_type, delay, pending: Agenda::new(), taken_back: Vec::new() }
+    /// One of a rack with these parameters.
+    pub fn new(pl2: Pl2, delay: Option<Nanos>) -> Controller {
+        Controller { pl2, delay, pending: Agenda::new(), taken_back: Vec::new() }
     }
 
     /// A destination reports a sender that fell silent.
@@ -60,8 +61,8 @@ impl Controller {
     ) -> Option<()> {
         let link = |host: usize| rack.hosts.get(host).map(|host| host.link);
         let (index, to) = (link(source)?, link(destination)?);
-        for cell in 0..rack.cells_a_pair() {
-            let cell = rack.cell_number(source, destination, cell);
+        for cell in 0..self.pl2.cells_a_pair() {
+            let cell = self.pl2.cell_number(rack, source, destination, cell);
             let request = Management { index, destination: to, cell, ..request(Kind::MgmtForget) };
             self.manage(switch, request, now)?;
         }
@@ -71,7 +72,7 @@ impl Controller {
     fn manage(&self, switch: &mut SwitchModel, request: Management, now: Nanos) -> Option<u32> {
         let mut frame = [0; 60];
         let (src, dst) = (MacAddr([2, 0, 0, 0xff, 0, 1]), MacAddr([2, 0, 0, 0xff, 0, 2]));
-        Ethernet { dst, src, ether_type: self.ether_type }.emit(&mut frame);
+        Ethernet { dst, src, ether_type: self.pl2.ether_type }.emit(&mut frame);
         request.emit(&mut frame[Ethernet::BYTES..]);
         let reply = switch.manage(&frame, now)?;
         let answer = Management::parse(reply.get(Ethernet::BYTES..)?).ok()?;

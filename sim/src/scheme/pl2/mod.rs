@@ -12,11 +12,11 @@ use crate::switch::{Counted, SwitchModel};
 use controller::Controller;
 use grants::Grants;
 use hdrhistogram::Histogram;
-use p4rack_codegen::HAS_SLOTS;
 use p4rack_codegen::rack::Rack;
+use p4rack_codegen::scheme::pl2::HAS_SLOTS;
 use p4rack_fabric::{Endpoint, Event, HostMachine as _};
+use p4rack_wire::Nanos;
 use p4rack_wire::pl2::{self, Side};
-use p4rack_wire::{EtherType, Nanos};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Registers have to be free so long after the last frame.
@@ -45,14 +45,15 @@ impl Pl2 {
     pub fn new(experiment: &Experiment) -> Pl2 {
         let (spec, rack) = (&experiment.spec, &experiment.rack);
         let counting = spec.scheme.kind == SchemeKind::Pl2Counter;
-        let ether_type = rack.pl2.as_ref().map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
-        let hosts = rack.hosts.iter().map(|host| (host.slot.0 / rack.slot_parts(), host.link)).collect();
+        let pl2 = &experiment.pl2;
+        let hosts =
+            rack.hosts.iter().map(|host| (pl2.slot(rack, host).0 / pl2.slot_parts(), host.link)).collect();
         let delay = spec.scheme.notify_receiver.then(|| Nanos::from_micros(spec.scheme.controller_us));
         // Counters don't run by themselves: what a liar holds, stays.
         let liars = counting && (0..spec.rack.hosts).any(|host| experiment.hostile(host).is_some());
         Pl2 {
-            grants: Grants::new(ether_type, counting, rack.switch.time_unit_ns, hosts),
-            controller: Controller::new(ether_type, delay),
+            grants: Grants::new(pl2.ether_type, counting, rack.switch.time_unit_ns, hosts),
+            controller: Controller::new(pl2.clone(), delay),
             rsv_left: vec![VecDeque::new(); spec.rack.hosts],
             rsv_grt: histogram(),
             control: (0, 0),

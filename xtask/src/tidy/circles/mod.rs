@@ -27,10 +27,8 @@ const REMAINING: &[Known] = &[
     ("p4", &["sema::tree", "sema::types", "sema::value"]),
     // An architecture lowers calls of its externs with the front end's own tools, and the front end asks it to.
     ("p4", &["arch", "sema"]),
-    // Workloads are read with the draft of the rack that they run on.
-    ("codegen", &["rack::check", "rack::workload"]),
-    // A macro that includes templates.
-    ("codegen", &["render::arch", "render::program"]),
+    // A rack has protocols, and a protocol is asked about the rack that it runs on.
+    ("codegen", &["rack", "scheme"]),
     // The switch's type is extended beside it by what each of these does; the loaded program holds what runs it.
     (
         "switch",

@@ -1,0 +1,86 @@
+//! What programs and entries are made of, whoever makes them.
+
+use super::DropReason;
+use p4rack_p4rt::entity::EntityError;
+use p4rack_p4rt::p4::v1::{
+    CloneSessionEntry, Entity, Index, MeterConfig, MeterEntry, PacketReplicationEngineEntry, Replica, Update,
+    entity, packet_replication_engine_entry, replica, update,
+};
+use p4rack_p4rt::schema::{Schema, id_of};
+
+/// Templates of `p4src/` by their names there.
+macro_rules! templates {
+    ($($name:literal),* $(,)?) => {
+        &[ $( ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/", $name, ".p4.hbs"))) ),* ]
+    };
+}
+
+pub(crate) use templates;
+
+/// A constant for each reason, its place in a counter, and one for their number.
+pub(crate) fn index_constants(prefix: &str, reasons: &[DropReason]) -> String {
+    let mut rows: Vec<(String, usize, &str)> = Vec::new();
+    for (index, reason) in reasons.iter().enumerate() {
+        rows.push((format!("{prefix}_{}", reason.name.to_uppercase()), index, reason.doc));
+    }
+    rows.push((format!("{prefix}_REASONS"), reasons.len(), "how many there are"));
+    let width = rows.iter().map(|row| row.0.len()).max().unwrap_or(0);
+    let lines = rows.iter().map(|(name, index, doc)| {
+        let value = format!("{index};");
+        format!("const bit<32> {name:width$} = {value:3} // {doc}")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A session of the port's number: what is cloned to it leaves by the port, in this class.
+pub(crate) fn clone_session(port: u16, class: u8) -> Update {
+    let session = CloneSessionEntry {
+        session_id: port.into(),
+        replicas: vec![replica(port)],
+        class_of_service: class.into(),
+        ..Default::default()
+    };
+    insert(packet_replication_engine_entry::Type::CloneSessionEntry(session))
+}
+
+/// A copy that leaves by a port.
+pub(crate) fn replica(port: u16) -> Replica {
+    // The older of the two ways to name a port: every server knows it.
+    #[allow(deprecated)]
+    let port_kind = Some(replica::PortKind::EgressPort(port.into()));
+    Replica { port_kind, instance: 1, ..Default::default() }
+}
+
+/// A port's cell of a meter: one rate, one burst; what exceeds them is red.
+pub(crate) fn meter(
+    schema: &Schema,
+    name: &str,
+    port: u16,
+    rate_per_s: i64,
+    burst: i64,
+) -> Result<Update, EntityError> {
+    let entry = MeterEntry {
+        meter_id: id_of(schema.meter(name)?.preamble.as_ref()),
+        index: Some(Index { index: port.into() }),
+        config: Some(MeterConfig {
+            cir: rate_per_s,
+            cburst: burst,
+            pir: rate_per_s,
+            pburst: burst,
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    // A meter's cell exists from the start: it can be modified, not inserted.
+    Ok(update(update::Type::Modify, entity::Entity::MeterEntry(entry)))
+}
+
+/// Makes a group or a session.
+pub(crate) fn insert(entry: packet_replication_engine_entry::Type) -> Update {
+    let entry = PacketReplicationEngineEntry { r#type: Some(entry) };
+    update(update::Type::Insert, entity::Entity::PacketReplicationEngineEntry(entry))
+}
+
+fn update(kind: update::Type, entity: entity::Entity) -> Update {
+    Update { r#type: kind.into(), entity: Some(Entity { entity: Some(entity) }) }
+}

@@ -1,0 +1,82 @@
+//! What PL2 adds to a program's entries.
+
+use super::{CONTROL_METER, Mode, PRIORITY_CONTROL, Pl2};
+use crate::rack::units::show_rate;
+use crate::rack::{Host, Rack};
+use crate::scheme::l2::BEST_EFFORT_METER;
+use crate::scheme::parts::{clone_session, meter};
+use p4rack_p4rt::entity::{EntityError, Entry};
+use p4rack_p4rt::p4::v1::Update;
+use p4rack_p4rt::schema::Schema;
+
+/// Frames that a port may send at once before its control meter looks at the rate.
+const CONTROL_BURST_FRAMES: i64 = 256;
+/// Bytes that a port may send at once before its best effort meter looks at the rate.
+const BEST_EFFORT_BURST_BYTES: i64 = 32 << 10;
+
+pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
+    let host = &rack.hosts[position];
+    let entry = entry.param("slot", pl2.part_units(rack, host));
+    link(rack, host, entry).param("cells", pl2.source_cells(rack, position))
+}
+
+pub(super) fn destination(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
+    let host = &rack.hosts[position];
+    let entry = match pl2.mode {
+        Mode::Clock => entry
+            .param("slot", pl2.part_units(rack, host))
+            .param("drop_threshold", pl2.slot_units(rack, host) * u64::from(pl2.drop_threshold_slots)),
+        Mode::Counter => entry,
+    };
+    link(rack, host, entry).param("cells", pl2.destination_cells(position))
+}
+
+/// Where links are slower than their port, reservations are kept by link.
+fn link(rack: &Rack, host: &Host, entry: Entry) -> Entry {
+    if rack.breakout_links() > 0 { entry.param("link", host.link) } else { entry }
+}
+
+pub(super) fn updates(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+    let mut updates = Vec::new();
+    for host in rack.ports() {
+        updates.extend(meters(pl2, rack, host, schema)?);
+        if pl2.notify_receiver {
+            // Copies for a host travel as its grants do.
+            let session = clone_session(host.port, PRIORITY_CONTROL);
+            updates.push((format!("{}: copies of grants to send to it", host.name), session));
+        }
+    }
+    Ok(updates)
+}
+
+fn meters(
+    pl2: &Pl2,
+    rack: &Rack,
+    host: &Host,
+    schema: &Schema,
+) -> Result<Vec<(String, Update)>, EntityError> {
+    let mut updates = Vec::new();
+    if pl2.control_per_slot > 0 {
+        // Of slower links as many slots pass as the port has room for.
+        let links = host.port_rate_bps / host.rate_bps.max(1);
+        let slot_ns = pl2.slot(rack, host).0.max(1);
+        let per_s = u64::from(pl2.control_per_slot) * links * 1_000_000_000 / slot_ns;
+        let burst =
+            CONTROL_BURST_FRAMES.max(4 * rack.hosts.len() as i64 * i64::from(pl2.reservations_in_flight));
+        let meter = meter(schema, CONTROL_METER, host.port, per_s.max(1) as i64, burst)?;
+        updates.push((format!("{}: {per_s} control frames a second", host.name), meter));
+    }
+    let percent = host.foreign_percent.unwrap_or(pl2.best_effort_percent);
+    if percent < 100 {
+        let rate_bps = host.port_rate_bps / 100 * u64::from(percent);
+        let rate = (rate_bps / 8).max(1) as i64;
+        let burst = match host.foreign_percent {
+            // Whoever sends there does not know the meter: what one buffer takes at once, so that chance alone drops nothing.
+            Some(_) => BEST_EFFORT_BURST_BYTES.max(rack.switch.buffer_bytes as i64 / 8),
+            None => BEST_EFFORT_BURST_BYTES,
+        };
+        let meter = meter(schema, BEST_EFFORT_METER, host.port, rate, burst)?;
+        updates.push((format!("{}: {} of best effort", host.name, show_rate(rate_bps)), meter));
+    }
+    Ok(updates)
+}

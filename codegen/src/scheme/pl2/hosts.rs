@@ -1,0 +1,35 @@
+//! What a host's PL2 machine is told, on a real host and in the simulator.
+
+use super::{Mode, Pl2};
+use crate::rack::{Host, Rack};
+use p4rack_fabric::common::Station;
+use p4rack_fabric::pl2::{self, Config, Peer};
+use p4rack_wire::Nanos;
+
+/// Parameters of `host`'s machine: all that the description says, else [`Config::new`]'s.
+pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
+    let mode = match pl2.mode {
+        Mode::Counter => pl2::Mode::Counter,
+        Mode::Clock => pl2::Mode::Clock,
+    };
+    let slot = pl2.slot(rack, host);
+    let others = rack.hosts.iter().filter(|other| other.mac != host.mac);
+    Config {
+        station: Station { catch_up: slot, ..Station::new(host.mac, host.rate_bps) },
+        slot,
+        time_unit: Nanos(rack.switch.time_unit_ns),
+        peers: others.map(|other| Peer { mac: other.mac, slot: pl2.slot(rack, other) }).collect(),
+        // What goes to other racks nobody there schedules.
+        reserve: host.foreign_percent.is_none(),
+        ether_type: pl2.ether_type,
+        vid: pl2.vid,
+        lanes: pl2.lanes,
+        k: pl2.k,
+        slot_parts: pl2.slot_parts,
+        t_slots: pl2.t_slots,
+        shim: pl2.shim,
+        in_flight: pl2.reservations_in_flight as usize,
+        fresh: pl2.fresh,
+        ..Config::new(host.mac, mode, host.rate_bps)
+    }
+}

@@ -1,0 +1,314 @@
+//! PL2: hosts ask the switch for slots, and send in them.
+
+mod check;
+mod constants;
+mod drops;
+mod entries;
+mod hosts;
+mod layers;
+mod program;
+mod read;
+mod slots;
+
+pub use drops::{DEMOTED, HAS_SLOTS, OVER_THRESHOLD, REFUSED};
+pub use slots::{EARLY_SLOTS, HORIZON_UNITS};
+
+use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use crate::rack::{Host, Rack, Section, Sink};
+use p4rack_p4rt::entity::{EntityError, Entry};
+use p4rack_p4rt::p4::v1::Update;
+use p4rack_p4rt::schema::Schema;
+use p4rack_wire::{EtherType, Nanos};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Register of what ports have reserved as sources.
+pub const IN_RESERVATION: &str = "RackIngress.in_reservation";
+/// Register of what ports have reserved as destinations.
+pub const OUT_RESERVATION: &str = "RackIngress.out_reservation";
+/// Counter of frames that lost the class that they claim, by [`DEMOTED`].
+pub const DEMOTED_COUNTER: &str = "RackIngress.demoted";
+/// Counter of RSVs that were answered "not now", by [`REFUSED`].
+pub const REFUSED_COUNTER: &str = "RackIngress.refused";
+/// Meter of the ports' control frames.
+pub const CONTROL_METER: &str = "RackIngress.control_meter";
+
+/// Queue of PL2's own frames.
+const PRIORITY_CONTROL: u8 = p4rack_wire::pl2::PCP_CONTROL;
+/// Queue of data that belongs to a reservation.
+const PRIORITY_SCHEDULED: u8 = p4rack_wire::pl2::PCP_SCHEDULED;
+
+const COUNTER: &str = "pl2-counter";
+const CLOCK: &str = "pl2-clock";
+
+impl Scheme {
+    /// PL2 with counters.
+    pub const PL2_COUNTER: Scheme = Scheme::one(COUNTER);
+    /// PL2 with clocks.
+    pub const PL2_CLOCK: Scheme = Scheme::one(CLOCK);
+}
+
+/// PL2's parameters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pl2 {
+    /// How the switch keeps reservations.
+    pub mode: Mode,
+    /// Which clocks a reservation moves, in clock mode.
+    pub clocks: Clocks,
+    /// Most slots in one reservation (the paper's K).
+    pub k: u8,
+    /// Parts of a slot, in which reservations count, so that short frames need not take whole ones; `k` times this fits a byte.
+    pub slot_parts: u8,
+    /// Bursts to a destination whose wait was under this many slots go unsolicited (t).
+    pub t_slots: u32,
+    /// The switch drops unsolicited frames when more slots than this are reserved (T).
+    pub drop_threshold_slots: u32,
+    /// EtherType of PL2's control frames and shim.
+    #[serde(serialize_with = "as_text")]
+    pub ether_type: EtherType,
+    /// First VLAN of data frames that belong to a reservation; each of a pair's cells has one.
+    pub vid: u16,
+    /// Whether data carries a sequence number, so that duplicates are removed and losses counted.
+    pub shim: bool,
+    /// Reservations a host may have waiting, a destination.
+    pub reservations_in_flight: u32,
+    /// Reservations that the switch lets a host have waiting, a destination; `reservations_in_flight` at least.
+    pub lanes: u8,
+    /// How much longer than a full frame a slot is, percent.
+    pub slot_headroom_percent: f64,
+    /// How long a grant tells something about its destination; `None`: twice RSV→GRT as measured.
+    #[serde(rename = "fresh_ns", serialize_with = "as_opt_nanos")]
+    pub fresh: Option<Nanos>,
+    /// Whether a grant also goes to the destination, which then knows what is coming and notices a sender
+    /// that fell silent.
+    pub notify_receiver: bool,
+    /// Control frames a second that the switch takes from a port, in units of the port's slots.
+    pub control_per_slot: u32,
+    /// Part of a port's rate that best effort frames may take; 100: not metered.
+    pub best_effort_percent: u32,
+}
+
+impl Pl2 {
+    /// What descriptions that give the mode alone ask for.
+    pub const fn new(mode: Mode) -> Pl2 {
+        Pl2 {
+            mode,
+            clocks: Clocks::Pair,
+            k: 4,
+            slot_parts: 1,
+            t_slots: 15,
+            drop_threshold_slots: Pl2::drop_threshold_slots(15),
+            ether_type: EtherType::PL2_DEFAULT,
+            vid: 100,
+            shim: true,
+            reservations_in_flight: 1,
+            lanes: 1,
+            slot_headroom_percent: 3.0,
+            fresh: None,
+            notify_receiver: false,
+            control_per_slot: 4,
+            best_effort_percent: 5,
+        }
+    }
+
+    /// T for this t, unless it is given.
+    pub const fn drop_threshold_slots(t_slots: u32) -> u32 {
+        if t_slots == 0 { 1 } else { 8 * t_slots }
+    }
+}
+
+/// How the switch keeps reservations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Reserved slots are counted up by reservations and down by data.
+    Counter,
+    /// Each port has a time at which it is next free.
+    Clock,
+}
+
+/// Which clocks a reservation moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clocks {
+    /// The source's and the destination's, each by itself; the sender goes by the later reply.
+    #[default]
+    Pair,
+    /// The destination's goes on from the source's reply.
+    Chain,
+    /// The destination's only; a source keeps its own frames in order.
+    Dst,
+    /// No clocks but calendars: the first cells of time that are free at both ports, taken at both.
+    Calendar,
+}
+
+/// How descriptions speak of PL2.
+#[derive(Debug)]
+pub struct Definition;
+
+impl super::Definition for Definition {
+    fn section(&self) -> &'static str {
+        "pl2"
+    }
+
+    fn variants(&self) -> &'static [&'static str] {
+        &[COUNTER, CLOCK]
+    }
+
+    fn add(&self) -> &'static str {
+        "add a [pl2] table with mode = \"clock\""
+    }
+
+    fn read(&self, section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Arc<dyn Protocol>> {
+        Some(Arc::new(read::read(section, sink)?))
+    }
+
+    fn templates(&self) -> &'static [(&'static str, &'static str)] {
+        program::TEMPLATES
+    }
+
+    fn terms(&self) -> &'static str {
+        program::TERMS
+    }
+}
+
+impl Protocol for Pl2 {
+    fn definition(&self) -> &'static dyn super::Definition {
+        &Definition
+    }
+
+    fn variant(&self) -> &'static str {
+        match self.mode {
+            Mode::Counter => COUNTER,
+            Mode::Clock => CLOCK,
+        }
+    }
+
+    fn as_variant(&self, variant: &str) -> Option<Arc<dyn Protocol>> {
+        let mode = [Mode::Counter, Mode::Clock].into_iter();
+        let same = |mode| Pl2 { mode, ..self.clone() };
+        mode.map(same).find(|pl2| pl2.variant() == variant).map(|pl2| Arc::new(pl2) as Arc<dyn Protocol>)
+    }
+
+    fn parameters(&self) -> Value {
+        json!(self)
+    }
+
+    fn check(&self, rack: &Rack, sink: &mut Sink<'_>) {
+        check::check(self, rack, sink);
+    }
+
+    fn refuses(&self, rack: &Rack) -> Option<String> {
+        check::refuses(self, rack).map(str::to_owned)
+    }
+
+    fn claims(&self) -> Vec<(&'static str, Claim)> {
+        let last = self.vid.saturating_add(2 * u16::from(self.lanes)).saturating_sub(1);
+        vec![
+            ("pl2.ether_type", Claim::EtherType(self.ether_type.0)),
+            ("pl2.vid", Claim::Vlans(self.vid, last)),
+        ]
+    }
+
+    fn warnings(&self, rack: &Rack) -> Vec<String> {
+        check::burst_beyond_buffer(self, rack).into_iter().collect()
+    }
+
+    fn describe(&self, _rack: &Rack) -> String {
+        format!(
+            "K {} slots{}, t {}, T {}, VLANs {}–{}, EtherType {}, {}, {} reservation(s) in flight of {} lane(s), slot headroom {} %",
+            self.k,
+            if self.slot_parts > 1 { format!(" of {} parts", self.slot_parts) } else { String::new() },
+            self.t_slots,
+            self.drop_threshold_slots,
+            self.vid,
+            self.vid + u16::from(self.cells_a_pair()) - 1,
+            self.ether_type,
+            if self.shim { "shim" } else { "no shim" },
+            self.reservations_in_flight,
+            self.lanes,
+            self.slot_headroom_percent
+        )
+    }
+
+    fn column(&self, rack: &Rack, host: &Host) -> Option<(&'static str, String)> {
+        Some(("slot", self.slot(rack, host).to_string()))
+    }
+
+    fn tag_bytes(&self) -> u64 {
+        self.tags()
+    }
+
+    fn goodput_ceiling_bps(&self, rack: &Rack, host: &Host) -> Option<u64> {
+        Some(self.receives_bps(rack, host))
+    }
+
+    fn send_ceiling_bps(&self, rack: &Rack, host: &Host) -> Option<u64> {
+        Some(self.sends_bps(rack, host))
+    }
+
+    fn reserves_buffer(&self) -> bool {
+        true
+    }
+
+    fn tells_times(&self) -> bool {
+        self.mode == Mode::Clock
+    }
+
+    fn drop_reasons(&self) -> &'static [DropReason] {
+        &drops::DROPS
+    }
+
+    fn headers(&self) -> Vec<Header> {
+        program::headers()
+    }
+
+    fn ether_types(&self) -> Vec<EtherTypeState> {
+        vec![EtherTypeState { constant: "ETHERTYPE_PL2", value: self.ether_type.0, state: "parse_pl2" }]
+    }
+
+    fn takes_passes(&self) -> bool {
+        true
+    }
+
+    fn context(&self, rack: &Rack) -> Value {
+        program::context(self, rack)
+    }
+
+    fn source(&self, rack: &Rack, host: usize, entry: Entry) -> Entry {
+        entries::source(self, rack, host, entry)
+    }
+
+    fn destination(&self, rack: &Rack, host: usize, entry: Entry) -> Entry {
+        entries::destination(self, rack, host, entry)
+    }
+
+    fn updates(&self, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+        entries::updates(self, rack, schema)
+    }
+
+    fn constants(&self, rack: &Rack, constants: &mut Value) {
+        constants::add(self, rack, constants);
+    }
+
+    fn host_constants(&self, rack: &Rack, host: usize, constants: &mut Value) {
+        constants::add_host(self, rack, host, constants);
+    }
+
+    fn endpoint(&self, rack: &Rack, host: &Host) -> Option<p4rack_fabric::Config> {
+        Some(p4rack_fabric::Config::Pl2(hosts::endpoint(self, rack, host)))
+    }
+
+    fn layers(&self) -> Option<String> {
+        Some(layers::layers(self))
+    }
+}
+
+fn as_text<T: std::fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn as_opt_nanos<S: Serializer>(value: &Option<Nanos>, serializer: S) -> Result<S::Ok, S::Error> {
+    value.map(|nanos| nanos.0).serialize(serializer)
+}

@@ -1,0 +1,168 @@
+//! PL2's arithmetic: slots and cells of a rack, and what follows from them.
+
+use super::{Clocks, Mode, Pl2};
+use crate::rack::{Host, Rack};
+use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::{Ethernet, overhead};
+use p4rack_wire::pl2::Shim;
+
+/// Reservations further ahead than this many time units mean a clock that stands in the past
+/// (`clock` mode's wrap-safe comparison).
+pub const HORIZON_UNITS: u64 = 1 << 30;
+/// How much before its start a burst may come, in slots of the slower of both links: what hosts err by when they aim at it.
+pub const EARLY_SLOTS: u64 = 4;
+/// How much after its K slots a burst may still come, in the same slots: hosts in software stand still at times.
+const LATE_SLOTS: u64 = 1000;
+
+/// Bytes of the tag before a data frame.
+const VLAN: u64 = 4;
+
+impl Pl2 {
+    /// Bytes that PL2 adds to a data frame.
+    pub(super) fn tags(&self) -> u64 {
+        VLAN + if self.shim { Shim::BYTES as u64 } else { 0 }
+    }
+
+    /// Bytes that a full frame takes on the wire, with preamble, gap and FCS.
+    pub fn frame_wire_bytes(&self) -> u64 {
+        frame_wire_bytes(self.tags())
+    }
+
+    /// Transmission time of a full frame on `host`'s link, with headroom. Each of its parts is a multiple of the switch's
+    /// time unit.
+    pub fn slot(&self, rack: &Rack, host: &Host) -> Nanos {
+        self.slot_at(rack, host.rate_bps)
+    }
+
+    /// The same for a link of this rate.
+    pub(super) fn slot_at(&self, rack: &Rack, rate_bps: u64) -> Nanos {
+        slot_of(rack, self.frame_wire_bytes(), rate_bps, self.slot_headroom_percent, self.slot_parts())
+    }
+
+    /// `host`'s slot in the switch's time units.
+    pub fn slot_units(&self, rack: &Rack, host: &Host) -> u64 {
+        self.slot(rack, host).0 / rack.switch.time_unit_ns
+    }
+
+    /// A part of `host`'s slot in the switch's time units.
+    pub fn part_units(&self, rack: &Rack, host: &Host) -> u64 {
+        self.slot_units(rack, host) / self.slot_parts()
+    }
+
+    /// Parts of a slot, in which reservations count.
+    pub fn slot_parts(&self) -> u64 {
+        u64::from(self.slot_parts.max(1))
+    }
+
+    /// Bytes on the wire that a part of a slot gives a right to, in clock mode.
+    pub fn part_wire_bytes(&self) -> u64 {
+        self.frame_wire_bytes().div_ceil(self.slot_parts())
+    }
+
+    /// How much after its start a burst may come: so many slots of the slower of both links. Its own K are among them.
+    pub fn late_slots(&self) -> u64 {
+        u64::from(self.k) + LATE_SLOTS
+    }
+
+    /// Cells of a (source, destination) pair: two for each lane.
+    pub fn cells_a_pair(&self) -> u8 {
+        2 * self.lanes
+    }
+
+    /// Cells of all pairs: of the controller's frames first, then of each host's, in their order.
+    pub fn cell_count(&self, rack: &Rack) -> u64 {
+        let hosts = rack.hosts.len() as u64;
+        (hosts + 1) * hosts * 2 * u64::from(self.lanes)
+    }
+
+    /// Number of the first cell of the host at this position, as a source.
+    pub fn source_cells(&self, rack: &Rack, source: usize) -> u32 {
+        (source as u32 + 1) * rack.hosts.len() as u32 * u32::from(self.cells_a_pair())
+    }
+
+    /// What a destination at this position adds to it.
+    pub fn destination_cells(&self, destination: usize) -> u32 {
+        destination as u32 * u32::from(self.cells_a_pair())
+    }
+
+    /// Number of a pair's `cell` among all; hosts by their positions in the rack.
+    pub fn cell_number(&self, rack: &Rack, source: usize, destination: usize, cell: u8) -> u32 {
+        self.source_cells(rack, source) + self.destination_cells(destination) + u32::from(cell)
+    }
+
+    /// Whether what may be reserved at one link, or the threshold, begins within [`HORIZON_UNITS`] where slots take so many
+    /// time units.
+    ///
+    /// Each lane of each pair holds one reservation that begins later than a burst may come early. Hosts that share a link add
+    /// up there. Counters also hold what the lane's other half has left; where the destination's clock goes on from the
+    /// source's, both add up.
+    pub(super) fn fits_horizon(&self, rack: &Rack, slot_units: u64) -> bool {
+        let at_port = |port: u16| rack.hosts.iter().filter(|other| other.port == port).count();
+        let sharing = rack.hosts.iter().map(|host| at_port(host.port)).max().unwrap_or(1);
+        let pairs = rack.hosts.len() as u64 * sharing as u64;
+        let k = u64::from(self.k);
+        let lanes = pairs * u64::from(self.lanes) * k;
+        let reserved = match (self.mode, self.clocks) {
+            (Mode::Counter, _) => 2 * lanes,
+            (Mode::Clock, Clocks::Chain) => 2 * (lanes + k + EARLY_SLOTS),
+            (Mode::Clock, _) => lanes + k + EARLY_SLOTS,
+        };
+        let threshold = if self.mode == Mode::Clock { u64::from(self.drop_threshold_slots) } else { 0 };
+        reserved.max(threshold).saturating_mul(slot_units) < HORIZON_UNITS
+    }
+
+    /// In calendars: binary logarithm of a cell's length in time units, and how many cells K slots take at the
+    /// slowest port. A calendar has 64 cells.
+    pub fn calendar_cells(&self, rack: &Rack) -> (u32, u64) {
+        let k = u64::from(self.k);
+        let units = || rack.hosts.iter().map(|host| self.slot_units(rack, host));
+        let (shortest, longest) = (units().min().unwrap_or(1), units().max().unwrap_or(1));
+        let cells = |time: u64, shift: u32| time.div_ceil(1 << shift);
+        // Of cells of which the fastest port's K slots take at most an eighth of a calendar: those that
+        // waste least in K slots, then in one, then those that see furthest.
+        let waste = |shift: u32| {
+            let of =
+                |slots: u64| (cells(slots * shortest, shift) << shift) as f64 / (slots * shortest) as f64;
+            (of(k), of(1), std::cmp::Reverse(shift))
+        };
+        let fits = (0..40).filter(|shift| cells(k * shortest, *shift) <= 8);
+        let best = fits.min_by(|a, b| waste(*a).partial_cmp(&waste(*b)).unwrap_or(std::cmp::Ordering::Equal));
+        let shift = best.unwrap_or(40);
+        (shift, cells(k * longest, shift))
+    }
+
+    /// A full payload every slot.
+    pub(super) fn receives_bps(&self, rack: &Rack, host: &Host) -> u64 {
+        (payload_bits() / self.slot(rack, host).as_secs_f64()) as u64
+    }
+
+    /// One RSV for every K frames shares the link towards the switch.
+    pub(super) fn sends_bps(&self, rack: &Rack, host: &Host) -> u64 {
+        let k = f64::from(self.k);
+        let burst_bytes = k * rack.wire_bytes() as f64 + overhead::wire_bytes(overhead::MIN_FRAME) as f64;
+        let slots_s = k * self.slot(rack, host).as_secs_f64();
+        let burst_s = (burst_bytes * 8.0 / host.rate_bps as f64).max(slots_s);
+        (k * payload_bits() / burst_s) as u64
+    }
+}
+
+fn payload_bits() -> f64 {
+    (overhead::MTU * 8) as f64
+}
+
+fn frame_wire_bytes(tags: u64) -> u64 {
+    overhead::wire_bytes(Ethernet::BYTES as u64 + tags + overhead::MTU)
+}
+
+/// Transmission time of `wire_bytes` at `rate_bps`, `headroom_percent` longer, each of its `parts` rounded up to time units.
+fn slot_of(rack: &Rack, wire_bytes: u64, rate_bps: u64, headroom_percent: f64, parts: u64) -> Nanos {
+    // Slots so much longer that the rest of a fully reserved port is other racks' share.
+    let foreign: u32 = rack.hosts.iter().filter_map(|host| host.foreign_percent).sum();
+    let headroom_percent = (100.0 + headroom_percent) * 100.0 / f64::from(100 - foreign.min(90)) - 100.0;
+    // Parts per million, so that the slot is the same on every machine.
+    let ppm = 1_000_000 + (headroom_percent * 10_000.0).round() as u128;
+    let time_unit_ns = rack.switch.time_unit_ns;
+    let numerator = u128::from(wire_bytes) * 8 * ppm * 1_000;
+    let units = numerator.div_ceil(u128::from(rate_bps) * u128::from(time_unit_ns) * u128::from(parts));
+    Nanos((units as u64).saturating_mul(time_unit_ns).saturating_mul(parts))
+}
