@@ -1,4 +1,4 @@
-//! What a rack's parts may be, whether they were read or made.
+//! Checks the parts of a rack, whether they were read or built.
 
 use super::limits::{self, Refusal};
 use super::units::show_rate;
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// The widest port number of the architecture (`bit<9>`).
+/// Maximum port number of the architecture (`bit<9>`).
 pub(super) const PORT_MAX: u64 = 511;
-/// Number of the first link that is slower than its port, behind all ports.
+/// Number of the first link that is slower than its port; these follow all port numbers.
 const FIRST_BREAKOUT_LINK: u16 = PORT_MAX as u16 + 1;
-/// Share in percent that ports to other racks may leave to them.
+/// Range, in percent, of the share that ports to other racks may leave to them.
 pub(super) const FOREIGN_PERCENT: (u64, u64) = (1, 90);
 
-/// A host as far as it is known: what could not be read is absent.
+/// A host as far as it is known: what could not be read is `None`.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     /// Name of its table.
@@ -26,9 +26,9 @@ pub(super) struct Draft {
     pub(super) port: Option<u16>,
     pub(super) mac: Option<MacAddr>,
     pub(super) ip: Option<(Ipv4Addr, u8)>,
-    /// Its link's rate; `None`: the switch's ports'.
+    /// Rate of its link; `None` is the rate of the switch's ports.
     pub(super) rate_bps: Option<u64>,
-    /// Rate of a port that others may share.
+    /// Rate of a port that several hosts may share.
     pub(super) port_rate_bps: Option<u64>,
     pub(super) foreign_percent: Option<u32>,
 }
@@ -38,7 +38,7 @@ impl Draft {
         format!("{}.{key}", self.field)
     }
 
-    /// Its table, once it is complete.
+    /// The host, if the draft is complete.
     fn host(&self, switch: &Switch, links: &mut impl Iterator<Item = u16>) -> Option<Host> {
         let rate_bps = self.rate_bps.unwrap_or(switch.port_rate_bps);
         let port_rate_bps = self.port_rate_bps.unwrap_or(rate_bps);
@@ -59,7 +59,7 @@ impl Draft {
     }
 }
 
-/// Checks each value by itself: what reading refuses as well, with the same words.
+/// Checks each value on its own, with the same rules and messages as reading.
 pub(super) fn values(name: &str, switch: &Switch, drafts: &[Draft], sink: &mut Sink<'_>) {
     let mut refuse = |field: &str, refused: Result<(), String>, help: &str| {
         if let Err(message) = refused {
@@ -90,7 +90,7 @@ pub(super) fn values(name: &str, switch: &Switch, drafts: &[Draft], sink: &mut S
     }
 }
 
-/// Checks what is known, and makes a rack of it if all is.
+/// Checks what is known, and builds a rack if everything is.
 pub(super) fn finish(
     sink: &mut Sink<'_>,
     name: Option<String>,
@@ -126,7 +126,7 @@ pub(super) fn finish(
     Some(rack)
 }
 
-/// Frames belong to one protocol each.
+/// Checks that frames belong to a single protocol.
 fn check_claims(sink: &mut Sink<'_>, protocols: &[Arc<dyn Protocol>]) {
     if protocols.len() > TOGETHER {
         let message =
@@ -173,7 +173,7 @@ fn check_switch(sink: &mut Sink<'_>, switch: &Switch, drafts: &[Draft]) {
     }
 }
 
-/// Names, ports and addresses belong to one host each.
+/// Checks that names, ports and addresses belong to a single host.
 fn check_unique(sink: &mut Sink<'_>, drafts: &[Draft]) {
     fn once<T: Ord>(
         sink: &mut Sink<'_>,

@@ -31,7 +31,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The description's fields, units, defaults and limits, as text for people.
+/// Fields of a description with units, defaults and limits, as text.
 pub const SCHEMA: &str = include_str!("../../../docs/rack.md");
 
 /// A checked rack: one switch and its hosts.
@@ -41,44 +41,44 @@ pub struct Rack {
     pub name: String,
     /// The switch.
     pub switch: Switch,
-    /// The hosts, as listed; one at least.
+    /// The hosts, as listed; at least one.
     pub hosts: Vec<Host>,
-    /// What runs beside plain switching, in one pipeline and in its order.
+    /// Protocols that run beside plain switching, in the order of the pipeline.
     pub protocols: Vec<Arc<dyn Protocol>>,
-    /// What `p4rack up` runs.
+    /// The workload of `p4rack up`.
     pub workload: Option<Workload>,
 }
 
 /// The rack's switch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Switch {
-    /// What kind of switch it is.
+    /// Kind of switch.
     pub target: Target,
     /// P4Runtime device id.
     pub device_id: u64,
-    /// Rate of ports whose host says nothing else, bits a second.
+    /// Default rate of ports, in bits per second.
     pub port_rate_bps: u64,
-    /// Buffer shared by all ports, bytes.
+    /// Size of the buffer shared by all ports, in bytes.
     pub buffer_bytes: u64,
-    /// Part of it that best effort frames can't take, where a protocol reserves it.
+    /// Part of the buffer that best-effort frames cannot use, if a protocol reserves it.
     pub reserved_bytes: u64,
-    /// Port of the controller's packets.
+    /// CPU port, for packets of the controller.
     pub cpu_port: u16,
-    /// Port that means dropping.
+    /// The port that means "drop".
     pub drop_port: u16,
-    /// Where P4Runtime listens.
+    /// Address of the P4Runtime server.
     pub grpc_addr: SocketAddr,
-    /// Length of a unit of the switch's ingress timestamp, nanoseconds.
+    /// Unit of the switch's ingress timestamp, in nanoseconds.
     pub time_unit_ns: u64,
 }
 
-/// Buffer of a switch, unless the description says otherwise.
+/// Default size of a switch's buffer.
 pub const BUFFER_BYTES: u64 = 256 << 10;
-/// Part of the buffer that best effort frames can't take, percent.
+/// Part of the buffer that best-effort frames cannot use, in percent.
 pub const RESERVED_PERCENT: u64 = 25;
 
 impl Switch {
-    /// A switch with ports of this rate, and otherwise what descriptions that say no more ask for.
+    /// A switch with ports of this rate, and defaults for everything else.
     pub fn new(target: Target, port_rate_bps: u64) -> Switch {
         Switch {
             target,
@@ -94,7 +94,7 @@ impl Switch {
         .with_buffer(BUFFER_BYTES, RESERVED_PERCENT)
     }
 
-    /// The same with this buffer, of which so many percent are reserved.
+    /// The same with this buffer, of which `reserved_percent` are reserved.
     pub fn with_buffer(self, buffer_bytes: u64, reserved_percent: u64) -> Switch {
         Switch { buffer_bytes, reserved_bytes: buffer_bytes * reserved_percent / 100, ..self }
     }
@@ -104,7 +104,7 @@ impl Switch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
-    /// p4rack's own.
+    /// p4rack's embedded switch.
     Embedded,
     /// BMv2's `simple_switch_grpc`.
     Bmv2,
@@ -119,7 +119,7 @@ impl Target {
         }
     }
 
-    /// P4Runtime device id, unless the description says otherwise.
+    /// Default P4Runtime device id.
     pub const fn device_id(self) -> u64 {
         match self {
             Target::Embedded => 1,
@@ -127,7 +127,7 @@ impl Target {
         }
     }
 
-    /// Length of a unit of its ingress timestamp, unless the description says otherwise.
+    /// Default unit of its ingress timestamp.
     pub const fn time_unit_ns(self) -> u64 {
         match self {
             Target::Embedded => 1,
@@ -136,62 +136,63 @@ impl Target {
     }
 }
 
-/// A host and the switch port it hangs on.
+/// A host and its switch port.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Host {
-    /// Name.
+    /// Name of the host.
     pub name: String,
-    /// Switch port.
+    /// Number of its switch port.
     pub port: u16,
-    /// Address of its interface; the port accepts no other source.
+    /// MAC address of its interface; the port accepts no other source.
     #[serde(serialize_with = "as_text")]
     pub mac: MacAddr,
-    /// Its address in the rack's subnet.
+    /// Its IP address in the rack's subnet.
     pub ip: Ipv4Addr,
-    /// Length of the subnet's prefix.
+    /// Prefix length of the subnet.
     pub prefix: u8,
-    /// Rate of its link, bits a second.
+    /// Rate of its link in bits per second.
     pub rate_bps: u64,
-    /// Rate of its switch port: its link's, unless several hosts share the port through a break-out or one card.
+    /// Rate of its switch port: that of the link, unless several hosts share the port through a break-out or
+    /// one card.
     pub port_rate_bps: u64,
-    /// Derived: number of its link. Its port, which hosts as fast as the port share; a link that is slower
-    /// is a bottleneck of its own, and has a number beyond all ports.
+    /// Derived number of its link: the port, shared by hosts that are as fast as the port. A slower link is a
+    /// bottleneck of its own, and has a number beyond all ports.
     pub link: u16,
-    /// For a port to other racks: share of the ports' rate, in percent, that is left to what comes from there. Nobody
-    /// schedules it, so it is best effort.
+    /// For a port to other racks: share of the ports' rate, in percent, left to traffic from there. Nobody
+    /// schedules that traffic, so it is best effort.
     pub foreign_percent: Option<u32>,
 }
 
-/// What `p4rack up` runs on the rack.
+/// The workload that `p4rack up` runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Workload {
-    /// Its shape.
+    /// Shape of the workload.
     pub kind: WorkloadKind,
     /// Schemes to run, in this order.
     pub schemes: Vec<Scheme>,
-    /// Name of the host that all senders send to.
+    /// Name of the receiver of all senders.
     pub receiver: String,
     /// Names of the senders.
     pub senders: Vec<String>,
-    /// What the senders offer together, in percent of the receiver's rate.
+    /// Load that the senders offer together, in percent of the receiver's rate.
     pub load_percent: u32,
     /// Ethernet payload of the senders' frames, bytes.
     pub payload_bytes: u32,
-    /// How long each scheme runs, seconds.
+    /// Duration of each scheme's run, in seconds.
     pub duration_s: f64,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Request/response traffic beside the senders.
+    /// Request/response traffic in addition to the senders.
     pub rpc: Option<Rpc>,
     /// A host that dies during the run.
     pub kill: Option<Kill>,
 }
 
-/// Shapes of workloads.
+/// Shape of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadKind {
-    /// Many senders, one receiver.
+    /// Many senders and one receiver.
     Incast,
 }
 
@@ -206,7 +207,7 @@ pub struct Rpc {
     pub value_bytes: Vec<u32>,
 }
 
-/// A host killed (SIGKILL) while it holds grants, once the measured run is over and traffic goes on.
+/// A host killed (SIGKILL) with unused grants, after the measured part and while traffic continues.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kill {
     /// Name of the host.
@@ -214,7 +215,7 @@ pub struct Kill {
 }
 
 impl Rack {
-    /// Reads and checks the description at `path`. The error holds everything that is wrong with it.
+    /// Reads and checks the description at `path`. The error lists everything that is wrong with it.
     pub fn load(path: impl AsRef<Path>) -> Result<Rack, RackError> {
         let path = path.as_ref();
         let file = path.display().to_string();
@@ -224,22 +225,22 @@ impl Rack {
         }
     }
 
-    /// Reads and checks a description; `file` names it in errors.
+    /// Reads and checks a description. `file` names it in errors.
     pub fn parse(text: &str, file: &str) -> Result<Rack, RackError> {
         Rack::parse_with(text, file, PROTOCOLS)
     }
 
-    /// The same where these are the protocols that descriptions may name.
+    /// Like [`Rack::parse`], with these protocols instead of the usual ones.
     pub fn parse_with(text: &str, file: &str, protocols: &[&dyn Definition]) -> Result<Rack, RackError> {
         read::parse(text, file, protocols)
     }
 
-    /// The host of this name.
+    /// The host with this name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// Whether not all hosts have links of the same rate.
+    /// Whether hosts have links of different rates.
     pub fn has_mixed_rates(&self) -> bool {
         self.hosts.iter().any(|host| host.rate_bps != self.hosts[0].rate_bps)
     }
@@ -249,25 +250,25 @@ impl Rack {
         self.hosts.iter().enumerate().any(|(n, host)| self.hosts[..n].iter().any(|one| one.port == host.port))
     }
 
-    /// How many hosts hang on links slower than their port: those of a break-out.
+    /// Number of hosts on links slower than their port, as on a break-out.
     pub fn breakout_links(&self) -> usize {
         self.hosts.iter().filter(|host| host.link != host.port).count()
     }
 
-    /// One host of each port, those that come first.
+    /// One host per port, the first of each.
     pub fn ports(&self) -> impl Iterator<Item = &Host> {
         let first = |(n, host): &(usize, &Host)| !self.hosts[..*n].iter().any(|one| one.port == host.port);
         self.hosts.iter().enumerate().filter(first).map(|(_, host)| host)
     }
 
-    /// Bytes that a full frame takes on the wire, with all that protocols add, preamble, gap and FCS.
+    /// Wire bytes of a full frame, with all that protocols add, preamble, gap and FCS.
     pub fn wire_bytes(&self) -> u64 {
         let tags: u64 = self.protocols.iter().map(|protocol| protocol.tag_bytes()).sum();
         overhead::wire_bytes(Ethernet::BYTES as u64 + tags + overhead::MTU)
     }
 
-    /// Most Ethernet payload that `host`'s link can carry towards it, bits a second: as much as the strictest protocol
-    /// lets pass, every full frame's time without one.
+    /// Maximum Ethernet payload towards `host`, in bits per second, under the strictest protocol; without
+    /// one, the link's rate for full frames.
     pub fn goodput_ceiling_bps(&self, host: &Host) -> u64 {
         let of_protocols =
             self.protocols.iter().filter_map(|protocol| protocol.goodput_ceiling_bps(self, host));
@@ -277,29 +278,30 @@ impl Rack {
         })
     }
 
-    /// As [`Rack::goodput_ceiling_bps`], for a host that sends.
+    /// Like [`Rack::goodput_ceiling_bps`], for frames that a host sends.
     pub fn send_ceiling_bps(&self, host: &Host) -> u64 {
         let of_protocols = self.protocols.iter().filter_map(|protocol| protocol.send_ceiling_bps(self, host));
         of_protocols.min().unwrap_or_else(|| self.goodput_ceiling_bps(host))
     }
 
-    /// Part of the switch's buffer that best effort frames can't take.
+    /// Part of the switch's buffer that best-effort frames cannot use.
     pub fn reserved_bytes(&self) -> u64 {
         let reserves = self.protocols.iter().any(|protocol| protocol.reserves_buffer());
         if reserves { self.switch.reserved_bytes } else { 0 }
     }
 
-    /// What is allowed, and may cost what the protocols promise; each names the field and says what fits.
+    /// Warnings: what is allowed, but may cost what the protocols promise. Each names the field and says what
+    /// would fit.
     pub fn warnings(&self) -> Vec<String> {
         self.protocols.iter().flat_map(|protocol| protocol.warnings(self)).collect()
     }
 
-    /// What the description says and what follows from it, for people.
+    /// Summary of the description and what follows from it, as text.
     pub fn summary(&self) -> String {
         summary::summary(self)
     }
 
-    /// The same for programs.
+    /// Summary as JSON.
     pub fn to_json(&self) -> serde_json::Value {
         summary::to_json(self)
     }

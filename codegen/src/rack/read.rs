@@ -1,4 +1,4 @@
-//! From TOML to what is checked.
+//! Reads TOML into drafts for the checks.
 
 use super::check::{
     self, Draft, FOREIGN_PERCENT, IP_HELP, MAC_HELP, NAME_HELP, PORT_MAX, RATE_HELP, check_ip, check_mac,

@@ -11,27 +11,27 @@ use toml::de::{DeTable, DeValue};
 /// Everything that is wrong with a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RackError {
-    /// One entry a mistake, in the file's order; never empty.
+    /// Mistakes in the file's order; never empty.
     pub errors: Vec<FieldError>,
 }
 
-/// One mistake.
+/// A mistake in a description.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct FieldError {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// Line, from 1; 0 if the whole file is meant.
+    /// Line number, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// The field, e.g. `host[2].mac`; empty if none is meant.
+    /// Name of the field, e.g. `host[2].mac`; empty if there is none.
     pub field: String,
     /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// What to do about it.
     pub help: String,
 }
 
 impl RackError {
-    /// The file can't be read.
+    /// The file cannot be read.
     pub(crate) fn unreadable(file: String, error: &std::io::Error) -> RackError {
         let help = "give the path of a rack description, e.g. examples/two-hosts.toml".to_owned();
         let message = format!("can't be read: {error}");
@@ -43,7 +43,7 @@ impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = if self.line > 0 { format!("{}:", self.line) } else { String::new() };
         let places = [format!("{}:{line}", self.file), format!("{}:", self.field)];
-        // Values come from no file, and a file as a whole has no field.
+        // Values have no file, and a file as a whole has no field.
         for place in places.iter().filter(|place| *place != ":") {
             write!(f, "{place} ")?;
         }
@@ -65,12 +65,12 @@ impl fmt::Display for RackError {
 
 impl std::error::Error for RackError {}
 
-/// Where mistakes are collected.
+/// Collects mistakes.
 #[derive(Debug)]
 pub struct Sink<'t> {
     file: &'t str,
     text: &'t str,
-    /// Where each field that was read stands.
+    /// Position of each field that was read.
     places: BTreeMap<String, Range<usize>>,
     errors: Vec<FieldError>,
 }
@@ -85,8 +85,8 @@ impl<'t> Sink<'t> {
         Sink::new("", "")
     }
 
-    /// Notes a mistake in what was read: in the first of these fields that the text has, else in the first of all, at its
-    /// table's place.
+    /// Records a mistake in the first of these fields that the text has; if it has none, in the first of all,
+    /// at the position of its table.
     pub fn refuse(&mut self, fields: &[&str], message: String, help: impl Into<String>) {
         let given = fields.iter().find(|field| self.places.contains_key(**field));
         let field = *given.or(fields.first()).unwrap_or(&"");
@@ -101,7 +101,7 @@ impl<'t> Sink<'t> {
         self.errors.push(FieldError { file, line: 0, field, message, help: help.into() });
     }
 
-    /// Notes a mistake at a place in the text.
+    /// Records a mistake at a position in the text.
     pub fn error(&mut self, span: &Range<usize>, field: &str, message: String, help: impl Into<String>) {
         let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -119,19 +119,19 @@ impl<'t> Sink<'t> {
     }
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// Where it stands in the text, bytes.
+    /// Position in the text, in bytes.
     pub span: Range<usize>,
     /// Full name of its field.
     pub field: String,
 }
 
-/// One table of the description. Each getter names a key that may stand in it; [`Section::finish`]
-/// refuses the others.
+/// A table of the description. Each getter names a key that may occur in it; [`Section::finish`] rejects all
+/// others.
 #[derive(Debug)]
 pub struct Section<'a, 'i> {
     path: String,
@@ -155,12 +155,12 @@ impl<'a, 'i> Section<'a, 'i> {
         self.table.get(key).cloned()
     }
 
-    /// Whether the key is there, readable or not.
+    /// Whether the key is present, valid or not.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// Notes that a key without default is absent.
+    /// Records that a key without default is missing.
     pub fn missing(&self, sink: &mut Sink<'_>, key: &str, example: &str) {
         sink.error(&self.span, &self.field(key), "is missing".to_owned(), format!("add {key} = {example}"));
     }
@@ -185,7 +185,7 @@ impl<'a, 'i> Section<'a, 'i> {
         }
     }
 
-    /// A string; `wanted` says what to write instead of anything else.
+    /// A string. `wanted` says what to write instead of anything else.
     pub fn string(&mut self, sink: &mut Sink<'_>, key: &'static str, wanted: &str) -> Option<At<String>> {
         self.typed(sink, key, wanted, |value| value.as_str().map(str::to_owned))
     }
@@ -195,7 +195,7 @@ impl<'a, 'i> Section<'a, 'i> {
         self.typed(sink, key, "true or false", DeValue::as_bool)
     }
 
-    /// An integer within `range`, both ends included.
+    /// An integer within `range`, inclusive.
     pub fn integer(&mut self, sink: &mut Sink<'_>, key: &'static str, range: (u64, u64)) -> Option<At<u64>> {
         let wanted = format!("an integer from {} to {}", range.0, range.1);
         let read = self.typed(sink, key, &wanted, |value| {
@@ -215,7 +215,7 @@ impl<'a, 'i> Section<'a, 'i> {
         }
     }
 
-    /// A number (integer or decimal) within `range`, both ends included.
+    /// A number (integer or decimal) within `range`, inclusive.
     pub fn number(&mut self, sink: &mut Sink<'_>, key: &'static str, range: (f64, f64)) -> Option<At<f64>> {
         let wanted = format!("a number from {} to {}", range.0, range.1);
         let read = self.typed(sink, key, &wanted, as_number)?;
@@ -227,7 +227,7 @@ impl<'a, 'i> Section<'a, 'i> {
         None
     }
 
-    /// A string that `parse` understands. Its error is the message, `help` what to do.
+    /// A string that `parse` accepts. Its error is the message; `help` says what to do.
     pub fn parsed<T>(
         &mut self,
         sink: &mut Sink<'_>,
@@ -245,7 +245,7 @@ impl<'a, 'i> Section<'a, 'i> {
         }
     }
 
-    /// A list, each element with its place.
+    /// A list, each element with its position.
     pub fn list<T>(
         &mut self,
         sink: &mut Sink<'_>,
@@ -269,7 +269,7 @@ impl<'a, 'i> Section<'a, 'i> {
         Some(At { value: items, span: array.span, field: array.field })
     }
 
-    /// A sub-table.
+    /// A table within this one.
     pub fn section(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Option<Section<'a, 'i>> {
         let wanted = format!("a table: [{}] or {key} = {{ … }}", self.field(key));
         let table = self.typed(sink, key, &wanted, |value| value.as_table().cloned())?;
@@ -295,14 +295,14 @@ impl<'a, 'i> Section<'a, 'i> {
         items.into_iter().map(section).collect()
     }
 
-    /// Refuses a key with words of its own.
+    /// Rejects a key with a message of its own.
     pub fn refuse(&mut self, sink: &mut Sink<'_>, key: &'static str, message: &str, help: &str) {
         if let Some(value) = self.get(key) {
             sink.error(&value.span(), &self.field(key), message.to_owned(), help);
         }
     }
 
-    /// Refuses keys that nobody asked for.
+    /// Rejects keys that no getter has named.
     pub fn finish(self, sink: &mut Sink<'_>) {
         for (key, _) in self.table.iter() {
             let name: &str = key.get_ref();
@@ -326,12 +326,12 @@ fn as_number(value: &DeValue<'_>) -> Option<f64> {
     }
 }
 
-/// As [`Section::list`]'s `read`: a list of strings.
+/// For [`Section::list`]: an element that is a string.
 pub(super) fn as_string(value: &DeValue<'_>) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// As [`Section::list`]'s `read`: a list of integers from 1 to `max`.
+/// For [`Section::list`]: an element that is an integer from 1 to `max`.
 pub(super) fn as_integer_to(max: u32) -> impl Fn(&DeValue<'_>) -> Option<u32> {
     move |value| {
         let integer = value.as_integer()?;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub(super) fn summary(rack: &Rack) -> String {
     let mut out = String::new();
     let switch = &rack.switch;
-    // Writing to a string can't fail, so the results are of no interest.
+    // Writing to a string cannot fail, so the results are ignored.
     let _ = writeln!(out, "rack {}: {}, scheme {}", rack.name, hosts(rack.hosts.len()), rack.scheme());
     let _ = writeln!(
         out,

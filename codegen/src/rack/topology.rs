@@ -1,4 +1,4 @@
-//! What racks are made of: switches, hosts, and links between them.
+//! The parts of racks: switches, hosts, and links between them.
 
 use super::check::{self, Draft};
 use super::{Rack, RackError, Sink, Switch, Workload};
@@ -7,55 +7,55 @@ use p4rack_wire::{MacAddr, Nanos};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Switches, hosts and links, as plain values: anybody may make one, [`Rack::build`] checks it.
+/// Switches, hosts and links as plain values, which anybody may create; [`Rack::build`] checks them.
 ///
-/// What a switch runs follows from its surroundings: the program and the entries of a rack's switch are what
-/// [`generate`](crate::generate) makes of it.
+/// What a switch runs follows from its surroundings: [`generate`](crate::generate) makes the program and
+/// entries of a rack's switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// Name; names the generated files.
+    /// Name of the rack and of the generated files.
     pub name: String,
-    /// The switches.
+    /// Switches of the rack.
     pub switches: Vec<Switch>,
-    /// The hosts.
+    /// Hosts of the rack.
     pub hosts: Vec<Station>,
-    /// What connects them; a host may hang on several switches.
+    /// Links between nodes; a host may have links to several switches.
     pub links: Vec<Link>,
-    /// What runs beside plain switching, in one pipeline and in its order.
+    /// Protocols that run beside plain switching, in the order of the pipeline.
     pub protocols: Vec<Arc<dyn Protocol>>,
-    /// What `p4rack up` runs.
+    /// The workload of `p4rack up`.
     pub workload: Option<Workload>,
 }
 
-/// A host, wherever it hangs.
+/// A host, independent of its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
-    /// Name.
+    /// Name of the host.
     pub name: String,
-    /// Address of its interface.
+    /// MAC address of its interface.
     pub mac: MacAddr,
-    /// Its address.
+    /// IP address of the host.
     pub ip: Ipv4Addr,
-    /// Length of the subnet's prefix.
+    /// Prefix length of the subnet.
     pub prefix: u8,
-    /// For a way to other racks: share of the ports' rate, in percent, that is left to what comes from there.
+    /// For a link to other racks: share of the ports' rate, in percent, left to traffic from there.
     pub foreign_percent: Option<u32>,
 }
 
 /// A link between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// What it connects.
+    /// Both ends of the link.
     pub ends: [End; 2],
-    /// Its rate, bits a second; `None`: its switch's ports'.
+    /// Rate in bits per second; `None` is the rate of the switch's ports.
     pub rate_bps: Option<u64>,
-    /// Rate of its switch port, where several hosts share it through a break-out or one card.
+    /// Rate of the switch port, if several hosts share it through a break-out or one card.
     pub port_rate_bps: Option<u64>,
-    /// What a bit takes from one end to the other; 0: what the medium takes.
+    /// Delay from one end to the other; 0 is the medium's default.
     pub delay: Nanos,
 }
 
-/// An end of a link; nodes are named by their positions in the topology.
+/// An end of a link. Nodes are identified by their positions in the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// A host.
@@ -65,7 +65,7 @@ pub enum End {
 }
 
 impl Link {
-    /// A link from a host to a port of the first switch, at its ports' rate.
+    /// A link from a host to a port of the first switch, at the rate of its ports.
     pub fn to_port(host: usize, port: u16) -> Link {
         let ends = [End::Host(host), End::Port(0, port)];
         Link { ends, rate_bps: None, port_rate_bps: None, delay: Nanos::ZERO }
@@ -77,7 +77,7 @@ impl Link {
 }
 
 impl Rack {
-    /// Checks a topology and makes a rack of it. The error names fields as a description does.
+    /// Checks a topology and builds a rack. The error names fields like a description's.
     pub fn build(topology: Topology) -> Result<Rack, RackError> {
         let mut sink = Sink::of_values();
         let rack = one_switch(&topology, &mut sink).and_then(|(switch, drafts)| {
@@ -119,14 +119,14 @@ impl Rack {
         }
     }
 
-    /// Whether another host hangs on the same port.
+    /// Whether another host uses the same port.
     fn shares(&self, host: &super::Host) -> bool {
         self.hosts.iter().filter(|other| other.port == host.port).count() > 1
     }
 }
 
-/// The topology's one switch and what is at its ports. All that is generated, run, simulated or controlled today is a
-/// rack of one switch; where a topology is more than that, it is said here and nowhere else.
+/// The topology's only switch and the hosts at its ports. Everything that is generated, run, simulated or
+/// controlled today is a rack with one switch; larger topologies are rejected here, and only here.
 fn one_switch(topology: &Topology, sink: &mut Sink<'_>) -> Option<(Switch, Vec<Draft>)> {
     let switch = match topology.switches.as_slice() {
         [switch] => switch.clone(),

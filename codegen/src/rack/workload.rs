@@ -1,4 +1,4 @@
-//! What `p4rack up` runs: the `[workload]` table.
+//! The `[workload]` table: the workload of `p4rack up`.
 
 use super::reader::{Section, Sink, as_integer_to, as_string};
 use super::{Kill, Rack, Rpc, Workload, WorkloadKind};
@@ -37,7 +37,7 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
         Some(Kill { host: host? })
     });
     section.finish(sink);
-    // What is there and could not be read has been told.
+    // A value that is present but invalid has been reported.
     let (rpc, kill) =
         (rpc.map_or(Some(None), |rpc| rpc.map(Some))?, kill.map_or(Some(None), |kill| kill.map(Some))?);
     Some(Workload {
@@ -54,7 +54,7 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
     })
 }
 
-/// Whether the workload names hosts that are there, each where it may be.
+/// Checks that the workload names existing hosts in legal places.
 pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[&str]) {
     let Workload { receiver, senders, .. } = workload;
     known_host(sink, "workload.receiver", receiver, hosts);
@@ -90,7 +90,8 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
     }
 }
 
-/// Whether the rack can run the schemes that its workload lists; if none, those that it has.
+/// Checks that the rack can run the schemes that its workload lists; if it lists none, uses those that the
+/// rack has.
 pub(super) fn check_schemes(sink: &mut Sink<'_>, rack: &mut Rack) {
     let listed = rack.workload.as_ref().map(|workload| workload.schemes.clone()).unwrap_or_default();
     for (n, scheme) in listed.iter().enumerate() {

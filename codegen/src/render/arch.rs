@@ -1,12 +1,12 @@
-//! The architectures that programs are generated for, and what each supplies.
+//! Architectures for which programs are generated, and what each of them supplies.
 
 use crate::scheme::parts::templates;
 use std::str::FromStr;
 
-/// P4 architectures.
+/// A P4 architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {
-    /// The embedded switch's and BMv2's.
+    /// The architecture of the embedded switch and of BMv2.
     V1model,
 }
 
@@ -20,13 +20,13 @@ impl FromStr for Arch {
     }
 }
 
-/// What an architecture supplies.
+/// Parts that an architecture supplies.
 pub(super) struct Supply {
     /// The template of a whole program.
     pub main: &'static str,
-    /// Templates with their names, the one above among them.
+    /// Templates with their names, including the main one.
     pub templates: &'static [(&'static str, &'static str)],
-    /// What it calls what all other templates speak of: TOML, a partial a line.
+    /// Terms for concepts that all other templates refer to: TOML, one partial per line.
     pub terms: &'static str,
 }
 

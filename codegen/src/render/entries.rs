@@ -1,4 +1,4 @@
-//! What fills the program's tables, meters and groups.
+//! Contents of the program's tables, meters and groups.
 
 use super::MULTICAST_GROUP;
 use crate::rack::{Host, Rack};
@@ -10,7 +10,7 @@ use p4rack_p4rt::p4::v1::{MulticastGroupEntry, Uint128, Update, WriteRequest};
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 
-/// The text-format `WriteRequest`, each update with a comment on what it is for.
+/// The text-format `WriteRequest`, with a comment on the purpose of each update.
 pub(super) fn text(rack: &Rack, entries: Vec<(String, Update)>) -> String {
     let mut text = text::print(&WriteRequest {
         device_id: rack.switch.device_id,
@@ -24,8 +24,8 @@ pub(super) fn text(rack: &Rack, entries: Vec<(String, Update)>) -> String {
     text
 }
 
-/// What the program's tables, meters and groups hold, each with what it is for. `port_field` is the architecture's name
-/// for the port that a frame came in by.
+/// Contents of the program's tables, meters and groups, each with its purpose. `port_field` is the
+/// architecture's name for the ingress port.
 pub(super) fn updates(
     rack: &Rack,
     port_field: &str,

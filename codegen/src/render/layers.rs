@@ -2,7 +2,7 @@
 
 use super::Rack;
 
-/// The module's text; `None` under plain switching, which has no headers that Scapy lacks.
+/// Text of the module. `None` for plain switching, which has no headers that Scapy lacks.
 pub(super) fn layers(rack: &Rack) -> Option<String> {
     let layers: Vec<String> = rack.protocols.iter().filter_map(|protocol| protocol.layers()).collect();
     (!layers.is_empty()).then(|| {
@@ -19,7 +19,7 @@ pub(super) fn layers(rack: &Rack) -> Option<String> {
     })
 }
 
-/// The module's file name: what Python can import.
+/// File name of the module, which Python can import.
 pub(super) fn file_name(rack: &str) -> String {
     format!("{}_layers.py", rack.replace('-', "_"))
 }

@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 
 /// Group of all host ports, for broadcast and multicast.
 pub const MULTICAST_GROUP: u16 = 1;
-/// Queue of frames that no reservation covers.
+/// Queue of frames without a reservation.
 pub const PRIORITY_BEST_EFFORT: u8 = 1;
 
-/// What is generated.
+/// The generated artefacts.
 #[derive(Clone, Debug)]
 pub struct Artefacts {
-    /// Name of the files, the rack's.
+    /// Name of the files, which is the rack's.
     pub name: String,
     /// The P4_16 program.
     pub p4: String,

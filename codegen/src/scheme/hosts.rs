@@ -1,16 +1,16 @@
-//! What a host's machine is told, on a real host and in the simulator.
+//! Configuration of hosts' machines, on real hosts and in the simulator.
 
 use super::Scheme;
 use crate::rack::{Host, Rack};
 use p4rack_fabric::common::Station;
 use p4rack_fabric::{Config, ethernet};
 
-/// The scheme needs parameters that the description doesn't give.
+/// The scheme needs parameters that the description does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("scheme {0} needs parameters that the description doesn't give: add its protocol's table")]
 pub struct NoParameters(pub Scheme);
 
-/// Parameters of `host`'s machine under `scheme`: its protocol's, or those of plain Ethernet.
+/// Configuration of `host`'s machine under `scheme`: that of its protocol, or of plain Ethernet.
 pub fn endpoint_config(rack: &Rack, host: &Host, scheme: Scheme) -> Result<Config, NoParameters> {
     if scheme == Scheme::L2 {
         let others = rack.hosts.iter().filter(|other| other.mac != host.mac);

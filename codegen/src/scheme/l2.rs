@@ -1,21 +1,21 @@
-//! Plain switching: what every program has, whatever protocols run beside it.
+//! Plain switching: what every program contains, whatever protocols run beside it.
 
 use super::{DropReason, reason};
 
 /// Table of the hosts' source addresses, by port.
 pub const SOURCE_GUARD: &str = "RackIngress.source_guard";
-/// Its action.
+/// Action of [`SOURCE_GUARD`].
 pub const ACCEPT_SOURCE: &str = "RackIngress.accept_source";
 /// Table of destinations.
 pub const L2_FORWARD: &str = "RackIngress.l2_forward";
-/// Its action.
+/// Action of [`L2_FORWARD`].
 pub const FORWARD: &str = "RackIngress.forward";
 /// Counter of dropped frames, by reason.
 pub const DROPS: &str = "RackIngress.drops";
 /// Meter of the ports' best effort, in bytes.
 pub const BEST_EFFORT_METER: &str = "RackIngress.best_effort_meter";
 
-/// Why every program drops frames.
+/// Reasons for which every program drops frames.
 pub(crate) const DROP_REASONS: [DropReason; 5] = [
     reason("malformed", "cut short within a header"),
     reason("spoofed", "source address is not the port's own host's"),

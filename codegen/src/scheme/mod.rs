@@ -29,31 +29,31 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// The protocols that descriptions may name, in the order in which a pipeline has them.
+/// The protocols that descriptions may name, in pipeline order.
 pub static PROTOCOLS: &[&dyn Definition] = &[&pl2::Definition];
 
-/// Most protocols in one pipeline.
+/// Maximum protocols in one pipeline.
 pub const TOGETHER: usize = 4;
 
-/// A protocol that racks may run: how descriptions speak of it.
+/// A kind of protocol, and how descriptions refer to it.
 pub trait Definition: Sync {
-    /// Name of its table in descriptions and of its folder of templates.
+    /// Name of its table in descriptions, and of its folder of templates.
     fn section(&self) -> &'static str;
 
-    /// Its variants: what a scheme calls it.
+    /// Names of its variants, as schemes use them.
     fn variants(&self) -> &'static [&'static str];
 
-    /// What to do where a scheme names one of its variants and the description has no such table.
+    /// What to do if a scheme names one of its variants and the description has no such table.
     fn add(&self) -> &'static str;
 
-    /// Reads its table. `None`: what can't do without is missing or wrong, as `sink` was told.
+    /// Reads its table. Returns `None` if something essential is missing or wrong, which `sink` has recorded.
     fn read(&self, section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Arc<dyn Protocol>>;
 
-    /// Its templates, each named by its folder and what it is. Those with the names of slots (`render::SLOTS`) become
-    /// part of the program there; the others are for these to use.
+    /// Its templates, named by folder and purpose. Those with the name of a slot (`render::SLOTS`) become
+    /// part of the program there; the others are partials for these.
     fn templates(&self) -> &'static [(&'static str, &'static str)];
 
-    /// Its terms: partials named `FOLDER/NAME`, a TOML file.
+    /// Its terms: partials named `FOLDER/NAME`, as TOML.
     fn terms(&self) -> &'static str {
         ""
     }
@@ -61,42 +61,44 @@ pub trait Definition: Sync {
 
 /// A protocol with its parameters, in one of its variants.
 ///
-/// Hosts are named by their positions in the rack where more than the host itself matters.
+/// Hosts are identified by their positions in the rack wherever more than the host itself matters.
 pub trait Protocol: Any + fmt::Debug + Send + Sync {
-    /// What it is.
+    /// Its kind.
     fn definition(&self) -> &'static dyn Definition;
 
-    /// Which variant it is.
+    /// Name of its variant.
     fn variant(&self) -> &'static str;
 
-    /// The same with the same parameters in another variant; `None`: it has no such variant.
+    /// The same protocol in another variant; `None` if it has no such variant.
     fn as_variant(&self, variant: &str) -> Option<Arc<dyn Protocol>>;
 
-    /// Its parameters, for programs and to compare: equal protocols have equal ones.
+    /// Its parameters as JSON, also to compare: equal protocols have equal parameters.
     fn parameters(&self) -> Value;
 
-    /// Checks its parameters and what they ask of the rack; names the description's fields.
+    /// Checks its parameters and its requirements on the rack; errors name the description's fields.
     fn check(&self, _rack: &Rack, _sink: &mut Sink<'_>) {}
 
-    /// Why this variant can't run on this rack, and what to do; goes on from the scheme's name.
+    /// Why this variant cannot run on this rack, and what to do; continues a sentence that starts with the
+    /// scheme's name.
     fn refuses(&self, _rack: &Rack) -> Option<String> {
         None
     }
 
-    /// The frames that are its own, each with the field that says so.
+    /// Frames that belong to it, each with the field that says so.
     fn claims(&self) -> Vec<(&'static str, Claim)> {
         Vec::new()
     }
 
-    /// What is allowed, and may cost what it promises; each names the field and says what fits.
+    /// Warnings: what is allowed, but may cost what it promises. Each names the field and says what would
+    /// fit.
     fn warnings(&self, _rack: &Rack) -> Vec<String> {
         Vec::new()
     }
 
-    /// Its parameters in a line, for people.
+    /// Its parameters on one line, for summaries.
     fn describe(&self, rack: &Rack) -> String;
 
-    /// What it says of a host: a column's head and the host's cell.
+    /// A column for hosts in summaries: its heading and the cell of a host.
     fn column(&self, _rack: &Rack, _host: &Host) -> Option<(&'static str, String)> {
         None
     }
@@ -106,12 +108,12 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         0
     }
 
-    /// Most Ethernet payload that a host's link can carry towards it, bits a second; `None`: as much as without it.
+    /// Maximum Ethernet payload towards a host, in bits per second; `None` if it does not limit that.
     fn goodput_ceiling_bps(&self, _rack: &Rack, _host: &Host) -> Option<u64> {
         None
     }
 
-    /// The same for a host that sends.
+    /// The same for frames that a host sends.
     fn send_ceiling_bps(&self, _rack: &Rack, _host: &Host) -> Option<u64> {
         None
     }
@@ -121,12 +123,12 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether hosts and switch tell each other times, so that their units have to be the same.
+    /// Whether hosts and switch exchange times, so that their units must be the same.
     fn tells_times(&self) -> bool {
         false
     }
 
-    /// Why its part of the program drops frames.
+    /// Reasons for which its part of the program drops frames.
     fn drop_reasons(&self) -> &'static [DropReason] {
         &[]
     }
@@ -136,7 +138,7 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// EtherTypes that begin it, behind an Ethernet header or a tag.
+    /// EtherTypes that start it, after an Ethernet header or a tag.
     fn ether_types(&self) -> Vec<EtherTypeState> {
         Vec::new()
     }
@@ -146,7 +148,7 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         false
     }
 
-    /// What its templates are rendered with, an object, beside what all templates have.
+    /// Context of its templates, an object, in addition to the common context.
     fn context(&self, _rack: &Rack) -> Value {
         Value::Object(serde_json::Map::new())
     }
@@ -161,7 +163,7 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         entry
     }
 
-    /// What else the switch is to hold, each with what it is for.
+    /// Further contents of the switch, each with its purpose.
     fn updates(&self, _rack: &Rack, _schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
         Ok(Vec::new())
     }
@@ -169,15 +171,15 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
     /// Adds its constants to those that P4, Rust and Python share.
     fn constants(&self, _rack: &Rack, _constants: &mut Value) {}
 
-    /// Adds a host's.
+    /// Adds constants of a host.
     fn host_constants(&self, _rack: &Rack, _host: usize, _constants: &mut Value) {}
 
-    /// What its machine on a host is told; `None`: hosts need none for it.
+    /// Configuration of its machine on a host; `None` if hosts need none.
     fn endpoint(&self, _rack: &Rack, _host: &Host) -> Option<p4rack_fabric::Config> {
         None
     }
 
-    /// Scapy layers of its headers: text of a Python module, behind its imports.
+    /// Scapy layers of its headers: text of a Python module, without imports.
     fn layers(&self) -> Option<String> {
         None
     }
@@ -189,19 +191,19 @@ impl PartialEq for dyn Protocol {
     }
 }
 
-/// Frames that are one protocol's.
+/// Frames that belong to a single protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Those of an EtherType.
+    /// Frames with an EtherType.
     EtherType(u16),
-    /// Those of VLANs, from the first to the last.
+    /// Frames of VLANs, from the first to the last.
     Vlans(u16, u16),
-    /// Those to a UDP port.
+    /// Frames to a UDP port.
     UdpPort(u16),
 }
 
 impl Claim {
-    /// Whether a frame could be both's.
+    /// Whether a frame could belong to both.
     pub fn meets(self, other: Claim) -> bool {
         match (self, other) {
             (Claim::Vlans(first, last), Claim::Vlans(from, to)) => first <= to && from <= last,
@@ -221,32 +223,32 @@ impl fmt::Display for Claim {
     }
 }
 
-/// A header of a protocol's.
+/// A header of a protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     /// Its format.
     pub desc: HeaderDesc,
-    /// What it is called in `headers_t`; `None`: it is only looked ahead at.
+    /// Name in `headers_t`; `None` if it is only looked ahead at.
     pub instance: Option<&'static str>,
 }
 
-/// An EtherType and what parses what follows it.
+/// An EtherType, and the parser state for what follows it.
 #[derive(Clone, Copy, Debug)]
 pub struct EtherTypeState {
     /// Name of its constant in P4.
     pub constant: &'static str,
     /// The EtherType.
     pub value: u16,
-    /// The parser's state.
+    /// Name of the parser state.
     pub state: &'static str,
 }
 
-/// A reason to drop a frame, or not to give it what it asks for. Lists of them order the cells of counters.
+/// A reason to drop a frame, or to deny what it asks for. Lists of reasons order the cells of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropReason {
-    /// Its name in reports; in P4 the list's prefix, such as `DROP_`, and this in capitals.
+    /// Name in reports. In P4 it is in capitals, after the list's prefix, such as `DROP_`.
     pub name: &'static str,
-    /// What it means, one line.
+    /// Meaning, on one line.
     pub doc: &'static str,
 }
 
@@ -254,22 +256,23 @@ const fn reason(name: &'static str, doc: &'static str) -> DropReason {
     DropReason { name, doc }
 }
 
-/// What runs on a switch and in the agents: variants of protocols that share a pipeline; none: plain switching.
+/// What runs on a switch and in the agents: variants of protocols that share a pipeline. Without any, plain
+/// switching.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scheme([Option<&'static str>; TOGETHER]);
 
 impl Scheme {
-    /// Plain switching, reservations off.
+    /// Plain switching, without reservations.
     pub const L2: Scheme = Scheme([None; TOGETHER]);
 
-    /// One protocol's variant.
+    /// The scheme with one protocol's variant.
     pub const fn one(variant: &'static str) -> Scheme {
         let mut variants = [None; TOGETHER];
         variants[0] = Some(variant);
         Scheme(variants)
     }
 
-    /// These variants, whatever their order; [`TOGETHER`] at most, the others are left out.
+    /// The scheme with these variants, in any order; at most [`TOGETHER`], further ones are dropped.
     pub fn of(variants: impl IntoIterator<Item = &'static str>) -> Scheme {
         let mut sorted: Vec<&'static str> = variants.into_iter().take(TOGETHER).collect();
         sorted.sort_unstable();
@@ -280,17 +283,17 @@ impl Scheme {
         scheme
     }
 
-    /// Its variants.
+    /// Names of its variants.
     pub fn variants(&self) -> impl Iterator<Item = &'static str> {
         self.0.into_iter().flatten()
     }
 
-    /// Whether this protocol runs, in whichever variant.
+    /// Whether this protocol runs, in any variant.
     pub fn runs(&self, protocol: &dyn Definition) -> bool {
         self.variants().any(|variant| protocol.variants().contains(&variant))
     }
 
-    /// Plain switching, and each protocol's variants alone.
+    /// Plain switching, and each protocol's variants on their own.
     pub fn all() -> Vec<Scheme> {
         let variants = PROTOCOLS.iter().flat_map(|protocol| protocol.variants());
         std::iter::once(Scheme::L2).chain(variants.map(|variant| Scheme::one(variant))).collect()
@@ -340,7 +343,7 @@ impl std::str::FromStr for Scheme {
     }
 }
 
-/// A scheme that a rack can't run.
+/// A scheme that a rack cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rack {rack}: {scheme} {problem}")]
 pub struct SchemeError {
@@ -348,12 +351,12 @@ pub struct SchemeError {
     pub rack: String,
     /// The scheme.
     pub scheme: Scheme,
-    /// Why, and what to do; goes on from the scheme's name.
+    /// Why, and what to do; continues a sentence that starts with the scheme's name.
     pub problem: String,
 }
 
 impl Rack {
-    /// What the description asks for: all of its protocols, in their variants.
+    /// The scheme that the description asks for: all of its protocols, in their variants.
     pub fn scheme(&self) -> Scheme {
         Scheme::of(self.protocols.iter().map(|protocol| protocol.variant()))
     }
@@ -366,7 +369,7 @@ impl Rack {
         })
     }
 
-    /// The same rack where this runs and nothing else, if it can.
+    /// The same rack with this scheme, if it can run it.
     pub fn under(&self, scheme: Scheme) -> Result<Rack, SchemeError> {
         let refuse = |problem| SchemeError { rack: self.name.clone(), scheme, problem };
         let as_variant = |variant| self.protocols.iter().find_map(|protocol| protocol.as_variant(variant));
@@ -385,12 +388,12 @@ impl Rack {
         }
     }
 
-    /// Whether hosts and switch tell each other times.
+    /// Whether hosts and switch exchange times.
     pub fn tells_times(&self) -> bool {
         self.protocols.iter().any(|protocol| protocol.tells_times())
     }
 
-    /// Why the program drops frames. A reason's place is its index in the counter.
+    /// Reasons for which the program drops frames. A reason's position is its index in the counter.
     pub fn drop_reasons(&self) -> Vec<DropReason> {
         let protocols = self.protocols.iter().flat_map(|protocol| protocol.drop_reasons());
         l2::DROP_REASONS.iter().chain(protocols).copied().collect()

@@ -1,4 +1,4 @@
-//! What programs and entries are made of, whoever makes them.
+//! Building blocks of programs and entries, shared by all protocols.
 
 use super::DropReason;
 use p4rack_p4rt::entity::EntityError;
@@ -8,7 +8,7 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_p4rt::schema::{Schema, id_of};
 
-/// Templates of `p4src/` by their names there.
+/// Templates of `p4src/`, by their names there.
 macro_rules! templates {
     ($($name:literal),* $(,)?) => {
         &[ $( ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/", $name, ".p4.hbs"))) ),* ]
@@ -17,7 +17,7 @@ macro_rules! templates {
 
 pub(crate) use templates;
 
-/// A constant for each reason, its place in a counter, and one for their number.
+/// A constant for each reason, its index in a counter, and one for the number of reasons.
 pub(crate) fn index_constants(prefix: &str, reasons: &[DropReason]) -> String {
     let mut rows: Vec<(String, usize, &str)> = Vec::new();
     for (index, reason) in reasons.iter().enumerate() {
@@ -32,7 +32,7 @@ pub(crate) fn index_constants(prefix: &str, reasons: &[DropReason]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A session of the port's number: what is cloned to it leaves by the port, in this class.
+/// A clone session with the port's number, whose copies leave by that port in this class.
 pub(crate) fn clone_session(port: u16, class: u8) -> Update {
     let session = CloneSessionEntry {
         session_id: port.into(),
@@ -43,15 +43,15 @@ pub(crate) fn clone_session(port: u16, class: u8) -> Update {
     insert(packet_replication_engine_entry::Type::CloneSessionEntry(session))
 }
 
-/// A copy that leaves by a port.
+/// A replica for a port.
 pub(crate) fn replica(port: u16) -> Replica {
-    // The older of the two ways to name a port: every server knows it.
+    // The older of the two ways to name a port, which every server supports.
     #[allow(deprecated)]
     let port_kind = Some(replica::PortKind::EgressPort(port.into()));
     Replica { port_kind, instance: 1, ..Default::default() }
 }
 
-/// A port's cell of a meter: one rate, one burst; what exceeds them is red.
+/// A port's cell of a meter, with one rate and one burst; what exceeds them is red.
 pub(crate) fn meter(
     schema: &Schema,
     name: &str,
@@ -71,11 +71,11 @@ pub(crate) fn meter(
         }),
         ..Default::default()
     };
-    // A meter's cell exists from the start: it can be modified, not inserted.
+    // A meter's cell always exists, so it is modified, not inserted.
     Ok(update(update::Type::Modify, entity::Entity::MeterEntry(entry)))
 }
 
-/// Makes a group or a session.
+/// Inserts a group or a session.
 pub(crate) fn insert(entry: packet_replication_engine_entry::Type) -> Update {
     let entry = PacketReplicationEngineEntry { r#type: Some(entry) };
     update(update::Type::Insert, entity::Entity::PacketReplicationEngineEntry(entry))

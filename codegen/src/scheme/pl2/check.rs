@@ -1,4 +1,4 @@
-//! What PL2's parameters may be, and what they ask of the rack.
+//! Checks PL2's parameters and their requirements on the rack.
 
 use super::{Clocks, HORIZON_UNITS, Mode, Pl2};
 use crate::rack::units::{show_rate, show_size};
@@ -6,14 +6,14 @@ use crate::rack::{Host, Rack, Sink, Target};
 use p4rack_wire::ethernet::overhead::PREAMBLE_GAP;
 use p4rack_wire::pl2::LANES_MAX;
 
-/// Highest VLAN of frames.
+/// Maximum VLAN id of frames.
 const VID_MAX: u64 = 4094;
-/// Most cells in all: what a switch with room for them keeps is some 100 MB.
+/// Maximum cells in all: a switch with this many needs some 100 MB.
 const CELLS_MAX: u64 = 1 << 22;
-/// How much longer than a full frame a slot may be.
+/// How much longer than a full frame a slot may be, in percent.
 pub(super) const HEADROOM_PERCENT: (f64, f64) = (0.0, 100.0);
 
-/// Bounds of the whole numbers in PL2's table, both ends included.
+/// Range of the integers in PL2's table, inclusive.
 pub(super) fn range(key: &str) -> (u64, u64) {
     match key {
         "t" => (0, 1 << 16),
@@ -29,7 +29,7 @@ pub(super) fn range(key: &str) -> (u64, u64) {
     }
 }
 
-/// Checks it all. A value that is out of its range is all that is said then.
+/// Checks everything. If a value is out of range, reports only that.
 pub(super) fn check(pl2: &Pl2, rack: &Rack, sink: &mut Sink<'_>) {
     if !check_ranges(pl2, sink) {
         return;
