@@ -1,5 +1,6 @@
 //! Programs for TNA: what they are made of is accepted, and what is wrong in them is found.
 
+use p4rack_p4::ir::{Intrinsic, Role, Task};
 use p4rack_p4::{Options, check};
 
 const TWO_GENERATIONS: &str = include_str!("tna/two_generations.p4");
@@ -74,4 +75,68 @@ fn what_nothing_says_of_a_type_is_an_error_unless_nobody_asks() {
     assert_eq!(shown(&format!("{text} P<S, _>(D()) main;"), &[], true), "");
     let refused = shown(&format!("{text} P(D()) main;"), &[], false);
     assert!(refused.contains("cannot be inferred"), "{refused}");
+}
+
+/// The program, elaborated.
+fn compiled(text: &str) -> p4rack_p4::Compiled {
+    p4rack_p4::compile(text, "test.p4", &Options::default()).unwrap_or_else(|d| panic!("{}", d.render(false)))
+}
+
+#[test]
+fn a_pipeline_has_its_blocks_by_role_with_storage_of_its_own() {
+    let program = compiled(TWO_PIPELINES).program;
+    assert_eq!(
+        (program.arch.as_str(), &program.pipelines[..]),
+        ("tna", &["small".into(), "large".into()][..])
+    );
+    for pipeline in [0, 1] {
+        for task in [Task::Parse, Task::Process, Task::Deparse] {
+            for role in [Role::ingress(task), Role::egress(task)] {
+                assert!(program.block(pipeline, role).is_some(), "{pipeline} {role:?}");
+            }
+        }
+        let of = |role| {
+            program.intrinsics.iter().filter(move |f| f.pipeline == pipeline && f.role == role).count()
+        };
+        assert_eq!(
+            [of(Intrinsic::IngressPort), of(Intrinsic::Destination), of(Intrinsic::EgressPort)],
+            [1, 1, 1]
+        );
+    }
+    let ghost = Role::ingress(Task::Watch);
+    assert!(compiled(SECOND_GENERATION).program.block(0, ghost).is_some());
+    assert_eq!(compiled(SECOND_GENERATION).program.arch, "t2na");
+    // Bodies of abstract methods, what may be left out included.
+    let methods: Vec<String> = compiled(SECOND_GENERATION)
+        .program
+        .methods
+        .iter()
+        .map(|m| format!("{}.{}", m.object, m.name))
+        .collect();
+    assert!(
+        methods.contains(&"Ingress.both.overflow".into()) && methods.contains(&"Ghost.note.apply".into())
+    );
+}
+
+#[test]
+fn p4info_names_what_the_control_plane_sees() {
+    let info = compiled(TWO_PIPELINES).p4info;
+    let tables: Vec<&str> =
+        info.tables.iter().filter_map(|t| Some(t.preamble.as_ref()?.name.as_str())).collect();
+    assert_eq!(tables, ["small.Small.forward", "large.Large.forward"]);
+    let info = compiled(TWO_GENERATIONS).p4info;
+    assert_eq!(info.pkg_info.map(|p| p.arch), Some("tna".into()));
+    let table = |name: &str| {
+        let found = info.tables.iter().find(|t| t.preamble.as_ref().is_some_and(|p| p.name == name));
+        found.unwrap_or_else(|| panic!("{name}"))
+    };
+    assert_eq!(table("Ingress.macs").idle_timeout_behavior, 1);
+    assert_eq!(table("Ingress.macs").direct_resource_ids.len(), 1);
+    assert_ne!(table("Ingress.nexthops").implementation_id, 0);
+    assert!(table("Ingress.acl").is_const_table);
+    assert_eq!(info.digests.len(), 1);
+    assert_eq!(info.value_sets.len(), 2);
+    assert_eq!(info.registers.len(), 2);
+    let selector = info.action_profiles.iter().find(|p| p.with_selector).map(|p| (p.size, p.max_group_size));
+    assert_eq!(selector, Some((128, 32)));
 }

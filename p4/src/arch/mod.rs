@@ -10,15 +10,15 @@ mod v1model;
 
 use crate::ast::{self, Span};
 use crate::diag::Diagnostic;
-use crate::ir::{InstanceId, InstanceKind, Intrinsic, Role, Task};
+use crate::ir::{InstanceId, InstanceKind, Intrinsic, MatchKind, Role, Task};
 use crate::sema;
 use crate::sema::lower::{Lower, Val};
-use crate::sema::tree::{FnDef, InstDecl, TCall};
+use crate::sema::tree::{FnDef, InstDecl, TCall, TableDef};
 use crate::sema::types::{BlockKind, BlockTy, ExternTy, Type};
 use std::rc::Rc;
 
 /// All architectures that programs may be written for.
-const ALL: &[&dyn Architecture] = &[&v1model::V1model];
+const ALL: &[&dyn Architecture] = &[&v1model::V1model, &tna::FIRST, &tna::SECOND];
 
 /// What the front end has to know about an architecture.
 pub(crate) trait Architecture: Sync {
@@ -28,12 +28,20 @@ pub(crate) trait Architecture: Sync {
     fn includes(&self) -> &'static [(&'static str, &'static str)];
     /// How a program declares that it is written for this architecture.
     fn usage(&self) -> &'static str;
-    /// How to port a program from another architecture.
-    fn porting(&self) -> &'static str;
+    /// How to port a program from another architecture; `None`: the switch does not run programs for this one.
+    fn porting(&self) -> Option<&'static str>;
     /// Its packages: the one that `main` instantiates comes first, then those that it takes as pipelines.
     fn packages(&self) -> &'static [Package];
     /// What a field of one of its structs stands for. `None` if the switch does not know the field.
     fn intrinsic(&self, of: &str, field: &str) -> Option<Intrinsic>;
+    /// How a key of one of its own match kinds matches.
+    fn match_kind(&self, _name: &str) -> Option<MatchKind> {
+        None
+    }
+    /// Whether one of its own properties says that a table's entries age.
+    fn has_idle_timeout(&self, _table: &TableDef) -> bool {
+        false
+    }
     /// Properties of tables that are its own.
     fn properties(&self) -> &'static [&'static str];
     /// Its extern functions. All others belong to the program.
@@ -123,18 +131,23 @@ impl BlockSlot {
 
 /// Whether a property of a table is some architecture's.
 pub(crate) fn is_property(name: &str) -> bool {
-    tna::PROPERTIES.contains(&name) || ALL.iter().any(|arch| arch.properties().contains(&name))
+    ALL.iter().any(|arch| arch.properties().contains(&name))
 }
 
 /// The architectures that programs may be written for, in words.
 pub fn supported() -> String {
-    let each = ALL.iter().map(|arch| format!("{} is supported: {}", arch.name(), arch.usage()));
+    let each = executed().map(|arch| format!("{} is supported: {}", arch.name(), arch.usage()));
     each.collect::<Vec<_>>().join("; ")
 }
 
 /// How to port a program from another architecture, in words.
 pub fn how_to_port() -> String {
-    ALL.iter().map(|arch| arch.porting()).collect::<Vec<_>>().join("; or ")
+    ALL.iter().filter_map(|arch| arch.porting()).collect::<Vec<_>>().join("; or ")
+}
+
+/// The architectures whose programs the switch runs.
+fn executed() -> impl Iterator<Item = &'static dyn Architecture> {
+    ALL.iter().copied().filter(|arch| arch.porting().is_some())
 }
 
 /// Why a well-typed program cannot be elaborated: `main` is this package, or there is none.
@@ -151,18 +164,20 @@ pub(crate) fn not_elaborated(main: Option<&ast::Ident>) -> Diagnostic {
 
 /// How a program may end.
 fn mains() -> String {
-    let each = ALL.iter().filter_map(|arch| arch.packages().first());
+    let each = executed().filter_map(|arch| arch.packages().first());
     each.map(|package| format!("`{}(…) main;`", package.name)).collect::<Vec<_>>().join(" or ")
 }
 
 /// Text of an architecture's include file.
 pub(crate) fn include(name: &str) -> Option<&'static str> {
-    let mut all = ALL.iter().flat_map(|arch| arch.includes()).chain(tna::INCLUDES);
+    let mut all = ALL.iter().flat_map(|arch| arch.includes());
     all.find(|(file, _)| *file == name).map(|(_, text)| *text)
 }
 
 /// Names of the packages that `main` may be.
 pub fn main_packages() -> String {
-    let each = ALL.iter().filter_map(|arch| arch.packages().first());
-    each.map(|package| format!("`{}`", package.name)).collect::<Vec<_>>().join(" or ")
+    let mut names: Vec<String> =
+        ALL.iter().filter_map(|arch| arch.packages().first()).map(|p| format!("`{}`", p.name)).collect();
+    names.dedup();
+    names.join(" or ")
 }

@@ -14,6 +14,8 @@ pub enum Half {
 /// What a block is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Task {
+    /// Follows the queues' lengths beside the packets. Optional.
+    Watch,
     /// Extracts headers. Only parsers have this task; all other blocks are controls.
     Parse,
     /// Verifies checksums after parsing, if the architecture has a separate block for it.

@@ -115,6 +115,8 @@ pub struct Program {
     pub uses_externs: bool,
     /// Field lists (`@field_list`) by index: variables that a clone, resubmit or recirculate preserves.
     pub field_lists: Vec<(u32, Vec<VarId>)>,
+    /// Names of the pipelines, by number.
+    pub pipelines: Vec<String>,
     /// Parsers and controls, pipeline by pipeline, in the order of the architecture's package.
     pub blocks: Vec<Block>,
 }

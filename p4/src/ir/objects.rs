@@ -221,6 +221,10 @@ pub enum InstanceKind {
         algorithm: HashAlgorithm,
         output_width: u32,
         max_group_size: u64,
+        /// The profile whose members it selects from, where that is an object of its own.
+        profile: Option<InstanceId>,
+        /// How many groups there may be; 0: as many as members.
+        groups: u64,
     },
 }
 

@@ -1,4 +1,92 @@
 //! TNA, the native architecture of Tofino, and T2NA, that of its second generation.
+//!
+//! Elaborated, not run: calls of its externs stay calls by name, with the bodies of abstract methods beside them.
+
+mod objects;
+
+use super::{Architecture, BlockSlot, Function, Package, Param};
+use crate::ast::Span;
+use crate::ir::{InstanceId, InstanceKind, Intrinsic, MatchKind, Role, Task};
+use crate::sema::lower::{Lower, Val};
+use crate::sema::tree::{FnDef, InstDecl, TCall, TableDef};
+use crate::sema::types::ExternTy;
+use crate::sema::value::Value;
+
+/// One of the generations.
+pub(super) struct Tna {
+    name: &'static str,
+    usage: &'static str,
+    packages: &'static [Package],
+}
+
+pub(super) const FIRST: Tna = Tna {
+    name: "tna",
+    usage: "`#include <tna.p4>` and a `main` of `Switch`",
+    packages: &[
+        SWITCH,
+        Package {
+            name: "Pipeline",
+            blocks: &[PARSE, INGRESS, DEPARSE, EGRESS_PARSE, EGRESS, EGRESS_DEPARSE],
+        },
+    ],
+};
+
+pub(super) const SECOND: Tna = Tna {
+    name: "t2na",
+    usage: "`#include <t2na.p4>` and a `main` of `Switch`",
+    packages: &[
+        SWITCH,
+        Package {
+            name: "Pipeline",
+            blocks: &[PARSE, INGRESS_WITH_GHOST, DEPARSE, EGRESS_PARSE, EGRESS, EGRESS_DEPARSE, GHOST],
+        },
+    ],
+};
+
+const SWITCH: Package = Package { name: "Switch", blocks: &[] };
+
+/// Ingress and egress have headers and metadata of their own.
+const HEADERS: [Param; 2] = [Param::Headers(0), Param::Headers(1)];
+const METADATA: [Param; 2] = [Param::Metadata(0), Param::Metadata(1)];
+const IN: Param = Param::Intrinsic("ingress_intrinsic_metadata_t");
+const IN_FOR_TM: Param = Param::Intrinsic("ingress_intrinsic_metadata_for_tm_t");
+const IN_FROM_PARSER: Param = Param::Intrinsic("ingress_intrinsic_metadata_from_parser_t");
+const IN_FOR_DEPARSER: Param = Param::Intrinsic("ingress_intrinsic_metadata_for_deparser_t");
+const GHOST_METADATA: Param = Param::Intrinsic("ghost_intrinsic_metadata_t");
+const OUT: Param = Param::Intrinsic("egress_intrinsic_metadata_t");
+const OUT_FROM_PARSER: Param = Param::Intrinsic("egress_intrinsic_metadata_from_parser_t");
+const OUT_FOR_DEPARSER: Param = Param::Intrinsic("egress_intrinsic_metadata_for_deparser_t");
+const OUT_FOR_PORT: Param = Param::Intrinsic("egress_intrinsic_metadata_for_output_port_t");
+
+const PARSE: BlockSlot = BlockSlot {
+    role: Role::ingress(Task::Parse),
+    params: &[Param::Packet, HEADERS[0], METADATA[0], IN, IN_FOR_TM, IN_FROM_PARSER],
+};
+const INGRESS: BlockSlot = BlockSlot {
+    role: Role::ingress(Task::Process),
+    params: &[HEADERS[0], METADATA[0], IN, IN_FROM_PARSER, IN_FOR_DEPARSER, IN_FOR_TM],
+};
+const INGRESS_WITH_GHOST: BlockSlot = BlockSlot {
+    role: Role::ingress(Task::Process),
+    params: &[HEADERS[0], METADATA[0], IN, IN_FROM_PARSER, IN_FOR_DEPARSER, IN_FOR_TM, GHOST_METADATA],
+};
+const DEPARSE: BlockSlot = BlockSlot {
+    role: Role::ingress(Task::Deparse),
+    params: &[Param::Packet, HEADERS[0], METADATA[0], IN_FOR_DEPARSER, IN],
+};
+const EGRESS_PARSE: BlockSlot = BlockSlot {
+    role: Role::egress(Task::Parse),
+    params: &[Param::Packet, HEADERS[1], METADATA[1], OUT, OUT_FROM_PARSER, OUT_FOR_DEPARSER],
+};
+const EGRESS: BlockSlot = BlockSlot {
+    role: Role::egress(Task::Process),
+    params: &[HEADERS[1], METADATA[1], OUT, OUT_FROM_PARSER, OUT_FOR_DEPARSER, OUT_FOR_PORT],
+};
+const EGRESS_DEPARSE: BlockSlot = BlockSlot {
+    role: Role::egress(Task::Deparse),
+    params: &[Param::Packet, HEADERS[1], METADATA[1], OUT_FOR_DEPARSER, OUT, OUT_FROM_PARSER],
+};
+const GHOST: BlockSlot = BlockSlot { role: Role::ingress(Task::Watch), params: &[GHOST_METADATA] };
 
 macro_rules! include_files {
     ($($name:literal),* $(,)?) => {
@@ -7,7 +95,7 @@ macro_rules! include_files {
 }
 
 /// Include files: `tna.p4` and `t2na.p4` are for programs, which may also name the others.
-pub(super) const INCLUDES: &[(&str, &str)] = include_files![
+const INCLUDES: &[(&str, &str)] = include_files![
     "tna.p4",
     "t2na.p4",
     "tofino1_arch.p4",
@@ -23,6 +111,93 @@ pub(super) const INCLUDES: &[(&str, &str)] = include_files![
     "tofino_values.p4",
 ];
 
+/// Property of a table whose entries age.
+const IDLE_TIMEOUT: &str = "idle_timeout";
+
 /// Properties of tables: how they are stored, and what belongs to their entries.
-pub(super) const PROPERTIES: &[&str] =
-    &["alpm", "atcam", "filters", "idle_timeout", "proxy_hash", "registers", "requires_versioning"];
+const PROPERTIES: &[&str] =
+    &["alpm", "atcam", "filters", IDLE_TIMEOUT, "proxy_hash", "registers", "requires_versioning"];
+
+/// Fields of intrinsic metadata that any architecture has, by their structs.
+const FIELDS: &[(Param, &str, Intrinsic)] = &[
+    (IN, "ingress_port", Intrinsic::IngressPort),
+    (IN, "ingress_mac_tstamp", Intrinsic::IngressTime),
+    (IN_FOR_TM, "ucast_egress_port", Intrinsic::Destination),
+    (IN_FOR_TM, "mcast_grp_a", Intrinsic::MulticastGroup),
+    (IN_FOR_TM, "qid", Intrinsic::Priority),
+    (IN_FROM_PARSER, "parser_err", Intrinsic::ParserError),
+    (OUT, "egress_port", Intrinsic::EgressPort),
+    (OUT, "enq_qdepth", Intrinsic::EnqueueDepth),
+    (OUT, "enq_tstamp", Intrinsic::EnqueueTime),
+    (OUT, "deq_qdepth", Intrinsic::DequeueDepth),
+    (OUT, "deq_timedelta", Intrinsic::QueueingTime),
+    (OUT, "egress_rid", Intrinsic::Replica),
+    (OUT, "pkt_length", Intrinsic::PacketLength),
+    (OUT_FROM_PARSER, "global_tstamp", Intrinsic::EgressTime),
+];
+
+impl Architecture for Tna {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn includes(&self) -> &'static [(&'static str, &'static str)] {
+        // Once for both generations.
+        if self.name == FIRST.name { INCLUDES } else { &[] }
+    }
+
+    fn usage(&self) -> &'static str {
+        self.usage
+    }
+
+    fn porting(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn packages(&self) -> &'static [Package] {
+        self.packages
+    }
+
+    fn intrinsic(&self, of: &str, field: &str) -> Option<Intrinsic> {
+        let is = |param: &Param| matches!(param, Param::Intrinsic(name) if *name == of);
+        let found = FIELDS.iter().find(|(param, name, _)| is(param) && *name == field);
+        found.map(|(_, _, role)| *role)
+    }
+
+    fn match_kind(&self, name: &str) -> Option<MatchKind> {
+        matches!(name, "atcam_partition_index" | "dleft_hash").then_some(MatchKind::Exact)
+    }
+
+    fn has_idle_timeout(&self, table: &TableDef) -> bool {
+        let given = table.others.iter().find(|(name, _)| name.name == IDLE_TIMEOUT);
+        given.is_some_and(|(_, value)| !matches!(value.value(), Some(Value::Bool(false))))
+    }
+
+    fn properties(&self) -> &'static [&'static str] {
+        PROPERTIES
+    }
+
+    fn functions(&self) -> &'static [Function] {
+        &[]
+    }
+
+    fn function(&self, _: &mut Lower<'_>, _: &FnDef, _: &TCall, _: Span) -> Option<Val> {
+        None
+    }
+
+    fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceKind> {
+        objects::lower_object(lower, inst, ext)
+    }
+
+    fn method(
+        &self,
+        lower: &mut Lower<'_>,
+        (ext, instance): (&ExternTy, InstanceId),
+        def: &FnDef,
+        call: &TCall,
+        at: Span,
+    ) -> Option<Val> {
+        let name = lower.object(instance)?.named.name.clone();
+        Some(lower.foreign_method(ext, name, def, call, at))
+    }
+}

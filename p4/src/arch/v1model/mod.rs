@@ -119,8 +119,10 @@ impl Architecture for V1model {
         "`#include <v1model.p4>` and a `main` of `V1Switch`"
     }
 
-    fn porting(&self) -> &'static str {
-        "give the program v1model's six blocks: parser, checksum verification, ingress, egress, checksum computation, deparser"
+    fn porting(&self) -> Option<&'static str> {
+        Some(
+            "give the program v1model's six blocks: parser, checksum verification, ingress, egress, checksum computation, deparser",
+        )
     }
 
     fn packages(&self) -> &'static [Package] {

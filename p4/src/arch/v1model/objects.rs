@@ -44,6 +44,8 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
             size: lower.ctor_number(inst, 1),
             output_width: lower.ctor_number(inst, 2).to_u32().unwrap_or(0),
             max_group_size: max_group_size(inst),
+            profile: None,
+            groups: 0,
         },
         // The program declares this extern itself: there is nothing to control.
         _ => return None,

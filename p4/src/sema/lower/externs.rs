@@ -5,11 +5,11 @@ use super::storage::{Place, Val, scalars, zero};
 use super::{Binding, Lower};
 use crate::ast::{Direction, Span};
 use crate::ir::{
-    Digest, Expr, ExternCall, HeaderRef, InstanceId, InstanceKind, IntrinsicVar, LValue, Stmt, Task, Ty,
-    VarId,
+    Digest, Expr, ExternCall, HeaderRef, Instance, InstanceId, InstanceKind, IntrinsicVar, LValue, Stmt,
+    Task, Ty, VarId,
 };
-use crate::sema::tree::{Annos, EKind, FnDef, TCall, TExpr};
-use crate::sema::types::{StructKind, Type};
+use crate::sema::tree::{Annos, EKind, FnDef, InstDecl, TCall, TExpr};
+use crate::sema::types::{ExternTy, StructKind, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
 
@@ -91,22 +91,7 @@ impl Lower<'_> {
 
     /// Number of the digest with this type.
     pub(crate) fn digest(&mut self, ty: &Type, span: Span) -> Option<u32> {
-        let (type_name, fields): (String, Vec<(String, Type)>) = match ty {
-            Type::Struct(s) => {
-                (s.name.clone(), s.fields.iter().map(|f| (f.name.clone(), f.ty.clone())).collect())
-            }
-            Type::Tuple(items) => {
-                (String::new(), items.iter().enumerate().map(|(i, t)| (format!("f{i}"), t.clone())).collect())
-            }
-            other => {
-                self.unsupported(span, format!("a digest of `{other}`"));
-                return None;
-            }
-        };
-        let mut flat = Vec::new();
-        for (name, ty) in fields {
-            flatten(&name, &ty, &mut flat);
-        }
+        let (type_name, flat) = self.digest_fields(ty, span)?;
         if let Some(at) = self.prog.digests.iter().position(|d| d.type_name == type_name && d.fields == flat)
         {
             return Some(at as u32);
@@ -123,12 +108,59 @@ impl Lower<'_> {
         Some(self.prog.digests.len() as u32 - 1)
     }
 
+    /// A digest that is an object of its own.
+    pub(crate) fn digest_object(&mut self, inst: &InstDecl, ty: &Type) -> Option<()> {
+        let (type_name, fields) = self.digest_fields(ty, inst.span)?;
+        let named = self.named(self.frame, &inst.name, &inst.annos);
+        self.shown.push(("extern object", named.name.clone(), inst.span));
+        let data = self.data_ty(ty);
+        self.prog.digests.push(Digest { named, type_name, fields, data });
+        Some(())
+    }
+
+    /// Name of a digest's type, and its scalars.
+    fn digest_fields(&mut self, ty: &Type, span: Span) -> Option<(String, Vec<(String, Ty)>)> {
+        let (type_name, fields): (String, Vec<(String, Type)>) = match ty {
+            Type::Struct(s) => {
+                (s.name.clone(), s.fields.iter().map(|f| (f.name.clone(), f.ty.clone())).collect())
+            }
+            Type::Tuple(items) => {
+                (String::new(), items.iter().enumerate().map(|(i, t)| (format!("f{i}"), t.clone())).collect())
+            }
+            other => {
+                self.unsupported(span, format!("a digest of `{other}`"));
+                return None;
+            }
+        };
+        let mut flat = Vec::new();
+        for (name, ty) in fields {
+            flatten(&name, &ty, &mut flat);
+        }
+        Some((type_name, flat))
+    }
+
     /// Adds a field list under the first free number, from `first` on.
     pub(crate) fn add_field_list(&mut self, first: u32, vars: Vec<VarId>) -> u32 {
         let lists = &mut self.prog.field_lists;
         let id = first + lists.iter().filter(|(id, _)| *id >= first).count() as u32;
         lists.push((id, vars));
         id
+    }
+
+    /// The object that an argument of a constructor is.
+    pub(crate) fn object_arg(&self, inst: &InstDecl, index: usize) -> Option<InstanceId> {
+        match inst.args.get(index)?.as_ref()?.kind {
+            EKind::Local(id) => match self.find(id) {
+                Some(Binding::Extern(instance)) => Some(*instance),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Name and kind of an object.
+    pub(crate) fn object(&self, instance: InstanceId) -> Option<&Instance> {
+        self.prog.instances.get(instance.0 as usize)
     }
 
     /// Intrinsic fields, in the order of their structs.
@@ -159,6 +191,18 @@ impl Lower<'_> {
         }
         let name = self.checked.locals.get(id.0 as usize).map_or("", |l| l.name.as_str());
         let object = self.full_name(self.block_frame(), name, &Annos::default());
+        self.foreign_method(ext, object, def, call, span)
+    }
+
+    /// A call of a method of an object that is called by its name.
+    pub(crate) fn foreign_method(
+        &mut self,
+        ext: &ExternTy,
+        object: String,
+        def: &FnDef,
+        call: &TCall,
+        span: Span,
+    ) -> Val {
         let outer = ext.def.type_params.iter().map(|v| v.id).zip(ext.args.iter().map(|t| self.ty(t)));
         let own = def.type_params.iter().map(|v| v.id).zip(call.type_args.iter().map(|t| self.ty(t)));
         let ret = def.ret.subst(&outer.chain(own).collect());

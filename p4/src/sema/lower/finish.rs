@@ -3,7 +3,7 @@
 use super::{Lower, unread};
 use crate::ast::Span;
 use crate::diag::Diagnostic;
-use crate::ir::{self, ActionId, InstanceKind, Stmt, TableId};
+use crate::ir::{self, ActionId, InstanceKind, Stmt, Table, TableId};
 use std::collections::{BTreeSet, HashMap};
 
 impl Lower<'_> {
@@ -21,6 +21,16 @@ impl Lower<'_> {
                 }
             }
         }
+        let mut applied = BTreeSet::new();
+        self.prog.blocks.iter().for_each(|block| tables_in(block.stmts(), &mut applied));
+        let shown = |name: &str| {
+            let named = |(at, table): &(usize, &Table)| {
+                table.named.name == name && applied.contains(&TableId(*at as u32))
+            };
+            self.prog.tables.iter().enumerate().filter(named).count()
+        };
+        // A table that is never applied is not shown.
+        clashes.retain(|(kind, name, ..)| *kind != "table" || shown(name) > 1);
         for (kind, name, span, first) in clashes {
             self.diags.push(
                 Diagnostic::error(span, format!("two {kind}s are called `{name}` for the control plane"))

@@ -4,8 +4,8 @@ use super::storage::{Place, scalars};
 use super::{Binding, Lower, type_name};
 use crate::arch::{BlockSlot, Package, Param};
 use crate::ir::{
-    Block, Body, ControllerHeader, DataStruct, DataTy, Expr, IntrinsicVar, LValue, Named, NewType, NextState,
-    SerEnum, Stmt, Task, Ty, VarId,
+    Block, Body, ControllerHeader, DataStruct, DataTy, Expr, HeaderRef, IntrinsicVar, Named, NewType,
+    NextState, SerEnum, Stmt, Task, Ty, VarId,
 };
 use crate::sema::tree::{EKind, InstDecl};
 use crate::sema::types::{BlockKind, BlockTy, StructKind, StructTy, Type};
@@ -32,7 +32,8 @@ impl Lower<'_> {
         }
         self.shared_instances = self.prog.instances.len();
         let mut stages = Vec::new();
-        if self.stages(main, &mut stages).is_none() {
+        let packages = main.args.iter().flatten().filter(|arg| is_package(&arg.ty)).count();
+        if self.stages(main, packages > 1, &mut stages).is_none() {
             return false;
         }
         let mut places: Vec<((u32, Param), Place)> = Vec::new();
@@ -57,11 +58,14 @@ impl Lower<'_> {
 
     /// The blocks of a package and of the packages that it takes. `None` if the architecture does not know
     /// the package.
-    fn stages(&mut self, package: &InstDecl, out: &mut Vec<Stage>) -> Option<()> {
+    fn stages(&mut self, package: &InstDecl, prefixed: bool, out: &mut Vec<Stage>) -> Option<()> {
         let Type::Block(ty) = &package.ty else { return None };
         let known: &'static Package = self.arch.packages().iter().find(|known| known.name == ty.name)?;
         let pipeline = out.last().map_or(0, |stage| stage.pipeline + 1);
         let mut slots = known.blocks.iter();
+        if !known.blocks.is_empty() {
+            self.prog.pipelines.push(package.name.clone());
+        }
         for arg in package.args.iter().flatten() {
             let inst = match &arg.kind {
                 EKind::New(inst) => inst.clone(),
@@ -70,18 +74,20 @@ impl Lower<'_> {
             };
             let Type::Block(ty) = inst.ty.clone() else { return None };
             if ty.kind == BlockKind::Package {
-                self.stages(&inst, out)?;
+                self.stages(&inst, prefixed, out)?;
                 continue;
             }
             let slot = slots.next()?;
             ty.body.as_ref()?;
             // A nameless instance takes the name of its type.
-            let path = self.full_name(0, &inst.name, &inst.annos);
+            let name = self.full_name(0, &inst.name, &inst.annos);
+            // Several pipelines may have blocks of the same names.
+            let path = if prefixed { format!("{}.{name}", package.name) } else { name };
             let frame = self.new_frame(0, path, true);
             self.frames[frame].subst = self.block_subst(&ty);
             out.push(Stage { slot, pipeline, frame, ty, inst });
         }
-        slots.next().is_none().then_some(())
+        slots.all(|slot| slot.role.task == Task::Watch).then_some(())
     }
 
     /// Allocates a block's parameters, unless an earlier block shares them.
@@ -103,12 +109,17 @@ impl Lower<'_> {
 
     /// Records the intrinsic fields of a struct that the architecture knows.
     fn intrinsic_fields(&mut self, pipeline: u32, of: &str, ty: &Type, place: &Place) {
-        let (Type::Struct(s), Place::Tuple(parts)) = (ty, place) else { return };
-        for (field, part) in s.fields.iter().zip(parts) {
-            if let (Place::Leaf(LValue::Var(var), _), Some(role)) =
-                (part, self.arch.intrinsic(of, &field.name))
-            {
-                self.prog.intrinsics.push(IntrinsicVar { pipeline, role, var: *var });
+        let Type::Struct(s) = ty else { return };
+        let vars: Vec<Option<VarId>> = match place {
+            Place::Tuple(parts) => parts.iter().map(Place::variable).collect(),
+            Place::Header(HeaderRef::Fixed(header), _) => {
+                self.prog.headers[header.0 as usize].fields.iter().map(|field| Some(field.var)).collect()
+            }
+            _ => return,
+        };
+        for (field, var) in s.fields.iter().zip(vars) {
+            if let (Some(var), Some(role)) = (var, self.arch.intrinsic(of, &field.name)) {
+                self.prog.intrinsics.push(IntrinsicVar { pipeline, role, var });
             }
         }
     }
@@ -227,6 +238,10 @@ impl Lower<'_> {
             self.prog.ser_enums.push(SerEnum { name: e.name.clone(), width, members });
         }
     }
+}
+
+fn is_package(ty: &Type) -> bool {
+    matches!(ty, Type::Block(block) if block.kind == BlockKind::Package)
 }
 
 fn controller_fields(s: &StructTy) -> Vec<(Named, Ty, Option<String>)> {

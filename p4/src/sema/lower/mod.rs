@@ -155,6 +155,7 @@ impl<'a> Lower<'a> {
             intrinsics: Vec::new(),
             uses_externs: false,
             field_lists: Vec::new(),
+            pipelines: Vec::new(),
             blocks: Vec::new(),
         };
         Lower {

@@ -27,6 +27,16 @@ pub(crate) enum Place {
     Opaque,
 }
 
+impl Place {
+    /// The variable, if it is one scalar.
+    pub(super) fn variable(&self) -> Option<VarId> {
+        match self {
+            Place::Leaf(LValue::Var(var), _) => Some(*var),
+            _ => None,
+        }
+    }
+}
+
 /// A value of any type.
 #[derive(Clone, Debug)]
 pub(crate) enum Val {

@@ -74,7 +74,7 @@ impl Lower<'_> {
             implementation,
             counter,
             meter,
-            idle_timeout: def.idle_timeout,
+            idle_timeout: def.idle_timeout || self.arch.has_idle_timeout(def),
         };
         self.prog.tables.push(table);
         if !prelude.is_empty() {
@@ -84,7 +84,7 @@ impl Lower<'_> {
     }
 
     fn key(&mut self, key: &TKey) -> Option<Key> {
-        let Some(kind) = match_kind(&key.kind) else {
+        let Some(kind) = match_kind(&key.kind).or_else(|| self.arch.match_kind(&key.kind)) else {
             self.unsupported(key.kind_span, format!("match kind `{}`", key.kind));
             return None;
         };
