@@ -156,7 +156,7 @@ mod tests {
         let (_kept, compiler) = script("echo 'r.p4(7): error: no' >&2; exit 1");
         let compile = |compiler| compile_with("r", "", &[], compiler);
         let error = compile(Some(compiler)).unwrap_err().to_string();
-        assert!(error.contains("p4c-bm2-ss refused the program:\nr.p4(7): error: no"), "{error}");
+        assert!(error.contains("p4c-bm2-ss rejected the program:\nr.p4(7): error: no"), "{error}");
         let error = compile(None).unwrap_err().to_string();
         assert!(error.contains("not on PATH") && error.contains("p4rack doctor"), "{error}");
         let (_kept, idle) = script("exit 0");

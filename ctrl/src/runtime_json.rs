@@ -233,7 +233,7 @@ mod tests {
         assert!(broken("\"egress_port\": 2", "\"p\": 2").contains("multicast_group_entries[0]: egress_port"));
         assert!(broken("\"port\": 3", "\"port\": [[3]]").contains("match port: expected text or a number"));
         assert!(broken("\"port\": 3", "\"port\": []").contains("match port: expected a pair"));
-        assert!(updates("{}", &schema()).unwrap_err().to_string().contains("no sN-runtime.json"));
+        assert!(updates("{}", &schema()).unwrap_err().to_string().contains("not an sN-runtime.json"));
         assert!(updates("[", &schema()).unwrap_err().to_string().contains("not JSON"));
     }
 }
