@@ -40,6 +40,13 @@ pub struct Compiled {
     pub warnings: Diagnostics,
 }
 
+impl Compiled {
+    /// The program's interface as BFRuntime's clients read it (`bf-rt.json`); `None` for architectures without it.
+    pub fn bf_rt(&self) -> Option<serde_json::Value> {
+        arch::bf_rt(self)
+    }
+}
+
 /// Result of [`check`] for a program without errors.
 #[derive(Clone, Debug)]
 pub enum Accepted {

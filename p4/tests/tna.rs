@@ -140,3 +140,51 @@ fn p4info_names_what_the_control_plane_sees() {
     let selector = info.action_profiles.iter().find(|p| p.with_selector).map(|p| (p.size, p.max_group_size));
     assert_eq!(selector, Some((128, 32)));
 }
+
+#[test]
+fn bf_rt_has_a_table_for_every_object_with_ids_and_names_of_its_own() {
+    let schema = compiled(TWO_GENERATIONS).bf_rt().expect("TNA has it");
+    let tables = schema["tables"].as_array().expect("a list");
+    let table = |name: &str| {
+        let found = tables.iter().find(|t| t["name"] == name);
+        found.unwrap_or_else(|| panic!("{name}: {schema:#}"))
+    };
+    // The hash of a name that public examples have too.
+    let id = u64::from(0x0200_0000 | p4rack_p4::p4info::jenkins_hash(b"pipe.Ingress.macs") & 0x00ff_ffff);
+    assert_eq!(table("pipe.Ingress.macs")["id"], id);
+    assert_eq!(table("pipe.Ingress.macs")["attributes"].to_string(), r#"["EntryScope","IdleTimeout"]"#);
+    assert_eq!(table("pipe.Ingress.macs")["has_const_default_action"], true);
+    let keys = table("pipe.Ingress.acl")["key"].as_array().expect("a list");
+    assert_eq!(keys.last().map(|k| k["name"].clone()), Some("$MATCH_PRIORITY".into()));
+    let (selector, profile) = (table("pipe.Ingress.selector"), table("pipe.Ingress.profile"));
+    assert_eq!((&selector["size"], &profile["size"]), (&16.into(), &128.into()));
+    assert_eq!(table("pipe.Ingress.nexthops")["table_type"], "MatchAction_Indirect_Selector");
+    assert_eq!(
+        table("pipe.Ingress.nexthops")["depends_on"].to_string(),
+        format!("[{},{}]", selector["id"], profile["id"])
+    );
+    let fields = |name: &str| -> Vec<String> {
+        table(name)["data"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|d| d["singleton"]["name"].to_string())
+            .collect()
+    };
+    assert_eq!(fields("pipe.Ingress.totals"), [r#""Ingress.totals.f1""#]);
+    assert_eq!(fields("pipe.Ingress.pairs"), [r#""Ingress.pairs.low""#, r#""Ingress.pairs.high""#]);
+    assert_eq!(schema["learn_filters"][0]["name"], "pipe.IngressDeparser.digest");
+    let mut ids: Vec<u64> = tables.iter().filter_map(|t| t["id"].as_u64()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    // A port's data has a type there, and none here.
+    assert!(!tables.iter().any(|t| t["table_type"] == "PortMetadata"));
+    let two = compiled(TWO_PIPELINES).bf_rt().expect("TNA has it");
+    let names: Vec<&str> =
+        two["tables"].as_array().expect("a list").iter().filter_map(|t| t["name"].as_str()).collect();
+    for name in ["small.Small.forward", "large.Large.forward", "small.ParseIn.$PORT_METADATA"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+}

@@ -8,6 +8,7 @@
 mod tna;
 mod v1model;
 
+use crate::Compiled;
 use crate::ast::{self, Span};
 use crate::diag::Diagnostic;
 use crate::ir::{InstanceId, InstanceKind, Intrinsic, MatchKind, Role, Task};
@@ -41,6 +42,10 @@ pub(crate) trait Architecture: Sync {
     /// Whether one of its own properties says that a table's entries age.
     fn has_idle_timeout(&self, _table: &TableDef) -> bool {
         false
+    }
+    /// A program's interface in the form that clients of BFRuntime read, where the architecture has one.
+    fn bf_rt(&self, _compiled: &Compiled) -> Option<serde_json::Value> {
+        None
     }
     /// Properties of tables that are its own.
     fn properties(&self) -> &'static [&'static str];
@@ -166,6 +171,11 @@ pub(crate) fn not_elaborated(main: Option<&ast::Ident>) -> Diagnostic {
 fn mains() -> String {
     let each = executed().filter_map(|arch| arch.packages().first());
     each.map(|package| format!("`{}(…) main;`", package.name)).collect::<Vec<_>>().join(" or ")
+}
+
+/// A program's interface for BFRuntime, if its architecture has one.
+pub(crate) fn bf_rt(compiled: &Compiled) -> Option<serde_json::Value> {
+    ALL.iter().find(|arch| arch.name() == compiled.program.arch)?.bf_rt(compiled)
 }
 
 /// Text of an architecture's include file.

@@ -43,6 +43,14 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
+    /// Print a TNA program's interface for BFRuntime (bf-rt.json)
+    BfrtInfo {
+        #[command(flatten)]
+        source: Source,
+        /// Output file [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// Run a program against a file of p4c's simple test framework
     Stf {
         #[command(flatten)]
@@ -103,6 +111,21 @@ pub fn run(args: Args) -> ExitCode {
                 Ok(accepted @ Accepted::Whole(_)) => {
                     tell(accepted.warnings());
                     write(&encode(&accepted.into_p4info(), format))
+                }
+                Err(diagnostics) => refuse(&diagnostics),
+            })
+        }),
+        Command::BfrtInfo { source, output } => with_output(output, |write| {
+            source.with(|text, name, options| match p4rack_p4::compile(text, name, options) {
+                Ok(compiled) => {
+                    tell(&compiled.warnings);
+                    let Some(schema) = compiled.bf_rt() else {
+                        let arch = &compiled.program.arch;
+                        eprintln!("error: {name}: programs for {arch} have no interface for BFRuntime");
+                        eprintln!("  print the P4Info instead: p4rack p4 info {name}");
+                        return ExitCode::FAILURE;
+                    };
+                    write(format!("{schema:#}\n").as_bytes())
                 }
                 Err(diagnostics) => refuse(&diagnostics),
             })

@@ -2,15 +2,18 @@
 //!
 //! Elaborated, not run: calls of its externs stay calls by name, with the bodies of abstract methods beside them.
 
+mod bf_rt;
 mod objects;
 
 use super::{Architecture, BlockSlot, Function, Package, Param};
+use crate::Compiled;
 use crate::ast::Span;
 use crate::ir::{InstanceId, InstanceKind, Intrinsic, MatchKind, Role, Task};
 use crate::sema::lower::{Lower, Val};
 use crate::sema::tree::{FnDef, InstDecl, TCall, TableDef};
 use crate::sema::types::ExternTy;
-use crate::sema::value::Value;
+use crate::sema::value;
+use serde_json::Value;
 
 /// One of the generations.
 pub(super) struct Tna {
@@ -170,7 +173,11 @@ impl Architecture for Tna {
 
     fn has_idle_timeout(&self, table: &TableDef) -> bool {
         let given = table.others.iter().find(|(name, _)| name.name == IDLE_TIMEOUT);
-        given.is_some_and(|(_, value)| !matches!(value.value(), Some(Value::Bool(false))))
+        given.is_some_and(|(_, value)| !matches!(value.value(), Some(value::Value::Bool(false))))
+    }
+
+    fn bf_rt(&self, compiled: &Compiled) -> Option<Value> {
+        Some(bf_rt::schema(compiled))
     }
 
     fn properties(&self) -> &'static [&'static str] {
