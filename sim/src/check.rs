@@ -24,6 +24,8 @@ pub struct Verdict {
     pub over_limit: u64,
     /// Messages that were neither delivered nor known as lost at the end.
     pub stuck_messages: u64,
+    /// Frames that one part of the simulator handed to another after their time: a fault of the simulator itself.
+    pub late_frames: u64,
 }
 
 impl Verdict {
@@ -39,6 +41,7 @@ impl Verdict {
             ),
             (self.over_limit != 0, format!("{} buffers over their limit", self.over_limit)),
             (self.stuck_messages != 0, format!("{} messages stuck", self.stuck_messages)),
+            (self.late_frames != 0, format!("{} frames simulated out of turn", self.late_frames)),
         ];
         found.into_iter().filter(|(wrong, _)| *wrong).map(|(_, text)| text).collect()
     }

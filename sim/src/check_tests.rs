@@ -1,6 +1,7 @@
 //! Every check finds the fault that was planted for it, and nothing else does.
 
 use crate::check::Verdict;
+use crate::crew::Alone;
 use crate::experiment::Experiment;
 use crate::outcome::{Outcome, run_with};
 use crate::world::Planted;
@@ -15,7 +16,7 @@ pub(crate) fn experiment(kind: &str, scheme: &str, more: &str) -> Experiment {
 }
 
 fn run(kind: &str, planted: Option<Planted>) -> Outcome {
-    run_with(&experiment(kind, "in_flight = 3", ""), None, planted).unwrap().0
+    run_with(&experiment(kind, "in_flight = 3", ""), None, &Alone, planted).unwrap().0
 }
 
 #[test]
@@ -34,7 +35,7 @@ fn few_senders_below_t_do_not_fill_the_buffer() {
             let mut experiment = experiment("pl2-clock", &format!("in_flight = {in_flight}"), "");
             experiment.spec.traffic[0].senders =
                 Some(senders.iter().map(|name| (*name).to_owned()).collect());
-            let (outcome, ..) = run_with(&experiment, None, None).unwrap();
+            let (outcome, ..) = run_with(&experiment, None, &Alone, None).unwrap();
             let queue = outcome.switch.queue_max_bytes;
             assert_eq!((outcome.problems.len(), outcome.frames_dropped), (0, 0), "{in_flight} {senders:?}");
             assert!(queue < 100_000, "{in_flight} {senders:?}: {queue} bytes");
@@ -48,7 +49,7 @@ fn a_lone_sender_keeps_its_reservations_near() {
     let mut experiment = experiment("pl2-clock", "in_flight = 3", "");
     experiment.spec.traffic[0].senders = Some(vec!["h2".into()]);
     experiment.spec.traffic[0].receivers = Some(vec!["h1".into(), "h3".into(), "h4".into(), "h5".into()]);
-    let (outcome, ..) = run_with(&experiment, None, None).unwrap();
+    let (outcome, ..) = run_with(&experiment, None, &Alone, None).unwrap();
     assert_eq!(outcome.problems, [] as [String; 0]);
     assert!(
         outcome.goodput_gbps > 94.5 && outcome.traffic[0].latency_ns.max < 100_000,
@@ -84,7 +85,7 @@ fn grants_for_the_same_time_are_counted() {
 #[test]
 fn reservations_that_nobody_uses_are_a_leak() {
     let experiment = experiment("pl2-counter", "in_flight = 3", "[[fail]]\nhost = \"h2\"\nat_us = 500");
-    assert!(run_with(&experiment, None, None).unwrap().0.checks.leaked_amount > 0, "a dead host's");
+    assert!(run_with(&experiment, None, &Alone, None).unwrap().0.checks.leaked_amount > 0, "a dead host's");
     assert_eq!(
         verdict("pl2-counter", Planted::Leak).leaked_amount,
         0,

@@ -1,48 +1,77 @@
-//! Flows: a thread's messages to one other host, and what cuts them into frames.
+//! Flows: a thread's messages to one other host, and what cuts them into frames. What the sender's host keeps of a flow
+//! and what the receiver's keeps are apart, since hosts share nothing: the receiver is told what it has to know.
 
-use crate::message::{FROM_TURN, FlowId, Head, MTU, MessageId, Messages, Outgoing};
+use crate::message::{FlowId, Head, MTU, Message, MessageId, Outgoing};
+use crate::traffic::Operation;
 use crate::transport::wire::{Pdu, PduKind};
 use crate::transport::{rds, tcp};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 
-/// One thread of one host sending to one other host: messages go one after the other.
-#[derive(Clone, Debug)]
-pub struct Flow {
+/// Whose a flow is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
     /// Sending host.
     pub src: u16,
     /// Receiving host.
     pub dst: u16,
     /// Index of its traffic.
     pub traffic: u16,
-    /// Those under way.
-    pub messages: Messages,
+    /// Whether its frames have no transport.
+    pub raw: bool,
+    /// Its place among those that its sender sends,
+    pub out: u32,
+    /// and among those that its receiver receives.
+    pub into: u32,
+}
+
+/// The sender's part of a flow: messages go one after the other.
+#[derive(Debug)]
+pub(crate) struct Outflow {
+    pub id: FlowId,
+    /// Receiving host.
+    pub dst: u16,
+    /// Index of its traffic.
+    pub traffic: u16,
+    /// Whether a message's time counts from its turn, when its first frame is made.
+    pub from_turn: bool,
+    /// Messages made.
+    pub made: MessageId,
     /// Messages that wait for their turn; the first is being cut.
     pub queue: VecDeque<Outgoing>,
-    /// Messages of which the receiver does not have everything, oldest first.
-    pub open: VecDeque<MessageId>,
     /// Sequence number of the next frame to send.
     pub next_out: u32,
-    /// Sequence number of the next frame to come.
-    pub next_in: u32,
     /// Whether it stands in its outlet's queue.
     pub listed: bool,
-    /// What its transport keeps.
+    /// The sending end of its transport.
     pub transport: Machine,
     /// When the transport's timer is on the agenda.
     pub timer_at: Nanos,
+    /// With `ycsb`: what its thread is doing.
+    pub operation: Operation,
+}
+
+/// The receiver's part of a flow.
+#[derive(Debug)]
+pub(crate) struct Inflow {
+    /// Messages of which not everything is here, oldest first.
+    pub open: VecDeque<(MessageId, Message)>,
+    /// Sequence number of the next frame to come.
+    pub next_in: u32,
+    /// The receiving end of TCP.
+    pub tcp: Option<Box<tcp::Receiver>>,
     /// Bytes that arrived within the measured time.
     pub arrived: u64,
 }
 
-/// A flow's transport.
-#[derive(Clone, Debug)]
-pub enum Machine {
+/// The sending end of a flow's transport. RDS's receiving one is the host's.
+#[derive(Debug)]
+pub(crate) enum Machine {
     /// None.
     Raw,
-    /// Both ends of a connection.
-    Tcp(Box<(tcp::Sender, tcp::Receiver)>),
-    /// The sending end; the receiving one is the host's.
+    /// TCP's.
+    Tcp(Box<tcp::Sender>),
+    /// RDS's.
     Rds(Box<rds::Sender>),
 }
 
@@ -51,7 +80,7 @@ impl Machine {
     pub fn can_send(&self) -> bool {
         match self {
             Machine::Raw => false,
-            Machine::Tcp(ends) => ends.0.can_send(),
+            Machine::Tcp(sender) => sender.can_send(),
             Machine::Rds(sender) => sender.can_send(),
         }
     }
@@ -60,29 +89,40 @@ impl Machine {
     pub fn next_timeout(&self) -> Option<Nanos> {
         match self {
             Machine::Raw => None,
-            Machine::Tcp(ends) => ends.0.next_timeout(),
+            Machine::Tcp(sender) => sender.next_timeout(),
             Machine::Rds(sender) => sender.next_timeout(),
         }
     }
 }
 
-impl Flow {
+impl Outflow {
     /// An idle flow.
-    pub fn new(src: usize, dst: usize, traffic: usize, transport: Machine) -> Flow {
-        Flow {
-            src: src as u16,
-            dst: dst as u16,
-            traffic: traffic as u16,
-            messages: Messages::default(),
+    pub fn new(id: FlowId, ends: &Ends, from_turn: bool, transport: Machine) -> Outflow {
+        Outflow {
+            id,
+            dst: ends.dst,
+            traffic: ends.traffic,
+            from_turn,
+            made: 0,
             queue: VecDeque::new(),
-            open: VecDeque::new(),
             next_out: 0,
-            next_in: 0,
             listed: false,
             transport,
             timer_at: Nanos::MAX,
-            arrived: 0,
+            operation: Operation::default(),
         }
+    }
+}
+
+impl Inflow {
+    /// An idle flow; `tcp`: it is TCP's.
+    pub fn new(tcp: bool) -> Inflow {
+        Inflow { open: VecDeque::new(), next_in: 0, tcp: tcp.then(Box::default), arrived: 0 }
+    }
+
+    /// A message, unless it has ended.
+    pub fn message(&mut self, id: MessageId) -> Option<&mut Message> {
+        self.open.iter_mut().find(|(known, _)| *known == id).map(|(_, message)| message)
     }
 }
 
@@ -91,14 +131,16 @@ pub(crate) struct Part {
     pub frame: Pdu,
     /// What the real protocol's headers take of the payload.
     pub header_bytes: usize,
+    /// A message's time may count from here.
+    pub begins: bool,
     /// A message was sent to its end.
     pub whole: bool,
 }
 
-impl Flow {
-    /// The next part of its first message, without a transport, and whether it is the last.
+impl Outflow {
+    /// The next part of its first message, without a transport, and whether it is the first and the last.
     #[inline]
-    pub fn part(&mut self, flow: FlowId, now: Nanos) -> Option<(Head, bool)> {
+    pub fn part(&mut self) -> Option<(Head, bool, bool)> {
         let one = self.queue.front_mut()?;
         let (message, bytes) = (one.message, one.unsent.min(MTU));
         let first = one.unsent == one.size;
@@ -106,35 +148,23 @@ impl Flow {
         let whole = one.unsent == 0;
         let sequence = self.next_out;
         self.next_out = sequence.wrapping_add(1);
-        if first {
-            self.begin(message, now);
-        }
-        Some((Head { flow, message, sequence, bytes: bytes as u16 }, whole))
-    }
-
-    /// The first frame of a message is made.
-    fn begin(&mut self, message: MessageId, now: Nanos) {
-        if let Some(one) = self.messages.get_mut(message).filter(|one| one.tag & FROM_TURN != 0) {
-            one.created = now;
-        }
+        Some((Head { flow: self.id, message, sequence, bytes: bytes as u16 }, first, whole))
     }
 
     /// What its transport sends next.
     #[inline(never)]
-    pub fn carried(&mut self, id: FlowId, now: Nanos) -> Option<Part> {
+    pub fn carried(&mut self, now: Nanos) -> Option<Part> {
+        let id = self.id;
         match &mut self.transport {
             Machine::Raw => None,
-            Machine::Tcp(ends) => {
-                let segment = ends.0.poll(now)?;
-                let markable = ends.0.control.markable();
+            Machine::Tcp(sender) => {
+                let segment = sender.poll(now)?;
+                let markable = sender.control.markable();
                 Some(Part::tcp(id, &segment, markable))
             }
             Machine::Rds(sender) => {
                 let part = sender.poll(now)?;
                 let (message, bytes) = (part.message, part.bytes);
-                if part.offset == 0 && !part.again {
-                    self.begin(message, now);
-                }
                 let key = u64::from(part.key) << 32 | u64::from(part.size);
                 let frame = Pdu {
                     message,
@@ -143,7 +173,8 @@ impl Flow {
                     ..Pdu::new(PduKind::Data, id, part.offset, key)
                 };
                 let whole = !part.again && part.offset + u64::from(bytes) == u64::from(part.size);
-                Some(Part { frame, header_bytes: 0, whole })
+                let begins = part.offset == 0 && !part.again;
+                Some(Part { frame, header_bytes: 0, begins, whole })
             }
         }
     }
@@ -160,6 +191,6 @@ impl Part {
             ..Pdu::new(PduKind::Data, id, segment.start, u64::from(segment.last))
         };
         let whole = segment.last && !segment.again;
-        Part { frame, header_bytes: tcp::HEADER_BYTES, whole }
+        Part { frame, header_bytes: tcp::HEADER_BYTES, begins: false, whole }
     }
 }

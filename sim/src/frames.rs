@@ -1,66 +1,80 @@
-//! Frames on their way, in buffers that are used again and again.
-
-/// A buffer of a [`Frames`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrameId(u32);
+//! Buffers of frames that are used again and again.
 
 /// What held a frame shorter than this is for short ones again.
 const SHORT: usize = 256;
+/// Buffers that one who has too many keeps, and one who has too few asks for.
+const KEPT: usize = 512;
 
-/// All frames on links. Grows to the most that were ever there at once.
+/// Buffers that hold no frame at the moment.
 ///
 /// Writing a long frame where a short one was clears what is new of the buffer, all of 1500 bytes that nobody reads: so
 /// buffers are given back to their like.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
-    buffers: Vec<Vec<u8>>,
-    free_short: Vec<u32>,
-    free_long: Vec<u32>,
+    short: Vec<Vec<u8>>,
+    long: Vec<Vec<u8>>,
 }
 
 impl Frames {
     /// A buffer for a frame that will probably be short or long.
-    #[inline]
-    pub fn take(&mut self, short: bool) -> FrameId {
+    #[inline(always)]
+    pub fn take(&mut self, short: bool) -> Vec<u8> {
         let (first, second) = match short {
-            true => (&mut self.free_short, &mut self.free_long),
-            false => (&mut self.free_long, &mut self.free_short),
+            true => (&mut self.short, &mut self.long),
+            false => (&mut self.long, &mut self.short),
         };
-        FrameId(first.pop().or_else(|| second.pop()).unwrap_or_else(|| {
-            self.buffers.push(Vec::with_capacity(1600));
-            (self.buffers.len() - 1) as u32
-        }))
+        first.pop().or_else(|| second.pop()).unwrap_or_else(|| Vec::with_capacity(1600))
     }
 
     /// Gives a buffer back.
-    #[inline]
-    pub fn give_back(&mut self, id: FrameId) {
-        let free = if self.get(id).len() < SHORT { &mut self.free_short } else { &mut self.free_long };
-        free.push(id.0);
-    }
-
-    #[inline]
-    pub fn get(&self, id: FrameId) -> &[u8] {
-        &self.buffers[id.0 as usize]
-    }
-
-    #[inline]
-    pub fn get_mut(&mut self, id: FrameId) -> &mut Vec<u8> {
-        &mut self.buffers[id.0 as usize]
+    #[inline(always)]
+    pub fn give_back(&mut self, frame: Vec<u8>) {
+        let free = if frame.len() < SHORT { &mut self.short } else { &mut self.long };
+        free.push(frame);
     }
 
     /// A second frame with the same bytes.
-    pub fn copy(&mut self, id: FrameId) -> FrameId {
-        let copy = self.take(self.get(id).len() < SHORT);
-        let source = std::mem::take(&mut self.buffers[id.0 as usize]);
-        self.buffers[copy.0 as usize].clone_from(&source);
-        self.buffers[id.0 as usize] = source;
+    pub fn copy(&mut self, frame: &[u8]) -> Vec<u8> {
+        let mut copy = self.take(frame.len() < SHORT);
+        copy.clear();
+        copy.extend_from_slice(frame);
         copy
     }
 
-    /// Buffers in use.
-    #[cfg(test)]
-    pub fn used(&self) -> usize {
-        self.buffers.len() - self.free_short.len() - self.free_long.len()
+    /// Whether it should [`share`](Frames::share) with others: frames come here that start elsewhere, or the other way
+    /// round.
+    #[inline]
+    pub fn is_uneven(&self) -> bool {
+        let count = self.short.len() + self.long.len();
+        count == 0 || count > 4 * KEPT
+    }
+
+    /// Gives what it has too much of to `others`, or takes of theirs what it lacks.
+    #[cold]
+    pub fn share(&mut self, others: &mut Frames) {
+        for (own, others) in [(&mut self.short, &mut others.short), (&mut self.long, &mut others.long)] {
+            let missing = (KEPT / 2).saturating_sub(own.len()).min(others.len());
+            own.extend(others.drain(others.len() - missing..));
+            if own.len() > KEPT {
+                others.extend(own.drain(KEPT..));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_too_many_gives_to_who_has_none() {
+        let (mut rich, mut poor, mut common) = (Frames::default(), Frames::default(), Frames::default());
+        (0..5 * KEPT).for_each(|_| rich.give_back(vec![0; 60]));
+        assert!(rich.is_uneven() && poor.is_uneven());
+        rich.share(&mut common);
+        poor.share(&mut common);
+        assert!(!rich.is_uneven() && !poor.is_uneven());
+        let counts = [&rich, &poor, &common].map(|frames| frames.short.len());
+        assert_eq!((counts.iter().sum::<usize>(), counts[0], counts[1]), (5 * KEPT, KEPT, KEPT / 2));
     }
 }

@@ -3,8 +3,8 @@
 use crate::agenda::{Agenda, HostEvent};
 use crate::check::Digest;
 use crate::experiment::{Experiment, MachineLocation, SchemeKind};
-use crate::flow::{Flow, Machine, Part};
-use crate::message::{FlowId, MTU, mac_of};
+use crate::flow::{Machine, Outflow, Part};
+use crate::message::{FlowId, MTU, MessageId, mac_of};
 use crate::random::Random;
 use crate::transport::tcp;
 use crate::transport::wire::Pdu;
@@ -37,7 +37,7 @@ pub(crate) struct Host {
     pub machine_due: Nanos,
     pub agenda: Agenda<HostEvent>,
     pub random: Random,
-    /// To each other host: flows that have something to send.
+    /// To each other host: flows that have something to send, by their places among the host's.
     outlets: Vec<Outlet>,
     /// Where the machine has each other host.
     peers: Vec<Option<usize>>,
@@ -61,7 +61,7 @@ pub(crate) struct Host {
 
 #[derive(Debug, Default)]
 struct Outlet {
-    flows: VecDeque<FlowId>,
+    flows: VecDeque<u32>,
     /// Frames of the first flow since it has its turn.
     turn: u8,
 }
@@ -72,9 +72,9 @@ pub(crate) enum Fed {
     /// Nothing to give any more, or no room.
     Nothing,
     /// A frame of a flow with a transport, which may have a timer now.
-    Carried(FlowId),
+    Carried(u32),
     /// The last frame of a flow's last message.
-    FlowEmpty(FlowId),
+    FlowEmpty(u32),
 }
 
 impl Host {
@@ -114,10 +114,10 @@ impl Host {
     }
 
     /// A flow of this host has a message to send.
-    pub fn list(&mut self, id: FlowId, flow: &mut Flow) {
+    pub fn list(&mut self, at: u32, flow: &mut Outflow) {
         if !flow.listed {
             flow.listed = true;
-            self.outlets[usize::from(flow.dst)].flows.push_back(id);
+            self.outlets[usize::from(flow.dst)].flows.push_back(at);
         }
     }
 
@@ -133,7 +133,15 @@ impl Host {
     }
 
     /// Gives the machine frames for `destination` as long as it has room and nobody else has to know; counts them.
-    pub fn feed(&mut self, destination: usize, flows: &mut [Flow], now: Nanos, given: &mut u64) -> Fed {
+    /// `begins` is told of messages whose time counts from now.
+    pub fn feed(
+        &mut self,
+        destination: usize,
+        flows: &mut [Outflow],
+        now: Nanos,
+        given: &mut u64,
+        mut begins: impl FnMut(FlowId, MessageId),
+    ) -> Fed {
         let peer = self.peers[destination];
         loop {
             let mut window = self.window;
@@ -151,34 +159,37 @@ impl Host {
             let outlet = &mut self.outlets[destination];
             if backlog >= window {
                 // Of short frames several share a slot.
-                let first = outlet.flows.front().and_then(|id| flows[*id as usize].queue.front());
+                let first = outlet.flows.front().and_then(|at| flows[*at as usize].queue.front());
                 if first.is_none_or(|message| message.unsent > MTU / 4) {
                     return Fed::Nothing;
                 }
             }
             // A transport may have nothing to send although messages wait.
-            let id = loop {
-                let Some(&id) = outlet.flows.front() else { return Fed::Nothing };
-                let flow = &mut flows[id as usize];
+            let at = loop {
+                let Some(&at) = outlet.flows.front() else { return Fed::Nothing };
+                let flow = &mut flows[at as usize];
                 if matches!(flow.transport, Machine::Raw) || flow.transport.can_send() {
-                    break id;
+                    break at;
                 }
                 flow.listed = false;
                 outlet.flows.pop_front();
                 outlet.turn = 0;
             };
-            let flow = &mut flows[id as usize];
+            let flow = &mut flows[at as usize];
             let raw = matches!(flow.transport, Machine::Raw);
-            let whole = if raw {
-                let Some((head, whole)) = flow.part(id, now) else { return Fed::Nothing };
+            let (message, first, whole) = if raw {
+                let Some((head, first, whole)) = flow.part() else { return Fed::Nothing };
                 self.endpoint.handle_app(head.emit(self.index, destination, &mut self.buffer), now);
-                whole
+                (head.message, first, whole)
             } else {
-                let Some(part) = flow.carried(id, now) else { return Fed::Nothing };
+                let Some(part) = flow.carried(now) else { return Fed::Nothing };
                 let frame = part.frame.emit(self.index, destination, part.header_bytes, &mut self.buffer);
                 self.endpoint.handle_app(frame, now);
-                part.whole
+                (part.frame.message, part.begins, part.whole)
             };
+            if first && flow.from_turn {
+                begins(flow.id, message);
+            }
             *given += 1;
             outlet.turn += 1;
             if whole {
@@ -187,16 +198,16 @@ impl Host {
                     flow.listed = false;
                     outlet.flows.pop_front();
                     outlet.turn = 0;
-                    return Fed::FlowEmpty(id);
+                    return Fed::FlowEmpty(at);
                 }
             }
             if whole || outlet.turn >= self.burst {
                 outlet.turn = 0;
                 outlet.flows.pop_front();
-                outlet.flows.push_back(id);
+                outlet.flows.push_back(at);
             }
             if !raw {
-                return Fed::Carried(id);
+                return Fed::Carried(at);
             }
         }
     }

@@ -1,10 +1,8 @@
 //! How those fare who share a rack with a hostile host.
 
 use crate::experiment::{Arrivals, Experiment};
-use crate::flow::Flow;
-use crate::latency::{Latency, histogram};
-use hdrhistogram::Histogram;
-use p4rack_wire::Nanos;
+use crate::flow::Ends;
+use crate::latency::Latency;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,41 +17,29 @@ pub struct OthersOutcome {
     pub latency_ns: Latency,
 }
 
-/// What is noted of the others while it happens.
+/// Which hosts may be hostile, where some may.
 #[derive(Debug)]
-pub(crate) struct Others {
-    /// Hosts that may be hostile.
-    watched: Vec<bool>,
-    latency: Histogram<u64>,
-}
+pub(crate) struct Watched(Vec<bool>);
 
-impl Others {
+impl Watched {
     /// Where there are hosts to be watched.
-    pub fn of(experiment: &Experiment) -> Option<Box<Others>> {
+    pub fn of(experiment: &Experiment) -> Option<Watched> {
         let watched: Vec<bool> =
             (0..experiment.spec.rack.hosts).map(|host| experiment.is_watched(host)).collect();
-        watched.contains(&true).then(|| Box::new(Others { watched, latency: histogram() }))
+        watched.contains(&true).then_some(Watched(watched))
     }
 
-    /// A message is whole.
-    pub fn note(&mut self, flow: &Flow, arrivals: Arrivals, latency: Nanos) {
-        let concerned = [flow.src, flow.dst]
+    /// Whether an attack may concern a message's latency.
+    pub fn concerns(&self, flow: &Ends, arrivals: Arrivals) -> bool {
+        [flow.src, flow.dst]
             .iter()
             .take(if arrivals == Arrivals::Rpc { 2 } else { 1 })
-            .any(|host| self.watched[usize::from(*host)]);
-        if !concerned {
-            self.latency.saturating_record(latency.0.max(1));
-        }
+            .any(|host| self.0[usize::from(*host)])
     }
 
     /// Whether nobody's attack concerns what `flow` sends.
-    pub fn sends(&self, flow: &Flow) -> bool {
-        !self.watched[usize::from(flow.src)]
-    }
-
-    /// Latency of their messages.
-    pub fn latency(&self) -> Latency {
-        Latency::of(&self.latency, false)
+    pub fn sends(&self, flow: &Ends) -> bool {
+        !self.0[usize::from(flow.src)]
     }
 }
 

@@ -9,6 +9,12 @@ pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("valid bounds")
 }
 
+/// Adds what was counted elsewhere in a histogram of the same kind.
+pub(crate) fn add_up(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
+    // Both have the same bounds, so there is nothing that does not fit.
+    sum.add(other).expect("the same bounds");
+}
+
 /// Quantiles of a latency, nanoseconds; zeros where there is no sample.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Latency {

@@ -11,6 +11,9 @@ mod agenda;
 mod check;
 #[cfg(test)]
 mod check_tests;
+mod crew;
+#[cfg(test)]
+mod crew_tests;
 mod experiment;
 mod flow;
 mod frames;
@@ -36,6 +39,7 @@ mod world;
 mod ycsb;
 
 pub use check::Verdict;
+pub use crew::{Alone, Crew};
 pub use experiment::{
     Arrivals, Experiment, ExperimentError, FailSpec, HostileSpec, LinkSpec, LoadIn, MachineLocation,
     NO_ATTACK, NicSpec, PaperSpec, Pattern, RackSpec, SchemeKind, SchemeSpec, SizeSpec, Spec, TimedFrom,
@@ -44,7 +48,9 @@ pub use experiment::{
 pub use hostile::{Fared, OthersOutcome};
 pub use latency::Latency;
 pub use link::{Faults, LinkStats};
-pub use outcome::{Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, run};
+pub use outcome::{
+    Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, run, run_with_crew,
+};
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use sweep::{Ratio, Sweep, Task, TaskResult};

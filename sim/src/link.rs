@@ -1,6 +1,13 @@
 //! One direction of a link: serialisation, propagation with jitter, faults.
+//!
+//! ```text
+//!  sender ─ Link ─▶ InFlight … ─▶ FarEnd ─ receiver
+//! ```
+//!
+//! Its ends share nothing: whoever moves frames from one to the other may do so some time later, as long as that is
+//! before they are due.
 
-use crate::frames::{FrameId, Frames};
+use crate::frames::Frames;
 use crate::random::{Quantiles, Random};
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::{Nanos, WireRate};
@@ -48,16 +55,25 @@ pub struct LinkStats {
 }
 
 /// A frame on the link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct InFlight {
     /// When the receiver handles it.
     pub due: Nanos,
     /// When its last bit arrived.
     pub arrived: Nanos,
-    pub frame: FrameId,
+    pub frame: Vec<u8>,
 }
 
-/// One direction.
+/// How a frame joins those that are on the link already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joins {
+    /// Behind all others.
+    Last,
+    /// By its time: it was held up, others have passed it.
+    InOrder,
+}
+
+/// The sender's end of one direction.
 #[derive(Debug)]
 pub(crate) struct Link {
     rate: WireRate,
@@ -73,12 +89,20 @@ pub(crate) struct Link {
     free_at: Nanos,
     /// Most that may wait for it.
     limit: Nanos,
+    /// When the last frame is handled, and when it arrives.
+    last: (Nanos, Nanos),
+    /// What happened, except for what came out.
+    pub stats: LinkStats,
+}
+
+/// The receiver's end of one direction.
+#[derive(Debug)]
+pub(crate) struct FarEnd {
     queue: VecDeque<InFlight>,
     /// When the first of them is handled; `Nanos::MAX`: there is none.
     due: Nanos,
-    /// When the last of them is handled, and when it arrives.
-    last: (Nanos, Nanos),
-    pub stats: LinkStats,
+    /// Frames that came out.
+    pub delivered: u64,
 }
 
 /// Delays of one direction.
@@ -102,8 +126,6 @@ impl Link {
             random,
             free_at: Nanos::ZERO,
             limit: Nanos::MAX,
-            queue: VecDeque::with_capacity(256),
-            due: Nanos::MAX,
             last: (Nanos::ZERO, Nanos::ZERO),
             stats: LinkStats::default(),
         }
@@ -114,10 +136,18 @@ impl Link {
         Link { limit: self.rate.time(bytes), plain: false, ..self }
     }
 
-    /// Takes a frame that starts to leave now.
-    #[inline]
-    pub fn send(&mut self, frame: FrameId, now: Nanos, frames: &mut Frames) {
-        let wire_bytes = wire_bytes(frames.get(frame).len() as u64);
+    /// Takes a frame that starts to leave now, and hands what becomes of it to `put`.
+    // Inlined, as all that frames are handed through: then they stay in registers. In memory, words that have just been
+    // written one by one and are read in pairs stop the processor.
+    #[inline(always)]
+    pub fn send(
+        &mut self,
+        frame: Vec<u8>,
+        now: Nanos,
+        frames: &mut Frames,
+        mut put: impl FnMut(InFlight, Joins),
+    ) {
+        let wire_bytes = wire_bytes(frame.len() as u64);
         self.stats.sent += 1;
         if !self.plain && self.free_at.saturating_sub(now) > self.limit {
             self.stats.overflow += 1;
@@ -130,58 +160,95 @@ impl Link {
         };
         let start = ready.max(self.free_at);
         self.free_at = start + self.rate.time(wire_bytes);
-        let mut arrived = self.free_at + Nanos(self.wire.sample(&mut self.random));
-        if !self.plain && self.faulty(frame, start, &mut arrived, frames) {
-            return;
+        let arrived = self.free_at + Nanos(self.wire.sample(&mut self.random));
+        if self.plain {
+            return put(self.joins_last(frame, arrived), Joins::Last);
         }
-        self.push(frame, arrived);
+        self.send_faulty(frame, start, arrived, frames, &mut put);
     }
 
     #[inline(always)]
-    fn push(&mut self, frame: FrameId, arrived: Nanos) {
+    fn joins_last(&mut self, frame: Vec<u8>, arrived: Nanos) -> InFlight {
         let after = self.after.as_ref().map_or(0, |after| after.sample(&mut self.random));
         // A wire keeps the order: what was held up holds up what follows.
         let due = (arrived + Nanos(after)).max(self.last.0);
         let arrived = arrived.max(self.last.1);
         self.last = (due, arrived);
-        if self.queue.is_empty() {
-            self.due = due;
-        }
-        self.queue.push_back(InFlight { due, arrived, frame });
+        InFlight { due, arrived, frame }
     }
 
     #[cold]
-    fn faulty(&mut self, frame: FrameId, start: Nanos, arrived: &mut Nanos, frames: &mut Frames) -> bool {
-        let Some(faults) = self.faults.clone() else { return false };
-        let reason = if faults.down.iter().any(|(from, to)| (*from..*to).contains(&start)) {
-            Some(&mut self.stats.down)
-        } else if self.random.chance(faults.loss) {
-            Some(&mut self.stats.lost)
-        } else if self.random.chance(faults.corruption) {
-            Some(&mut self.stats.corrupted)
-        } else {
-            None
-        };
-        if let Some(count) = reason {
-            *count += 1;
-            frames.give_back(frame);
-            return true;
+    fn send_faulty(
+        &mut self,
+        frame: Vec<u8>,
+        start: Nanos,
+        mut arrived: Nanos,
+        frames: &mut Frames,
+        put: &mut dyn FnMut(InFlight, Joins),
+    ) {
+        if let Some(faults) = self.faults.clone() {
+            let reason = if faults.down.iter().any(|(from, to)| (*from..*to).contains(&start)) {
+                Some(&mut self.stats.down)
+            } else if self.random.chance(faults.loss) {
+                Some(&mut self.stats.lost)
+            } else if self.random.chance(faults.corruption) {
+                Some(&mut self.stats.corrupted)
+            } else {
+                None
+            };
+            if let Some(count) = reason {
+                *count += 1;
+                return frames.give_back(frame);
+            }
+            if self.random.chance(faults.duplication) {
+                self.stats.duplicated += 1;
+                let copy = frames.copy(&frame);
+                put(self.joins_last(copy, arrived), Joins::Last);
+            }
+            if self.random.chance(faults.reordering) {
+                self.stats.reordered += 1;
+                arrived += Nanos(faults.reorder_ns);
+                if arrived >= self.last.1 {
+                    self.last = (arrived, arrived);
+                }
+                return put(InFlight { due: arrived, arrived, frame }, Joins::InOrder);
+            }
         }
-        if self.random.chance(faults.duplication) {
-            self.stats.duplicated += 1;
-            let copy = frames.copy(frame);
-            self.push(copy, *arrived);
+        put(self.joins_last(frame, arrived), Joins::Last);
+    }
+
+    /// No frame is handled earlier after it was sent.
+    pub fn least_delay(&self) -> Nanos {
+        let least = |quantiles: &Option<Arc<Quantiles>>| quantiles.as_ref().map_or(0, |some| some.least());
+        // A frame that is held up overtakes what others still have before them.
+        let after = if self.faults.is_some() { 0 } else { least(&self.after) };
+        self.rate.time(wire_bytes(0)) + Nanos(least(&self.before) + self.wire.least() + after)
+    }
+}
+
+impl FarEnd {
+    /// One at which nothing will come out yet.
+    pub fn new() -> FarEnd {
+        FarEnd { queue: VecDeque::with_capacity(64), due: Nanos::MAX, delivered: 0 }
+    }
+
+    /// Takes a frame that is on the link.
+    #[inline(always)]
+    pub fn put(&mut self, frame: InFlight, joins: Joins) {
+        if joins == Joins::InOrder {
+            return self.put_in_order(frame);
         }
-        if self.random.chance(faults.reordering) {
-            self.stats.reordered += 1;
-            *arrived += Nanos(faults.reorder_ns);
-            let at = self.queue.partition_point(|other| other.arrived <= *arrived);
-            self.queue.insert(at, InFlight { due: *arrived, arrived: *arrived, frame });
-            self.last = self.queue.back().map_or(self.last, |last| (last.due, last.arrived));
-            self.due = self.first_due();
-            return true;
+        if self.queue.is_empty() {
+            self.due = frame.due;
         }
-        false
+        self.queue.push_back(frame);
+    }
+
+    #[cold]
+    fn put_in_order(&mut self, frame: InFlight) {
+        let at = self.queue.partition_point(|other| other.arrived <= frame.arrived);
+        self.queue.insert(at, frame);
+        self.due = self.first_due();
     }
 
     /// When the next frame is handled; `Nanos::MAX`: there is none.
@@ -195,23 +262,15 @@ impl Link {
         self.queue.front().map_or(Nanos::MAX, |first| first.due)
     }
 
-    /// No frame is handled earlier after it was sent.
-    pub fn least_delay(&self) -> Nanos {
-        let least = |quantiles: &Option<Arc<Quantiles>>| quantiles.as_ref().map_or(0, |some| some.least());
-        // A frame that is held up overtakes what others still have before them.
-        let after = if self.faults.is_some() { 0 } else { least(&self.after) };
-        self.rate.time(wire_bytes(0)) + Nanos(least(&self.before) + self.wire.least() + after)
-    }
-
     /// Takes the frame that is due.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, now: Nanos) -> Option<InFlight> {
         if self.due > now {
             return None;
         }
         let first = self.queue.pop_front()?;
         self.due = self.first_due();
-        self.stats.delivered += 1;
+        self.delivered += 1;
         Some(first)
     }
 
@@ -236,23 +295,19 @@ mod tests {
 
     fn run(faults: Faults, count: u64) -> (Vec<u8>, LinkStats, Nanos) {
         let (mut link, mut frames) = link(faults);
+        let mut far = FarEnd::new();
         for n in 0..count {
-            let frame = frames.take(false);
-            frames.get_mut(frame).clear();
-            frames.get_mut(frame).resize(1514, n as u8);
-            link.send(frame, Nanos(n * 10), &mut frames);
+            link.send(vec![n as u8; 1514], Nanos(n * 10), &mut frames, |frame, joins| far.put(frame, joins));
         }
         let (mut order, mut last) = (Vec::new(), Nanos::ZERO);
-        while link.in_flight() > 0 {
-            let due = link.due();
+        while far.in_flight() > 0 {
+            let due = far.due();
             assert!(due >= last, "time goes on");
             last = due;
-            let Some(received) = link.receive(due) else { panic!("due and not there") };
-            order.push(frames.get(received.frame)[0]);
-            frames.give_back(received.frame);
+            let Some(received) = far.receive(due) else { panic!("due and not there") };
+            order.push(received.frame[0]);
         }
-        assert_eq!(frames.used(), 0);
-        (order, link.stats, last)
+        (order, LinkStats { delivered: far.delivered, ..link.stats }, last)
     }
 
     #[test]

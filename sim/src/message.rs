@@ -9,7 +9,6 @@
 
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
-use std::collections::VecDeque;
 
 /// Largest payload of a frame.
 pub const MTU: u32 = 1_500;
@@ -24,10 +23,10 @@ const HEAD: usize = Ethernet::BYTES + FIELDS;
 
 /// Tags of messages: it counts, being of the measured time.
 pub const MEASURED: u32 = 1;
-/// Its time counts from its turn, when its first frame is made.
-pub const FROM_TURN: u32 = 2;
+/// With `ycsb`: it asks for a record to be written.
+pub const WRITES: u32 = 2;
 
-/// Number of a message: counts its flow's.
+/// Number of a message: counts its flow's, so that it depends on nothing else that happens meanwhile.
 pub type MessageId = u32;
 /// Number of a flow.
 pub type FlowId = u32;
@@ -46,8 +45,8 @@ pub fn host_of(mac: &[u8]) -> Option<usize> {
     }
 }
 
-/// A message under way.
-#[derive(Clone, Copy, Debug)]
+/// What a receiver knows of a message under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
     /// Bytes.
     pub size: u32,
@@ -68,48 +67,6 @@ pub struct Outgoing {
     pub size: u32,
     /// Bytes not yet cut into frames, where there is no transport to do that.
     pub unsent: u32,
-}
-
-/// A flow's messages under way, from the oldest on.
-///
-/// Numbers depend on nothing but the flow's own messages, so that frames carry the same ones however the work on
-/// several hosts is put in turn.
-#[derive(Clone, Debug, Default)]
-pub struct Messages {
-    /// `None`: ended before an older one.
-    slots: VecDeque<Option<Message>>,
-    /// Number of the first.
-    first: MessageId,
-}
-
-impl Messages {
-    /// A new one.
-    pub fn add(&mut self, size: u32, created: Nanos, tag: u32) -> MessageId {
-        let size = size.max(1);
-        self.slots.push_back(Some(Message { size, received: 0, created, tag }));
-        self.first.wrapping_add(self.slots.len() as MessageId - 1)
-    }
-
-    /// One that is under way.
-    #[inline]
-    pub fn get_mut(&mut self, id: MessageId) -> Option<&mut Message> {
-        self.slots.get_mut(id.wrapping_sub(self.first) as usize)?.as_mut()
-    }
-
-    /// Ends one.
-    pub fn remove(&mut self, id: MessageId) -> Option<Message> {
-        let removed = self.slots.get_mut(id.wrapping_sub(self.first) as usize)?.take();
-        while let Some(None) = self.slots.front() {
-            self.slots.pop_front();
-            self.first = self.first.wrapping_add(1);
-        }
-        removed
-    }
-
-    /// Messages under way.
-    pub fn open(&self) -> usize {
-        self.slots.iter().flatten().count()
-    }
 }
 
 /// What an application's frame says.
@@ -194,19 +151,5 @@ mod tests {
         assert_eq!(Head::on_wire(&[0; 20], true), None);
         let frame = Head { flow: 1, message: 2, sequence: 3, bytes: 4 }.emit(0, 1, &mut buffer);
         assert_eq!(Head::parse(ETHER_TYPE, &frame[14..27]), None);
-    }
-
-    #[test]
-    fn messages_may_end_in_any_order() {
-        let mut messages = Messages::default();
-        let [first, second, third] = [10, 20, 30].map(|size| messages.add(size, Nanos(0), 0));
-        assert_eq!((first, second, third), (0, 1, 2));
-        assert_eq!(messages.remove(second).map(|message| message.size), Some(20));
-        assert!(messages.get_mut(second).is_none() && messages.remove(second).is_none());
-        assert_eq!((messages.open(), messages.slots.len()), (2, 3));
-        messages.remove(first);
-        assert_eq!((messages.open(), messages.slots.len()), (1, 1));
-        assert_eq!(messages.add(40, Nanos(0), 0), 3);
-        assert_eq!(messages.get_mut(third).map(|message| message.size), Some(30));
     }
 }

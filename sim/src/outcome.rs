@@ -1,14 +1,15 @@
 //! What a run showed.
 
 use crate::check::Verdict;
+use crate::crew::{Alone, Crew};
 use crate::experiment::{Arrivals, Experiment, PaperSpec};
 use crate::hostile::OthersOutcome;
 use crate::latency::Latency;
 use crate::record::Recorder;
 use crate::scheme::Watch;
 use crate::switch::Model;
-use crate::traffic::Traffic;
-use crate::world::{Planted, SimError, World};
+use crate::traffic::{Traffic, TrafficStats};
+use crate::world::{Counts, Planted, SimError, World};
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Rack;
 use p4rack_fabric::HostMachine as _;
@@ -173,79 +174,87 @@ pub struct Compared {
     pub why: Option<String>,
 }
 
-/// Runs an experiment. `recorder` takes what it is told to.
+/// Runs an experiment, alone. `recorder` takes what it is told to.
 pub fn run(
     experiment: &Experiment,
     recorder: Option<Recorder>,
 ) -> Result<(Outcome, Option<Recorder>), SimError> {
-    let (outcome, recorder, _) = run_with(experiment, recorder, None)?;
-    Ok((outcome, recorder))
+    run_with_crew(experiment, recorder, &Alone)
+}
+
+/// The same with all of a crew, where the experiment allows it. It does not where rounds are simulated, and where
+/// something is recorded.
+pub fn run_with_crew(
+    experiment: &Experiment,
+    recorder: Option<Recorder>,
+    crew: &dyn Crew,
+) -> Result<(Outcome, Option<Recorder>), SimError> {
+    run_with(experiment, recorder, crew, None)
 }
 
 pub(crate) fn run_with(
     experiment: &Experiment,
     recorder: Option<Recorder>,
+    crew: &dyn Crew,
     planted: Option<Planted>,
-) -> Result<(Outcome, Option<Recorder>, World), SimError> {
-    let mut world = World::new(experiment.clone())?;
-    world.recorder = recorder.map(Box::new);
-    world.planted = planted;
-    world.run_until(world.sources_end);
-    let measured = world.switch.stats(world.now);
-    let drain = world.sources_end + Nanos::from_micros(experiment.spec.drain_us);
-    world.run_until(drain);
-    let checks = judge(&mut world);
+) -> Result<(Outcome, Option<Recorder>), SimError> {
+    let mut world = World::new(experiment.clone(), crew, recorder, planted)?;
+    world.run_until(world.plan.sources_end, crew);
+    let measured = world.tor.model.stats(world.now);
+    let drain = world.plan.sources_end + Nanos::from_micros(experiment.spec.drain_us);
+    world.run_until(drain, crew);
+    let checks = judge(&mut world, crew);
     let recorder = world.recorder.take().map(|recorder| *recorder);
-    world.sum_transports();
     let outcome = outcome(&world, measured, checks);
-    Ok((outcome, recorder, world))
+    Ok((outcome, recorder))
 }
 
 /// The checks at the end.
-fn judge(world: &mut World) -> Verdict {
-    let mut verdict = Verdict { out_of_order: world.out_of_order, ..Verdict::default() };
-    world.watcher.judge(&mut verdict);
-    let stats = world.switch.stats(world.now);
+fn judge(world: &mut World, crew: &dyn Crew) -> Verdict {
+    let counts = world.counts();
+    let late_frames = counts.late_frames + world.tor.late_frames;
+    let mut verdict = Verdict { out_of_order: counts.out_of_order, late_frames, ..Verdict::default() };
+    world.tor.watcher.judge(&mut verdict);
+    let stats = world.tor.model.stats(world.now);
     // Each link by itself.
-    for link in world.links() {
-        let stats = link.stats;
-        let gone = stats.delivered + losses(&stats) + link.in_flight() as u64;
+    for (stats, in_flight) in world.links() {
+        let gone = stats.delivered + losses(&stats) + in_flight as u64;
         verdict.unaccounted_frames += (stats.sent + stats.duplicated) as i64 - gone as i64;
     }
     // The switch: what came in left, was dropped or waits.
+    let before = &world.tor.before;
     let sum = |f: fn(&p4rack_switch::PortStats) -> u64| stats.ports.iter().map(f).sum::<u64>();
-    let (rx, tx) =
-        (sum(|port| port.rx_frames) + world.before.rx, sum(|port| port.tx_frames) + world.before.tx);
+    let (rx, tx) = (sum(|port| port.rx_frames) + before.rx, sum(|port| port.tx_frames) + before.tx);
     let queued = sum(|port| port.queues.iter().map(|queue| queue.frames).sum());
-    let drops = stats.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
-    let clones = stats.clones + world.before.clones;
+    let drops = stats.drops.iter().map(|(_, count)| count).sum::<u64>() + before.drops;
+    let clones = stats.clones + before.clones;
     // Of a broadcast frame there are several afterwards; only hostile hosts send such.
     if stats.replicas == 0 {
         verdict.unaccounted_frames += (rx + clones) as i64 - (tx + drops + queued) as i64;
     }
     // Between them.
     // What comes to shared ports goes on by them.
-    let delivered_up: u64 = world.nodes.iter().map(|node| node.up.stats.delivered).sum::<u64>()
-        + world.trunks.iter().map(|trunk| trunk.link.stats.delivered).sum::<u64>()
-        - world.trunks.iter().map(|trunk| trunk.link.stats.sent).sum::<u64>();
-    let managed = world.switch.managed();
-    let sent_down: u64 = world.nodes.iter().map(|node| node.down.stats.sent).sum();
+    let delivered_up: u64 = world.tor.lanes.iter().map(|lane| lane.up.delivered).sum::<u64>()
+        + world.tor.trunks.iter().map(|trunk| trunk.far.delivered).sum::<u64>()
+        - world.tor.trunks.iter().map(|trunk| trunk.link.stats.sent).sum::<u64>();
+    let managed = world.tor.model.managed();
+    let sent_down: u64 = world.tor.lanes.iter().map(|lane| lane.down.stats.sent).sum();
     verdict.unaccounted_frames +=
         (delivered_up + managed).abs_diff(rx) as i64 + tx.abs_diff(sent_down + managed) as i64;
     // From end to end: what never arrived was dropped by somebody.
     let backlog: usize = world.hosts().map(|host| host.endpoint.backlog_frames()).sum();
     let missing =
-        world.frames_given as i64 - world.frames_delivered as i64 - world.on_links() as i64 - queued as i64;
-    let lost = lost_frames(world) as i64;
-    let duplicated: u64 = world.links().map(|link| link.stats.duplicated).sum();
+        counts.frames_given as i64 - counts.frames_delivered as i64 - on_links(world) as i64 - queued as i64;
+    let lost = lost_frames(world, &counts) as i64;
+    let duplicated: u64 = world.links().map(|(stats, _)| stats.duplicated).sum();
     if missing - backlog as i64 > lost {
         verdict.unaccounted_frames += missing - backlog as i64 - lost;
-    } else if world.frames_delivered > world.frames_given + duplicated && world.others.is_none() {
+    } else if counts.frames_delivered > counts.frames_given + duplicated && counts.others.is_none() {
         verdict.unaccounted_frames += missing;
     }
     // Buffers.
-    verdict.over_limit += u64::from(stats.buffer_max_bytes > world.switch.buffer_limit_bytes());
-    if Planted::Overfill.is(world.planted) {
+    verdict.over_limit += u64::from(stats.buffer_max_bytes > world.tor.model.buffer_limit_bytes());
+    if Planted::Overfill.is(world.plan.planted) {
         verdict.over_limit += u64::from(stats.buffer_max_bytes > 0);
     }
     for host in world.hosts() {
@@ -254,40 +263,52 @@ fn judge(world: &mut World) -> Verdict {
     }
     let failures = lost > 0 || world.hosts().any(|host| host.dies != Nanos::MAX);
     if !failures {
-        verdict.stuck_messages = world.flows.iter().map(|flow| flow.messages.open() as u64).sum();
+        verdict.stuck_messages = counts.messages_made - counts.messages_ended;
     }
-    if let Some(settle) = world.watcher.settles_after() {
-        world.run_until(world.now + settle);
-        world.watcher.judge_settled(&mut world.switch, &world.experiment.rack, world.now, &mut verdict);
+    if let Some(settle) = world.tor.watcher.settles_after() {
+        world.run_until(world.now + settle, crew);
+        let (tor, rack) = (&mut world.tor, &world.plan.experiment.rack);
+        tor.watcher.judge_settled(&mut tor.model, rack, world.now, &mut verdict);
     }
     verdict
 }
 
+/// Frames on links.
+fn on_links(world: &World) -> usize {
+    world.links().map(|(_, in_flight)| in_flight).sum()
+}
+
 /// How the others fare, where hosts may be hostile, in a run of so many measured seconds.
-fn others(world: &World, seconds: f64) -> Option<OthersOutcome> {
-    let others = world.others.as_ref()?;
-    let mut goodput_gbps = BTreeMap::new();
-    for flow in world.flows.iter().filter(|flow| others.sends(flow)) {
-        *goodput_gbps.entry(format!("h{}", flow.src + 1)).or_default() +=
-            flow.arrived as f64 * 8.0 / seconds / 1e9;
+fn others(world: &World, counts: &Counts, seconds: f64) -> Option<OthersOutcome> {
+    let (watched, latency) = (world.plan.watched.as_ref()?, counts.others.as_ref()?);
+    let mut arrived = vec![None; world.plan.group_of.len()];
+    for (ends, node) in world.plan.flows.iter().zip(world.plan.flows.iter().map(|ends| world.node(ends.dst)))
+    {
+        if watched.sends(ends) {
+            *arrived[usize::from(ends.src)].get_or_insert(0) += node.inflows[ends.into as usize].arrived;
+        }
     }
-    let stats = world.switch.stats(world.now);
+    let gbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e9;
+    let goodput_gbps =
+        (1..).zip(&arrived).filter_map(|(host, bytes)| Some((format!("h{host}"), gbps((*bytes)?))));
+    let stats = world.tor.model.stats(world.now);
     let queued: u64 = stats.ports.iter().flat_map(|port| &port.queues).map(|queue| queue.frames).sum();
-    let waiting = world.hosts().map(|host| host.endpoint.backlog_frames()).sum::<usize>() + world.on_links();
+    let waiting = world.hosts().map(|host| host.endpoint.backlog_frames()).sum::<usize>() + on_links(world);
     Some(OthersOutcome {
-        goodput_gbps,
-        frames_lost: world.frames_given.saturating_sub(world.frames_delivered + waiting as u64 + queued),
-        latency_ns: others.latency(),
+        goodput_gbps: goodput_gbps.collect(),
+        frames_lost: counts.frames_given.saturating_sub(counts.frames_delivered + waiting as u64 + queued),
+        latency_ns: Latency::of(latency, false),
     })
 }
 
 /// Frames dropped anywhere, whatever they were, but those that come again by themselves.
-fn lost_frames(world: &World) -> u64 {
-    let switch = world.switch.stats(world.now);
-    let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.before.drops;
-    let links: u64 = world.links().map(|link| losses(&link.stats)).sum();
+fn lost_frames(world: &World, counts: &Counts) -> u64 {
+    let switch = world.tor.model.stats(world.now);
+    let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.tor.before.drops;
+    let links: u64 = world.links().map(|(stats, _)| losses(&stats)).sum();
     let hosts: u64 = world.hosts().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
-    switch + links + hosts + world.frames_to_dead - world.watcher.come_again(&world.switch.counted())
+    let come_again = world.tor.watcher.come_again(&world.tor.model.counted());
+    switch + links + hosts + counts.frames_to_dead - come_again
 }
 
 fn losses(stats: &crate::link::LinkStats) -> u64 {
@@ -295,7 +316,7 @@ fn losses(stats: &crate::link::LinkStats) -> u64 {
 }
 
 fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Outcome {
-    let experiment = &world.experiment;
+    let (experiment, counts) = (&world.plan.experiment, world.counts());
     let spec = &experiment.spec;
     let seconds = (spec.duration_us - spec.warmup_us) as f64 / 1e6;
     let gbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e9;
@@ -310,28 +331,28 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
             *host_counters.entry(name.to_owned()).or_insert(0) += count;
         }
     }
-    let end = world.switch.stats(world.now);
+    let end = world.tor.model.stats(world.now);
     let drops = end.drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect();
     let first = &experiment.rack.hosts[0];
-    let counted = world.switch.counted();
-    let shown = world.watcher.shows();
+    let counted = world.tor.model.counted();
+    let by_traffic = world.plan.traffic.iter().zip(&counts.traffic);
     let mut outcome = Outcome {
         name: spec.name.clone(),
         scheme: experiment.scheme.name(),
         seed: spec.seed,
         measured_s: seconds,
-        goodput_gbps: gbps(world.nodes.iter().map(|node| node.received).sum()),
-        goodput_max_host_gbps: gbps(world.nodes.iter().map(|node| node.received).max().unwrap_or(0)),
+        goodput_gbps: gbps(world.nodes().map(|node| node.received).sum()),
+        goodput_max_host_gbps: gbps(world.nodes().map(|node| node.received).max().unwrap_or(0)),
         ceiling_receive_gbps: experiment.runs.goodput_ceiling_bps(first) as f64 / 1e9,
         ceiling_send_gbps: experiment.runs.send_ceiling_bps(first) as f64 / 1e9,
-        traffic: world.traffic.iter().map(|traffic| traffic_outcome(traffic, &gbps)).collect(),
-        rsv_grt_ns: shown.rsv_grt_ns,
-        control: ControlOutcome::of(shown.control, &experiment.rack, seconds),
+        traffic: by_traffic.map(|(traffic, stats)| traffic_outcome(traffic, stats, &gbps)).collect(),
+        rsv_grt_ns: Latency::of(&counts.seen.rsv_grt, true),
+        control: ControlOutcome::of(counts.seen.control, &experiment.rack, seconds),
         switch: SwitchOutcome {
             queue_max_bytes: fullest.map_or(0, |port| port.queue_max_bytes),
             queue_p999_bytes: fullest.map_or(0, |port| depth_quantile(port, 0.999)),
             buffer_max_bytes: measured.buffer_max_bytes,
-            pauses: world.pauses,
+            pauses: world.tor.pauses,
             drops,
             program_drops: named(counted.drops),
             demoted: named(counted.demoted),
@@ -340,15 +361,15 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         },
         host_drops,
         host_counters,
-        resets: shown.taken_back.iter().take(1_000).map(reset).collect(),
-        link_losses: world.links().map(|link| losses(&link.stats)).sum(),
-        frames_dropped: lost_frames(world),
+        resets: world.tor.watcher.taken_back().iter().take(1_000).map(reset).collect(),
+        link_losses: world.links().map(|(stats, _)| losses(&stats)).sum(),
+        frames_dropped: lost_frames(world, &counts),
         problems: checks.problems(),
         checks,
         paper: Vec::new(),
         digest: format!("{:016x}", world.digest()),
-        frame_hops: world.hops,
-        others: others(world, seconds),
+        frame_hops: world.tor.hops,
+        others: others(world, &counts, seconds),
     };
     let scheme = match experiment.runs.protocols.is_empty() {
         true => "ethernet".to_owned(),
@@ -366,8 +387,7 @@ fn reset((at, sender, destination): &(Nanos, usize, usize)) -> (f64, String, Str
     (at.0 as f64 / 1e3, format!("h{}", sender + 1), format!("h{}", destination + 1))
 }
 
-fn traffic_outcome(traffic: &Traffic, gbps: &impl Fn(u64) -> f64) -> TrafficOutcome {
-    let stats = &traffic.stats;
+fn traffic_outcome(traffic: &Traffic, stats: &TrafficStats, gbps: &impl Fn(u64) -> f64) -> TrafficOutcome {
     let decile = |(n, histogram): (usize, &Histogram<u64>)| Decile {
         up_to_bytes: traffic.limits().get(n).copied(),
         latency_ns: Latency::of(histogram, false),

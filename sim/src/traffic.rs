@@ -1,7 +1,7 @@
 //! Workloads: who sends what when, and what became of it.
 
 use crate::experiment::{Arrivals, Experiment, LoadIn, Pattern, TrafficSpec, Ycsb};
-use crate::latency::histogram;
+use crate::latency::{add_up, histogram};
 use crate::message::{FlowId, MTU};
 use crate::random::{Quantiles, Random};
 use crate::sizes;
@@ -14,7 +14,7 @@ use p4rack_wire::ethernet::overhead;
 /// Parts that messages are divided into by size, where sizes differ.
 pub(crate) const DECILES: usize = 10;
 
-/// One `[[traffic]]` at work.
+/// One `[[traffic]]`: what all hosts may know of it.
 #[derive(Debug)]
 pub(crate) struct Traffic {
     pub spec: TrafficSpec,
@@ -25,29 +25,32 @@ pub(crate) struct Traffic {
     pub pairs: Vec<(usize, usize)>,
     /// With `poisson`: mean time between two messages.
     pub gap_ns: f64,
-    /// With `poisson`: when messages come, whose and of what size. Of its own, so that whatever carries them meets the same
-    /// ones at the same times.
-    pub random: Random,
     pub start: Nanos,
     pub stop: Nanos,
-    /// With `rounds`: messages of this round under way, and when it began.
-    pub round_open: usize,
-    pub round_began: Nanos,
     /// With `VGG16`: bytes of each message of a round.
     pub layers: Vec<u32>,
-    /// With `trace`: what is still to come, the last first.
-    pub trace: Vec<Entry>,
-    /// With `ycsb`: what each requests' flow is at, and how keys are chosen.
-    operations: Vec<Operation>,
+    /// With `ycsb`: how keys are chosen.
     zipf: Option<Zipf>,
     /// Sizes that part the deciles.
     limits: Vec<u64>,
-    pub stats: TrafficStats,
+}
+
+/// What one `[[traffic]]` does in the rack as a whole.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// With `poisson`: when messages come, whose and of what size. Of its own, so that whatever carries them meets the same
+    /// ones at the same times.
+    pub random: Random,
+    /// With `rounds`: messages of this round under way, and when it began.
+    pub round_open: usize,
+    pub round_began: Nanos,
+    /// With `trace`: what is still to come, the last first.
+    pub trace: Vec<Entry>,
 }
 
 /// What a thread of YCSB's is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Operation {
+pub(crate) enum Operation {
     /// Reads a record: a short request, an answer of the record's size.
     #[default]
     Read,
@@ -79,9 +82,49 @@ pub(crate) struct TrafficStats {
     pub deciles: Vec<Histogram<u64>>,
 }
 
+impl TrafficStats {
+    /// Nothing yet; `varied`: sizes differ.
+    fn new(varied: bool) -> TrafficStats {
+        TrafficStats {
+            made: 0,
+            done: 0,
+            lost: 0,
+            refused: 0,
+            bytes: 0,
+            retransmissions: 0,
+            timeouts: 0,
+            latency: histogram(),
+            deciles: if varied { (0..DECILES).map(|_| histogram()).collect() } else { Vec::new() },
+        }
+    }
+
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &TrafficStats) {
+        self.made += other.made;
+        self.done += other.done;
+        self.lost += other.lost;
+        self.refused += other.refused;
+        self.bytes += other.bytes;
+        self.retransmissions += other.retransmissions;
+        self.timeouts += other.timeouts;
+        add_up(&mut self.latency, &other.latency);
+        self.deciles.iter_mut().zip(&other.deciles).for_each(|(own, other)| add_up(own, other));
+    }
+
+    /// Notes a latency.
+    pub fn record(&mut self, traffic: &Traffic, size: u32, latency: Nanos) {
+        self.done += 1;
+        self.latency.saturating_record(latency.0.max(1));
+        if !self.deciles.is_empty() {
+            let decile = traffic.limits.partition_point(|limit| *limit < u64::from(size));
+            self.deciles[decile].saturating_record(latency.0.max(1));
+        }
+    }
+}
+
 impl Traffic {
     /// The `nth` traffic, whose flows are numbered from `first`.
-    pub fn new(experiment: &Experiment, nth: usize, first: FlowId) -> Result<Traffic, String> {
+    pub fn new(experiment: &Experiment, nth: usize, first: FlowId) -> Result<(Traffic, Source), String> {
         let spec = experiment.spec.traffic[nth].clone();
         let mut random = Random::stream(experiment.spec.seed, 0x7261_0000 + nth as u64);
         let trace = match spec.arrivals {
@@ -117,38 +160,30 @@ impl Traffic {
             true => (1..DECILES).map(|n| sizes.at(n as f64 / DECILES as f64).round() as u64).collect(),
             false => Vec::new(),
         };
-        let stats = TrafficStats {
-            made: 0,
-            done: 0,
-            lost: 0,
-            refused: 0,
-            bytes: 0,
-            retransmissions: 0,
-            timeouts: 0,
-            latency: histogram(),
-            deciles: if varied { (0..DECILES).map(|_| histogram()).collect() } else { Vec::new() },
+        let source = Source {
+            random,
+            round_open: 0,
+            round_began: Nanos::ZERO,
+            trace: trace.map_or(Vec::new(), |trace| trace.entries.iter().rev().copied().collect()),
         };
-        Ok(Traffic {
+        let traffic = Traffic {
             start: Nanos::from_micros(spec.start_us),
             stop: spec.stop_us.map_or(end, |stop| Nanos::from_micros(stop).min(end)),
             flows: first..first + count,
-            operations: match spec.ycsb {
-                Some(_) => vec![Operation::Read; pairs.len() * spec.flows],
-                None => Vec::new(),
-            },
             zipf: spec.ycsb.map(|_| Zipf::new(spec.keys, spec.zipf)),
-            trace: trace.map_or(Vec::new(), |trace| trace.entries.iter().rev().copied().collect()),
             layers,
             spec,
             sizes,
             pairs,
             gap_ns,
-            random,
-            round_open: 0,
-            round_began: Nanos::ZERO,
             limits,
-            stats,
-        })
+        };
+        Ok((traffic, source))
+    }
+
+    /// Counters of what becomes of its messages.
+    pub fn stats(&self) -> TrafficStats {
+        TrafficStats::new(!self.limits.is_empty())
     }
 
     /// Sender and receiver of a flow.
@@ -171,24 +206,26 @@ impl Traffic {
     }
 
     /// The pair and the size of the next message at random.
-    pub fn draw(&mut self) -> (usize, u32) {
-        let pair = self.random.below(self.pairs.len() as u64) as usize;
-        (pair, self.sizes.sample(&mut self.random).min(u64::from(u32::MAX)) as u32)
+    pub fn draw(&self, random: &mut Random) -> (usize, u32) {
+        let pair = random.below(self.pairs.len() as u64) as usize;
+        (pair, self.sizes.sample(random).min(u64::from(u32::MAX)) as u32)
     }
 
-    /// Size of a message of `flow`.
-    pub fn size(&self, flow: FlowId, random: &mut Random) -> u32 {
-        let short = self.spec.arrivals == Arrivals::Rpc && {
-            // Requests are short, but for those that write: then the answers are.
-            let forward = if self.is_back(flow) { self.forward(flow) } else { flow };
-            let operation = self.operations.get((forward - self.flows.start) as usize);
-            let writes = operation == Some(&Operation::Update);
-            writes == self.is_back(flow)
-        };
+    /// Size of a message of `flow`; `writes`: it belongs to a request for a record to be written.
+    pub fn size(&self, flow: FlowId, writes: bool, random: &mut Random) -> u32 {
+        // Requests are short, but for those that write: then the answers are.
+        let short = self.spec.arrivals == Arrivals::Rpc && writes == self.is_back(flow);
         if short {
             return self.spec.request_bytes;
         }
         self.sizes.sample(random).min(u64::from(u32::MAX)) as u32
+    }
+
+    /// Whether a client's thread begins at this requests' flow: at each, but under YCSB at the first of its own.
+    pub fn begins_at(&self, flow: FlowId) -> bool {
+        let pair = (flow - self.flows.start) as usize / self.spec.flows;
+        let first = self.pairs.iter().position(|(from, _)| *from == self.pairs[pair].0);
+        self.spec.ycsb.is_none() || first == Some(pair)
     }
 
     /// The requests' flow of an answers' flow.
@@ -196,37 +233,26 @@ impl Traffic {
         flow - (self.flows.end - self.flows.start) / 2
     }
 
-    /// The flow on which the thread of this requests' flow asks next, and what it will do there: under
-    /// YCSB the key says which server.
-    pub fn next_ask(&mut self, flow: FlowId, random: &mut Random) -> FlowId {
-        let (Some(zipf), Some(mix)) = (&self.zipf, self.spec.ycsb) else { return flow };
+    /// The flow on which the thread of this requests' flow, which was doing `operation`, asks next, and what it will do
+    /// there: under YCSB the key says which server.
+    pub fn next_ask(&self, flow: FlowId, operation: Operation, random: &mut Random) -> (FlowId, Operation) {
+        let (Some(zipf), Some(mix)) = (&self.zipf, self.spec.ycsb) else { return (flow, operation) };
         let nth = (flow - self.flows.start) as usize;
         let (pair, thread) = (nth / self.spec.flows, nth % self.spec.flows);
-        if self.operations[nth] == Operation::Modify {
-            self.operations[nth] = Operation::Update;
-            return flow;
+        if operation == Operation::Modify {
+            return (flow, Operation::Update);
         }
         let key = zipf.sample(random);
         let sender = self.pairs[pair].0;
         let first = self.pairs.partition_point(|(from, _)| *from < sender);
         let servers = self.pairs[first..].iter().take_while(|(from, _)| *from == sender).count();
         let next = (first + ycsb::place(key, servers.max(1))) * self.spec.flows + thread;
-        self.operations[next] = match (random.chance(mix.writes()), mix) {
+        let operation = match (random.chance(mix.writes()), mix) {
             (false, _) => Operation::Read,
             (true, Ycsb::F) => Operation::Modify,
             (true, _) => Operation::Update,
         };
-        self.flows.start + next as FlowId
-    }
-
-    /// Notes a latency.
-    pub fn record(&mut self, size: u32, latency: Nanos) {
-        self.stats.done += 1;
-        self.stats.latency.saturating_record(latency.0.max(1));
-        if !self.stats.deciles.is_empty() {
-            let decile = self.limits.partition_point(|limit| *limit < u64::from(size));
-            self.stats.deciles[decile].saturating_record(latency.0.max(1));
-        }
+        (self.flows.start + next as FlowId, operation)
     }
 
     /// Sizes that part the deciles.

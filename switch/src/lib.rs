@@ -23,6 +23,7 @@ mod compile;
 mod config;
 mod control;
 mod depth;
+mod dues;
 mod error;
 mod exec;
 mod generator;

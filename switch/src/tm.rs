@@ -6,6 +6,7 @@
 
 use crate::config::{Config, PortConfig};
 use crate::depth::Depth;
+use crate::dues::Dues;
 use crate::inlet::Inlet;
 use crate::pool::{NONE, PacketId, Pool};
 use crate::stats::{DropReason, PortStats, QueueStats};
@@ -13,8 +14,6 @@ use p4rack_wire::Nanos;
 
 /// Number of port numbers that programs can represent.
 const PORT_NUMBERS: usize = 512;
-/// Words of a bit set of ports.
-const WORDS: usize = PORT_NUMBERS / 64;
 /// Minimum Ethernet frame without FCS, in bytes.
 const SHORTEST: u64 = 60;
 /// Frame check sequence.
@@ -83,10 +82,8 @@ pub(crate) struct Port {
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficManager {
     ports: Vec<Port>,
-    /// Bit set of positions of ports with frames waiting for a wire.
-    waiting: [u64; WORDS],
-    /// Words of `waiting` in use.
-    words: usize,
+    /// By position: the time from which frames waiting there for a wire can be sent.
+    dues: Dues,
     /// Whether frames wait for the controller.
     pub cpu_waits: bool,
     /// Position in `ports` by port number.
@@ -108,8 +105,7 @@ impl TrafficManager {
     pub fn new(config: &Config) -> TrafficManager {
         let mut manager = TrafficManager {
             ports: Vec::new(),
-            waiting: [0; WORDS],
-            words: 0,
+            dues: Dues::new(config.ports.len() + 1),
             cpu_waits: false,
             by_number: vec![u16::MAX; PORT_NUMBERS],
             buffer_bytes: config.buffer_bytes,
@@ -138,7 +134,6 @@ impl TrafficManager {
             return;
         }
         self.by_number[number] = self.ports.len() as u16;
-        self.words = self.ports.len() / 64 + 1;
         // Frames from the controller do not arrive over a wire.
         let inlet = Inlet::new(if is_cpu { 0 } else { port.rate_bps }, config);
         self.ports.push(Port {
@@ -274,7 +269,7 @@ impl TrafficManager {
             // Frames for the controller never wait for a time.
             match port.is_cpu {
                 true => self.cpu_waits = true,
-                false => self.waiting[at / 64] |= 1 << (at % 64),
+                false => self.dues.set(at, port.free_at),
             }
         }
         match queue.tail {
@@ -293,31 +288,13 @@ impl TrafficManager {
     /// A port, other than the CPU port, that can send now.
     #[inline]
     pub fn ready(&self, now: Nanos) -> Option<usize> {
-        self.waiting().find(|&at| self.ports[at].free_at <= now)
+        self.dues.ready(now)
     }
 
     /// The first time at which a port with waiting frames can send.
     #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
-        self.waiting().map(|at| self.ports[at].free_at).min()
-    }
-
-    /// Ports with frames waiting for a wire.
-    #[inline(always)]
-    fn waiting(&self) -> impl Iterator<Item = usize> {
-        let (mut word, mut bits) = (0, self.waiting[0]);
-        std::iter::from_fn(move || {
-            while bits == 0 {
-                word += 1;
-                if word >= self.words {
-                    return None;
-                }
-                bits = *self.waiting.get(word)?;
-            }
-            let at = word * 64 + bits.trailing_zeros() as usize;
-            bits &= bits - 1;
-            Some(at)
-        })
+        self.dues.first()
     }
 
     /// Removes the next packet of a port. Also returns the number of frames left in its queue.
@@ -336,7 +313,7 @@ impl TrafficManager {
             if port.occupied == 0 {
                 match port.is_cpu {
                     true => self.cpu_waits = false,
-                    false => self.waiting[at / 64] &= !(1 << (at % 64)),
+                    false => self.dues.set(at, Nanos::MAX),
                 }
             }
         }
@@ -357,12 +334,23 @@ impl TrafficManager {
         let port = &mut self.ports[at];
         let earliest = now.saturating_sub(self.catch_up);
         port.send(len, port.free_at.max(port.waiting_since).max(earliest));
+        self.busy(at);
     }
 
     /// Same for a frame that passed without being queued.
     #[inline(always)]
     pub fn sent_at_once(&mut self, at: usize, len: usize, now: Nanos) {
         self.ports[at].send(len, now);
+        self.busy(at);
+    }
+
+    /// A port has started to send: frames waiting there have to wait until it is free again.
+    #[inline(always)]
+    fn busy(&mut self, at: usize) {
+        let port = &self.ports[at];
+        if port.occupied != 0 && !port.is_cpu {
+            self.dues.set(at, port.free_at);
+        }
     }
 
     /// Bytes queued at a port.

@@ -1,9 +1,11 @@
 //! `p4rack bench sim`: cost of a frame's way through the simulated rack.
 
+use super::sim::threads;
 use p4rack_netdev::clock;
 use p4rack_sim::{Experiment, run};
 use serde::Serialize;
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// Arguments of `p4rack bench sim`.
 #[derive(clap::Args, Debug)]
@@ -14,6 +16,10 @@ pub struct Args {
     /// Measurements of each kind; reports the median and the best, which is the least disturbed
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
+    /// Also compare runs of large racks on one thread with the same runs on N threads, by the time that passes;
+    /// needs N idle processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=threads::THREADS_MAX))]
+    threads: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -33,9 +39,24 @@ struct Speed {
     best_hops_per_s: f64,
 }
 
+/// One rack on one thread and on several.
+#[derive(Debug, Serialize)]
+struct Together {
+    hosts: u64,
+    traffic: &'static str,
+    frame_hops: u64,
+    /// Time that passed, the best of all rounds: on one thread and on all.
+    one_thread_s: f64,
+    all_threads_s: f64,
+    /// How many times as fast.
+    speedup: f64,
+}
+
 #[derive(Debug, Serialize)]
 struct Results {
     speed: Vec<Speed>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    together: Vec<Together>,
     /// Processor time of the incast of 6 KB bursts for 10 ms, from parsing to results.
     incast_10_ms_cpu_s: f64,
     /// Maximum resident memory after a tenth of the simulated time, and after all of it.
@@ -82,6 +103,55 @@ fn timed(experiment: &Experiment) -> Result<(f64, u64), String> {
     Ok(((clock::thread_cpu() - before).as_secs_f64(), outcome.frame_hops))
 }
 
+/// Racks of 64 hosts and more, on one thread and on `threads`, in turns.
+fn together(args: &Args, threads: u64) -> Result<Vec<Together>, String> {
+    const KINDS: [(&str, &str); 2] = [
+        ("permutation", "pattern = \"permutation\"\narrivals = \"saturate\"\nflows = 2"),
+        ("all to all", "pattern = \"all-to-all\"\narrivals = \"poisson\"\nload = 0.5"),
+    ];
+    let mut results = Vec::new();
+    for (hosts, (traffic, pattern)) in
+        [64, 128, 256].into_iter().flat_map(|hosts| KINDS.map(|kind| (hosts, kind)))
+    {
+        // As many frames whatever the number of hosts.
+        let duration_us = args.simulated_ms * 5_000 / hosts;
+        let text = format!(
+            "name = \"bench\"\nduration_us = {duration_us}\ndrain_us = 500\n[rack]\nhosts = {hosts}\nbuffer = \"32 MiB\"\n\
+             [scheme]\nkind = \"pl2-clock\"\nin_flight = 3\nslot_headroom_percent = 2\n\
+             [[traffic]]\nname = \"all\"\nsize = 6000\n{pattern}\n"
+        );
+        let experiment = Experiment::parse(&text, "bench").map_err(|error| error.to_string())?;
+        let (mut one_thread_s, mut all_threads_s) = (f64::MAX, f64::MAX);
+        let mut frame_hops = 0;
+        for _ in 0..args.rounds.div_ceil(3) {
+            let (alone_s, alone) = passed(&experiment, 1)?;
+            let (together_s, digest) = passed(&experiment, threads)?;
+            if alone != digest {
+                return Err(format!(
+                    "{hosts} hosts, {traffic}: {threads} threads show something else than one"
+                ));
+            }
+            frame_hops = alone.1;
+            one_thread_s = alone_s.min(one_thread_s);
+            all_threads_s = together_s.min(all_threads_s);
+        }
+        let speedup = one_thread_s / all_threads_s;
+        results.push(Together { hosts, traffic, frame_hops, one_thread_s, all_threads_s, speedup });
+    }
+    Ok(results)
+}
+
+/// Time that passes during a run, in seconds; its digest and frame-hops.
+fn passed(experiment: &Experiment, threads: u64) -> Result<(f64, (String, u64)), String> {
+    let before = Instant::now();
+    let (outcome, _) = threads::run(experiment, None, threads)?;
+    let passed_s = before.elapsed().as_secs_f64();
+    match outcome.problems.first() {
+        Some(problem) => Err(format!("{}: a check failed: {problem}", experiment.spec.name)),
+        None => Ok((passed_s, (outcome.digest, outcome.frame_hops))),
+    }
+}
+
 fn measure(args: &Args) -> Result<Results, String> {
     let short = incast("pl2-clock", (args.simulated_ms / 10).max(2))?;
     timed(&short)?;
@@ -99,7 +169,8 @@ fn measure(args: &Args) -> Result<Results, String> {
     }
     let long_run_peak_bytes = peak_bytes();
     let incast_10_ms_cpu_s = timed(&incast("pl2-clock", 10)?)?.0;
-    Ok(Results { speed, incast_10_ms_cpu_s, short_run_peak_bytes, long_run_peak_bytes })
+    let together = args.threads.map_or(Ok(Vec::new()), |threads| together(args, threads))?;
+    Ok(Results { speed, together, incast_10_ms_cpu_s, short_run_peak_bytes, long_run_peak_bytes })
 }
 
 fn peak_bytes() -> Option<u64> {
@@ -117,6 +188,26 @@ fn text(args: &Args, results: &Results) -> String {
         text += &format!(
             "{:<14}{:>14}{:>16.0}{:>10.0}{:>16.0}\n",
             one.scheme, one.frame_hops, one.hops_per_s, one.ns_per_hop, one.best_hops_per_s
+        );
+    }
+    if let Some(threads) = args.threads {
+        let heads =
+            ("hosts", "traffic", "frame-hops", "1 thread, hops/s", format!("{threads} threads"), "speed-up");
+        text += &format!(
+            "\n{:<8}{:<14}{:>12}{:>18}{:>14}{:>10}\n",
+            heads.0, heads.1, heads.2, heads.3, heads.4, heads.5
+        );
+    }
+    for one in &results.together {
+        let hops = one.frame_hops as f64;
+        text += &format!(
+            "{:<8}{:<14}{:>12}{:>18.0}{:>14.0}{:>10.2}\n",
+            one.hosts,
+            one.traffic,
+            one.frame_hops,
+            hops / one.one_thread_s,
+            hops / one.all_threads_s,
+            one.speedup
         );
     }
     let mb = |bytes: Option<u64>| bytes.map_or("?".to_owned(), |bytes| format!("{:.1}", bytes as f64 / 1e6));

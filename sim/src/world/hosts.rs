@@ -1,28 +1,30 @@
 //! Hosts in the rack: what comes to them, and what their machines and threads do.
 
-use super::{Planted, World};
+use super::mail::{ToSwitch, Told};
+use super::{Group, Planted};
 use crate::experiment::Arrivals;
-use crate::flow::Machine;
 use crate::host::Fed;
 use crate::message::{Head, host_of};
 use crate::record::Point;
-use crate::scheme::Watch;
+use crate::scheme::WatchHost;
 use crate::transport::wire::Pdu;
-use p4rack_fabric::HostMachine as _;
+use p4rack_fabric::{Event, HostMachine as _};
 use p4rack_wire::Nanos;
 
-impl World {
+impl Group {
     /// A frame comes to a host.
-    pub(super) fn enter_host(&mut self, host: usize) {
-        let node = &mut self.nodes[host];
+    pub(super) fn enter_host(&mut self, at: usize) {
+        let measures = (self.measuring, self.measures());
+        let node = &mut self.nodes[at];
         let Some(received) = node.down.receive(self.now) else { return };
-        let frame = self.frames.get(received.frame);
+        let frame = &received.frame[..];
         node.digest_down.frame(self.now, frame);
         if self.now >= node.host.dies {
-            self.frames_to_dead += 1;
+            self.counts.frames_to_dead += 1;
             return self.frames.give_back(received.frame);
         }
-        let concerns = self.watcher.enters_host(host, frame, received.arrived, self.now);
+        let concerns = node.watcher.enters(frame, received.arrived, measures, &mut self.counts.seen);
+        let host = node.host.index;
         if let Some(recorder) = &mut self.recorder {
             recorder.note(Point::HostIn(host), self.now, frame);
         }
@@ -37,51 +39,52 @@ impl World {
         let head = app.and_then(|app| Head::parse(app.ether_type, app.rest(frame)));
         // Frames of transports say more.
         let mut carried = None;
-        if let (true, Some(head), Some(app)) = (self.transports, head, app)
-            && self.flows.get(head.flow as usize).is_some_and(|flow| !matches!(flow.transport, Machine::Raw))
+        if let (true, Some(head), Some(app)) = (self.plan.transports, head, app)
+            && self.plan.flows.get(head.flow as usize).is_some_and(|flow| !flow.raw)
         {
             carried = Pdu::parse(app.ether_type, app.rest(frame));
         }
         self.frames.give_back(received.frame);
         // A grant may show that frames sent ahead of it have arrived, so that there is room for others.
         if let Some(destination) = concerns
-            && destination < self.nodes.len()
+            && destination < self.plan.group_of.len()
         {
-            self.feed(host, destination);
+            self.feed(at, destination);
         }
         let told = self.told;
         match (&carried, head) {
             (Some(frame), _) => {
-                self.frames_delivered += 1;
-                self.take_transport(host, frame);
+                self.counts.frames_delivered += 1;
+                self.take_transport(at, frame);
             }
-            (None, Some(head)) => self.give(host, head),
+            (None, Some(head)) => self.give(at, head),
             (None, None) => {}
         }
         // Data is for the threads: what the machine has to send depends on it only by what transports answer.
-        let only_data = concerns.is_none() && self.watcher.controller_delay().is_none();
+        let only_data = concerns.is_none() && self.plan.reports.is_none();
         if !only_data || self.told != told {
-            self.drain_host(host);
+            self.drain_host(at);
         }
     }
 
     /// The machine's time has come.
-    pub(super) fn wake(&mut self, host: usize) {
-        self.nodes[host].host.endpoint.handle_timeout(self.now);
-        self.drain(host, true);
+    pub(super) fn wake(&mut self, at: usize) {
+        self.nodes[at].host.endpoint.handle_timeout(self.now);
+        self.drain(at, true);
     }
 
     /// Takes out what a host's machine has ready, and gives it what it has room for.
-    pub(super) fn drain_host(&mut self, host: usize) {
-        self.drain(host, false);
+    pub(super) fn drain_host(&mut self, at: usize) {
+        self.drain(at, false);
     }
 
     /// Likewise; `due`: it is known that the machine has something.
-    fn drain(&mut self, host: usize, due: bool) {
-        let asleep = Planted::Sleep.is(self.planted) && host == 1 && self.hops > 1_000;
-        let one = &mut self.nodes[host].host;
+    fn drain(&mut self, at: usize, due: bool) {
+        let one = &mut self.nodes[at].host;
+        let asleep =
+            Planted::Sleep.is(self.plan.planted) && one.index == 1 && self.counts.frames_delivered > 1_000;
         if one.hostile.is_some() {
-            return self.attack(host);
+            return self.attack(at);
         }
         if asleep || self.now >= one.dies {
             one.machine_due = Nanos::MAX;
@@ -89,42 +92,49 @@ impl World {
         }
         let mut next = if due { self.now } else { one.due() };
         if next <= self.now {
-            next = self.send_due(host);
+            next = self.send_due(at);
         }
-        if self.watcher.controller_delay().is_some() {
-            let machine = &mut self.nodes[host].host.endpoint;
-            self.watcher.ask_host(host, machine, self.now);
-            self.inlets.hasten(self.nodes.len() + self.trunks.len(), self.watcher.controller_due());
-            next = self.nodes[host].host.due();
+        if let Some(delay) = self.plan.reports {
+            let one = &mut self.nodes[at].host;
+            while let Some(Event::SenderSilent(sender)) = one.endpoint.poll_event(self.now) {
+                if let Some(sender) = host_of(&sender.0) {
+                    let (sender, destination, now) = (sender as u16, one.index as u16, self.now);
+                    self.outbox.push(now + delay, ToSwitch::Silent { sender, destination, now });
+                }
+            }
+            next = one.due();
         }
-        self.nodes[host].host.machine_due = next;
+        self.nodes[at].host.machine_due = next;
     }
 
     /// Puts on the link what is due; when something is due again.
-    fn send_due(&mut self, host: usize) -> Nanos {
+    fn send_due(&mut self, at: usize) -> Nanos {
+        let measured = self.measures();
         loop {
-            let node = &mut self.nodes[host];
-            let id = self.frames.take(node.host.endpoint.next_is_control());
-            let frame = self.frames.get_mut(id);
-            if !node.host.endpoint.poll_link(self.now, frame) {
-                self.frames.give_back(id);
+            let node = &mut self.nodes[at];
+            let mut frame = self.frames.take(node.host.endpoint.next_is_control());
+            if !node.host.endpoint.poll_link(self.now, &mut frame) {
+                self.frames.give_back(frame);
                 return node.host.due();
             }
-            let destination = host_of(frame);
-            self.watcher.leaves_host(host, frame, self.now);
+            let destination = host_of(&frame);
+            node.watcher.leaves(&frame, self.now, measured, &mut self.counts.seen);
+            let host = node.host.index;
             if let Some(recorder) = &mut self.recorder {
-                recorder.note(Point::HostOut(host), self.now, frame);
+                recorder.note(Point::HostOut(host), self.now, &frame);
             }
             let mut leaves = self.now;
-            if Planted::Address.is(self.planted) {
+            if Planted::Address.is(self.plan.planted) {
                 leaves += Nanos(frame.as_ptr() as u64 >> 5 & 63);
             }
-            node.up.send(id, leaves, &mut self.frames);
-            self.inlets.hasten(host, node.up.due());
+            let outbox = &mut self.outbox;
+            node.up.send(frame, leaves, &mut self.frames, |frame, joins| {
+                outbox.push(frame.due, ToSwitch::Frame(host as u16, frame, joins));
+            });
             if let Some(destination) = destination.filter(|d| node.host.has_for(*d)) {
-                self.feed(host, destination);
+                self.feed(at, destination);
             }
-            let due = self.nodes[host].host.due();
+            let due = self.nodes[at].host.due();
             if due > self.now {
                 return due;
             }
@@ -133,35 +143,38 @@ impl World {
 
     /// Gives a thread a part of a message.
     #[inline]
-    fn give(&mut self, host: usize, head: Head) {
-        if Planted::Swap.is(self.planted) {
-            if self.frames_delivered == 1_000 && self.held.is_none() {
+    fn give(&mut self, at: usize, head: Head) {
+        if Planted::Swap.is(self.plan.planted) {
+            if self.counts.frames_delivered == 1_000 && self.held.is_none() {
                 self.held = Some(Some(head));
                 return;
             }
-            if self.frames_delivered > 1_500
+            if self.counts.frames_delivered > 1_500
                 && let Some(held) = self.held.as_mut().and_then(Option::take)
             {
-                self.take_part(host, &held);
+                self.take_part(at, &held);
             }
         }
-        self.take_part(host, &head);
+        self.take_part(at, &head);
     }
 
     /// Gives a host's machine frames for a destination as long as it has room.
-    pub(super) fn feed(&mut self, host: usize, destination: usize) {
+    pub(super) fn feed(&mut self, at: usize, destination: usize) {
         loop {
-            let fed =
-                self.nodes[host].host.feed(destination, &mut self.flows, self.now, &mut self.frames_given);
+            let (node, outbox, now) = (&mut self.nodes[at], &mut self.outbox, self.now);
+            let given = &mut self.counts.frames_given;
+            let fed = node.host.feed(destination, &mut node.outflows, now, given, |flow, message| {
+                outbox.push(Nanos::MAX, ToSwitch::Tell(flow, Told::Begins(message, now)));
+            });
             match fed {
                 Fed::Nothing => return,
-                Fed::Carried(flow) => self.plan_timer(flow),
+                Fed::Carried(flow) => self.plan_timer(at, flow),
                 Fed::FlowEmpty(flow) => {
-                    self.plan_timer(flow);
-                    let traffic = usize::from(self.flows[flow as usize].traffic);
-                    let one = &self.traffic[traffic];
-                    if one.spec.arrivals == Arrivals::Saturate && self.now < one.stop {
-                        self.submit(flow, self.now, true);
+                    self.plan_timer(at, flow);
+                    let traffic = usize::from(self.nodes[at].outflows[flow as usize].traffic);
+                    let one = &self.plan.traffic[traffic];
+                    if one.spec.arrivals == Arrivals::Saturate && now < one.stop {
+                        self.submit(at, flow, now, true);
                     }
                 }
             }

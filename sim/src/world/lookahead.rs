@@ -1,4 +1,4 @@
-//! Who is next: hosts and switch in turn, each as far ahead as the other can't reach it.
+//! Who is next: hosts and switch, each as far ahead as the other can't reach it.
 //!
 //! ```text
 //!          ├──────── hosts, one after the other ────────┤├── down ──…
@@ -13,6 +13,8 @@
 //! nanosecond together, and that is also done where one microsecond can't be given away: rounds begin
 //! everywhere at once, and what is recorded is recorded in the order of time.
 
+use super::node::Lane;
+use super::rack::Order;
 use super::{Node, World};
 use crate::experiment::{Arrivals, Experiment};
 use p4rack_wire::Nanos;
@@ -25,15 +27,20 @@ pub(super) struct Lookahead {
 }
 
 impl Lookahead {
+    /// That of an experiment's links, whose pauses and controller take so long.
     pub fn new(
         experiment: &Experiment,
         nodes: &[Node],
+        lanes: &[Lane],
         pause_delay: Nanos,
         controller_delay: Option<Nanos>,
     ) -> Lookahead {
         let spec = &experiment.spec;
+        if Lookahead::is_none(experiment) {
+            return Lookahead::NONE;
+        }
         let up = nodes.iter().map(|node| node.up.least_delay()).min();
-        let down = nodes.iter().map(|node| node.down.least_delay()).min();
+        let down = lanes.iter().map(|lane| lane.down.least_delay()).min();
         let mut look = Lookahead { up: up.unwrap_or_default(), down: down.unwrap_or_default() };
         if spec.rack.pfc_bytes.is_some() {
             look.down = look.down.min(pause_delay);
@@ -41,106 +48,106 @@ impl Lookahead {
         if let Some(delay) = controller_delay {
             look.up = look.up.min(delay);
         }
-        if spec.traffic.iter().any(|traffic| traffic.arrivals == Arrivals::Rounds) {
-            look = Lookahead::NONE;
-        }
         look
     }
 
+    /// Whether an experiment's hosts have to take every nanosecond together.
+    pub fn is_none(experiment: &Experiment) -> bool {
+        experiment.spec.traffic.iter().any(|traffic| traffic.arrivals == Arrivals::Rounds)
+    }
+
     const NONE: Lookahead = Lookahead { up: Nanos::ZERO, down: Nanos::ZERO };
+
+    /// The mean of both.
+    pub fn mean(self) -> Nanos {
+        Nanos((self.up.0 + self.down.0) / 2)
+    }
+
+    /// Up to when hosts can run, if they are due first then, and the switch then.
+    pub fn of_hosts(self, hosts: Nanos, switch: Nanos) -> Nanos {
+        switch.min(hosts.saturating_add(self.up)).saturating_add(self.down)
+    }
+
+    /// The same for the switch.
+    pub fn of_switch(self, hosts: Nanos, switch: Nanos) -> Nanos {
+        hosts.min(switch.saturating_add(self.down)).saturating_add(self.up)
+    }
 }
 
 impl World {
-    /// Runs until nothing happens any more up to `end`.
-    pub fn run_until(&mut self, end: Nanos) {
+    /// Runs until nothing happens any more up to `end`: hosts and switch in turn.
+    pub(super) fn run_alone(&mut self, end: Nanos) {
         let after = Nanos(end.0.saturating_add(1));
         let look = if self.recorder.is_some() { Lookahead::NONE } else { self.lookahead };
         loop {
-            let (hosts, switch) = (self.hosts_due.first(), self.switch_due());
+            let (hosts, switch, agenda) = (self.hosts_due(), self.tor.due(), self.rack.agenda.due());
             let next = hosts.min(switch);
-            if next.min(self.agenda.due()) > end {
+            if next.min(agenda) > end {
                 break;
             }
-            if self.agenda.due() <= next {
-                self.now = self.agenda.due();
-                self.happen();
+            if agenda <= next {
+                self.happen(agenda);
                 continue;
             }
             // At least this one nanosecond.
             let least = Nanos(next.0 + 1);
-            let limit = after.min(self.agenda.due());
-            let first_at_switch = switch.min(hosts.saturating_add(look.up));
-            self.run_hosts(first_at_switch.saturating_add(look.down).max(least).min(limit));
-            let limit = after.min(self.agenda.due());
-            let first_at_host = self.hosts_due.first().min(self.switch_due().saturating_add(look.down));
-            self.run_switch(first_at_host.saturating_add(look.up).max(least).min(limit));
+            let limit = after.min(self.rack.sudden());
+            let until = look.of_hosts(hosts.min(agenda), switch).max(least).min(limit);
+            while self.rack.agenda.due() < until {
+                self.happen(self.rack.agenda.due());
+            }
+            self.run_hosts(until);
+            // Rounds may have come to their end.
+            let limit = after.min(self.rack.sudden());
+            let hosts = self.hosts_due().min(self.rack.agenda.due());
+            self.run_switch(look.of_switch(hosts, self.tor.due()).max(least).min(limit));
         }
         self.now = end;
     }
 
-    /// When the switch or a link towards it has something to do.
-    fn switch_due(&self) -> Nanos {
-        self.model_due.min(self.inlets.first_due())
+    fn hosts_due(&self) -> Nanos {
+        self.groups.iter().map(|group| group.dues.first()).min().unwrap_or(Nanos::MAX)
     }
 
-    /// All that happens at hosts before `until`. None of them can reach another meanwhile.
+    /// What the rack's agenda says for a time that nobody has come to yet.
+    fn happen(&mut self, now: Nanos) {
+        let World { plan, rack, groups, tor, .. } = self;
+        rack.happen(plan, now, &mut |order| match order {
+            Order::Host(host, nth, event) => {
+                groups[usize::from(plan.group_of[usize::from(host)])].order(host, now, nth, event);
+            }
+            Order::Warm => {
+                groups.iter_mut().for_each(|group| group.measuring = true);
+                tor.warm(now);
+            }
+        });
+    }
+
     fn run_hosts(&mut self, until: Nanos) {
-        if self.hosts_due.first() >= until {
-            return;
-        }
-        let mut first = Nanos::MAX;
-        for host in 0..self.nodes.len() {
-            let mut due = self.hosts_due.of(host);
-            if due < until {
-                due = self.run_host(host, until);
-                self.hosts_due.set(host, due);
+        let World { plan, rack, groups, tor, recorder, .. } = self;
+        for (group, inbox) in groups.iter_mut().zip(&mut tor.inboxes) {
+            std::mem::swap(&mut group.recorder, recorder);
+            group.run(until);
+            std::mem::swap(&mut group.recorder, recorder);
+            group.outbox.hand_over(inbox);
+            for part in group.rounds.drain(..) {
+                rack.take_part(plan, part, &mut group.counts.traffic);
             }
-            first = first.min(due);
         }
-        self.hosts_due.begin_with(first);
+        tor.take_mail();
     }
 
-    /// All that happens at a host before `until`; when it goes on.
-    fn run_host(&mut self, host: usize, until: Nanos) -> Nanos {
-        loop {
-            let Node { host: one, down, .. } = &mut self.nodes[host];
-            let (agenda, link, machine) = (one.agenda.due(), down.due(), one.machine_due);
-            let due = agenda.min(link).min(machine);
-            if due >= until {
-                return due;
-            }
-            self.now = due.max(one.now);
-            one.now = self.now;
-            if agenda == due {
-                self.happen_at(host);
-            } else if link == due {
-                self.enter_host(host);
-            } else {
-                self.wake(host);
-            }
-        }
-    }
-
-    /// All that happens at the switch before `until`.
     fn run_switch(&mut self, until: Nanos) {
-        loop {
-            let (inlet, due) = self.inlets.first();
-            if due.min(self.model_due) >= until {
-                return;
-            }
-            // What leaves goes before what comes at the same time.
-            if due < self.model_due {
-                self.at_switch(due);
-                self.enter_by(inlet);
-            } else {
-                self.at_switch(self.model_due);
-                self.leave_switch();
+        let World { groups, tor, recorder, .. } = self;
+        std::mem::swap(&mut tor.recorder, recorder);
+        tor.run(until);
+        std::mem::swap(&mut tor.recorder, recorder);
+        for (group, outbox) in groups.iter_mut().zip(&mut tor.outboxes) {
+            outbox.hand_over(&mut group.inbox);
+            group.take_mail();
+            if tor.frames.is_uneven() {
+                tor.frames.share(&mut group.frames);
             }
         }
-    }
-
-    fn at_switch(&mut self, due: Nanos) {
-        self.switch_now = self.switch_now.max(due);
-        self.now = self.switch_now;
     }
 }

@@ -1,149 +1,175 @@
 //! Messages: from the sending thread to frames, and from frames to the receiving thread.
 
-use super::World;
-use crate::agenda::{HostEvent, RackEvent};
-use crate::experiment::{Arrivals, TimedFrom};
-use crate::flow::{Flow, Machine};
-use crate::message::{FROM_TURN, FlowId, Head, MEASURED, Message, MessageId, Outgoing};
+use super::Group;
+use super::group::RoundPart;
+use super::mail::{ToSwitch, Told};
+use crate::agenda::HostEvent;
+use crate::experiment::Arrivals;
+use crate::flow::{Machine, Outflow};
+use crate::message::{FlowId, Head, MEASURED, Message, MessageId, Outgoing, WRITES};
+use crate::traffic::Operation;
 use p4rack_wire::Nanos;
 
-impl World {
+impl Group {
     /// A thread has a message. `ahead`: it was prepared before, so it is at the machine already.
-    pub(super) fn submit(&mut self, flow: FlowId, created: Nanos, ahead: bool) {
-        self.submit_sized(flow, created, ahead, None);
+    pub(super) fn submit(&mut self, at: usize, flow: u32, created: Nanos, ahead: bool) {
+        let writes = self.nodes[at].outflows[flow as usize].operation == Operation::Update;
+        self.submit_sized(at, flow, created, ahead, writes, None);
     }
 
-    /// The same for a message of known size.
-    pub(super) fn submit_sized(&mut self, flow: FlowId, created: Nanos, ahead: bool, size: Option<u32>) {
-        let Flow { src, traffic, .. } = self.flows[flow as usize];
-        if self.nodes[usize::from(src)].host.hostile.is_some() {
+    /// The same for a message of known size; `writes`: it belongs to a request for a record to be written.
+    pub(super) fn submit_sized(
+        &mut self,
+        at: usize,
+        flow: u32,
+        created: Nanos,
+        ahead: bool,
+        writes: bool,
+        size: Option<u32>,
+    ) {
+        let node = &mut self.nodes[at];
+        if node.host.hostile.is_some() {
             return;
         }
-        let one = &mut self.traffic[usize::from(traffic)];
-        if self.flows[flow as usize].queue.len() >= one.spec.queue_limit {
-            one.stats.refused += u64::from(self.measuring);
+        let outflow = &mut node.outflows[flow as usize];
+        let traffic = usize::from(outflow.traffic);
+        let (one, stats) = (&self.plan.traffic[traffic], &mut self.counts.traffic[traffic]);
+        if outflow.queue.len() >= one.spec.queue_limit {
+            stats.refused += u64::from(self.measuring);
             return;
         }
-        let host = usize::from(self.flows[flow as usize].src);
-        let random = &mut self.nodes[host].host.random;
-        let size = size.unwrap_or_else(|| one.size(flow, random)).max(1);
-        one.stats.made += u64::from(self.measuring);
-        let from_turn = one.spec.timed_from == TimedFrom::Turn;
-        let tag = (u32::from(self.measuring) * MEASURED) | (u32::from(from_turn) * FROM_TURN);
-        let dma = self.dma.as_ref().filter(|_| !ahead).map(|dma| Nanos(dma.sample(random)));
-        let Flow { dst, messages, .. } = &mut self.flows[flow as usize];
-        let message = messages.add(size, created, tag);
+        let random = &mut node.host.random;
+        let size = size.unwrap_or_else(|| one.size(outflow.id, writes, random)).max(1);
+        stats.made += u64::from(self.measuring);
+        let tag = (u32::from(self.measuring) * MEASURED) | (u32::from(writes) * WRITES);
+        let dma = self.plan.dma.as_ref().filter(|_| !ahead).map(|dma| Nanos(dma.sample(random)));
+        let id = outflow.made;
+        outflow.made = id.wrapping_add(1);
         if let Some(recorder) = &mut self.recorder {
-            recorder.begins(self.messages_made, (flow, message), (host, (*dst).into()));
+            let ends = (node.host.index, usize::from(outflow.dst));
+            recorder.begins(self.counts.messages_made, (outflow.id, id), ends);
         }
-        self.messages_made += 1;
+        self.counts.messages_made += 1;
+        let message = Message { size, received: 0, tag, created };
         match dma {
-            Some(dma) => self.at_host(host, self.now + dma, HostEvent::Ready(flow, message, size)),
-            None => self.ready(flow, message, size),
+            Some(dma) => node.host.agenda.push(self.now + dma, HostEvent::Ready(flow, id, message)),
+            None => self.ready(at, flow, id, message),
         }
     }
 
-    pub(super) fn ready(&mut self, id: FlowId, message: MessageId, size: u32) {
-        let flow = &mut self.flows[id as usize];
-        let host = usize::from(flow.src);
-        flow.queue.push_back(Outgoing { message, size, unsent: size });
-        flow.open.push_back(message);
-        match &mut flow.transport {
+    pub(super) fn ready(&mut self, at: usize, flow: u32, id: MessageId, message: Message) {
+        let node = &mut self.nodes[at];
+        let outflow = &mut node.outflows[flow as usize];
+        let size = message.size;
+        outflow.queue.push_back(Outgoing { message: id, size, unsent: size });
+        self.outbox.push(Nanos::MAX, ToSwitch::Tell(outflow.id, Told::Message(id, message)));
+        match &mut outflow.transport {
             Machine::Raw => {}
-            Machine::Tcp(ends) => ends.0.write(message, size),
-            Machine::Rds(sender) => sender.write(message, size),
+            Machine::Tcp(sender) => sender.write(id, size),
+            Machine::Rds(sender) => sender.write(id, size),
         }
-        self.nodes[host].host.list(id, flow);
+        node.host.list(flow, outflow);
     }
 
     /// A thread has a part of a message.
-    pub(super) fn take_part(&mut self, host: usize, head: &Head) {
-        self.frames_delivered += 1;
-        let Some(flow) = self.flows.get_mut(head.flow as usize) else { return };
+    pub(super) fn take_part(&mut self, at: usize, head: &Head) {
+        self.counts.frames_delivered += 1;
+        let in_time = self.measures();
+        let node = &mut self.nodes[at];
+        let Some(ends) = self.plan.flows.get(head.flow as usize) else { return };
+        if usize::from(ends.dst) != node.host.index {
+            return;
+        }
+        let flow = &mut node.inflows[ends.into as usize];
         let ahead = head.sequence.wrapping_sub(flow.next_in);
         if ahead > u32::MAX / 2 {
-            self.out_of_order += 1;
+            self.counts.out_of_order += 1;
             return;
         }
         flow.next_in = head.sequence.wrapping_add(1);
-        let traffic = usize::from(flow.traffic);
-        let one = &mut self.traffic[traffic];
-        let in_time = self.measuring && self.now < self.sources_end;
+        let stats = &mut self.counts.traffic[usize::from(ends.traffic)];
         if in_time {
-            one.stats.bytes += u64::from(head.bytes);
+            stats.bytes += u64::from(head.bytes);
             flow.arrived += u64::from(head.bytes);
-            self.nodes[host].received += u64::from(head.bytes);
+            node.received += u64::from(head.bytes);
         }
         // Frames of a flow come in order, so whatever lies before this one's message is not coming.
-        if flow.open.front() != Some(&head.message) && !flow.open.contains(&head.message) {
-            return;
+        let known = |(id, _): &(MessageId, Message)| *id == head.message;
+        if !flow.open.front().is_some_and(known) {
+            let Some(before) = flow.open.iter().position(known) else { return };
+            flow.open.drain(..before);
+            stats.lost += u64::from(self.measuring) * before as u64;
+            self.counts.messages_ended += before as u64;
         }
-        while let Some(&first) = flow.open.front().filter(|first| **first != head.message) {
-            flow.open.pop_front();
-            one.stats.lost += u64::from(self.measuring);
-            flow.messages.remove(first);
-        }
-        let Some(message) = flow.messages.get_mut(head.message) else { return };
+        let Some((_, message)) = flow.open.front_mut() else { return };
         message.received += u32::from(head.bytes);
         if message.received < message.size {
             return;
         }
-        flow.open.pop_front();
-        self.whole(head.flow, head.message);
+        if let Some((id, message)) = flow.open.pop_front() {
+            self.whole(at, head.flow, id, &message);
+        }
     }
 
     /// All of a message is here.
-    pub(super) fn whole(&mut self, id: FlowId, message: MessageId) {
-        let flow = &mut self.flows[id as usize];
-        let (host, traffic) = (usize::from(flow.dst), usize::from(flow.traffic));
+    pub(super) fn whole(&mut self, at: usize, flow: FlowId, id: MessageId, message: &Message) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.ends((id, message));
+            recorder.ends((flow, id));
         }
-        let Some(message) = flow.messages.remove(message) else { return };
-        let random = &mut self.nodes[host].host.random;
-        let bus = self.dma.as_ref().map_or(0, |dma| dma.sample(random));
-        let done = self.now + Nanos(bus);
-        self.arrived(host, id, traffic, &message, done);
+        self.counts.messages_ended += 1;
+        let random = &mut self.nodes[at].host.random;
+        let bus = self.plan.dma.as_ref().map_or(0, |dma| dma.sample(random));
+        self.arrived(at, flow, message, self.now + Nanos(bus));
     }
 
     /// A message is whole and with its thread.
-    fn arrived(&mut self, host: usize, flow: FlowId, traffic: usize, message: &Message, done: Nanos) {
-        let one = &mut self.traffic[traffic];
+    fn arrived(&mut self, at: usize, flow: FlowId, message: &Message, done: Nanos) {
+        let ends = self.plan.flows[flow as usize];
+        let traffic = usize::from(ends.traffic);
+        let (one, stats) = (&self.plan.traffic[traffic], &mut self.counts.traffic[traffic]);
         let Message { size, created, tag, .. } = *message;
         let measured = tag & MEASURED != 0;
-        if let (true, Some(others)) = (measured, &mut self.others) {
-            others.note(&self.flows[flow as usize], one.spec.arrivals, done - created);
+        if let (true, Some(watched), Some(others)) = (measured, &self.plan.watched, &mut self.counts.others)
+            && !watched.concerns(&ends, one.spec.arrivals)
+        {
+            others.saturating_record((done - created).0.max(1));
         }
         match one.spec.arrivals {
             Arrivals::Saturate | Arrivals::Poisson | Arrivals::Trace => {
                 if measured {
-                    one.record(size, done - created);
+                    stats.record(one, size, done - created);
                 }
             }
             Arrivals::Rpc if one.is_back(flow) => {
                 if measured {
-                    one.record(size, done - created);
+                    stats.record(one, size, done - created);
                 }
-                let forward = one.next_ask(one.forward(flow), &mut self.nodes[host].host.random);
+                let forward = self.next_ask(at, one.forward(flow));
+                let one = &self.plan.traffic[traffic];
                 let next = done + Nanos(one.spec.think_ns);
                 if next < one.stop {
-                    self.at_host(host, next, HostEvent::Ask(forward));
+                    self.nodes[at].host.agenda.push(next, HostEvent::Ask(forward));
                 }
             }
             Arrivals::Rpc => {
-                let (back, at) = (one.back(flow), done + Nanos(one.spec.service_ns));
-                self.at_host(host, at, HostEvent::Answer(back, created));
+                let back = self.plan.flows[one.back(flow) as usize].out;
+                let answer = HostEvent::Answer(back, created, tag & WRITES != 0);
+                self.nodes[at].host.agenda.push(done + Nanos(one.spec.service_ns), answer);
             }
-            Arrivals::Rounds => {
-                one.round_open -= 1;
-                if one.round_open == 0 {
-                    let took = done - one.round_began;
-                    if measured {
-                        one.record(size, took);
-                    }
-                    self.agenda.push(done, RackEvent::Round(traffic));
-                }
-            }
+            Arrivals::Rounds => self.rounds.push(RoundPart { traffic, done, size, measured }),
         }
+    }
+
+    /// The flow, by its place at the host, on which the thread of this requests' flow asks next.
+    pub(super) fn next_ask(&mut self, at: usize, flow: FlowId) -> u32 {
+        let node = &mut self.nodes[at];
+        let ends = &self.plan.flows[flow as usize];
+        let one = &self.plan.traffic[usize::from(ends.traffic)];
+        let operation = node.outflows[ends.out as usize].operation;
+        let (next, operation) = one.next_ask(flow, operation, &mut node.host.random);
+        let next = self.plan.flows[next as usize].out;
+        let outflow: &mut Outflow = &mut node.outflows[next as usize];
+        outflow.operation = operation;
+        next
     }
 }

@@ -4,38 +4,38 @@
 //!  threads ─ Host ─▶ up link ─▶ pipeline delay ─▶ switch (generated P4, traffic manager) ─▶ down link ─▶ Host
 //! ```
 
+mod group;
 mod hostile;
 mod hosts;
 mod lookahead;
+mod mail;
 mod messages;
 mod node;
 mod pfc;
+mod plan;
+mod rack;
 mod sources;
 mod switch;
+mod together;
 mod transports;
 mod trunk;
 
-use crate::agenda::{Agenda, HostEvent, RackEvent};
 use crate::check::Digest;
-use crate::experiment::{Experiment, MachineLocation};
-use crate::flow::Flow;
-use crate::frames::Frames;
+use crate::crew::Crew;
+use crate::experiment::Experiment;
+use crate::flow::Machine;
 use crate::host::Host;
-use crate::hostile::Others;
-use crate::link::Link;
-use crate::message::{FlowId, Head};
+use crate::link::LinkStats;
 use crate::random::{Between, Quantiles};
 use crate::record::Recorder;
-use crate::schedule::{Dues, Schedule};
 use crate::scheme::{Watch, Watcher};
-use crate::switch::{Model, SwitchError, SwitchModel};
-use crate::traffic::Traffic;
-use crate::transport::Transport;
+use crate::switch::{SwitchError, SwitchModel};
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
-pub(crate) use node::Node;
+pub(crate) use group::{Counts, Group};
+pub(crate) use node::{Lane, Node};
 
 /// Why a simulation did not start.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,8 @@ pub(crate) enum Planted {
     Overfill,
     /// A host's machine is never asked again.
     Sleep,
+    /// One of several workers reads what another has written before that is complete.
+    Race,
 }
 
 impl Planted {
@@ -78,57 +80,16 @@ impl Planted {
 /// A rack under way.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub experiment: Experiment,
+    pub plan: Arc<plan::Plan>,
     pub now: Nanos,
     lookahead: lookahead::Lookahead,
-    /// What concerns the whole rack.
-    agenda: Agenda<RackEvent>,
-    /// When each host has something to do, or somewhat earlier.
-    hosts_due: Dues,
-    /// When each host's link, each trunk and, last, the controller bring something to the switch.
-    inlets: Schedule,
-    /// When the switch has something to send or to look after, and the time up to which it has come.
-    model_due: Nanos,
-    switch_now: Nanos,
-    frames: Frames,
-    pub switch: SwitchModel,
-    /// What the scheme watches.
-    pub watcher: Watcher,
-    /// By host.
-    pub nodes: Vec<Node>,
-    /// Ports that hosts share.
-    pub trunks: Vec<trunk::Trunk>,
-    pub flows: Vec<Flow>,
-    /// Messages made.
-    pub messages_made: u64,
-    pub traffic: Vec<Traffic>,
-    dma: Option<Arc<Quantiles>>,
+    rack: rack::Rack,
+    pub groups: Vec<Group>,
+    /// Windows of time in which several workers have run.
+    windows: u64,
+    pub tor: switch::Tor,
+    /// With whoever runs; here meanwhile.
     pub recorder: Option<Box<Recorder>>,
-    pub measuring: bool,
-    /// Frames that passed the switch.
-    pub hops: u64,
-    pub frames_given: u64,
-    pub frames_delivered: u64,
-    pub frames_to_dead: u64,
-    pub out_of_order: u64,
-    /// Switch's counters up to the end of the warm-up.
-    pub before: Before,
-    /// Where hosts may be hostile: what becomes of the others' messages.
-    pub others: Option<Box<Others>>,
-    pub sources_end: Nanos,
-    pub planted: Option<Planted>,
-    /// With a planted fault: what was held back, until it is given.
-    held: Option<Option<Head>>,
-    /// Frames of transports' own.
-    told: u64,
-    /// Whether any traffic has a transport.
-    transports: bool,
-    /// Whether frames may have to be marked.
-    marks: bool,
-    pause_delay: Nanos,
-    /// Pauses that the switch asked for, and what it told hosts of them and their ends.
-    pub pauses: u64,
-    pauses_told: u64,
 }
 
 /// Sums of the switch's counters before its reset.
@@ -141,10 +102,15 @@ pub(crate) struct Before {
 }
 
 impl World {
-    pub fn new(experiment: Experiment) -> Result<World, SimError> {
+    /// A rack that `crew` will run. `recorder` takes what it is told to.
+    pub fn new(
+        experiment: Experiment,
+        crew: &dyn Crew,
+        recorder: Option<Recorder>,
+        planted: Option<Planted>,
+    ) -> Result<World, SimError> {
         let spec = &experiment.spec;
-        let hosts = spec.rack.hosts;
-        let switch = SwitchModel::new(&experiment)?;
+        let model = SwitchModel::new(&experiment)?;
         let quantiles = |points: &[(f64, f64)]| {
             Quantiles::new(points, Between::Linear).map(Arc::new).map_err(SimError::Parameter)
         };
@@ -154,121 +120,97 @@ impl World {
             pipeline: quantiles(&spec.rack.pipeline_ns)?,
             lane_bytes: parse_size(&spec.rack.lane_buffer).map_err(SimError::Parameter)?,
         };
-        let pause_delay = World::pause_delay(&spec.link.delay_ns);
-        let (mut flows, mut traffic) = (Vec::new(), Vec::new());
-        for nth in 0..spec.traffic.len() {
-            let one = Traffic::new(&experiment, nth, flows.len() as FlowId).map_err(SimError::Parameter)?;
-            for flow in one.flows.clone() {
-                let (src, dst) = one.ends(flow);
-                flows.push(Flow::new(src, dst, nth, transports::machine(&experiment, nth, src)));
-            }
-            traffic.push(one);
-        }
-        let (nodes, trunks) = Node::all(&experiment, &times).map_err(SimError::Parameter)?;
+        // What has no lookahead, or is recorded in order, is for one.
+        let alone = crew.size() < 2 || recorder.is_some() || lookahead::Lookahead::is_none(&experiment);
+        let groups = if alone { 1 } else { (crew.size() * together::GROUPS_EACH).min(spec.rack.hosts) };
         let watcher = Watcher::new(&experiment);
-        let sources_end = Nanos::from_micros(spec.duration_us);
-        let mut world = World {
-            now: Nanos::ZERO,
-            lookahead: lookahead::Lookahead::new(
-                &experiment,
-                &nodes,
-                pause_delay,
-                watcher.controller_delay(),
-            ),
-            agenda: Agenda::new(),
-            hosts_due: Dues::new(hosts),
-            inlets: Schedule::new(hosts + trunks.len() + 1),
-            model_due: Nanos::MAX,
-            switch_now: Nanos::ZERO,
-            frames: Frames::default(),
-            switch,
-            watcher,
-            nodes,
-            trunks,
-            flows,
-            messages_made: 0,
-            traffic,
-            dma: (spec.nic.place == MachineLocation::Nic).then_some(times.dma),
-            recorder: None,
-            measuring: false,
-            hops: 0,
-            frames_given: 0,
-            frames_delivered: 0,
-            frames_to_dead: 0,
-            out_of_order: 0,
-            before: Before::default(),
-            others: Others::of(&experiment),
-            sources_end,
-            planted: None,
-            held: None,
-            told: 0,
-            transports: spec.traffic.iter().any(|traffic| traffic.transport != Transport::Raw),
-            marks: World::marks(&experiment),
-            pause_delay,
-            pauses: 0,
-            pauses_told: 0,
-            experiment,
+        let reports = watcher.controller_delay();
+        let (plan, sources, flows) =
+            plan::Plan::new(experiment, times.dma.clone(), reports, planted, groups)?;
+        let (nodes, lanes, trunks) =
+            node::all(&plan.experiment, &times, flows).map_err(SimError::Parameter)?;
+        let lookahead =
+            lookahead::Lookahead::new(&plan.experiment, &nodes, &lanes, plan.pause_delay, reports);
+        let plan = Arc::new(plan);
+        let mut of_groups: Vec<Vec<Node>> = (0..groups).map(|_| Vec::new()).collect();
+        for (node, group) in nodes.into_iter().zip(&plan.group_of) {
+            of_groups[usize::from(*group)].push(node);
+        }
+        let group = |nodes: Vec<Node>| {
+            let first = nodes.first().map_or(0, |node| node.host.index);
+            Group::new(plan.clone(), first, nodes)
         };
-        world.begin();
-        Ok(world)
+        Ok(World {
+            now: Nanos::ZERO,
+            lookahead,
+            rack: rack::Rack::new(&plan, sources),
+            groups: of_groups.into_iter().map(group).collect(),
+            windows: 0,
+            tor: switch::Tor::new(plan.clone(), (model, watcher), (lanes, trunks), groups),
+            recorder: recorder.map(Box::new),
+            plan,
+        })
     }
 
-    fn begin(&mut self) {
-        self.agenda.push(Nanos::from_micros(self.experiment.spec.warmup_us), RackEvent::Warm);
-        for nth in 0..self.traffic.len() {
-            self.agenda.push(self.traffic[nth].start, RackEvent::Start(nth));
+    /// Runs until nothing happens any more up to `end`.
+    pub fn run_until(&mut self, end: Nanos, crew: &dyn Crew) {
+        match self.groups.len() {
+            1 => self.run_alone(end),
+            _ => self.run_together(end, crew),
         }
-        for host in 0..self.nodes.len() {
-            if self.nodes[host].host.hostile.is_some() {
-                self.hosts_due.hasten(host, Nanos::ZERO);
-                self.nodes[host].host.machine_due = Nanos::ZERO;
-            }
-            if self.nodes[host].host.dies != Nanos::MAX {
-                self.at_host(host, self.nodes[host].host.dies, HostEvent::Die);
-            }
-        }
-    }
-
-    /// Notes an event at a host.
-    fn at_host(&mut self, host: usize, time: Nanos, event: HostEvent) {
-        self.nodes[host].host.agenda.push(time, event);
-        self.hosts_due.hasten(host, time);
     }
 
     /// Checksum of all that happened.
     pub fn digest(&self) -> u64 {
         let mut all = Digest::new();
-        for node in &self.nodes {
-            all.add(node.digest_up.0);
+        for (node, lane) in self.nodes().zip(&self.tor.lanes) {
+            all.add(lane.digest_up.0);
             all.add(node.digest_down.0);
         }
         all.0
     }
 
-    fn warm(&mut self) {
-        self.measuring = true;
-        self.watcher.warm();
-        let stats = self.switch.stats(self.now);
-        self.before.rx += stats.ports.iter().map(|port| port.rx_frames).sum::<u64>();
-        self.before.tx += stats.ports.iter().map(|port| port.tx_frames).sum::<u64>();
-        self.before.clones += stats.clones;
-        self.before.drops += stats.drops.iter().map(|(_, count)| count).sum::<u64>();
-        self.switch.reset_stats(self.now);
+    /// What hosts counted, all together; and what the flows' machines did.
+    pub fn counts(&self) -> Counts {
+        let mut sum = Counts::new(&self.plan);
+        self.groups.iter().for_each(|group| sum.add(&group.counts));
+        for flow in self.nodes().flat_map(|node| &node.outflows) {
+            let stats = &mut sum.traffic[usize::from(flow.traffic)];
+            match &flow.transport {
+                Machine::Raw => {}
+                Machine::Tcp(sender) => {
+                    stats.retransmissions += sender.retransmissions;
+                    stats.timeouts += sender.timeouts;
+                }
+                Machine::Rds(sender) => stats.retransmissions += sender.retransmissions,
+            }
+        }
+        sum
     }
 
-    /// Frames on links, of both directions.
-    pub fn on_links(&self) -> usize {
-        self.links().map(Link::in_flight).sum()
+    /// All links, and what shared ports have before the switch: what happened, and frames that are on them.
+    pub fn links(&self) -> impl Iterator<Item = (LinkStats, usize)> {
+        let ends = self.nodes().zip(&self.tor.lanes);
+        let hosts = ends.flat_map(|(node, lane)| [(&node.up, &lane.up), (&lane.down, &node.down)]);
+        let trunks = self.tor.trunks.iter().map(|trunk| (&trunk.link, &trunk.far));
+        hosts
+            .chain(trunks)
+            .map(|(link, far)| (LinkStats { delivered: far.delivered, ..link.stats }, far.in_flight()))
     }
 
-    /// All links, and what shared ports have before the switch.
-    pub fn links(&self) -> impl Iterator<Item = &Link> {
-        let hosts = self.nodes.iter().flat_map(|node| [&node.up, &node.down]);
-        hosts.chain(self.trunks.iter().map(|trunk| &trunk.link))
+    /// Hosts with their ends of the links.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.groups.iter().flat_map(|group| &group.nodes)
+    }
+
+    /// One of them.
+    pub fn node(&self, host: u16) -> &Node {
+        let group = &self.groups[usize::from(self.plan.group_of[usize::from(host)])];
+        &group.nodes[usize::from(host) - group.first]
     }
 
     /// All hosts.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> {
-        self.nodes.iter().map(|node| &node.host)
+        self.nodes().map(|node| &node.host)
     }
 }

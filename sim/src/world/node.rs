@@ -1,14 +1,16 @@
-//! A host and its cable to the switch: all that one host's frames touch lies together.
+//! A host and its cable to the switch: all that one host's frames touch lies together, at either end.
 
-use super::{pfc, trunk};
+use super::plan;
 use crate::check::Digest;
 use crate::experiment::{Experiment, MachineLocation};
+use crate::flow::{Inflow, Outflow};
 use crate::host::Host;
-use crate::link::{Delays, Link};
+use crate::link::{Delays, FarEnd, Faults, Link};
 use crate::random::{Quantiles, Random};
+use crate::scheme::HostWatcher;
 use std::sync::Arc;
 
-/// One host in the rack.
+/// One host, and its ends of the cable.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Machine and threads.
@@ -16,6 +18,24 @@ pub(crate) struct Node {
     /// To the switch, its pipeline included.
     pub up: Link,
     /// From the switch.
+    pub down: FarEnd,
+    /// Flows that it sends, and those that it receives.
+    pub outflows: Vec<Outflow>,
+    pub inflows: Vec<Inflow>,
+    /// What its scheme watches.
+    pub watcher: HostWatcher,
+    /// Of what came to it from the switch.
+    pub digest_down: Digest,
+    /// Bytes of application payload that arrived since the warm-up.
+    pub received: u64,
+}
+
+/// The switch's ends of one host's cable.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// From the host.
+    pub up: FarEnd,
+    /// To the host.
     pub down: Link,
     /// Its switch port.
     pub port: u16,
@@ -23,12 +43,8 @@ pub(crate) struct Node {
     pub trunk: Option<usize>,
     /// Of what came to the switch from it.
     pub digest_up: Digest,
-    /// Of what came to it from the switch.
-    pub digest_down: Digest,
-    /// Bytes of application payload that arrived since the warm-up.
-    pub received: u64,
     /// What the switch holds of its frames, for pauses.
-    pub held: pfc::Held,
+    pub held: Held,
 }
 
 /// What links and buses take, the same for all.
@@ -43,20 +59,14 @@ pub(crate) struct Times {
     pub lane_bytes: u64,
 }
 
-impl Node {
-    /// All nodes, and the ports that some of them share.
-    pub fn all(experiment: &Experiment, times: &Times) -> Result<(Vec<Node>, Vec<trunk::Trunk>), String> {
-        let (trunks, trunk_of) = trunk::trunks(experiment, times.lane_bytes);
-        let nodes = (0..trunk_of.len()).map(|host| Node::new(experiment, host, trunk_of[host], times));
-        Ok((nodes.collect::<Result<_, _>>()?, trunks))
-    }
+/// A rack's hosts, the switch's ends of their cables, and the ports that some of them share.
+pub(crate) type Cabled = (Vec<Node>, Vec<Lane>, Vec<Trunk>);
 
-    fn new(
-        experiment: &Experiment,
-        host: usize,
-        trunk: Option<usize>,
-        times: &Times,
-    ) -> Result<Node, String> {
+/// All hosts, cabled.
+pub(super) fn all(experiment: &Experiment, times: &Times, flows: Vec<plan::Flows>) -> Result<Cabled, String> {
+    let (trunks, trunk_of) = trunks(experiment, times.lane_bytes);
+    let (mut nodes, mut lanes) = (Vec::new(), Vec::new());
+    for (host, (outflows, inflows)) in flows.into_iter().enumerate() {
         let spec = &experiment.spec;
         let bus = (spec.nic.place == MachineLocation::Host).then(|| times.dma.clone());
         let link = |direction: u64, before, after| {
@@ -64,17 +74,63 @@ impl Node {
             let random = Random::stream(spec.seed, 2 * host as u64 + direction);
             Link::new(experiment.rack.hosts[host].rate_bps, delays, &experiment.faults(host), random)
         };
-        let down = link(1, None, bus.clone());
-        Ok(Node {
+        let (down, trunk) = (link(1, None, bus.clone()), trunk_of[host]);
+        nodes.push(Node {
             host: Host::new(experiment, host)?,
             up: link(0, bus, Some(times.pipeline.clone())),
+            down: FarEnd::new(),
+            outflows,
+            inflows,
+            watcher: HostWatcher::new(experiment),
+            digest_down: Digest::new(),
+            received: 0,
+        });
+        lanes.push(Lane {
+            up: FarEnd::new(),
             down: if trunk.is_some() { down.bounded(times.lane_bytes) } else { down },
             port: experiment.rack.hosts[host].port,
             trunk,
             digest_up: Digest::new(),
-            digest_down: Digest::new(),
-            received: 0,
-            held: pfc::Held::default(),
-        })
+            held: Held::default(),
+        });
     }
+    Ok((nodes, lanes, trunks))
+}
+
+/// One host's part of the buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    pub bytes: u64,
+    /// What the host was told last.
+    pub paused: bool,
+}
+
+/// One shared port's end towards the switch.
+#[derive(Debug)]
+pub(crate) struct Trunk {
+    pub port: u16,
+    pub link: Link,
+    pub far: FarEnd,
+}
+
+/// The shared ports, and each host's, if it shares one.
+fn trunks(experiment: &Experiment, buffer_bytes: u64) -> (Vec<Trunk>, Vec<Option<usize>>) {
+    let hosts = &experiment.rack.hosts;
+    let mut trunks: Vec<Trunk> = Vec::new();
+    let mut of_host = Vec::new();
+    for host in hosts {
+        if hosts.iter().filter(|other| other.port == host.port).count() < 2 {
+            of_host.push(None);
+            continue;
+        }
+        let at = trunks.iter().position(|trunk| trunk.port == host.port).unwrap_or_else(|| {
+            // Chips on one board: no delay beyond the port's own rate.
+            let delays = Delays { before: None, wire: Arc::new(Quantiles::constant(0)), after: None };
+            let link = Link::new(host.port_rate_bps, delays, &Faults::default(), Random::new(0));
+            trunks.push(Trunk { port: host.port, link: link.bounded(buffer_bytes), far: FarEnd::new() });
+            trunks.len() - 1
+        });
+        of_host.push(Some(at));
+    }
+    (trunks, of_host)
 }

@@ -1,15 +1,164 @@
 //! The switch in the rack: what comes to it and what it sends.
 
-use super::{Node, Planted, World};
-use crate::frames::FrameId;
-use crate::record::Point;
-use crate::scheme::Watch;
-use crate::switch::Model;
+use super::mail::{Outbox, ToHost, ToSwitch, fetch};
+use super::node::Trunk;
+use super::plan::Plan;
+use super::{Before, Lane, Planted};
+use crate::frames::Frames;
+use crate::message::host_of;
+use crate::record::{Point, Recorder};
+use crate::schedule::Schedule;
+use crate::scheme::{Watch, Watcher};
+use crate::switch::{Model, SwitchModel};
+use crate::transport::wire;
+use p4rack_wire::Nanos;
+use std::sync::Arc;
 
-impl World {
+/// The switch, its ends of the links, and its controller.
+#[derive(Debug)]
+pub(crate) struct Tor {
+    pub plan: Arc<Plan>,
+    pub now: Nanos,
+    /// Up to when it has run.
+    until: Nanos,
+    pub model: SwitchModel,
+    /// What the scheme watches.
+    pub watcher: Watcher,
+    /// By host.
+    pub lanes: Vec<Lane>,
+    /// Ports that hosts share.
+    pub trunks: Vec<Trunk>,
+    /// When each host's link, each trunk and, last, the controller bring something to the switch.
+    pub(super) inlets: Schedule,
+    /// When the switch has something to send or to look after.
+    model_due: Nanos,
+    pub frames: Frames,
+    /// By group: what is to be handed to its hosts, and what was handed over from there.
+    pub outboxes: Vec<Outbox<ToHost>>,
+    pub inboxes: Vec<Vec<ToSwitch>>,
+    /// Frames that were handed over when their time had passed.
+    pub late_frames: u64,
+    /// Frames that passed.
+    pub hops: u64,
+    /// Pauses that the switch asked for, and what it told hosts of them and their ends.
+    pub pauses: u64,
+    pub(super) pauses_told: u64,
+    /// Its counters up to the end of the warm-up.
+    pub before: Before,
+    pub recorder: Option<Box<Recorder>>,
+}
+
+impl Tor {
+    pub fn new(
+        plan: Arc<Plan>,
+        (model, watcher): (SwitchModel, Watcher),
+        (lanes, trunks): (Vec<Lane>, Vec<Trunk>),
+        groups: usize,
+    ) -> Tor {
+        Tor {
+            plan,
+            now: Nanos::ZERO,
+            until: Nanos::ZERO,
+            model,
+            watcher,
+            inlets: Schedule::new(lanes.len() + trunks.len() + 1),
+            lanes,
+            trunks,
+            model_due: Nanos::MAX,
+            frames: Frames::default(),
+            outboxes: (0..groups).map(|_| Outbox::new()).collect(),
+            inboxes: (0..groups).map(|_| Vec::new()).collect(),
+            late_frames: 0,
+            hops: 0,
+            pauses: 0,
+            pauses_told: 0,
+            before: Before::default(),
+            recorder: None,
+        }
+    }
+
+    /// When the switch or a link towards it has something to do.
+    pub fn due(&self) -> Nanos {
+        self.model_due.min(self.inlets.first_due())
+    }
+
+    /// What is handed to a host.
+    #[inline]
+    pub(super) fn outbox(&mut self, host: usize) -> &mut Outbox<ToHost> {
+        &mut self.outboxes[usize::from(self.plan.group_of[host])]
+    }
+
+    /// Fetches what other processors have handed over.
+    pub fn fetch_mail(&self) {
+        fetch(self.inboxes.iter().flatten().filter_map(|mail| match mail {
+            ToSwitch::Frame(_, frame, _) => Some(&frame.frame),
+            _ => None,
+        }));
+    }
+
+    /// Takes what was handed over.
+    pub fn take_mail(&mut self) {
+        for group in 0..self.inboxes.len() {
+            let mut inbox = std::mem::take(&mut self.inboxes[group]);
+            for mail in inbox.drain(..) {
+                match mail {
+                    ToSwitch::Frame(host, frame, joins) => {
+                        self.late_frames += u64::from(frame.due < self.until);
+                        let up = &mut self.lanes[usize::from(host)].up;
+                        up.put(frame, joins);
+                        self.inlets.hasten(host.into(), up.due());
+                    }
+                    ToSwitch::Tell(flow, told) => {
+                        let receiver = self.plan.flows[flow as usize].dst;
+                        self.outbox(receiver.into()).push(Nanos::MAX, ToHost::Tell(flow, told));
+                    }
+                    ToSwitch::Silent { sender, destination, now } => {
+                        self.watcher.silent(sender.into(), destination.into(), now);
+                        self.inlets.hasten(self.controller(), self.watcher.controller_due());
+                    }
+                }
+            }
+            self.inboxes[group] = inbox;
+        }
+    }
+
+    /// The controller's place among what brings something to the switch.
+    fn controller(&self) -> usize {
+        self.lanes.len() + self.trunks.len()
+    }
+
+    /// All that happens at the switch before `until`.
+    pub fn run(&mut self, until: Nanos) {
+        self.until = until.max(self.until);
+        loop {
+            let (inlet, due) = self.inlets.first();
+            if due.min(self.model_due) >= until {
+                return;
+            }
+            // What leaves goes before what comes at the same time.
+            if due < self.model_due {
+                self.now = self.now.max(due);
+                self.enter_by(inlet);
+            } else {
+                self.now = self.now.max(self.model_due);
+                self.leave_switch();
+            }
+        }
+    }
+
+    /// Measuring begins.
+    pub fn warm(&mut self, now: Nanos) {
+        let stats = self.model.stats(now);
+        self.before.rx += stats.ports.iter().map(|port| port.rx_frames).sum::<u64>();
+        self.before.tx += stats.ports.iter().map(|port| port.tx_frames).sum::<u64>();
+        self.before.clones += stats.clones;
+        self.before.drops += stats.drops.iter().map(|(_, count)| count).sum::<u64>();
+        self.model.reset_stats(now);
+    }
+
     /// Something comes to the switch, or to what hosts share before it.
-    pub(super) fn enter_by(&mut self, inlet: usize) {
-        let hosts = self.nodes.len();
+    fn enter_by(&mut self, inlet: usize) {
+        let hosts = self.lanes.len();
         if inlet < hosts {
             self.enter_switch(inlet);
         } else if inlet < hosts + self.trunks.len() {
@@ -19,8 +168,9 @@ impl World {
         }
     }
 
+    #[inline(always)]
     fn enter_switch(&mut self, host: usize) {
-        let Node { up, trunk, .. } = &mut self.nodes[host];
+        let Lane { up, trunk, .. } = &mut self.lanes[host];
         let received = up.receive(self.now);
         self.inlets.set(host, up.due());
         if let Some(received) = received {
@@ -32,86 +182,92 @@ impl World {
     }
 
     /// A frame of `host` is at its switch port.
-    pub(super) fn at_port(&mut self, host: usize, id: FrameId) {
-        let frame = self.frames.get(id);
-        self.nodes[host].digest_up.frame(self.now, frame);
-        self.watcher.enters_switch(frame, self.now);
+    #[inline(always)]
+    pub(super) fn at_port(&mut self, host: usize, mut frame: Vec<u8>) {
+        self.lanes[host].digest_up.frame(self.now, &frame);
+        self.watcher.enters_switch(&frame, self.now);
         if let Some(recorder) = &mut self.recorder {
-            recorder.note(Point::SwitchIn(host), self.now, frame);
+            recorder.note(Point::SwitchIn(host), self.now, &frame);
         }
         let swallowed =
-            Planted::Leak.is(self.planted) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
+            Planted::Leak.is(self.plan.planted) && self.hops.is_multiple_of(500) && frame.len() > 1_000;
         if !swallowed {
-            self.mark(id);
-            self.feed_switch(host, id);
+            self.mark(&mut frame);
+            self.feed_switch(host, frame);
         } else {
-            self.frames.give_back(id);
+            self.frames.give_back(frame);
         }
-        self.model_due = self.switch.due();
+        self.model_due = self.model.due();
+    }
+
+    /// Marks a frame that will find much in its port's queues.
+    #[inline]
+    fn mark(&mut self, frame: &mut [u8]) {
+        if !self.plan.marks {
+            return;
+        }
+        let Some(lane) = host_of(frame).and_then(|host| self.lanes.get(host)) else { return };
+        let depth = self.model.queued_bytes(lane.port);
+        if depth > self.plan.experiment.spec.transport.ecn_threshold_bytes {
+            wire::mark(frame);
+        }
     }
 
     /// Takes out what the switch has ready.
-    pub(super) fn leave_switch(&mut self) {
+    fn leave_switch(&mut self) {
         // It gets whatever buffer the frame is in.
-        let id = self.frames.take(true);
-        match self.switch.poll_transmit(self.now, self.frames.get_mut(id)) {
-            Some(port) => self.out_of_switch(port, id),
-            None => self.frames.give_back(id),
+        let mut frame = self.frames.take(true);
+        match self.model.poll_transmit(self.now, &mut frame) {
+            Some(port) => self.out_of_switch(port, frame),
+            None => self.frames.give_back(frame),
         }
-        self.model_due = self.switch.due();
+        self.model_due = self.model.due();
     }
 
     /// The controller comes to the switch.
     fn control(&mut self) {
-        self.watcher.control(&mut self.switch, &self.experiment.rack, self.now);
-        self.inlets.set(self.nodes.len() + self.trunks.len(), self.watcher.controller_due());
-        self.model_due = self.switch.due();
+        self.watcher.control(&mut self.model, &self.plan.experiment.rack, self.now);
+        self.inlets.set(self.controller(), self.watcher.controller_due());
+        self.model_due = self.model.due();
     }
 
-    fn feed_switch(&mut self, host: usize, id: FrameId) {
-        let port = self.port_of(host);
-        if self.experiment.spec.rack.pfc_bytes.is_some() {
+    #[inline(always)]
+    fn feed_switch(&mut self, host: usize, mut frame: Vec<u8>) {
+        let port = self.lanes[host].port;
+        if self.plan.experiment.spec.rack.pfc_bytes.is_some() {
             // What a source has in the buffer is told from what the buffer holds before and after.
-            let before = self.switch.buffered_bytes();
-            self.switch.take(port, self.frames.get(id), self.now);
-            self.frames.give_back(id);
+            let before = self.model.buffered_bytes();
+            self.model.take(port, &frame, self.now);
+            self.frames.give_back(frame);
             return self.pfc_entered(host, before);
         }
-        match self.switch.forward(port, self.frames.get_mut(id), self.now) {
-            Some(port) => self.out_of_switch(port, id),
-            None => self.frames.give_back(id),
+        match self.model.forward(port, &mut frame, self.now) {
+            Some(port) => self.out_of_switch(port, frame),
+            None => self.frames.give_back(frame),
         }
-    }
-
-    /// A host's switch port.
-    #[inline]
-    pub fn port_of(&self, host: usize) -> u16 {
-        self.nodes[host].port
     }
 
     /// The switch puts a frame on the wire of a port.
-    fn out_of_switch(&mut self, port: u16, id: FrameId) {
+    #[inline(always)]
+    fn out_of_switch(&mut self, port: u16, mut frame: Vec<u8>) {
         self.hops += 1;
-        let host = self.host_at(port, id);
-        let frame = self.frames.get_mut(id);
-        if Planted::GrantNow.is(self.planted) {
-            self.watcher.falsify(frame);
+        let host = self.host_at(port, &frame);
+        if Planted::GrantNow.is(self.plan.planted) {
+            self.watcher.falsify(&mut frame);
         }
-        self.watcher.leaves_switch(frame);
+        self.watcher.leaves_switch(&frame);
         if let Some(recorder) = &mut self.recorder {
-            recorder.note(Point::SwitchOut(host), self.now, frame);
+            recorder.note(Point::SwitchOut(host), self.now, &frame);
         }
-        if Planted::Vanish.is(self.planted) && self.hops == 1_000 {
-            return self.frames.give_back(id);
+        if Planted::Vanish.is(self.plan.planted) && self.hops == 1_000 {
+            return self.frames.give_back(frame);
         }
-        if self.experiment.spec.rack.pfc_bytes.is_some() {
-            let frame = self.frames.get(id);
-            let (mut source, len) = ([0; 6], frame.len());
-            source.copy_from_slice(&frame[6..12]);
-            self.pfc_left(&source, len);
+        if self.plan.experiment.spec.rack.pfc_bytes.is_some() {
+            self.pfc_left(&frame[6..12], frame.len());
         }
-        let down = &mut self.nodes[host].down;
-        down.send(id, self.now, &mut self.frames);
-        self.hosts_due.hasten(host, down.due());
+        let outbox = &mut self.outboxes[usize::from(self.plan.group_of[host])];
+        self.lanes[host].down.send(frame, self.now, &mut self.frames, |frame, joins| {
+            outbox.push(frame.due, ToHost::Frame(host as u16, frame, joins));
+        });
     }
 }

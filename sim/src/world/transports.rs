@@ -1,113 +1,76 @@
 //! What transports' machines are told, and what they say.
 
-use super::World;
+use super::Group;
 use crate::agenda::HostEvent;
-use crate::experiment::{Experiment, SchemeKind};
 use crate::flow::Machine;
-use crate::frames::FrameId;
-use crate::host::rds_config;
-use crate::message::{FlowId, host_of};
-use crate::switch::Model;
-use crate::transport::Transport;
+use crate::message::FlowId;
 use crate::transport::rds::{self, Reply};
-use crate::transport::tcp::{self, Config, Control};
-use crate::transport::wire::{self, Pdu, PduKind};
+use crate::transport::tcp;
+use crate::transport::wire::{Pdu, PduKind};
 use p4rack_wire::Nanos;
 
-/// The machine of a flow of traffic `nth` that starts at `src`.
-pub(super) fn machine(experiment: &Experiment, nth: usize, src: usize) -> Machine {
-    let (spec, transport) = (&experiment.spec.transport, experiment.spec.traffic[nth].transport);
-    match transport {
-        Transport::Raw => Machine::Raw,
-        Transport::Rds => Machine::Rds(Box::new(rds::Sender::new(rds_config(experiment, src)))),
-        Transport::Tcp | Transport::Cubic | Transport::Dctcp => {
-            let config = Config {
-                window_bytes: spec.window_bytes.into(),
-                rto_min: Nanos::from_micros(spec.rto_min_us),
-                probe_min: Nanos::from_micros(spec.probe_min_us),
-            };
-            let sender = tcp::Sender::new(config, Control::new(transport, spec.window_bytes));
-            Machine::Tcp(Box::new((sender, tcp::Receiver::default())))
-        }
-    }
-}
-
-impl World {
-    /// Marks a frame that will find much in its port's queues.
-    #[inline]
-    pub(super) fn mark(&mut self, id: FrameId) {
-        if !self.marks {
-            return;
-        }
-        let Some(host) = host_of(self.frames.get(id)) else { return };
-        let depth = self.switch.queued_bytes(self.port_of(host));
-        if depth > self.experiment.spec.transport.ecn_threshold_bytes {
-            wire::mark(self.frames.get_mut(id));
+impl Group {
+    /// A frame of a transport has come to a host.
+    pub(super) fn take_transport(&mut self, at: usize, frame: &Pdu) {
+        let Some(ends) = self.plan.flows.get(frame.flow as usize) else { return };
+        let host = self.nodes[at].host.index;
+        let (out, into) = (ends.out, ends.into as usize);
+        let (sends, receives) = (usize::from(ends.src) == host, usize::from(ends.dst) == host);
+        if receives && frame.kind == PduKind::Data {
+            match self.plan.traffic[usize::from(ends.traffic)].spec.transport.is_tcp() {
+                true => self.take_segment(at, into, frame),
+                false => self.take_rds(at, into, frame),
+            }
+        } else if sends {
+            self.take_answer(at, out, frame);
         }
     }
 
-    /// Whether any traffic's frames may be marked.
-    pub(super) fn marks(experiment: &Experiment) -> bool {
-        experiment.spec.scheme.kind == SchemeKind::Ethernet
-            && experiment.spec.traffic.iter().any(|traffic| traffic.transport == Transport::Dctcp)
-    }
-
-    /// A frame of a transport has come to `host`.
-    pub(super) fn take_transport(&mut self, host: usize, frame: &Pdu) {
-        let flow = &self.flows[frame.flow as usize];
-        let at_receiver = host == usize::from(flow.dst);
-        match (&flow.transport, frame.kind, at_receiver) {
-            (Machine::Tcp(_), PduKind::Data, true) => self.take_segment(frame),
-            (Machine::Rds(_), PduKind::Data, true) => self.take_rds(host, frame),
-            (_, _, false) => self.take_answer(frame),
-            _ => {}
-        }
-    }
-
-    fn take_segment(&mut self, frame: &Pdu) {
-        let flow = &mut self.flows[frame.flow as usize];
-        let (src, dst) = (usize::from(flow.src), usize::from(flow.dst));
-        let Machine::Tcp(ends) = &mut flow.transport else { return };
-        let (first, new, second) = ends.1.handle(frame.a, frame.bytes.into(), frame.b == 1, frame.marked);
+    fn take_segment(&mut self, at: usize, into: usize, frame: &Pdu) {
+        let src = usize::from(self.plan.flows[frame.flow as usize].src);
+        let flow = &mut self.nodes[at].inflows[into];
+        let Some(receiver) = &mut flow.tcp else { return };
+        let (first, new, second) = receiver.handle(frame.a, frame.bytes.into(), frame.b == 1, frame.marked);
         for ack in first.into_iter().chain(second) {
             let answer = Pdu {
                 ranges: ack.ranges,
                 count: ack.count,
                 ..Pdu::new(PduKind::Ack, frame.flow, ack.next, u64::from(ack.marked))
             };
-            self.tell(dst, src, &answer, tcp::HEADER_BYTES);
+            self.tell(at, src, &answer, tcp::HEADER_BYTES);
         }
-        self.arrive_in_order(frame.flow, new);
+        self.arrive_in_order(at, into, frame.flow, new);
     }
 
     /// So many bytes more of a flow's messages are here, in order.
-    fn arrive_in_order(&mut self, id: FlowId, mut bytes: u64) {
-        self.count_bytes(id, bytes);
+    fn arrive_in_order(&mut self, at: usize, into: usize, id: FlowId, mut bytes: u64) {
+        self.count_bytes(at, into, id, bytes);
         while bytes > 0 {
-            let flow = &mut self.flows[id as usize];
-            let Some(&first) = flow.open.front() else { return };
-            let Some(message) = flow.messages.get_mut(first) else { return };
+            let flow = &mut self.nodes[at].inflows[into];
+            let Some((_, message)) = flow.open.front_mut() else { return };
             let taken = bytes.min(u64::from(message.size - message.received));
             message.received += taken as u32;
             bytes -= taken;
             if message.received < message.size {
                 return;
             }
-            flow.open.pop_front();
-            self.whole(id, first);
+            if let Some((first, message)) = flow.open.pop_front() {
+                self.whole(at, id, first, &message);
+            }
         }
     }
 
-    fn count_bytes(&mut self, flow: FlowId, bytes: u64) {
-        if self.measuring && self.now < self.sources_end {
-            let flow = &mut self.flows[flow as usize];
-            flow.arrived += bytes;
-            self.traffic[usize::from(flow.traffic)].stats.bytes += bytes;
-            self.nodes[usize::from(flow.dst)].received += bytes;
+    fn count_bytes(&mut self, at: usize, into: usize, flow: FlowId, bytes: u64) {
+        if self.measures() {
+            let node = &mut self.nodes[at];
+            node.inflows[into].arrived += bytes;
+            let traffic = usize::from(self.plan.flows[flow as usize].traffic);
+            self.counts.traffic[traffic].bytes += bytes;
+            node.received += bytes;
         }
     }
 
-    fn take_rds(&mut self, host: usize, frame: &Pdu) {
+    fn take_rds(&mut self, at: usize, into: usize, frame: &Pdu) {
         let part = rds::Part {
             message: frame.message,
             key: (frame.b >> 32) as u32,
@@ -116,21 +79,21 @@ impl World {
             bytes: frame.bytes,
             again: frame.count > 0,
         };
-        let (new, whole) = self.nodes[host].host.rds.handle(frame.flow, &part, self.now);
-        self.count_bytes(frame.flow, new);
+        let (new, whole) = self.nodes[at].host.rds.handle(frame.flow, &part, self.now);
+        self.count_bytes(at, into, frame.flow, new);
         if whole {
-            let flow = &mut self.flows[frame.flow as usize];
-            if let Some(at) = flow.open.iter().position(|open| *open == frame.message) {
-                flow.open.remove(at);
-                self.whole(frame.flow, frame.message);
+            let flow = &mut self.nodes[at].inflows[into];
+            let place = flow.open.iter().position(|(open, _)| *open == frame.message);
+            if let Some((id, message)) = place.and_then(|place| flow.open.remove(place)) {
+                self.whole(at, frame.flow, id, &message);
             }
         }
-        self.receive_on(host);
+        self.receive_on(at);
     }
 
     /// Sends what a host's receiving end has to say, and sets its timer.
-    fn receive_on(&mut self, host: usize) {
-        while let Some(reply) = self.nodes[host].host.rds.poll() {
+    fn receive_on(&mut self, at: usize) {
+        while let Some(reply) = self.nodes[at].host.rds.poll() {
             let frame = match reply {
                 Reply::Grant { flow, key, to } => Pdu::new(PduKind::Grant, flow, to, key.into()),
                 Reply::Done { flow, key } => Pdu::new(PduKind::Done, flow, 0, key.into()),
@@ -138,64 +101,70 @@ impl World {
                     Pdu { ranges, count, ..Pdu::new(PduKind::Resend, flow, 0, key.into()) }
                 }
             };
-            let src = usize::from(self.flows[frame.flow as usize].src);
-            self.tell(host, src, &frame, 0);
+            let src = usize::from(self.plan.flows[frame.flow as usize].src);
+            self.tell(at, src, &frame, 0);
         }
-        if let Some(due) = self.nodes[host].host.rds.next_timeout() {
+        let one = &mut self.nodes[at].host;
+        if let Some(due) = one.rds.next_timeout() {
             let due = due.max(self.now);
-            if due < self.nodes[host].host.rds_at {
-                self.nodes[host].host.rds_at = due;
-                self.at_host(host, due, HostEvent::Receiver);
+            if due < one.rds_at {
+                one.rds_at = due;
+                one.agenda.push(due, HostEvent::Receiver);
             }
         }
     }
 
-    pub(super) fn receiver_timer(&mut self, host: usize) {
-        if self.now < self.nodes[host].host.rds_at || self.now >= self.nodes[host].host.dies {
+    pub(super) fn receiver_timer(&mut self, at: usize) {
+        let one = &mut self.nodes[at].host;
+        if self.now < one.rds_at || self.now >= one.dies {
             return;
         }
-        self.nodes[host].host.rds_at = Nanos::MAX;
-        self.nodes[host].host.rds.handle_timeout(self.now);
-        self.receive_on(host);
-        self.drain_host(host);
+        one.rds_at = Nanos::MAX;
+        one.rds.handle_timeout(self.now);
+        self.receive_on(at);
+        self.drain_host(at);
     }
 
-    fn take_answer(&mut self, frame: &Pdu) {
-        let flow = &mut self.flows[frame.flow as usize];
+    fn take_answer(&mut self, at: usize, out: u32, frame: &Pdu) {
+        let flow = &mut self.nodes[at].outflows[out as usize];
         let key = frame.b as u32;
         let ranges = &frame.ranges[..frame.count];
         match (&mut flow.transport, frame.kind) {
-            (Machine::Tcp(ends), PduKind::Ack) => ends.0.handle_ack(frame.a, frame.b == 1, ranges, self.now),
+            (Machine::Tcp(sender), PduKind::Ack) => {
+                sender.handle_ack(frame.a, frame.b == 1, ranges, self.now)
+            }
             (Machine::Rds(sender), PduKind::Grant) => sender.handle_grant(key, frame.a, self.now),
             (Machine::Rds(sender), PduKind::Resend) => sender.handle_resend(key, ranges, self.now),
             (Machine::Rds(sender), PduKind::Done) => sender.handle_done(key),
             _ => return,
         }
-        self.resume(frame.flow);
+        self.resume(at, out);
     }
 
     /// A flow that may have more to send stands in its host's queue again.
-    fn resume(&mut self, id: FlowId) {
-        let flow = &mut self.flows[id as usize];
-        let (src, dst) = (usize::from(flow.src), usize::from(flow.dst));
+    fn resume(&mut self, at: usize, out: u32) {
+        let node = &mut self.nodes[at];
+        let flow = &mut node.outflows[out as usize];
+        let dst = usize::from(flow.dst);
         if flow.transport.can_send() {
-            self.nodes[src].host.list(id, flow);
-            self.feed(src, dst);
+            node.host.list(out, flow);
+            self.feed(at, dst);
             self.told += 1;
         }
-        self.plan_timer(id);
+        self.plan_timer(at, out);
     }
 
-    fn tell(&mut self, from: usize, to: usize, frame: &Pdu, header_bytes: usize) {
-        self.frames_given += 1;
+    fn tell(&mut self, at: usize, to: usize, frame: &Pdu, header_bytes: usize) {
+        self.counts.frames_given += 1;
         self.told += 1;
-        self.nodes[from].host.tell(to, frame, header_bytes, self.now);
+        self.nodes[at].host.tell(to, frame, header_bytes, self.now);
     }
 
     /// Puts a flow's timer on the agenda, unless an earlier one is there.
     #[inline]
-    pub(super) fn plan_timer(&mut self, id: FlowId) {
-        let flow = &mut self.flows[id as usize];
+    pub(super) fn plan_timer(&mut self, at: usize, out: u32) {
+        let node = &mut self.nodes[at];
+        let flow = &mut node.outflows[out as usize];
         if matches!(flow.transport, Machine::Raw) {
             return;
         }
@@ -203,45 +172,29 @@ impl World {
             && due < flow.timer_at
         {
             flow.timer_at = due;
-            let host = usize::from(flow.src);
-            self.at_host(host, due.max(self.now), HostEvent::Timer(id));
+            node.host.agenda.push(due.max(self.now), HostEvent::Timer(out));
         }
     }
 
-    pub(super) fn timer(&mut self, id: FlowId) {
-        let flow = &mut self.flows[id as usize];
-        let (src, dst) = (usize::from(flow.src), usize::from(flow.dst));
-        if self.now < flow.timer_at || self.now >= self.nodes[src].host.dies {
+    pub(super) fn timer(&mut self, at: usize, out: u32) {
+        let node = &mut self.nodes[at];
+        let flow = &mut node.outflows[out as usize];
+        if self.now < flow.timer_at || self.now >= node.host.dies {
             return;
         }
         flow.timer_at = Nanos::MAX;
         match &mut flow.transport {
             Machine::Raw => {}
             Machine::Rds(sender) => sender.handle_timeout(self.now),
-            Machine::Tcp(ends) => {
-                let markable = ends.0.control.markable();
-                if let Some(segment) = ends.0.handle_timeout(self.now) {
-                    self.frames_given += 1;
-                    self.nodes[src].host.probe(id, dst, &segment, markable, self.now);
+            Machine::Tcp(sender) => {
+                let markable = sender.control.markable();
+                if let Some(segment) = sender.handle_timeout(self.now) {
+                    self.counts.frames_given += 1;
+                    node.host.probe(flow.id, usize::from(flow.dst), &segment, markable, self.now);
                 }
             }
         }
-        self.resume(id);
-        self.drain_host(src);
-    }
-
-    /// Adds up what the flows' machines counted.
-    pub fn sum_transports(&mut self) {
-        for flow in &self.flows {
-            let stats = &mut self.traffic[usize::from(flow.traffic)].stats;
-            match &flow.transport {
-                Machine::Raw => {}
-                Machine::Tcp(ends) => {
-                    stats.retransmissions += ends.0.retransmissions;
-                    stats.timeouts += ends.0.timeouts;
-                }
-                Machine::Rds(sender) => stats.retransmissions += sender.retransmissions,
-            }
-        }
+        self.resume(at, out);
+        self.drain_host(at);
     }
 }

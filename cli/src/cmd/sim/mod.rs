@@ -5,6 +5,7 @@ mod hostile;
 mod report;
 mod run;
 mod sweep;
+pub mod threads;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 //! `p4rack sim run`: runs one experiment.
 
 use super::files::{with_traces, write};
+use super::threads;
 use crate::output::{self, OutputFile};
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
 use p4rack_stf::pcap::Writer;
@@ -20,6 +21,10 @@ pub struct RunArgs {
     /// Run twice and compare everything that happened
     #[arg(long)]
     twice: bool,
+    /// Threads that share the work on this run; the results are the same for any number. Worth it for racks of many
+    /// hosts on a machine with nothing else to do. Runs with rounds, captures or traces use one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=threads::THREADS_MAX))]
+    threads: u64,
     /// Capture a host's link in both directions as DIR/NAME.pcap; may be repeated
     #[arg(long, value_name = "HOST")]
     pcap: Vec<String>,
@@ -46,8 +51,7 @@ pub fn run(args: &RunArgs) -> Result<bool, String> {
         Some(Some(path)) => Some(OutputFile::open("--json", path)?),
         _ => None,
     };
-    let (mut outcome, recorder) =
-        p4rack_sim::run(&experiment, recorder).map_err(|error| error.to_string())?;
+    let (mut outcome, recorder) = threads::run(&experiment, recorder, args.threads)?;
     if args.twice {
         let (again, _) = p4rack_sim::run(&experiment, None).map_err(|error| error.to_string())?;
         if again.digest != outcome.digest {

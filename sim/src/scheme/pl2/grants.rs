@@ -62,19 +62,7 @@ impl Grants {
     /// Reads a control frame; `None` if it is none.
     #[inline]
     pub fn read(&self, frame: &[u8]) -> Option<Seen> {
-        const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
-        // By what was written in one piece: the frame may just have been written.
-        let head = frame.first_chunk::<TAGGED>()?;
-        if head[14] >> 5 != PCP_CONTROL
-            || head[12..14] != EtherType::VLAN.0.to_be_bytes()
-            || head[16..18] != self.ether_type.0.to_be_bytes()
-        {
-            return None;
-        }
-        let control = Control::parse(&frame[TAGGED..]).ok()?;
-        let (to, from) = (host_of(frame)?, host_of(&frame[6..])?);
-        let (source, destination) = if control.kind == Kind::Rsv as u8 { (from, to) } else { (to, from) };
-        Some(Seen { kind: control.kind, id: control.id, source, destination, control })
+        read(self.ether_type, frame)
     }
 
     /// An RSV enters the switch.
@@ -115,4 +103,22 @@ impl Grants {
         }
         taken.push_back((from, to));
     }
+}
+
+/// Reads a control frame; `None` if it is none.
+#[inline]
+pub fn read(ether_type: EtherType, frame: &[u8]) -> Option<Seen> {
+    const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
+    // By what was written in one piece: the frame may just have been written.
+    let head = frame.first_chunk::<TAGGED>()?;
+    if head[14] >> 5 != PCP_CONTROL
+        || head[12..14] != EtherType::VLAN.0.to_be_bytes()
+        || head[16..18] != ether_type.0.to_be_bytes()
+    {
+        return None;
+    }
+    let control = Control::parse(&frame[TAGGED..]).ok()?;
+    let (to, from) = (host_of(frame)?, host_of(&frame[6..])?);
+    let (source, destination) = if control.kind == Kind::Rsv as u8 { (from, to) } else { (to, from) };
+    Some(Seen { kind: control.kind, id: control.id, source, destination, control })
 }

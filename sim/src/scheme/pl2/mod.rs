@@ -3,20 +3,16 @@
 mod controller;
 mod grants;
 
-use super::{Shown, Watch};
+use super::{Seen, Watch, WatchHost};
 use crate::check::Verdict;
 use crate::experiment::{Experiment, SchemeKind};
-use crate::latency::{Latency, histogram};
-use crate::message::host_of;
 use crate::switch::{Counted, SwitchModel};
 use controller::Controller;
 use grants::Grants;
-use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Rack;
 use p4rack_codegen::scheme::pl2::HAS_SLOTS;
-use p4rack_fabric::{Endpoint, Event, HostMachine as _};
-use p4rack_wire::Nanos;
 use p4rack_wire::pl2::{self, Side};
+use p4rack_wire::{EtherType, Nanos};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Registers have to be free so long after the last frame.
@@ -29,13 +25,6 @@ const RSVS_LEFT: usize = 256;
 pub(crate) struct Pl2 {
     grants: Grants,
     controller: Controller,
-    /// RSVs that left, by host: number, when.
-    rsv_left: Vec<VecDeque<(u32, Nanos)>>,
-    rsv_grt: Histogram<u64>,
-    /// Control frames in the measured time: that hosts sent, and that came to them.
-    control: (u64, u64),
-    measuring: bool,
-    sources_end: Nanos,
     /// Whether everything has to be free in the end.
     settles: bool,
 }
@@ -54,40 +43,64 @@ impl Pl2 {
         Pl2 {
             grants: Grants::new(pl2.ether_type, counting, rack.switch.time_unit_ns, hosts),
             controller: Controller::new(pl2.clone(), delay),
-            rsv_left: vec![VecDeque::new(); spec.rack.hosts],
-            rsv_grt: histogram(),
-            control: (0, 0),
-            measuring: false,
-            sources_end: Nanos::from_micros(spec.duration_us),
             settles: !liars,
         }
     }
+}
 
-    /// Whether it is the measured time.
-    fn measures(&self, now: Nanos) -> bool {
-        self.measuring && now < self.sources_end
+/// What is watched of PL2 at a host.
+#[derive(Debug)]
+pub(crate) struct AtHost {
+    ether_type: EtherType,
+    /// RSVs that left: number, when.
+    left: VecDeque<(u32, Nanos)>,
+}
+
+impl AtHost {
+    /// Nothing has left yet.
+    pub fn new(experiment: &Experiment) -> AtHost {
+        AtHost { ether_type: experiment.pl2.ether_type, left: VecDeque::new() }
     }
 
-    /// When an RSV of a host left that is answered now.
-    fn answered(&mut self, host: usize, id: u32) -> Option<Nanos> {
-        let left = &mut self.rsv_left[host];
-        let at = left.iter().position(|(known, _)| *known == id)?;
-        left.remove(at).map(|(_, when)| when)
+    /// When an RSV left that is answered now.
+    fn answered(&mut self, id: u32) -> Option<Nanos> {
+        let at = self.left.iter().position(|(known, _)| *known == id)?;
+        self.left.remove(at).map(|(_, when)| when)
+    }
+}
+
+impl WatchHost for AtHost {
+    #[inline]
+    fn leaves(&mut self, frame: &[u8], now: Nanos, measured: bool, seen: &mut Seen) {
+        let Some(control) = grants::read(self.ether_type, frame) else { return };
+        if self.left.len() == RSVS_LEFT {
+            self.left.pop_front();
+        }
+        self.left.push_back((control.id, now));
+        seen.control.0 += u64::from(measured);
+    }
+
+    #[inline]
+    fn enters(
+        &mut self,
+        frame: &[u8],
+        arrived: Nanos,
+        (measuring, measured): (bool, bool),
+        seen: &mut Seen,
+    ) -> Option<usize> {
+        let control = grants::read(self.ether_type, frame)?;
+        seen.control.1 += u64::from(measured);
+        if control.kind == pl2::Kind::Grt as u8
+            && let Some(when) = self.answered(control.id)
+            && measuring
+        {
+            seen.rsv_grt.saturating_record(arrived.saturating_sub(when).0);
+        }
+        Some(control.destination)
     }
 }
 
 impl Watch for Pl2 {
-    #[inline]
-    fn leaves_host(&mut self, host: usize, frame: &[u8], now: Nanos) {
-        let Some(seen) = self.grants.read(frame) else { return };
-        let left = &mut self.rsv_left[host];
-        if left.len() == RSVS_LEFT {
-            left.pop_front();
-        }
-        left.push_back((seen.id, now));
-        self.control.0 += u64::from(self.measures(now));
-    }
-
     #[inline]
     fn enters_switch(&mut self, frame: &[u8], now: Nanos) {
         if let Some(seen) = self.grants.read(frame) {
@@ -105,34 +118,12 @@ impl Watch for Pl2 {
     }
 
     #[inline]
-    fn enters_host(&mut self, host: usize, frame: &[u8], arrived: Nanos, now: Nanos) -> Option<usize> {
-        let seen = self.grants.read(frame)?;
-        self.control.1 += u64::from(self.measures(now));
-        if seen.kind == pl2::Kind::Grt as u8
-            && let Some(when) = self.answered(host, seen.id)
-            && self.measuring
-        {
-            self.rsv_grt.saturating_record(arrived.saturating_sub(when).0);
-        }
-        Some(seen.destination)
-    }
-
-    fn warm(&mut self) {
-        self.measuring = true;
-    }
-
-    #[inline]
     fn controller_delay(&self) -> Option<Nanos> {
         self.controller.delay
     }
 
-    fn ask_host(&mut self, host: usize, machine: &mut Endpoint, now: Nanos) {
-        while let Some(event) = machine.poll_event(now) {
-            let Event::SenderSilent(sender) = event;
-            if let Some(sender) = host_of(&sender.0) {
-                self.controller.report(sender, host, now);
-            }
-        }
+    fn silent(&mut self, sender: usize, destination: usize, now: Nanos) {
+        self.controller.report(sender, destination, now);
     }
 
     fn controller_due(&self) -> Nanos {
@@ -176,11 +167,7 @@ impl Watch for Pl2 {
         }
     }
 
-    fn shows(&self) -> Shown {
-        Shown {
-            rsv_grt_ns: Latency::of(&self.rsv_grt, true),
-            control: self.control,
-            taken_back: self.controller.taken_back.clone(),
-        }
+    fn taken_back(&self) -> &[(Nanos, usize, usize)] {
+        &self.controller.taken_back
     }
 }

@@ -1,0 +1,151 @@
+//! What concerns the rack as a whole, and when: hosts are told by their agendas.
+
+use super::group::RoundPart;
+use super::plan::Plan;
+use crate::agenda::{Agenda, HostEvent, RackEvent};
+use crate::experiment::Arrivals;
+use crate::message::FlowId;
+use crate::traffic::{Source, TrafficStats};
+use p4rack_wire::Nanos;
+
+/// The rack's agenda, and where messages come from.
+#[derive(Debug)]
+pub(crate) struct Rack {
+    pub agenda: Agenda<RackEvent>,
+    sources: Vec<Source>,
+    /// Events that hosts were told of.
+    told: u64,
+}
+
+/// What an event of the rack's means.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// A host has to do something: the host, and the event's number.
+    Host(u16, u64, HostEvent),
+    /// Measuring begins.
+    Warm,
+}
+
+impl Rack {
+    pub fn new(plan: &Plan, sources: Vec<Source>) -> Rack {
+        let mut agenda = Agenda::new();
+        agenda.push(Nanos::from_micros(plan.experiment.spec.warmup_us), RackEvent::Warm);
+        for (nth, one) in plan.traffic.iter().enumerate() {
+            agenda.push(one.start, RackEvent::Start(nth));
+        }
+        Rack { agenda, sources, told: 0 }
+    }
+
+    /// When the first event is of which hosts can't be told before its time.
+    pub fn sudden(&self) -> Nanos {
+        self.agenda.due_of(|event| !event.is_foreseen())
+    }
+
+    /// Passes on, by `order`, what the agenda says for the time `now`.
+    pub fn happen(&mut self, plan: &Plan, now: Nanos, order: &mut impl FnMut(Order)) {
+        while let Some(event) = self.agenda.pop(now) {
+            match event {
+                RackEvent::Arrival(traffic) => {
+                    let (pair, size) = plan.traffic[traffic].draw(&mut self.sources[traffic].random);
+                    self.plan_arrival(plan, traffic, now);
+                    self.arrive(plan, traffic, pair, size, order);
+                }
+                RackEvent::Start(traffic) => self.start(plan, traffic, now, order),
+                RackEvent::Round(traffic) => self.round(plan, traffic, now, order),
+                RackEvent::Replay(traffic) => self.replay(plan, traffic, now, order),
+                RackEvent::Warm => order(Order::Warm),
+            }
+        }
+    }
+
+    /// Tells a flow's sender.
+    fn tell(&mut self, plan: &Plan, flow: FlowId, event: HostEvent, order: &mut impl FnMut(Order)) {
+        self.told += 1;
+        order(Order::Host(plan.flows[flow as usize].src, self.told, event));
+    }
+
+    fn start(&mut self, plan: &Plan, traffic: usize, now: Nanos, order: &mut impl FnMut(Order)) {
+        let one = &plan.traffic[traffic];
+        match one.spec.arrivals {
+            Arrivals::Poisson => self.plan_arrival(plan, traffic, now),
+            Arrivals::Saturate => {
+                for flow in one.flows.clone() {
+                    self.tell(plan, flow, HostEvent::Begin(plan.flows[flow as usize].out), order);
+                }
+            }
+            Arrivals::Rpc => {
+                let half = (one.flows.end - one.flows.start) / 2;
+                for flow in one.flows.start..one.flows.start + half {
+                    self.tell(plan, flow, HostEvent::BeginAsking(flow), order);
+                }
+            }
+            Arrivals::Rounds => self.round(plan, traffic, now, order),
+            Arrivals::Trace => self.replay(plan, traffic, now, order),
+        }
+    }
+
+    fn plan_arrival(&mut self, plan: &Plan, traffic: usize, now: Nanos) {
+        let one = &plan.traffic[traffic];
+        let gap = self.sources[traffic].random.exponential(one.gap_ns);
+        let at = now.saturating_add(Nanos(gap.round() as u64));
+        if at < one.stop {
+            self.agenda.push(at, RackEvent::Arrival(traffic));
+        }
+    }
+
+    /// A pair has a message.
+    fn arrive(&mut self, plan: &Plan, traffic: usize, pair: usize, size: u32, order: &mut impl FnMut(Order)) {
+        let one = &plan.traffic[traffic];
+        let first = one.flows.start + (pair * one.spec.flows) as FlowId;
+        self.tell(plan, first, HostEvent::Arrive(first, size), order);
+    }
+
+    /// Messages of a trace whose time has come.
+    fn replay(&mut self, plan: &Plan, traffic: usize, now: Nanos, order: &mut impl FnMut(Order)) {
+        let one = &plan.traffic[traffic];
+        while let Some(entry) = self.sources[traffic].trace.last().copied() {
+            let at = one.start + entry.time;
+            if at >= one.stop {
+                return;
+            }
+            if at > now {
+                self.agenda.push(at, RackEvent::Replay(traffic));
+                return;
+            }
+            self.sources[traffic].trace.pop();
+            self.arrive(plan, traffic, entry.pair, entry.bytes, order);
+        }
+    }
+
+    fn round(&mut self, plan: &Plan, traffic: usize, now: Nanos, order: &mut impl FnMut(Order)) {
+        let one = &plan.traffic[traffic];
+        if now >= one.stop {
+            return;
+        }
+        let source = &mut self.sources[traffic];
+        source.round_open = one.flows.len() * one.layers.len().max(1);
+        source.round_began = now;
+        for flow in one.flows.clone() {
+            let out = plan.flows[flow as usize].out;
+            if one.layers.is_empty() {
+                self.tell(plan, flow, HostEvent::Submit(out, None), order);
+            }
+            for size in &one.layers {
+                self.tell(plan, flow, HostEvent::Submit(out, Some(*size)), order);
+            }
+        }
+    }
+
+    /// A message of a round is whole.
+    pub fn take_part(&mut self, plan: &Plan, part: RoundPart, stats: &mut [TrafficStats]) {
+        let RoundPart { traffic, done, size, measured } = part;
+        let source = &mut self.sources[traffic];
+        source.round_open -= 1;
+        if source.round_open == 0 {
+            if measured {
+                stats[traffic].record(&plan.traffic[traffic], size, done - source.round_began);
+            }
+            self.agenda.push(done, RackEvent::Round(traffic));
+        }
+    }
+}
