@@ -170,12 +170,19 @@ impl Request {
     /// Decodes the updates of a request whose [`head`] has been read. Errors are those of the general
     /// decoder.
     pub fn decode(bytes: Bytes, plans: &Plans) -> Result<Request, DecodeError> {
-        if let Some(request) = plans.request(&bytes) {
+        let message = |update: &[u8]| Some(Step::Message(Box::new(Update::decode(update).ok()?)));
+        if let Some(request) = plans.request(&bytes, message) {
             return Ok(request);
         }
         let updates = WriteRequest::decode(bytes.clone())?.updates;
         let steps = updates.into_iter().map(|update| Step::Message(Box::new(update))).collect();
         Ok(Request { steps, words: Vec::new(), bytes })
+    }
+
+    /// As [`Request::decode`], where all updates are plain: those of a short request are read in no time. `None`:
+    /// others are among them, or it is malformed.
+    pub fn decode_plain(bytes: &Bytes, plans: &Plans) -> Option<Request> {
+        plans.request(bytes, |_| None)
     }
 
     /// All updates as messages.
@@ -216,8 +223,9 @@ impl Request {
 }
 
 impl Plans {
-    /// `None` if something needs the general decoder, or is malformed.
-    fn request(&self, bytes: &Bytes) -> Option<Request> {
+    /// Decodes a request; `other` decodes updates that are not plain. `None` if something needs the general decoder, is
+    /// malformed, or is not decoded by `other`.
+    fn request(&self, bytes: &Bytes, other: impl Fn(&[u8]) -> Option<Step>) -> Option<Request> {
         let (mut steps, mut words) = (Vec::new(), Vec::new());
         let mut fields = Fields::of(bytes);
         loop {
@@ -230,7 +238,7 @@ impl Plans {
                         Some(plain) => Step::Plain(Plain { bytes: end - update.len()..end, ..plain }),
                         None => {
                             words.truncate(at);
-                            Step::Message(Box::new(Update::decode(update).ok()?))
+                            other(update)?
                         }
                     });
                 }

@@ -199,7 +199,7 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
     let (mut quick, mut slow) = (Switch::new(Config::default()), Switch::new(Config::default()));
     quick.load(pipeline.clone());
     slow.load(pipeline);
-    let (mut plain, mut done, mut malformed, mut read_bytes, mut general) = (0, 0, 0, 0, 0);
+    let (mut plain, mut all_plain, mut done, mut malformed, mut read_bytes, mut general) = (0, 0, 0, 0, 0, 0);
     for seed in 1..4000 {
         let mut random = Random(seed);
         let mut bytes = random.request(&program).encode_to_vec();
@@ -208,9 +208,11 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
         }
         let read =
             head(&bytes).and_then(|head| Ok((head, Request::decode(bytes.clone().into(), &program.plans)?)));
+        let read_plain = Request::decode_plain(&bytes.clone().into(), &program.plans);
         let message = match (read, WriteRequest::decode(&bytes[..])) {
             (Err(quick), Err(slow)) => {
                 assert_eq!(quick.to_string(), slow.to_string(), "seed {seed}");
+                assert!(head(&bytes).is_err() || read_plain.is_none(), "seed {seed}");
                 malformed += 1;
                 continue;
             }
@@ -218,7 +220,14 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
                 assert_eq!(request.updates(), message.updates, "seed {seed}");
                 assert_eq!(count, message.updates.len(), "seed {seed}");
                 assert_eq!(head, WriteRequest { updates: Vec::new(), ..message.clone() }, "seed {seed}");
-                plain += request.steps.iter().filter(|step| matches!(step, Step::Plain(_))).count();
+                let count = request.steps.iter().filter(|step| matches!(step, Step::Plain(_))).count();
+                if count < request.steps.len() {
+                    assert!(read_plain.is_none(), "seed {seed}");
+                } else if count > 0 {
+                    all_plain += 1;
+                    assert_eq!(format!("{read_plain:?}"), format!("{:?}", Some(&request)), "seed {seed}");
+                }
+                plain += count;
                 let mut job = writing::each(&program, request);
                 let outcomes = loop {
                     if let ControlFlow::Break(outcomes) = job(&mut quick, Nanos(0)) {
@@ -256,5 +265,6 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
         "{plain} plain updates, {done} made, {malformed} requests malformed, \
          {read_bytes} bytes read plainly, {general} tables had more to them"
     );
+    assert!(all_plain > 50, "{all_plain} requests of plain updates alone");
     assert!(plain > 1500 && done > 1500 && malformed > 300 && read_bytes > 10_000 && general > 10);
 }

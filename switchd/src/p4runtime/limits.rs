@@ -85,6 +85,8 @@ impl Kind {
 #[derive(Debug, Default)]
 pub struct Limits {
     connections: AtomicUsize,
+    /// Connections with large Writes.
+    large_writers: AtomicUsize,
     counts: [AtomicUsize; Kind::COUNT],
     bytes: AtomicUsize,
     refused: Arc<AtomicU64>,
@@ -101,6 +103,8 @@ pub struct Connection {
     small_bytes: AtomicUsize,
     counts: [AtomicUsize; Kind::COUNT],
     large_writes: Semaphore,
+    /// Those that are made or wait.
+    large_write_count: AtomicUsize,
     /// Bytes of errors that have been answered and not written.
     unsent: AtomicUsize,
     written: Notify,
@@ -126,6 +130,7 @@ impl Limits {
             small_bytes: AtomicUsize::new(0),
             counts: Default::default(),
             large_writes: Semaphore::new(LARGE_WRITES_A_CONNECTION),
+            large_write_count: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
             written: Notify::new(),
         }))
@@ -184,9 +189,14 @@ impl Connection {
     }
 
     /// A large Write begins, when those of its connection before have ended.
-    pub async fn large_write(&self) -> Option<SemaphorePermit<'_>> {
+    pub async fn large_write(&self) -> LargeWrite<'_> {
+        if self.large_write_count.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.limits.large_writers.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut write = LargeWrite { connection: self, _place: None };
         // It is never closed.
-        self.large_writes.acquire().await.ok()
+        write._place = self.large_writes.acquire().await.ok();
+        write
     }
 
     /// Nothing charged yet.
@@ -280,6 +290,28 @@ impl Drop for Connection {
         let unsent = *self.unsent.get_mut();
         self.give_back(unsent);
         self.limits.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A large Write that is under way.
+#[derive(Debug)]
+pub struct LargeWrite<'a> {
+    connection: &'a Connection,
+    _place: Option<SemaphorePermit<'a>>,
+}
+
+impl LargeWrite<'_> {
+    /// Whether no other connection has any, nor waits to.
+    pub fn is_alone(&self) -> bool {
+        self.connection.limits.large_writers.load(Ordering::Relaxed) == 1
+    }
+}
+
+impl Drop for LargeWrite<'_> {
+    fn drop(&mut self) {
+        if self.connection.large_write_count.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.connection.limits.large_writers.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -387,6 +419,22 @@ mod tests {
         assert_eq!(used(&limits), SMALL_BYTES);
         drop(charges);
         assert_eq!((used(&limits), connection.small_bytes.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_large_write_knows_of_those_of_other_connections() {
+        let limits = Arc::new(Limits::default());
+        let (one, other) = (limits.connect().unwrap(), limits.connect().unwrap());
+        let writes = [one.large_write().await, one.large_write().await];
+        assert!(writes.iter().all(LargeWrite::is_alone));
+        // One that waits counts, until it is given up.
+        assert!(tokio::time::timeout(Duration::from_millis(1), one.large_write()).await.is_err());
+        let foreign = other.large_write().await;
+        assert!(!writes[0].is_alone() && !foreign.is_alone());
+        drop(writes);
+        assert!(foreign.is_alone());
+        drop(foreign);
+        assert_eq!(limits.large_writers.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]

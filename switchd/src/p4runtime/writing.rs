@@ -31,15 +31,10 @@ pub struct Admitted {
 pub fn ready(request: Bytes, admitted: &Admitted) -> Result<(Job, Isolation), DecodeError> {
     let Admitted { program, access, atomicity } = admitted;
     let access = access.as_deref();
-    let mut request = Request::decode(request, &program.plans)?;
+    let request = Request::decode(request, &program.plans)?;
     let allowed = |update: &Update| access.map_or(Ok(()), |access| access.check_update(update));
     Ok(match atomicity {
-        Atomicity::ContinueOnError => {
-            if let Some(access) = access {
-                access.check_request(&mut request, &program.plans);
-            }
-            (Box::new(each(program, request)), Isolation::Open)
-        }
+        Atomicity::ContinueOnError => (open(request, admitted), Isolation::Open),
         Atomicity::RollbackOnError => {
             (Box::new(all(program, &request.updates(), allowed, UPDATES_A_TURN)), Isolation::Whole)
         }
@@ -48,4 +43,22 @@ pub fn ready(request: Bytes, admitted: &Admitted) -> Result<(Job, Isolation), De
             (Box::new(all(program, &request.updates(), allowed, usize::MAX)), Isolation::Whole)
         }
     })
+}
+
+/// As [`ready`], for a Write that takes little time if it is short: all its updates are plain and independent of each
+/// other. `None`: it is not such a Write.
+pub fn ready_plain(request: &Bytes, admitted: &Admitted) -> Option<(Job, Isolation)> {
+    if admitted.atomicity != Atomicity::ContinueOnError {
+        return None;
+    }
+    let request = Request::decode_plain(request, &admitted.program.plans)?;
+    Some((open(request, admitted), Isolation::Open))
+}
+
+fn open(mut request: Request, admitted: &Admitted) -> Job {
+    let Admitted { program, access, .. } = admitted;
+    if let Some(access) = access {
+        access.check_request(&mut request, &program.plans);
+    }
+    Box::new(each(program, request))
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!  Write, small ─ head ─ may it? ─ read ──────────────────▶ between the turns of large ones
 //!  Write, large ─ head ─ may it? ─ its turn ─ read aside ─▶ in turns ─ answered aside
+//!                                    └─ short, plain: read ─▶   └─ nothing refused: answered
 //!  Read ────────▶ a part, whole ─ encoded aside ─ taken ─▶ the next part
 //! ```
 
@@ -22,7 +23,8 @@ use std::time::Duration;
 use tokio::sync::{SemaphorePermit, mpsc};
 use tonic::Status;
 
-/// Below this size, the head of a request is decoded in place.
+/// Below this size, the head of a request is decoded in place, and so are plain updates while no other connection has
+/// large Writes: waking another thread and this one again costs more than small calls wait for those of one.
 const QUICK_BYTES: usize = 64 << 10;
 /// Approximate bytes per message of a Read.
 const BYTES_A_MESSAGE: usize = 32 << 10;
@@ -53,7 +55,7 @@ impl Device {
         charge: &Charge,
     ) -> Result<(), Status> {
         let is_large = request.len() >= LARGE_BYTES;
-        let _own_place = if is_large { connection.large_write().await } else { None };
+        let own_place = if is_large { Some(connection.large_write().await) } else { None };
         let (head, updates) = self.head(&request).await?;
         connection.check_count("updates", updates)?;
         let _place = if is_large {
@@ -71,11 +73,21 @@ impl Device {
             charge.add(UPDATE_BYTES * updates)?;
         }
         let malformed = |error: prost::DecodeError| Status::internal(error.to_string());
-        if is_large {
-            let ready = beside(&self.aside, move || writing::ready(request, &admitted)).await?;
-            let (job, isolation) = ready.map_err(malformed)?;
+        if let Some(write) = &own_place {
+            let at_once = request.len() <= QUICK_BYTES && write.is_alone();
+            let (job, isolation) = match at_once.then(|| writing::ready_plain(&request, &admitted)).flatten()
+            {
+                Some(ready) => ready,
+                None => {
+                    let ready = beside(&self.aside, move || writing::ready(request, &admitted)).await?;
+                    ready.map_err(malformed)?
+                }
+            };
             let outcomes = self.handle.in_turns(isolation, job).await?;
             drop(programs);
+            if outcomes.iter().all(Result::is_ok) {
+                return Ok(());
+            }
             return beside(&self.aside, move || overall(&outcomes)).await?;
         }
         let (job, isolation) = writing::ready(request, &admitted).map_err(malformed)?;
