@@ -3,7 +3,7 @@
 //! A generator injects arbitrary frames at any port, so only a client with full write access may set one.
 
 use crate::core::Handle;
-use crate::p4runtime::{Claim, Device};
+use crate::p4runtime::{Claim, Device, connection_of};
 use p4rack_p4rt::p4rack::generator::v1::generator_server::Generator;
 use p4rack_p4rt::p4rack::generator::v1::{
     Config, ListRequest, ListResponse, RemoveRequest, RemoveResponse, SetRequest, SetResponse,
@@ -11,6 +11,7 @@ use p4rack_p4rt::p4rack::generator::v1::{
 };
 use p4rack_switch::{ControlError, GeneratorConfig, GeneratorStats};
 use p4rack_wire::Nanos;
+use prost::Message;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
@@ -66,10 +67,13 @@ impl Generator for GeneratorService {
         Ok(Response::new(RemoveResponse {}))
     }
 
-    async fn list(&self, _: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+    async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        let connection = connection_of(&request)?;
         let (all, now) = self.handle.call(|switch, now| (switch.generators(), now)).await?;
         let generators = all.into_iter().map(|(number, config, stats)| message(number, config, stats, now));
-        Ok(Response::new(ListResponse { generators: generators.collect() }))
+        let answer = ListResponse { generators: generators.collect() };
+        connection.answer(answer.encoded_len())?;
+        Ok(Response::new(answer))
     }
 }
 

@@ -1,13 +1,14 @@
 //! The telemetry service: the switch's own counters, next to P4Runtime.
 
 use crate::core::{Gone, Handle};
-use crate::p4runtime::{Claim, Device};
+use crate::p4runtime::{Claim, Device, connection_of};
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::Telemetry;
 use p4rack_p4rt::p4rack::telemetry::v1::{
     DepthSample, DepthTime, GetStatsRequest, GetStatsResponse, PortStats,
 };
 use p4rack_switch::{self as switch, DropReason};
 use p4rack_wire::Nanos;
+use prost::Message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,18 +34,23 @@ impl Telemetry for TelemetryService {
         &self,
         request: Request<GetStatsRequest>,
     ) -> Result<Response<GetStatsResponse>, Status> {
+        let connection = connection_of(&request)?;
         let GetStatsRequest { reset, device_id, election_id, role } = request.into_inner();
         if !reset {
-            return Ok(Response::new(read(&self.handle).await?));
+            let answer = read(&self.handle).await?;
+            connection.answer(answer.encoded_len())?;
+            return Ok(Response::new(answer));
         }
         let claim = Claim { device_id, role: &role, election_id: election_id.as_ref() };
-        let start_anew = |switch: &mut switch::Switch, now: Nanos| {
-            let stats = switch.stats(now);
+        let handle = self.handle.clone();
+        let start_anew = move |switch: &mut switch::Switch, now: Nanos| {
+            let answer = with_counts_of(&handle, message(&switch.stats(now), now));
+            // Who can't be told of them loses none.
+            connection.answer(answer.encoded_len())?;
             switch.reset_stats(now);
-            (stats, now)
+            Ok::<_, Status>(answer)
         };
-        let (stats, now) = self.device.as_primary(claim, start_anew).await?;
-        Ok(Response::new(with_counts_of(&self.handle, message(&stats, now))))
+        self.device.as_primary(claim, start_anew).await?.map(Response::new)
     }
 }
 

@@ -1,24 +1,27 @@
 //! The device: arbitration, the program, and the order in which requests reach the switch.
 
+#[cfg(test)]
+mod charge_tests;
+mod programs;
 mod requests;
 
 use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
 use super::outbox::Outbox;
 use super::roles::Access;
-use super::{Checked, preserve, refuse};
+use super::{Checked, refuse};
 use crate::core::{Gone, Handle};
 use p4rack_entities::{Candidate, Program, digest_list, idle_message};
 use p4rack_p4::ir::TableId;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::{
-    DigestListAck, MasterArbitrationUpdate, PacketOut, Role, SetForwardingPipelineConfigRequest,
-    StreamMessageResponse, Uint128, stream_message_response,
+    DigestListAck, MasterArbitrationUpdate, PacketOut, Role, StreamMessageResponse, Uint128,
+    stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
 use p4rack_switch::{DigestMessage, Pipeline, Switch, TableEntry, TraceFilter};
 use p4rack_wire::Nanos;
+use programs::Programs;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -42,13 +45,6 @@ struct Clients {
     next: ClientId,
 }
 
-/// What the switch runs, and what was saved to run later.
-#[derive(Debug, Default)]
-struct Programs {
-    running: Option<Arc<Program>>,
-    saved: Option<Candidate>,
-}
-
 /// As whom a request was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
@@ -67,7 +63,7 @@ pub struct Device {
     id: u64,
     cpu_port: Option<u16>,
     clients: Mutex<Clients>,
-    programs: RwLock<Programs>,
+    programs: Arc<RwLock<Programs>>,
     /// Places of large Writes.
     writes: Semaphore,
     /// Places of parts of Reads.
@@ -127,7 +123,7 @@ impl Device {
             id,
             cpu_port,
             clients: Mutex::new(clients),
-            programs: RwLock::default(),
+            programs: Arc::default(),
             writes: Semaphore::new(WRITES_AT_ONCE),
             parts: Semaphore::new(PARTS_AT_ONCE),
             aside: Arc::new(Semaphore::new(1)),
@@ -138,8 +134,7 @@ impl Device {
 
     /// Loads a program without any controller.
     pub async fn install(&self, candidate: Candidate) -> Result<(), Gone> {
-        let mut programs = self.programs.write().await;
-        self.commit(&mut programs, candidate).await
+        self.programs.write().await.commit(&self.handle, candidate).await
     }
 
     /// Has the switch trace the next frames that fit; gives the trace's number, and what nobody else has until it is
@@ -173,13 +168,6 @@ impl Device {
         let started = self.handle.call(move |switch, _| switch.trace_start(traced, filter, frames)).await?;
         let number = started.map_err(|error| status(Code::FailedPrecondition, error.to_string()))?;
         Ok((number, only))
-    }
-
-    async fn commit(&self, programs: &mut Programs, candidate: Candidate) -> Result<(), Gone> {
-        let Candidate { program, pipeline } = candidate;
-        self.handle.call(move |switch, _| switch.load(pipeline)).await?;
-        programs.running = Some(Arc::new(program));
-        Ok(())
     }
 
     /// Refuses requests for other devices.
@@ -400,58 +388,6 @@ impl Device {
     }
 
     // ---- Program
-
-    /// Installs, or checks, a program.
-    pub async fn set_config(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
-        self.check_id(request.device_id)?;
-        if self.authorise(&request.role, request.election_id.as_ref())?.is_some_and(|access| !access.installs)
-        {
-            return Err(status(Code::PermissionDenied, "the role's config does not let it push a pipeline"));
-        }
-        let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
-        match (action, request.config) {
-            (Action::Unspecified, _) => Err(status(Code::InvalidArgument, "the action is not set")),
-            (Action::Commit, Some(_)) => Err(status(
-                Code::InvalidArgument,
-                "COMMIT takes the config that was saved; leave config unset",
-            )),
-            (Action::Commit, None) => {
-                let mut programs = self.programs.write().await;
-                self.authorise(&request.role, request.election_id.as_ref())?;
-                let Some(saved) = programs.saved.take() else {
-                    return Err(status(Code::NotFound, "nothing was saved; VERIFY_AND_SAVE first"));
-                };
-                Ok(self.commit(&mut programs, saved).await?)
-            }
-            (_, None) => Err(status(Code::InvalidArgument, "config is not set")),
-            (action, Some(config)) => {
-                let verified = beside(&self.compiler, || Candidate::verify(config)).await?;
-                let candidate = verified.map_err(|error| status(error.code, error.message))?;
-                let mut programs = self.programs.write().await;
-                // The primary may have changed while the program was compiled.
-                self.authorise(&request.role, request.election_id.as_ref())?;
-                match action {
-                    Action::VerifyAndSave => programs.saved = Some(candidate),
-                    Action::VerifyAndCommit => {
-                        programs.saved = None;
-                        self.commit(&mut programs, candidate).await?;
-                    }
-                    Action::ReconcileAndCommit => {
-                        let Some(running) = programs.running.clone() else {
-                            programs.saved = None;
-                            return Ok(self.commit(&mut programs, candidate).await?);
-                        };
-                        let program = preserve::replace(&self.handle, &running, candidate).await?;
-                        let program = program.map_err(|error| status(error.code, error.message))?;
-                        programs.saved = None;
-                        programs.running = Some(program);
-                    }
-                    _ => {}
-                }
-                Ok(())
-            }
-        }
-    }
 
     /// What is installed.
     pub async fn running(&self) -> Option<Arc<Program>> {

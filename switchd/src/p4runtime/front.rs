@@ -74,7 +74,7 @@ impl Tower<http::Request<Body>> for Front {
         }
         let charge = Arc::new(connection.charge());
         let charged = charge.clone();
-        let request = request.map(|body| Body::new(Counted::new(body, charged)));
+        let mut request = request.map(|body| Body::new(Counted::new(body, charged)));
         let handlers = Handlers { service: self.service.clone(), connection, charge };
         match request.uri().path() {
             "/p4.v1.P4Runtime/Write" => Box::pin(async move {
@@ -88,6 +88,7 @@ impl Tower<http::Request<Body>> for Front {
                 Ok(grpc.server_streaming(Reads(handlers), request).await)
             }),
             _ => {
+                request.extensions_mut().insert(handlers.charge.clone());
                 let routed = self.routes.call(request);
                 // It is the handler's too: the body is gone before the call has ended.
                 Box::pin(async move {

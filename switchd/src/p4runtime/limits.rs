@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  a request     its bytes, and so many for each of its updates ─▶ Charge ─┐
-//!  an answer     errors, programs that have not left ─▶ Connection::answered ────┼─▶ the connection's, and all connections'
+//!  an answer     errors, programs, statistics, generators that have not left
+//!                                               ─▶ Connection::answered ───┼─▶ the connection's, and all connections'
 //!                                                 Connection::written ◀────┘
 //! ```
 //!
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
-use tonic::Status;
+use tonic::{Request, Status};
 
 /// Connections served at once.
 pub const CONNECTIONS: usize = 2048;
@@ -35,7 +36,7 @@ const LARGE_WRITES_A_CONNECTION: usize = 2;
 /// Updates in a Write, and entities in a Read.
 pub const UPDATES: usize = 65_536;
 /// Memory that requests, and errors that have not left, of one connection may take, bytes.
-const CONNECTION_BYTES: usize = 224 << 20;
+pub const CONNECTION_BYTES: usize = 224 << 20;
 /// The same of all connections.
 const ALL_BYTES: usize = 384 << 20;
 /// Of these, what is left to connections that have [`MODEST_BYTES`] at most.
@@ -285,6 +286,14 @@ impl Connection {
     }
 }
 
+#[cfg(test)]
+impl Connection {
+    /// What requests and answers take of memory.
+    pub fn charged_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         let unsent = *self.unsent.get_mut();
@@ -366,6 +375,21 @@ impl Drop for Place {
         self.connection.counts[self.kind as usize].fetch_sub(1, Ordering::Relaxed);
         self.connection.limits.counts[self.kind as usize].fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// The connection that a request came over. Errors: it came over none.
+pub fn connection_of<T>(request: &Request<T>) -> Result<Arc<Connection>, Status> {
+    of_request(request)
+}
+
+/// What a request takes of memory. Errors: it came over no connection.
+pub fn charge_of<T>(request: &Request<T>) -> Result<Arc<Charge>, Status> {
+    of_request(request)
+}
+
+fn of_request<T, A: Send + Sync + 'static>(request: &Request<T>) -> Result<Arc<A>, Status> {
+    let found = request.extensions().get::<Arc<A>>();
+    found.cloned().ok_or_else(|| Status::internal("the request came over no connection"))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod tls;
 mod writing;
 
 pub(crate) use device::{Claim, Device};
+pub(crate) use limits::connection_of;
 pub use service::{ServeError, ServerConfig, bind, serve, serve_on};
 pub use tls::ServerTls;
 

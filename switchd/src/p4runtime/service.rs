@@ -3,7 +3,9 @@
 use super::device::{Device, LARGE_BYTES, status};
 use super::entrance::Entrance;
 use super::front::Front;
-use super::limits::{CALLS_A_CONNECTION, Charge, Connection, Limits, SMALL_UPDATES, UPDATE_BYTES};
+use super::limits::{
+    CALLS_A_CONNECTION, Charge, Connection, Limits, SMALL_UPDATES, UPDATE_BYTES, charge_of, connection_of,
+};
 use super::outbox::{Outbox, Stored};
 use super::refusals::Refusals;
 use super::tls::ServerTls;
@@ -307,12 +309,6 @@ fn fitting(error: Status, connection: &Connection) -> Status {
     )
 }
 
-/// The connection that a request came over.
-fn connection_of<T>(request: &Request<T>) -> Result<Arc<Connection>, Status> {
-    let connection = request.extensions().get::<Arc<Connection>>();
-    connection.cloned().ok_or_else(|| Status::internal("the request came over no connection"))
-}
-
 #[tonic::async_trait]
 impl P4Runtime for Service {
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
@@ -339,9 +335,10 @@ impl P4Runtime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        let charge = charge_of(&request)?;
         let request = request.into_inner();
         tracing::debug!(action = request.action().as_str_name(), "SetForwardingPipelineConfig");
-        let set = self.device.set_config(request).await;
+        let set = self.device.set_config(request, charge).await;
         self.refusals.log("SetForwardingPipelineConfig", set.as_ref().err());
         set.map(|()| Response::new(SetForwardingPipelineConfigResponse {}))
     }

@@ -1,0 +1,116 @@
+//! The program that runs, and how another takes its place.
+
+use super::{Device, beside, status};
+use crate::core::{Gone, Handle};
+use crate::p4runtime::limits::Charge;
+use crate::p4runtime::preserve;
+use p4rack_entities::{Candidate, Program};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::SetForwardingPipelineConfigRequest;
+use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
+use std::sync::Arc;
+use tonic::Status;
+
+/// What the switch runs, and what was saved to run later.
+#[derive(Debug, Default)]
+pub struct Programs {
+    /// The program that runs.
+    pub running: Option<Arc<Program>>,
+    /// The one that COMMIT takes.
+    pub saved: Option<Candidate>,
+}
+
+impl Programs {
+    /// Loads a program into the switch.
+    pub async fn commit(&mut self, handle: &Handle, candidate: Candidate) -> Result<(), Gone> {
+        let Candidate { program, pipeline } = candidate;
+        handle.call(move |switch, _| switch.load(pipeline)).await?;
+        self.running = Some(Arc::new(program));
+        Ok(())
+    }
+
+    /// Does with a checked program what `action` says.
+    async fn take(&mut self, handle: &Handle, action: Action, candidate: Candidate) -> Result<(), Status> {
+        match action {
+            Action::VerifyAndSave => self.saved = Some(candidate),
+            Action::VerifyAndCommit => {
+                self.saved = None;
+                self.commit(handle, candidate).await?;
+            }
+            Action::ReconcileAndCommit => {
+                let Some(running) = self.running.clone() else {
+                    self.saved = None;
+                    return Ok(self.commit(handle, candidate).await?);
+                };
+                let program = preserve::replace(handle, &running, candidate).await?;
+                let program = program.map_err(|error| status(error.code, error.message))?;
+                self.saved = None;
+                self.running = Some(program);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Does what must not end half-way, and is charged meanwhile, even if the caller has gone.
+async fn to_its_end(
+    charge: Arc<Charge>,
+    work: impl Future<Output = Result<(), Status>> + Send + 'static,
+) -> Result<(), Status> {
+    let done = tokio::spawn(async move {
+        let done = work.await;
+        drop(charge);
+        done
+    });
+    done.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
+}
+
+impl Device {
+    /// Installs, or checks, a program. What the request takes of memory is charged until its work ends, even if the
+    /// caller has gone.
+    pub async fn set_config(
+        &self,
+        request: SetForwardingPipelineConfigRequest,
+        charge: Arc<Charge>,
+    ) -> Result<(), Status> {
+        self.check_id(request.device_id)?;
+        if self.authorise(&request.role, request.election_id.as_ref())?.is_some_and(|access| !access.installs)
+        {
+            return Err(status(Code::PermissionDenied, "the role's config does not let it push a pipeline"));
+        }
+        let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
+        match (action, request.config) {
+            (Action::Unspecified, _) => Err(status(Code::InvalidArgument, "the action is not set")),
+            (Action::Commit, Some(_)) => Err(status(
+                Code::InvalidArgument,
+                "COMMIT takes the config that was saved; leave config unset",
+            )),
+            (Action::Commit, None) => {
+                let mut programs = self.programs.clone().write_owned().await;
+                self.authorise(&request.role, request.election_id.as_ref())?;
+                let Some(saved) = programs.saved.take() else {
+                    return Err(status(Code::NotFound, "nothing was saved; VERIFY_AND_SAVE first"));
+                };
+                let handle = self.handle.clone();
+                to_its_end(charge, async move { Ok(programs.commit(&handle, saved).await?) }).await
+            }
+            (_, None) => Err(status(Code::InvalidArgument, "config is not set")),
+            (action, Some(config)) => {
+                let charged = charge.clone();
+                let verify = move || {
+                    let verified = Candidate::verify(config);
+                    drop(charged);
+                    verified
+                };
+                let verified = beside(&self.compiler, verify).await?;
+                let candidate = verified.map_err(|error| status(error.code, error.message))?;
+                let mut programs = self.programs.clone().write_owned().await;
+                // The primary may have changed while the program was compiled.
+                self.authorise(&request.role, request.election_id.as_ref())?;
+                let handle = self.handle.clone();
+                to_its_end(charge, async move { programs.take(&handle, action, candidate).await }).await
+            }
+        }
+    }
+}
