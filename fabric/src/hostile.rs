@@ -3,8 +3,11 @@
 //! The machine has the shape of an endpoint: it is told what comes from the link and says what to send. It
 //! fills its link at full rate with frames of one [`Attack`].
 
+mod fared;
 mod frames;
 mod twice;
+
+pub use fared::{Compared, Fared};
 
 use crate::common::SplitMix;
 use frames::Frames;

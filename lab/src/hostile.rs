@@ -10,8 +10,10 @@ use crate::results::SchemeResult;
 use crate::running::Running;
 use crate::sys;
 use crate::up::{create_network, rack_under};
+use crate::workload::rpc::ValueReport;
 use p4rack_codegen::rack::Workload;
 use p4rack_codegen::{Rack, Scheme};
+use p4rack_fabric::hostile::Fared;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,17 +41,14 @@ pub struct Options {
 
 /// Results of the other hosts under one attack, compared with an honest run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Fared {
+pub struct Beside {
     /// Name of the scheme.
     pub scheme: String,
     /// Name of the attack.
     pub attack: String,
-    /// Lowest share of its goodput that any other sender kept.
-    pub goodput_share: f64,
-    /// Lost frames of the other hosts, by their sequence numbers.
-    pub frames_lost: u64,
-    /// Factor of the 99th percentile of requests, for the size that suffered most; `None` without requests.
-    pub p99_times: Option<f64>,
+    /// The figures; each size of their requests counts by itself.
+    #[serde(flatten)]
+    pub fared: Fared,
     /// Frames of the hostile host that its port dropped because they exceeded its rate.
     pub excess_frames: u64,
 }
@@ -61,7 +60,7 @@ struct Run {
 }
 
 /// Runs everything. Call this on the main thread before other threads are started.
-pub fn run(options: &Options, mut done: impl FnMut(&Fared)) -> Result<Vec<Fared>, LabError> {
+pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Beside>, LabError> {
     sys::catch_interrupts();
     let progress = Progress::new(options.quiet);
     let rack = Rack::load(&options.path)?;
@@ -87,9 +86,15 @@ pub fn run(options: &Options, mut done: impl FnMut(&Fared)) -> Result<Vec<Fared>
         let one = |attack| one(options, (rack, &network, scheme), workload, &host, attack, &progress);
         let honest = one(None)?;
         for attack in &options.attacks {
-            let fared = compare(scheme, (&host, attack), &one(Some(attack))?, &honest);
-            done(&fared);
-            all.push(fared);
+            let hostile = one(Some(attack))?;
+            let beside = Beside {
+                scheme: scheme.name(),
+                attack: attack.clone(),
+                fared: compare(&host, &hostile, &honest),
+                excess_frames: hostile.result.drops.get("switch.over_rate").copied().unwrap_or(0),
+            };
+            done(&beside);
+            all.push(beside);
         }
     }
     Ok(all)
@@ -142,53 +147,22 @@ fn one(
 
 /// Compares a hostile run with the honest one. A host or size without a figure in the hostile run kept
 /// nothing.
-fn compare(scheme: Scheme, (host, attack): (&str, &str), hostile: &Run, honest: &Run) -> Fared {
+fn compare(host: &str, hostile: &Run, honest: &Run) -> Fared {
     let others = honest.result.goodput_by_host_bps.iter().filter(|(other, _)| *other != host);
-    let share = |(other, before): (&String, &u64)| {
+    let goodput = |(other, before): (&String, &u64)| {
         let left = hostile.result.goodput_by_host_bps.get(other).copied().unwrap_or(0);
-        left as f64 / (*before).max(1) as f64
+        (*before as f64, left as f64)
     };
-    let times = |before: &crate::workload::rpc::ValueReport| {
+    let p99 = |before: &ValueReport| {
         let now = hostile.result.rpc_of(before.value_bytes).filter(|now| now.completed > 0);
-        now.filter(|_| before.p99_us > 0.0).map_or(f64::INFINITY, |now| now.p99_us / before.p99_us)
+        (before.p99_us, now.map_or(f64::INFINITY, |now| now.p99_us))
     };
-    Fared {
-        scheme: scheme.name(),
-        attack: attack.to_owned(),
-        goodput_share: others.map(share).reduce(f64::min).unwrap_or(0.0),
-        frames_lost: hostile.frames_lost,
-        p99_times: honest.result.rpc.iter().map(times).reduce(f64::max),
-        excess_frames: hostile.result.drops.get("switch.over_rate").copied().unwrap_or(0),
-    }
-}
-
-impl Fared {
-    /// Promise: the others keep at least this share of their goodput.
-    pub const GOODPUT_SHARE_MIN: f64 = 0.9;
-    /// Promise: the 99th percentile of their requests grows at most by this factor. None of their frames is
-    /// lost.
-    pub const P99_TIMES_MAX: f64 = 2.0;
-
-    /// Broken promises, in words.
-    pub fn broken(&self) -> Vec<String> {
-        let mut broken = Vec::new();
-        if self.goodput_share.is_nan() || self.goodput_share < Fared::GOODPUT_SHARE_MIN {
-            broken.push(format!("goodput {:.0} % of its fair share", 100.0 * self.goodput_share));
-        }
-        if self.frames_lost > 0 {
-            broken.push(format!("{} frames lost", self.frames_lost));
-        }
-        if let Some(times) = self.p99_times.filter(|times| times.is_nan() || *times > Fared::P99_TIMES_MAX) {
-            broken.push(format!("p99 {times:.1} times as long"));
-        }
-        broken
-    }
+    Fared::new(others.map(goodput), hostile.frames_lost, honest.result.rpc.iter().map(p99))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::rpc::ValueReport;
 
     fn run(goodput: u64, p99_us: f64, frames_lost: u64) -> Run {
         let value = ValueReport {
@@ -210,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_host_and_the_size_that_fare_worst_count() {
-        let fared = |hostile: Run| compare(Scheme::PL2_CLOCK, ("h4", "early"), &hostile, &run(20, 100.0, 0));
+        let fared = |hostile: Run| compare("h4", &hostile, &run(20, 100.0, 0));
         assert_eq!(fared(run(20, 200.0, 0)).broken(), [] as [String; 0]);
         let bad = fared(run(17, 201.0, 3)).broken();
         assert_eq!(bad, ["goodput 85 % of its fair share", "3 frames lost", "p99 2.0 times as long"]);

@@ -1,7 +1,7 @@
 //! What is promised to those who share a rack with a hostile host.
 
 use crate::experiment::{Experiment, NO_ATTACK};
-use crate::hostile::{Fared, OthersOutcome};
+use crate::hostile::OthersOutcome;
 use crate::outcome::run;
 use p4rack_fabric::hostile::Attack;
 
@@ -25,7 +25,7 @@ fn promises(kind: &str, traffic: &str, attacks: &[Attack]) {
     assert!(honest.goodput_gbps.len() >= 4 && honest.frames_lost == 0, "{honest:?}");
     let mut broken = Vec::new();
     for attack in attacks {
-        let fared = Fared::new(&others(kind, attack.name(), traffic), &honest);
+        let fared = honest.compare(&others(kind, attack.name(), traffic));
         if !fared.broken().is_empty() {
             broken.push(format!("{attack}: {}", fared.broken().join(", ")));
         }

@@ -45,7 +45,7 @@ pub use experiment::{
     NO_ATTACK, NicSpec, PaperSpec, Pattern, RackSpec, SchemeKind, SchemeSpec, SizeSpec, Spec, TimedFrom,
     TrafficSpec, Ycsb,
 };
-pub use hostile::{Fared, OthersOutcome};
+pub use hostile::OthersOutcome;
 pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use outcome::{

@@ -4,8 +4,8 @@ use super::entity::Rows;
 use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
-use p4rack_fabric::hostile::{Attack, Config, Hostile};
-use p4rack_lab::hostile::{self, Fared, Options};
+use p4rack_fabric::hostile::{Attack, Config, Fared, Hostile};
+use p4rack_lab::hostile::{self, Beside, Options};
 use p4rack_netdev::packet::Options as SocketOptions;
 use p4rack_netdev::{Links, PacketSocket, Poller, clock};
 use p4rack_wire::Nanos;
@@ -53,9 +53,9 @@ pub fn bench(args: Args) -> ExitCode {
         window_s: args.seconds.clamp(0.5, 600.0),
         quiet: args.quiet,
     };
-    let told = |fared: &Fared| {
+    let told = |beside: &Beside| {
         if !args.quiet {
-            eprintln!("{} {}: {}", fared.scheme, fared.attack, verdict(fared));
+            eprintln!("{} {}: {}", beside.scheme, beside.attack, verdict(&beside.fared));
         }
     };
     match hostile::run(&options, told) {
@@ -63,7 +63,7 @@ pub fn bench(args: Args) -> ExitCode {
             let text = if args.json { as_json(&all) } else { table(&all) };
             // The reader may be gone.
             let _ = std::io::stdout().write_all(text.as_bytes());
-            match all.iter().all(|fared| fared.broken().is_empty()) {
+            match all.iter().all(|beside| beside.fared.broken().is_empty()) {
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
             }
@@ -75,28 +75,34 @@ pub fn bench(args: Args) -> ExitCode {
     }
 }
 
-fn verdict(fared: &Fared) -> String {
+/// What became of the promises.
+pub fn verdict(fared: &Fared) -> String {
     let broken = fared.broken();
     if broken.is_empty() { "kept".to_owned() } else { broken.join(", ") }
 }
 
-fn as_json(all: &[Fared]) -> String {
+/// The 99th percentile, as a cell of a table.
+pub fn times(p99_times: Option<f64>) -> String {
+    p99_times.map_or("-".into(), |times| format!("{times:.2} x"))
+}
+
+fn as_json(all: &[Beside]) -> String {
     let mut text = serde_json::to_string_pretty(all).expect("numbers and names are JSON");
     text.push('\n');
     text
 }
 
-fn table(all: &[Fared]) -> String {
+fn table(all: &[Beside]) -> String {
     let mut rows =
         Rows::new(&["scheme", "attack", "others' goodput", "frames lost", "p99", "over rate", "promises"]);
-    for fared in all {
+    for Beside { scheme, attack, fared, excess_frames } in all {
         rows.push(vec![
-            fared.scheme.clone(),
-            fared.attack.clone(),
+            scheme.clone(),
+            attack.clone(),
             format!("{:.1} %", 100.0 * fared.goodput_share),
             fared.frames_lost.to_string(),
-            fared.p99_times.map_or("-".into(), |times| format!("{times:.2} x")),
-            fared.excess_frames.to_string(),
+            times(fared.p99_times),
+            excess_frames.to_string(),
             verdict(fared),
         ]);
     }
@@ -162,22 +168,6 @@ fn config(
     let pl2 = rack.protocol::<Pl2>().ok_or("the description has no [pl2]")?;
     let workload = rack.workload.as_ref().ok_or("the description has no [workload]")?;
     let victim = rack.host(&workload.receiver).ok_or("the workload's receiver is no host")?;
-    Ok(Config {
-        attack,
-        mac: host.mac,
-        victim: victim.mac,
-        others: rack.hosts.iter().map(|other| other.mac).filter(|mac| *mac != host.mac).collect(),
-        ether_type: pl2.ether_type,
-        vid: pl2.vid,
-        cells: pl2.cells_a_pair(),
-        k: pl2.k,
-        shim: pl2.shim,
-        rate_bps: host.rate_bps,
-        wait_unit: match scheme == Scheme::PL2_COUNTER {
-            true => pl2.slot(rack, host),
-            false => Nanos(rack.switch.time_unit_ns),
-        },
-        frame_max,
-        catch_up: CATCH_UP,
-    })
+    let config = pl2.hostile(rack, scheme, (host, attack, victim));
+    Ok(Config { frame_max, catch_up: CATCH_UP, ..config })
 }

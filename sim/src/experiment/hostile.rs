@@ -1,9 +1,8 @@
 //! `[[hostile]]`: hosts that break the rules.
 
 use super::check::Check;
-use super::{Arrivals, Experiment, SchemeKind, Spec};
+use super::{Arrivals, Experiment, Spec};
 use p4rack_fabric::hostile::{Attack, Config};
-use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// What an attack is called that is none: the host behaves, and the others' results are what an attack's are compared with.
@@ -57,29 +56,7 @@ impl Experiment {
         let one = self.spec.hostile.iter().find(|one| self.host(&one.host) == Some(host))?;
         let attack = one.attack.parse().ok()?;
         let victim = self.host(&one.victim)?;
-        let (own, pl2) = (&self.rack.hosts[host], &self.pl2);
-        let unit = match self.spec.scheme.kind {
-            SchemeKind::Pl2Counter => pl2.slot(&self.rack, own),
-            SchemeKind::Pl2Clock | SchemeKind::Ethernet => Nanos(self.rack.switch.time_unit_ns),
-        };
-        let others = self.rack.hosts.iter().map(|other| other.mac).filter(|mac| *mac != own.mac);
-        Some(Config {
-            attack,
-            mac: own.mac,
-            victim: self.rack.hosts[victim].mac,
-            others: others.collect(),
-            ether_type: pl2.ether_type,
-            vid: pl2.vid,
-            cells: pl2.cells_a_pair(),
-            k: pl2.k,
-            shim: pl2.shim,
-            rate_bps: own.rate_bps,
-            wait_unit: unit,
-            frame_max: FRAME_MAX,
-            catch_up: Nanos::ZERO,
-        })
+        let hosts = &self.rack.hosts;
+        Some(self.pl2.hostile(&self.rack, self.scheme, (&hosts[host], attack, &hosts[victim])))
     }
 }
-
-/// The longest frame that the switch takes.
-const FRAME_MAX: usize = 9_216;

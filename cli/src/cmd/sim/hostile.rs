@@ -2,7 +2,8 @@
 
 use super::files::{read_json, result_path};
 use crate::cmd::entity::Rows;
-use p4rack_sim::{Fared, NO_ATTACK, OthersOutcome, Sweep, Task};
+use crate::cmd::hostile::{times, verdict};
+use p4rack_sim::{NO_ATTACK, OthersOutcome, Sweep, Task};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -39,15 +40,14 @@ pub fn compare(sweep: &Sweep, dir: &Path) -> Result<bool, String> {
         };
         let mut rows = Rows::new(&["attack", "others' goodput", "frames lost", "p99", "promises"]);
         for (attack, others) in results.iter().filter(|(attack, _)| *attack != NO_ATTACK) {
-            let fared = Fared::new(others, honest);
-            let broken = fared.broken();
-            kept &= broken.is_empty();
+            let fared = honest.compare(others);
+            kept &= fared.broken().is_empty();
             rows.push(vec![
                 (*attack).to_owned(),
                 format!("{:.1} %", 100.0 * fared.goodput_share),
                 fared.frames_lost.to_string(),
-                format!("{:.2} x", fared.p99_times),
-                if broken.is_empty() { "kept".to_owned() } else { broken.join(", ") },
+                times(fared.p99_times),
+                verdict(&fared),
             ]);
         }
         println!("\n{group}: beside the same host behaving\n\n{}", rows.text());

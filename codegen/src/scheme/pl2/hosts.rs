@@ -1,8 +1,9 @@
-//! What a host's PL2 machine is told, on a real host and in the simulator.
+//! What a host's PL2 machine is told, and a hostile host's, on a real host and in the simulator.
 
-use super::{Mode, Pl2};
+use super::{Mode, Pl2, Scheme};
 use crate::rack::{Host, Rack};
 use p4rack_fabric::common::Station;
+use p4rack_fabric::hostile::{self, Attack};
 use p4rack_fabric::pl2::{self, Config, Peer};
 use p4rack_wire::Nanos;
 
@@ -31,5 +32,39 @@ pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
         in_flight: pl2.reservations_in_flight as usize,
         fresh: pl2.fresh,
         ..Config::new(host.mac, mode, host.rate_bps)
+    }
+}
+
+/// Longest frame that the switch takes, in bytes without FCS.
+const FRAME_MAX: usize = 9_216;
+
+impl Pl2 {
+    /// Configuration of a host that attacks those who send to `victim`, under `scheme`. Its link takes all that the
+    /// switch does, and its driver is never late.
+    pub fn hostile(
+        &self,
+        rack: &Rack,
+        scheme: Scheme,
+        (host, attack, victim): (&Host, Attack, &Host),
+    ) -> hostile::Config {
+        let wait_unit = match scheme == Scheme::PL2_COUNTER {
+            true => self.slot(rack, host),
+            false => Nanos(rack.switch.time_unit_ns),
+        };
+        hostile::Config {
+            attack,
+            mac: host.mac,
+            victim: victim.mac,
+            others: rack.hosts.iter().map(|other| other.mac).filter(|mac| *mac != host.mac).collect(),
+            ether_type: self.ether_type,
+            vid: self.vid,
+            cells: self.cells_a_pair(),
+            k: self.k,
+            shim: self.shim,
+            rate_bps: host.rate_bps,
+            wait_unit,
+            frame_max: FRAME_MAX,
+            catch_up: Nanos::ZERO,
+        }
     }
 }
