@@ -93,7 +93,7 @@ fn no_two_replicas_have_the_same_port_and_instance_backups_included() {
     let session = CloneSession { replicas: twice.clone(), ..CloneSession::default() };
     assert!(bench.switch.clone_session_set(5, session).is_err());
     let error = bench.switch.multicast_group_set(7, twice).expect_err("twice");
-    assert_eq!(error.to_string(), "multicast group 7: port 1 with instance 10 is there twice");
+    assert_eq!(error.to_string(), "multicast group 7: port 1 with instance 10 occurs twice");
     let many = Replicas::new(vec![(1..=1025).map(|instance| Replica { port: 1, instance }).collect()]);
     assert!(bench.switch.multicast_group_set(7, many).is_err());
 }
