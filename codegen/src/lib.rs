@@ -3,15 +3,17 @@
 //!
 //! ```text
 //! rack.toml ─ Rack::load ─→ Rack ─ generate ─→ NAME.p4  NAME.entries.txtpb  NAME.p4info.txtpb  NAME.json
+//!                                              and for Tofino  NAME.bf-rt.json
 //! ```
 
+mod arch;
 pub mod rack;
 mod render;
 pub mod scheme;
 
+pub use arch::Arch;
 pub use rack::{Rack, RackError};
 pub use render::{
-    Arch, Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, generate, program,
-    render_p4,
+    Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, generate, program, render_p4,
 };
 pub use scheme::{DropReason, NoParameters, Scheme, SchemeError, endpoint_config};

@@ -17,15 +17,21 @@ fn generated() -> Vec<(PathBuf, String)> {
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
     let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Vec::new();
-    let racks =
+    let of_v1model =
         Scheme::all().into_iter().map(|scheme| (&rack, scheme)).chain([(&breakout, Scheme::PL2_CLOCK)]);
-    for (rack, scheme) in racks {
-        let artefacts = generate(rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
+    let of_tofino = [Arch::Tna, Arch::T2na].map(|arch| (&rack, Scheme::L2, arch));
+    let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
+    for (rack, scheme, arch) in racks {
+        let artefacts = generate(rack, scheme, arch).unwrap_or_else(|error| panic!("{error}"));
+        let place = match arch {
+            Arch::V1model => scheme.name().to_owned(),
+            _ => format!("{scheme}-{arch}"),
+        };
         files.extend(
             artefacts
                 .files()
                 .into_iter()
-                .map(|(name, contents)| (folder().join(scheme.name()).join(name), contents)),
+                .map(|(name, contents)| (folder().join(&place).join(name), contents)),
         );
     }
     files
@@ -114,4 +120,15 @@ fn schemes_that_the_rack_can_not_have_are_refused() {
     let error = generate(&rack, Scheme::PL2_COUNTER, Arch::V1model).unwrap_err().to_string();
     assert!(error.contains("counts one slot for all ports, but their rates differ"), "{error}");
     assert!(generate(&rack, Scheme::PL2_CLOCK, Arch::V1model).is_ok());
+    let error = generate(&rack, Scheme::PL2_CLOCK, Arch::Tna).unwrap_err().to_string();
+    assert!(error.starts_with("rack r: pl2-clock is not generated for tna: it needs "), "{error}");
+}
+
+/// What both of Tofino's architectures share is said the same way; what differs is the include file.
+#[test]
+fn tofinos_programs_differ_in_their_include_file_alone() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
+    let rack = Rack::load(example).unwrap();
+    let [one, two] = [Arch::Tna, Arch::T2na].map(|arch| generate(&rack, Scheme::L2, arch).unwrap().p4);
+    assert_eq!(one.replace("#include <tna.p4>", "#include <t2na.p4>"), two);
 }

@@ -11,10 +11,10 @@ use std::process::ExitCode;
 pub struct Args {
     /// The rack description, TOML
     file: PathBuf,
-    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json and NAME_layers.py (Scapy)
+    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy) and, for tna and t2na, NAME.bf-rt.json
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Architecture of the program
+    /// Architecture of the program: v1model, tna (Tofino) or t2na (Tofino 2)
     #[arg(long, default_value = "v1model")]
     arch: Arch,
     /// l2, pl2-counter or pl2-clock [default: as described]

@@ -1,14 +1,14 @@
 //! The artefacts of one rack under one scheme.
 
-mod arch;
 mod constants;
 mod entries;
 mod layers;
 mod program;
+mod supply;
 
-pub use arch::Arch;
 pub use program::render_p4;
 
+use crate::arch::Arch;
 use crate::rack::Rack;
 use crate::scheme::{Scheme, SchemeError};
 use p4rack_p4::Compiled;
@@ -35,6 +35,8 @@ pub struct Artefacts {
     pub p4info: String,
     /// The constants that programs and people need to talk to it.
     pub constants: serde_json::Value,
+    /// The program's BFRuntime schema, for Tofino alone.
+    pub bf_rt: Option<serde_json::Value>,
     /// Scapy layers of the headers that Scapy lacks, a Python module; none under plain switching.
     pub layers: Option<String>,
 }
@@ -45,6 +47,18 @@ pub enum GenerateError {
     /// The rack can't run the scheme.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
+    /// A protocol's templates don't serve the architecture.
+    #[error("rack {rack}: {scheme} is not generated for {arch}: it {problem}")]
+    Arch {
+        /// The rack.
+        rack: String,
+        /// The scheme.
+        scheme: Scheme,
+        /// The architecture.
+        arch: Arch,
+        /// Why, and what to do.
+        problem: &'static str,
+    },
     /// A template could not be rendered: a fault of p4rack's.
     #[error("template: {0}")]
     Template(#[from] Box<handlebars::RenderError>),
@@ -82,6 +96,9 @@ pub fn program(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Program, Gener
 
 /// The program of a rack where all of its protocols run.
 fn program_of(rack: &Rack, arch: Arch) -> Result<Program, GenerateError> {
+    if let Some(problem) = rack.protocols.iter().find_map(|protocol| protocol.refuses_arch(arch)) {
+        return Err(GenerateError::Arch { rack: rack.name.clone(), scheme: rack.scheme(), arch, problem });
+    }
     let p4 = program::render_rack(rack, arch)?;
     let compiled = p4rack_p4::compile(&p4, &format!("{}.p4", rack.name), &p4rack_p4::Options::default())
         .map_err(|diagnostics| GenerateError::Program(diagnostics.render(false)))?;
@@ -107,6 +124,7 @@ pub fn generate(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Artefacts, Ge
         entries: about("Entries") + &entries::text(rack, entries),
         p4info: about("P4Info") + &text::print(&compiled.p4info),
         constants: constants::constants(rack),
+        bf_rt: compiled.bf_rt(),
         layers: layers::layers(rack),
     })
 }
@@ -116,13 +134,14 @@ impl Artefacts {
     pub fn files(&self) -> Vec<(String, String)> {
         let name = &self.name;
         let layers = self.layers.clone().map(|layers| (layers::file_name(name), layers));
+        let bf_rt = self.bf_rt.as_ref().map(|schema| (format!("{name}.bf-rt.json"), format!("{schema:#}\n")));
         let texts = [
             (format!("{name}.p4"), self.p4.clone()),
             (format!("{name}.entries.txtpb"), self.entries.clone()),
             (format!("{name}.p4info.txtpb"), self.p4info.clone()),
             (format!("{name}.json"), format!("{:#}\n", self.constants)),
         ];
-        texts.into_iter().chain(layers).collect()
+        texts.into_iter().chain(bf_rt).chain(layers).collect()
     }
 
     /// Writes the files into `folder`, which is made if it isn't there. Returns their paths and sizes.

@@ -4,8 +4,9 @@
 //! template of the slot's name in its own folder. Each protocol's templates see the protocol's context alone, so
 //! protocols need not agree on names, other than those of P4.
 
-use super::arch::{Arch, Supply};
+use super::supply::{Supply, supply};
 use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT};
+use crate::arch::Arch;
 use crate::rack::Rack;
 use crate::scheme::parts::{index_constants, templates};
 use crate::scheme::{Definition, PROTOCOLS, Scheme};
@@ -79,8 +80,9 @@ pub fn render_p4(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<String, Gene
 pub(super) fn render_rack(rack: &Rack, arch: Arch) -> Result<String, GenerateError> {
     let templates = templates_of(rack, arch)?;
     let mut context = context(rack);
+    context["arch"] = json!(arch.name());
     context["slots"] = slots(rack, &templates, &context)?;
-    render(&templates, arch.supply().main, &context)
+    render(&templates, supply(arch).main, &context)
 }
 
 /// What `arch` calls one of the things that it supplies a term for.
@@ -95,13 +97,15 @@ fn render(templates: &Handlebars<'_>, name: &str, context: &Value) -> Result<Str
 fn parsed(arch: Arch) -> Result<&'static Handlebars<'static>, GenerateError> {
     let parsed = match arch {
         Arch::V1model => &*V1MODEL,
+        Arch::Tna | Arch::T2na => &*TNA,
     };
     parsed.as_ref().map_err(|problem| GenerateError::Program(problem.clone()))
 }
 
 /// Parsed once: parsing all templates takes longer than rendering one program.
 static V1MODEL: LazyLock<Result<Handlebars<'static>, String>> =
-    LazyLock::new(|| parse(&Arch::V1model.supply()));
+    LazyLock::new(|| parse(&supply(Arch::V1model)));
+static TNA: LazyLock<Result<Handlebars<'static>, String>> = LazyLock::new(|| parse(&supply(Arch::Tna)));
 
 /// Parses all templates, with one architecture's.
 fn parse(supply: &Supply) -> Result<Handlebars<'static>, String> {

@@ -18,6 +18,7 @@ pub mod pl2;
 
 pub use hosts::{NoParameters, endpoint_config};
 
+use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
@@ -141,6 +142,11 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
     /// EtherTypes that start it, after an Ethernet header or a tag.
     fn ether_types(&self) -> Vec<EtherTypeState> {
         Vec::new()
+    }
+
+    /// Why its templates don't serve an architecture; continues a sentence that starts with the scheme's name.
+    fn refuses_arch(&self, _arch: Arch) -> Option<&'static str> {
+        None
     }
 
     /// Whether frames may take another pass.

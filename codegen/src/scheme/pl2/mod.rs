@@ -14,6 +14,7 @@ pub use drops::{DEMOTED, HAS_SLOTS, OVER_THRESHOLD, REFUSED};
 pub use slots::{EARLY_SLOTS, HORIZON_UNITS};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
@@ -201,6 +202,13 @@ impl Protocol for Pl2 {
 
     fn refuses(&self, rack: &Rack) -> Option<String> {
         check::refuses(self, rack).map(str::to_owned)
+    }
+
+    fn refuses_arch(&self, arch: Arch) -> Option<&'static str> {
+        arch.is_tofino().then_some(
+            "needs the length of frames in ingress, and registers that several statements read and write: \
+             use --arch v1model, or --scheme l2",
+        )
     }
 
     fn claims(&self) -> Vec<(&'static str, Claim)> {
