@@ -5,15 +5,15 @@
 //! ahead than the burst allows.
 
 use crate::config::Config;
-use crate::tm::{GAP, stored};
 use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::overhead::wire_bytes;
 
 /// Fractional bits of a byte's time.
 const SHIFT: u32 = 24;
 /// Number of full frames that may always arrive at once.
 const FRAMES: u64 = 16;
 /// Bytes of a full frame with two tags on the wire.
-const FULL_WIRE_BYTES: u64 = 1_514 + 2 * 4 + 4 + GAP;
+const FULL_WIRE_BYTES: u64 = wire_bytes(1_514 + 2 * 4);
 
 /// The rate limit of a port's arrivals.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl Inlet {
         if self.free_at < now {
             (self.free_at, self.fraction) = (now, 0);
         }
-        let time = self.byte_time.saturating_mul(stored(len) + GAP).saturating_add(self.fraction);
+        let time = self.byte_time.saturating_mul(wire_bytes(len as u64)).saturating_add(self.fraction);
         self.fraction = time & ((1 << SHIFT) - 1);
         self.free_at = self.free_at.saturating_add(Nanos(time >> SHIFT));
         true
@@ -103,7 +103,7 @@ mod tests {
             let (mut wire, mut handed) = (1_000_000_000u128 << 64, Nanos::ZERO);
             for (len, idle, late) in frames {
                 wire += u128::from(idle) << 64;
-                let bytes = u128::from(stored(len) + GAP);
+                let bytes = u128::from(wire_bytes(len as u64));
                 wire += ((bytes * 8_000_000_000) << 64) / u128::from(rate_bps);
                 let arrived = Nanos((wire >> 64) as u64 + 1);
                 handed = handed.max(arrived + Nanos(late));
@@ -120,7 +120,7 @@ mod tests {
             for (len, gap) in gaps {
                 now += Nanos(gap);
                 if inlet.takes(len, now) {
-                    taken += stored(len) + GAP;
+                    taken += wire_bytes(len as u64);
                 }
                 // One frame may begin when the burst is not quite used up.
                 let most = (now.0 - 1_000 + 2_000_000) / 80 + 1_700;
@@ -131,6 +131,6 @@ mod tests {
 
     #[test]
     fn a_full_frame_has_its_wire_bytes() {
-        assert_eq!(stored(1_518) + GAP, WIRE_BYTES);
+        assert_eq!(wire_bytes(1_518), WIRE_BYTES);
     }
 }

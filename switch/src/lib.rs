@@ -18,21 +18,18 @@
 
 mod aging;
 mod arch;
-mod arrival;
+mod code;
 mod compile;
 mod config;
-mod control;
 mod depth;
 mod dues;
 mod error;
 mod exec;
-mod generator;
 mod inlet;
 mod meter;
 #[cfg(feature = "native")]
 mod native;
 mod objects;
-mod packets;
 mod pool;
 mod profile;
 mod replicas;
@@ -44,19 +41,19 @@ mod switch;
 mod table;
 mod tm;
 mod trace;
-mod tracer;
+mod words;
 
 pub use compile::Pipeline;
 pub use config::{Config, PortConfig};
 pub use error::{CompileError, ControlError};
-pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use objects::{
     ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Pick,
     Share, SizeOf, TableEntry,
 };
 pub use replicas::{Replica, Replicas};
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
-pub use switch::Switch;
+pub use switch::{
+    GeneratorConfig, GeneratorStats, MAX_GENERATORS, Origin, Switch, TraceEvent, TraceFilter, TraceState,
+    Traced,
+};
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
-pub use trace::{Origin, TraceEvent};
-pub use tracer::{TraceFilter, TraceState, Traced};

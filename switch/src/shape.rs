@@ -1,13 +1,13 @@
 //! Shapes of tables, and checks of what the control plane writes to them.
 
-use crate::compile::limbs_of;
 use crate::error::ControlError;
-use crate::exec::bits::ones;
 use crate::objects::{Indirect, TableEntry};
-use crate::profile::MAX_SET;
+use crate::words::{limbs_of, ones};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, InstanceId, MatchKind, Matcher};
 
+/// Maximum actions of a one-shot set.
+const MAX_SET: usize = 1024;
 /// How a table finds entries, and what distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {

@@ -1,9 +1,8 @@
 //! State of a running program: tables, extern objects, value sets, queues to the controller.
 
 use crate::aging::Aging;
-use crate::compile::ops::{Slot, Vars};
-use crate::compile::plans::{DigestPlan, ValueType};
-use crate::compile::{Pipeline, limbs_of};
+use crate::code::ops::{Slot, Vars};
+use crate::code::plans::{DigestPlan, ValueType};
 use crate::config::Config;
 use crate::meter::Meter;
 use crate::objects::{CounterData, DigestMessage};
@@ -11,8 +10,9 @@ use crate::profile::Profile;
 use crate::rng::Rng;
 use crate::table::TableState;
 use crate::trace::Trace;
+use crate::words::{limbs_of, number};
 use num_bigint::BigUint;
-use p4rack_p4::ir::{InstanceKind, Matcher, Unit};
+use p4rack_p4::ir::Matcher;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -139,16 +139,6 @@ impl DigestQueue {
     }
 }
 
-/// The number in these words, low word first.
-pub(crate) fn number(words: &[u64]) -> BigUint {
-    if let [word] = words {
-        return BigUint::from(*word);
-    }
-    BigUint::from_slice(
-        &words.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]).collect::<Vec<u32>>(),
-    )
-}
-
 /// Log messages of the program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
@@ -178,42 +168,29 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Initial state of a program.
-    pub fn new(pipeline: &Pipeline, config: &Config) -> State {
-        let registers = pipeline.registers();
-        let words = registers.iter().flatten().map(|register| register.size * register.words).sum();
-        let instances =
-            pipeline.instances.iter().zip(&registers).map(|(shape, register)| match &shape.kind {
-                InstanceKind::Counter { size, .. } => {
-                    InstanceState::Counter(vec![CounterData::default(); *size as usize])
-                }
-                InstanceKind::Meter { size, unit, .. } => InstanceState::Meter {
-                    bytes: *unit != Unit::Packets,
-                    cells: vec![Meter::default(); *size as usize],
-                },
-                InstanceKind::Register { .. } => {
-                    register.map_or(InstanceState::None, InstanceState::Register)
-                }
-                InstanceKind::ActionProfile { size } | InstanceKind::ActionSelector { size, .. } => {
-                    InstanceState::Profile(Profile::new(*size))
-                }
-                InstanceKind::DirectCounter { .. } | InstanceKind::DirectMeter { .. } => InstanceState::None,
-            });
-        let instances = instances.collect();
-        let mut tables = pipeline.initial.clone();
-        for (table, shape) in tables.iter_mut().zip(&pipeline.tables) {
-            table.make_room(shape.size);
-        }
+    /// Initial state of a program with these tables and extern objects, and this many value sets. With `traced`,
+    /// every packet records events.
+    pub fn new(
+        tables: Vec<TableState>,
+        instances: Vec<InstanceState>,
+        value_sets: usize,
+        traced: bool,
+        config: &Config,
+    ) -> State {
+        let words = |instance: &InstanceState| match instance {
+            InstanceState::Register(register) => register.size * register.words,
+            _ => 0,
+        };
         State {
+            registers: vec![0; instances.iter().map(words).sum()],
             tables,
             instances,
-            registers: vec![0; words],
-            value_sets: vec![ValueSetState::default(); pipeline.value_sets.len()],
+            value_sets: vec![ValueSetState::default(); value_sets],
             aging: Aging::default(),
             down: BTreeSet::new(),
             digests: DigestQueue { limit: config.digest_queue, ..DigestQueue::default() },
             log: Log { limit: config.log_messages, ..Log::default() },
-            trace: Trace::new(pipeline.traced),
+            trace: Trace::new(traced),
             rng: Rng::new(config.seed),
             scratch: Vec::new(),
         }

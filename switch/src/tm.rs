@@ -11,16 +11,10 @@ use crate::inlet::Inlet;
 use crate::pool::{NONE, PacketId, Pool};
 use crate::stats::{DropReason, PortStats, QueueStats};
 use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::overhead::{FCS, MIN_FRAME, wire_bytes};
 
 /// Number of port numbers that programs can represent.
 const PORT_NUMBERS: usize = 512;
-/// Minimum Ethernet frame without FCS, in bytes.
-const SHORTEST: u64 = 60;
-/// Frame check sequence.
-const FCS: u64 = 4;
-/// Preamble, start delimiter and inter-packet gap, in bytes.
-pub(crate) const GAP: u64 = 20;
-
 /// Frames up to this size skip the admission check while the buffer is nearly empty
 /// ([`TrafficManager::easy_below`]): on an idle port one comparison replaces up to five.
 const EASY: u64 = 10_240;
@@ -34,8 +28,8 @@ fn easy_below(config: &Config) -> u64 {
 }
 
 /// Bytes of the buffer that a frame occupies, with FCS.
-pub(crate) fn stored(len: usize) -> u64 {
-    (len as u64).max(SHORTEST) + FCS
+fn stored(len: usize) -> u64 {
+    (len as u64).max(MIN_FRAME) + FCS
 }
 
 /// Wire time of a byte at a rate, in 2⁻⁶⁴ ns. Rounded up, so that an end on a whole nanosecond stays there.
@@ -408,7 +402,7 @@ impl Port {
         if start != self.free_at {
             self.fraction = 0;
         }
-        let time = self.byte_time * u128::from(stored(len) + GAP) + u128::from(self.fraction);
+        let time = self.byte_time * u128::from(wire_bytes(len as u64)) + u128::from(self.fraction);
         self.fraction = time as u64;
         self.free_at = start.saturating_add(Nanos((time >> 64) as u64));
     }

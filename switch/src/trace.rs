@@ -1,13 +1,8 @@
 //! What a program does with a packet, event by event. Only programs compiled with
 //! [`crate::Pipeline::compile_traced`] record events; others contain no marks and pay nothing.
 
-mod event;
-
-pub use event::{Origin, TraceEvent};
-
-use crate::compile::Pipeline;
-use crate::compile::ops::{Slot, Vars};
-use crate::compile::plans::Code;
+use crate::code::ops::Vars;
+use crate::code::plans::Code;
 use crate::stats::DropReason;
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
@@ -19,33 +14,6 @@ const MAX_LIVE_EVENTS: usize = 10_000;
 
 /// Marks the absence of a packet number.
 const NONE: u32 = u32::MAX;
-
-/// A mark in the code that records an event.
-#[derive(Clone, Debug)]
-pub(crate) enum Mark {
-    /// Start of the parser.
-    Ingress,
-    /// Start of a parser state.
-    State(String),
-    /// End of the parser, with the slot of the error's number.
-    Parsed { error: Slot },
-    /// A table is applied; the index of its plan.
-    Apply(u32),
-    /// An extern is called.
-    Extern(&'static str),
-    /// A cell of a register was read, or is about to be written.
-    Register { instance: u16, index: Slot, value: Slot, words: u16, write: bool },
-    /// A meter coloured the packet. `None` for the direct meter of the table applied.
-    Meter { at: Option<(u16, Slot)>, color: Slot },
-    /// A counter counts the packet.
-    Count { instance: u16, index: Slot },
-    /// A hash or random number was computed.
-    Number { what: &'static str, value: Slot, words: u16 },
-    /// Start of egress.
-    Egress,
-    /// End of ingress or egress.
-    Fields,
-}
 
 /// An event in numbers, without names.
 #[derive(Clone, Debug)]
@@ -101,6 +69,10 @@ pub(crate) enum RawEvent {
         port: Option<u16>,
         bytes: usize,
     },
+    /// Events that were dropped because too many waited.
+    Lost {
+        events: u64,
+    },
 }
 
 /// Events that wait for [`crate::Switch::poll_trace`].
@@ -144,14 +116,11 @@ impl Trace {
     }
 
     /// Removes the oldest event. Returns its packet and time as well.
-    pub fn pop(&mut self, pipeline: &Pipeline) -> Option<(u32, Nanos, TraceEvent)> {
-        match self.events.pop_front() {
-            Some((packet, now, event)) => Some((packet, now, event::named(event, pipeline))),
-            None if self.lost > 0 => {
-                Some((0, Nanos::ZERO, TraceEvent::Lost { events: std::mem::take(&mut self.lost) }))
-            }
-            None => None,
-        }
+    pub fn pop(&mut self) -> Option<(u32, Nanos, RawEvent)> {
+        self.events.pop_front().or_else(|| {
+            let events = std::mem::take(&mut self.lost);
+            (events > 0).then_some((0, Nanos::ZERO, RawEvent::Lost { events }))
+        })
     }
 
     /// From now on, records events of packets with this number or a larger one, or of none. Discards earlier

@@ -1,54 +1,28 @@
-//! Architectures: which fields a program and the switch exchange, and what happens to a packet after each
-//! block.
+//! Architectures: the facts that translation and execution share.
 //!
-//! To add one, implement [`Architecture`] in a module beside [`v1model`] and list it in [`Arch`]. Calls go
-//! through the enum and are inlined, so a frame pays no indirect call. What all architectures share is
-//! elsewhere: counting arrivals (`arrival.rs`), queues (`tm.rs`), saving variables and ending packets
-//! (`packets.rs`).
+//! An architecture has three modules, each a leaf of what uses it: one here, one in `compile/arch` that
+//! translates its blocks, and one in `switch/arch` that takes packets through them. To add one, write these
+//! modules, list it in [`Arch`] and [`each!`], and add its arms to `compile/arch/mod.rs` and
+//! `switch/arch/mod.rs`. What all architectures share is elsewhere: counting arrivals
+//! (`switch/arrival.rs`), queues (`tm.rs`), saving variables and ending packets (`switch/packets.rs`).
 
-mod v1model;
+pub(crate) mod v1model;
 
-use crate::compile::Builder;
 use crate::error::CompileError;
-use crate::pool::PacketId;
-use crate::switch::Switch;
-use crate::trace::Origin;
 use p4rack_p4::ir::{ExternCall, Intrinsic, Program};
-use p4rack_wire::Nanos;
 use v1model::V1model;
 
-/// What the switch has to know about an architecture.
+/// Facts about an architecture.
 trait Architecture {
     /// The name that the front end uses.
     const NAME: &'static str;
     /// The fields that the switch writes and reads.
     const FIELDS: Fields;
 
-    /// Translates the blocks to entries, in the order by which the other functions number them.
-    fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError>;
-    /// Translates dropping a packet.
-    fn drop(builder: &mut Builder<'_>);
     /// How a trace names a call that decides where the packet goes. `None` for other calls.
     fn told(call: &ExternCall) -> Option<&'static str>;
     /// Meaning of a value of [`Intrinsic::Origin`].
     fn origin(number: u32) -> &'static str;
-
-    /// Processes the frame in [`Switch::arrival`], which is already counted. With `THROUGH`, a frame whose
-    /// egress port is idle is left in `out` and its port returned; without, every frame goes to a queue. With
-    /// `GIVEN`, the frame may be sent from the buffer in which it came.
-    fn arrive<const THROUGH: bool, const GIVEN: bool>(
-        switch: &mut Switch,
-        port: u16,
-        now: Nanos,
-        out: &mut Vec<u8>,
-    ) -> Option<u16>;
-    /// Runs ingress for a packet of the pool.
-    fn ingress(switch: &mut Switch, id: PacketId, now: Nanos);
-    /// Runs egress for a packet that has left the queue of the port at position `at`; `left` packets remain
-    /// in it. Returns true if `out` holds the frame to send, in which case the caller still owns the packet,
-    /// and false if the packet went elsewhere.
-    fn egress(switch: &mut Switch, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>)
-    -> bool;
 }
 
 /// Intrinsic fields by how the switch uses them.
@@ -98,47 +72,11 @@ impl Arch {
         each!(self, A => &A::FIELDS)
     }
 
-    pub fn compile(self, builder: &mut Builder<'_>) -> Result<(), CompileError> {
-        each!(self, A => A::compile(builder))
-    }
-
-    pub fn drop(self, builder: &mut Builder<'_>) {
-        each!(self, A => A::drop(builder));
-    }
-
     pub fn told(self, call: &ExternCall) -> Option<&'static str> {
         each!(self, A => A::told(call))
     }
 
-    pub fn origin(self, number: u32) -> Origin {
-        Origin { number, name: each!(self, A => A::origin(number)) }
-    }
-
-    #[inline(always)]
-    pub fn arrive<const THROUGH: bool, const GIVEN: bool>(
-        self,
-        switch: &mut Switch,
-        port: u16,
-        now: Nanos,
-        out: &mut Vec<u8>,
-    ) -> Option<u16> {
-        each!(self, A => A::arrive::<THROUGH, GIVEN>(switch, port, now, out))
-    }
-
-    pub fn ingress(self, switch: &mut Switch, id: PacketId, now: Nanos) {
-        each!(self, A => A::ingress(switch, id, now));
-    }
-
-    #[inline(always)]
-    pub fn egress(
-        self,
-        switch: &mut Switch,
-        id: PacketId,
-        at: usize,
-        left: u64,
-        now: Nanos,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        each!(self, A => A::egress(switch, id, at, left, now, out))
+    pub fn origin(self, number: u32) -> &'static str {
+        each!(self, A => A::origin(number))
     }
 }

@@ -1,11 +1,9 @@
 //! State shared by the whole translation: layout of variables, labels, temporaries, constants.
 
-use super::ops::*;
-use super::plans::*;
 use crate::arch::Arch;
+use crate::code::ops::*;
+use crate::code::plans::*;
 use crate::error::CompileError;
-use crate::trace::Mark;
-use num_bigint::BigUint;
 use p4rack_p4::ir::{HeaderId, Intrinsic, Program, Ty, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,13 +64,6 @@ pub(crate) fn kind(ty: Ty) -> ValueType {
         Ty::Int(width) => ValueType { width, signed: true, varbit: false },
         Ty::Varbit(width) => ValueType { width, signed: false, varbit: true },
     }
-}
-
-/// The low `limbs` words of a number.
-pub(crate) fn limbs_of(value: &BigUint, limbs: usize) -> Vec<u64> {
-    let mut words = value.to_u64_digits();
-    words.resize(limbs, 0);
-    words
 }
 
 impl<'p> Builder<'p> {

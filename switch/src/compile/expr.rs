@@ -1,9 +1,10 @@
 //! Translates expressions: each becomes operations that leave its value in a slot.
 
-use super::builder::{Builder, Label, kind, limbs_of};
-use super::ops::*;
-use super::plans::*;
+use super::builder::{Builder, Label, kind};
+use crate::code::ops::*;
+use crate::code::plans::*;
 use crate::error::CompileError;
+use crate::words::limbs_of;
 use p4rack_p4::ir::{BinOp, Expr, HeaderId, HeaderRef, LValue, StackId, Ty, UnOp};
 
 type Result<T> = std::result::Result<T, CompileError>;

@@ -1,10 +1,10 @@
 //! Translates calls of externs.
 
+use super::arch;
 use super::builder::{Builder, kind};
-use super::ops::*;
-use super::plans::*;
+use crate::code::ops::*;
+use crate::code::plans::*;
 use crate::error::CompileError;
-use crate::trace::Mark;
 use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, Intrinsic, LValue, Ty};
 
 type Result<T> = std::result::Result<T, CompileError>;
@@ -89,7 +89,7 @@ impl Builder<'_> {
                 self.code.digests.push(DigestPlan { digest: *digest, data });
                 self.emit(Op::Digest { plan: self.code.digests.len() as u32 - 1 });
             }
-            ExternCall::Drop => self.arch.drop(self),
+            ExternCall::Drop => arch::drop(self),
             ExternCall::Clone { egress, session, field_list } => {
                 let session = self.narrow(session, "a clone session")?;
                 let list = self.list(*field_list);

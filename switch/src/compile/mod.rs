@@ -1,75 +1,30 @@
 //! Translates a typed program to its executable form, once, when it is loaded.
 
-pub(crate) mod builder;
+mod arch;
+mod builder;
 mod expr;
 mod externs;
-pub(crate) mod ops;
-pub(crate) mod plans;
+mod pipeline;
 mod stmt;
 mod tables;
 
+pub(crate) use pipeline::InstanceShape;
+pub use pipeline::Pipeline;
+
 use crate::arch::Arch;
+use crate::code::ops::{Op, Slot};
+use crate::code::plans::{ActionPlan, ErrorNumbers, Late};
 use crate::error::CompileError;
 #[cfg(feature = "native")]
-use crate::native::Native;
-use crate::shape::TableShape;
-use crate::state::RegisterState;
-use crate::table::{TableLayout, TableState};
-use builder::EGRESS;
-use ops::Op;
-use p4rack_p4::ir::{InstanceKind, Program, TableId};
-use plans::{ActionPlan, Code, ErrorNumbers, Late};
+use crate::native::{Native, Source};
+use builder::{Builder, EGRESS, kind};
+use p4rack_p4::ir::{InstanceKind, Program};
+use pipeline::ValueSetShape;
 #[cfg(feature = "native")]
 use std::sync::Arc;
 
-pub(crate) use builder::{Builder, kind, limbs_of};
-
 /// Maximum cells of a counter, meter or register.
 const MAX_CELLS: u64 = 1 << 24;
-
-/// A program that is ready to run.
-#[derive(Clone, Debug)]
-pub struct Pipeline {
-    pub(crate) arch: Arch,
-    pub(crate) code: Code,
-    pub(crate) tables: Vec<TableShape>,
-    pub(crate) instances: Vec<InstanceShape>,
-    pub(crate) value_sets: Vec<ValueSetShape>,
-    /// Types of the fields of each digest.
-    pub(crate) digests: Vec<Vec<plans::ValueType>>,
-    /// Names of the parser's errors, by number.
-    pub(crate) errors: Vec<String>,
-    /// Whether the program records events.
-    pub(crate) traced: bool,
-    /// Tables with the entries that the program gives them.
-    pub(crate) initial: Vec<TableState>,
-    /// The blocks as machine code. `None` if they are interpreted.
-    #[cfg(feature = "native")]
-    pub(crate) native: Option<Arc<Native>>,
-}
-
-impl Pipeline {
-    /// How a table stores plain entries, which consist of key, action and arguments. `None` if its entries
-    /// have more.
-    pub fn layout(&self, table: TableId) -> Option<TableLayout> {
-        self.tables.get(table.0 as usize)?.layout()
-    }
-}
-
-/// An extern object.
-#[derive(Clone, Debug)]
-pub(crate) struct InstanceShape {
-    pub name: String,
-    pub kind: InstanceKind,
-}
-
-/// A parser value set.
-#[derive(Clone, Debug)]
-pub(crate) struct ValueSetShape {
-    pub name: String,
-    pub size: u64,
-    pub fields: Vec<plans::ValueType>,
-}
 
 impl Pipeline {
     /// Translates a program. Rejects constructs that this switch does not support, by name. Changes nothing
@@ -79,7 +34,8 @@ impl Pipeline {
         let mut pipeline = Pipeline::translate(program, false)?;
         #[cfg(feature = "native")]
         {
-            pipeline.native = Native::compile(&pipeline).map(Arc::new);
+            let (code, tables, registers) = (&pipeline.code, &pipeline.initial, &pipeline.registers());
+            pipeline.native = Native::compile(Source { code, tables, registers }).map(Arc::new);
         }
         Ok(pipeline)
     }
@@ -90,60 +46,10 @@ impl Pipeline {
         Pipeline::translate(program, false)
     }
 
-    /// Whether the blocks run as machine code.
-    pub fn is_native(&self) -> bool {
-        #[cfg(feature = "native")]
-        return self.native.is_some();
-        #[cfg(not(feature = "native"))]
-        false
-    }
-
     /// Like [`Pipeline::compile`], with a program that records what it does with each packet
     /// ([`crate::Switch::poll_trace`]).
     pub fn compile_traced(program: &Program) -> Result<Pipeline, CompileError> {
         Pipeline::translate(program, true)
-    }
-
-    /// Whether the other pipeline is another form of the same program, so that a packet may mix halves of
-    /// both.
-    pub(crate) fn has_variables_of(&self, other: &Pipeline) -> bool {
-        let (code, others) = (&self.code, &other.code);
-        let tables = |pipeline: &Pipeline| -> Vec<String> {
-            pipeline.tables.iter().map(|table| table.name.clone()).collect()
-        };
-        let instances = |pipeline: &Pipeline| -> Vec<String> {
-            pipeline.instances.iter().map(|instance| instance.name.clone()).collect()
-        };
-        code.variables == others.variables
-            && code.saved == others.saved
-            && code.constants == others.constants
-            && code.lists == others.lists
-            && tables(self) == tables(other)
-            && instances(self) == instances(other)
-    }
-
-    /// Whether ingress itself clears the variables of a packet that carries no metadata.
-    #[inline(always)]
-    pub(crate) fn clears(&self) -> bool {
-        #[cfg(feature = "native")]
-        if let Some(native) = &self.native {
-            return native.clears;
-        }
-        false
-    }
-
-    /// Positions of the cells of each extern object that is a register.
-    pub(crate) fn registers(&self) -> Vec<Option<RegisterState>> {
-        let mut first = 0;
-        let place = |shape: &InstanceShape| match &shape.kind {
-            InstanceKind::Register { size, ty, .. } => {
-                let register = RegisterState { first, words: kind(*ty).words(), size: *size as usize };
-                first += register.size * register.words;
-                Some(register)
-            }
-            _ => None,
-        };
-        self.instances.iter().map(place).collect()
     }
 
     fn translate(program: &Program, traced: bool) -> Result<Pipeline, CompileError> {
@@ -152,7 +58,7 @@ impl Pipeline {
         builder.traced = traced;
         builder.code.errors = error_numbers(program);
         let instances = instances(program)?;
-        arch.compile(&mut builder)?;
+        arch::compile(&mut builder)?;
         let late = builder.code.entries.iter().find(|entry| entry.half == EGRESS);
         let late = late.map_or(&[][..], |entry| &builder.code.ops[entry.start as usize..]);
         let (is_early, is_empty) =
@@ -173,7 +79,7 @@ impl Pipeline {
             let (mut args, mut words) = (Vec::new(), Vec::new());
             for param in &action.params {
                 let slot = builder.var(param.var)?;
-                let count = kind(param.ty).words() as ops::Slot;
+                let count = kind(param.ty).words() as Slot;
                 args.extend((0..count).map(|word| slot + word));
                 words.push(count);
             }

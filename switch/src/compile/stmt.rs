@@ -1,10 +1,10 @@
 //! Translates statements and parser states.
 
-use super::builder::{Builder, Label, kind, limbs_of};
-use super::ops::*;
-use super::plans::*;
+use super::builder::{Builder, Label, kind};
+use crate::code::ops::*;
+use crate::code::plans::*;
 use crate::error::CompileError;
-use crate::trace::Mark;
+use crate::words::limbs_of;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{
     BinOp, Expr, HashAlgorithm, HeaderRef, InstanceKind, Key, MatchKind, Matcher, Next, NextState, Parser,

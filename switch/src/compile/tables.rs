@@ -1,7 +1,7 @@
 //! Shapes of tables and their initial entries.
 
 use super::builder::kind;
-use super::plans::ActionPlan;
+use crate::code::plans::ActionPlan;
 use crate::error::{CompileError, ControlError};
 use crate::objects::{Indirect, TableEntry};
 use crate::shape::{ActionShape, KeyShape, Style, TableShape};

@@ -1,16 +1,11 @@
 //! Bits of a packet: reading fields and writing headers.
 
-use crate::compile::ops::{Slot, Vars};
-use crate::compile::plans::{HeaderPlan, ValueType};
+use crate::code::ops::{Slot, Vars};
+use crate::code::plans::{HeaderPlan, ValueType};
+use crate::words::ones;
 
 /// Zero bytes after a packet in its buffer, so that eight bytes can be read at any position in it.
 pub(crate) const PADDING: usize = 16;
-
-/// A mask of the `w` low bits, `w` from 0 to 64.
-#[inline(always)]
-pub(crate) fn ones(w: u32) -> u64 {
-    if w >= 64 { u64::MAX } else { (1 << w) - 1 }
-}
 
 #[inline(always)]
 fn eight(bytes: &[u8], at: usize) -> u64 {

@@ -1,6 +1,6 @@
 //! The interface of a run: its view of the packet, its requests, and how it ends.
 
-use crate::compile::ops::{Op, Vars};
+use crate::code::ops::{Op, Vars};
 use p4rack_wire::Nanos;
 
 /// Maximum passes of parser loops and `for` statements in one block.

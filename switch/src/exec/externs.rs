@@ -1,11 +1,12 @@
 //! Executes extern objects and functions.
 
-use super::bits::{BitWriter, ones};
+use super::bits::BitWriter;
 use super::context::{Cx, misplaced};
 use super::hash;
-use crate::compile::ops::*;
-use crate::compile::plans::*;
-use crate::state::{InstanceState, State, number};
+use crate::code::ops::*;
+use crate::code::plans::*;
+use crate::state::{InstanceState, State};
+use crate::words::{number, ones};
 use std::fmt::Write as _;
 
 /// Reads a cell of a register; 0 beyond the end.

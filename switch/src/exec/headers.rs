@@ -2,8 +2,8 @@
 
 use super::bits;
 use super::context::{Cx, misplaced};
-use crate::compile::ops::*;
-use crate::compile::plans::*;
+use crate::code::ops::*;
+use crate::code::plans::*;
 
 /// Parser operations. An error is the number of the error to raise.
 #[inline(never)]

@@ -4,8 +4,8 @@
 use super::context::Cx;
 use super::externs::gather;
 use super::hash;
-use crate::compile::ops::Vars;
-use crate::compile::plans::Code;
+use crate::code::ops::Vars;
+use crate::code::plans::Code;
 use crate::objects::{Indirect, Pick};
 use crate::profile::pick;
 use crate::state::{InstanceState, State};

@@ -13,33 +13,22 @@ mod wide;
 #[cfg(feature = "native")]
 pub(crate) use externs::meter;
 
-use crate::compile::Pipeline;
-use crate::compile::ops::*;
-use crate::compile::plans::*;
+use crate::code::ops::*;
+use crate::code::plans::*;
 use crate::state::State;
 use crate::table::TableState;
-use bits::ones;
+use crate::words::ones;
 use context::misplaced;
 pub(crate) use context::{Cx, Exit, FUEL, Requests};
 
-/// Runs a part of the pipeline, as machine code if there is some.
-#[inline(always)]
-pub(crate) fn run(
-    pipeline: &Pipeline,
+/// Interprets an entry of the code.
+pub(crate) fn execute(
+    code: &Code,
     state: &mut State,
     vars: &mut Vars,
     cx: &mut Cx<'_>,
-    entry: EntryId,
+    entry: &Entry,
 ) -> Exit {
-    let code = &pipeline.code;
-    #[cfg(feature = "native")]
-    if let Some(native) = &pipeline.native {
-        return native.run(code, state, vars, cx, entry);
-    }
-    execute(code, state, vars, cx, &code.entries[entry])
-}
-
-fn execute(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>, entry: &Entry) -> Exit {
     let ops = &code.ops[..];
     let mut fuel = FUEL;
     let mut back = 0usize;

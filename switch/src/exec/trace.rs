@@ -1,10 +1,10 @@
 //! Executes trace marks.
 
 use super::context::Cx;
-use crate::compile::ops::{Slot, Vars};
-use crate::compile::plans::{ApplyPlan, Code};
+use crate::code::ops::{Slot, Vars};
+use crate::code::plans::{ApplyPlan, Code, Mark};
 use crate::state::State;
-use crate::trace::{Mark, RawEvent};
+use crate::trace::RawEvent;
 use p4rack_p4::ir::Intrinsic;
 
 /// Records the event of a mark. Changes nothing else.

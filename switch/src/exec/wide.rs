@@ -2,9 +2,9 @@
 //!
 //! Values are copied to the stack first, so a destination may overlap an operand.
 
-use super::bits::ones;
-use crate::compile::ops::{Slot, Vars};
-use crate::compile::plans::{ValueType, WidePlan};
+use crate::code::ops::{Slot, Vars};
+use crate::code::plans::{ValueType, WidePlan};
+use crate::words::ones;
 use p4rack_p4::ir::{BinOp, UnOp};
 use std::cmp::Ordering;
 

@@ -1,8 +1,8 @@
 //! Wide arithmetic against arbitrary-precision integers.
 
 use super::*;
-use crate::compile::limbs_of;
-use crate::compile::ops::VARS_WORDS;
+use crate::code::ops::VARS_WORDS;
+use crate::words::limbs_of;
 use num_bigint::{BigInt, BigUint};
 use proptest::prelude::*;
 

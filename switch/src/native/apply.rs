@@ -3,8 +3,8 @@
 use super::call;
 use super::graph::applied;
 use super::translate::{Translator, plain};
-use crate::compile::ops::Op;
-use crate::compile::plans::ApplyPlan;
+use crate::code::ops::Op;
+use crate::code::plans::ApplyPlan;
 use crate::exec::Exit;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::Switch;
@@ -41,7 +41,7 @@ impl Translator<'_, '_> {
 
     /// Calls a lookup and loads the arguments inline, with one block per action.
     fn apply_direct(&mut self, plan: &ApplyPlan, number: u32) {
-        let exact = match self.pipeline.initial[plan.table as usize].plain_words() {
+        let exact = match self.tables[plan.table as usize].plain_words() {
             Some(1) => Some(call::look_up_exact::<1> as *const ()),
             Some(2) => Some(call::look_up_exact::<2> as *const ()),
             Some(3) => Some(call::look_up_exact::<3> as *const ()),

@@ -1,7 +1,7 @@
 //! Functions that machine code calls, and the data it needs to call them.
 
-use crate::compile::ops::{Op, Vars};
-use crate::compile::plans::Code;
+use crate::code::ops::{Op, Vars};
+use crate::code::plans::Code;
 use crate::exec::{self, Cx};
 use crate::state::State;
 use crate::table::TableState;

@@ -1,7 +1,7 @@
 //! Basic blocks of the flat code.
 
-use crate::compile::ops::{Nature, Op};
-use crate::compile::plans::{ApplyPlan, Code, Entry};
+use crate::code::ops::{Nature, Op};
+use crate::code::plans::{ApplyPlan, Code, Entry};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The part of the code that one entry reaches.

@@ -21,11 +21,11 @@ mod packet;
 mod read;
 mod translate;
 
-use crate::compile::Pipeline;
-use crate::compile::ops::Vars;
-use crate::compile::plans::{Code, EntryId, MAX_ENTRIES};
+use crate::code::ops::Vars;
+use crate::code::plans::{Code, EntryId, MAX_ENTRIES};
 use crate::exec::{Cx, Exit};
-use crate::state::State;
+use crate::state::{RegisterState, State};
+use crate::table::TableState;
 use call::Runtime;
 use cranelift_codegen::ir::{self, AbiParam, types};
 use cranelift_codegen::isa::TargetFrontendConfig;
@@ -49,6 +49,16 @@ const MAX_CLEARED: usize = 256;
 /// Whether machine code itself clears what it needs, for a packet that carries no metadata.
 fn clears(code: &Code) -> bool {
     code.words_to_clear.len() <= MAX_CLEARED
+}
+
+/// What is translated: the code, and the tables and registers that it uses.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub code: &'a Code,
+    /// The tables, with the layout that they keep at run time.
+    pub tables: &'a [TableState],
+    /// Where the cells of each extern object are, if it is a register.
+    pub registers: &'a [Option<RegisterState>],
 }
 
 /// Machine code of a program.
@@ -84,15 +94,16 @@ impl Drop for Native {
 impl Native {
     /// Translates a program. `None` if there is no code generator for this processor, or the program is too
     /// large.
-    pub fn compile(pipeline: &Pipeline) -> Option<Native> {
-        if pipeline.code.ops.len() > MAX_OPS || pipeline.traced || cfg!(target_endian = "big") {
+    pub fn compile(source: Source<'_>) -> Option<Native> {
+        let code = source.code;
+        if code.ops.len() > MAX_OPS || cfg!(target_endian = "big") {
             return None;
         }
         let mut flags = settings::builder();
         for (name, value) in [("opt_level", "speed"), ("enable_verifier", "false"), ("is_pic", "false")] {
             flags.set(name, value).ok()?;
         }
-        let count = pipeline.code.entries.len();
+        let count = code.entries.len();
         if count == 0 || count > MAX_ENTRIES {
             return None;
         }
@@ -101,19 +112,17 @@ impl Native {
         let mut module = JITModule::new(JITBuilder::with_isa(isa, names));
         let mut context = module.make_context();
         let mut scratch = FunctionBuilderContext::new();
-        let graphs: Vec<Graph> = (0..)
-            .zip(&pipeline.code.entries)
-            .map(|(part, entry)| Graph::new(&pipeline.code, part, *entry))
-            .collect();
+        let entries = (0..).zip(&code.entries);
+        let graphs: Vec<Graph> = entries.map(|(part, entry)| Graph::new(code, part, *entry)).collect();
         // The first translation only finds out which words are ever read; the second one does not write the
         // others.
-        let mut read = ReadWords::new(&pipeline.code);
+        let mut read = ReadWords::new(code);
         let mut translate =
             |graph: &Graph, read: &mut ReadWords, func: &mut ir::Function, config: TargetFrontendConfig| {
                 let pointer = AbiParam::new(config.pointer_type());
                 func.signature.params.extend([pointer; 3]);
                 func.signature.returns.push(AbiParam::new(types::I32));
-                translate::translate(func, &mut scratch, pipeline, graph, read, config);
+                translate::translate(func, &mut scratch, source, graph, read, config);
             };
         let config = module.target_config();
         for graph in &graphs {
@@ -133,13 +142,13 @@ impl Native {
         }
         module.finalize_definitions().ok()?;
         let function = |id| {
-            let code = module.get_finalized_function(id);
+            let address = module.get_finalized_function(id);
             // SAFETY: `translate` made a function of this type, for the C ABI of this machine.
-            unsafe { std::mem::transmute::<*const u8, Function>(code) }
+            unsafe { std::mem::transmute::<*const u8, Function>(address) }
         };
         let made: Vec<Function> = ids.into_iter().map(function).collect();
         let functions = std::array::from_fn(|at| made.get(at).copied().unwrap_or(made[0]));
-        Some(Native { functions, clears: clears(&pipeline.code), module: Some(module) })
+        Some(Native { functions, clears: clears(code), module: Some(module) })
     }
 
     /// Runs an entry of the program from which this code was generated.

@@ -2,10 +2,11 @@
 
 use super::call::Runtime;
 use super::translate::{Translator, anywhere, plain};
-use crate::compile::ops::Slot;
-use crate::compile::plans::{FieldPlan, HeaderPlan};
+use crate::code::ops::Slot;
+use crate::code::plans::{FieldPlan, HeaderPlan};
 use crate::exec::Cx;
-use crate::exec::bits::{ASIDE, ones};
+use crate::exec::bits::ASIDE;
+use crate::words::ones;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use std::mem::offset_of;

@@ -5,8 +5,8 @@
 //! reads in between, needs no memory: it is neither stored nor cleared. A first, discarded translation
 //! records who loads what; a backward liveness analysis over the blocks then decides.
 
-use crate::compile::ops::{Op, Slot};
-use crate::compile::plans::{Code, DataList, HeaderAt, NO_STACK, ValueType, WidePlan};
+use crate::code::ops::{Op, Slot};
+use crate::code::plans::{Code, DataList, HeaderAt, NO_STACK, ValueType, WidePlan};
 use std::collections::BTreeMap;
 
 /// A set of words, one bit each.

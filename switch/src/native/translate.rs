@@ -1,14 +1,15 @@
 //! Translates operations to cranelift's IR.
 
+use super::Source;
 use super::call::{self, Runtime};
 use super::graph::Graph;
 use super::read::{BEFORE, ReadWords};
-use crate::compile::Pipeline;
-use crate::compile::ops::{Op, Slot};
-use crate::compile::plans::Code;
-use crate::exec::bits::ones;
+use crate::code::ops::{Op, Slot};
+use crate::code::plans::Code;
 use crate::exec::{Cx, Exit, FUEL};
 use crate::state::RegisterState;
+use crate::table::TableState;
+use crate::words::ones;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     self, AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types,
@@ -31,11 +32,11 @@ pub(super) struct Known {
 pub(super) struct Translator<'a, 'b> {
     pub b: FunctionBuilder<'b>,
     pub code: &'a Code,
-    pub pipeline: &'a Pipeline,
+    pub tables: &'a [TableState],
     pub graph: &'a Graph,
     /// The words that are read from memory, as recorded so far.
     pub read: &'a mut ReadWords,
-    registers: Vec<Option<RegisterState>>,
+    registers: &'a [Option<RegisterState>],
     constants: HashMap<Slot, u64>,
     blocks: BTreeMap<u32, ir::Block>,
     pub known: Known,
@@ -61,7 +62,7 @@ pub(super) struct Translator<'a, 'b> {
 pub(super) fn translate(
     func: &mut Function,
     scratch: &mut FunctionBuilderContext,
-    pipeline: &Pipeline,
+    Source { code, tables, registers }: Source<'_>,
     graph: &Graph,
     read: &mut ReadWords,
     config: TargetFrontendConfig,
@@ -91,12 +92,12 @@ pub(super) fn translate(
     let blocks = graph.starts.keys().map(|&at| (at, b.create_block())).collect();
     let mut translator = Translator {
         b,
-        code: &pipeline.code,
-        pipeline,
+        code,
+        tables,
         graph,
         read,
-        registers: pipeline.registers(),
-        constants: pipeline.code.constants.iter().copied().collect(),
+        registers,
+        constants: code.constants.iter().copied().collect(),
         blocks,
         known: Known::default(),
         vars,
@@ -114,7 +115,7 @@ pub(super) fn translate(
     translator.read.begin(graph.part, BEFORE);
     if !graph.entry.begins {
         translator.read.note_inherits();
-    } else if super::clears(&pipeline.code) {
+    } else if super::clears(code) {
         translator.clear();
     }
     translator.jump(graph.entry.start);

@@ -3,7 +3,7 @@
 use super::{NEVER, TableState};
 use crate::objects::{Indirect, TableEntry};
 use crate::shape::{KeyShape, Style, TableShape};
-use crate::state::number;
+use crate::words::number;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, MatchKind, Matcher};
 

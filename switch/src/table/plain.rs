@@ -5,8 +5,8 @@
 //! same request through the general calls gives it.
 
 use super::{TableState, hash};
-use crate::exec::bits::ones;
 use crate::shape::{KeyShape, PackedKey, Style, TableShape};
+use crate::words::ones;
 use p4rack_p4::ir::MatchKind;
 
 /// Position of a value's words.

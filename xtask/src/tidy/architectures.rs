@@ -10,7 +10,13 @@ use std::path::Path;
 
 /// Folders that are checked, and the places in them where such names are allowed.
 const ROOMS: &[&str] = &["p4/src", "switch/src", "codegen/src"];
-const MODULES: &[&str] = &["p4/src/arch", "switch/src/arch", "codegen/src/render/arch.rs"];
+const MODULES: &[&str] = &[
+    "p4/src/arch",
+    "switch/src/arch",
+    "switch/src/compile/arch",
+    "switch/src/switch/arch",
+    "codegen/src/render/arch.rs",
+];
 const INCLUDES: &str = "p4/include";
 /// The include file of the language itself.
 const CORE: &str = "core.p4";

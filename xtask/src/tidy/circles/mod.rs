@@ -29,31 +29,6 @@ const REMAINING: &[Known] = &[
     ("p4", &["arch", "sema"]),
     // A rack has protocols, and a protocol is asked about the rack that it runs on.
     ("codegen", &["rack", "scheme"]),
-    // The switch's type is extended beside it by what each of these does; the loaded program holds what runs it.
-    (
-        "switch",
-        &[
-            "aging",
-            "arch",
-            "compile",
-            "control",
-            "exec",
-            "generator",
-            "inlet",
-            "meter",
-            "native",
-            "packets",
-            "pool",
-            "profile",
-            "shape",
-            "state",
-            "switch",
-            "table",
-            "tm",
-            "trace",
-            "tracer",
-        ],
-    ),
     // The gRPC server lists its services, which share its device.
     ("switchd", &["generator", "p4runtime", "telemetry", "trace"]),
     ("switchd", &["p4runtime::front", "p4runtime::service", "p4runtime::tls"]),

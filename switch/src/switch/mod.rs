@@ -1,12 +1,26 @@
 //! The switch from outside: ports, queues and a program.
 
+mod arch;
+mod arrival;
+mod control;
+mod event;
+mod generator;
+mod idle;
+mod meters;
+mod packets;
+mod profiles;
+mod tracer;
+
+pub use event::{Origin, TraceEvent};
+pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
+pub use tracer::{TraceFilter, TraceState, Traced};
+
 use crate::arch::Arch;
-use crate::compile::ops::{VARS_WORDS, Vars};
+use crate::code::ops::{VARS_WORDS, Vars};
 use crate::compile::{InstanceShape, Pipeline};
 use crate::config::Config;
 use crate::error::ControlError;
 use crate::exec::Requests;
-use crate::generator::Generators;
 use crate::objects::CloneSession;
 use crate::pool::{NONE, Packet, PacketId, Pool};
 use crate::replicas::Replicas;
@@ -14,10 +28,11 @@ use crate::state::{InstanceState, RegisterState, State};
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
 use crate::trace::RawEvent;
-use crate::tracer::Tracer;
+use generator::Generators;
 use p4rack_p4::ir::InstanceKind;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tracer::Tracer;
 
 /// A loaded program with its state.
 pub(crate) struct Running {
@@ -203,7 +218,7 @@ impl Switch {
     /// Replaces the program. Tables, registers, groups and so on start as the program defines; queued frames
     /// are dropped; ports and their counters stay.
     pub fn load(&mut self, pipeline: Pipeline) {
-        let mut state = State::new(&pipeline, &self.config);
+        let mut state = pipeline.initial_state(&self.config);
         state.down.clone_from(&self.down);
         self.groups.clear();
         self.sessions.clear();

@@ -13,7 +13,8 @@ use crate::error::ControlError;
 use crate::pool::{Meta, PacketId};
 use crate::stats::DropReason;
 use crate::switch::Switch;
-use crate::trace::{RawEvent, TraceEvent};
+use crate::switch::event::{self, TraceEvent};
+use crate::trace::RawEvent;
 use p4rack_wire::Nanos;
 
 /// A filter for the frames to trace. A frame has to match everything that is set.
@@ -134,7 +135,8 @@ impl Switch {
     pub fn poll_traced(&mut self) -> Option<Traced> {
         let tracer = self.tracer.as_ref()?;
         let running = self.running.as_mut()?;
-        let (packet, time, event) = running.state.trace.pop(&tracer.pipeline)?;
+        let (packet, time, raw) = running.state.trace.pop()?;
+        let event = event::named(raw, &tracer.pipeline);
         Some(Traced { packet: (packet + 1).saturating_sub(tracer.first), time, event })
     }
 

@@ -3,16 +3,17 @@
 //! Objects are identified by their index in the program; names and P4Info ids are up to the caller. Every
 //! call checks before it changes anything, so a rejected call has no effect.
 
-use crate::compile::plans::ValueType;
-use crate::compile::{InstanceShape, limbs_of};
+use crate::code::plans::ValueType;
+use crate::compile::InstanceShape;
 use crate::error::ControlError;
 use crate::objects::{CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, TableEntry};
 use crate::replicas::Replicas;
 use crate::shape::{Style, TableShape};
-use crate::state::{InstanceState, number};
+use crate::state::InstanceState;
+use crate::switch::event::{self, TraceEvent};
 use crate::switch::{Running, Switch};
 use crate::table::{PlainEntry, PlainUpdate, TableState};
-use crate::trace::TraceEvent;
+use crate::words::{limbs_of, number};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Matcher, TableId, ValueSetId};
 use p4rack_wire::Nanos;
@@ -345,7 +346,7 @@ impl Switch {
     /// The next trace event, if the program was compiled with [`crate::Pipeline::compile_traced`].
     pub fn poll_trace(&mut self) -> Option<TraceEvent> {
         let Running { pipeline, state } = self.running.as_mut()?;
-        state.trace.pop(pipeline).map(|(_, _, event)| event)
+        state.trace.pop().map(|(_, _, raw)| event::named(raw, pipeline))
     }
 
     pub(crate) fn running(&self) -> Result<&Running, ControlError> {

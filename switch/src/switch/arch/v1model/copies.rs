@@ -1,8 +1,8 @@
 //! Copies of packets: replicas of multicast groups, clones of packets as received, clones of packets after
 //! egress.
 
-use super::origin;
 use super::pass::{next_pass, pass};
+use crate::arch::v1model::origin;
 use crate::pool::PacketId;
 use crate::stats::DropReason;
 use crate::switch::Switch;

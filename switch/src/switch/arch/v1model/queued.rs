@@ -1,13 +1,13 @@
 //! Packets of the pool: ingress and its requests, queues, egress and its requests.
 
 use super::copies::{egress_clone, ingress_clone, multicast};
-use super::origin;
 use super::pass::{Outcome, Verdict, next_pass, pass};
+use crate::arch::v1model::origin;
 use crate::exec::{Exit, Requests};
-use crate::packets::{restore, save_list};
 use crate::pool::{NONE, PacketId, Stage};
 use crate::stats::DropReason;
 use crate::switch::Switch;
+use crate::switch::packets::{restore, save_list};
 use p4rack_wire::Nanos;
 
 /// Runs ingress for a packet. `list` is the field list whose metadata is in `for_pass`.
@@ -105,7 +105,7 @@ fn forward(switch: &mut Switch, id: PacketId, verdict: Verdict, now: Nanos) {
 /// holds the frame to send, in which case the caller still owns the packet, and false if the packet went
 /// elsewhere.
 #[inline(always)]
-pub(super) fn egress(
+pub(crate) fn egress(
     switch: &mut Switch,
     id: PacketId,
     at: usize,

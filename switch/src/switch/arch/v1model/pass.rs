@@ -1,15 +1,15 @@
 //! One packet's pass through the parts of the pipeline, written once for frames that have just arrived and
 //! for packets of the pool.
 
-use super::{DEPARSER, EGRESS, INGRESS};
+use crate::arch::v1model::{DEPARSER, EGRESS, INGRESS};
+use crate::code::ops::Vars;
+use crate::code::plans::Code;
 use crate::compile::Pipeline;
-use crate::compile::ops::Vars;
-use crate::compile::plans::Code;
-use crate::exec::{Cx, Exit, Requests, run};
-use crate::packets::{clear, form, restore_list};
+use crate::exec::{Cx, Exit, Requests};
 use crate::pool::{Meta, Packet, PacketId};
 use crate::state::State;
 use crate::stats::DropReason;
+use crate::switch::packets::{clear, form, restore_list};
 use crate::switch::{Running, Switch};
 use p4rack_p4::ir::Intrinsic;
 use p4rack_wire::Nanos;
@@ -59,7 +59,7 @@ impl Pass<'_, '_> {
     pub fn ingress(&mut self, meta: &Meta) -> Verdict {
         let code = &self.pipeline.code;
         tell_ingress(code, self.vars, meta, self.cx.len, self.unit_ns);
-        let exit = run(self.pipeline, self.state, self.vars, &mut self.cx, INGRESS);
+        let exit = self.pipeline.run(self.state, self.vars, &mut self.cx, INGRESS);
         let field = |role: Intrinsic| self.vars[code.intrinsics[role] as usize];
         Verdict {
             exit,
@@ -75,7 +75,7 @@ impl Pass<'_, '_> {
         self.vars[intrinsics[Intrinsic::PacketLength] as usize] = self.cx.len as u64;
         self.vars[intrinsics[Intrinsic::IngressPort] as usize] = meta.ingress_port.into();
         self.cx.parse_only = true;
-        run(self.pipeline, self.state, self.vars, &mut self.cx, INGRESS);
+        self.pipeline.run(self.state, self.vars, &mut self.cx, INGRESS);
     }
 
     /// Runs egress for a packet whose queue still holds `left` others.
@@ -87,7 +87,7 @@ impl Pass<'_, '_> {
         if code.late.is_empty {
             return Outcome { exit: Exit::Done, dropped: false, asked: false };
         }
-        let exit = run(self.pipeline, self.state, self.vars, &mut self.cx, EGRESS);
+        let exit = self.pipeline.run(self.state, self.vars, &mut self.cx, EGRESS);
         let destination = self.vars[code.intrinsics[Intrinsic::Destination] as usize];
         let dropped = destination == u64::from(self.cx.drop_port);
         Outcome { exit, dropped, asked: self.cx.requests.any }
@@ -96,7 +96,7 @@ impl Pass<'_, '_> {
     /// Runs checksum computation and the deparser.
     #[inline(always)]
     pub fn deparse(&mut self) -> Exit {
-        let exit = run(self.pipeline, self.state, self.vars, &mut self.cx, DEPARSER);
+        let exit = self.pipeline.run(self.state, self.vars, &mut self.cx, DEPARSER);
         if self.cx.requests.any {
             // Too late for these requests.
             *self.cx.requests = Requests::default();

@@ -9,9 +9,9 @@
 use super::pass::{Outcome, Pass, Verdict};
 use super::queued;
 use crate::exec::{Cx, Exit};
-use crate::packets::clear;
 use crate::pool::{Meta, PacketId, Stage};
 use crate::stats::DropReason;
+use crate::switch::packets::clear;
 use crate::switch::{Running, Switch};
 use p4rack_wire::Nanos;
 
@@ -31,7 +31,7 @@ enum Reached {
 
 /// Runs the program on [`Switch::arrival`] and carries out its verdict.
 #[inline(always)]
-pub(super) fn arrive<const THROUGH: bool, const GIVEN: bool>(
+pub(crate) fn arrive<const THROUGH: bool, const GIVEN: bool>(
     switch: &mut Switch,
     port: u16,
     now: Nanos,

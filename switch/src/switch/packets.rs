@@ -1,13 +1,13 @@
 //! Packets on their way, for any architecture: their variables, queues and ends.
 
+use crate::code::ops::Vars;
+use crate::code::plans::{Code, NO_LIST, RUN};
 use crate::compile::Pipeline;
-use crate::compile::ops::Vars;
-use crate::compile::plans::{Code, NO_LIST, RUN};
 use crate::exec::{Exit, Requests};
 use crate::pool::{Meta, NONE, PacketId};
 use crate::stats::DropReason;
+use crate::switch::tracer::Tracer;
 use crate::switch::{Running, Switch};
-use crate::tracer::Tracer;
 use p4rack_wire::Nanos;
 
 impl Switch {

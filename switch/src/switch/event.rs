@@ -1,9 +1,10 @@
 //! Events with names, and their text form.
 
-use super::{Mark, RawEvent};
+use crate::code::plans::Mark;
 use crate::compile::Pipeline;
-use crate::state::number;
 use crate::stats::DropReason;
+use crate::trace::RawEvent;
+use crate::words::number;
 use num_bigint::BigUint;
 use std::fmt;
 
@@ -132,7 +133,7 @@ pub enum TraceEvent {
 pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
     match event {
         RawEvent::Ingress { port, origin, bytes, clone } => {
-            TraceEvent::Ingress { port, origin: pipeline.arch.origin(origin), bytes, clone }
+            TraceEvent::Ingress { port, origin: named_origin(pipeline, origin), bytes, clone }
         }
         RawEvent::State(mark) => TraceEvent::State {
             name: match pipeline.code.marks.get(mark as usize) {
@@ -166,7 +167,7 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
         }
         RawEvent::Extern(name) => TraceEvent::Extern { name },
         RawEvent::Egress { port, origin, rid } => {
-            TraceEvent::Egress { port, origin: pipeline.arch.origin(origin), rid }
+            TraceEvent::Egress { port, origin: named_origin(pipeline, origin), rid }
         }
         RawEvent::Register { instance, index, value, write } => {
             let register = instance_name(pipeline, instance);
@@ -190,9 +191,14 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
             };
             TraceEvent::Fields { changes: changes.into_iter().filter_map(field).collect() }
         }
+        RawEvent::Lost { events } => TraceEvent::Lost { events },
         RawEvent::Sent { port, bytes } => TraceEvent::Sent { port, bytes },
         RawEvent::Drop { reason, port } => TraceEvent::Dropped { reason, port },
     }
+}
+
+fn named_origin(pipeline: &Pipeline, number: u32) -> Origin {
+    Origin { number, name: pipeline.arch.origin(number) }
 }
 
 fn instance_name(pipeline: &Pipeline, instance: u16) -> String {

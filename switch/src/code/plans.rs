@@ -1,7 +1,6 @@
 //! Plans: operands of operations that need more than three, and the complete compiled program.
 
 use super::ops::{Op, Slot};
-use crate::trace::Mark;
 use p4rack_p4::ir::{BinOp, HashAlgorithm, Intrinsic, UnOp};
 
 /// `list` of a clone, resubmit or recirculate that preserves nothing.
@@ -313,6 +312,33 @@ pub(crate) struct Code {
     pub actions: Vec<Vec<ActionPlan>>,
     /// Numbers of core.p4's errors.
     pub errors: ErrorNumbers,
+}
+
+/// A mark in the code that records an event.
+#[derive(Clone, Debug)]
+pub(crate) enum Mark {
+    /// Start of the parser.
+    Ingress,
+    /// Start of a parser state.
+    State(String),
+    /// End of the parser, with the slot of the error's number.
+    Parsed { error: Slot },
+    /// A table is applied; the index of its plan.
+    Apply(u32),
+    /// An extern is called.
+    Extern(&'static str),
+    /// A cell of a register was read, or is about to be written.
+    Register { instance: u16, index: Slot, value: Slot, words: u16, write: bool },
+    /// A meter coloured the packet. `None` for the direct meter of the table applied.
+    Meter { at: Option<(u16, Slot)>, color: Slot },
+    /// A counter counts the packet.
+    Count { instance: u16, index: Slot },
+    /// A hash or random number was computed.
+    Number { what: &'static str, value: Slot, words: u16 },
+    /// Start of egress.
+    Egress,
+    /// End of ingress or egress.
+    Fields,
 }
 
 /// Numbers of core.p4's errors in this program.

@@ -1,0 +1,21 @@
+//! How each architecture's blocks become code.
+
+mod v1model;
+
+use super::builder::Builder;
+use crate::arch::Arch;
+use crate::error::CompileError;
+
+/// Translates the program's blocks to entries.
+pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
+    match builder.arch {
+        Arch::V1model => v1model::compile(builder),
+    }
+}
+
+/// Translates dropping a packet.
+pub(super) fn drop(builder: &mut Builder<'_>) {
+    match builder.arch {
+        Arch::V1model => v1model::drop(builder),
+    }
+}

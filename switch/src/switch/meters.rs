@@ -1,0 +1,127 @@
+//! Meters from the control plane: configuration and counts of their cells.
+
+use super::Switch;
+use super::control::{cell, direct, has_no, is_no};
+use crate::error::ControlError;
+use crate::meter::Meter;
+use crate::objects::{CounterData, EntryRef, MeterConfig};
+use crate::state::InstanceState;
+use p4rack_p4::ir::{InstanceId, TableId};
+
+impl Switch {
+    /// Configures a cell of a meter. With `None` everything is green.
+    pub fn meter_config(
+        &mut self,
+        instance: InstanceId,
+        index: u64,
+        config: Option<MeterConfig>,
+    ) -> Result<(), ControlError> {
+        let now = self.now;
+        let (shape, state) = self.instance_mut(instance)?;
+        check_meter(&shape.name, config)?;
+        match state {
+            InstanceState::Meter { cells, .. } => {
+                let at = cell(shape, index, cells.len())?;
+                cells[at].configure(config, now.0);
+                Ok(())
+            }
+            _ => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// Configuration of a cell of a meter.
+    pub fn meter_read(&self, instance: InstanceId, index: u64) -> Result<Option<MeterConfig>, ControlError> {
+        let (shape, state) = self.instance(instance)?;
+        match state {
+            InstanceState::Meter { cells, .. } => Ok(cells[cell(shape, index, cells.len())?].config()),
+            _ => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// Counts of a cell of a meter: green, yellow, red.
+    pub fn meter_counts(&self, instance: InstanceId, index: u64) -> Result<[CounterData; 3], ControlError> {
+        let (shape, state) = self.instance(instance)?;
+        match state {
+            InstanceState::Meter { cells, .. } => Ok(cells[cell(shape, index, cells.len())?].counts),
+            _ => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// Sets the counts of a cell of a meter.
+    pub fn meter_counts_write(
+        &mut self,
+        instance: InstanceId,
+        index: u64,
+        counts: [CounterData; 3],
+    ) -> Result<(), ControlError> {
+        let (shape, state) = self.instance_mut(instance)?;
+        match state {
+            InstanceState::Meter { cells, .. } => {
+                let at = cell(shape, index, cells.len())?;
+                cells[at].counts = counts;
+                Ok(())
+            }
+            _ => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// Counts of an entry's direct meter: green, yellow, red.
+    pub fn direct_meter_counts(
+        &self,
+        table: TableId,
+        entry: EntryRef<'_>,
+    ) -> Result<[CounterData; 3], ControlError> {
+        let (shape, state) = self.table(table)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get(at).map(|meter| meter.counts).ok_or_else(|| has_no(shape, "meter"))
+    }
+
+    /// Sets the counts of an entry's direct meter.
+    pub fn direct_meter_counts_write(
+        &mut self,
+        table: TableId,
+        entry: EntryRef<'_>,
+        counts: [CounterData; 3],
+    ) -> Result<(), ControlError> {
+        let (shape, state) = self.table_mut(table)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))?.counts = counts;
+        Ok(())
+    }
+
+    /// Configures an entry's direct meter.
+    pub fn direct_meter_config(
+        &mut self,
+        table: TableId,
+        entry: EntryRef<'_>,
+        config: Option<MeterConfig>,
+    ) -> Result<(), ControlError> {
+        let now = self.now;
+        let (shape, state) = self.table_mut(table)?;
+        check_meter(&shape.name, config)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))?.configure(config, now.0);
+        Ok(())
+    }
+
+    /// Configuration of an entry's direct meter.
+    pub fn direct_meter_read(
+        &self,
+        table: TableId,
+        entry: EntryRef<'_>,
+    ) -> Result<Option<MeterConfig>, ControlError> {
+        let (shape, state) = self.table(table)?;
+        let at = direct(shape, state, entry)?;
+        state.meters.get(at).map(Meter::config).ok_or_else(|| has_no(shape, "meter"))
+    }
+}
+
+fn check_meter(name: &str, config: Option<MeterConfig>) -> Result<(), ControlError> {
+    match config {
+        Some(config) if config.pir < config.cir => Err(ControlError::Invalid(format!(
+            "{name}: the peak rate {} is less than the committed rate {}",
+            config.pir, config.cir
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,193 @@
+//! Action profiles and selectors from the control plane: members, groups, and which ports are up.
+
+use super::control::is_no;
+use super::{Running, Switch};
+use crate::error::ControlError;
+use crate::objects::{Indirect, Share};
+use crate::profile::{Group, Member, Profile};
+use crate::shape::TableShape;
+use crate::state::InstanceState;
+use p4rack_p4::ir::{ActionCall, InstanceId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum groups of a selector.
+const MAX_GROUPS: usize = 65_536;
+/// Maximum sum of weights in a group. The program's own limits are enforced by the control plane.
+const MAX_WEIGHT: u64 = 65_536;
+
+impl Switch {
+    /// Adds or replaces a member of an action profile. Its action is numbered in the list of the tables that
+    /// use the profile.
+    pub fn member_set(
+        &mut self,
+        profile: InstanceId,
+        member: u32,
+        call: ActionCall,
+    ) -> Result<(), ControlError> {
+        let Running { pipeline, .. } = self.running()?;
+        let name = self.instance(profile)?.0.name.clone();
+        let user = pipeline.tables.iter().find(|table| table.implementation == Some(profile));
+        let user = user.ok_or_else(|| ControlError::Invalid(format!("no table uses {name}")))?;
+        let args = user.args(&call, false)?;
+        let state = self.profile_mut(profile)?;
+        if state.members.len() as u64 >= state.size && !state.members.contains_key(&member) {
+            return Err(ControlError::ResourceExhausted { object: name, limit: state.size });
+        }
+        state.members.insert(member, Member { call, args });
+        Ok(())
+    }
+
+    /// Removes a member that no entry and no group uses.
+    pub fn member_remove(&mut self, profile: InstanceId, member: u32) -> Result<(), ControlError> {
+        let what = format!("member {member} of {}", self.instance(profile)?.0.name);
+        self.unused(profile, &Indirect::Member(member), &what)?;
+        let state = self.profile_mut(profile)?;
+        let of = |group: &Group| group.shares.iter().any(|(found, _)| *found == member);
+        if let Some((group, _)) = state.groups.iter().find(|(_, group)| of(group)) {
+            return Err(ControlError::InUse(format!("{what} is in group {group}: take it out first")));
+        }
+        state.members.remove(&member).map(|_| ()).ok_or(ControlError::NotFound(what))
+    }
+
+    /// All members of an action profile, by number.
+    pub fn members(&self, profile: InstanceId) -> Result<Vec<(u32, ActionCall)>, ControlError> {
+        let members = &self.profile(profile)?.members;
+        Ok(members.iter().map(|(&number, member)| (number, member.call.clone())).collect())
+    }
+
+    /// Adds or replaces a group of an action selector, with members and weights.
+    pub fn group_set(
+        &mut self,
+        profile: InstanceId,
+        group: u32,
+        shares: Vec<(u32, Share)>,
+    ) -> Result<(), ControlError> {
+        let what = format!("group {group} of {}", self.instance(profile)?.0.name);
+        self.check_watched(&what, shares.iter().map(|(_, share)| share))?;
+        let down = self.down.clone();
+        let state = self.profile_mut(profile)?;
+        let total: u64 = shares.iter().map(|(_, share)| u64::from(share.weight)).sum();
+        if total > MAX_WEIGHT {
+            return Err(ControlError::ResourceExhausted { object: what, limit: MAX_WEIGHT });
+        }
+        if state.groups.len() >= MAX_GROUPS && !state.groups.contains_key(&group) {
+            return Err(ControlError::ResourceExhausted { object: what, limit: MAX_GROUPS as u64 });
+        }
+        let mut seen = BTreeSet::new();
+        for (member, share) in &shares {
+            if !state.members.contains_key(member) {
+                return Err(ControlError::NotFound(format!("{what}: member {member}")));
+            }
+            if share.weight == 0 || !seen.insert(*member) {
+                return Err(ControlError::Invalid(format!(
+                    "{what}: member {member} occurs twice or has weight 0"
+                )));
+            }
+        }
+        state.groups.insert(group, Group::new(shares, &down));
+        Ok(())
+    }
+
+    /// Records whether a port can send. While it can't, members that watch it get no packets, and backup
+    /// replicas replace those on it.
+    pub fn set_port_up(&mut self, port: u16, up: bool) {
+        let changed = if up { self.down.remove(&port) } else { self.down.insert(port) };
+        if !changed {
+            return;
+        }
+        self.route_copies();
+        let Some(Running { state, .. }) = self.running.as_mut() else { return };
+        state.down.clone_from(&self.down);
+        for instance in &mut state.instances {
+            if let InstanceState::Profile(profile) = instance {
+                profile.groups.values_mut().for_each(|group| group.share(&state.down));
+            }
+        }
+    }
+
+    /// Routes the copies of groups and clone sessions to ports that are up.
+    pub(crate) fn route_copies(&mut self) {
+        let sessions = self.sessions.values_mut().map(|session| &mut session.replicas);
+        self.groups.values_mut().chain(sessions).for_each(|replicas| replicas.route(&self.down));
+    }
+
+    /// Whether a port counts as able to send.
+    pub fn is_port_up(&self, port: u16) -> bool {
+        !self.down.contains(&port)
+    }
+
+    /// Removes a group that no entry uses.
+    pub fn group_remove(&mut self, profile: InstanceId, group: u32) -> Result<(), ControlError> {
+        let what = format!("group {group} of {}", self.instance(profile)?.0.name);
+        self.unused(profile, &Indirect::Group(group), &what)?;
+        let state = self.profile_mut(profile)?;
+        state.groups.remove(&group).map(|_| ()).ok_or(ControlError::NotFound(what))
+    }
+
+    /// All groups of an action selector, by number, with members and shares.
+    pub fn groups(&self, profile: InstanceId) -> Result<BTreeMap<u32, Vec<(u32, Share)>>, ControlError> {
+        let groups = &self.profile(profile)?.groups;
+        Ok(groups.iter().map(|(&number, group)| (number, group.shares.clone())).collect())
+    }
+
+    /// Rejects a watched port that does not exist.
+    fn check_watched<'a>(
+        &self,
+        what: &str,
+        mut shares: impl Iterator<Item = &'a Share>,
+    ) -> Result<(), ControlError> {
+        let missing =
+            shares.find_map(|share| share.watch.filter(|port| self.manager.find((*port).into()).is_none()));
+        match missing {
+            Some(port) => Err(ControlError::Invalid(format!("{what}: there is no port {port} to watch"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Rejects a reference to a member or group that a profile does not have.
+    pub(crate) fn check_indirect(
+        &self,
+        shape: &TableShape,
+        indirect: Option<&Indirect>,
+    ) -> Result<(), ControlError> {
+        match (shape.implementation, indirect) {
+            (_, Some(Indirect::Set(set))) => {
+                self.check_watched(&shape.name, set.actions.iter().map(|(_, share)| share))
+            }
+            (Some(profile), Some(indirect)) if !self.profile(profile)?.has(indirect) => {
+                Err(ControlError::NotFound(format!("{}: {indirect}", shape.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Rejects the removal of something that an entry uses.
+    fn unused(&self, profile: InstanceId, indirect: &Indirect, what: &str) -> Result<(), ControlError> {
+        let Running { pipeline, state } = self.running()?;
+        let users = pipeline.tables.iter().zip(&state.tables);
+        for (shape, table) in users.filter(|(shape, _)| shape.implementation == Some(profile)) {
+            let mut entries = table.rows_from(0).filter_map(|row| table.indirect(row));
+            if entries.any(|found| found == indirect) {
+                return Err(ControlError::InUse(format!(
+                    "{what} is used by an entry of {}: change that first",
+                    shape.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn profile(&self, profile: InstanceId) -> Result<&Profile, ControlError> {
+        match self.instance(profile)? {
+            (_, InstanceState::Profile(state)) => Ok(state),
+            (shape, _) => Err(is_no(shape, "action profile")),
+        }
+    }
+
+    fn profile_mut(&mut self, profile: InstanceId) -> Result<&mut Profile, ControlError> {
+        match self.instance_mut(profile)? {
+            (_, InstanceState::Profile(state)) => Ok(state),
+            (shape, _) => Err(is_no(shape, "action profile")),
+        }
+    }
+}
