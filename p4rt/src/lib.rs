@@ -1,7 +1,8 @@
-//! P4Runtime: messages, and what both its ends need to handle them.
+//! P4Runtime, and BFRuntime's messages: what both ends need to handle them.
 //!
 //! ```text
-//!  p4, google, p4rack   messages (and, with feature `services`, gRPC stubs) made from proto/ by
+//!  p4, bfrt_proto, google, p4rack
+//!                       messages (and, with feature `services`, gRPC stubs) made from proto/ by
 //!                       tests/golden.rs and kept in generated/
 //!  bytes                canonical byte strings
 //!  raw                  serialised messages, read in place or sent as they are
@@ -15,6 +16,10 @@
 
 #[allow(missing_docs, clippy::all, clippy::disallowed_types, clippy::disallowed_methods)]
 mod generated {
+    /// Package `bfrt_proto`: BFRuntime.
+    pub mod bfrt_proto {
+        include!("generated/bfrt_proto.rs");
+    }
     /// Package `google`.
     pub mod google {
         /// Package `google.rpc`.
@@ -66,7 +71,7 @@ mod generated {
     }
 }
 
-pub use generated::{google, p4, p4rack, stratum};
+pub use generated::{bfrt_proto, google, p4, p4rack, stratum};
 
 /// All of `proto/` as a serialized `FileDescriptorSet`, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");

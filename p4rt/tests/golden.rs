@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs};
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
+    "bfruntime.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
     "p4/config/v1/p4info.proto",

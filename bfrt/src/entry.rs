@@ -1,0 +1,325 @@
+//! Entries by name.
+
+use crate::schema::{Action, Key, MatchType, Schema, SchemaError, Table};
+use crate::value::{Kind, Value, ValueError, fixed_width, length, received};
+use p4rack_p4rt::bfrt_proto::key_field::{self, Exact, Lpm, MatchType as Sent, Optional, Range, Ternary};
+use p4rack_p4rt::bfrt_proto::table_entry;
+use p4rack_p4rt::bfrt_proto::{DataField, KeyField, TableData, TableEntry, TableKey};
+use p4rack_p4rt::bytes;
+use std::collections::BTreeMap;
+use std::fmt;
+use thiserror::Error;
+
+/// Why an entry is none of its table's.
+#[derive(Debug, Error)]
+pub enum EntryError {
+    /// A name that the schema has not.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// A value that its field can't have.
+    #[error("{field}: {error}")]
+    Value {
+        /// The key or data field, with its table.
+        field: String,
+        /// What is wrong.
+        error: ValueError,
+    },
+    /// Anything else.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// How one key field matches. Numbers are big-endian, in their shortest form.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Match {
+    /// This value.
+    Exact(Vec<u8>),
+    /// This value where the mask has ones.
+    Ternary(Vec<u8>, Vec<u8>),
+    /// This value's first bits.
+    Lpm(Vec<u8>, u32),
+    /// These two ends and what is between.
+    Range(Vec<u8>, Vec<u8>),
+    /// This value.
+    Optional(Vec<u8>),
+}
+
+/// An entry, by names: of a table with actions, or a cell of a table with fields. Keys that match anything are left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    table: String,
+    keys: BTreeMap<String, Match>,
+    action: Option<String>,
+    data: BTreeMap<String, Value>,
+    is_default: bool,
+}
+
+impl Entry {
+    /// An entry of the table with this name.
+    pub fn of(table: &str) -> Entry {
+        let (keys, data) = Default::default();
+        Entry { table: table.to_owned(), keys, action: None, data, is_default: false }
+    }
+
+    /// What happens on a miss of the table with this name.
+    pub fn default_of(table: &str) -> Entry {
+        Entry { is_default: true, ..Entry::of(table) }
+    }
+
+    /// Its table's name.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// Its action's name.
+    pub fn action_name(&self) -> Option<&str> {
+        self.action.as_deref()
+    }
+
+    /// A value of its data.
+    pub fn get(&self, field: &str) -> Option<&Value> {
+        self.data.get(field)
+    }
+
+    /// Adds a key field.
+    pub fn key(mut self, name: &str, key: Match) -> Entry {
+        self.keys.insert(name.to_owned(), key);
+        self
+    }
+
+    /// Adds an exact key field.
+    pub fn exact(self, name: &str, number: u128) -> Entry {
+        self.key(name, Match::Exact(bytes::from_u128(number)))
+    }
+
+    /// Sets the action.
+    pub fn action(mut self, name: &str) -> Entry {
+        self.action = Some(name.to_owned());
+        self
+    }
+
+    /// Adds a parameter of the action, or a field of the data.
+    pub fn data(mut self, name: &str, value: impl Into<Value>) -> Entry {
+        self.data.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The message.
+    pub fn build(&self, schema: &Schema) -> Result<TableEntry, EntryError> {
+        let table = schema.table(&self.table)?;
+        let mut keys = Vec::with_capacity(self.keys.len());
+        for (name, key) in &self.keys {
+            keys.push(sent(table, table.key(name)?, key)?);
+        }
+        let given = |key: &Key| keys.iter().any(|sent| sent.field_id == key.id);
+        let required = |key: &&Key| key.mandatory || key.match_type == MatchType::Exact;
+        if let Some(missing) = table.keys.iter().filter(required).find(|key| !self.is_default && !given(key))
+            && !missing.name.starts_with('$')
+        {
+            let message = format!("an entry of table `{}` needs key `{}`", table.name, missing.name);
+            return Err(EntryError::Invalid(message));
+        }
+        keys.sort_by_key(|key| key.field_id);
+        let key = table_entry::Value::Key(TableKey { fields: keys });
+        Ok(TableEntry {
+            table_id: table.id,
+            value: (!self.is_default).then_some(key),
+            data: Some(self.build_data(table)?),
+            is_default_entry: self.is_default,
+            ..Default::default()
+        })
+    }
+
+    fn build_data(&self, table: &Table) -> Result<TableData, EntryError> {
+        let action = self.action.as_deref().map(|name| table.action(name)).transpose()?;
+        let wrong_place =
+            |action: &&Action| if self.is_default { !action.as_default } else { !action.in_entries };
+        if let Some(action) = action.filter(wrong_place) {
+            let place = if self.is_default { "the default action" } else { "an entry's action" };
+            let message = format!("`{}` can't be {place} of table `{}`", action.name, table.name);
+            return Err(EntryError::Invalid(message));
+        }
+        let mut fields = Vec::with_capacity(self.data.len());
+        for (name, value) in &self.data {
+            let field = table.field(action, name)?;
+            let value = field.kind.encode(value).map_err(|error| EntryError::Value {
+                field: format!("field `{}` of table `{}`", field.name, table.name),
+                error,
+            })?;
+            fields.push(DataField { field_id: field.id, value: Some(value) });
+        }
+        let parameters = action.into_iter().flat_map(|action| &action.fields);
+        let mut missing = parameters
+            .filter(|field| field.mandatory && !fields.iter().any(|sent| sent.field_id == field.id));
+        if let Some(missing) = missing.next() {
+            let name = self.action.as_deref().unwrap_or_default();
+            return Err(EntryError::Invalid(format!("action `{name}` needs parameter `{}`", missing.name)));
+        }
+        fields.sort_by_key(|field| field.field_id);
+        Ok(TableData { action_id: action.map_or(0, |action| action.id), fields })
+    }
+
+    /// The names behind a message. Groups of fields are left out.
+    pub fn read(schema: &Schema, message: &TableEntry) -> Result<Entry, EntryError> {
+        let unknown = |what: &str, id: u32| EntryError::Invalid(format!("the schema has no {what} {id}"));
+        let table = schema.table_by_id(message.table_id).ok_or_else(|| unknown("table", message.table_id))?;
+        let mut entry = Entry { is_default: message.is_default_entry, ..Entry::of(&table.name) };
+        if let Some(table_entry::Value::Key(key)) = &message.value {
+            for field in &key.fields {
+                let key = table.keys.iter().find(|key| key.id == field.field_id);
+                let key = key.ok_or_else(|| unknown("key", field.field_id))?;
+                if let Some(found) = read_key(table, key, field)? {
+                    entry.keys.insert(key.name.clone(), found);
+                }
+            }
+        }
+        let Some(data) = &message.data else { return Ok(entry) };
+        let action = match data.action_id {
+            0 => None,
+            id => Some(table.action_by_id(id).ok_or_else(|| unknown("action", id))?),
+        };
+        entry.action = action.map(|action| action.name.clone());
+        for sent in &data.fields {
+            let field = table.fields_of(action).find(|field| field.id == sent.field_id);
+            let field = field.ok_or_else(|| unknown("field", sent.field_id))?;
+            let Some(value) = sent.value.as_ref().filter(|_| field.kind != Kind::Groups) else { continue };
+            let value = field.kind.decode(value).map_err(|error| EntryError::Value {
+                field: format!("field `{}` of table `{}`", field.name, table.name),
+                error,
+            })?;
+            entry.data.insert(field.name.clone(), value);
+        }
+        Ok(entry)
+    }
+}
+
+/// A key field's message.
+fn sent(table: &Table, key: &Key, wanted: &Match) -> Result<KeyField, EntryError> {
+    let width = width(table, key)?;
+    let fit = |number: &[u8]| fixed_width(number, width).map_err(|error| value_error(table, key, error));
+    let sent = match (key.match_type, wanted) {
+        (MatchType::Exact, Match::Exact(value)) => Sent::Exact(Exact { value: fit(value)? }),
+        (MatchType::Ternary, Match::Ternary(value, mask)) => {
+            let (mut value, mask) = (fit(value)?, fit(mask)?);
+            value.iter_mut().zip(&mask).for_each(|(byte, mask)| *byte &= mask);
+            Sent::Ternary(Ternary { value, mask })
+        }
+        (MatchType::Lpm, Match::Lpm(value, length)) if *length <= width => {
+            let mut value = fit(value)?;
+            clear_behind(&mut value, width, *length);
+            Sent::Lpm(Lpm { value, prefix_len: i32::try_from(*length).unwrap_or(i32::MAX) })
+        }
+        (MatchType::Lpm, Match::Lpm(_, length)) => {
+            let message = format!("{}: prefix of {length} bits, but the key has {width}", named(table, key));
+            return Err(EntryError::Invalid(message));
+        }
+        (MatchType::Range, Match::Range(low, high)) => {
+            let (low, high) = (fit(low)?, fit(high)?);
+            if low > high {
+                let message = format!("{}: the range ends before it begins", named(table, key));
+                return Err(EntryError::Invalid(message));
+            }
+            Sent::Range(Range { low, high })
+        }
+        (MatchType::Optional, Match::Optional(value)) => {
+            Sent::Optional(Optional { value: fit(value)?, is_valid: true })
+        }
+        (kind, _) => {
+            let message = format!("{} is matched {kind:?}, not as given", named(table, key));
+            return Err(EntryError::Invalid(message));
+        }
+    };
+    Ok(KeyField { field_id: key.id, match_type: Some(sent) })
+}
+
+/// What a key field's message says; nothing where it matches anything.
+fn read_key(table: &Table, key: &Key, field: &KeyField) -> Result<Option<Match>, EntryError> {
+    let width = width(table, key)?;
+    let taken = |number: &[u8]| received(number, width).map_err(|error| value_error(table, key, error));
+    let zero = |number: &[u8]| number.iter().all(|byte| *byte == 0);
+    let sent: Option<&key_field::MatchType> = field.match_type.as_ref();
+    Ok(match (key.match_type, sent) {
+        (MatchType::Exact, Some(Sent::Exact(exact))) => Some(Match::Exact(taken(&exact.value)?)),
+        (MatchType::Ternary, Some(Sent::Ternary(ternary))) => {
+            let (value, mask) = (taken(&ternary.value)?, taken(&ternary.mask)?);
+            (!zero(&mask)).then_some(Match::Ternary(value, mask))
+        }
+        (MatchType::Lpm, Some(Sent::Lpm(lpm))) => {
+            let value = taken(&lpm.value)?;
+            let length = u32::try_from(lpm.prefix_len).ok().filter(|length| *length <= width);
+            let length = length.ok_or_else(|| {
+                let message = format!("{}: prefix of {} bits", named(table, key), lpm.prefix_len);
+                EntryError::Invalid(message)
+            })?;
+            (length > 0).then_some(Match::Lpm(value, length))
+        }
+        (MatchType::Range, Some(Sent::Range(range))) => {
+            let (low, high) = (taken(&range.low)?, taken(&range.high)?);
+            let all = zero(&low) && bytes::bit_length(&high) == u64::from(width) && ones(&high);
+            (!all).then_some(Match::Range(low, high))
+        }
+        (MatchType::Optional, Some(Sent::Optional(optional))) if optional.is_valid => {
+            Some(Match::Optional(taken(&optional.value)?))
+        }
+        (MatchType::Optional, Some(Sent::Optional(_))) => None,
+        (kind, _) => {
+            return Err(EntryError::Invalid(format!("{} is matched {kind:?}", named(table, key))));
+        }
+    })
+}
+
+/// Whether all bits from the highest one on are set.
+fn ones(number: &[u8]) -> bool {
+    match number.split_first() {
+        Some((first, rest)) => {
+            first.leading_zeros() + first.count_ones() == 8 && rest.iter().all(|byte| *byte == 0xff)
+        }
+        None => true,
+    }
+}
+
+/// Clears what is behind the first `length` of a number's `width` bits.
+fn clear_behind(number: &mut [u8], width: u32, length: u32) {
+    let lead = self::length(width) as u32 * 8 - width;
+    for bit in lead + length..lead + width {
+        if let Some(byte) = number.get_mut(bit as usize / 8) {
+            *byte &= !(0x80 >> (bit % 8));
+        }
+    }
+}
+
+fn width(table: &Table, key: &Key) -> Result<u32, EntryError> {
+    match key.kind {
+        Kind::Bits(width) => Ok(width),
+        Kind::Bool => Ok(1),
+        _ => Err(EntryError::Invalid(format!("{} is no number", named(table, key)))),
+    }
+}
+
+fn named(table: &Table, key: &Key) -> String {
+    format!("key `{}` of table `{}`", key.name, table.name)
+}
+
+fn value_error(table: &Table, key: &Key, error: ValueError) -> EntryError {
+    EntryError::Value { field: named(table, key), error }
+}
+
+impl fmt::Display for Entry {
+    /// Table and key: `pipe.RackIngress.l2_forward hdr.ethernet.dstAddr=0x020000000001`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.table)?;
+        if self.is_default {
+            return f.write_str(" default entry");
+        }
+        for (name, key) in &self.keys {
+            let hex = |number: &[u8]| format!("0x{}", bytes::hex(number));
+            match key {
+                Match::Exact(value) | Match::Optional(value) => write!(f, " {name}={}", hex(value))?,
+                Match::Ternary(value, mask) => write!(f, " {name}={}&{}", hex(value), hex(mask))?,
+                Match::Lpm(value, length) => write!(f, " {name}={}/{length}", hex(value))?,
+                Match::Range(low, high) => write!(f, " {name}={}..{}", hex(low), hex(high))?,
+            }
+        }
+        Ok(())
+    }
+}

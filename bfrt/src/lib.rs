@@ -1,0 +1,17 @@
+//! BFRuntime by name: what a controller and a switch need to make and read its messages.
+//!
+//! ```text
+//!  bf-rt.json ─ schema ─→ tables, keys, actions, data fields by name and number
+//!  entry      ─ schema ─→ TableEntry       (entry.rs)
+//!  value                  one field's value, as wide as the schema says
+//! ```
+//!
+//! The messages themselves are `p4rack_p4rt::bfrt_proto`.
+
+mod entry;
+mod schema;
+mod value;
+
+pub use entry::{Entry, EntryError, Match};
+pub use schema::{Action, Field, Key, Learn, MatchType, Schema, SchemaError, Table};
+pub use value::{Kind, Value, ValueError};
