@@ -305,7 +305,7 @@ fn value_error(table: &Table, key: &Key, error: ValueError) -> EntryError {
 }
 
 impl fmt::Display for Entry {
-    /// Table and key: `pipe.RackIngress.l2_forward hdr.ethernet.dstAddr=0x020000000001`.
+    /// Table and key: `pipe.ingress.dmac hdr.ethernet.dstAddr=0x020000000001`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.table)?;
         if self.is_default {

@@ -1,6 +1,6 @@
 //! The schema of a program or of the fixed tables (bf-rt.json): names to numbers.
 //!
-//! A name may leave out leading parts, as long as one object is meant: `l2_forward` for `pipe.RackIngress.l2_forward`.
+//! A name may leave out leading parts, as long as one object is meant: `dmac` for `pipe.ingress.dmac`.
 
 use crate::value::Kind;
 use p4rack_p4rt::nearest::nearest;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use p4rack_bfrt::{Entry, Kind, Match, MatchType, Schema, Table, Value};
+use p4rack_codegen::scheme::l2;
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
 use p4rack_p4rt::bfrt_proto::{DataField, KeyField, TableData, TableEntry, TableKey, table_entry};
 use p4rack_p4rt::bfrt_proto::{data_field, key_field};
@@ -38,19 +39,20 @@ static ACL: LazyLock<Schema> = LazyLock::new(|| Schema::parse(KINDS.as_bytes()).
 
 #[test]
 fn generated_entries_have_numbers() {
-    let entry = Entry::of("l2_forward").exact("hdr.ethernet.dstAddr", 2).action("forward").data("port", 3u16);
+    let entry =
+        Entry::of(l2::L2_FORWARD).exact("hdr.ethernet.dstAddr", 2).action(l2::FORWARD).data("port", 3u16);
     let message = entry.build(&SCHEMA).unwrap();
-    let table = SCHEMA.table("pipe.RackIngress.l2_forward").unwrap();
+    let table = SCHEMA.table(&format!("pipe.{}", l2::L2_FORWARD)).unwrap();
     assert_eq!(message.table_id, table.id);
     let Some(table_entry::Value::Key(TableKey { fields })) = &message.value else { panic!("no key") };
     let Some(key_field::MatchType::Exact(exact)) = &fields[0].match_type else { panic!("not exact") };
     assert_eq!(exact.value, [0, 0, 0, 0, 0, 2]);
     let data = message.data.as_ref().unwrap();
-    assert_eq!(data.action_id, table.action("forward").unwrap().id);
+    assert_eq!(data.action_id, table.action(l2::FORWARD).unwrap().id);
     assert_eq!(data.fields[0].value, Some(data_field::Value::Stream(vec![0, 3])));
     let read = Entry::read(&SCHEMA, &message).unwrap();
-    assert_eq!(read.to_string(), "pipe.RackIngress.l2_forward hdr.ethernet.dstAddr=0x02");
-    assert_eq!(read.action_name(), Some("RackIngress.forward"));
+    assert_eq!(read.to_string(), format!("{} hdr.ethernet.dstAddr=0x02", table.name));
+    assert_eq!(read.action_name(), Some(l2::FORWARD));
     assert_eq!(read.get("port"), Some(&Value::from(3u16)));
 }
 

@@ -207,7 +207,7 @@ impl Protocol for Pl2 {
     fn refuses_arch(&self, arch: Arch) -> Option<&'static str> {
         arch.is_tofino().then_some(
             "needs the length of frames in ingress, and registers that several statements read and write: \
-             use --arch v1model, or --scheme l2",
+             choose another architecture, or --scheme l2",
         )
     }
 
