@@ -154,8 +154,9 @@ impl Printer<'_> {
             format!("{{{}}}", parts.join(", "))
         };
         match call {
-            ExternCall::CounterCount { instance: i, index } => {
-                format!("{}.count({})", instance(i), self.expr(index))
+            ExternCall::CounterCount { instance: i, index, less } => {
+                let less = less.as_ref().map(|less| format!(" less {}", self.expr(less))).unwrap_or_default();
+                format!("{}.count({}){less}", instance(i), self.expr(index))
             }
             ExternCall::DirectCount { instance: i } => format!("{}.count()", instance(i)),
             ExternCall::DirectMeterRead { instance: i, dst } => {
@@ -170,13 +171,15 @@ impl Printer<'_> {
             ExternCall::RegisterWrite { instance: i, index, value } => {
                 format!("{}[{}] = {}", instance(i), self.expr(index), self.expr(value))
             }
-            ExternCall::Hash { algorithm, dst, base, data, max, .. } => format!(
-                "{} = {} + {algorithm:?}{} % {}",
-                self.lvalue(dst),
-                self.expr(base),
-                list(data),
-                self.expr(max)
-            ),
+            ExternCall::Hash { algorithm, dst, data, bounds, .. } => {
+                let hash = format!("{algorithm:?}{}", list(data));
+                match bounds {
+                    Some((base, max)) => {
+                        format!("{} = {} + {hash} % {}", self.lvalue(dst), self.expr(base), self.expr(max))
+                    }
+                    None => format!("{} = {hash}", self.lvalue(dst)),
+                }
+            }
             ExternCall::Random { dst, lo, hi, .. } => {
                 format!("{} = random({}, {})", self.lvalue(dst), self.expr(lo), self.expr(hi))
             }
@@ -190,6 +193,11 @@ impl Printer<'_> {
                 let fields = field_list.map(|f| format!(" fields {f}")).unwrap_or_default();
                 format!("clone {from} {}{fields}", self.expr(session))
             }
+            ExternCall::CloneWith { egress, session, header } => {
+                let from = if *egress { "of egress" } else { "of ingress" };
+                format!("clone {from} {} with {}", self.expr(session), list(header))
+            }
+            ExternCall::ResubmitWith { header } => format!("resubmit with {}", list(header)),
             ExternCall::Resubmit { field_list } => format!("resubmit fields {field_list}"),
             ExternCall::Recirculate { field_list } => format!("recirculate fields {field_list}"),
             ExternCall::Truncate { bytes } => format!("truncate {}", self.expr(bytes)),

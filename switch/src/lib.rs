@@ -25,6 +25,7 @@ mod depth;
 mod dues;
 mod error;
 mod exec;
+mod hash;
 mod inlet;
 mod meter;
 #[cfg(feature = "native")]

@@ -127,6 +127,40 @@ impl Packet {
         }
     }
 
+    /// Puts `count` bytes in front of the frame in place of its first `instead` bytes. Their content is
+    /// arbitrary.
+    #[inline]
+    pub fn prepend(&mut self, count: usize, instead: usize) {
+        let kept = self.len.saturating_sub(instead);
+        let needed = count + kept + PADDING;
+        if self.bytes.len() < needed {
+            self.bytes.resize(needed, 0);
+        }
+        self.bytes.copy_within(self.len - kept..self.len + PADDING, count);
+        self.len = count + kept;
+    }
+
+    /// The first bytes of the frame.
+    #[inline]
+    pub fn head_mut(&mut self, count: usize) -> &mut [u8] {
+        let count = count.min(self.len);
+        &mut self.bytes[..count]
+    }
+
+    /// Shortens the frame to a length.
+    pub fn cut(&mut self, len: usize) {
+        if len < self.len {
+            self.len = len;
+            self.bytes[len..len + PADDING].fill(0);
+        }
+    }
+
+    /// Exchanges the frames of two packets.
+    pub fn exchange(&mut self, other: &mut Packet) {
+        std::mem::swap(&mut self.bytes, &mut other.bytes);
+        std::mem::swap(&mut self.len, &mut other.len);
+    }
+
     /// Replaces the frame.
     #[inline(always)]
     pub fn set_frame(&mut self, frame: &[u8]) {
@@ -178,6 +212,16 @@ impl Pool {
         let packet = &mut self.packets[id as usize];
         packet.len = frame.len();
         std::mem::swap(&mut packet.bytes, frame);
+        packet.meta = meta;
+        packet.next = NONE;
+        id
+    }
+
+    /// Makes a packet of a frame that is still to be processed. `frame` gets another buffer in exchange.
+    pub fn adopt_frame(&mut self, frame: &mut Vec<u8>, meta: Meta) -> PacketId {
+        let id = self.take();
+        let packet = &mut self.packets[id as usize];
+        packet.take_frame(frame);
         packet.meta = meta;
         packet.next = NONE;
         id

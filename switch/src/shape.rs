@@ -65,6 +65,8 @@ pub(crate) struct TableShape {
     pub meter: Option<InstanceId>,
     /// Whether the meter counts bytes rather than packets.
     pub meter_bytes: bool,
+    /// Whether its direct counter and meter work where the program calls them, not at each look-up.
+    pub on_call: bool,
     pub idle_timeout: bool,
     /// Action profile or selector that implements the table.
     pub implementation: Option<InstanceId>,

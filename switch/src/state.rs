@@ -165,6 +165,10 @@ pub(crate) struct State {
     pub rng: Rng,
     /// Scratch space for the input of hashes and checksums.
     pub scratch: Vec<u8>,
+    /// Header that precedes the clone asked for last.
+    pub clone_header: Vec<u8>,
+    /// Header that precedes the resubmitted packet.
+    pub pass_header: Vec<u8>,
 }
 
 impl State {
@@ -193,6 +197,8 @@ impl State {
             trace: Trace::new(traced),
             rng: Rng::new(config.seed),
             scratch: Vec::new(),
+            clone_header: Vec::new(),
+            pass_header: Vec::new(),
         }
     }
 }

@@ -17,6 +17,8 @@ pub enum DropReason {
     LoopLimit,
     /// An `assert` or `assume` of the program failed.
     AssertFailed,
+    /// The program's parser rejected it.
+    ParserReject,
     /// The program's ingress dropped it.
     IngressDrop,
     /// The program's egress dropped it.
@@ -46,13 +48,14 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of declaration.
-    pub const ALL: [DropReason; 18] = [
+    pub const ALL: [DropReason; 19] = [
         DropReason::NoProgram,
         DropReason::UnknownIngressPort,
         DropReason::OverRate,
         DropReason::FrameTooLong,
         DropReason::LoopLimit,
         DropReason::AssertFailed,
+        DropReason::ParserReject,
         DropReason::IngressDrop,
         DropReason::EgressDrop,
         DropReason::NoSuchPort,
@@ -76,6 +79,7 @@ impl DropReason {
             DropReason::FrameTooLong => "frame_too_long",
             DropReason::LoopLimit => "loop_limit",
             DropReason::AssertFailed => "assert_failed",
+            DropReason::ParserReject => "parser_reject",
             DropReason::IngressDrop => "ingress_drop",
             DropReason::EgressDrop => "egress_drop",
             DropReason::NoSuchPort => "no_such_port",

@@ -143,6 +143,8 @@ pub(crate) struct TableState {
     pub aged: bool,
     /// Whether meters count bytes rather than packets.
     pub meter_bytes: bool,
+    /// Whether counter and meter work where the program calls them.
+    on_call: bool,
     /// Direct counters by row. The default entry's comes first, so row `r` is at `r + 1`.
     pub counters: Vec<CounterData>,
     /// Direct meters, in the same order.
@@ -202,6 +204,7 @@ impl TableState {
             metered: shape.meter.is_some(),
             aged: shape.idle_timeout,
             meter_bytes: shape.meter_bytes,
+            on_call: shape.on_call,
             counters: vec![CounterData::default(); usize::from(shape.counter.is_some())],
             meters: vec![Meter::default(); usize::from(shape.meter.is_some())],
             last_hit: Vec::new(),
@@ -358,18 +361,32 @@ impl TableState {
     /// Records a hit of a row, or a miss, by a packet of this length. Returns the meter's colour.
     #[inline(never)]
     pub fn observe(&mut self, row: Option<u32>, bytes: u64, now: Nanos) -> Option<u64> {
-        let cell = row.map_or(0, |row| row as usize + 1);
-        if self.counted {
-            let counter = &mut self.counters[cell];
-            counter.packets += 1;
-            counter.bytes += bytes;
-        }
         if let Some(row) = row
             && self.aged
         {
             self.last_hit[row as usize] = now.0;
         }
-        self.metered.then(|| self.meters[cell].execute(bytes, self.meter_bytes, now.0))
+        if self.on_call {
+            return None;
+        }
+        if self.counted {
+            self.count(row, bytes);
+        }
+        self.metered.then(|| self.meter(row, bytes, now))
+    }
+
+    /// Counts a packet of this length for a row, or for a miss.
+    pub fn count(&mut self, row: Option<u32>, bytes: u64) {
+        if let Some(counter) = self.counters.get_mut(row.map_or(0, |row| row as usize + 1)) {
+            counter.packets += 1;
+            counter.bytes += bytes;
+        }
+    }
+
+    /// The colour that the meter of a row, or of a miss, gives a packet of this length.
+    pub fn meter(&mut self, row: Option<u32>, bytes: u64, now: Nanos) -> u64 {
+        let meter = self.meters.get_mut(row.map_or(0, |row| row as usize + 1));
+        meter.map_or(0, |meter| meter.execute(bytes, self.meter_bytes, now.0))
     }
 
     /// Position of the group that contains, or would contain, a key.

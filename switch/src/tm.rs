@@ -53,6 +53,8 @@ pub(crate) struct Port {
     config: PortConfig,
     /// Whether its frames go to the controller instead of a wire.
     is_cpu: bool,
+    /// Whether its frames come back instead of leaving. The loaded program brings such ports.
+    pub is_loop: bool,
     queues: [Queue; 8],
     /// Bit `p` is set if the queue of priority `p` is not empty.
     occupied: u8,
@@ -134,6 +136,7 @@ impl TrafficManager {
             byte_time: byte_time(port.rate_bps),
             config: port,
             is_cpu,
+            is_loop: false,
             queues: [Queue { head: NONE, tail: NONE, stats: QueueStats::default() }; 8],
             occupied: 0,
             free_at: Nanos::ZERO,
@@ -147,6 +150,32 @@ impl TrafficManager {
             tx_bytes: 0,
             drops: [0; DropReason::ALL.len()],
         });
+    }
+
+    /// Replaces the ports whose frames come back. Numbers of configured ports stay theirs. All queues are empty.
+    pub fn set_loops(&mut self, numbers: &[u16], config: &Config) {
+        if numbers.is_empty() && !self.ports.iter().any(|port| port.is_loop) {
+            return;
+        }
+        let cpu = self.cpu().map(|at| self.ports.remove(at));
+        self.ports.retain(|port| !port.is_loop);
+        let taken = |manager: &TrafficManager, number: u16| {
+            manager.ports.iter().chain(&cpu).any(|port| port.config.port == number)
+        };
+        self.by_number.fill(u16::MAX);
+        for number in numbers.iter().filter(|number| !taken(self, **number)).collect::<Vec<_>>() {
+            self.add(PortConfig::new(*number, 0), config, false);
+            if let Some(port) = self.ports.last_mut().filter(|port| port.config.port == *number) {
+                port.is_loop = true;
+            }
+        }
+        self.ports.sort_by_key(|port| port.is_loop);
+        self.ports.extend(cpu);
+        self.by_number.fill(u16::MAX);
+        for (at, port) in self.ports.iter().enumerate() {
+            self.by_number[port.config.port as usize] = at as u16;
+        }
+        self.dues = Dues::new(self.ports.len());
     }
 
     /// Position of a port by its number.
@@ -218,7 +247,7 @@ impl TrafficManager {
     pub fn pass(&mut self, at: usize, priority: u8, len: usize, now: Nanos) -> bool {
         let bytes = stored(len);
         let port = &self.ports[at];
-        let idle = port.occupied == 0 && port.free_at <= now && !port.is_cpu;
+        let idle = port.occupied == 0 && port.free_at <= now && !port.is_cpu && !port.is_loop;
         let easy = self.used < self.easy_below && bytes <= EASY && port.config.queue_limit_bytes.is_none();
         if !idle || !(easy || self.admit(at, priority, bytes).is_ok()) {
             return false;
@@ -384,7 +413,8 @@ impl TrafficManager {
 
     /// Counters of all ports.
     pub fn stats(&self, now: Nanos) -> Vec<PortStats> {
-        self.ports.iter().map(|port| port.stats(now)).collect()
+        let shown = self.ports.iter().filter(|port| !port.is_loop || port.rx_frames > 0);
+        shown.map(|port| port.stats(now)).collect()
     }
 }
 

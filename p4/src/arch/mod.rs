@@ -11,9 +11,9 @@ mod v1model;
 use crate::Compiled;
 use crate::ast::{self, Span};
 use crate::diag::Diagnostic;
-use crate::ir::{InstanceId, InstanceKind, Intrinsic, MatchKind, Role, Task};
+use crate::ir::{Intrinsic, MatchKind, Role, Task};
 use crate::sema;
-use crate::sema::lower::{Lower, Val};
+use crate::sema::lower::{Lower, Made, Object, Val};
 use crate::sema::tree::{FnDef, InstDecl, TCall, TableDef};
 use crate::sema::types::{BlockKind, BlockTy, ExternTy, Type};
 use std::rc::Rc;
@@ -35,6 +35,11 @@ pub(crate) trait Architecture: Sync {
     fn packages(&self) -> &'static [Package];
     /// What a field of one of its structs stands for. `None` if the switch does not know the field.
     fn intrinsic(&self, of: &str, field: &str) -> Option<Intrinsic>;
+    /// Whether such a field knows if the program has written it. Its variable then has one bit more, which is
+    /// set until the program writes it.
+    fn is_marked(&self, _of: &str, _field: &str) -> bool {
+        false
+    }
     /// How a key of one of its own match kinds matches.
     fn match_kind(&self, _name: &str) -> Option<MatchKind> {
         None
@@ -54,13 +59,14 @@ pub(crate) trait Architecture: Sync {
     /// Lowers a call of one of [`Architecture::functions`] and returns its result. `None` if it is void or
     /// was rejected.
     fn function(&self, lower: &mut Lower<'_>, def: &FnDef, call: &TCall, at: ast::Span) -> Option<Val>;
-    /// The kind of an extern object. `None` if its extern belongs to the program or the object was rejected.
-    fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceKind>;
+    /// What it makes of an extern object. `None` if its extern belongs to the program or the object was
+    /// rejected.
+    fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<Made>;
     /// Lowers a call of an object's method and returns its result. `None` if it is void or was rejected.
     fn method(
         &self,
         lower: &mut Lower<'_>,
-        object: (&ExternTy, InstanceId),
+        object: &Object,
         def: &FnDef,
         call: &TCall,
         at: ast::Span,

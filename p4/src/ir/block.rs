@@ -152,11 +152,25 @@ pub enum Intrinsic {
     ParserError,
     /// Queue priority; 0 is served last.
     Priority,
+    /// Whether the packet leaves without egress.
+    BypassEgress,
+    /// What ingress drops: bit 0 the packet, bit 1 the copy for the controller, bit 2 clones.
+    DropControl,
+    /// Another multicast group to which ingress sends the packet; 0 is none.
+    SecondGroup,
+    /// Whether the controller gets a copy.
+    CopyToController,
+    /// Time at which ingress began.
+    ParserTime,
+    /// Error with which the parser of egress ended.
+    EgressParserError,
+    /// What egress drops, like [`Intrinsic::DropControl`].
+    EgressDropControl,
 }
 
 impl Intrinsic {
     /// All fields, in the order of their numbers.
-    pub const ALL: [Intrinsic; 16] = [
+    pub const ALL: [Intrinsic; 23] = [
         Intrinsic::IngressPort,
         Intrinsic::Destination,
         Intrinsic::EgressPort,
@@ -173,6 +187,13 @@ impl Intrinsic {
         Intrinsic::ChecksumError,
         Intrinsic::ParserError,
         Intrinsic::Priority,
+        Intrinsic::BypassEgress,
+        Intrinsic::DropControl,
+        Intrinsic::SecondGroup,
+        Intrinsic::CopyToController,
+        Intrinsic::ParserTime,
+        Intrinsic::EgressParserError,
+        Intrinsic::EgressDropControl,
     ];
 
     /// Number of fields.

@@ -296,15 +296,35 @@ pub enum HashAlgorithm {
     Identity,
     Csum16,
     Xor16,
+    Xor8,
+    Xor32,
+    Crc(Crc),
+}
+
+/// A cyclic redundancy check of up to 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crc {
+    /// Width in bits, 1 to 64.
+    pub width: u32,
+    /// The polynomial without its highest term, the term of x⁰ lowest.
+    pub polynomial: u64,
+    /// Whether the bits of each byte, and of the result, are in reverse order.
+    pub reflected: bool,
+    /// Where the shift register starts.
+    pub initial: u64,
+    /// What the result is combined with by exclusive or.
+    pub final_xor: u64,
 }
 
 /// Calls of externs. Data lists are flattened to scalars, in order.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum ExternCall {
+    /// Counts a packet, `less` this many bytes.
     CounterCount {
         instance: InstanceId,
         index: Expr,
+        less: Option<Expr>,
     },
     /// Counts or meters with the direct object of the table whose action runs. A meter writes its colour to
     /// `dst`.
@@ -330,15 +350,14 @@ pub enum ExternCall {
         index: Expr,
         value: Expr,
     },
-    /// `dst = base + hash(data) % max`; `base` if max is 0. With bounds `None`, the hash itself.
+    /// `dst = base + hash(data) % max` with the bounds `(base, max)`; `base` if max is 0. Without bounds, the
+    /// low bits of the hash itself.
     Hash {
         algorithm: HashAlgorithm,
         dst: LValue,
         dst_ty: Ty,
-        base: Expr,
         data: Vec<(Expr, Ty)>,
-        max: Expr,
-        max_ty: Ty,
+        bounds: Option<(Expr, Expr)>,
     },
     Random {
         dst: LValue,
@@ -361,6 +380,16 @@ pub enum ExternCall {
     },
     Resubmit {
         field_list: u32,
+    },
+    /// Clones the packet, with a header of these scalars in front.
+    CloneWith {
+        egress: bool,
+        session: Expr,
+        header: Vec<(Expr, Ty)>,
+    },
+    /// Resubmits the packet, with a header of these scalars in front.
+    ResubmitWith {
+        header: Vec<(Expr, Ty)>,
     },
     Recirculate {
         field_list: u32,

@@ -190,18 +190,23 @@ pub enum InstanceKind {
         unit: Unit,
         index_type: Option<String>,
     },
+    /// A counter of a table's entries. It counts whenever the table is applied or, with `on_call`, where the
+    /// program calls it.
     DirectCounter {
         table: Option<TableId>,
         unit: Unit,
+        on_call: bool,
     },
     Meter {
         size: u64,
         unit: Unit,
         index_type: Option<String>,
     },
+    /// A meter of a table's entries. Like a direct counter.
     DirectMeter {
         table: Option<TableId>,
         unit: Unit,
+        on_call: bool,
     },
     /// A register. An element that is a struct is stored as the concatenation of its fields, the first one
     /// highest.
@@ -211,6 +216,8 @@ pub enum InstanceKind {
         ty: Ty,
         /// Type of an element as the control plane sees it.
         data: DataTy,
+        /// What each element is at first.
+        initial: BigUint,
         index_type: Option<String>,
     },
     ActionProfile {

@@ -160,7 +160,7 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
                 index_type_name: types.index(index_type.as_deref()),
             }),
             // A direct counter that no table uses is not shown.
-            InstanceKind::DirectCounter { table, unit } => {
+            InstanceKind::DirectCounter { table, unit, .. } => {
                 if let Some(direct_table_id) = table_id(table) {
                     info.direct_counters.push(pb::DirectCounter {
                         preamble: pre(&[]),
@@ -175,7 +175,7 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
                 size: size64(*size),
                 index_type_name: types.index(index_type.as_deref()),
             }),
-            InstanceKind::DirectMeter { table, unit } => {
+            InstanceKind::DirectMeter { table, unit, .. } => {
                 if let Some(direct_table_id) = table_id(table) {
                     info.direct_meters.push(pb::DirectMeter {
                         preamble: pre(&[]),

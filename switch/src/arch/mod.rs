@@ -6,10 +6,13 @@
 //! `switch/arch/mod.rs`. What all architectures share is elsewhere: counting arrivals
 //! (`switch/arrival.rs`), queues (`tm.rs`), saving variables and ending packets (`switch/packets.rs`).
 
+pub(crate) mod tna;
 pub(crate) mod v1model;
 
+use crate::code::plans::ErrorNumbers;
 use crate::error::CompileError;
 use p4rack_p4::ir::{ExternCall, Intrinsic, Program};
+use tna::Tna;
 use v1model::V1model;
 
 /// Facts about an architecture.
@@ -19,6 +22,16 @@ trait Architecture {
     /// The fields that the switch writes and reads.
     const FIELDS: Fields;
 
+    /// Whether the program is written for it.
+    fn runs(program: &Program) -> bool {
+        program.arch == Self::NAME
+    }
+    /// Numbers of the parser's errors, if they are not the program's.
+    const ERRORS: Option<ErrorNumbers> = None;
+    /// Ports that the architecture adds to those of the configuration; what is sent there comes back.
+    fn loops(_ports: &mut dyn Iterator<Item = u16>) -> Vec<u16> {
+        Vec::new()
+    }
     /// How a trace names a call that decides where the packet goes. `None` for other calls.
     fn told(call: &ExternCall) -> Option<&'static str>;
     /// Meaning of a value of [`Intrinsic::Origin`].
@@ -35,12 +48,17 @@ pub(crate) struct Fields {
     pub queue: &'static [Intrinsic],
     /// Other fields that hold times.
     pub times: &'static [Intrinsic],
+    /// Whether variables travel through the queue; if not, the half behind it parses what the one before has
+    /// deparsed.
+    pub travel: bool,
 }
 
 /// All architectures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arch {
     V1model,
+    Tna,
+    SecondTna,
 }
 
 /// Evaluates an expression with `$a` as the type that implements the architecture.
@@ -51,21 +69,39 @@ macro_rules! each {
                 type $a = V1model;
                 $does
             }
+            Arch::Tna => {
+                type $a = Tna<false>;
+                $does
+            }
+            Arch::SecondTna => {
+                type $a = Tna<true>;
+                $does
+            }
         }
     };
 }
 
 impl Arch {
-    const ALL: [Arch; 1] = [Arch::V1model];
+    const ALL: [Arch; 3] = [Arch::V1model, Arch::Tna, Arch::SecondTna];
 
     /// The architecture of a program.
     pub fn of(program: &Program) -> Result<Arch, CompileError> {
-        let named = |arch: &Arch| each!(arch, A => A::NAME) == program.arch;
-        Arch::ALL.into_iter().find(named).ok_or_else(|| CompileError::Unsupported {
+        let runs = |arch: &Arch| each!(arch, A => A::runs(program));
+        Arch::ALL.into_iter().find(runs).ok_or_else(|| CompileError::Unsupported {
             object: program.name.clone(),
             what: format!("architecture {}", program.arch),
             help: format!("write it for {}", Arch::ALL.map(|arch| each!(arch, A => A::NAME)).join(" or ")),
         })
+    }
+
+    /// Numbers of the parser's errors, if they are not the program's.
+    pub fn errors(self) -> Option<ErrorNumbers> {
+        each!(self, A => A::ERRORS)
+    }
+
+    /// Ports that come back, beside these.
+    pub fn loops(self, ports: &mut dyn Iterator<Item = u16>) -> Vec<u16> {
+        each!(self, A => A::loops(ports))
     }
 
     pub fn fields(self) -> &'static Fields {

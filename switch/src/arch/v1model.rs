@@ -44,6 +44,7 @@ impl Architecture for V1model {
             Intrinsic::EgressTime,
         ],
         times: &[Intrinsic::EnqueueTime, Intrinsic::IngressTime],
+        travel: true,
     };
 
     fn told(call: &ExternCall) -> Option<&'static str> {

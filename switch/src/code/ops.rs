@@ -298,6 +298,21 @@ pub(crate) enum Op {
         instance: u16,
         index: Slot,
     },
+    /// Counts `less` bytes less.
+    CountLess {
+        instance: u16,
+        index: Slot,
+        less: Slot,
+    },
+    /// Counts for the entry of this table that was found last.
+    DirectCount {
+        table: u16,
+    },
+    /// Meters for the entry of this table that was found last.
+    DirectMeter {
+        table: u16,
+        dst: Slot,
+    },
     DirectColor {
         dst: Slot,
     },
@@ -335,6 +350,14 @@ pub(crate) enum Op {
     Resubmit {
         list: u16,
     },
+    /// A clone with a header in front: [`super::plans::PrefixPlan`].
+    CloneWith {
+        plan: u32,
+    },
+    /// A resubmit with a header in front: [`super::plans::PrefixPlan`].
+    ResubmitWith {
+        plan: u32,
+    },
     Recirculate {
         list: u16,
     },
@@ -351,6 +374,8 @@ pub(crate) enum Op {
         plan: u32,
     },
     AssertFailed,
+    /// Ends the packet, which the parser rejects.
+    Reject,
     /// Records an event; only in traced programs.
     Trace {
         mark: u32,
@@ -445,10 +470,15 @@ impl Op {
             | Op::JumpLt { to, .. }
             | Op::JumpLe { to, .. } => Nature::Jumps { to, always: false },
             Op::JumpUnlessMember { to, .. } => Nature::JumpsByState { to },
-            Op::End | Op::Ret | Op::Exit | Op::AssertFailed => Nature::Ends,
+            Op::End | Op::Ret | Op::Exit | Op::AssertFailed | Op::Reject => Nature::Ends,
             Op::Raise { .. } => Nature::Fails,
             Op::Apply { .. } | Op::ApplyIndirect { .. } => Nature::Applies,
             Op::Count { .. }
+            | Op::CountLess { .. }
+            | Op::DirectCount { .. }
+            | Op::DirectMeter { .. }
+            | Op::CloneWith { .. }
+            | Op::ResubmitWith { .. }
             | Op::DirectColor { .. }
             | Op::Meter { .. }
             | Op::RegisterRead { .. }

@@ -1,7 +1,8 @@
 //! Plans: operands of operations that need more than three, and the complete compiled program.
 
 use super::ops::{Op, Slot};
-use p4rack_p4::ir::{BinOp, HashAlgorithm, Intrinsic, UnOp};
+use crate::hash::Hasher;
+use p4rack_p4::ir::{BinOp, Intrinsic, UnOp};
 
 /// `list` of a clone, resubmit or recirculate that preserves nothing.
 pub(crate) const NO_LIST: u16 = u16::MAX;
@@ -155,7 +156,7 @@ pub(crate) struct IndirectPlan {
     pub apply: u32,
     /// The action profile or selector.
     pub instance: u32,
-    pub algorithm: HashAlgorithm,
+    pub hasher: Hasher,
     /// Inputs of the selector's hash.
     pub selector: DataList,
 }
@@ -163,21 +164,28 @@ pub(crate) struct IndirectPlan {
 /// Values in order: input of hashes, checksums, digests and log messages.
 pub(crate) type DataList = Vec<(Slot, ValueType)>;
 
-/// `dst = base + hash(data) % max`
+/// `dst = base + hash(data) % max` with `bounds`, the hash itself without.
 #[derive(Clone, Debug)]
 pub(crate) struct HashPlan {
-    pub algorithm: HashAlgorithm,
+    pub hasher: Hasher,
     pub data: DataList,
     pub dst: Slot,
     pub kind: ValueType,
-    pub base: Slot,
-    pub max: Slot,
+    pub bounds: Option<(Slot, Slot)>,
+}
+
+/// A clone or resubmit with a header in front.
+#[derive(Clone, Debug)]
+pub(crate) struct PrefixPlan {
+    /// The clone session; unused by a resubmit.
+    pub session: Slot,
+    pub header: DataList,
 }
 
 /// A checksum to verify or update. The condition is a jump around it.
 #[derive(Clone, Debug)]
 pub(crate) struct ChecksumPlan {
-    pub algorithm: HashAlgorithm,
+    pub hasher: Hasher,
     pub data: DataList,
     pub payload: bool,
     /// The value compared with, or the destination.
@@ -273,6 +281,8 @@ pub(crate) struct Code {
     /// Entries, numbered by the architecture.
     pub entries: Vec<Entry>,
     pub intrinsics: Intrinsics,
+    /// The same of each pipeline, the first included.
+    pub pipelines: Vec<Intrinsics>,
     pub late: Late,
     /// Number of words of variables, which start at 0.
     pub variables: u16,
@@ -301,6 +311,7 @@ pub(crate) struct Code {
     pub applies: Vec<ApplyPlan>,
     pub indirects: Vec<IndirectPlan>,
     pub hashes: Vec<HashPlan>,
+    pub prefixes: Vec<PrefixPlan>,
     pub checksums: Vec<ChecksumPlan>,
     pub digests: Vec<DigestPlan>,
     pub logs: Vec<LogPlan>,

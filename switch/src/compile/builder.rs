@@ -4,7 +4,7 @@ use crate::arch::Arch;
 use crate::code::ops::*;
 use crate::code::plans::*;
 use crate::error::CompileError;
-use p4rack_p4::ir::{HeaderId, Intrinsic, Program, Ty, VarId};
+use p4rack_p4::ir::{HeaderId, Intrinsic, IntrinsicVar, Program, Ty, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum width of an integer, in bits.
@@ -231,19 +231,26 @@ impl<'p> Builder<'p> {
     }
 
     fn place_intrinsics(&mut self, next: &mut usize) -> Result<(), CompileError> {
-        for (role, slot) in Intrinsic::ALL.into_iter().zip(&mut self.code.intrinsics.0) {
-            match self.program.intrinsic(role) {
-                Some(var) => {
-                    *slot = self.slots[var.0 as usize];
-                    // The switch itself writes them before the queue.
-                    self.touched[var.0 as usize] |= INGRESS;
-                }
-                None => {
-                    *slot = Builder::slot_of(*next)?;
-                    *next += 1;
+        let program = self.program;
+        for pipeline in 0..program.pipelines.len().max(1) as u32 {
+            let mut intrinsics = Intrinsics::default();
+            for (role, slot) in Intrinsic::ALL.into_iter().zip(&mut intrinsics.0) {
+                let own = |field: &&IntrinsicVar| (field.pipeline, field.role) == (pipeline, role);
+                match program.intrinsics.iter().find(own) {
+                    Some(field) => {
+                        *slot = self.slots[field.var.0 as usize];
+                        // The switch itself writes them before the queue.
+                        self.touched[field.var.0 as usize] |= INGRESS;
+                    }
+                    None => {
+                        *slot = Builder::slot_of(*next)?;
+                        *next += 1;
+                    }
                 }
             }
+            self.code.pipelines.push(intrinsics);
         }
+        self.code.intrinsics = self.code.pipelines[0];
         Ok(())
     }
 
@@ -266,6 +273,14 @@ impl<'p> Builder<'p> {
             .get(var.0 as usize)
             .map(|var| var.ty)
             .ok_or_else(|| self.malformed(format!("variable {} is not declared", var.0)))
+    }
+
+    /// Whether the program mentions a field that it exchanges with the switch.
+    pub fn mentions(&self, pipeline: u32, role: Intrinsic) -> bool {
+        self.program.intrinsics.iter().any(|field| {
+            (field.pipeline, field.role) == (pipeline, role)
+                && self.touched[field.var.0 as usize] & MENTIONED != 0
+        })
     }
 
     /// Marks all variables of a header as mentioned.
@@ -425,8 +440,10 @@ impl<'p> Builder<'p> {
     }
 
     fn clear(&mut self) {
-        let (fields, intrinsics) = (self.arch.fields(), self.code.intrinsics);
-        let slots = |roles: &[Intrinsic]| roles.iter().map(|role| intrinsics[*role]).collect::<Vec<Slot>>();
+        let (fields, pipelines) = (self.arch.fields(), self.code.pipelines.clone());
+        let slots = |roles: &[Intrinsic]| -> Vec<Slot> {
+            pipelines.iter().flat_map(|intrinsics| roles.iter().map(|role| intrinsics[*role])).collect()
+        };
         let mut read = vec![false; self.code.variables as usize];
         for slot in slots(fields.read) {
             read[slot as usize] = true;
@@ -479,6 +496,9 @@ impl<'p> Builder<'p> {
     }
 
     fn save(&mut self) {
+        if !self.arch.fields().travel {
+            return;
+        }
         let mut saved = vec![false; self.code.variables as usize];
         for (index, &touched) in self.touched.iter().enumerate() {
             if touched & (INGRESS | EGRESS) == INGRESS | EGRESS {

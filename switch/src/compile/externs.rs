@@ -16,18 +16,32 @@ impl Builder<'_> {
             self.mark(Mark::Extern(name));
         }
         match call {
-            ExternCall::CounterCount { instance, index } => {
+            ExternCall::CounterCount { instance, index, less } => {
                 self.object(*instance, "a counter", |kind| matches!(kind, InstanceKind::Counter { .. }))?;
                 let index = self.narrow(index, "a counter's index")?;
                 let instance = instance.0 as u16;
-                self.emit(Op::Count { instance, index });
+                match less {
+                    None => self.emit(Op::Count { instance, index }),
+                    Some(less) => {
+                        let less = self.narrow(less, "a number of bytes")?;
+                        self.emit(Op::CountLess { instance, index, less });
+                    }
+                }
                 self.mark(Mark::Count { instance, index });
             }
-            // A direct counter counts whenever its table is applied, so the call itself does nothing.
-            ExternCall::DirectCount { .. } => {}
-            ExternCall::DirectMeterRead { dst, .. } => {
+            // A direct counter that counts whenever its table is applied needs no call.
+            ExternCall::DirectCount { instance } => {
+                if let Some(table) = self.counts_on_call(*instance) {
+                    self.emit(Op::DirectCount { table });
+                }
+            }
+            ExternCall::DirectMeterRead { instance, dst } => {
+                let called = self.counts_on_call(*instance);
                 self.result(dst, |builder, dst| {
-                    builder.emit(Op::DirectColor { dst });
+                    builder.emit(match called {
+                        Some(table) => Op::DirectMeter { table, dst },
+                        None => Op::DirectColor { dst },
+                    });
                     builder.mark(Mark::Meter { at: None, color: dst });
                 })?;
             }
@@ -61,13 +75,17 @@ impl Builder<'_> {
                 self.mark(Mark::Register { instance, index, value: a, words, write: true });
                 self.emit(Op::RegisterWrite { instance, index, a });
             }
-            ExternCall::Hash { algorithm, dst, dst_ty, base, data, max, .. } => {
-                let base = self.narrow(base, "a hash's base")?;
-                let max = self.narrow(max, "a hash's max")?;
+            ExternCall::Hash { algorithm, dst, dst_ty, data, bounds } => {
+                let bounds = match bounds {
+                    Some((base, max)) => {
+                        Some((self.narrow(base, "a hash's base")?, self.narrow(max, "a hash's max")?))
+                    }
+                    None => None,
+                };
                 let data = self.data(data)?;
                 let (algorithm, kind) = (*algorithm, kind(*dst_ty));
                 self.result(dst, |builder, dst| {
-                    builder.code.hashes.push(HashPlan { algorithm, data, dst, kind, base, max });
+                    builder.code.hashes.push(HashPlan { hasher: algorithm.into(), data, dst, kind, bounds });
                     builder.emit(Op::Hash { plan: builder.code.hashes.len() as u32 - 1 });
                     let (what, words) = (hash_name(algorithm), kind.words() as u16);
                     builder.mark(Mark::Number { what, value: dst, words });
@@ -95,6 +113,17 @@ impl Builder<'_> {
                 let list = self.list(*field_list);
                 self.emit(Op::Clone { egress: *egress, session, list });
             }
+            ExternCall::CloneWith { session, header, .. } => {
+                let session = self.narrow(session, "a clone session")?;
+                let header = self.data(header)?;
+                self.code.prefixes.push(PrefixPlan { session, header });
+                self.emit(Op::CloneWith { plan: self.code.prefixes.len() as u32 - 1 });
+            }
+            ExternCall::ResubmitWith { header } => {
+                let header = self.data(header)?;
+                self.code.prefixes.push(PrefixPlan { session: 0, header });
+                self.emit(Op::ResubmitWith { plan: self.code.prefixes.len() as u32 - 1 });
+            }
             ExternCall::Resubmit { field_list } => {
                 let list = self.list(Some(*field_list));
                 self.emit(Op::Resubmit { list });
@@ -115,7 +144,7 @@ impl Builder<'_> {
                 let wrong = self.code.intrinsics[Intrinsic::ChecksumError];
                 let kind = kind(*checksum_ty);
                 self.checksum(
-                    ChecksumPlan { algorithm: *algorithm, data, payload: *payload, value, kind, wrong },
+                    ChecksumPlan { hasher: (*algorithm).into(), data, payload: *payload, value, kind, wrong },
                     false,
                 )?;
                 self.bind(skip);
@@ -126,7 +155,10 @@ impl Builder<'_> {
                 let data = self.data(data)?;
                 let (algorithm, payload, kind) = (*algorithm, *payload, kind(*dst_ty));
                 let (value, direct) = self.lvalue_slot(dst)?;
-                self.checksum(ChecksumPlan { algorithm, data, payload, value, kind, wrong: 0 }, true)?;
+                self.checksum(
+                    ChecksumPlan { hasher: algorithm.into(), data, payload, value, kind, wrong: 0 },
+                    true,
+                )?;
                 if !direct {
                     self.store(dst, value)?;
                 }
@@ -212,6 +244,17 @@ impl Builder<'_> {
         }
     }
 
+    /// The table of a direct object that counts where it is called.
+    fn counts_on_call(&self, instance: InstanceId) -> Option<u16> {
+        match self.program.instances.get(instance.0 as usize).map(|found| &found.kind) {
+            Some(
+                InstanceKind::DirectCounter { table, on_call: true, .. }
+                | InstanceKind::DirectMeter { table, on_call: true, .. },
+            ) => table.map(|table| table.0 as u16),
+            _ => None,
+        }
+    }
+
     fn register(&self, instance: InstanceId, value: ValueType) -> Result<()> {
         self.object(
             instance,
@@ -224,7 +267,7 @@ impl Builder<'_> {
         if plan.kind.width > 64 {
             return Err(self.unsupported("a checksum of more than 64 bits", "use bit<64> or less"));
         }
-        if plan.algorithm == HashAlgorithm::Random {
+        if plan.hasher.algorithm == HashAlgorithm::Random {
             return Err(self.unsupported("a random checksum", "use csum16 or a CRC"));
         }
         self.code.checksums.push(plan);
@@ -245,5 +288,8 @@ fn hash_name(algorithm: HashAlgorithm) -> &'static str {
         HashAlgorithm::Identity => "hash identity",
         HashAlgorithm::Csum16 => "hash csum16",
         HashAlgorithm::Xor16 => "hash xor16",
+        HashAlgorithm::Xor8 => "hash xor8",
+        HashAlgorithm::Xor32 => "hash xor32",
+        HashAlgorithm::Crc(_) => "hash crc",
     }
 }

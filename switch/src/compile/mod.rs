@@ -56,7 +56,7 @@ impl Pipeline {
         let arch = Arch::of(program)?;
         let mut builder = Builder::new(program, arch)?;
         builder.traced = traced;
-        builder.code.errors = error_numbers(program);
+        builder.code.errors = arch.errors().unwrap_or_else(|| error_numbers(program));
         let instances = instances(program)?;
         arch::compile(&mut builder)?;
         let late = builder.code.entries.iter().find(|entry| entry.half == EGRESS);

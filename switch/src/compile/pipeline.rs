@@ -14,6 +14,8 @@ use crate::profile::Profile;
 use crate::shape::TableShape;
 use crate::state::{InstanceState, RegisterState, State};
 use crate::table::{TableLayout, TableState};
+use crate::words::limbs_of;
+use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceKind, TableId, Unit};
 #[cfg(feature = "native")]
 use std::sync::Arc;
@@ -128,7 +130,17 @@ impl Pipeline {
         for (table, shape) in tables.iter_mut().zip(&self.tables) {
             table.make_room(shape.size);
         }
-        State::new(tables, instances, self.value_sets.len(), self.traced, config)
+        let mut state = State::new(tables, instances, self.value_sets.len(), self.traced, config);
+        for (shape, register) in self.instances.iter().zip(self.registers()) {
+            if let (InstanceKind::Register { initial, .. }, Some(register)) = (&shape.kind, register)
+                && *initial != BigUint::ZERO
+            {
+                let value = limbs_of(initial, register.words);
+                let cells = &mut state.registers[register.first..][..register.size * register.words];
+                cells.chunks_exact_mut(register.words).for_each(|cell| cell.copy_from_slice(&value));
+            }
+        }
+        state
     }
 }
 

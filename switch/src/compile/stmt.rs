@@ -268,7 +268,12 @@ impl Builder<'_> {
             Some(InstanceKind::ActionSelector { algorithm, .. }) => *algorithm,
             _ => return Err(self.malformed(format!("extern object {} is not an action profile", profile.0))),
         };
-        self.code.indirects.push(IndirectPlan { apply, instance: profile.0, algorithm, selector });
+        self.code.indirects.push(IndirectPlan {
+            apply,
+            instance: profile.0,
+            hasher: algorithm.into(),
+            selector,
+        });
         self.emit(Op::ApplyIndirect { plan: self.code.indirects.len() as u32 - 1 });
         Ok(())
     }
@@ -294,8 +299,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Translates a parser; `error` receives the number of its error. States that close a cycle count passes.
-    pub fn parser(&mut self, parser: Option<&Parser>, error: Slot) -> Result<()> {
+    /// Translates a parser; `error` receives the number of its error. A packet that it rejects continues at
+    /// `rejected` or, without, like any other. States that close a cycle count passes.
+    pub fn parser(&mut self, parser: Option<&Parser>, error: Slot, rejected: Option<Label>) -> Result<()> {
         let parser = parser.ok_or_else(|| self.malformed("there is no parser".into()))?;
         self.in_parser = true;
         let labels: Vec<Label> = parser.states.iter().map(|_| self.label()).collect();
@@ -336,10 +342,12 @@ impl Builder<'_> {
             self.bind(end);
             self.release();
             match &state.next {
-                // A rejected packet continues with ingress like any other.
-                Next::Accept | Next::Reject => self.jump(accept),
+                Next::Accept => self.jump(accept),
+                Next::Reject => self.jump(rejected.unwrap_or(accept)),
                 Next::Goto(to) => self.jump(labels[to.0 as usize]),
-                Next::Select { keys, cases } => self.select(keys, cases, &labels, accept)?,
+                Next::Select { keys, cases } => {
+                    self.select(keys, cases, &labels, accept, rejected.unwrap_or(accept))?;
+                }
             }
         }
         self.bind(accept);
@@ -359,6 +367,7 @@ impl Builder<'_> {
         cases: &[(Vec<Matcher>, NextState)],
         labels: &[Label],
         accept: Label,
+        reject: Label,
     ) -> Result<()> {
         let mut values = Vec::new();
         for (expr, ty) in keys {
@@ -366,7 +375,8 @@ impl Builder<'_> {
         }
         for (matchers, target) in cases {
             let to = match target {
-                NextState::Accept | NextState::Reject => accept,
+                NextState::Accept => accept,
+                NextState::Reject => reject,
                 NextState::State(state) => labels[state.0 as usize],
             };
             if let ([(a, kind)], [Matcher::Exact(value)]) = (&values[..], &matchers[..]) {

@@ -86,6 +86,10 @@ pub(crate) fn table(
         counter: table.counter,
         meter: table.meter,
         meter_bytes: table.meter.is_some_and(|meter| counts_bytes(program, meter)),
+        on_call: [table.counter, table.meter]
+            .into_iter()
+            .flatten()
+            .any(|object| works_on_call(program, object)),
         idle_timeout: table.idle_timeout,
         implementation: table.implementation,
     };
@@ -134,6 +138,17 @@ fn normal(shape: &TableShape, keys: &[Matcher]) -> Vec<Matcher> {
     }
     normal.extend(keys.iter().skip(shape.keys.len()).cloned());
     normal
+}
+
+fn works_on_call(program: &Program, object: InstanceId) -> bool {
+    let found = program.instances.get(object.0 as usize).map(|found| &found.kind);
+    matches!(
+        found,
+        Some(
+            InstanceKind::DirectCounter { on_call: true, .. }
+                | InstanceKind::DirectMeter { on_call: true, .. }
+        )
+    )
 }
 
 fn counts_bytes(program: &Program, meter: InstanceId) -> bool {

@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     LoopLimit,
     /// An `assert` or `assume` did not hold.
     AssertFailed,
+    /// The parser rejected the packet, and the architecture drops such packets.
+    Rejected,
 }
 
 /// What a program asked the switch to do with the packet.
@@ -53,6 +55,8 @@ pub(crate) struct Cx<'a> {
     pub bytes: &'a [u8],
     /// Length of the packet.
     pub len: usize,
+    /// Bytes that counters and meters count.
+    pub counted: u64,
     /// Position of the first byte that is not parsed.
     pub cursor: usize,
     /// Output of the deparser.
@@ -71,6 +75,8 @@ pub(crate) struct Cx<'a> {
     pub requests: &'a mut Requests,
     /// Colour from the direct meter of the table applied last.
     pub color: u64,
+    /// The row that the last look-up found in a table with direct objects or idle timeouts.
+    pub row: Option<u32>,
 }
 
 impl<'a> Cx<'a> {
@@ -83,7 +89,20 @@ impl<'a> Cx<'a> {
         drop_port: u16,
         now: Nanos,
     ) -> Cx<'a> {
-        Cx { bytes, len, cursor, out, now, drop_port, parse_only: false, cleared: true, requests, color: 0 }
+        Cx {
+            bytes,
+            len,
+            counted: len as u64,
+            cursor,
+            out,
+            now,
+            drop_port,
+            parse_only: false,
+            cleared: true,
+            requests,
+            color: 0,
+            row: None,
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::bits::BitWriter;
 use super::context::{Cx, misplaced};
-use super::hash;
 use crate::code::ops::*;
 use crate::code::plans::*;
 use crate::state::{InstanceState, State};
@@ -47,7 +46,7 @@ pub(crate) fn meter(state: &mut State, cx: &Cx<'_>, instance: u16, index: u64) -
     match &mut state.instances[instance as usize] {
         InstanceState::Meter { bytes, cells } => {
             let meter = usize::try_from(index).ok().and_then(|index| cells.get_mut(index));
-            meter.map_or(0, |meter| meter.execute(cx.len as u64, *bytes, cx.now.0))
+            meter.map_or(0, |meter| meter.execute(cx.counted, *bytes, cx.now.0))
         }
         _ => 0,
     }
@@ -64,9 +63,14 @@ pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'
             let plan = &code.hashes[plan as usize];
             gather(&mut state.scratch, vars, &plan.data, &[]);
             let rng = &mut state.rng;
-            let value = hash::hash(plan.algorithm, &state.scratch, || rng.next());
-            let (base, max) = (vars[plan.base as usize], vars[plan.max as usize]);
-            let result = if max == 0 { base } else { base.wrapping_add(value % max) };
+            let value = plan.hasher.hash(&state.scratch, || rng.next());
+            let result = match plan.bounds {
+                None => value,
+                Some((base, max)) => match (vars[base as usize], vars[max as usize]) {
+                    (base, 0) => base,
+                    (base, max) => base.wrapping_add(value % max),
+                },
+            };
             store(vars, plan.dst, plan.kind, result);
         }
         Op::Random { dst, lo, hi } => {
@@ -102,7 +106,7 @@ pub(super) fn gather(scratch: &mut Vec<u8>, vars: &Vars, data: &DataList, payloa
 fn checksum(state: &mut State, vars: &Vars, cx: &Cx<'_>, plan: &ChecksumPlan) -> u64 {
     let payload = if plan.payload { cx.bytes.get(cx.cursor..cx.len).unwrap_or(&[]) } else { &[] };
     gather(&mut state.scratch, vars, &plan.data, payload);
-    hash::hash(plan.algorithm, &state.scratch, || 0) & ones(plan.kind.width)
+    plan.hasher.hash(&state.scratch, || 0) & ones(plan.kind.width)
 }
 
 fn store(vars: &mut Vars, dst: Slot, kind: ValueType, value: u64) {

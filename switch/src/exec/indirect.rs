@@ -3,9 +3,9 @@
 
 use super::context::Cx;
 use super::externs::gather;
-use super::hash;
 use crate::code::ops::Vars;
 use crate::code::plans::Code;
+use crate::hash::Hasher;
 use crate::objects::{Indirect, Pick};
 use crate::profile::pick;
 use crate::state::{InstanceState, State};
@@ -26,14 +26,15 @@ pub(crate) fn apply(
     let table = &mut state.tables[plan.table as usize];
     let row = table.lookup(&vars[plan.key as usize..][..plan.words as usize]);
     if table.observed() {
-        cx.color = table.observe(row, cx.len as u64, cx.now).unwrap_or(cx.color);
+        cx.row = row;
+        cx.color = table.observe(row, cx.counted, cx.now).unwrap_or(cx.color);
     }
     if plan.hit != 0 {
         vars[plan.hit as usize] = u64::from(row.is_some());
     }
     gather(&mut state.scratch, vars, &indirect.selector, &[]);
     let (scratch, rng) = (&state.scratch, &mut state.rng);
-    let mut hash = |algorithm| hash::hash(algorithm, scratch, || rng.next());
+    let mut hash = |hasher: &Hasher| hasher.hash(scratch, || rng.next());
     let table = &state.tables[plan.table as usize];
     let actions = &code.actions[plan.table as usize];
     let mut load = |action: u32, args: &mut dyn Iterator<Item = u64>| {
@@ -52,12 +53,12 @@ pub(crate) fn apply(
     };
     match table.indirect(row)? {
         Indirect::Set(set) => {
-            let algorithm = match (set.pick, indirect.algorithm) {
-                (Pick::Random, _) => HashAlgorithm::Random,
-                (Pick::Hash, HashAlgorithm::Random) => HashAlgorithm::Crc32,
-                (_, selectors) => selectors,
+            let number = match (set.pick, indirect.hasher.algorithm) {
+                (Pick::Random, _) => hash(&HashAlgorithm::Random.into()),
+                (Pick::Hash, HashAlgorithm::Random) => hash(&HashAlgorithm::Crc32.into()),
+                _ => hash(&indirect.hasher),
             };
-            let ActionCall { action, args } = pick(&set.actions, &state.down, hash(algorithm))?;
+            let ActionCall { action, args } = pick(&set.actions, &state.down, number)?;
             // Each argument has as many words as its parameter.
             let widths = &actions[*action as usize].words;
             let words = args.iter().zip(widths).flat_map(|(value, &count)| {
@@ -69,7 +70,7 @@ pub(crate) fn apply(
             let InstanceState::Profile(profile) = &state.instances[indirect.instance as usize] else {
                 return None;
             };
-            let member = profile.find(reference, || hash(indirect.algorithm))?;
+            let member = profile.find(reference, || hash(&indirect.hasher))?;
             load(member.call.action, &mut member.args.iter().copied())
         }
     }

@@ -4,7 +4,6 @@
 pub(crate) mod bits;
 mod context;
 mod externs;
-mod hash;
 mod headers;
 pub(crate) mod indirect;
 mod trace;
@@ -154,6 +153,7 @@ pub(crate) fn execute(
                 }
             }
             Op::AssertFailed => return Exit::AssertFailed,
+            Op::Reject => return Exit::Rejected,
             _ => {
                 if let Err(error) = rare(code, state, vars, cx, *op) {
                     raise!(error);
@@ -200,7 +200,24 @@ pub(crate) fn rare(
             externs::register_write(state, vars, instance, index, a);
         }
         Op::Count { instance, index } => {
-            externs::count(state, instance, vars[index as usize], cx.len as u64);
+            externs::count(state, instance, vars[index as usize], cx.counted);
+        }
+        Op::CountLess { instance, index, less } => {
+            let bytes = cx.counted.saturating_sub(vars[less as usize]);
+            externs::count(state, instance, vars[index as usize], bytes);
+        }
+        Op::DirectCount { table } => state.tables[table as usize].count(cx.row, cx.counted),
+        Op::DirectMeter { table, dst } => {
+            vars[dst as usize] = state.tables[table as usize].meter(cx.row, cx.counted, cx.now);
+        }
+        Op::CloneWith { plan } => {
+            let plan = &code.prefixes[plan as usize];
+            externs::gather(&mut state.clone_header, vars, &plan.header, &[]);
+            (cx.requests.any, cx.requests.clone) = (true, Some((vars[plan.session as usize], NO_LIST)));
+        }
+        Op::ResubmitWith { plan } => {
+            externs::gather(&mut state.pass_header, vars, &code.prefixes[plan as usize].header, &[]);
+            (cx.requests.any, cx.requests.resubmit) = (true, Some(NO_LIST));
         }
         Op::DirectColor { dst } => vars[dst as usize] = cx.color,
         Op::Clone { .. } | Op::Resubmit { .. } | Op::Recirculate { .. } | Op::Truncate { .. } => {
@@ -258,7 +275,8 @@ pub(crate) fn rare(
         | Op::DropPort { .. }
         | Op::Apply { .. }
         | Op::ApplyIndirect { .. }
-        | Op::AssertFailed => misplaced(op),
+        | Op::AssertFailed
+        | Op::Reject => misplaced(op),
     }
     Ok(())
 }
@@ -275,7 +293,8 @@ pub(crate) fn look_up<'a>(
     let table = &mut state.tables[plan.table as usize];
     let row = table.lookup(key);
     if table.observed() {
-        cx.color = table.observe(row, cx.len as u64, cx.now).unwrap_or(cx.color);
+        cx.row = row;
+        cx.color = table.observe(row, cx.counted, cx.now).unwrap_or(cx.color);
     }
     (table, row)
 }

@@ -81,7 +81,8 @@ impl ReadWords {
         let spans = code.saved.iter().chain(code.lists.iter().flatten());
         let mut outside = Words::default();
         spans.flat_map(|(slot, count)| *slot..slot + count).for_each(|slot| outside.insert(slot));
-        code.intrinsics.0.iter().for_each(|slot| outside.insert(*slot));
+        let intrinsics = code.pipelines.iter().flat_map(|pipeline| pipeline.0);
+        intrinsics.for_each(|slot| outside.insert(slot));
         ReadWords { blocks: BTreeMap::new(), at: (0, 0), outside, complete: false }
     }
 
@@ -253,9 +254,18 @@ impl ReadWords {
             Op::Hash { plan } => {
                 let plan = &code.hashes[plan as usize];
                 self.data(&plan.data);
-                self.note(plan.base, 1);
-                self.note(plan.max, 1);
+                plan.bounds.iter().flat_map(|(base, max)| [base, max]).for_each(|slot| self.note(*slot, 1));
             }
+            Op::CountLess { index, less, .. } => {
+                self.note(index, 1);
+                self.note(less, 1);
+            }
+            Op::CloneWith { plan } | Op::ResubmitWith { plan } => {
+                let plan = &code.prefixes[plan as usize];
+                self.note(plan.session, 1);
+                self.data(&plan.header);
+            }
+            Op::DirectCount { .. } | Op::DirectMeter { .. } => {}
             Op::Random { lo, hi, .. } => {
                 self.note(lo, 1);
                 self.note(hi, 1);

@@ -393,6 +393,10 @@ impl Translator<'_, '_> {
                 self.leave(Exit::AssertFailed);
                 return false;
             }
+            Op::Reject => {
+                self.leave(Exit::Rejected);
+                return false;
+            }
             Op::Ret | Op::Exit => {
                 self.back();
                 return false;
@@ -434,6 +438,10 @@ impl Translator<'_, '_> {
             Op::RegisterRead { instance, index, dst } => self.register_read(instance, index, dst),
             Op::RegisterWrite { instance, index, a } => self.register_write(instance, index, a),
             Op::Count { .. }
+            | Op::CountLess { .. }
+            | Op::DirectCount { .. }
+            | Op::CloneWith { .. }
+            | Op::ResubmitWith { .. }
             | Op::Clone { .. }
             | Op::Resubmit { .. }
             | Op::Recirculate { .. }
@@ -445,7 +453,7 @@ impl Translator<'_, '_> {
                 self.rare();
             }
             Op::Meter { instance, index, dst } => self.meter(instance, index, dst),
-            Op::DirectColor { dst } | Op::Random { dst, .. } => {
+            Op::DirectColor { dst } | Op::DirectMeter { dst, .. } | Op::Random { dst, .. } => {
                 self.rare();
                 self.forget(dst, 1);
             }

@@ -132,6 +132,8 @@ pub struct Switch {
     pub(crate) cpu_queue: VecDeque<PacketId>,
     /// Scratch buffer in which frames for the controller are deparsed.
     pub(crate) cpu_out: Vec<u8>,
+    /// What the half before the queue has deparsed, if the half behind parses it.
+    pub(crate) middle: Vec<u8>,
     /// Requests of the block that runs.
     pub(crate) requests: Requests,
     /// Metadata that a clone carries.
@@ -172,6 +174,7 @@ impl Switch {
             down: BTreeSet::new(),
             cpu_queue: VecDeque::with_capacity(config.cpu_queue_frames.min(64 * 1024)),
             cpu_out: Vec::new(),
+            middle: Vec::new(),
             requests: Requests::default(),
             for_clone: Vec::new(),
             for_pass: Vec::new(),
@@ -250,6 +253,9 @@ impl Switch {
         for &(slot, value) in &running.pipeline.code.constants {
             self.vars[slot as usize] = value;
         }
+        let ports = self.config.ports.iter().map(|port| port.port);
+        let loops = running.pipeline.arch.loops(&mut ports.chain(self.config.cpu_port));
+        self.manager.set_loops(&loops, &self.config);
         self.running = Some(running);
     }
 

@@ -68,6 +68,7 @@ impl Switch {
         self.requests = Requests::default();
         let reason = match exit {
             Exit::LoopLimit => DropReason::LoopLimit,
+            Exit::Rejected => DropReason::ParserReject,
             Exit::AssertFailed | Exit::Done => DropReason::AssertFailed,
         };
         self.end(id, reason, at);

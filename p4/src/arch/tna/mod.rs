@@ -1,15 +1,21 @@
 //! TNA, the native architecture of Tofino, and T2NA, that of its second generation.
 //!
-//! Elaborated, not run: calls of its externs stay calls by name, with the bodies of abstract methods beside them.
+//! Bodies of abstract methods are put where they are called. Calls of externs that are not executed stay calls by
+//! name, which the switch refuses.
 
 mod bf_rt;
+mod checksum;
+mod functions;
+mod hash;
+mod methods;
 mod objects;
+mod registers;
 
 use super::{Architecture, BlockSlot, Function, Package, Param};
 use crate::Compiled;
 use crate::ast::Span;
-use crate::ir::{InstanceId, InstanceKind, Intrinsic, MatchKind, Role, Task};
-use crate::sema::lower::{Lower, Val};
+use crate::ir::{Intrinsic, MatchKind, Role, Task, Ty};
+use crate::sema::lower::{Lower, Made, Object, Val};
 use crate::sema::tree::{FnDef, InstDecl, TCall, TableDef};
 use crate::sema::types::ExternTy;
 use crate::sema::value;
@@ -126,9 +132,14 @@ const FIELDS: &[(Param, &str, Intrinsic)] = &[
     (IN, "ingress_port", Intrinsic::IngressPort),
     (IN, "ingress_mac_tstamp", Intrinsic::IngressTime),
     (IN_FOR_TM, "ucast_egress_port", Intrinsic::Destination),
+    (IN_FOR_TM, "bypass_egress", Intrinsic::BypassEgress),
+    (IN_FOR_TM, "copy_to_cpu", Intrinsic::CopyToController),
     (IN_FOR_TM, "mcast_grp_a", Intrinsic::MulticastGroup),
+    (IN_FOR_TM, "mcast_grp_b", Intrinsic::SecondGroup),
     (IN_FOR_TM, "qid", Intrinsic::Priority),
+    (IN_FROM_PARSER, "global_tstamp", Intrinsic::ParserTime),
     (IN_FROM_PARSER, "parser_err", Intrinsic::ParserError),
+    (IN_FOR_DEPARSER, "drop_ctl", Intrinsic::DropControl),
     (OUT, "egress_port", Intrinsic::EgressPort),
     (OUT, "enq_qdepth", Intrinsic::EnqueueDepth),
     (OUT, "enq_tstamp", Intrinsic::EnqueueTime),
@@ -137,7 +148,22 @@ const FIELDS: &[(Param, &str, Intrinsic)] = &[
     (OUT, "egress_rid", Intrinsic::Replica),
     (OUT, "pkt_length", Intrinsic::PacketLength),
     (OUT_FROM_PARSER, "global_tstamp", Intrinsic::EgressTime),
+    (OUT_FROM_PARSER, "parser_err", Intrinsic::EgressParserError),
+    (OUT_FOR_DEPARSER, "drop_ctl", Intrinsic::EgressDropControl),
 ];
+
+/// Fields that know whether they are written.
+const MARKED: &[(Param, &str)] = &[
+    (IN_FOR_TM, "ucast_egress_port"),
+    (IN_FOR_DEPARSER, "digest_type"),
+    (IN_FOR_DEPARSER, "resubmit_type"),
+    (IN_FOR_DEPARSER, "mirror_type"),
+    (OUT_FOR_DEPARSER, "mirror_type"),
+];
+
+fn is_named(param: &Param, struct_name: &str) -> bool {
+    matches!(param, Param::Intrinsic(name) if *name == struct_name)
+}
 
 impl Architecture for Tna {
     fn name(&self) -> &'static str {
@@ -154,7 +180,9 @@ impl Architecture for Tna {
     }
 
     fn porting(&self) -> Option<&'static str> {
-        None
+        // Once for both generations.
+        let help = "give the program TNA's six blocks: a parser, a control and a deparser each for ingress and egress";
+        (self.name == FIRST.name).then_some(help)
     }
 
     fn packages(&self) -> &'static [Package] {
@@ -162,9 +190,12 @@ impl Architecture for Tna {
     }
 
     fn intrinsic(&self, of: &str, field: &str) -> Option<Intrinsic> {
-        let is = |param: &Param| matches!(param, Param::Intrinsic(name) if *name == of);
-        let found = FIELDS.iter().find(|(param, name, _)| is(param) && *name == field);
+        let found = FIELDS.iter().find(|(param, name, _)| is_named(param, of) && *name == field);
         found.map(|(_, _, role)| *role)
+    }
+
+    fn is_marked(&self, of: &str, field: &str) -> bool {
+        MARKED.iter().any(|(param, name)| is_named(param, of) && *name == field)
     }
 
     fn match_kind(&self, name: &str) -> Option<MatchKind> {
@@ -185,26 +216,31 @@ impl Architecture for Tna {
     }
 
     fn functions(&self) -> &'static [Function] {
-        &[]
+        functions::FUNCTIONS
     }
 
-    fn function(&self, _: &mut Lower<'_>, _: &FnDef, _: &TCall, _: Span) -> Option<Val> {
-        None
+    fn function(&self, lower: &mut Lower<'_>, def: &FnDef, call: &TCall, at: Span) -> Option<Val> {
+        functions::lower_call(lower, def, call, at)
     }
 
-    fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceKind> {
+    fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<Made> {
         objects::lower_object(lower, inst, ext)
     }
 
     fn method(
         &self,
         lower: &mut Lower<'_>,
-        (ext, instance): (&ExternTy, InstanceId),
+        object: &Object,
         def: &FnDef,
         call: &TCall,
         at: Span,
     ) -> Option<Val> {
-        let name = lower.object(instance)?.named.name.clone();
-        Some(lower.foreign_method(ext, name, def, call, at))
+        methods::lower_method(lower, object, def, call, at)
     }
+}
+
+/// Whether the device is of the second generation, whatever include file the program takes: its queues have
+/// wider numbers.
+fn is_second(lower: &Lower<'_>) -> bool {
+    lower.intrinsic_ty(Intrinsic::Priority) == Some(Ty::Bit(7))
 }

@@ -32,10 +32,11 @@ pub(super) fn lower_call(lower: &mut Lower<'_>, name: &str, call: &TCall, span: 
             let algorithm = algorithm_arg(lower, call, 1, span)?;
             let (base, _) = lower.scalar_arg(call, 2);
             let data = lower.data_arg(call, 3);
-            let (max, max_ty) = lower.scalar_arg(call, 4);
+            let (max, _) = lower.scalar_arg(call, 4);
             let ty = call.type_args.first().map(|t| lower.ty(t))?;
             let (dst, dst_ty) = lower.out_leaf(lower.arg(call, 0), &ty, span)?;
-            lower.emit_extern(ExternCall::Hash { algorithm, dst, dst_ty, base, data, max, max_ty });
+            let bounds = Some((base, max));
+            lower.emit_extern(ExternCall::Hash { algorithm, dst, dst_ty, data, bounds });
         }
         ("digest", 2) => {
             let ty = call.type_args.first().map(|t| lower.ty(t))?;

@@ -5,8 +5,8 @@ mod objects;
 
 use super::{Architecture, BlockSlot, Function, Package, Param};
 use crate::ast::Span;
-use crate::ir::{HashAlgorithm, InstanceId, InstanceKind, Intrinsic, Role, Task};
-use crate::sema::lower::{Lower, Val};
+use crate::ir::{HashAlgorithm, Intrinsic, Role, Task};
+use crate::sema::lower::{Lower, Made, Object, Val};
 use crate::sema::tree::{FnDef, InstDecl, TCall};
 use crate::sema::types::ExternTy;
 
@@ -147,19 +147,20 @@ impl Architecture for V1model {
         None
     }
 
-    fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceKind> {
-        objects::lower_object(lower, inst, ext)
+    fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<Made> {
+        let kind = objects::lower_object(lower, inst, ext)?;
+        Some(lower.add_instance(inst, kind))
     }
 
     fn method(
         &self,
         lower: &mut Lower<'_>,
-        (ext, instance): (&ExternTy, InstanceId),
+        object: &Object,
         def: &FnDef,
         call: &TCall,
         at: Span,
     ) -> Option<Val> {
-        objects::lower_method(lower, &ext.def.name, instance, &def.name, call, at);
+        objects::lower_method(lower, &object.ext.def.name, object.instance()?, &def.name, call, at);
         None
     }
 }

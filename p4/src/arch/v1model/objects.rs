@@ -6,6 +6,7 @@ use crate::ir::{ExternCall, InstanceId, InstanceKind, Unit};
 use crate::sema::lower::{Lower, Val, concatenated, max_group_size, scalars};
 use crate::sema::tree::{InstDecl, TCall};
 use crate::sema::types::{ExternTy, Type};
+use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 
 pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceKind> {
@@ -21,12 +22,16 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
             unit: counter_unit(lower.ctor_number(inst, 1)),
             index_type: lower.type_arg_name(ext, 0),
         },
-        "direct_counter" => {
-            InstanceKind::DirectCounter { table: None, unit: counter_unit(lower.ctor_number(inst, 0)) }
-        }
-        "direct_meter" => {
-            InstanceKind::DirectMeter { table: None, unit: counter_unit(lower.ctor_number(inst, 0)) }
-        }
+        "direct_counter" => InstanceKind::DirectCounter {
+            table: None,
+            unit: counter_unit(lower.ctor_number(inst, 0)),
+            on_call: false,
+        },
+        "direct_meter" => InstanceKind::DirectMeter {
+            table: None,
+            unit: counter_unit(lower.ctor_number(inst, 0)),
+            on_call: false,
+        },
         "register" => {
             let element = lower.type_arg(ext, 0)?;
             let ty = lower.register_ty(&element, span)?;
@@ -35,6 +40,7 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
                 size: lower.ctor_number(inst, 0),
                 ty,
                 data,
+                initial: BigUint::ZERO,
                 index_type: lower.type_arg_name(ext, 1),
             }
         }
@@ -64,7 +70,7 @@ pub(super) fn lower_method(
     let done = match (ext, method) {
         ("counter", "count") => {
             let (index, _) = lower.scalar_arg(call, 0);
-            ExternCall::CounterCount { instance, index }
+            ExternCall::CounterCount { instance, index, less: None }
         }
         ("direct_counter", "count") => ExternCall::DirectCount { instance },
         ("meter", "execute_meter") => {

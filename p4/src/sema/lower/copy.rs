@@ -101,7 +101,7 @@ impl Lower<'_> {
     }
 
     /// Evaluates a value now, before later writes.
-    pub(super) fn save(&mut self, value: Val, span: Span) -> Val {
+    pub(crate) fn save(&mut self, value: Val, span: Span) -> Val {
         match value {
             Val::Leaf(Expr::Const { .. }, _) | Val::Opaque | Val::InvalidUnion | Val::HeaderLit(None, _) => {
                 value
@@ -150,6 +150,9 @@ impl Lower<'_> {
     fn store(&mut self, target: &Place, value: Val, span: Span) {
         match (target, value) {
             (Place::Leaf(lvalue, _), Val::Leaf(value, _)) => {
+                if !self.marked.is_empty() {
+                    self.written_in_part(lvalue, span);
+                }
                 self.emit(Stmt::Assign { target: lvalue.clone(), value, span });
             }
             (Place::Tuple(places), Val::Tuple(values)) | (Place::Array(places), Val::Elements(values)) => {

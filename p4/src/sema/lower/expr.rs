@@ -62,7 +62,8 @@ impl Lower<'_> {
             }
             EKind::Field(base, index) => {
                 let base = self.expr(base);
-                self.part(base, *index)
+                let part = self.part(base, *index);
+                self.without_mark(part)
             }
             EKind::StackPart(base, part) => {
                 let (stacks, ty, union) = match self.expr(base) {
@@ -459,6 +460,6 @@ fn slice_of(place: Place, hi: u32, lo: u32) -> Option<Place> {
     }
 }
 
-fn cast(expr: Expr, from: Ty, to: Ty) -> Expr {
+pub(super) fn cast(expr: Expr, from: Ty, to: Ty) -> Expr {
     if from == to { expr } else { Expr::Cast { expr: Box::new(expr), from, to } }
 }

@@ -2,7 +2,7 @@
 //! architectures share.
 
 use super::storage::{Place, Val, scalars, zero};
-use super::{Binding, Lower};
+use super::{Binding, Lower, Made, Object};
 use crate::ast::{Direction, Span};
 use crate::ir::{
     Digest, Expr, ExternCall, HeaderRef, Instance, InstanceId, InstanceKind, IntrinsicVar, LValue, Stmt,
@@ -12,6 +12,7 @@ use crate::sema::tree::{Annos, EKind, FnDef, InstDecl, TCall, TExpr};
 use crate::sema::types::{ExternTy, StructKind, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
+use std::rc::Rc;
 
 impl Lower<'_> {
     /// Emits a call, then copies its results.
@@ -109,13 +110,13 @@ impl Lower<'_> {
     }
 
     /// A digest that is an object of its own.
-    pub(crate) fn digest_object(&mut self, inst: &InstDecl, ty: &Type) -> Option<()> {
+    pub(crate) fn digest_object(&mut self, inst: &InstDecl, ty: &Type) -> Option<Made> {
         let (type_name, fields) = self.digest_fields(ty, inst.span)?;
         let named = self.named(self.frame, &inst.name, &inst.annos);
         self.shown.push(("extern object", named.name.clone(), inst.span));
         let data = self.data_ty(ty);
         self.prog.digests.push(Digest { named, type_name, fields, data });
-        Some(())
+        Some(Made::Digest(self.prog.digests.len() as u32 - 1))
     }
 
     /// Name of a digest's type, and its scalars.
@@ -147,15 +148,20 @@ impl Lower<'_> {
         id
     }
 
-    /// The object that an argument of a constructor is.
-    pub(crate) fn object_arg(&self, inst: &InstDecl, index: usize) -> Option<InstanceId> {
+    /// The object that an argument of a constructor is, in the current frame.
+    pub(crate) fn object_arg(&self, inst: &InstDecl, index: usize) -> Option<Rc<Object>> {
         match inst.args.get(index)?.as_ref()?.kind {
             EKind::Local(id) => match self.find(id) {
-                Some(Binding::Extern(instance)) => Some(*instance),
+                Some(Binding::Extern(object)) => Some(object.clone()),
                 _ => None,
             },
             _ => None,
         }
+    }
+
+    /// Runs where an object is declared.
+    pub(crate) fn at_object<T>(&mut self, object: &Object, run: impl FnOnce(&mut Self) -> T) -> T {
+        self.within(object.frame, run)
     }
 
     /// Name and kind of an object.
@@ -185,9 +191,9 @@ impl Lower<'_> {
             self.unsupported(span, "a method of an object made in place");
             return Val::Opaque;
         };
-        if let Some(Binding::Extern(instance)) = self.find(*id).cloned() {
+        if let Some(Binding::Extern(object)) = self.find(*id).cloned() {
             let arch = self.arch;
-            return arch.method(self, (ext, instance), def, call, span).unwrap_or(Val::Opaque);
+            return arch.method(self, &object, def, call, span).unwrap_or(Val::Opaque);
         }
         let name = self.checked.locals.get(id.0 as usize).map_or("", |l| l.name.as_str());
         let object = self.full_name(self.block_frame(), name, &Annos::default());
@@ -211,10 +217,15 @@ impl Lower<'_> {
 
     /// A temporary for a whole element of a register of structs, which is split after the read.
     pub(crate) fn element_out(&mut self, instance: InstanceId, arg: &TExpr) -> Option<LValue> {
+        let target = self.place(arg)?;
+        self.element_into(instance, target)
+    }
+
+    /// Same for an element that is split to this place.
+    pub(crate) fn element_into(&mut self, instance: InstanceId, target: Place) -> Option<LValue> {
         let InstanceKind::Register { ty, .. } = self.prog.instances.get(instance.0 as usize)?.kind else {
             return None;
         };
-        let target = self.place(arg)?;
         let name = self.temp_name("element");
         let whole = self.new_var(name, ty);
         let mut above = ty.width();
@@ -305,7 +316,7 @@ impl Lower<'_> {
         }
     }
 
-    fn lookahead(&mut self, ty: &Type, total: u32, offset: &mut u32, span: Span) -> Option<Val> {
+    pub(super) fn lookahead(&mut self, ty: &Type, total: u32, offset: &mut u32, span: Span) -> Option<Val> {
         if let Some(scalar) = ty.scalar() {
             let value = Expr::Lookahead { total, offset: *offset, ty: scalar };
             *offset += scalar.width();

@@ -2,9 +2,9 @@
 
 use super::stmt::applications;
 use super::storage::{Place, scalars};
-use super::{Binding, BlockInst, Lower, type_name};
+use super::{Binding, BlockInst, Lower, Made, Object, type_name};
 use crate::ast::{Direction, Span};
-use crate::ir::{Instance, InstanceId, MatchKind, Named, Ty, ValueSet, ValueSetId};
+use crate::ir::{Instance, InstanceId, InstanceKind, MatchKind, Named, Ty, ValueSet, ValueSetId};
 use crate::sema::tree::{BlockDef, EKind, InstDecl, Item, TExpr, ValueSetDef};
 use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Subst, Type};
 use crate::sema::value::Value;
@@ -24,7 +24,7 @@ impl Lower<'_> {
         self.at = inst.span;
         let binding = match &self.ty(&inst.ty) {
             Type::Extern(ext) => match self.extern_instance(inst, ext) {
-                Some(id) => Binding::Extern(id),
+                Some(object) => Binding::Extern(Rc::new(object)),
                 None => {
                     self.prog.uses_externs = true;
                     Binding::Opaque
@@ -41,8 +41,9 @@ impl Lower<'_> {
             }
             _ => Binding::Opaque,
         };
+        let foreign = matches!(binding, Binding::Opaque);
         self.bind(self.frame, inst.id, binding);
-        self.implemented(inst);
+        self.implemented(inst, foreign);
     }
 
     /// Binds constructor arguments, decides what each parameter stands for, and elaborates the declarations
@@ -215,12 +216,17 @@ impl Lower<'_> {
         }
     }
 
-    fn extern_instance(&mut self, inst: &InstDecl, ext: &ExternTy) -> Option<InstanceId> {
-        let kind = self.arch.object(self, inst, ext)?;
+    fn extern_instance(&mut self, inst: &Rc<InstDecl>, ext: &Rc<ExternTy>) -> Option<Object> {
+        let made = self.arch.object(self, inst, ext)?;
+        Some(Object { inst: inst.clone(), ext: ext.clone(), made, frame: self.frame })
+    }
+
+    /// Adds an object with state that outlives the packet.
+    pub(crate) fn add_instance(&mut self, inst: &InstDecl, kind: InstanceKind) -> Made {
         let named = self.named(self.frame, &inst.name, &inst.annos);
         self.shown.push(("extern object", named.name.clone(), inst.span));
         self.prog.instances.push(Instance { named, kind });
-        Some(InstanceId(self.prog.instances.len() as u32 - 1))
+        Made::Instance(InstanceId(self.prog.instances.len() as u32 - 1))
     }
 
     /// A constructor argument that is a number or a member of an enum.

@@ -100,7 +100,7 @@ impl Lower<'_> {
             let place = self.alloc(&param.ty, &param.name);
             match stands_for {
                 Param::Metadata(_) => self.listed_fields(&param.ty, &place),
-                Param::Intrinsic(of) => self.intrinsic_fields(stage.pipeline, of, &param.ty, &place),
+                Param::Intrinsic(of) => self.intrinsic_fields(stage, of, &param.ty, &place),
                 Param::Headers(_) | Param::Packet => {}
             }
             places.push((key, place));
@@ -108,8 +108,9 @@ impl Lower<'_> {
     }
 
     /// Records the intrinsic fields of a struct that the architecture knows.
-    fn intrinsic_fields(&mut self, pipeline: u32, of: &str, ty: &Type, place: &Place) {
+    fn intrinsic_fields(&mut self, stage: &Stage, of: &str, ty: &Type, place: &Place) {
         let Type::Struct(s) = ty else { return };
+        let pipeline = stage.pipeline;
         let vars: Vec<Option<VarId>> = match place {
             Place::Tuple(parts) => parts.iter().map(Place::variable).collect(),
             Place::Header(HeaderRef::Fixed(header), _) => {
@@ -118,8 +119,12 @@ impl Lower<'_> {
             _ => return,
         };
         for (field, var) in s.fields.iter().zip(vars) {
-            if let (Some(var), Some(role)) = (var, self.arch.intrinsic(of, &field.name)) {
+            let Some(var) = var else { continue };
+            if let Some(role) = self.arch.intrinsic(of, &field.name) {
                 self.prog.intrinsics.push(IntrinsicVar { pipeline, role, var });
+            }
+            if self.arch.is_marked(of, &field.name) {
+                self.mark(pipeline, stage.slot.role.half, var);
             }
         }
     }
@@ -169,6 +174,8 @@ impl Lower<'_> {
         self.within(frame, |l| l.items(&def));
         let body = if role.task == Task::Parse {
             self.within(frame, |l| l.states(&def, NextState::Accept, def.span));
+            self.begin_unwritten(stage.pipeline, role.half, def.span);
+            self.end_with_those();
             Body::Parser(std::mem::take(&mut self.parser))
         } else {
             let stmts: Vec<Stmt> = self.collect(|l| {

@@ -1,18 +1,21 @@
-//! Lowers bodies of abstract methods: callable, with storage of their own.
+//! Lowers bodies of abstract methods: in place of their calls, or callable, with storage of their own.
 
 use super::storage::{Place, scalars};
-use super::{Binding, Lower};
+use super::{Binding, Lower, Object};
+use crate::ast::Span;
 use crate::ir::{Expr, Method, MethodParam, VarId};
 use crate::sema::tree::{FnDef, InstDecl, TStmt};
 use crate::sema::types::Type;
+use std::rc::Rc;
 
 impl Lower<'_> {
-    /// Elaborates the `{ … }` after an instance, in the current frame.
-    pub(super) fn implemented(&mut self, inst: &InstDecl) {
+    /// Elaborates the `{ … }` after an instance, in the current frame. The bodies of an object that the
+    /// architecture does not know (`foreign`) are kept; those of others are put where they are called.
+    pub(super) fn implemented(&mut self, inst: &InstDecl, foreign: bool) {
         for inner in &inst.implemented.instances {
             self.instance(inner, &[]);
         }
-        for def in &inst.implemented.methods {
+        for def in inst.implemented.methods.iter().filter(|_| foreign) {
             if let Some(body) = &def.body
                 && self.may_nest(inst.span)
             {
@@ -45,6 +48,31 @@ impl Lower<'_> {
         self.returns.pop();
         (self.pending, self.state) = (pending, state);
         self.prog.methods.push(Method { object, name: def.name.clone(), params, result, body });
+    }
+
+    /// The abstract method of this name that an object implements.
+    pub(crate) fn body_of(&self, object: &Object, name: &str) -> Option<Rc<FnDef>> {
+        object.inst.implemented.methods.iter().find(|def| def.name == name).cloned()
+    }
+
+    /// Puts the body of such a method here. Its parameters stand for these places.
+    pub(crate) fn inline_body(&mut self, object: &Object, def: &FnDef, places: &[Place], span: Span) {
+        let Some(body) = &def.body else { return };
+        if self.exhausted() || !self.may_nest(span) {
+            return;
+        }
+        let path = self.full_name(object.frame, &object.inst.name, &object.inst.annos);
+        let frame = self.new_frame(object.frame, format!("{path}.{}", def.name), false);
+        for (param, place) in def.params.iter().zip(places) {
+            self.bind(frame, param.id, Binding::Place(place.clone()));
+        }
+        self.pending.push(Vec::new());
+        self.returns.push(None);
+        self.inlining += 1;
+        self.within(frame, |l| l.body(body));
+        self.inlining -= 1;
+        self.returns.pop();
+        self.pending.pop();
     }
 
     fn vars_of(&self, place: &Place) -> Vec<VarId> {

@@ -8,24 +8,26 @@ mod externs;
 mod finish;
 mod instance;
 mod main_block;
+mod marks;
 mod method;
 mod parser;
+mod parts;
 mod stmt;
 mod storage;
 mod table;
 mod unread;
 
 use super::tree::{Annos, Checked, InstDecl, LocalId, TExpr};
-use super::types::{BlockTy, Subst, Type};
+use super::types::{BlockTy, ExternTy, Subst, Type};
 use crate::arch::Architecture;
 use crate::ast::Span;
 use crate::diag::Diagnostic;
-use crate::ir::{self, ActionId, InstanceId, Role, StateId, TableId, Task, ValueSetId};
+use crate::ir::{self, ActionId, Half, InstanceId, Role, StateId, TableId, Task, ValueSetId, VarId};
 pub(crate) use externs::concatenated;
 pub(crate) use instance::max_group_size;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
-pub(crate) use storage::{Place, Val, scalars, zero};
+pub(crate) use storage::{Place, Val, constant, scalars, zero};
 
 /// Elaborates a program that was checked without error.
 pub(super) fn lower(
@@ -53,10 +55,43 @@ enum Binding {
     Place(Place),
     /// An argument of a constructor.
     Const(TExpr),
-    Extern(InstanceId),
+    Extern(Rc<Object>),
     Block(usize),
     /// `packet_in`, `packet_out` and other things without storage.
     Opaque,
+}
+
+/// An extern object that the architecture knows.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub inst: Rc<InstDecl>,
+    pub ext: Rc<ExternTy>,
+    pub made: Made,
+    /// Where it is declared.
+    frame: usize,
+}
+
+/// What an architecture makes of an extern object.
+#[derive(Clone, Debug)]
+pub(crate) enum Made {
+    /// State that outlives the packet.
+    Instance(InstanceId),
+    /// The digest with this number.
+    Digest(u32),
+    /// Variables of the packet.
+    Variables(Vec<VarId>),
+    /// Nothing: its calls know all from its declaration.
+    Nothing,
+}
+
+impl Object {
+    /// Its number, if it has state that outlives the packet.
+    pub fn instance(&self) -> Option<InstanceId> {
+        match self.made {
+            Made::Instance(id) => Some(id),
+            _ => None,
+        }
+    }
 }
 
 /// The bindings of locals in the program, in an instance of a block, or in one call of an action or function.
@@ -125,6 +160,11 @@ pub(crate) struct Lower<'a> {
     budget: u64,
     /// Source location of the statement being lowered.
     at: Span,
+    /// Variables with one bit more than their field has, which is set until the field is written, by pipeline
+    /// and by the half in which packets begin with them.
+    marked: Vec<(u32, Half, VarId)>,
+    /// Statements before the parser accepts.
+    at_accept: Vec<ir::Stmt>,
     /// Number of variables of headers and metadata, which come first.
     shared_vars: usize,
     /// Number of extern objects at top level, which come first.
@@ -186,6 +226,8 @@ impl<'a> Lower<'a> {
             temps: 0,
             budget: MAX_ELABORATED,
             at: Span::default(),
+            marked: Vec::new(),
+            at_accept: Vec::new(),
             shared_vars: 0,
             shared_instances: 0,
         }
@@ -261,7 +303,7 @@ impl<'a> Lower<'a> {
         std::mem::replace(&mut self.out, outer)
     }
 
-    fn emit(&mut self, stmt: ir::Stmt) {
+    pub(crate) fn emit(&mut self, stmt: ir::Stmt) {
         if self.charge(1) {
             self.out.push(stmt);
         }
@@ -310,7 +352,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn temp_name(&mut self, hint: &str) -> String {
+    pub(crate) fn temp_name(&mut self, hint: &str) -> String {
         self.temps += 1;
         let path = &self.frames[self.frame].path;
         let dot = if path.is_empty() { "" } else { "." };

@@ -165,7 +165,7 @@ impl Lower<'_> {
         }
     }
 
-    fn read_lvalue(&self, lvalue: &LValue) -> Expr {
+    pub(super) fn read_lvalue(&self, lvalue: &LValue) -> Expr {
         match lvalue {
             LValue::Var(v) => Expr::Var(*v),
             LValue::Field { header, field } => {
@@ -264,7 +264,7 @@ impl Lower<'_> {
     }
 
     /// The default value of a type: zero, false, invalid.
-    pub(super) fn default_val(&mut self, ty: &Type, span: Span) -> Val {
+    pub(crate) fn default_val(&mut self, ty: &Type, span: Span) -> Val {
         if let Some(scalar) = ty.scalar() {
             return Val::Leaf(zero(scalar), scalar);
         }
@@ -329,7 +329,7 @@ pub(crate) fn zero(ty: Ty) -> Expr {
     Expr::Const { value: BigUint::ZERO, ty }
 }
 
-pub(super) fn constant(value: impl Into<BigUint>, ty: Ty) -> Expr {
+pub(crate) fn constant(value: impl Into<BigUint>, ty: Ty) -> Expr {
     Expr::Const { value: value.into(), ty }
 }
 

@@ -168,8 +168,13 @@ impl Lower<'_> {
             _ => return None,
         };
         match self.find(id) {
-            Some(Binding::Extern(id)) if fits(&self.prog.instances[id.0 as usize].kind) => Some(*id),
-            Some(Binding::Extern(_)) => {
+            Some(Binding::Extern(object)) => {
+                let instance = object.instance();
+                if let Some(id) = instance.filter(|id| fits(&self.prog.instances[id.0 as usize].kind)) {
+                    return Some(id);
+                }
+                // Other objects only say how the table is stored.
+                instance?;
                 self.error(e.span, format!("`{}` cannot stand here", e.ty));
                 None
             }

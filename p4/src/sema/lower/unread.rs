@@ -119,14 +119,17 @@ impl Uses {
                 self.registers.entry(*instance).or_default().insert(None);
                 values.extend([index, value]);
             }
-            ExternCall::CounterCount { index, .. } => values.push(index),
+            ExternCall::CounterCount { index, less, .. } => {
+                values.push(index);
+                values.extend(less);
+            }
             ExternCall::DirectMeterRead { dst, .. } => targets.push(dst),
             ExternCall::MeterExecute { index, dst, .. } => {
                 values.push(index);
                 targets.push(dst);
             }
-            ExternCall::Hash { dst, base, data, max, .. } => {
-                values.extend([base, max]);
+            ExternCall::Hash { dst, data, bounds, .. } => {
+                values.extend(bounds.iter().flat_map(|(base, max)| [base, max]));
                 values.extend(data.iter().map(|(value, _)| value));
                 targets.push(dst);
             }
@@ -139,6 +142,11 @@ impl Uses {
                 values.extend(data.iter().map(|(value, _)| value));
             }
             ExternCall::Clone { session, .. } => values.push(session),
+            ExternCall::CloneWith { session, header, .. } => {
+                values.push(session);
+                values.extend(header.iter().map(|(value, _)| value));
+            }
+            ExternCall::ResubmitWith { header } => values.extend(header.iter().map(|(value, _)| value)),
             ExternCall::Truncate { bytes } => values.push(bytes),
             ExternCall::VerifyChecksum { cond, data, checksum, .. } => {
                 values.extend([cond, checksum]);

@@ -1,5 +1,6 @@
 //! How each architecture's blocks become code.
 
+mod tna;
 mod v1model;
 
 use super::builder::Builder;
@@ -10,6 +11,7 @@ use crate::error::CompileError;
 pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
     match builder.arch {
         Arch::V1model => v1model::compile(builder),
+        Arch::Tna | Arch::SecondTna => tna::compile(builder),
     }
 }
 
@@ -17,5 +19,7 @@ pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
 pub(super) fn drop(builder: &mut Builder<'_>) {
     match builder.arch {
         Arch::V1model => v1model::drop(builder),
+        // No call of this architecture stands for it.
+        Arch::Tna | Arch::SecondTna => {}
     }
 }

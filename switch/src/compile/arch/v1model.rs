@@ -12,7 +12,7 @@ pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
     builder.begin(half::INGRESS, true);
     builder.mark(Mark::Ingress);
     let error = builder.code.intrinsics[Intrinsic::ParserError];
-    builder.parser(program.parser(), error)?;
+    builder.parser(program.parser(), error, None)?;
     builder.block(program.control(Role::ingress(Task::Verify)))?;
     builder.block(program.control(Role::ingress(Task::Process)))?;
     builder.mark(Mark::Fields);

@@ -1,6 +1,7 @@
 //! What happens to a packet in each architecture. Calls go through the enum and are inlined, so a frame pays no
 //! indirect call.
 
+mod tna;
 mod v1model;
 
 use crate::arch::Arch;
@@ -22,6 +23,8 @@ impl Arch {
     ) -> Option<u16> {
         match self {
             Arch::V1model => v1model::arrive::<THROUGH, GIVEN>(switch, port, now, out),
+            Arch::Tna => tna::arrive::<false, THROUGH>(switch, port, now, out),
+            Arch::SecondTna => tna::arrive::<true, THROUGH>(switch, port, now, out),
         }
     }
 
@@ -29,6 +32,8 @@ impl Arch {
     pub(super) fn ingress(self, switch: &mut Switch, id: PacketId, now: Nanos) {
         match self {
             Arch::V1model => v1model::ingress(switch, id, now),
+            Arch::Tna => tna::ingress::<false>(switch, id, now),
+            Arch::SecondTna => tna::ingress::<true>(switch, id, now),
         }
     }
 
@@ -47,6 +52,8 @@ impl Arch {
     ) -> bool {
         match self {
             Arch::V1model => v1model::egress(switch, id, at, left, now, out),
+            Arch::Tna => tna::egress::<false>(switch, id, at, left, now, out),
+            Arch::SecondTna => tna::egress::<true>(switch, id, at, left, now, out),
         }
     }
 }

@@ -1,0 +1,91 @@
+//! Hashes: their algorithms, also those that a program defines by a polynomial.
+
+use crate::ast::Span;
+use crate::ir::{Crc, Expr, ExternCall, HashAlgorithm, Ty};
+use crate::sema::lower::{Lower, Object, Val, concatenated};
+use crate::sema::tree::TCall;
+use num_traits::ToPrimitive;
+
+const fn crc(width: u32, polynomial: u64) -> HashAlgorithm {
+    HashAlgorithm::Crc(Crc { width, polynomial, reflected: false, initial: 0, final_xor: 0 })
+}
+
+/// Castagnoli's CRC-32. The device's own random hash is not published; any fixed one that is none of the others
+/// does.
+const RANDOM: HashAlgorithm = HashAlgorithm::Crc(Crc {
+    width: 32,
+    polynomial: 0x1edc_6f41,
+    reflected: true,
+    initial: 0xffff_ffff,
+    final_xor: 0xffff_ffff,
+});
+
+/// Member of `HashAlgorithm_t` for a polynomial of the program's own.
+const CUSTOM: u64 = 9;
+
+/// The algorithm of a hash object.
+pub(super) fn algorithm(lower: &mut Lower<'_>, object: &Object) -> Option<HashAlgorithm> {
+    let member = lower.at_object(object, |l| l.ctor_number(&object.inst, 0));
+    Some(match member {
+        0 => HashAlgorithm::Identity,
+        1 => RANDOM,
+        2 => HashAlgorithm::Xor8,
+        3 => HashAlgorithm::Xor16,
+        4 => HashAlgorithm::Xor32,
+        5 => crc(8, 0x07),
+        6 => HashAlgorithm::Crc16,
+        7 => HashAlgorithm::Crc32,
+        8 => crc(64, 0x42f0_e1eb_a9ea_3693),
+        CUSTOM => return polynomial(lower, object),
+        _ => return None,
+    })
+}
+
+/// `(coefficients, reversed, only high bits, extended, initial, exclusive or)`
+fn polynomial(lower: &mut Lower<'_>, object: &Object) -> Option<HashAlgorithm> {
+    let Some(given) = lower.at_object(object, |l| l.object_arg(&object.inst, 1)) else {
+        lower.error(object.inst.span, "a custom hash needs a polynomial: give it a `CRCPolynomial`");
+        return None;
+    };
+    let width = lower.type_arg(&given.ext, 0)?.scalar()?.width();
+    let numbers = lower.at_object(&given, |l| [0, 1, 2, 3, 4, 5].map(|at| l.ctor_number(&given.inst, at)));
+    let [polynomial, reflected, high, extended, initial, final_xor] = numbers;
+    let name = &given.inst.name;
+    if high != 0 || extended != 0 || !(8..=64).contains(&width) {
+        let what = format!("`{name}`: a polynomial of {width} bits, `msb` or `extended`");
+        lower.unsupported(given.inst.span, what);
+        return None;
+    }
+    let reflected = reflected != 0;
+    Some(HashAlgorithm::Crc(Crc { width, polynomial, reflected, initial, final_xor }))
+}
+
+/// `get(data)`
+pub(super) fn get(lower: &mut Lower<'_>, object: &Object, call: &TCall, at: Span) -> Option<Val> {
+    let algorithm = algorithm(lower, object)?;
+    let ty = lower.type_arg(&object.ext, 0)?;
+    let data = lower.data_arg(call, 0);
+    let result = ty.scalar()?;
+    if algorithm == HashAlgorithm::Identity {
+        // The low bits of all data, first field highest.
+        let width: u32 = data.iter().map(|(_, ty)| ty.width()).sum();
+        let whole = concatenated(data)?;
+        return Some(Val::Leaf(lower.cast(whole, Ty::Bit(width), result), result));
+    }
+    let (dst, dst_ty) = lower.out_leaf(None, &ty, at)?;
+    let value = lower.read_target(&dst);
+    lower.emit_extern(ExternCall::Hash { algorithm, dst, dst_ty, data, bounds: None });
+    Some(Val::Leaf(value, dst_ty))
+}
+
+/// `get()` of a random number.
+pub(super) fn random(lower: &mut Lower<'_>, object: &Object, at: Span) -> Option<Val> {
+    let ty = lower.type_arg(&object.ext, 0)?;
+    let (dst, dst_ty) = lower.out_leaf(None, &ty, at)?;
+    let value = lower.read_target(&dst);
+    let width = dst_ty.width().min(64);
+    let most = u64::MAX >> (64 - width.max(1)).to_u32()?;
+    let bound = |value: u64| Expr::Const { value: value.into(), ty: Ty::Bit(width) };
+    lower.emit_extern(ExternCall::Random { dst, dst_ty, lo: bound(0), hi: bound(most) });
+    Some(Val::Leaf(value, dst_ty))
+}

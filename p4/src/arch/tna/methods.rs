@@ -1,0 +1,131 @@
+//! Calls of methods of TNA's extern objects.
+
+use super::{checksum, hash, registers};
+use crate::ast::Span;
+use crate::ir::{BinOp, Expr, ExternCall, Half, InstanceId, Ty};
+use crate::sema::lower::{Lower, Made, Object, Val, constant, zero};
+use crate::sema::tree::{FnDef, TCall};
+use crate::sema::types::Type;
+
+const COLORS: usize = 3;
+/// Values of `MeterColor_t`: red, yellow, green.
+const DEFAULT_COLORS: [u64; COLORS] = [3, 1, 0];
+/// Colours as the switch's meters give them; green is 0.
+const YELLOW: u64 = 1;
+const RED: u64 = 2;
+
+/// Lowers a call and returns its result. `None` if it is void or was rejected.
+pub(super) fn lower_method(
+    lower: &mut Lower<'_>,
+    object: &Object,
+    def: &FnDef,
+    call: &TCall,
+    at: Span,
+) -> Option<Val> {
+    match (object.ext.def.name.as_str(), def.name.as_str(), &object.made) {
+        ("Counter", "count", Made::Instance(instance)) => {
+            let (index, _) = lower.scalar_arg(call, 0);
+            let less = lower.arg(call, 1).is_some().then(|| lower.scalar_arg(call, 1).0);
+            lower.emit_extern(ExternCall::CounterCount { instance: *instance, index, less });
+            None
+        }
+        ("DirectCounter", "count", Made::Instance(instance)) if lower.arg(call, 0).is_none() => {
+            lower.emit_extern(ExternCall::DirectCount { instance: *instance });
+            None
+        }
+        ("Meter", "execute", Made::Instance(instance))
+            if def.params.len() == 2 && call.args.get(1)?.is_none() =>
+        {
+            let (index, _) = lower.scalar_arg(call, 0);
+            meter(lower, object, *instance, Some(index), at)
+        }
+        ("DirectMeter", "execute", Made::Instance(instance)) if call.args.iter().all(Option::is_none) => {
+            meter(lower, object, *instance, None, at)
+        }
+        ("Register", "read" | "write", Made::Instance(_)) => registers::access(lower, object, def, call, at),
+        ("RegisterAction", "execute", _) => registers::execute(lower, object, call, at),
+        ("RegisterAction", "predicate", _) => registers::predicate(lower, object, call),
+        ("RegisterParam", "read", Made::Instance(instance)) => {
+            registers::read(lower, object, *instance, zero(Ty::Bit(1)))
+        }
+        ("Hash", "get", _) => hash::get(lower, object, call, at),
+        ("Random", "get", _) => hash::random(lower, object, at),
+        ("Checksum", method, Made::Variables(vars)) => {
+            checksum::lower_call(lower, vars.first().copied()?, method, call, at)
+        }
+        ("ParserCounter", method, Made::Variables(vars)) => {
+            checksum::lower_counter(lower, vars.first().copied()?, object, def, method, call, at)
+        }
+        // What it says matters only where a parser is overloaded, which does not happen here.
+        ("ParserPriority", "set", _) => None,
+        ("Mirror", "emit", _) => {
+            let egress = lower.role().half == Half::Egress;
+            let (session, _) = lower.scalar_arg(call, 0);
+            let header = lower.data_arg(call, 1);
+            lower.emit_extern(ExternCall::CloneWith { egress, session, header });
+            None
+        }
+        ("Resubmit", "emit", _) => {
+            let header = lower.data_arg(call, 0);
+            lower.emit_extern(ExternCall::ResubmitWith { header });
+            None
+        }
+        ("Digest", "pack", Made::Digest(digest)) => {
+            let data = lower.data_arg(call, 0);
+            let receiver = zero(Ty::Bit(1));
+            lower.emit_extern(ExternCall::Digest { receiver, digest: *digest, data });
+            None
+        }
+        _ => foreign(lower, object, def, call, at),
+    }
+}
+
+/// A call that is not executed.
+pub(super) fn foreign(
+    lower: &mut Lower<'_>,
+    object: &Object,
+    def: &FnDef,
+    call: &TCall,
+    at: Span,
+) -> Option<Val> {
+    let name = lower.name_of(object);
+    Some(lower.foreign_method(&object.ext, name, def, call, at))
+}
+
+/// Runs a meter and translates its colour.
+fn meter(
+    lower: &mut Lower<'_>,
+    object: &Object,
+    instance: InstanceId,
+    index: Option<Expr>,
+    at: Span,
+) -> Option<Val> {
+    let ty = Ty::Bit(8);
+    let (dst, _) = lower.out_leaf(None, &Type::Bit(8), at)?;
+    let color = lower.read_target(&dst);
+    lower.emit_extern(match index {
+        Some(index) => ExternCall::MeterExecute { instance, index, dst },
+        None => ExternCall::DirectMeterRead { instance, dst },
+    });
+    // `([size, ]type, red, yellow, green)`
+    let first = if object.ext.def.name == "Meter" { 2 } else { 1 };
+    let [red, yellow, green] = match object.inst.args.len() >= first + COLORS {
+        true => lower.at_object(object, |l| [0, 1, 2].map(|at| l.ctor_number(&object.inst, first + at))),
+        false => DEFAULT_COLORS,
+    };
+    let value = |color: u64| constant(color, ty);
+    let is = |number: u64| Expr::Binary {
+        op: BinOp::Eq,
+        left: Box::new(color.clone()),
+        right: Box::new(constant(number, ty)),
+        ty,
+    };
+    let choose = |cond: Expr, then: Expr, otherwise: Expr| Expr::Ternary {
+        cond: Box::new(cond),
+        ty,
+        then: Box::new(then),
+        otherwise: Box::new(otherwise),
+    };
+    let result = choose(is(RED), value(red), choose(is(YELLOW), value(yellow), value(green)));
+    Some(Val::Leaf(result, ty))
+}

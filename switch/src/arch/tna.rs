@@ -1,0 +1,110 @@
+//! TNA, the native architecture of Tofino; `SECOND`: as the second generation has it.
+
+use super::{Architecture, Fields};
+use crate::code::plans::ErrorNumbers;
+use p4rack_p4::ir::{ExternCall, Intrinsic, Program, Ty};
+use std::collections::BTreeSet;
+
+pub(super) struct Tna<const SECOND: bool>;
+
+/// Entries of each pipeline.
+pub(crate) const ENTRIES: usize = 4;
+/// Parser and control before the queue.
+pub(crate) const INGRESS: usize = 0;
+pub(crate) const INGRESS_DEPARSER: usize = 1;
+/// Parser and control behind it.
+pub(crate) const EGRESS: usize = 2;
+pub(crate) const EGRESS_DEPARSER: usize = 3;
+
+/// Bits of a port's number within its pipe.
+pub(crate) const LOCAL_BITS: u32 = 7;
+/// Ports of each pipe that come back, of the first generation.
+const LOOPS: [u16; 4] = [68, 69, 70, 71];
+/// The same of the second generation; the first pipe has fewer, because the controller's ports are there.
+const SECOND_LOOPS: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+const SECOND_FIRST_LOOPS: [u16; 3] = [1, 6, 7];
+
+/// Values of [`crate::pool::Meta::origin`].
+pub(crate) mod origin {
+    pub const INGRESS_CLONE: u32 = 1;
+    pub const EGRESS_CLONE: u32 = 2;
+    pub const CAME_BACK: u32 = 3;
+    pub const RESUBMITTED: u32 = 4;
+    pub const REPLICATED: u32 = 5;
+}
+
+/// Bits of the parser's error: no transition, header longer than the packet, stack full.
+const ERROR_NUMBERS: ErrorNumbers = ErrorNumbers {
+    no_match: 1,
+    packet_too_short: 2,
+    header_too_short: 2,
+    stack_out_of_bounds: 4,
+    parser_invalid_argument: 0x20,
+};
+
+impl<const SECOND: bool> Architecture for Tna<SECOND> {
+    const NAME: &'static str = if SECOND { "t2na" } else { "tna" };
+    const ERRORS: Option<ErrorNumbers> = Some(ERROR_NUMBERS);
+    const FIELDS: Fields = Fields {
+        read: &[
+            Intrinsic::Destination,
+            Intrinsic::BypassEgress,
+            Intrinsic::DropControl,
+            Intrinsic::MulticastGroup,
+            Intrinsic::SecondGroup,
+            Intrinsic::CopyToController,
+            Intrinsic::Priority,
+            Intrinsic::ParserError,
+            Intrinsic::EgressParserError,
+            Intrinsic::EgressDropControl,
+        ],
+        written: &[Intrinsic::ParserTime, Intrinsic::EgressTime],
+        queue: &[],
+        times: &[],
+        travel: false,
+    };
+
+    /// Both generations may be programmed through either include file: the width of a queue's number tells.
+    fn runs(program: &Program) -> bool {
+        let queue = program.intrinsic(Intrinsic::Priority).map(|var| program.vars[var.0 as usize].ty);
+        match (program.arch.as_str(), queue) {
+            ("tna" | "t2na", Some(ty)) => SECOND == (ty == Ty::Bit(7)),
+            (name, _) => name == Self::NAME,
+        }
+    }
+
+    fn loops(ports: &mut dyn Iterator<Item = u16>) -> Vec<u16> {
+        let pipes: BTreeSet<u16> =
+            ports.map(|port| port >> LOCAL_BITS).chain([0]).filter(|pipe| *pipe < 4).collect();
+        let local = |pipe: u16| match (SECOND, pipe) {
+            (false, _) => &LOOPS[..],
+            (true, 0) => &SECOND_FIRST_LOOPS,
+            (true, _) => &SECOND_LOOPS,
+        };
+        pipes
+            .into_iter()
+            .flat_map(|pipe| local(pipe).iter().map(move |port| pipe << LOCAL_BITS | port))
+            .collect()
+    }
+
+    fn told(call: &ExternCall) -> Option<&'static str> {
+        Some(match call {
+            ExternCall::CloneWith { .. } => "mirror",
+            ExternCall::ResubmitWith { .. } => "resubmit",
+            ExternCall::Digest { .. } => "digest",
+            _ => return None,
+        })
+    }
+
+    fn origin(number: u32) -> &'static str {
+        match number {
+            0 => "normal",
+            origin::INGRESS_CLONE => "mirror of ingress",
+            origin::EGRESS_CLONE => "mirror of egress",
+            origin::CAME_BACK => "recirculated",
+            origin::RESUBMITTED => "resubmitted",
+            origin::REPLICATED => "replica",
+            _ => "other",
+        }
+    }
+}

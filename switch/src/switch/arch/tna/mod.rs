@@ -1,0 +1,22 @@
+//! TNA: the way of a packet; `SECOND`: as the second generation has it.
+//!
+//! ```text
+//!           ┌──────── resubmit ───────┐
+//!  frame ───┴▶ parser ─ ingress ─ deparser ┬─ queue ─ parser ─ egress ─ deparser ┬─▶ frame
+//!    ▲                                     ├─ bypasses egress ───────────────────┤
+//!    │                                     └─ clone, copies of groups            ├─ clone
+//!    └──────────────── ports that come back ◀────────────────────────────────────┘
+//! ```
+//!
+//! Each parser begins with a header in which the device tells about the packet (`prefix`). What waits in a queue is what
+//! the first deparser has written. Four pipes have 128 port numbers each; a program's pipelines follow each other in the
+//! pipes, over and over.
+
+mod arrival;
+mod copies;
+mod pass;
+mod prefix;
+mod queued;
+
+pub(super) use arrival::{arrive, ingress};
+pub(super) use queued::egress;

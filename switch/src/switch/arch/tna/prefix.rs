@@ -1,0 +1,59 @@
+//! Headers that the device puts in front of a packet, as bytes.
+
+use crate::pool::Meta;
+use p4rack_wire::Nanos;
+
+/// Ingress's own header, which metadata of the port follows.
+const OWN: usize = 8;
+
+/// Bytes in front of a packet that enters ingress: header and metadata of the port.
+pub(super) const fn ingress_bytes(second: bool) -> usize {
+    OWN + if second { 24 } else { 8 }
+}
+
+/// The same for a packet that enters ingress once more: the program's data take the place of the port's.
+pub(super) const fn again_bytes(second: bool) -> usize {
+    OWN + if second { 16 } else { 8 }
+}
+
+/// Bytes in front of a packet that enters egress.
+pub(super) const fn egress_bytes(second: bool) -> usize {
+    if second { 28 } else { 27 }
+}
+
+/// Writes what precedes a packet in ingress. `data` is what follows the header; the rest is zero.
+#[inline(always)]
+pub(super) fn ingress(head: &mut [u8], port: u16, arrived: u64, again: bool, data: &[u8]) {
+    // resubmit flag, padding, packet version, padding; 9 bits of the port; 48 bits of time.
+    let word = u64::from(again) << 63 | u64::from(port & 0x1ff) << 48 | arrived & 0xffff_ffff_ffff;
+    let Some((own, rest)) = head.split_first_chunk_mut::<OWN>() else { return };
+    *own = word.to_be_bytes();
+    rest.fill(0);
+    let count = data.len().min(rest.len());
+    rest[..count].copy_from_slice(&data[..count]);
+}
+
+/// Writes what precedes a packet in egress. `left` frames wait in its queue; the packet has `len` bytes.
+#[inline(always)]
+pub(super) fn egress<const SECOND: bool>(
+    head: &mut [u8],
+    meta: &Meta,
+    left: u64,
+    len: usize,
+    now: Nanos,
+    unit_ns: u64,
+) {
+    let Some(head) = head.first_chunk_mut::<27>() else { return };
+    let time_mask = if SECOND { u32::MAX } else { 0x3_ffff };
+    let depth = |frames: u64| (frames.min(0x7_ffff) as u32).to_be_bytes();
+    let time = |ns: u64| ((ns / unit_ns.max(1)) as u32 & time_mask).to_be_bytes();
+    *head = [0; 27];
+    head[0..2].copy_from_slice(&meta.egress_port.to_be_bytes());
+    head[2..5].copy_from_slice(&depth(meta.enqueued_depth.into())[1..]);
+    head[6..10].copy_from_slice(&time(meta.enqueued.0));
+    head[10..13].copy_from_slice(&depth(left)[1..]);
+    head[15..19].copy_from_slice(&time(now.saturating_sub(meta.enqueued).0));
+    head[19..21].copy_from_slice(&meta.rid.to_be_bytes());
+    head[22] = meta.priority;
+    head[25..27].copy_from_slice(&(len.min(usize::from(u16::MAX)) as u16).to_be_bytes());
+}
