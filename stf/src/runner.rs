@@ -102,7 +102,9 @@ pub fn run_with_drop_port(
     statements: &[Statement],
     drop_port: u16,
 ) -> Result<Outcome, StfError> {
-    let ports = (0..PORTS).filter(|port| *port != drop_port).map(|port| PortConfig::new(port, 0)).collect();
+    let loops = pipeline.loop_ports();
+    let ports = (0..PORTS).filter(|port| *port != drop_port && !loops.contains(port));
+    let ports = ports.map(|port| PortConfig::new(port, 0)).collect();
     // BMv2 counts in microseconds and has no CPU port.
     let config = Config {
         ports,

@@ -1,11 +1,11 @@
-//! Our own cases: each program in `tests/stf` does what its STF file says.
+//! Our own cases: each program in `tests/stf` (v1model) and `tests/tna` does what its STF file says.
 
 use p4rack_switch::Pipeline;
 use std::path::{Path, PathBuf};
 
-/// Programs with their STF files, by name.
-fn cases() -> Vec<(String, PathBuf, PathBuf)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf");
+/// Programs of a folder with their STF files, by name.
+fn cases(folder: &str) -> Vec<(String, PathBuf, PathBuf)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(folder);
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let programs = files.filter_map(|file| Some(file.ok()?.path()));
     let mut cases: Vec<_> = programs
@@ -24,7 +24,7 @@ fn run(program: &Path, stf: &Path) -> Result<(), String> {
     let (text, stf) = (read(program)?, read(stf)?);
     let compiled = p4rack_p4::compile(&text, &program.to_string_lossy(), &p4rack_p4::Options::default())
         .map_err(|diagnostics| diagnostics.render(false))?;
-    for compile in [Pipeline::compile, Pipeline::compile_traced] {
+    for compile in [Pipeline::compile, Pipeline::compile_interpreted, Pipeline::compile_traced] {
         let pipeline = compile(&compiled.program).map_err(|error| error.to_string())?;
         let statements = p4rack_stf::parse(&stf).map_err(|error| error.to_string())?;
         let outcome =
@@ -38,8 +38,9 @@ fn run(program: &Path, stf: &Path) -> Result<(), String> {
 
 #[test]
 fn programs_do_what_their_stf_files_say() {
-    let cases = cases();
-    assert!(cases.len() >= 70, "only {} cases were found", cases.len());
+    let (v1model, tna) = (cases("stf"), cases("tna"));
+    assert!(v1model.len() >= 70 && tna.len() >= 18, "only {} and {} were found", v1model.len(), tna.len());
+    let cases: Vec<_> = v1model.into_iter().chain(tna).collect();
     let failed: Vec<String> = cases
         .iter()
         .filter_map(|(name, program, stf)| Some(format!("== {name}\n{}", run(program, stf).err()?)))

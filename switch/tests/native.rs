@@ -183,7 +183,8 @@ fn egress_knows_times_however_frames_come() {
 /// Every feature has a program among the STF cases; frames are random here, and there are no entries.
 #[test]
 fn programs_of_every_feature_do_the_same() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf");
+    let folders =
+        ["stf", "tna"].map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(name));
     let mut frames = Vec::new();
     let mut seed = 1u64;
     let mut random = move || {
@@ -197,7 +198,7 @@ fn programs_of_every_feature_do_the_same() {
         frames.push((port, bytes.collect()));
     }
     let mut count = 0;
-    for entry in std::fs::read_dir(folder).expect("the cases") {
+    for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the cases")) {
         let path = entry.expect("a file").path();
         if path.extension().is_some_and(|ending| ending == "p4") {
             let text = std::fs::read_to_string(&path).expect("text");

@@ -48,6 +48,12 @@ impl Pipeline {
         self.tables.get(table.0 as usize)?.layout()
     }
 
+    /// Ports that the program's architecture has inside: what is sent there comes in again. A switch that is
+    /// given a port of such a number keeps that one.
+    pub fn loop_ports(&self) -> Vec<u16> {
+        self.arch.loops(&mut (0..4).map(|pipe| pipe << 7))
+    }
+
     /// Whether the blocks run as machine code.
     pub fn is_native(&self) -> bool {
         #[cfg(feature = "native")]

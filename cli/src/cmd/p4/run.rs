@@ -86,7 +86,8 @@ pub fn run(source: &Source, options: &Options) -> ExitCode {
 fn play(candidate: Candidate, traced: Option<Pipeline>, options: &Options) -> Result<(), String> {
     let inputs = inputs(&options.inputs)?;
     let start = inputs.first().map_or(Nanos::ZERO, |input| input.time);
-    let ports = (0..PORTS).filter(|port| Some(*port) != Config::default().cpu_port);
+    let loops = candidate.pipeline.loop_ports();
+    let ports = (0..PORTS).filter(|port| Some(*port) != Config::default().cpu_port && !loops.contains(port));
     let ports = ports.map(|port| PortConfig::new(port, 0)).collect();
     let mut switch = Switch::new(Config { ports, samples: 0, log_messages: 1000, ..Config::default() });
     let program = candidate.load(traced, &mut switch);

@@ -1,7 +1,7 @@
 //! `bf-rt.json`: a program's interface in the form that clients of BFRuntime read, made from its P4Info.
 
 use crate::Compiled;
-use crate::ir::{ExternCall, InstanceId, InstanceKind, Intrinsic, IntrinsicVar, Role, Stmt, Task};
+use crate::ir::{InstanceId, InstanceKind, Intrinsic, IntrinsicVar, Role, Task};
 use crate::p4info::jenkins_hash;
 use p4rack_p4rt::p4::config::v1 as pb;
 use serde_json::{Value, json};
@@ -261,8 +261,7 @@ impl Schema<'_> {
     fn port_metadata(&self, pipeline: u32) -> Option<Value> {
         let program = &self.compiled.program;
         let parser = program.block(pipeline, Role::ingress(Task::Parse))?;
-        let unpacks = |stmt: &Stmt| matches!(stmt, Stmt::Extern(ExternCall::Foreign { name, .. }) if name == "port_metadata_unpack");
-        if parser.lists().iter().any(|stmts| stmts.iter().any(unpacks)) {
+        if program.vars.iter().any(|var| super::functions::is_port_data(&var.name, &parser.name)) {
             return None;
         }
         let port = |field: &&IntrinsicVar| field.pipeline == pipeline && field.role == Intrinsic::IngressPort;

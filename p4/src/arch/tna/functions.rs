@@ -7,6 +7,14 @@ use crate::ir::{BinOp, Expr, Role, Stmt, Task, Ty};
 use crate::sema::lower::{Lower, Val, constant};
 use crate::sema::tree::{FnDef, TCall};
 
+/// Part of the name of variables that hold a port's metadata, where a parser gives them a type.
+const PORT_DATA: &str = "port_data";
+
+/// Whether a variable holds a port's metadata for this parser.
+pub(super) fn is_port_data(variable: &str, parser: &str) -> bool {
+    variable.strip_prefix(parser).is_some_and(|rest| rest.contains(&format!(".${PORT_DATA}")))
+}
+
 const fn anywhere(name: &'static str) -> Function {
     Function { name, callers: &[], place: "" }
 }
@@ -68,9 +76,11 @@ pub(super) fn lower_call(lower: &mut Lower<'_>, def: &FnDef, call: &TCall, at: S
                 return None;
             }
             let value = lower.ahead(&ty, width, at)?;
-            let value = lower.save(value, at);
+            let name = lower.temp_name(PORT_DATA);
+            let place = lower.alloc(&ty, &name);
+            lower.assign(&place, value, at);
             lower.emit(Stmt::Advance(constant(width, Ty::Bit(32))));
-            Some(value)
+            Some(lower.read(&place))
         }
         // `dst = (src1 ++ src2) >> amount`
         "funnel_shift_right" => {

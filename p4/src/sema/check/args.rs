@@ -117,7 +117,10 @@ impl Checker {
                 fitted.push(None);
                 continue;
             };
-            let want = param.ty.subst(subst);
+            let want = match param.ty.subst(subst) {
+                Type::DontCare => arg.ty.clone(),
+                want => want,
+            };
             let arg = match param.dir {
                 Direction::Out | Direction::InOut => {
                     if !self.lvalue(&arg, &format!("the argument for `{}`", param.name)) {

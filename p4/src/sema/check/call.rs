@@ -431,7 +431,7 @@ impl Checker {
                 Some(_) => {}
             }
         }
-        if self.has_impossible_params(def, &subst, outer, !type_args.is_empty(), span) {
+        if self.has_impossible_params(def, &typed, (&subst, outer), !type_args.is_empty(), span) {
             return TExpr::bad(span);
         }
         let Some(args) = self.fit_args(&def.params, typed, &subst) else { return TExpr::bad(span) };
@@ -452,14 +452,19 @@ impl Checker {
     fn has_impossible_params(
         &mut self,
         def: &FnDef,
-        subst: &Subst,
-        outer: &Subst,
+        args: &[Option<TExpr>],
+        (subst, outer): (&Subst, &Subst),
         explicit: bool,
         span: Span,
     ) -> bool {
-        for param in &def.params {
+        for (param, arg) in def.params.iter().zip(args) {
             let ty = param.ty.subst(subst);
             if matches!(param.ty.subst(outer), Type::DontCare) {
+                // What is only read may have any type with a width, its own.
+                let sized = arg.as_ref().is_none_or(|arg| arg.ty.scalar().is_some());
+                if param.dir == crate::ast::Direction::In && sized {
+                    continue;
+                }
                 self.error(span, format!("no type can be inferred for parameter `{}`", param.name));
                 return true;
             }

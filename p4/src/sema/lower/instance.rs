@@ -229,12 +229,13 @@ impl Lower<'_> {
         Made::Instance(InstanceId(self.prog.instances.len() as u32 - 1))
     }
 
-    /// A constructor argument that is a number or a member of an enum.
+    /// A constructor argument that is a number, a truth value or a member of an enum.
     pub(crate) fn ctor_number(&mut self, inst: &InstDecl, index: usize) -> u64 {
         let arg = inst.args.get(index).and_then(|a| a.as_ref());
         match arg.and_then(|a| self.value(a)) {
             Some(Value::Int(n)) => n.to_u64().unwrap_or(0),
             Some(Value::Member(m)) => u64::from(m),
+            Some(Value::Bool(b)) => u64::from(b),
             _ => {
                 self.error(arg.map_or(inst.span, |a| a.span), "this must be known while compiling");
                 0
