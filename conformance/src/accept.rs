@@ -46,11 +46,7 @@ impl Suite {
     /// itself and below that instantiate `main`.
     pub(crate) fn types(&self) -> Result<Outcome, String> {
         let mut outcome = Outcome::new("types");
-        let (samples, all) = match self.testdata.join(SAMPLES).is_dir() {
-            true => (self.programs(SAMPLES)?, true),
-            false => (below(&self.testdata, MAX_DEPTH)?, false),
-        };
-        for sample in samples.iter().filter(|s| all || s.text.contains(" main;")) {
+        for sample in &self.any_programs()? {
             let (name, options) = (sample.path.to_string_lossy(), self.options(&sample.path));
             let accepted = match guarded(|| p4rack_p4::check(&sample.text, &name, &options)) {
                 Err(fault) => Err(fault),
@@ -67,6 +63,17 @@ impl Suite {
         }
         outcome.required = outcome.tried * REQUIRED_PERCENT / 100;
         Ok(outcome)
+    }
+
+    /// Programs of `p4_16_samples`, or where that is missing, those of the folder itself and below that instantiate
+    /// `main`.
+    pub(crate) fn any_programs(&self) -> Result<Vec<Sample>, String> {
+        if self.testdata.join(SAMPLES).is_dir() {
+            return self.programs(SAMPLES);
+        }
+        let mut samples = below(&self.testdata, MAX_DEPTH)?;
+        samples.retain(|sample| sample.text.contains(" main;"));
+        Ok(samples)
     }
 
     fn try_one(&self, sample: &Sample) -> Result<Reach, String> {

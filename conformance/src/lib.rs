@@ -15,6 +15,7 @@ mod accept;
 mod p4info;
 pub mod random;
 mod refuse;
+mod run;
 mod stf;
 
 use p4rack_p4::Options;
@@ -41,6 +42,9 @@ pub enum Part {
     Accept,
     /// Programs of any architecture are accepted.
     Types,
+    /// Programs of any architecture that the switch takes send the same frames as machine code and interpreted,
+    /// with random entries and packets.
+    Run,
     /// Erroneous programs are rejected on the line where the reference compiler rejects them.
     Refuse,
     /// P4Info equals that of the reference compiler.
@@ -52,7 +56,7 @@ pub enum Part {
 /// The result of one part.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Name of the part: `accept`, `types`, `refuse`, `p4info` or `stf`.
+    /// Name of the part: `accept`, `types`, `run`, `refuse`, `p4info` or `stf`.
     pub part: &'static str,
     /// Number of programs tried.
     pub tried: usize,
@@ -117,6 +121,7 @@ impl Suite {
         match part {
             Part::Accept => self.accept(),
             Part::Types => self.types(),
+            Part::Run => self.both(),
             Part::Refuse => self.refuse(),
             Part::P4Info => self.p4info(),
             Part::Stf => self.stf(),

@@ -32,7 +32,7 @@ mod writing;
 
 pub use digests::{Digests, message as digest_list};
 pub use packets::ControllerHeader;
-pub use pipeline::{Candidate, Program, TableRef};
+pub use pipeline::{Candidate, Program, TableRef, refusal};
 pub use tables::idle_message;
 pub use work::{Answer, Change, Found, Messages, Query, Snapshot, Undo, change, query, snapshot};
 pub use writing::{Allowed, Outcomes, Reading, UPDATES_A_TURN, accepted, all, each, read, write};

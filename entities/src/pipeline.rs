@@ -14,7 +14,7 @@ use p4rack_p4rt::p4::config::v1::{
     ActionProfile, Counter, Meter, P4Info, Preamble, Register, Table, ValueSet,
 };
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
-use p4rack_switch::{Pipeline, Switch};
+use p4rack_switch::{CompileError, Pipeline, Switch};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
@@ -63,6 +63,17 @@ pub struct Program {
     value_sets: HashMap<u32, (ValueSetId, usize)>,
 }
 
+/// Why the switch does not run a program, with the place in its text where that is known.
+pub fn refusal(error: &CompileError, compiled: &Compiled) -> String {
+    match error.span() {
+        Some(span) => {
+            let at = compiled.warnings.sources().locate(span);
+            format!("{}:{}:{}: {error}", at.file, at.line, at.column)
+        }
+        None => error.to_string(),
+    }
+}
+
 impl Candidate {
     /// Compiles P4 text. The error is a message for the author.
     pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Candidate, String> {
@@ -76,7 +87,7 @@ impl Candidate {
 
     /// Checks a compiled program. The error is a message for the author.
     pub fn new(text: &str, compiled: Compiled) -> Result<Candidate, String> {
-        let pipeline = Pipeline::compile(&compiled.program).map_err(|error| error.to_string())?;
+        let pipeline = Pipeline::compile(&compiled.program).map_err(|error| refusal(&error, &compiled))?;
         let config = ForwardingPipelineConfig {
             p4info: Some(compiled.p4info.clone()),
             p4_device_config: text.into(),

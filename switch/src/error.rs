@@ -1,5 +1,6 @@
 //! Errors of compiling and controlling.
 
+use p4rack_p4::ast::Span;
 use thiserror::Error;
 
 /// Why a program cannot run on this switch.
@@ -14,6 +15,18 @@ pub enum CompileError {
         what: String,
         /// What to do instead.
         help: String,
+    },
+    /// A call of an extern that this switch does not execute.
+    #[error("{name}{} is not executed by the embedded switch, which runs {arch} without it; leave the call out", object_of(.object))]
+    Foreign {
+        /// `function`, `Extern.method`.
+        name: String,
+        /// Full name of the object; `None` for a function.
+        object: Option<String>,
+        /// Name of the program's architecture.
+        arch: String,
+        /// Where the call stands in the program.
+        span: Span,
     },
     /// The program exceeds a limit.
     #[error("{object}: needs {needed} {unit}, the embedded switch has {limit}; make it smaller")]
@@ -35,6 +48,20 @@ pub enum CompileError {
         /// What is wrong.
         what: String,
     },
+}
+
+impl CompileError {
+    /// The place in the program that it is about, if that is known.
+    pub fn span(&self) -> Option<Span> {
+        match self {
+            CompileError::Foreign { span, .. } => Some(*span),
+            _ => None,
+        }
+    }
+}
+
+fn object_of(object: &Option<String>) -> String {
+    object.as_ref().map(|object| format!(" of `{object}`")).unwrap_or_default()
 }
 
 /// Why a control operation was rejected. The state is unchanged.

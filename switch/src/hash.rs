@@ -112,8 +112,8 @@ fn aligned(crc: &Crc, value: u64) -> u64 {
 fn shifted(crc: &Crc, byte: u64) -> u64 {
     let polynomial = aligned(crc, crc.polynomial);
     let step = |value: u64, _| match crc.reflected {
-        true => value >> 1 ^ (value & 1) * polynomial,
-        false => value << 1 ^ (value >> 63) * polynomial,
+        true => (value >> 1) ^ ((value & 1) * polynomial),
+        false => (value << 1) ^ ((value >> 63) * polynomial),
     };
     (0..8).fold(if crc.reflected { byte } else { byte << 56 }, step)
 }

@@ -10,10 +10,12 @@ use proptest::prelude::*;
 use std::path::Path;
 
 /// Programs as they are generated for a rack.
-const GENERATED: [&str; 3] = [
+const GENERATED: [&str; 5] = [
     include_str!("../../codegen/tests/golden/pl2-clock/pl2-incast.p4"),
     include_str!("../../codegen/tests/golden/pl2-counter/pl2-incast.p4"),
     include_str!("../../codegen/tests/golden/l2/pl2-incast.p4"),
+    include_str!("../../codegen/tests/golden/l2-tna/pl2-incast.p4"),
+    include_str!("../../codegen/tests/golden/l2-t2na/pl2-incast.p4"),
 ];
 
 /// How frames are put in.

@@ -56,6 +56,45 @@ fn forwarding_allocates_nothing_in_steady_state() {
     assert_eq!(sent, 4 * 10_010);
 }
 
+/// The same where the half behind the queue parses what the one before has deparsed.
+#[test]
+fn tna_allocates_nothing_in_steady_state() {
+    for text in [
+        include_str!("../../examples/tna-forward.p4"),
+        include_str!("../../tests/tna/mirror.p4"),
+        include_str!("../../tests/tna/multicast.p4"),
+        include_str!("../../tests/tna/resubmit.p4"),
+        include_str!("../../tests/tna/recirculate.p4"),
+    ] {
+        let program = common::compile(text);
+        let mut switch = p4rack_switch::Switch::new(common::config());
+        switch.load(p4rack_switch::Pipeline::compile(&program).expect("the switch takes it"));
+        let replicas = [2, 3].map(|port| p4rack_switch::Replica { port, instance: 1 }).to_vec();
+        let session = p4rack_switch::CloneSession { replicas: replicas.clone().into(), ..Default::default() };
+        switch.clone_session_set(5, session).expect("a session");
+        switch.multicast_group_set(7, replicas).expect("a group");
+        let frames: Vec<Vec<u8>> = (0..8).map(|first| [&[first], &[0; 1400][..]].concat()).collect();
+        let (mut out, mut sent) = (Vec::new(), 0u64);
+        let mut pass = |switch: &mut p4rack_switch::Switch, rounds: std::ops::Range<u64>| {
+            for round in rounds {
+                let now = Nanos(round * 1_000);
+                for frame in &frames {
+                    sent += u64::from(switch.forward_frame(1, frame, now, &mut out).is_some());
+                    switch.handle_frame(4, frame, now);
+                    while switch.poll_transmit(now, &mut out).is_some() {
+                        sent += 1;
+                    }
+                }
+            }
+        };
+        pass(&mut switch, 1..30);
+        let before = ALLOCATIONS.get();
+        pass(&mut switch, 30..500);
+        assert_eq!(ALLOCATIONS.get() - before, 0, "{}", program.name);
+        assert!(sent > 499, "{sent}");
+    }
+}
+
 /// Everything that a packet can meet on its way; the kinds of EtherType choose what happens to it.
 const ALL: common::Parts<'static> = common::Parts {
     meta: "@field_list(1) bit<8> pass; bit<2> color; bit<32> cell;",

@@ -26,6 +26,8 @@ trait Architecture {
     fn runs(program: &Program) -> bool {
         program.arch == Self::NAME
     }
+    /// Bytes that the device puts in front of a frame that has come in.
+    const PREFIX_BYTES: usize = 0;
     /// Numbers of the parser's errors, if they are not the program's.
     const ERRORS: Option<ErrorNumbers> = None;
     /// Ports that the architecture adds to those of the configuration; what is sent there comes back.
@@ -97,6 +99,11 @@ impl Arch {
     /// Numbers of the parser's errors, if they are not the program's.
     pub fn errors(self) -> Option<ErrorNumbers> {
         each!(self, A => A::ERRORS)
+    }
+
+    /// Bytes that the device puts in front of a frame that has come in.
+    pub fn prefix_bytes(self) -> usize {
+        each!(self, A => A::PREFIX_BYTES)
     }
 
     /// Ports that come back, beside these.

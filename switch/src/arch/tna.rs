@@ -44,6 +44,8 @@ const ERROR_NUMBERS: ErrorNumbers = ErrorNumbers {
 
 impl<const SECOND: bool> Architecture for Tna<SECOND> {
     const NAME: &'static str = if SECOND { "t2na" } else { "tna" };
+    /// A header, then metadata of the port.
+    const PREFIX_BYTES: usize = if SECOND { 32 } else { 16 };
     const ERRORS: Option<ErrorNumbers> = Some(ERROR_NUMBERS);
     const FIELDS: Fields = Fields {
         read: &[

@@ -169,10 +169,13 @@ impl Builder<'_> {
                 self.code.logs.push(LogPlan { format: format.clone(), args });
                 self.emit(Op::Log { plan: self.code.logs.len() as u32 - 1 });
             }
-            ExternCall::Foreign { name, .. } => {
-                let arch = &self.program.arch;
-                let what = format!("extern `{name}`, which is not one of {arch}'s,");
-                return Err(self.unsupported(&what, &format!("use {arch}'s externs")));
+            ExternCall::Foreign { name, object, span, .. } => {
+                return Err(CompileError::Foreign {
+                    name: format!("`{name}`"),
+                    object: object.clone(),
+                    arch: self.program.arch.clone(),
+                    span: *span,
+                });
             }
             ExternCall::Assert { cond, .. } => {
                 let fine = self.label();

@@ -54,6 +54,11 @@ impl Pipeline {
         self.arch.loops(&mut (0..4).map(|pipe| pipe << 7))
     }
 
+    /// Bytes that the program's parser reads before a frame's own: the device's words about the frame.
+    pub fn prefix_bytes(&self) -> usize {
+        self.arch.prefix_bytes()
+    }
+
     /// Whether the blocks run as machine code.
     pub fn is_native(&self) -> bool {
         #[cfg(feature = "native")]

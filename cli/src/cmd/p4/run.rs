@@ -64,7 +64,7 @@ pub fn run(source: &Source, options: &Options) -> ExitCode {
         };
         let traced = options.trace.map(|_| Pipeline::compile_traced(&compiled.program)).transpose();
         let loaded = traced
-            .map_err(|error| error.to_string())
+            .map_err(|error| entities::refusal(&error, &compiled))
             .and_then(|traced| Ok((traced, Candidate::new(text, compiled)?)));
         let (traced, candidate) = match loaded {
             Ok(loaded) => loaded,

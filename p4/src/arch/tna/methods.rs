@@ -22,6 +22,15 @@ pub(super) fn lower_method(
     call: &TCall,
     at: Span,
 ) -> Option<Val> {
+    let before = lower.error_count();
+    let result = known_method(lower, object, def, call, at);
+    if result.is_none() && !matches!(def.ret, Type::Void) && lower.error_count() == before {
+        lower.unsupported(at, format!("this use of `{}.{}`", object.ext.def.name, def.name));
+    }
+    result
+}
+
+fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCall, at: Span) -> Option<Val> {
     match (object.ext.def.name.as_str(), def.name.as_str(), &object.made) {
         ("Counter", "count", Made::Instance(instance)) => {
             let (index, _) = lower.scalar_arg(call, 0);

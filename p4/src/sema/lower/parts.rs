@@ -9,6 +9,11 @@ use crate::sema::types::Type;
 use num_bigint::BigUint;
 
 impl Lower<'_> {
+    /// Number of errors reported so far.
+    pub(crate) fn error_count(&self) -> usize {
+        self.diags.len()
+    }
+
     /// Role of the block being lowered.
     pub(crate) fn role(&self) -> Role {
         self.role

@@ -83,13 +83,7 @@ fn run<const SECOND: bool>(
 }
 
 /// Has the frame in `out` come in by the port at position `at`, to which it was sent.
-fn come_back<const SECOND: bool>(
-    switch: &mut Switch,
-    id: PacketId,
-    at: usize,
-    now: Nanos,
-    out: &mut Vec<u8>,
-) {
+fn come_back<const SECOND: bool>(switch: &mut Switch, id: PacketId, at: usize, now: Nanos, out: &[u8]) {
     switch.manager.sent(at, out.len(), now);
     let port = switch.manager.port_mut(at);
     port.rx_frames += 1;
