@@ -1,4 +1,4 @@
-//! The device: arbitration, the program, and the order in which requests reach the switch.
+//! The device that controllers address: who is primary, which program runs, in which order requests reach the switch.
 
 #[cfg(test)]
 mod charge_tests;
@@ -28,14 +28,14 @@ use std::time::SystemTime;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockWriteGuard, Semaphore};
 use tonic::Status;
 
-/// Controllers that may be connected in one role, and roles.
+/// Maximum controllers per role, and maximum roles.
 const CONTROLLERS: usize = 64;
 
-/// Large Writes that are made at once: one is read, one applied, one answered.
+/// Maximum large Writes in progress: while one is applied, others are decoded and answered.
 const WRITES_AT_ONCE: usize = 4;
-/// Parts of Reads that are made at once; others wait, so that a Write has few before it.
+/// Maximum parts of Reads in progress; others wait, so that a Write waits for few of them.
 const PARTS_AT_ONCE: usize = 2;
-/// A Write of so many bytes is large: it has a hundred updates, about.
+/// From this size in bytes on, a Write is large: about a hundred updates.
 pub const LARGE_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]
@@ -45,18 +45,18 @@ struct Clients {
     next: ClientId,
 }
 
-/// As whom a request was sent.
+/// Who claims to have sent a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
-    /// The device that is meant.
+    /// The device that the request is for.
     pub device_id: u64,
-    /// The sender's role; empty is the default one.
+    /// Role of the sender; the default role has an empty name.
     pub role: &'a str,
-    /// The sender's election id.
+    /// Election id of the sender.
     pub election_id: Option<&'a Uint128>,
 }
 
-/// The device.
+/// A switch and its controllers.
 #[derive(Debug)]
 pub struct Device {
     handle: Handle,
@@ -64,15 +64,15 @@ pub struct Device {
     cpu_port: Option<u16>,
     clients: Mutex<Clients>,
     programs: Arc<RwLock<Programs>>,
-    /// Places of large Writes.
+    /// Permits of large Writes.
     writes: Semaphore,
-    /// Places of parts of Reads.
+    /// Permits of parts of Reads.
     parts: Semaphore,
-    /// The place of work beside the threads that serve calls.
+    /// Permit of long work outside of the threads that serve calls.
     aside: Arc<Semaphore>,
-    /// The place of a compiler.
+    /// Permit of a compilation.
     compiler: Arc<Semaphore>,
-    /// The place of a trace.
+    /// Permit of a trace.
     tracing: Arc<Semaphore>,
 }
 
@@ -93,20 +93,24 @@ pub fn status(code: Code, message: impl Into<String>) -> Status {
     Status::new(tonic::Code::from(code as i32), message)
 }
 
-/// Does what takes long beside the threads that serve calls, so that small calls don't wait for it. The place is kept
-/// to the end even if the caller has gone.
+/// Does long work outside of the threads that serve calls, so that small calls don't wait for it. The permit is held
+/// until the work ends, even if the caller has left.
 async fn beside<R: Send + 'static>(
-    place: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R, Status> {
-    // It is never closed.
-    let place = place.clone().acquire_owned().await.ok();
+    // The semaphore is never closed.
+    let permit = permits.clone().acquire_owned().await.ok();
     let done = tokio::task::spawn_blocking(move || {
-        let _place = place;
+        let _permit = permit;
         work()
     });
-    done.await
-        .map_err(|_| status(Code::Internal, "the request made the switch fail; please report it with it"))
+    done.await.map_err(|_| {
+        status(
+            Code::Internal,
+            "the switch failed on this request; please report it together with the request",
+        )
+    })
 }
 
 fn election(id: Option<&Uint128>) -> Option<u128> {
@@ -114,7 +118,7 @@ fn election(id: Option<&Uint128>) -> Option<u128> {
 }
 
 impl Device {
-    /// A device whose switch is behind `handle`.
+    /// A device for the switch that `handle` reaches.
     pub fn new(handle: Handle, id: u64, cpu_port: Option<u16>) -> Device {
         let clients =
             Clients { arbitration: Arbitration::new(CONTROLLERS), outboxes: HashMap::new(), next: 0 };
@@ -132,13 +136,13 @@ impl Device {
         }
     }
 
-    /// Loads a program without any controller.
+    /// Installs a program without a controller asking for it.
     pub async fn install(&self, candidate: Candidate) -> Result<(), Gone> {
         self.programs.write().await.commit(&self.handle, candidate).await
     }
 
-    /// Has the switch trace the next frames that fit; gives the trace's number, and what nobody else has until it is
-    /// dropped. While the default role has a primary, the trace is for that.
+    /// Starts a trace of the next frames that match. Returns the trace's number, and the permit, which only one trace
+    /// holds at a time. While the default role has a primary, only the primary may trace.
     pub async fn trace(
         &self,
         claim: Claim<'_>,
@@ -151,19 +155,22 @@ impl Device {
             self.authorise("", claim.election_id)?;
         }
         let program = self.programs.read().await.running.clone().ok_or_else(|| {
-            status(Code::FailedPrecondition, "there is no program to trace; install one first")
+            status(
+                Code::FailedPrecondition,
+                "no program is installed, so there is nothing to trace; install one first",
+            )
         })?;
-        // Before the program is compiled for it.
+        // Taken before the program is compiled, which takes long.
         let only = self.tracing.clone().try_acquire_owned().map_err(|_| {
-            status(Code::FailedPrecondition, "another trace is on; try again when it has ended")
+            status(Code::FailedPrecondition, "another trace is active; try again when it has ended")
         })?;
         let ir = program.clone();
         let traced = beside(&self.compiler, move || Pipeline::compile_traced(&ir.ir)).await?;
         let traced = traced.map_err(|error| status(Code::FailedPrecondition, error.to_string()))?;
-        // No other program comes between the look and the start.
+        // Holding this lock, no other program is installed between this check and the start.
         let programs = self.programs.read().await;
         if !programs.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, &program)) {
-            return Err(status(Code::Aborted, "another program was installed meanwhile; ask again"));
+            return Err(status(Code::Aborted, "another program was installed in the meantime; try again"));
         }
         let started = self.handle.call(move |switch, _| switch.trace_start(traced, filter, frames)).await?;
         let number = started.map_err(|error| status(Code::FailedPrecondition, error.to_string()))?;
@@ -175,11 +182,11 @@ impl Device {
         if id == self.id {
             return Ok(());
         }
-        Err(status(Code::NotFound, format!("there is no device {id} here; this is device {}", self.id)))
+        Err(status(Code::NotFound, format!("this is device {}, not device {id}", self.id)))
     }
 
     fn clients(&self) -> MutexGuard<'_, Clients> {
-        // Nothing in the critical sections can panic half-way through a change.
+        // No critical section can panic in the middle of a change.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,7 +196,7 @@ impl Device {
 
     // ---- Streams
 
-    /// A stream was opened.
+    /// Registers a stream that was opened.
     pub fn enter(&self, outbox: Outbox) -> ClientId {
         let mut clients = self.clients();
         let client = clients.next;
@@ -198,11 +205,11 @@ impl Device {
         client
     }
 
-    /// A stream has ended.
+    /// Removes a stream that has ended.
     pub async fn leave(&self, client: ClientId) {
         {
-            // Nobody takes over from a client that is primary of nothing, so no Write has to end first; and if it
-            // had to, whoever comes and goes would hold up everybody's.
+            // A client that isn't primary leaves nothing to take over, so it need not wait for Writes in progress.
+            // Waiting would let anybody stall all Writes by connecting and leaving.
             let mut clients = self.clients();
             if clients.arbitration.primary_access(client).is_none() {
                 clients.outboxes.remove(&client);
@@ -210,7 +217,7 @@ impl Device {
                 return self.tell(&clients, notices);
             }
         }
-        // A Write that has begun ends before anybody else can take over.
+        // A Write in progress ends before another client can become primary.
         let _programs = self.programs.write().await;
         let mut clients = self.clients();
         clients.outboxes.remove(&client);
@@ -218,7 +225,7 @@ impl Device {
         self.tell(&clients, notices);
     }
 
-    /// A stream asks to be primary.
+    /// Handles a client's arbitration message. `known` says whether it is not its first.
     pub async fn arbitrate(
         &self,
         client: ClientId,
@@ -232,7 +239,7 @@ impl Device {
         let role = request.role.as_ref();
         #[allow(deprecated)]
         if role.is_some_and(|role| role.id != 0 && role.name.is_empty()) {
-            return Err(status(Code::InvalidArgument, "role.id has been replaced; name the role"));
+            return Err(status(Code::InvalidArgument, "role.id is deprecated; set role.name"));
         }
         let access = Access::of(role)?;
         let name = role.map_or("", |role| &role.name);
@@ -242,12 +249,12 @@ impl Device {
         let mut clients = loop {
             {
                 let clients = self.clients();
-                // Else whoever asks for nothing that it gets would hold up everybody's Writes.
+                // Only a change of primary waits for Writes: otherwise anybody could stall all Writes by asking.
                 if writes_ended.is_some() || !replaces(&clients) {
                     break clients;
                 }
             }
-            // A Write that has begun ends before anybody else can take over.
+            // A Write in progress ends before another client can become primary.
             writes_ended = Some(self.programs.write().await);
         };
         if let Some(access) = &access {
@@ -285,8 +292,8 @@ impl Device {
         }
     }
 
-    /// A frame came out of the CPU port: it goes to the primary of every role. Returns whether there
-    /// was one and nothing was lost.
+    /// Sends a frame from the CPU port to the primary of every role. Returns whether there was one and nothing was
+    /// lost.
     pub async fn packet_in(&self, frame: &[u8]) -> bool {
         let Some(program) = self.programs.read().await.running.clone() else { return false };
         let Some((metadata, payload)) = program.packet_in.split(frame) else { return false };
@@ -297,7 +304,7 @@ impl Device {
         })
     }
 
-    /// No packet has hit these entries for long: the primary of every role is told. Returns as above.
+    /// Notifies the primary of every role of idle entries. Returns whether there was one and nothing was lost.
     pub async fn idle(&self, entries: Vec<(TableId, TableEntry)>, at: SystemTime) -> bool {
         let Some(program) = self.programs.read().await.running.clone() else { return false };
         let since_epoch = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -317,7 +324,8 @@ impl Device {
         })
     }
 
-    /// Sends to the primary of every role what there is for it; whether there was one and each has room in its queue.
+    /// Sends an update to the primary of every role, as far as `update` has one for its access. Returns whether there was
+    /// one and every queue had room.
     fn tell_primaries(
         &self,
         update: impl Fn(Option<&Access>) -> Option<stream_message_response::Update>,
@@ -333,15 +341,16 @@ impl Device {
         delivered > 0 && lost == 0
     }
 
-    /// The program sent a digest.
+    /// Handles a digest from the program.
     pub async fn digest(&self, message: DigestMessage, now: Nanos) {
         if let Some(program) = self.programs.read().await.running.clone() {
             program.digests().handle_message(message, now);
         }
     }
 
-    /// Sends the lists of digests that are due to the primary of every role; says when the next is. A list that
-    /// reaches nobody is lost, its messages come again once the acknowledgement has timed out.
+    /// Sends the digest lists that are due to the primary of every role. Returns when the next one is due. A list that
+    /// reaches nobody is lost; the program's next digests with the same values are sent again after the
+    /// acknowledgement has timed out.
     pub async fn send_digests(&self, now: Nanos) -> Option<Nanos> {
         let program = self.programs.read().await.running.clone()?;
         let mut digests = program.digests();
@@ -355,7 +364,7 @@ impl Device {
         digests.next_timeout()
     }
 
-    /// A controller has received a list of digests.
+    /// Handles a controller's acknowledgement of a digest list.
     pub async fn digest_ack(&self, client: ClientId, ack: &DigestListAck) -> Checked<()> {
         match self.clients().arbitration.primary_access(client) {
             None => return refuse(Code::PermissionDenied, "only the primary may acknowledge digests"),
@@ -389,13 +398,13 @@ impl Device {
 
     // ---- Program
 
-    /// What is installed.
+    /// The installed program.
     pub async fn running(&self) -> Option<Arc<Program>> {
         self.programs.read().await.running.clone()
     }
 
-    /// Does work on the switch for the primary of the default role, who stays it until that is done. Errors: another
-    /// device is meant, another role asks, the sender is not primary.
+    /// Does work on the switch for the primary of the default role, which can't change before the work is done. Errors:
+    /// the request is for another device or from another role, or its sender is not primary.
     pub async fn as_primary<R: Send + 'static>(
         &self,
         claim: Claim<'_>,
@@ -413,10 +422,10 @@ fn only_default(role: &str) -> Result<(), Status> {
     if role.is_empty() {
         return Ok(());
     }
-    let message = format!("role `{role}` may not do this, only the primary of the default role");
+    let message = format!("role `{role}` may not do this; only the primary of the default role may");
     Err(status(Code::PermissionDenied, message))
 }
 
 fn no_program() -> Status {
-    status(Code::FailedPrecondition, "no program is installed; SetForwardingPipelineConfig first")
+    status(Code::FailedPrecondition, "no program is installed; call SetForwardingPipelineConfig first")
 }

@@ -1,5 +1,6 @@
-//! All services, with Writes taken and Reads answered as bytes: the generated code makes messages of them. These two
-//! are also told from the rest before the router, which costs more than a small Write.
+//! All services behind one entry. Writes and the responses to Reads stay serialised here, because decoding them
+//! into messages, as the generated code does, takes longer. Both bypass the router, which costs more than a
+//! small Write.
 
 use super::limits::{Charge, Connection, SMALL_BYTES};
 use super::service::{Answers, Service};
@@ -19,20 +20,20 @@ use tonic::server::Grpc;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-/// Largest message taken.
+/// Maximum size of a request message.
 const RECEIVE_LIMIT: usize = 128 << 20;
-/// Largest Read: names of objects, no values.
+/// Maximum size of a Read request, which names objects but has no values.
 const READ_LIMIT: usize = 1 << 20;
-/// Largest message of a controller's stream: a packet, or what a role may do.
+/// Maximum size of a stream message: a packet, or a role's configuration.
 const STREAM_LIMIT: usize = 1 << 20;
-/// A request may take so long to arrive.
+/// How long a request may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
-/// Room for a request and for an answer that is set aside at once: those of one update have it.
+/// Initial capacity of the buffers for a request and a response; enough for one update.
 const ROOM: usize = 256;
-/// The same for the answers of a Read.
+/// The same for the responses of a Read.
 const READ_ROOM: usize = 40 << 10;
 
-/// All of P4Runtime, and other services.
+/// P4Runtime and the other services.
 #[derive(Clone, Debug)]
 pub struct Front {
     service: Service,
@@ -41,7 +42,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Around the handlers of P4Runtime's calls, beside other services.
+    /// Serves P4Runtime by `service`, next to `others`.
     pub fn new(service: Service, others: Routes) -> Front {
         let all = P4RuntimeServer::new(service.clone())
             .max_decoding_message_size(RECEIVE_LIMIT)
@@ -64,7 +65,7 @@ impl Tower<http::Request<Body>> for Front {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let Some(connection) = request.extensions().get::<Arc<Connection>>().cloned() else {
-            return refused(Status::internal("the request came over no connection"));
+            return refused(Status::internal("the connection of the request is unknown; please report it"));
         };
         if let Err(error) = connection.check() {
             return refused(error);
@@ -90,7 +91,7 @@ impl Tower<http::Request<Body>> for Front {
             _ => {
                 request.extensions_mut().insert(handlers.charge.clone());
                 let routed = self.routes.call(request);
-                // It is the handler's too: the body is gone before the call has ended.
+                // The body is dropped before the call has ended, so the charge is held here until then.
                 Box::pin(async move {
                     let answer = routed.await;
                     drop(handlers);
@@ -105,16 +106,17 @@ fn refused(error: Status) -> Answering<http::Response<Body>, Infallible> {
     Box::pin(std::future::ready(Ok(error.into_http())))
 }
 
-/// A request's body of which what is announced is charged before it comes, unless it is small.
+/// A request's body. The announced length is charged before the message arrives, so that it can be refused unread.
 struct Counted {
     body: Body,
     charge: Arc<Charge>,
-    /// The first message's prefix: a byte, and its length in four.
+    /// gRPC's prefix of the first message: a flag byte, then the length in four bytes.
     prefix: [u8; 5],
-    /// Bytes of it that have come.
+    /// Bytes of the prefix received so far.
     known: usize,
-    /// What has come in all, and what may.
+    /// Bytes received so far, prefix included.
     count: usize,
+    /// Maximum bytes, prefix included.
     most: usize,
     alarm: Option<Pin<Box<Sleep>>>,
 }
@@ -132,7 +134,7 @@ impl Counted {
             self.known += part.len();
             let [_, length @ ..] = self.prefix;
             let length = u32::from_be_bytes(length) as usize;
-            // A larger one is refused before it is read.
+            // A message above the limit is refused by the decoder.
             if self.known == self.prefix.len() && length > SMALL_BYTES && length <= RECEIVE_LIMIT {
                 self.charge.add(length)?;
                 self.most += length;
@@ -141,7 +143,9 @@ impl Counted {
             }
         }
         if self.count > self.most {
-            return Err(Status::out_of_range("the request is larger than it says, or several"));
+            return Err(Status::out_of_range(
+                "the request is longer than its prefix announces, or is more than one message",
+            ));
         }
         Ok(())
     }
@@ -157,12 +161,13 @@ impl HttpBody for Counted {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
         let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
-            // Most requests are there at once, and need none.
+            // Most requests arrive at once and need no timer.
             let alarm = this.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(ARRIVAL)));
             return match alarm.as_mut().poll(context).is_ready() {
                 true => {
                     let seconds = ARRIVAL.as_secs();
-                    let late = format!("the request has not arrived within {seconds} s; split it");
+                    let late =
+                        format!("the request did not arrive within {seconds} s; split it into smaller ones");
                     Poll::Ready(Some(Err(Status::deadline_exceeded(late))))
                 }
                 false => Poll::Pending,
@@ -186,7 +191,7 @@ impl HttpBody for Counted {
     }
 }
 
-/// One call, whatever it asks for.
+/// What a call needs: the service, its connection, its charge.
 #[derive(Clone)]
 struct Handlers {
     service: Service,
@@ -201,7 +206,7 @@ struct Writes(Handlers);
 struct Reads(Handlers);
 
 impl Tower<Request<Bytes>> for Writes {
-    /// No `WriteResponse` has a field.
+    /// Always empty: a `WriteResponse` has no fields.
     type Response = Response<Bytes>;
     type Error = Status;
     type Future = Answering<Self::Response, Status>;

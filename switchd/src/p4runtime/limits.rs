@@ -1,15 +1,14 @@
-//! What clients may take of the server: connections, reads, memory. Each limit has a name, a counter, and an answer that
-//! says which one it was.
+//! Limits on what clients may use: connections, concurrent calls, memory. A call that exceeds one is counted,
+//! and its error says which limit it was.
 //!
 //! ```text
-//!  a request     its bytes, and so many for each of its updates ─▶ Charge ─┐
-//!  an answer     errors, programs, statistics, generators that have not left
-//!                                               ─▶ Connection::answered ───┼─▶ the connection's, and all connections'
-//!                                                 Connection::written ◀────┘
+//!  request    its bytes, plus a fixed amount per update           ─▶ Charge ──────────────┬─▶ budget of the connection,
+//!  response   errors, programs, statistics, generators not yet sent ─▶ Connection::answered ┘   budget of all connections
+//!                                                        sent: Connection::written
 //! ```
 //!
-//! Small requests are not charged as long as those of a connection are few at once; else they are as others are. The last
-//! part of the common memory is for connections that hold little.
+//! Small requests are free while a connection has few of them in flight; beyond that they are charged like
+//! others. The last part of the common budget is reserved for connections that use little.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,110 +16,112 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tonic::{Request, Status};
 
-/// Connections served at once.
+/// Maximum connections that are served.
 pub const CONNECTIONS: usize = 2048;
-/// Connections beyond, which are told so; others are closed.
-const TOLD: usize = 64;
-/// Calls of one connection at once; what HTTP/2 calls streams.
+/// Connections beyond that whose calls are refused with a reason; further ones are closed.
+const REFUSED: usize = 64;
+/// Maximum concurrent calls per connection; HTTP/2 calls them streams.
 pub const CALLS_A_CONNECTION: u32 = 128;
-/// Reads at once.
+/// Maximum concurrent Reads.
 pub const READS: usize = 1024;
-/// Reads of one connection at once.
+/// Maximum concurrent Reads per connection.
 pub const READS_A_CONNECTION: usize = 16;
-/// Streams of controllers at once: as many as arbitration takes in all roles.
+/// Maximum open StreamChannels: as many as arbitration accepts in all roles together.
 pub const STREAMS: usize = 4096;
-/// Streams of one connection at once.
+/// Maximum open StreamChannels per connection.
 pub const STREAMS_A_CONNECTION: usize = 16;
-/// Large Writes of one connection that are made, or wait for those of others.
+/// Maximum large Writes per connection that run or wait for those of other connections.
 const LARGE_WRITES_A_CONNECTION: usize = 2;
-/// Updates in a Write, and entities in a Read.
+/// Maximum updates in a Write, and entities in a Read.
 pub const UPDATES: usize = 65_536;
-/// Memory that requests, and errors that have not left, of one connection may take, bytes.
+/// Memory budget per connection, in bytes: requests in progress and responses not yet sent.
 pub const CONNECTION_BYTES: usize = 224 << 20;
-/// The same of all connections.
+/// Memory budget of all connections together, in bytes.
 const ALL_BYTES: usize = 384 << 20;
-/// Of these, what is left to connections that have [`MODEST_BYTES`] at most.
+/// Part of [`ALL_BYTES`] that only connections with at most [`MODEST_BYTES`] may use.
 const RESERVED_BYTES: usize = 128 << 20;
-/// See [`RESERVED_BYTES`].
+/// A connection that uses no more than this has access to [`RESERVED_BYTES`].
 const MODEST_BYTES: usize = 8 << 20;
-/// Small requests of one connection that are not charged take so much in all, bytes.
+/// Bytes of small requests per connection that are free of charge.
 const SMALL_ALLOWANCE: usize = 256 << 10;
-/// Memory that an update takes beside its own bytes while it is made, bytes: the message, its outcome, its error.
+/// Memory that an update needs in addition to its own bytes while it is applied: the decoded message, its outcome,
+/// its error.
 pub const UPDATE_BYTES: usize = 1024;
-/// A request of so many bytes and updates is small.
+/// Maximum bytes of a small request.
 pub const SMALL_BYTES: usize = 32 << 10;
-/// See [`SMALL_BYTES`].
+/// Maximum updates of a small request.
 pub const SMALL_UPDATES: usize = 16;
-/// A connection with so many bytes of errors that it has not taken is asked nothing more of.
+/// While a connection has at least this many bytes of unsent errors, its Writes wait.
 const UNSENT: usize = 256 << 10;
-/// Its Writes wait so long for it.
+/// How long they wait.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// What is counted by itself.
+/// Long-running calls, each kind with limits of its own.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum CallKind {
     Read,
     Stream,
 }
 
-impl Kind {
+impl CallKind {
     const COUNT: usize = 2;
 
-    /// Of one connection, and of all.
+    /// Maximum per connection, and in total.
     fn limits(self) -> (usize, usize) {
         match self {
-            Kind::Read => (READS_A_CONNECTION, READS),
-            Kind::Stream => (STREAMS_A_CONNECTION, STREAMS),
+            CallKind::Read => (READS_A_CONNECTION, READS),
+            CallKind::Stream => (STREAMS_A_CONNECTION, STREAMS),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Read => "reads",
-            Kind::Stream => "streams",
+            CallKind::Read => "reads",
+            CallKind::Stream => "streams",
         }
     }
 }
 
-/// All that the connections of a server take.
+/// What the connections of a server use.
 #[derive(Debug, Default)]
 pub struct Limits {
     connections: AtomicUsize,
-    /// Connections with large Writes.
+    /// Connections that have large Writes in progress.
     large_writers: AtomicUsize,
-    counts: [AtomicUsize; Kind::COUNT],
+    counts: [AtomicUsize; CallKind::COUNT],
     bytes: AtomicUsize,
+    /// Calls refused because of a limit.
     refused: Arc<AtomicU64>,
 }
 
-/// A connection, as the limits see it.
+/// What one connection uses.
 #[derive(Debug)]
 pub struct Connection {
     limits: Arc<Limits>,
-    /// Whether it was let in only to be told that there are too many.
+    /// Whether it exceeds [`CONNECTIONS`]: it was accepted only to refuse its calls with a reason.
     pub is_over: bool,
     bytes: AtomicUsize,
-    /// Bytes of small requests that are not charged.
+    /// Bytes of small requests in progress that are free of charge.
     small_bytes: AtomicUsize,
-    counts: [AtomicUsize; Kind::COUNT],
+    counts: [AtomicUsize; CallKind::COUNT],
     large_writes: Semaphore,
-    /// Those that are made or wait.
+    /// Large Writes that run or wait.
     large_write_count: AtomicUsize,
-    /// Bytes of errors that have been answered and not written.
+    /// Bytes of responses that are charged and not yet sent.
     unsent: AtomicUsize,
     written: Notify,
 }
 
 impl Limits {
-    /// Nothing taken yet; `refused` counts the calls that are refused because of a limit.
+    /// Limits of a new server. `refused` counts calls refused because of a limit.
     pub fn new(refused: Arc<AtomicU64>) -> Arc<Limits> {
         Arc::new(Limits { refused, ..Limits::default() })
     }
 
-    /// A new connection; `None` if there are so many that it can't even be told.
+    /// Registers a connection. `None` if there are too many even to refuse its calls.
     pub fn connect(self: &Arc<Limits>) -> Option<Arc<Connection>> {
         let before = self.connections.fetch_add(1, Ordering::Relaxed);
-        if before >= CONNECTIONS + TOLD {
+        if before >= CONNECTIONS + REFUSED {
             self.connections.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -137,7 +138,7 @@ impl Limits {
         }))
     }
 
-    /// The refusal of a call.
+    /// Counts a refused call and returns its error.
     fn refuse(&self, why: String) -> Status {
         self.refused.fetch_add(1, Ordering::Relaxed);
         Status::resource_exhausted(why)
@@ -145,7 +146,7 @@ impl Limits {
 }
 
 impl Connection {
-    /// Refuses every call of a connection that is one too many.
+    /// Refuses every call of a connection beyond the limit.
     pub fn check(&self) -> Result<(), Status> {
         if !self.is_over {
             return Ok(());
@@ -155,28 +156,28 @@ impl Connection {
         )))
     }
 
-    /// Refuses a request of too many parts.
+    /// Refuses a request with too many updates or entities.
     pub fn check_count(&self, what: &str, count: usize) -> Result<(), Status> {
         if count <= UPDATES {
             return Ok(());
         }
-        Err(self.limits.refuse(format!(
-            "the request has {count} {what}, and {UPDATES} are the limit; split it into several"
-        )))
+        Err(self
+            .limits
+            .refuse(format!("the request has {count} {what}; the limit is {UPDATES}; split the request")))
     }
 
-    /// A Read begins.
-    pub fn read(self: &Arc<Connection>) -> Result<Place, Status> {
-        self.place(Kind::Read)
+    /// A permit for a Read.
+    pub fn read(self: &Arc<Connection>) -> Result<Permit, Status> {
+        self.permit(CallKind::Read)
     }
 
-    /// A controller's stream begins.
-    pub fn stream(self: &Arc<Connection>) -> Result<Place, Status> {
-        self.place(Kind::Stream)
+    /// A permit for a StreamChannel.
+    pub fn stream(self: &Arc<Connection>) -> Result<Permit, Status> {
+        self.permit(CallKind::Stream)
     }
 
-    fn place(self: &Arc<Connection>, kind: Kind) -> Result<Place, Status> {
-        let place = Place { connection: self.clone(), kind };
+    fn permit(self: &Arc<Connection>, kind: CallKind) -> Result<Permit, Status> {
+        let permit = Permit { connection: self.clone(), kind };
         let own = self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
         let all = self.limits.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
         let (own_limit, limit) = kind.limits();
@@ -184,23 +185,23 @@ impl Connection {
         let full = match (own >= own_limit, all >= limit) {
             (true, _) => format!("{own_limit} {name} of this connection"),
             (_, true) => format!("{limit} {name}"),
-            _ => return Ok(place),
+            _ => return Ok(permit),
         };
-        Err(self.limits.refuse(format!("{full} are under way, which is the limit; end some first")))
+        Err(self.limits.refuse(format!("{full} are in progress, which is the limit; end some first")))
     }
 
-    /// A large Write begins, when those of its connection before have ended.
+    /// Begins a large Write. Waits until the connection has no more than one other in progress.
     pub async fn large_write(&self) -> LargeWrite<'_> {
         if self.large_write_count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.limits.large_writers.fetch_add(1, Ordering::Relaxed);
         }
-        let mut write = LargeWrite { connection: self, _place: None };
-        // It is never closed.
-        write._place = self.large_writes.acquire().await.ok();
+        let mut write = LargeWrite { connection: self, _permit: None };
+        // The semaphore is never closed.
+        write._permit = self.large_writes.acquire().await.ok();
         write
     }
 
-    /// Nothing charged yet.
+    /// The charge of a new request: nothing so far.
     pub fn charge(self: &Arc<Connection>) -> Charge {
         Charge { connection: self.clone(), bytes: AtomicUsize::new(0), small_bytes: AtomicUsize::new(0) }
     }
@@ -216,8 +217,8 @@ impl Connection {
         };
         self.give_back(bytes);
         Err(self.limits.refuse(format!(
-            "the requests {whose} would take more than {} MB of memory, which is the limit; split this one, \
-             or wait for the answers of others",
+            "the requests {whose} would need more than {} MB of memory, which is the limit; split this request, \
+             or wait until others are answered",
             limit >> 20
         )))
     }
@@ -227,19 +228,19 @@ impl Connection {
         self.limits.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Errors of so many bytes are about to leave; `false`, and nothing done, where there is no memory for them.
+    /// Charges a response of this length until it is sent. Returns false, without charging, if there is no memory left.
     pub fn answered(&self, bytes: usize) -> bool {
         self.answer(bytes).is_ok()
     }
 
-    /// As [`Connection::answered`], for an answer that can't be made smaller.
+    /// Like [`Connection::answered`], for a response that can't be shortened.
     pub fn answer(&self, bytes: usize) -> Result<(), Status> {
         self.take(bytes)?;
         self.unsent.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
 
-    /// So many bytes of whatever kind have left.
+    /// Bytes were sent to the client, of whatever response.
     pub fn written(&self, bytes: usize) {
         if self.unsent.load(Ordering::Relaxed) == 0 {
             return;
@@ -253,7 +254,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the client has taken its errors, nearly all of them. Errors: that takes too long.
+    /// Waits until nearly all errors have been sent to the client. Errors: the client does not read them in time.
     pub async fn drained(&self) -> Result<(), Status> {
         self.drained_within(STALLED).await
     }
@@ -263,7 +264,9 @@ impl Connection {
             return Ok(());
         }
         let late = |_| {
-            let message = format!("errors of other writes were not taken within {limit:?}; take them first");
+            let message = format!(
+                "the client has not read the errors of its earlier Writes within {limit:?}; read them first"
+            );
             Status::deadline_exceeded(message)
         };
         tokio::time::timeout(limit, self.wait_drained()).await.map_err(late)
@@ -272,7 +275,7 @@ impl Connection {
     async fn wait_drained(&self) {
         while !self.is_drained() {
             let mut written = std::pin::pin!(self.written.notified());
-            // What is written from here on is heard of.
+            // From here on no notification is missed.
             written.as_mut().enable();
             if !self.is_drained() {
                 written.await;
@@ -280,7 +283,7 @@ impl Connection {
         }
     }
 
-    /// Whether the client has taken its errors, nearly all of them.
+    /// Whether nearly all errors have been sent to the client.
     pub fn is_drained(&self) -> bool {
         self.unsent.load(Ordering::Relaxed) < UNSENT
     }
@@ -288,7 +291,7 @@ impl Connection {
 
 #[cfg(test)]
 impl Connection {
-    /// What requests and answers take of memory.
+    /// Memory charged for requests and responses.
     pub fn charged_bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -302,15 +305,15 @@ impl Drop for Connection {
     }
 }
 
-/// A large Write that is under way.
+/// A large Write in progress.
 #[derive(Debug)]
 pub struct LargeWrite<'a> {
     connection: &'a Connection,
-    _place: Option<SemaphorePermit<'a>>,
+    _permit: Option<SemaphorePermit<'a>>,
 }
 
 impl LargeWrite<'_> {
-    /// Whether no other connection has any, nor waits to.
+    /// Whether no other connection has one, running or waiting.
     pub fn is_alone(&self) -> bool {
         self.connection.limits.large_writers.load(Ordering::Relaxed) == 1
     }
@@ -324,24 +327,24 @@ impl Drop for LargeWrite<'_> {
     }
 }
 
-/// Memory of a request; free again when dropped.
+/// Memory charged for a request, returned when dropped.
 #[derive(Debug)]
 pub struct Charge {
     connection: Arc<Connection>,
     bytes: AtomicUsize,
-    /// Of the connection's allowance.
+    /// Bytes taken from the connection's free allowance.
     small_bytes: AtomicUsize,
 }
 
 impl Charge {
-    /// So much more of it.
+    /// Charges more bytes.
     pub fn add(&self, bytes: usize) -> Result<(), Status> {
         self.connection.take(bytes)?;
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
 
-    /// As [`Charge::add`], for a request of few bytes: the connection has an allowance for those.
+    /// Like [`Charge::add`], for a small request: free within the connection's allowance.
     pub fn add_small(&self, bytes: usize) -> Result<(), Status> {
         let before = self.connection.small_bytes.fetch_add(bytes, Ordering::Relaxed);
         if before + bytes <= SMALL_ALLOWANCE {
@@ -363,33 +366,35 @@ impl Drop for Charge {
     }
 }
 
-/// A Read or a stream that is under way.
+/// The right to run a Read or a StreamChannel, returned when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct Permit {
     connection: Arc<Connection>,
-    kind: Kind,
+    kind: CallKind,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.connection.counts[self.kind as usize].fetch_sub(1, Ordering::Relaxed);
         self.connection.limits.counts[self.kind as usize].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The connection that a request came over. Errors: it came over none.
+/// The connection on which a request arrived. Errors: none is known.
 pub fn connection_of<T>(request: &Request<T>) -> Result<Arc<Connection>, Status> {
     of_request(request)
 }
 
-/// What a request takes of memory. Errors: it came over no connection.
+/// The charge of a request. Errors: its connection is not known.
 pub fn charge_of<T>(request: &Request<T>) -> Result<Arc<Charge>, Status> {
     of_request(request)
 }
 
 fn of_request<T, A: Send + Sync + 'static>(request: &Request<T>) -> Result<Arc<A>, Status> {
     let found = request.extensions().get::<Arc<A>>();
-    found.cloned().ok_or_else(|| Status::internal("the request came over no connection"))
+    found
+        .cloned()
+        .ok_or_else(|| Status::internal("the connection of the request is unknown; please report it"))
 }
 
 #[cfg(test)]
@@ -451,7 +456,7 @@ mod tests {
         let (one, other) = (limits.connect().unwrap(), limits.connect().unwrap());
         let writes = [one.large_write().await, one.large_write().await];
         assert!(writes.iter().all(LargeWrite::is_alone));
-        // One that waits counts, until it is given up.
+        // One that waits counts until it is cancelled.
         assert!(tokio::time::timeout(Duration::from_millis(1), one.large_write()).await.is_err());
         let foreign = other.large_write().await;
         assert!(!writes[0].is_alone() && !foreign.is_alone());
@@ -485,7 +490,7 @@ mod tests {
         assert!(!waiting.is_finished());
         connection.written(20);
         waiting.await.unwrap().unwrap();
-        // More than there was: what comes after is not paid for by it.
+        // More than was charged: the excess is not credited to later responses.
         connection.written(1 << 30);
         assert!(connection.answered(UNSENT));
         assert_eq!(connection.unsent.load(Ordering::Relaxed), UNSENT);
@@ -498,7 +503,7 @@ mod tests {
         assert!(open.iter().all(|connection| connection.check().is_ok()));
         let over = limits.connect().unwrap();
         assert!(over.check().unwrap_err().message().contains("2048 connections"));
-        let told: Vec<_> = (1..TOLD).map(|_| limits.connect().unwrap()).collect();
+        let told: Vec<_> = (1..REFUSED).map(|_| limits.connect().unwrap()).collect();
         assert!(limits.connect().is_none());
         drop((over, told));
         let own: Vec<_> = (0..READS_A_CONNECTION).map(|_| open[0].read().unwrap()).collect();

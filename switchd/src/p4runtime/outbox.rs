@@ -1,6 +1,6 @@
 //! Messages waiting for one controller, limited in number and bytes.
 
-use super::limits::Place;
+use super::limits::Permit;
 use p4rack_p4rt::p4::v1::StreamMessageResponse;
 use prost::Message;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ pub struct Outbox {
 pub struct Stored {
     receiver: mpsc::Receiver<Item>,
     bytes: Arc<AtomicUsize>,
-    _place: Option<Arc<Place>>,
+    _permit: Option<Arc<Permit>>,
 }
 
 fn bytes_of(item: &Item) -> usize {
@@ -42,15 +42,15 @@ fn bytes_of(item: &Item) -> usize {
 }
 
 impl Outbox {
-    /// An empty queue for the stream with this place.
-    pub fn new(place: Arc<Place>) -> (Outbox, Stored) {
-        Outbox::with(Some(place))
+    /// An empty queue for the stream with this permit.
+    pub fn new(permit: Arc<Permit>) -> (Outbox, Stored) {
+        Outbox::with(Some(permit))
     }
 
-    fn with(place: Option<Arc<Place>>) -> (Outbox, Stored) {
+    fn with(permit: Option<Arc<Permit>>) -> (Outbox, Stored) {
         let (sender, receiver) = mpsc::channel(MESSAGES);
         let bytes = Arc::new(AtomicUsize::new(0));
-        (Outbox { sender, bytes: bytes.clone() }, Stored { receiver, bytes, _place: place })
+        (Outbox { sender, bytes: bytes.clone() }, Stored { receiver, bytes, _permit: permit })
     }
 
     /// Sends a message that may be dropped. Returns whether there was room.

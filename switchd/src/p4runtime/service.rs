@@ -47,69 +47,70 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Messages of a Read, 32 KiB each, that wait for gRPC to send them.
+/// Maximum messages of a Read, of 32 KiB each, that wait to be sent.
 const READ_AHEAD: usize = 4;
-/// Details of an error, bytes, that need no room kept for them: of a few updates.
+/// Details of an error below this size, in bytes, are not charged: they are those of a few updates.
 const SMALL_DETAILS: usize = 4 << 10;
-/// Bytes that a client may send before the server has taken what came before: some batches of a write.
+/// HTTP/2's flow control window, in bytes: what a client may send before the server has processed it. Some batches of
+/// a Write fit.
 const WINDOW: u32 = 4 << 20;
-/// How often a silent controller is asked whether it lives, where nothing else is said.
+/// Default interval between HTTP/2 pings to a silent client.
 const KEEPALIVE: Duration = Duration::from_secs(5);
-/// A connection from which nothing came for so many times as long is closed; a handshake may take as long in all.
+/// A connection that is silent for this many ping intervals is closed; a handshake may take as long.
 const SILENT: u32 = 4;
-/// How long calls in progress may take at the end.
+/// How long calls in progress may continue after shutdown was requested.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A server for one switch.
+/// Configuration of the server of one switch.
 #[derive(Debug)]
 pub struct ServerConfig {
-    /// Where to listen.
+    /// Address to listen on.
     pub addr: SocketAddr,
-    /// Number by which controllers name the switch.
+    /// P4Runtime device id of the switch.
     pub device_id: u64,
-    /// Port of packet-in and packet-out.
+    /// CPU port, for packet-in and packet-out.
     pub cpu_port: Option<u16>,
-    /// Program to load before any controller comes.
+    /// Program to load at the start.
     pub program: Option<Candidate>,
-    /// Encryption; `None` is plain text.
+    /// TLS; `None` is plain text.
     pub tls: Option<ServerTls>,
-    /// How often a silent controller is asked whether it lives, and how long it may take to say so.
+    /// Interval between HTTP/2 pings to a silent client, and time limit for the answer.
     pub keepalive: Duration,
 }
 
 impl ServerConfig {
-    /// Without CPU port, program and encryption.
+    /// A server without CPU port, program and TLS.
     pub fn new(addr: SocketAddr, device_id: u64) -> ServerConfig {
         ServerConfig { addr, device_id, cpu_port: None, program: None, tls: None, keepalive: KEEPALIVE }
     }
 }
 
-/// Why serving ended.
+/// Why the server could not start, or ended.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The address can't be listened on.
+    /// Listening on the address failed.
     #[error("can't listen on {addr}: {error}; choose another address or end the program that uses it")]
     Bind {
         /// The address.
         addr: SocketAddr,
-        /// The system's reason.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A file of the encryption is of no use.
+    /// A file for TLS can't be used.
     #[error("{path}: {reason}")]
     Certificate {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// Certificate and key are no pair, or none that is understood.
+    /// Certificate and key do not match, or their kind is not supported.
     #[error("certificate and key can't be used: {0}; the key must be the certificate's, both in PEM")]
     Identity(String),
-    /// The transport failed.
+    /// gRPC's transport failed.
     #[error("the gRPC server failed: {0}")]
     Transport(#[from] tonic::transport::Error),
-    /// The data plane has ended.
+    /// The data plane has stopped.
     #[error(transparent)]
     Gone(#[from] Gone),
 }
@@ -119,7 +120,7 @@ pub async fn bind(addr: SocketAddr) -> Result<TcpListener, ServeError> {
     TcpListener::bind(addr).await.map_err(|error| ServeError::Bind { addr, error })
 }
 
-/// Serves P4Runtime and telemetry until `shutdown` is ready; calls in progress end first.
+/// Serves P4Runtime, telemetry, traces and generators until `shutdown` resolves. Calls in progress may end first.
 pub async fn serve(
     handle: Handle,
     events: Events,
@@ -130,7 +131,7 @@ pub async fn serve(
     serve_on(listener, handle, events, config, shutdown).await
 }
 
-/// As [`serve`], on a socket that listens already; `config.addr` is not looked at.
+/// Like [`serve`], on a socket that is already listening; `config.addr` is not used.
 pub async fn serve_on(
     listener: TcpListener,
     handle: Handle,
@@ -197,7 +198,7 @@ pub async fn serve_on(
         .initial_connection_window_size(WINDOW)
         .serve_with_incoming_shutdown(front, incoming, async {
             shutdown.await;
-            // Streams would keep the server alive for ever.
+            // Open streams would keep the server running.
             let _ = stop.send(true);
         });
     let last_calls = async {
@@ -207,14 +208,14 @@ pub async fn serve_on(
     };
     let served = tokio::select! {
         served = served => served.map_err(ServeError::Transport),
-        // Some client does not take its answer.
+        // Some client does not read its response.
         () = last_calls => Ok(()),
     };
     forward.abort();
     served
 }
 
-/// What a Read is answered with: messages, and how it ended.
+/// The response to a Read: its messages, then its status.
 #[derive(Debug)]
 pub struct Answers {
     messages: mpsc::Receiver<Bytes>,
@@ -231,12 +232,12 @@ impl Stream for Answers {
         let Some(end) = &mut self.end else { return Poll::Ready(None) };
         let ended = ready!(Pin::new(end).poll(context));
         self.end = None;
-        let lost = |_| Err(Status::internal("the read ended without an answer; please report it"));
+        let lost = |_| Err(Status::internal("the read ended without a status; please report it"));
         Poll::Ready(ended.unwrap_or_else(lost).err().map(Err))
     }
 }
 
-/// The calls' handlers.
+/// The handlers of P4Runtime's calls.
 #[derive(Clone, Debug)]
 pub struct Service {
     device: Arc<Device>,
@@ -245,7 +246,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Reads; request and messages are serialised. What the request takes of memory is charged.
+    /// A Read, with request and response serialised. `charge` covers its memory.
     pub async fn read_bytes(
         &self,
         request: Bytes,
@@ -261,22 +262,22 @@ impl Service {
             }
             Ok((self.device.read_request(request).await?, connection.read()?))
         };
-        let (request, place) = begun.await.inspect_err(|error| self.refusals.log("Read", Some(error)))?;
+        let (request, permit) = begun.await.inspect_err(|error| self.refusals.log("Read", Some(error)))?;
         let (device, refusals, connection) = (self.device.clone(), self.refusals.clone(), connection.clone());
         let (sender, messages) = mpsc::channel(READ_AHEAD);
         let (ended, end) = oneshot::channel();
         tokio::spawn(async move {
             let result = device.read(request, &sender).await;
-            // The reader may have left.
+            // A cancelled Read is no refusal: its client has left.
             refusals
                 .log("Read", result.as_ref().err().filter(|error| error.code() != tonic::Code::Cancelled));
             let _ = ended.send(result.map_err(|error| fitting(error, &connection)));
-            drop((place, charge));
+            drop((permit, charge));
         });
         Ok(Answers { messages, end: Some(end) })
     }
 
-    /// A Write as it came.
+    /// A Write, serialised. `charge` covers its memory.
     pub async fn write_bytes(
         &self,
         request: Bytes,
@@ -286,7 +287,8 @@ impl Service {
         let written = if request.len() < LARGE_BYTES {
             self.device.write(request, connection, &charge).await
         } else {
-            // What it takes is charged to its end, and nobody becomes primary before, even if its sender has gone.
+            // A task of its own runs to its end even if the client leaves: only then is its memory returned, and only
+            // then may another client become primary.
             let (device, connection) = (self.device.clone(), connection.clone());
             let write = tokio::spawn(async move { device.write(request, &connection, &charge).await });
             write.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
@@ -296,16 +298,19 @@ impl Service {
     }
 }
 
-/// An error whose details there is memory for until the client takes them, or one without.
+/// Charges the details of an error until they are sent; omits them if there is no memory for them.
 fn fitting(error: Status, connection: &Connection) -> Status {
-    // They travel in base64.
+    // gRPC encodes details in base64.
     let bytes = error.details().len() / 3 * 4;
     if bytes < SMALL_DETAILS || connection.answered(bytes) {
         return error;
     }
     Status::new(
         error.code(),
-        format!("{}; there is no memory to send them all: take your answers", error.message()),
+        format!(
+            "{}; its details are omitted because unread responses use all memory: read them first",
+            error.message()
+        ),
     )
 }
 
@@ -359,7 +364,7 @@ impl P4Runtime for Service {
         let running = self.device.running().await;
         let config = running.as_ref().map(|program| &program.config);
         if let Some(config) = config.filter(|_| p4info || device_config) {
-            // Of each call there may be a whole one until the client has taken it.
+            // Each response holds a whole config until the client has read it.
             connection.answer(config.encoded_len())?;
         }
         let config = config.map(|config| ForwardingPipelineConfig {
@@ -376,8 +381,8 @@ impl P4Runtime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let place = Arc::new(connection_of(&request)?.stream()?);
-        let (outbox, stored) = Outbox::new(place.clone());
+        let permit = Arc::new(connection_of(&request)?.stream()?);
+        let (outbox, stored) = Outbox::new(permit.clone());
         let (device, mut stopping) = (self.device.clone(), self.stopping.clone());
         let refusals = self.refusals.clone();
         let mut inbound = request.into_inner();
@@ -391,7 +396,7 @@ impl P4Runtime for Service {
                         break Some(Status::unavailable("the switch is shutting down"));
                     }
                 };
-                // A broken stream has nobody to tell.
+                // A broken stream can't be sent an error.
                 let Ok(Some(message)) = message else { break None };
                 if let Err(end) =
                     stream_message(&device, client, message, &mut arbitrated, &outbox, &refusals).await
@@ -404,7 +409,7 @@ impl P4Runtime for Service {
             if let Some(end) = end {
                 outbox.send(Err(end));
             }
-            drop(place);
+            drop(permit);
         });
         Ok(Response::new(stored))
     }
@@ -466,7 +471,7 @@ async fn stream_message(
     Ok(())
 }
 
-/// Sleeps until a moment of the monotonic clock; for ever without one.
+/// Sleeps until a time of the monotonic clock; forever without one.
 async fn until(moment: Option<Nanos>) {
     match moment {
         Some(moment) => {

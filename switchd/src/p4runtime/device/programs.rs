@@ -1,4 +1,4 @@
-//! The program that runs, and how another takes its place.
+//! The running program, and how another one replaces it.
 
 use super::{Device, beside, status};
 use crate::core::{Gone, Handle};
@@ -11,12 +11,12 @@ use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use std::sync::Arc;
 use tonic::Status;
 
-/// What the switch runs, and what was saved to run later.
+/// The running program, and the one saved for COMMIT.
 #[derive(Debug, Default)]
 pub struct Programs {
-    /// The program that runs.
+    /// The running program.
     pub running: Option<Arc<Program>>,
-    /// The one that COMMIT takes.
+    /// The program that VERIFY_AND_SAVE saved.
     pub saved: Option<Candidate>,
 }
 
@@ -29,7 +29,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Does with a checked program what `action` says.
+    /// Carries out an action of SetForwardingPipelineConfig with a verified program.
     async fn take(&mut self, handle: &Handle, action: Action, candidate: Candidate) -> Result<(), Status> {
         match action {
             Action::VerifyAndSave => self.saved = Some(candidate),
@@ -53,7 +53,7 @@ impl Programs {
     }
 }
 
-/// Does what must not end half-way, and is charged meanwhile, even if the caller has gone.
+/// Does work that must not be cancelled half-way. Its memory is charged until it ends, even if the caller has left.
 async fn to_its_end(
     charge: Arc<Charge>,
     work: impl Future<Output = Result<(), Status>> + Send + 'static,
@@ -67,8 +67,8 @@ async fn to_its_end(
 }
 
 impl Device {
-    /// Installs, or checks, a program. What the request takes of memory is charged until its work ends, even if the
-    /// caller has gone.
+    /// Verifies, saves or installs a program, as the request says. `charge` is held until the work ends, even if the
+    /// caller has left.
     pub async fn set_config(
         &self,
         request: SetForwardingPipelineConfigRequest,
@@ -77,20 +77,22 @@ impl Device {
         self.check_id(request.device_id)?;
         if self.authorise(&request.role, request.election_id.as_ref())?.is_some_and(|access| !access.installs)
         {
-            return Err(status(Code::PermissionDenied, "the role's config does not let it push a pipeline"));
+            return Err(status(
+                Code::PermissionDenied,
+                "the role's config does not allow it to set the pipeline",
+            ));
         }
         let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
         match (action, request.config) {
             (Action::Unspecified, _) => Err(status(Code::InvalidArgument, "the action is not set")),
-            (Action::Commit, Some(_)) => Err(status(
-                Code::InvalidArgument,
-                "COMMIT takes the config that was saved; leave config unset",
-            )),
+            (Action::Commit, Some(_)) => {
+                Err(status(Code::InvalidArgument, "COMMIT uses the saved config; leave config unset"))
+            }
             (Action::Commit, None) => {
                 let mut programs = self.programs.clone().write_owned().await;
                 self.authorise(&request.role, request.election_id.as_ref())?;
                 let Some(saved) = programs.saved.take() else {
-                    return Err(status(Code::NotFound, "nothing was saved; VERIFY_AND_SAVE first"));
+                    return Err(status(Code::NotFound, "no config is saved; call VERIFY_AND_SAVE first"));
                 };
                 let handle = self.handle.clone();
                 to_its_end(charge, async move { Ok(programs.commit(&handle, saved).await?) }).await

@@ -1,10 +1,12 @@
 //! Writes and Reads.
 //!
 //! ```text
-//!  Write, small ─ head ─ may it? ─ read ──────────────────▶ between the turns of large ones
-//!  Write, large ─ head ─ may it? ─ its turn ─ read aside ─▶ in turns ─ answered aside
-//!                                    └─ short, plain: read ─▶   └─ nothing refused: answered
-//!  Read ────────▶ a part, whole ─ encoded aside ─ taken ─▶ the next part
+//!  Write, small ─ head ─ authorise ─ decode ────────────────────▶ applied between the turns of large Writes
+//!  Write, large ─ head ─ authorise ─ permit ─ decode elsewhere ─▶ applied in turns ─ errors encoded elsewhere
+//!                                      └─ short, plain: decode ─▶        └─ no errors: done
+//!  Read ─ decode ─▶ a part, in one turn ─ encode elsewhere ─ sent ─▶ the next part
+//!
+//!  elsewhere: outside of the threads that serve calls
 //! ```
 
 use super::{Access, Code, Device, LARGE_BYTES, Program, Programs, beside, no_program, status};
@@ -23,18 +25,18 @@ use std::time::Duration;
 use tokio::sync::{SemaphorePermit, mpsc};
 use tonic::Status;
 
-/// Below this size, the head of a request is decoded in place, and so are plain updates while no other connection has
-/// large Writes: waking another thread and this one again costs more than small calls wait for those of one.
+/// Up to this size, the head of a request is decoded in place, and so are plain updates while no other connection has
+/// large Writes: handing the work to another thread costs more than other calls lose by waiting.
 const QUICK_BYTES: usize = 64 << 10;
 /// Approximate bytes per message of a Read.
 const BYTES_A_MESSAGE: usize = 32 << 10;
-/// Turns of the data plane per part of a Read. A Write may have to wait for that many, and a Read whose
-/// client reads nothing holds their results.
+/// Turns of the data plane per part of a Read: what a Write may have to wait for, and what a Read whose client
+/// reads nothing keeps in memory.
 const TURNS_A_PART: usize = 16;
 /// A Read is ended if its client reads nothing for this long.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// The status of a Write or Read of which parts may have failed.
+/// The status of a Write or Read from the results of its parts.
 fn overall(outcomes: &[Checked<()>]) -> Result<(), Status> {
     match pack(outcomes) {
         None => Ok(()),
@@ -46,8 +48,8 @@ fn overall(outcomes: &[Checked<()>]) -> Result<(), Status> {
 }
 
 impl Device {
-    /// Applies updates in order; what they take of memory is charged. Where it is large, call it from a task of its own:
-    /// it must not end with its caller.
+    /// Applies updates in order. `charge` covers their memory. Call it for a large request from a task of its own,
+    /// because it must not be cancelled with its caller.
     pub async fn write(
         &self,
         request: Bytes,
@@ -55,25 +57,25 @@ impl Device {
         charge: &Charge,
     ) -> Result<(), Status> {
         let is_large = request.len() >= LARGE_BYTES;
-        let own_place = if is_large { Some(connection.large_write().await) } else { None };
+        let own_permit = if is_large { Some(connection.large_write().await) } else { None };
         let (head, updates) = self.head(&request).await?;
         connection.check_count("updates", updates)?;
-        let _place = if is_large {
-            // A sender that may not write does not wait for a place.
+        let _permit = if is_large {
+            // A sender that may not write is refused without waiting.
             self.admit(&*self.programs.read().await, &head)?;
-            self.place(connection).await?
+            self.permit(connection).await?
         } else {
             connection.drained().await?;
             None
         };
-        // Nobody becomes primary and no program comes before the last change is made.
+        // Until the last update is applied, no other client becomes primary and no program is installed.
         let programs = self.programs.read().await;
         let admitted = self.admit(&programs, &head)?;
         if updates > SMALL_UPDATES {
             charge.add(UPDATE_BYTES * updates)?;
         }
         let malformed = |error: prost::DecodeError| Status::internal(error.to_string());
-        if let Some(write) = &own_place {
+        if let Some(write) = &own_permit {
             let at_once = request.len() <= QUICK_BYTES && write.is_alone();
             let (job, isolation) = match at_once.then(|| writing::ready_plain(&request, &admitted)).flatten()
             {
@@ -126,7 +128,7 @@ impl Device {
         let access = self.authorise(&head.role, head.election_id.as_ref())?;
         let program = programs.running.clone().ok_or_else(no_program)?;
         if programs.saved.is_some() {
-            let message = "a config is saved and writes would be meant for it; COMMIT it first";
+            let message = "a config is saved but not committed, so Writes would be for that; COMMIT it first";
             return Err(status(Code::Unimplemented, message));
         }
         let atomicity = Atomicity::try_from(head.atomicity)
@@ -134,15 +136,15 @@ impl Device {
         Ok(Admitted { program, access, atomicity })
     }
 
-    /// A place for a large Write whose client has taken its errors.
-    async fn place(&self, connection: &Connection) -> Result<Option<SemaphorePermit<'_>>, Status> {
+    /// A permit for a large Write, once its client has read its earlier errors.
+    async fn permit(&self, connection: &Connection) -> Result<Option<SemaphorePermit<'_>>, Status> {
         loop {
             connection.drained().await?;
-            // It is never closed.
-            let place = self.writes.acquire().await.ok();
-            // Others of its client may have been answered meanwhile.
+            // The semaphore is never closed.
+            let permit = self.writes.acquire().await.ok();
+            // Other Writes of the client may have been answered in the meantime.
             if connection.is_drained() {
-                return Ok(place);
+                return Ok(permit);
             }
         }
     }
@@ -160,8 +162,8 @@ impl Device {
         Ok(request)
     }
 
-    /// Reads entities: `answers` are given fields of a `ReadResponse`, and the end tells whether that is all that was
-    /// asked for. It is read in parts, the next when the one before has left; nobody else waits meanwhile.
+    /// Reads entities. Sends fields of `ReadResponse`s to `answers`; the result says whether all requested entities could
+    /// be read. Reads in parts, the next one when the previous one was sent, so that nobody else waits for this client.
     pub async fn read(&self, request: ReadRequest, answers: &mpsc::Sender<Bytes>) -> Result<(), Status> {
         let program = self.programs.read().await.running.clone().ok_or_else(no_program)?;
         let access = self.clients().arbitration.access(&request.role).cloned();
@@ -178,10 +180,10 @@ impl Device {
                 }
                 return overall(outcomes);
             }
-            // A client that reads nothing holds up at most one part.
+            // For a client that reads nothing, at most one part is kept in memory.
             drop(room(answers, answers.max_capacity()).await?);
             let messages = {
-                let _place = self.parts.acquire().await;
+                let _permit = self.parts.acquire().await;
                 let found;
                 (reading, found) = self.read_part(&program, reading).await?;
                 let is_long = found.len() > 1;
@@ -202,17 +204,18 @@ impl Device {
         program: &Arc<Program>,
         reading: Reading,
     ) -> Result<(Reading, Vec<Found>), Status> {
-        // No program comes while the data plane is at it.
+        // Holding this lock, no program is installed while the data plane reads.
         let programs = self.programs.read().await;
         if !programs.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, program)) {
-            let message = "another program was installed during the read; read again";
+            let message = "another program was installed during the Read; read again";
             return Err(status(Code::Aborted, message));
         }
         Ok(self.handle.in_turns(Isolation::Whole, reading.part(TURNS_A_PART)).await?)
     }
 }
 
-/// Results as messages of sufficient length, and the start of the next; `fields` are those of the first.
+/// Encodes results as messages of [`BYTES_A_MESSAGE`] or more. `fields` is the beginning of the first message; returns
+/// the beginning of the next one as well.
 fn encoded(found: Vec<Found>, access: Option<&Access>, mut fields: Vec<u8>) -> (Vec<Bytes>, Vec<u8>) {
     let mut messages = Vec::new();
     for found in found {
@@ -225,14 +228,14 @@ fn encoded(found: Vec<Found>, access: Option<&Access>, mut fields: Vec<u8>) -> (
             }
         });
         if fields.len() >= BYTES_A_MESSAGE {
-            // As long as it is: many may wait for their clients.
+            // Without spare capacity: many messages may wait for their clients.
             messages.push(std::mem::take(&mut fields).into_boxed_slice().into());
         }
     }
     (messages, fields)
 }
 
-/// Waits until this many messages of a response have room. Errors: the client has left, or reads nothing.
+/// Waits until the queue has room for this many messages. Errors: the client has left, or reads nothing.
 async fn room(
     answers: &mpsc::Sender<Bytes>,
     messages: usize,
@@ -241,13 +244,13 @@ async fn room(
         Ok(room) => room.map_err(|_| Status::cancelled("the client has left")),
         Err(_) => {
             let seconds = STALLED.as_secs();
-            let message = format!("nothing of the answer was taken for {seconds} s; read again");
+            let message = format!("the client has read nothing of the response for {seconds} s; read again");
             Err(status(Code::DeadlineExceeded, message))
         }
     }
 }
 
-/// Sends a part of a response when there is room. Errors: the client has left, or reads nothing.
+/// Sends a message when the queue has room. Errors: the client has left, or reads nothing.
 async fn give(answers: &mpsc::Sender<Bytes>, message: Bytes) -> Result<(), Status> {
     if let Some(room) = room(answers, 1).await?.next() {
         room.send(message);
