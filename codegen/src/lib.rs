@@ -7,6 +7,7 @@
 //! ```
 
 mod arch;
+pub mod description;
 pub mod rack;
 mod render;
 pub mod scheme;

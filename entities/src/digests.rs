@@ -10,16 +10,11 @@
 //!
 //! Without I/O and clock: time is a parameter.
 
-use super::Checked;
-use super::pipeline::Program;
-use super::refuse;
+use super::{Checked, refuse};
 use num_bigint::BigUint;
-use p4rack_p4::ir::{self, DataTy};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::digest_entry::Config;
-use p4rack_p4rt::p4::v1::{
-    DigestEntry, DigestList, Entity, P4Data, P4Header, P4StructLike, entity, p4_data, update,
-};
+use p4rack_p4rt::p4::v1::update;
 use p4rack_switch::DigestMessage;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -199,86 +194,6 @@ impl Digests {
     pub fn next_timeout(&self) -> Option<Nanos> {
         self.wanted.values().filter_map(Wanted::due).min()
     }
-}
-
-/// The message for a list.
-pub fn message(
-    program: &Program,
-    digest: u32,
-    list_id: u64,
-    list: &[Vec<BigUint>],
-    now: Nanos,
-) -> DigestList {
-    let described = &program.ir.digests[digest as usize];
-    let one = |values: &Vec<BigUint>| {
-        let mut values = values.iter();
-        let mut types = described.fields.iter().map(|(_, ty)| *ty);
-        data(&program.ir, &described.data, &mut values, &mut types)
-    };
-    DigestList {
-        digest_id: program.digest_id(digest),
-        list_id,
-        data: list.iter().map(one).collect(),
-        timestamp: now.0 as i64,
-    }
-}
-
-/// A value of a type, from the flat values of its parts.
-fn data<'v>(
-    program: &ir::Program,
-    ty: &DataTy,
-    values: &mut impl Iterator<Item = &'v BigUint>,
-    types: &mut impl Iterator<Item = ir::Ty>,
-) -> P4Data {
-    use p4_data::Data;
-    let mut fields = |name: &str, program: &ir::Program| -> Vec<P4Data> {
-        let found = program.data_structs.iter().find(|found| found.name == name);
-        let fields = found.map_or(&[][..], |found| &found.fields);
-        fields.iter().map(|(_, ty)| data(program, ty, values, types)).collect()
-    };
-    let data = match ty {
-        DataTy::Struct(name) => Data::Struct(P4StructLike { members: fields(name, program) }),
-        DataTy::Header(name) => {
-            let bits = |member: P4Data| match member.data {
-                Some(Data::Bitstring(bits) | Data::EnumValue(bits)) => bits,
-                Some(Data::Bool(value)) => vec![u8::from(value)],
-                _ => Vec::new(),
-            };
-            let bitstrings = fields(name, program).into_iter().map(bits).collect();
-            Data::Header(P4Header { is_valid: true, bitstrings })
-        }
-        DataTy::Tuple(items) => {
-            let members = items.iter().map(|ty| self::data(program, ty, values, types)).collect();
-            Data::Tuple(P4StructLike { members })
-        }
-        DataTy::NewType(name) => {
-            return match program.new_types.iter().find(|found| found.name == *name) {
-                Some(found) => self::data(program, &found.inner, values, types),
-                None => P4Data { data: None },
-            };
-        }
-        scalar => {
-            let (value, ty) = (values.next().cloned().unwrap_or_default(), types.next());
-            let index = value.iter_u32_digits().next().unwrap_or(0) as usize;
-            let member = |names: Option<&Vec<String>>| names.and_then(|names| names.get(index)).cloned();
-            match scalar {
-                DataTy::Error => Data::Error(member(Some(&program.errors)).unwrap_or_default()),
-                DataTy::Enum(name) => {
-                    let found = program.enums.iter().find(|(found, _)| found == name);
-                    Data::Enum(member(found.map(|(_, members)| members)).unwrap_or_default())
-                }
-                DataTy::SerEnum(_) => Data::EnumValue(value.to_bytes_be()),
-                _ if ty == Some(ir::Ty::Bool) => Data::Bool(index != 0),
-                _ => Data::Bitstring(value.to_bytes_be()),
-            }
-        }
-    };
-    P4Data { data: Some(data) }
-}
-
-/// The entity that carries a digest's configuration.
-pub fn entity(digest_id: u32, config: Config) -> Entity {
-    Entity { entity: Some(entity::Entity::DigestEntry(DigestEntry { digest_id, config: Some(config) })) }
 }
 
 #[cfg(test)]

@@ -4,37 +4,37 @@
 //! over which connection is the caller's matter; here is no I/O, no thread and no clock.
 //!
 //! ```text
-//!  pipeline (given, packets, digests)   a program with the look-ups that requests need
-//!  writing ─┬─ work ─ tables ─ matching      an update becomes a change, an entity asked for a query
-//!           │         profiles               members, groups, action sets
-//!           │         cells                  counters, meters, registers
-//!           │         replication            multicast groups, clone sessions
-//!           │         value_sets, digests
-//!           └─ plain                         the same for table entries by the million, from the request's bytes
+//!  pipeline ─ given                       from a controller's config to a program that the switch can run
+//!  program ─ packets, digests             a program with the look-ups that requests need
+//!  writing ─┬─ work ─┬─ tables ─ matching      an update becomes a change, an entity asked for a query
+//!           │        ├─ profiles               members, groups, action sets
+//!           │        ├─ cells                  counters, meters, registers
+//!           │        ├─ replication            multicast groups, clone sessions
+//!           │        └─ value_sets, digests
+//!           └─ plain                           the same for table entries by the million, from the request's bytes
 //! ```
 //!
 //! [`write`] and [`read`] do a request as a whole. A server that has packets to forward meanwhile does the same in
 //! turns: [`each`], [`all`], [`Reading`].
 
-mod cells;
 mod digests;
 mod given;
 mod matching;
 mod packets;
 mod pipeline;
 pub mod plain;
-mod profiles;
-mod replication;
-mod tables;
-mod value_sets;
+mod program;
 mod work;
 mod writing;
 
-pub use digests::{Digests, message as digest_list};
+pub use digests::Digests;
 pub use packets::ControllerHeader;
-pub use pipeline::{Candidate, Program, TableRef, refusal};
-pub use tables::idle_message;
-pub use work::{Answer, Change, Found, Messages, Query, Snapshot, Undo, change, query, snapshot};
+pub use pipeline::{Candidate, refusal};
+pub use program::{Program, TableRef};
+pub use work::{
+    Answer, Change, Found, Messages, Query, Snapshot, Undo, change, digest_list, idle_message, query,
+    snapshot,
+};
 pub use writing::{Allowed, Outcomes, Reading, UPDATES_A_TURN, accepted, all, each, read, write};
 
 use p4rack_p4rt::errors::UpdateError;

@@ -1,6 +1,6 @@
 //! Converts keys and actions from P4Runtime's messages to the switch's types and back.
 
-use super::pipeline::TableRef;
+use super::program::TableRef;
 use super::{Checked, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, Key, MatchKind, Matcher};

@@ -1,24 +1,19 @@
-//! A program as the server holds it: the controller's config, its P4Info, and the mapping from ids to the IR.
+//! From text or a controller's config to a program that this switch can run.
 
-use super::digests::Digests;
-use super::packets::ControllerHeader;
-use super::plain::Plans;
-use super::replication::Groups;
-use super::{Checked, given, refuse};
-use p4rack_p4::ir::{self, InstanceId, TableId, ValueSetId};
+use super::plain::{Action, MOST_FIELDS, Plan, Plans};
+use super::program::Program;
+use super::{given, refuse};
 use p4rack_p4::{Compiled, Options, preprocess};
 use p4rack_p4rt::diff;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::config::v1::{
-    ActionProfile, Counter, Meter, P4Info, Preamble, Register, Table, ValueSet,
-};
+use p4rack_p4rt::p4::config::v1::action_ref::Scope;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
+use p4rack_p4rt::schema::id_of;
 use p4rack_switch::{CompileError, Pipeline, Switch};
-use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Maximum differences between two P4Infos that a message lists.
 const DIFFERENCES: usize = 5;
@@ -30,37 +25,6 @@ pub struct Candidate {
     pub program: Program,
     /// The switch's part.
     pub pipeline: Pipeline,
-}
-
-/// A program with the lookups that requests need.
-#[derive(Debug)]
-pub struct Program {
-    /// The config as the controller sent it.
-    pub config: ForwardingPipelineConfig,
-    /// P4Info of the program itself.
-    pub info: P4Info,
-    /// The program's IR.
-    pub ir: ir::Program,
-    /// Header of packets to the controller.
-    pub packet_in: ControllerHeader,
-    /// Header of packets from the controller.
-    pub packet_out: ControllerHeader,
-    /// Multicast groups and clone sessions as the controller wrote them.
-    pub(crate) groups: Mutex<Groups>,
-    /// `max_size` of selector groups as the controller wrote it.
-    group_limits: Mutex<BTreeMap<(InstanceId, u32), i32>>,
-    /// Digests to which the controller has subscribed.
-    digests: Mutex<Digests>,
-    digest_ids: Vec<u32>,
-    /// Tables whose entries are written without decoding messages.
-    pub plans: Plans,
-    actions: Vec<u32>,
-    tables: HashMap<u32, (TableId, usize)>,
-    counters: HashMap<u32, (InstanceId, usize)>,
-    meters: HashMap<u32, (InstanceId, usize)>,
-    registers: HashMap<u32, (InstanceId, usize)>,
-    profiles: HashMap<u32, (InstanceId, usize)>,
-    value_sets: HashMap<u32, (ValueSetId, usize)>,
 }
 
 /// Why the switch does not run a program, with the place in its text where that is known.
@@ -94,7 +58,7 @@ impl Candidate {
             cookie: None,
         };
         let mut program = Program::new(config, compiled);
-        program.plans = Plans::new(&program, &pipeline);
+        program.plans = plans(&program, &pipeline);
         Ok(Candidate { program, pipeline })
     }
 
@@ -156,150 +120,45 @@ impl Candidate {
     }
 }
 
-fn positions<'a, T: Copy>(
-    preambles: impl Iterator<Item = Option<&'a Preamble>>,
-    ids: &[u32],
-    make: impl Fn(u32) -> T,
-) -> HashMap<u32, (T, usize)> {
-    let mut found = HashMap::new();
-    for (position, preamble) in preambles.enumerate() {
-        let id = preamble.map_or(0, |preamble| preamble.id);
-        if let Some(index) = ids.iter().position(|other| *other == id) {
-            found.insert(id, (make(index as u32), position));
-        }
-    }
-    found
+/// The tables of a program that can have plain entries.
+fn plans(program: &Program, pipeline: &Pipeline) -> Plans {
+    let ids = program.info.tables.iter().map(|table| id_of(table.preamble.as_ref()));
+    Plans::new(ids.filter_map(|id| plan(program, pipeline, id)).collect())
 }
 
-impl Program {
-    fn new(config: ForwardingPipelineConfig, compiled: Compiled) -> Program {
-        let Compiled { program, p4info: info, ids, .. } = compiled;
-        let header = |name: &str| {
-            let of = |preamble: &Preamble| preamble.name == name;
-            let mut headers = info.controller_packet_metadata.iter();
-            ControllerHeader::new(headers.find(|header| header.preamble.as_ref().is_some_and(of)))
-        };
-        macro_rules! positions {
-            ($list:ident, $ids:ident, $make:expr) => {
-                positions(info.$list.iter().map(|object| object.preamble.as_ref()), &ids.$ids, $make)
-            };
+fn plan(program: &Program, pipeline: &Pipeline, info_id: u32) -> Option<Plan> {
+    let table = program.table(info_id).ok()?;
+    let layout = pipeline.layout(table.id)?;
+    let fields = &table.info.match_fields;
+    let translated =
+        fields.iter().zip(&layout.keys).any(|(field, (_, key))| field.bitwidth as u32 != key.width);
+    let is_plain = !table.info.is_const_table
+        && fields.len() == layout.keys.len()
+        && fields.len() <= MOST_FIELDS
+        && !translated
+        && table.needs_priority() == layout.needs_priority;
+    if !is_plain {
+        return None;
+    }
+    let mut actions: Vec<Action> = Vec::new();
+    for (position, (listed, params)) in table.ir.actions.iter().zip(&layout.actions).enumerate() {
+        let id = program.action_id(listed.action);
+        let reference = table.info.action_refs.iter().find(|reference| reference.id == id);
+        let info = program.info.actions.iter().find(|info| id_of(info.preamble.as_ref()) == id);
+        let (Some(params), Some(reference), Some(info)) = (params, reference, info) else { continue };
+        if reference.scope() == Scope::DefaultOnly {
+            continue;
         }
-        Program {
-            packet_in: header("packet_in"),
-            packet_out: header("packet_out"),
-            groups: Mutex::default(),
-            digests: Mutex::default(),
-            digest_ids: ids.digests,
-            plans: Plans::default(),
-            group_limits: Mutex::default(),
-            tables: positions!(tables, tables, TableId),
-            counters: positions!(counters, instances, InstanceId),
-            meters: positions!(meters, instances, InstanceId),
-            registers: positions!(registers, instances, InstanceId),
-            profiles: positions!(action_profiles, instances, InstanceId),
-            value_sets: positions!(value_sets, value_sets, ValueSetId),
-            actions: ids.actions,
-            ir: program,
-            config,
-            info,
-        }
-    }
-
-    /// `max_size` of groups, by selector and group id.
-    pub fn group_limits(&self) -> MutexGuard<'_, BTreeMap<(InstanceId, u32), i32>> {
-        // Every change is a single insertion or removal, so a panic elsewhere leaves it consistent.
-        self.group_limits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Digests to which the controller has subscribed.
-    pub fn digests(&self) -> MutexGuard<'_, Digests> {
-        // Nothing in the critical sections can panic in the middle of a change.
-        self.digests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// P4Info id of a digest.
-    pub fn digest_id(&self, digest: u32) -> u32 {
-        self.digest_ids.get(digest as usize).copied().unwrap_or(0)
-    }
-
-    /// Number of the digest with a P4Info id.
-    pub fn digest(&self, id: u32) -> Checked<u32> {
-        match self.digest_ids.iter().position(|found| *found == id) {
-            Some(digest) => Ok(digest as u32),
-            None if id == 0 => refuse(Code::InvalidArgument, "the digest's id is not set"),
-            None => refuse(Code::NotFound, format!("the program has no digest with id {id} (0x{id:08x})")),
+        let fits = params.len() == info.params.len()
+            && params.len() <= MOST_FIELDS
+            && params.iter().zip(&info.params).all(|(place, param)| place.width == param.bitwidth as u32)
+            && params.iter().all(|place| place.width > 0);
+        // If two have the same id, the first one counts.
+        if fits && actions.iter().all(|action| action.id != id) {
+            let params = info.params.iter().map(|param| param.id).zip(params.iter().copied()).collect();
+            actions.push(Action { id, position: position as u32, params });
         }
     }
-
-    /// P4Info id of an action.
-    pub fn action_id(&self, action: ir::ActionId) -> u32 {
-        self.actions.get(action.0 as usize).copied().unwrap_or(0)
-    }
-
-    /// P4Info id of a table.
-    pub fn table_id(&self, table: TableId) -> Option<u32> {
-        self.tables.iter().find(|(_, (found, _))| *found == table).map(|(id, _)| *id)
-    }
-
-    /// A table by id.
-    pub fn table(&self, id: u32) -> Checked<TableRef<'_>> {
-        let (table, position) = find(&self.tables, "table", id)?;
-        Ok(TableRef {
-            program: self,
-            id: table,
-            ir: &self.ir.tables[table.0 as usize],
-            info: &self.info.tables[position],
-        })
-    }
-
-    /// A counter by id.
-    pub fn counter(&self, id: u32) -> Checked<(InstanceId, &Counter)> {
-        let (instance, position) = find(&self.counters, "counter", id)?;
-        Ok((instance, &self.info.counters[position]))
-    }
-
-    /// A meter by id.
-    pub fn meter(&self, id: u32) -> Checked<(InstanceId, &Meter)> {
-        let (instance, position) = find(&self.meters, "meter", id)?;
-        Ok((instance, &self.info.meters[position]))
-    }
-
-    /// A register by id.
-    pub fn register(&self, id: u32) -> Checked<(InstanceId, &Register)> {
-        let (instance, position) = find(&self.registers, "register", id)?;
-        Ok((instance, &self.info.registers[position]))
-    }
-
-    /// An action profile or selector by id.
-    pub fn profile(&self, id: u32) -> Checked<(InstanceId, &ActionProfile)> {
-        let (instance, position) = find(&self.profiles, "action profile", id)?;
-        Ok((instance, &self.info.action_profiles[position]))
-    }
-
-    /// A parser value set by id.
-    pub fn value_set(&self, id: u32) -> Checked<(ValueSetId, &ValueSet)> {
-        let (set, position) = find(&self.value_sets, "value set", id)?;
-        Ok((set, &self.info.value_sets[position]))
-    }
-}
-
-fn find<T: Copy>(map: &HashMap<u32, (T, usize)>, kind: &str, id: u32) -> Checked<(T, usize)> {
-    match map.get(&id) {
-        Some(found) => Ok(*found),
-        None if id == 0 => refuse(Code::InvalidArgument, format!("the {kind}'s id is not set")),
-        None => refuse(Code::NotFound, format!("the program has no {kind} with id {id} (0x{id:08x})")),
-    }
-}
-
-/// A table of a program.
-#[derive(Clone, Copy, Debug)]
-pub struct TableRef<'a> {
-    /// The program it belongs to.
-    pub program: &'a Program,
-    /// Number of the table in the switch.
-    pub id: TableId,
-    /// The table in the IR.
-    pub ir: &'a ir::Table,
-    /// The table in P4Info.
-    pub info: &'a Table,
+    let fields = fields.iter().map(|field| field.id).collect();
+    Some(Plan { info_id, table: table.id, layout, fields, actions })
 }

@@ -14,48 +14,43 @@ mod read;
 
 pub use read::Entries;
 
-use super::Checked;
-use super::pipeline::Program;
-use super::work;
 use p4rack_p4::ir::{MatchKind, TableId};
 use p4rack_p4rt::errors::UpdateError;
-use p4rack_p4rt::p4::config::v1::action_ref::Scope;
 use p4rack_p4rt::p4::v1::{Update, WriteRequest, update};
 use p4rack_p4rt::raw::{Field, Fields};
-use p4rack_p4rt::schema::id_of;
-use p4rack_switch::{FieldLayout, Pipeline, PlainUpdate, PlainVerb, Switch, TableLayout};
-use p4rack_wire::Nanos;
+use p4rack_switch::{FieldLayout, PlainUpdate, PlainVerb, Switch, TableLayout};
 use prost::bytes::Bytes;
 use prost::encoding::{self, DecodeContext};
 use prost::{DecodeError, Message};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Maximum fields of a key, and parameters of an action; tracked as bits of a word.
-const MOST_FIELDS: usize = 64;
+pub(crate) const MOST_FIELDS: usize = 64;
 
 /// Field number of `updates` in a `WriteRequest`.
 const UPDATES: u32 = 4;
 
 /// An action that entries can have.
 #[derive(Debug)]
-struct Action {
-    id: u32,
+pub(crate) struct Action {
+    /// P4Info id.
+    pub id: u32,
     /// Position in the table's list.
-    position: u32,
+    pub position: u32,
     /// Parameter ids and layouts.
-    params: Vec<(u32, FieldLayout)>,
+    pub params: Vec<(u32, FieldLayout)>,
 }
 
 /// A table that can have plain entries.
 #[derive(Debug)]
-struct Plan {
-    info_id: u32,
-    table: TableId,
-    layout: TableLayout,
+pub(crate) struct Plan {
+    /// P4Info id of the table.
+    pub info_id: u32,
+    pub table: TableId,
+    pub layout: TableLayout,
     /// Ids of the key's fields.
-    fields: Vec<u32>,
-    actions: Vec<Action>,
+    pub fields: Vec<u32>,
+    pub actions: Vec<Action>,
 }
 
 impl Plan {
@@ -77,10 +72,8 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Finds the tables of a program that can have plain entries.
-    pub fn new(program: &Program, pipeline: &Pipeline) -> Plans {
-        let ids = program.info.tables.iter().map(|table| id_of(table.preamble.as_ref()));
-        let mut tables: Vec<Plan> = ids.filter_map(|id| plan(program, pipeline, id)).collect();
+    /// The plans of a program's tables.
+    pub(crate) fn new(mut tables: Vec<Plan>) -> Plans {
         tables.sort_by_key(|plan| plan.info_id);
         Plans { tables }
     }
@@ -93,43 +86,6 @@ impl Plans {
     fn find(&self, info_id: u64) -> Option<usize> {
         self.tables.binary_search_by_key(&info_id, |plan| u64::from(plan.info_id)).ok()
     }
-}
-
-fn plan(program: &Program, pipeline: &Pipeline, info_id: u32) -> Option<Plan> {
-    let table = program.table(info_id).ok()?;
-    let layout = pipeline.layout(table.id)?;
-    let fields = &table.info.match_fields;
-    let translated =
-        fields.iter().zip(&layout.keys).any(|(field, (_, key))| field.bitwidth as u32 != key.width);
-    let is_plain = !table.info.is_const_table
-        && fields.len() == layout.keys.len()
-        && fields.len() <= MOST_FIELDS
-        && !translated
-        && table.needs_priority() == layout.needs_priority;
-    if !is_plain {
-        return None;
-    }
-    let mut actions: Vec<Action> = Vec::new();
-    for (position, (listed, params)) in table.ir.actions.iter().zip(&layout.actions).enumerate() {
-        let id = program.action_id(listed.action);
-        let reference = table.info.action_refs.iter().find(|reference| reference.id == id);
-        let info = program.info.actions.iter().find(|info| id_of(info.preamble.as_ref()) == id);
-        let (Some(params), Some(reference), Some(info)) = (params, reference, info) else { continue };
-        if reference.scope() == Scope::DefaultOnly {
-            continue;
-        }
-        let fits = params.len() == info.params.len()
-            && params.len() <= MOST_FIELDS
-            && params.iter().zip(&info.params).all(|(place, param)| place.width == param.bitwidth as u32)
-            && params.iter().all(|place| place.width > 0);
-        // If two have the same id, the first one counts.
-        if fits && actions.iter().all(|action| action.id != id) {
-            let params = info.params.iter().map(|param| param.id).zip(params.iter().copied()).collect();
-            actions.push(Action { id, position: position as u32, params });
-        }
-    }
-    let fields = fields.iter().map(|field| field.id).collect();
-    Some(Plan { info_id, table: table.id, layout, fields, actions })
 }
 
 /// A plain update.
@@ -197,22 +153,9 @@ impl Request {
         Update::decode(bytes).unwrap_or_default()
     }
 
-    /// Applies a plain update. Returns the result, and whether it came from the fast path or the general one.
-    pub fn apply(
-        &self,
-        plain: &Plain,
-        program: &Arc<Program>,
-        switch: &mut Switch,
-        now: Nanos,
-    ) -> (bool, Checked<()>) {
-        if self.apply_plain(plain, &program.plans, switch) {
-            return (true, Ok(()));
-        }
-        let change = work::change(program, &self.message(plain));
-        (false, change.and_then(|change| change(switch, now)))
-    }
-
-    fn apply_plain(&self, plain: &Plain, plans: &Plans, switch: &mut Switch) -> bool {
+    /// Applies a plain update. Returns false without changing anything if it is refused;
+    /// [`Request::message`] gives the update for which the general way says why.
+    pub(crate) fn apply(&self, plain: &Plain, plans: &Plans, switch: &mut Switch) -> bool {
         let Some(plan) = plans.tables.get(plain.plan) else { return false };
         let Some(words) = self.words.get(plain.words..plain.words + plan.words()) else { return false };
         let (key, args) = words.split_at(plan.args_at());

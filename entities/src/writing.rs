@@ -1,8 +1,8 @@
 //! Writes and Reads, whole or in turns: some updates or entries, then packets get a turn.
 
 use super::Checked;
-use super::pipeline::Program;
-use super::plain::{Request, Step};
+use super::plain::{Plain, Request, Step};
+use super::program::Program;
 use super::work::{self, Change, Found, Query, Snapshot, Undo};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -87,7 +87,7 @@ pub fn each(
         for step in request.steps[at..].iter().take(UPDATES_A_TURN) {
             at += 1;
             let (quick, outcome) = match step {
-                Step::Plain(plain) => request.apply(plain, &program, switch, now),
+                Step::Plain(plain) => apply(&request, plain, &program, switch, now),
                 Step::Refused(error) => (true, Err(error.clone())),
                 // As many as there are messages.
                 Step::Message(_) => (
@@ -105,6 +105,21 @@ pub fn each(
             false => ControlFlow::Continue(()),
         }
     }
+}
+
+/// Applies a plain update. Returns whether this took the fast path, and the result.
+fn apply(
+    request: &Request,
+    plain: &Plain,
+    program: &Arc<Program>,
+    switch: &mut Switch,
+    now: Nanos,
+) -> (bool, Checked<()>) {
+    if request.apply(plain, &program.plans, switch) {
+        return (true, Ok(()));
+    }
+    let change = work::change(program, &request.message(plain));
+    (false, change.and_then(|change| change(switch, now)))
 }
 
 /// Applies all updates, or none if one is rejected or not allowed: the earlier ones are undone in reverse

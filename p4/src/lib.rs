@@ -4,7 +4,6 @@
 //! source ─ preprocess ─ lexer ─ parser ─→ ast ─ sema ─→ ir ─ p4info
 //! ```
 
-pub mod arch;
 pub mod ast;
 pub mod builtin;
 pub mod diag;
@@ -21,6 +20,7 @@ pub mod source;
 pub use diag::{Diagnostic, Severity};
 pub use diagnostics::Diagnostics;
 pub use preprocess::Options;
+pub use sema::lower::arch;
 
 use p4rack_p4rt::p4::config::v1::P4Info;
 use sema::Analysed;

@@ -9,8 +9,8 @@
 
 use crate::core;
 use crate::driver::{self, Driver, DriverError, IoChoice, PortSpec};
-use crate::p4runtime::{self, ServeError, ServerConfig, ServerTls};
 use crate::plane::Plane;
+use crate::server::{self, ServeError, ServerConfig, ServerTls};
 use crate::{metrics, telemetry};
 use p4rack_entities::Candidate;
 use p4rack_netdev::signal::Signals;
@@ -116,7 +116,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
         .enable_all()
         .build()
         .map_err(system("starting the servers' threads"))?;
-    let listener = runtime.block_on(p4runtime::bind(config.grpc_addr))?;
+    let listener = runtime.block_on(server::bind(config.grpc_addr))?;
     let driver = Driver::open(&config.ports, config.io, config.captures.as_deref())?;
     let plane = Plane::new(switch, driver).map_err(system("waiting for ports"))?;
     let (handle, jobs, event_sender, events) = core::channel().map_err(system("making an eventfd"))?;
@@ -158,7 +158,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
         tls: config.tls.clone(),
         ..ServerConfig::new(config.grpc_addr, config.device_id)
     };
-    runtime.block_on(p4runtime::serve_on(listener, handle, events, server, shutdown))?;
+    runtime.block_on(server::serve_on(listener, handle, events, server, shutdown))?;
     // Does not wait for open connections.
     runtime.shutdown_background();
     match data_plane.join() {

@@ -2,7 +2,7 @@
 
 use crate::output::OutputFile;
 use p4rack_codegen::rack::Rack;
-use p4rack_codegen::rack::import::{self, import};
+use p4rack_codegen::description::import::{self, import};
 use p4rack_ctrl::runtime_json;
 use p4rack_p4rt::p4::v1::{Uint128, WriteRequest};
 use p4rack_p4rt::schema::Schema;
@@ -81,7 +81,7 @@ pub fn run(args: Args) -> ExitCode {
             done(import_entries(&entries, &p4info, &output, device_id))
         }
         Command::Schema => {
-            print!("{}", p4rack_codegen::rack::SCHEMA);
+            print!("{}", p4rack_codegen::description::SCHEMA);
             ExitCode::SUCCESS
         }
     }

@@ -7,7 +7,7 @@ use p4rack_codegen::rack::limits::{self, Refusal};
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
-use p4rack_switchd::p4runtime::ServerTls;
+use p4rack_switchd::server::ServerTls;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

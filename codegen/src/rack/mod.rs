@@ -1,38 +1,28 @@
-//! The rack description: a TOML file in, a checked model out.
+//! A rack: its switch, hosts and workload, and the protocols that run on it, as checked values.
 //!
-//! [`Rack::load`] reports every mistake it can see at once, each with file, line, field, what is wrong
-//! and what to do. A `Rack` that exists is consistent: ports, addresses and names are unique, the hosts
-//! share a subnet, every host that the workload names is there, what its protocols ask for fits.
-//! `docs/rack.md` documents the file; [`Rack::build`] takes the same from values.
-//!
-//! ```text
-//!  rack.toml ─ load ─▶ drafts ─┬─▶ checks ─▶ Rack ─ topology ─▶ Topology
-//!  Topology ─ build ─▶ drafts ─┘             one switch         any number of them
-//! ```
+//! A `Rack` that exists is consistent: ports, addresses and names are unique, the hosts share a subnet, every
+//! host that the workload names is there, what its protocols ask for fits. The module `description` makes
+//! one from a file or from values.
 
-mod check;
-pub mod import;
 pub mod limits;
-mod read;
-mod reader;
-mod summary;
+mod protocol;
+pub(crate) mod reader;
+mod scheme;
 mod topology;
 pub mod units;
-mod workload;
 
+pub(crate) use protocol::reason;
+pub use protocol::{Claim, Definition, DropReason, EtherTypeState, Header, Protocol};
 pub use reader::{At, FieldError, RackError, Section, Sink};
+pub(crate) use scheme::L2;
+pub use scheme::{Scheme, TOGETHER};
 pub use topology::{End, Link, Station, Topology};
 
-use crate::scheme::{Definition, PROTOCOLS, Protocol, Scheme};
 use p4rack_wire::MacAddr;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use serde::{Serialize, Serializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
-
-/// Fields of a description with units, defaults and limits, as text.
-pub const SCHEMA: &str = include_str!("../../../docs/rack.md");
 
 /// A checked rack: one switch and its hosts.
 #[derive(Clone, Debug, PartialEq)]
@@ -215,26 +205,6 @@ pub struct Kill {
 }
 
 impl Rack {
-    /// Reads and checks the description at `path`. The error lists everything that is wrong with it.
-    pub fn load(path: impl AsRef<Path>) -> Result<Rack, RackError> {
-        let path = path.as_ref();
-        let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => Rack::parse(&text, &file),
-            Err(error) => Err(RackError::unreadable(file, &error)),
-        }
-    }
-
-    /// Reads and checks a description. `file` names it in errors.
-    pub fn parse(text: &str, file: &str) -> Result<Rack, RackError> {
-        Rack::parse_with(text, file, PROTOCOLS)
-    }
-
-    /// Like [`Rack::parse`], with these protocols instead of the usual ones.
-    pub fn parse_with(text: &str, file: &str, protocols: &[&dyn Definition]) -> Result<Rack, RackError> {
-        read::parse(text, file, protocols)
-    }
-
     /// The host with this name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
@@ -294,16 +264,6 @@ impl Rack {
     /// would fit.
     pub fn warnings(&self) -> Vec<String> {
         self.protocols.iter().flat_map(|protocol| protocol.warnings(self)).collect()
-    }
-
-    /// Summary of the description and what follows from it, as text.
-    pub fn summary(&self) -> String {
-        summary::summary(self)
-    }
-
-    /// Summary as JSON.
-    pub fn to_json(&self) -> serde_json::Value {
-        summary::to_json(self)
     }
 }
 

@@ -76,12 +76,12 @@ pub struct Sink<'t> {
 }
 
 impl<'t> Sink<'t> {
-    pub(super) fn new(text: &'t str, file: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str, file: &'t str) -> Self {
         Sink { file, text, places: BTreeMap::new(), errors: Vec::new() }
     }
 
     /// For values that come from no text.
-    pub(super) fn of_values() -> Self {
+    pub(crate) fn of_values() -> Self {
         Sink::new("", "")
     }
 
@@ -109,11 +109,11 @@ impl<'t> Sink<'t> {
         self.errors.push(FieldError { file, line, field, message, help: help.into() });
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
 
-    pub(super) fn into_error(mut self) -> RackError {
+    pub(crate) fn into_error(mut self) -> RackError {
         self.errors.sort_by_key(|error| error.line);
         RackError { errors: self.errors }
     }
@@ -141,7 +141,7 @@ pub struct Section<'a, 'i> {
 }
 
 impl<'a, 'i> Section<'a, 'i> {
-    pub(super) fn root(table: &'a Spanned<DeTable<'i>>) -> Self {
+    pub(crate) fn root(table: &'a Spanned<DeTable<'i>>) -> Self {
         Section { path: String::new(), span: 0..0, table: Cow::Borrowed(table.get_ref()), known: Vec::new() }
     }
 
@@ -282,7 +282,7 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 
     /// An array of tables.
-    pub(super) fn sections(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Vec<Section<'a, 'i>> {
+    pub(crate) fn sections(&mut self, sink: &mut Sink<'_>, key: &'static str) -> Vec<Section<'a, 'i>> {
         let wanted = format!("one [[{}]] table each", self.field(key));
         let items = self.list(sink, key, &wanted, |value| value.as_table().cloned());
         let items = items.map(|items| items.value).unwrap_or_default();
@@ -327,12 +327,12 @@ fn as_number(value: &DeValue<'_>) -> Option<f64> {
 }
 
 /// For [`Section::list`]: an element that is a string.
-pub(super) fn as_string(value: &DeValue<'_>) -> Option<String> {
+pub(crate) fn as_string(value: &DeValue<'_>) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
 /// For [`Section::list`]: an element that is an integer from 1 to `max`.
-pub(super) fn as_integer_to(max: u32) -> impl Fn(&DeValue<'_>) -> Option<u32> {
+pub(crate) fn as_integer_to(max: u32) -> impl Fn(&DeValue<'_>) -> Option<u32> {
     move |value| {
         let integer = value.as_integer()?;
         u32::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|n| (1..=max).contains(n))

@@ -1,6 +1,6 @@
 //! Plain switching: what every program contains, whatever protocols run beside it.
 
-use super::{DropReason, reason};
+use crate::rack::{DropReason, reason};
 
 /// Table of the hosts' source addresses, by port.
 pub const SOURCE_GUARD: &str = "RackIngress.source_guard";

@@ -1,6 +1,6 @@
 //! Building blocks of programs and entries, shared by all protocols.
 
-use super::DropReason;
+use crate::rack::DropReason;
 use p4rack_p4rt::entity::EntityError;
 use p4rack_p4rt::p4::v1::{
     CloneSessionEntry, Entity, Index, MeterConfig, MeterEntry, PacketReplicationEngineEntry, Replica, Update,

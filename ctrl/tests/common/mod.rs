@@ -9,7 +9,7 @@ use p4rack_ctrl::{ConnectOptions, CtrlError};
 use p4rack_netdev::{clock, wait::Poller};
 use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_switchd::core::{self, Event};
-use p4rack_switchd::p4runtime::{ServerConfig, bind, serve_on};
+use p4rack_switchd::server::{ServerConfig, bind, serve_on};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

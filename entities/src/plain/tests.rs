@@ -1,14 +1,17 @@
 //! What is read in place means what the general decoder says.
 
 use super::*;
-use crate::{Candidate, writing};
+use crate::{Candidate, Checked, Program, work, writing};
 use p4rack_p4::Options;
 use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
 use p4rack_p4rt::p4::v1::{
     self, Entity, FieldMatch, TableAction, TableEntry, Uint128, entity, field_match, table_action,
 };
+use p4rack_p4rt::schema::id_of;
 use p4rack_switch::Config;
+use p4rack_wire::Nanos;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 const PROGRAM: &str = r#"
 #include <core.p4>

@@ -8,13 +8,13 @@
 mod check;
 pub(crate) mod lower;
 pub(crate) mod tree;
-pub(crate) mod types;
-pub(crate) mod value;
 
-use crate::arch;
+pub(crate) use tree::{types, value};
+
 use crate::ast;
 use crate::diag::{Diagnostic, Severity};
 use crate::ir;
+use lower::arch;
 use types::Type;
 
 /// What there is to elaborate in a program without errors.

@@ -10,22 +10,13 @@
 //!     └────── another's id is higher ┘            NOT_FOUND for all backups ◀──┘
 //! ```
 
-use super::roles::Access;
+use super::roles::{Access, Refusal};
 use p4rack_p4rt::google::rpc::Code;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Identifies a stream.
 pub type ClientId = u64;
-
-/// Why an arbitration message ends its stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Canonical gRPC code.
-    pub code: Code,
-    /// What is wrong, and what to do about it.
-    pub message: String,
-}
 
 /// A notification to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ mod charge_tests;
 mod programs;
 mod requests;
 
-use super::arbitration::{Arbitration, ClientId, Notice, Refusal};
+use super::arbitration::{Arbitration, ClientId, Notice};
 use super::outbox::Outbox;
-use super::roles::Access;
+use super::roles::{Access, Refusal};
 use super::{Checked, refuse};
 use crate::core::{Gone, Handle};
 use p4rack_entities::{Candidate, Program, digest_list, idle_message};

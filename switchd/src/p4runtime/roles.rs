@@ -5,7 +5,6 @@
 //! controllers cannot both name an object if one of them claims it exclusively.
 
 use super::Checked;
-use super::arbitration::Refusal;
 use p4rack_entities::plain::{Plans, Request, Step};
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::errors::UpdateError;
@@ -18,6 +17,15 @@ use std::collections::BTreeSet;
 
 /// Suffix of the type URL in an [`Any`].
 const TYPE: &str = "/stratum.P4RoleConfig";
+
+/// Why an arbitration message is refused, which ends its stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Canonical gRPC code.
+    pub code: Code,
+    /// What is wrong, and what to do about it.
+    pub message: String,
+}
 
 /// What a role may access.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,21 +1,10 @@
 //! The gRPC side: services, streams, shutdown.
 
 use super::device::{Device, LARGE_BYTES, status};
-use super::entrance::Entrance;
-use super::front::Front;
-use super::limits::{
-    CALLS_A_CONNECTION, Charge, Connection, Limits, SMALL_UPDATES, UPDATE_BYTES, charge_of, connection_of,
-};
+use super::limits::{Charge, Connection, SMALL_UPDATES, UPDATE_BYTES, charge_of, connection_of};
 use super::outbox::{Outbox, Stored};
 use super::refusals::Refusals;
-use super::tls::ServerTls;
-use crate::core::{Event, Events, Gone, Handle};
-use crate::generator::GeneratorService;
-use crate::telemetry::TelemetryService;
-use crate::trace::TraceService;
-use p4rack_entities::Candidate;
 use p4rack_entities::plain::count_entities;
-use p4rack_netdev::clock;
 use p4rack_p4rt::API_VERSION;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -28,193 +17,19 @@ use p4rack_p4rt::p4::v1::{
     StreamMessageRequest, StreamMessageResponse, StreamOtherError, WriteRequest, WriteResponse,
     stream_error::Details, stream_message_request, stream_message_response,
 };
-use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
-use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
-use p4rack_p4rt::p4rack::trace::v1::trace_server::TraceServer;
-use p4rack_wire::Nanos;
 use prost::Message;
 use prost::bytes::Bytes;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, SystemTime};
-use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::{Stream, StreamExt};
-use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 /// Maximum messages of a Read, of 32 KiB each, that wait to be sent.
 const READ_AHEAD: usize = 4;
 /// Details of an error below this size, in bytes, are not charged: they are those of a few updates.
 const SMALL_DETAILS: usize = 4 << 10;
-/// HTTP/2's flow control window, in bytes: what a client may send before the server has processed it. Some batches of
-/// a Write fit.
-const WINDOW: u32 = 4 << 20;
-/// Default interval between HTTP/2 pings to a silent client.
-const KEEPALIVE: Duration = Duration::from_secs(5);
-/// A connection that is silent for this many ping intervals is closed; a handshake may take as long.
-const SILENT: u32 = 4;
-/// How long calls in progress may continue after shutdown was requested.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// Configuration of the server of one switch.
-#[derive(Debug)]
-pub struct ServerConfig {
-    /// Address to listen on.
-    pub addr: SocketAddr,
-    /// P4Runtime device id of the switch.
-    pub device_id: u64,
-    /// CPU port, for packet-in and packet-out.
-    pub cpu_port: Option<u16>,
-    /// Program to load at the start.
-    pub program: Option<Candidate>,
-    /// TLS; `None` is plain text.
-    pub tls: Option<ServerTls>,
-    /// Interval between HTTP/2 pings to a silent client, and time limit for the answer.
-    pub keepalive: Duration,
-}
-
-impl ServerConfig {
-    /// A server without CPU port, program and TLS.
-    pub fn new(addr: SocketAddr, device_id: u64) -> ServerConfig {
-        ServerConfig { addr, device_id, cpu_port: None, program: None, tls: None, keepalive: KEEPALIVE }
-    }
-}
-
-/// Why the server could not start, or ended.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// Listening on the address failed.
-    #[error("can't listen on {addr}: {error}; choose another address or end the program that uses it")]
-    Bind {
-        /// The address.
-        addr: SocketAddr,
-        /// The system's error.
-        error: std::io::Error,
-    },
-    /// A file for TLS can't be used.
-    #[error("{path}: {reason}")]
-    Certificate {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Certificate and key do not match, or their kind is not supported.
-    #[error("certificate and key can't be used: {0}; the key must be the certificate's, both in PEM")]
-    Identity(String),
-    /// gRPC's transport failed.
-    #[error("the gRPC server failed: {0}")]
-    Transport(#[from] tonic::transport::Error),
-    /// The data plane has stopped.
-    #[error(transparent)]
-    Gone(#[from] Gone),
-}
-
-/// Listens on an address.
-pub async fn bind(addr: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(addr).await.map_err(|error| ServeError::Bind { addr, error })
-}
-
-/// Serves P4Runtime, telemetry, traces and generators until `shutdown` resolves. Calls in progress may end first.
-pub async fn serve(
-    handle: Handle,
-    events: Events,
-    config: ServerConfig,
-    shutdown: impl Future<Output = ()> + Send,
-) -> Result<(), ServeError> {
-    let listener = bind(config.addr).await?;
-    serve_on(listener, handle, events, config, shutdown).await
-}
-
-/// Like [`serve`], on a socket that is already listening; `config.addr` is not used.
-pub async fn serve_on(
-    listener: TcpListener,
-    handle: Handle,
-    mut events: Events,
-    config: ServerConfig,
-    shutdown: impl Future<Output = ()> + Send,
-) -> Result<(), ServeError> {
-    let device = Arc::new(Device::new(handle.clone(), config.device_id, config.cpu_port));
-    if let Some(program) = config.program {
-        device.install(program).await?;
-    }
-    let (stop, stopping) = watch::channel(false);
-    let mut ending = stopping.clone();
-    let (forwarded, counter) = (device.clone(), handle.clone());
-    let forward = tokio::spawn(async move {
-        let mut digests_at = None;
-        loop {
-            let event = tokio::select! {
-                event = events.recv() => event,
-                () = until(digests_at) => {
-                    digests_at = forwarded.send_digests(clock::now()).await;
-                    continue;
-                }
-            };
-            match event {
-                None => break,
-                Some(Event::PacketIn { frame }) => {
-                    if !forwarded.packet_in(&frame).await {
-                        counter.count_lost();
-                        tracing::debug!(bytes = frame.len(), "packet-in lost");
-                    }
-                }
-                Some(Event::Idle(entries)) => {
-                    if !forwarded.idle(entries, SystemTime::now()).await {
-                        counter.count_lost();
-                    }
-                }
-                Some(Event::Digest(message)) => {
-                    let now = clock::now();
-                    forwarded.digest(message, now).await;
-                    digests_at = forwarded.send_digests(now).await;
-                }
-            }
-        }
-    });
-    let entrance = Entrance {
-        tls: config.tls.as_ref().map(ServerTls::config).transpose()?,
-        limit: SILENT * config.keepalive,
-        limits: Limits::new(handle.calls_refused().clone()),
-        handle: handle.clone(),
-        logged: Mutex::default(),
-    };
-    let incoming = entrance.open(listener);
-    let traces = TraceService::new(device.clone(), handle.clone(), stopping.clone());
-    let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone(), device.clone())))
-        .add_service(TraceServer::new(traces))
-        .add_service(TelemetryServer::new(TelemetryService::new(handle, device.clone())));
-    let front = Front::new(Service { device, stopping, refusals: Refusals::default() }, others);
-    let served = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(config.keepalive))
-        .http2_keepalive_timeout(Some(config.keepalive))
-        .max_concurrent_streams(CALLS_A_CONNECTION)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
-        .serve_with_incoming_shutdown(front, incoming, async {
-            shutdown.await;
-            // Open streams would keep the server running.
-            let _ = stop.send(true);
-        });
-    let last_calls = async {
-        if ending.wait_for(|stop| *stop).await.is_ok() {
-            tokio::time::sleep(GRACE).await;
-        }
-    };
-    let served = tokio::select! {
-        served = served => served.map_err(ServeError::Transport),
-        // Some client does not read its response.
-        () = last_calls => Ok(()),
-    };
-    forward.abort();
-    served
-}
-
 /// The response to a Read: its messages, then its status.
 #[derive(Debug)]
 pub struct Answers {
@@ -246,6 +61,11 @@ pub struct Service {
 }
 
 impl Service {
+    /// Serves a device. Streams end when `stopping` becomes true.
+    pub fn new(device: Arc<Device>, stopping: watch::Receiver<bool>) -> Service {
+        Service { device, stopping, refusals: Refusals::default() }
+    }
+
     /// A Read, with request and response serialised. `charge` covers its memory.
     pub async fn read_bytes(
         &self,
@@ -469,14 +289,4 @@ async fn stream_message(
     let update = stream_message_response::Update::Error(error);
     outbox.offer_error(StreamMessageResponse { update: Some(update) });
     Ok(())
-}
-
-/// Sleeps until a time of the monotonic clock; forever without one.
-async fn until(moment: Option<Nanos>) {
-    match moment {
-        Some(moment) => {
-            tokio::time::sleep(Duration::from_nanos(moment.saturating_sub(clock::now()).0)).await;
-        }
-        None => std::future::pending().await,
-    }
 }

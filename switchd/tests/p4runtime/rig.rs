@@ -11,7 +11,7 @@ use p4rack_p4rt::p4::v1::{self, *};
 use p4rack_p4rt::schema::Schema;
 use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_switchd::core::{self, Handle, Shared};
-use p4rack_switchd::p4runtime::{ServerConfig, ServerTls, bind, serve_on};
+use p4rack_switchd::server::{ServerConfig, ServerTls, bind, serve_on};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use crate::unfriendly::{is_in_time, trickle};
 use p4rack_p4rt::p4::v1::CapabilitiesRequest;
 use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
 use p4rack_switchd::core;
-use p4rack_switchd::p4runtime::{ServerConfig, ServerTls, bind, serve_on};
+use p4rack_switchd::server::{ServerConfig, ServerTls, bind, serve_on};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

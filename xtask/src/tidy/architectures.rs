@@ -11,7 +11,7 @@ use std::path::Path;
 /// Folders that are checked, and the places in them where such names are allowed.
 const ROOMS: &[&str] = &["p4/src", "switch/src", "codegen/src"];
 const MODULES: &[&str] = &[
-    "p4/src/arch",
+    "p4/src/sema/lower/arch",
     "switch/src/arch",
     "switch/src/compile/arch",
     "switch/src/switch/arch",

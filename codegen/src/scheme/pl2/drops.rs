@@ -1,6 +1,6 @@
 //! Reasons why PL2's part of a program drops, demotes or refuses frames. The lists order the cells of counters.
 
-use crate::scheme::{DropReason, reason};
+use crate::rack::{DropReason, reason};
 
 /// Beside those that every program has.
 pub(super) const DROPS: [DropReason; 10] = [

@@ -286,24 +286,9 @@ fn has_default(ty: &Type) -> bool {
 pub(super) fn convert_to(e: TExpr, want: &Type) -> TExpr {
     let span = e.span;
     if let Some(v) = e.value()
-        && let Some(v) = convert_value(v, want)
+        && let Some(v) = value::convert(v, want)
     {
         return TExpr::constant(v, want.clone(), span);
     }
     TExpr::new(EKind::Cast(Box::new(e)), want.clone(), span)
-}
-
-/// A constant converted to another type.
-pub(in crate::sema) fn convert_value(v: &Value, want: &Type) -> Option<Value> {
-    Some(match (v, want.underlying()) {
-        (Value::Int(i), Type::Bool) => Value::Bool(!i.is_zero()),
-        (Value::Int(i), Type::Bit(_) | Type::Int(_)) => Value::Int(value::wrap(i.clone(), want)),
-        (Value::Int(i), Type::InfInt) => Value::Int(i.clone()),
-        (Value::Bool(b), Type::Bit(_) | Type::Int(_)) => {
-            Value::Int(if *b { BigInt::one() } else { BigInt::zero() })
-        }
-        (Value::Bool(b), Type::Bool) => Value::Bool(*b),
-        (Value::Member(m), Type::Enum(_)) => Value::Member(*m),
-        _ => return None,
-    })
 }

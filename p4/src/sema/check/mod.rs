@@ -21,7 +21,6 @@ use super::tree::{Checked, LocalId, LocalInfo};
 use super::types::{Type, TypeVar};
 use crate::ast::{self, Ident, Span};
 use crate::diag::Diagnostic;
-pub(super) use convert::convert_value;
 use scope::{Scope, Symbol, Writable};
 use std::collections::HashMap;
 use std::rc::Rc;

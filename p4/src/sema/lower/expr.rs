@@ -420,7 +420,7 @@ impl Lower<'_> {
                 Value::Bool(true) => self.value(a),
                 _ => self.value(b),
             },
-            EKind::Cast(inner) => crate::sema::check::convert_value(&self.value(inner)?, &self.ty(&e.ty)),
+            EKind::Cast(inner) => crate::sema::value::convert(&self.value(inner)?, &self.ty(&e.ty)),
             EKind::Slice(inner, hi, lo) => match self.value(inner)? {
                 Value::Int(i) => Some(Value::Int(value::slice(&i, *hi, *lo))),
                 _ => None,

@@ -1,8 +1,8 @@
 //! Lowers `main`: the architecture's blocks, bound to the storage of one packet.
 
+use super::arch::{BlockSlot, Package, Param};
 use super::storage::{Place, scalars};
 use super::{Binding, Lower, type_name};
-use crate::arch::{BlockSlot, Package, Param};
 use crate::ir::{
     Block, Body, ControllerHeader, DataStruct, DataTy, Expr, HeaderRef, IntrinsicVar, Named, NewType,
     NextState, SerEnum, Stmt, Task, Ty, VarId,

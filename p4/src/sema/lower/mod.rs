@@ -1,6 +1,7 @@
 //! From the typed tree to the IR: instantiates `main`, inlines calls and flattens structs.
 
 mod action;
+pub mod arch;
 mod call;
 mod copy;
 mod expr;
@@ -19,10 +20,10 @@ mod unread;
 
 use super::tree::{Annos, Checked, InstDecl, LocalId, TExpr};
 use super::types::{BlockTy, ExternTy, Subst, Type};
-use crate::arch::Architecture;
 use crate::ast::Span;
 use crate::diag::Diagnostic;
 use crate::ir::{self, ActionId, Half, InstanceId, Role, StateId, TableId, Task, ValueSetId, VarId};
+use arch::Architecture;
 pub(crate) use externs::concatenated;
 pub(crate) use instance::max_group_size;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -19,49 +19,9 @@ type Place = Vec<String>;
 /// Maximum re-exports followed from one path.
 const HOPS_MAX: usize = 8;
 
-/// A circle: the crate's folder, and the modules.
-type Known = (&'static str, &'static [&'static str]);
-/// Circles that remain, each with its reason. They may shrink; a module that joins one is reported.
-const REMAINING: &[Known] = &[
-    // A table's entries, an extern's methods and their parameters have types, and types name these.
-    ("p4", &["sema::tree", "sema::types", "sema::value"]),
-    // An architecture lowers calls of its externs with the front end's own tools, and the front end asks it to.
-    ("p4", &["arch", "sema"]),
-    // A rack has protocols, and a protocol is asked about the rack that it runs on.
-    ("codegen", &["rack", "scheme"]),
-    // The gRPC server lists its services, which share its device.
-    ("switchd", &["generator", "p4runtime", "telemetry", "trace"]),
-    ("switchd", &["p4runtime::front", "p4runtime::service", "p4runtime::tls"]),
-    ("switchd", &["p4runtime::arbitration", "p4runtime::roles"]),
-    // Each kind of entity answers by the types of the dispatch that calls it; a program holds what some of them keep.
-    (
-        "entities",
-        &[
-            "cells",
-            "digests",
-            "matching",
-            "pipeline",
-            "plain",
-            "profiles",
-            "replication",
-            "tables",
-            "value_sets",
-            "work",
-        ],
-    ),
-];
-
-/// Circles that are not among [`REMAINING`], and those of it that are no more.
+/// The circles of all crates, each with the names that tie it.
 pub(super) fn problems(sources: &[Source]) -> Vec<String> {
-    let found = circles(sources);
-    let is_known = |circle: &Circle, (folder, modules): &Known| {
-        circle.folder == Path::new(folder) && circle.modules.iter().all(|one| modules.contains(&one.as_str()))
-    };
-    let new = found.iter().filter(|circle| !REMAINING.iter().any(|known| is_known(circle, known)));
-    let gone = REMAINING.iter().filter(|known| !found.iter().any(|circle| is_known(circle, known)));
-    let gone =
-        gone.map(|(folder, modules)| format!("{folder} has no circle of {} any more", modules.join(", ")));
-    new.map(Circle::to_string).chain(gone).collect()
+    circles(sources).iter().map(Circle::to_string).collect()
 }
 
 /// Modules that depend on each other.

@@ -1,9 +1,9 @@
 //! Parser value sets: they always exist and are replaced as a whole.
 
-use super::matching::{check_fields, field_match, matcher};
-use super::pipeline::Program;
-use super::work::{Answer, Change, Query, Snapshot};
-use super::{Checked, control, refuse};
+use super::{Answer, Change, Query, Snapshot};
+use crate::matching::{check_fields, field_match, matcher};
+use crate::program::Program;
+use crate::{Checked, control, refuse};
 use p4rack_p4::ir::{self, Matcher, ValueSetId};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ValueSet;

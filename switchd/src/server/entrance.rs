@@ -8,9 +8,9 @@
 //! After the preface HTTP/2's own keep-alive watches over the connection. Each newcomer has a task, so nobody waits
 //! for another's handshake.
 
-use super::limits::{Connection, Limits};
 use super::patience::Patient;
 use crate::core::Handle;
+use crate::p4runtime::{Connection, Limits};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;

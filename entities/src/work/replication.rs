@@ -2,10 +2,10 @@
 //!
 //! What a controller wrote is stored as written, so that it reads back the same.
 
-use super::matching::number;
-use super::pipeline::Program;
-use super::work::{Answer, Change, Query, Snapshot};
-use super::{Checked, control, refuse};
+use super::{Answer, Change, Query, Snapshot};
+use crate::matching::number;
+use crate::program::Program;
+use crate::{Checked, control, refuse};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
@@ -14,24 +14,10 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_switch::{self as switch, CloneSession, Replicas};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Width of a port number.
 const PORT_BITS: u32 = 9;
-
-/// Groups and sessions as the controller wrote them.
-#[derive(Clone, Debug, Default)]
-pub struct Groups {
-    multicast: BTreeMap<u32, MulticastGroupEntry>,
-    clone: BTreeMap<u32, CloneSessionEntry>,
-}
-
-impl Program {
-    fn groups(&self) -> MutexGuard<'_, Groups> {
-        // Every change is a single insertion or removal, so a panic elsewhere leaves it consistent.
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The copies of a group or session, each with its backups in order. Port and instance must be unique.
 fn replicas(given: &[Replica]) -> Checked<Replicas> {

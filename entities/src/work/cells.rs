@@ -1,9 +1,9 @@
 //! Counters, meters and registers: arrays of cells.
 
-use super::matching::number;
-use super::pipeline::Program;
-use super::work::{Answer, Change, Messages, Query, Snapshot};
-use super::{Checked, control, refuse};
+use super::{Answer, Change, Messages, Query, Snapshot};
+use crate::matching::number;
+use crate::program::Program;
+use crate::{Checked, control, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, Unit};
 use p4rack_p4rt::google::rpc::Code;

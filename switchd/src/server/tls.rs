@@ -1,6 +1,6 @@
 //! Encrypted connections: identity of the server and, if requested, of its controllers.
 
-use super::service::ServeError;
+use super::ServeError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::rustls::pki_types::pem::PemObject;

@@ -1,8 +1,7 @@
 //! The `[workload]` table: the workload of `p4rack up`.
 
-use super::reader::{Section, Sink, as_integer_to, as_string};
-use super::{Kill, Rack, Rpc, Workload, WorkloadKind};
-use crate::scheme::Scheme;
+use crate::rack::reader::{as_integer_to, as_string};
+use crate::rack::{Kill, Rack, Rpc, Scheme, Section, Sink, Workload, WorkloadKind};
 use p4rack_p4rt::nearest::nearest;
 
 pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Workload> {

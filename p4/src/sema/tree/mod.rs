@@ -1,11 +1,14 @@
 //! The typed tree: a checked program with all names resolved and all expressions typed, before anything is
 //! instantiated.
 
-use super::types::{EnumTy, Subst, Type};
-use super::value::Value;
+pub(crate) mod types;
+pub(crate) mod value;
+
 use crate::ast::{Direction, Ident, Span};
 use crate::ir::Annotation;
 use std::rc::Rc;
+use types::{EnumTy, Subst, Type};
+use value::Value;
 
 /// A variable, parameter or instance, wherever it is declared. Unique within a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,7 +65,7 @@ impl Param {
 #[derive(Debug)]
 pub(crate) struct FnDef {
     pub name: String,
-    pub type_params: Vec<Rc<super::types::TypeVar>>,
+    pub type_params: Vec<Rc<types::TypeVar>>,
     pub ret: Type,
     pub params: Vec<Rc<Param>>,
     /// `None` for an extern.
@@ -431,7 +434,7 @@ pub(crate) struct Checked {
     pub main: Option<Rc<InstDecl>>,
     /// Header types annotated `@controller_header`.
     pub structs: Vec<Type>,
-    pub new_types: Vec<Rc<super::types::NewTy>>,
+    pub new_types: Vec<Rc<types::NewTy>>,
     pub enums: Vec<Rc<EnumTy>>,
     pub global_actions: Vec<Rc<ActionDef>>,
 }

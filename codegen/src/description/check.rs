@@ -1,10 +1,9 @@
 //! Checks the parts of a rack, whether they were read or built.
 
-use super::limits::{self, Refusal};
-use super::units::show_rate;
 use super::workload::{check_schemes, check_workload};
-use super::{Host, Rack, Sink, Switch, Workload};
-use crate::scheme::{Protocol, TOGETHER};
+use crate::rack::limits::{self, Refusal};
+use crate::rack::units::show_rate;
+use crate::rack::{Host, Protocol, Rack, Sink, Switch, TOGETHER, Workload};
 use p4rack_wire::MacAddr;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -4,11 +4,12 @@ use super::check::{
     self, Draft, FOREIGN_PERCENT, IP_HELP, MAC_HELP, NAME_HELP, PORT_MAX, RATE_HELP, check_ip, check_mac,
     check_name,
 };
-use super::reader::{RackError, Section, Sink};
-use super::units::{parse_rate, parse_size};
 use super::workload::read_workload;
-use super::{BUFFER_BYTES, RESERVED_PERCENT, Rack, Switch, Target, limits};
-use crate::scheme::{Definition, Protocol};
+use crate::rack::units::{parse_rate, parse_size};
+use crate::rack::{
+    BUFFER_BYTES, Definition, Protocol, RESERVED_PERCENT, Rack, RackError, Section, Sink, Switch, Target,
+    limits,
+};
 use p4rack_wire::MacAddr;
 use std::net::Ipv4Addr;
 use std::sync::Arc;

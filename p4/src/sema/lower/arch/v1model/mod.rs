@@ -38,7 +38,7 @@ const PACKAGES: &[Package] = &[Package {
     ],
 }];
 
-const INCLUDES: &[(&str, &str)] = &[("v1model.p4", include_str!("../../../include/v1model.p4"))];
+const INCLUDES: &[(&str, &str)] = &[("v1model.p4", include_str!("../../../../../include/v1model.p4"))];
 
 /// What the fields of `standard_metadata_t` stand for.
 const FIELDS: &[(&str, Intrinsic)] = &[

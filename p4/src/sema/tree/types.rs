@@ -1,6 +1,6 @@
 //! Types with resolved names.
 
-use super::tree::{Annos, BlockDef, Param, TableDef};
+use super::{Annos, BlockDef, Param, TableDef};
 use crate::ir::Ty;
 use num_bigint::BigInt;
 use std::collections::HashMap;
@@ -128,8 +128,8 @@ pub(crate) struct ExternDef {
     pub id: u32,
     pub name: String,
     pub type_params: Vec<Rc<TypeVar>>,
-    pub ctors: Vec<Rc<super::tree::FnDef>>,
-    pub methods: Vec<Rc<super::tree::FnDef>>,
+    pub ctors: Vec<Rc<super::FnDef>>,
+    pub methods: Vec<Rc<super::FnDef>>,
 }
 
 /// An extern with type arguments. Missing ones are to be inferred.

@@ -55,6 +55,21 @@ pub(crate) fn wrap(value: BigInt, ty: &Type) -> BigInt {
     }
 }
 
+/// A constant converted to another type. `None` if there is no such conversion.
+pub(crate) fn convert(v: &Value, want: &Type) -> Option<Value> {
+    Some(match (v, want.underlying()) {
+        (Value::Int(i), Type::Bool) => Value::Bool(!i.is_zero()),
+        (Value::Int(i), Type::Bit(_) | Type::Int(_)) => Value::Int(wrap(i.clone(), want)),
+        (Value::Int(i), Type::InfInt) => Value::Int(i.clone()),
+        (Value::Bool(b), Type::Bit(_) | Type::Int(_)) => {
+            Value::Int(if *b { BigInt::one() } else { BigInt::zero() })
+        }
+        (Value::Bool(b), Type::Bool) => Value::Bool(*b),
+        (Value::Member(m), Type::Enum(_)) => Value::Member(*m),
+        _ => return None,
+    })
+}
+
 /// Whether a number is in the range of a type.
 pub(crate) fn fits(value: &BigInt, ty: &Type) -> bool {
     wrap(value.clone(), ty) == *value

@@ -99,7 +99,7 @@ const GHOST: BlockSlot = BlockSlot { role: Role::ingress(Task::Watch), params: &
 
 macro_rules! include_files {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../include/tna/", $name)))),*]
+        &[$(($name, include_str!(concat!("../../../../../include/tna/", $name)))),*]
     };
 }
 

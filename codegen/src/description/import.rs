@@ -8,7 +8,7 @@
 //!
 //! A rack is one switch with its hosts in one subnet, so one switch's surroundings are imported.
 
-use super::Rack;
+use crate::rack::Rack;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::net::Ipv4Addr;

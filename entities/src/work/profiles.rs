@@ -1,9 +1,9 @@
 //! Action profiles and selectors: members, groups, and references from table entries.
 
-use super::matching::number;
-use super::pipeline::{Program, TableRef};
-use super::work::{Answer, Change, Messages, Query, Snapshot};
-use super::{Checked, control, refuse};
+use super::{Answer, Change, Messages, Query, Snapshot};
+use crate::matching::number;
+use crate::program::{Program, TableRef};
+use crate::{Checked, control, refuse};
 use p4rack_p4::ir::{ActionCall, InstanceId};
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::google::rpc::Code;

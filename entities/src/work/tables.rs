@@ -1,9 +1,9 @@
 //! Table entries, default entries and their direct counters and meters.
 
-use super::pipeline::{Program, TableRef};
 use super::profiles::{Doing, doing, table_action};
-use super::work::{Answer, Change, Found as Read, Query, Snapshot, Undo};
-use super::{Checked, control, refuse};
+use super::{Answer, Change, Found as Read, Query, Snapshot, Undo};
+use crate::program::{Program, TableRef};
+use crate::{Checked, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{

@@ -1,7 +1,7 @@
 //! What `p4rack rack check` prints.
 
-use super::Rack;
-use super::units::{show_rate, show_size};
+use crate::rack::Rack;
+use crate::rack::units::{show_rate, show_size};
 use crate::scheme::PROTOCOLS;
 use serde_json::{Value, json};
 use std::fmt::Write;

@@ -1,0 +1,55 @@
+//! The rack description: a TOML file in, a checked [`Rack`] out.
+//!
+//! [`Rack::load`] reports every mistake it can see at once, each with file, line, field, what is wrong
+//! and what to do. `docs/rack.md` documents the file; [`Rack::build`] takes the same from values.
+//!
+//! ```text
+//!  rack.toml ─ load ─▶ drafts ─┬─▶ checks ─▶ Rack ─ topology ─▶ Topology
+//!  Topology ─ build ─▶ drafts ─┘             one switch         any number of them
+//! ```
+
+mod check;
+pub mod import;
+mod read;
+mod summary;
+mod values;
+mod workload;
+
+use crate::rack::{Definition, Rack, RackError};
+use crate::scheme::PROTOCOLS;
+use std::path::Path;
+
+/// Fields of a description with units, defaults and limits, as text.
+pub const SCHEMA: &str = include_str!("../../../docs/rack.md");
+
+impl Rack {
+    /// Reads and checks the description at `path`. The error lists everything that is wrong with it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Rack, RackError> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Rack::parse(&text, &file),
+            Err(error) => Err(RackError::unreadable(file, &error)),
+        }
+    }
+
+    /// Reads and checks a description. `file` names it in errors.
+    pub fn parse(text: &str, file: &str) -> Result<Rack, RackError> {
+        Rack::parse_with(text, file, PROTOCOLS)
+    }
+
+    /// Like [`Rack::parse`], with these protocols instead of the usual ones.
+    pub fn parse_with(text: &str, file: &str, protocols: &[&dyn Definition]) -> Result<Rack, RackError> {
+        read::parse(text, file, protocols)
+    }
+
+    /// Summary of the description and what follows from it, as text.
+    pub fn summary(&self) -> String {
+        summary::summary(self)
+    }
+
+    /// Summary as JSON.
+    pub fn to_json(&self) -> serde_json::Value {
+        summary::to_json(self)
+    }
+}

@@ -1,0 +1,239 @@
+//! What a protocol has to tell, whoever asks: checks, generators, hosts, reports.
+
+use super::{Host, Rack, Section, Sink};
+use crate::arch::Arch;
+use p4rack_p4rt::entity::{EntityError, Entry};
+use p4rack_p4rt::p4::v1::Update;
+use p4rack_p4rt::schema::Schema;
+use p4rack_wire::HeaderDesc;
+use serde_json::Value;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// A kind of protocol, and how descriptions refer to it.
+pub trait Definition: Sync {
+    /// Name of its table in descriptions, and of its folder of templates.
+    fn section(&self) -> &'static str;
+
+    /// Names of its variants, as schemes use them.
+    fn variants(&self) -> &'static [&'static str];
+
+    /// What to do if a scheme names one of its variants and the description has no such table.
+    fn add(&self) -> &'static str;
+
+    /// Reads its table. Returns `None` if something essential is missing or wrong, which `sink` has recorded.
+    fn read(&self, section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Arc<dyn Protocol>>;
+
+    /// Its templates, named by folder and purpose. Those with the name of a slot (`render::SLOTS`) become
+    /// part of the program there; the others are partials for these.
+    fn templates(&self) -> &'static [(&'static str, &'static str)];
+
+    /// Its terms: partials named `FOLDER/NAME`, as TOML.
+    fn terms(&self) -> &'static str {
+        ""
+    }
+}
+
+/// A protocol with its parameters, in one of its variants.
+///
+/// Hosts are identified by their positions in the rack wherever more than the host itself matters.
+pub trait Protocol: Any + fmt::Debug + Send + Sync {
+    /// Its kind.
+    fn definition(&self) -> &'static dyn Definition;
+
+    /// Name of its variant.
+    fn variant(&self) -> &'static str;
+
+    /// The same protocol in another variant; `None` if it has no such variant.
+    fn as_variant(&self, variant: &str) -> Option<Arc<dyn Protocol>>;
+
+    /// Its parameters as JSON, also to compare: equal protocols have equal parameters.
+    fn parameters(&self) -> Value;
+
+    /// Checks its parameters and its requirements on the rack; errors name the description's fields.
+    fn check(&self, _rack: &Rack, _sink: &mut Sink<'_>) {}
+
+    /// Why this variant cannot run on this rack, and what to do; continues a sentence that starts with the
+    /// scheme's name.
+    fn refuses(&self, _rack: &Rack) -> Option<String> {
+        None
+    }
+
+    /// Frames that belong to it, each with the field that says so.
+    fn claims(&self) -> Vec<(&'static str, Claim)> {
+        Vec::new()
+    }
+
+    /// Warnings: what is allowed, but may cost what it promises. Each names the field and says what would
+    /// fit.
+    fn warnings(&self, _rack: &Rack) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Its parameters on one line, for summaries.
+    fn describe(&self, rack: &Rack) -> String;
+
+    /// A column for hosts in summaries: its heading and the cell of a host.
+    fn column(&self, _rack: &Rack, _host: &Host) -> Option<(&'static str, String)> {
+        None
+    }
+
+    /// Bytes that it adds to a data frame.
+    fn tag_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Maximum Ethernet payload towards a host, in bits per second; `None` if it does not limit that.
+    fn goodput_ceiling_bps(&self, _rack: &Rack, _host: &Host) -> Option<u64> {
+        None
+    }
+
+    /// The same for frames that a host sends.
+    fn send_ceiling_bps(&self, _rack: &Rack, _host: &Host) -> Option<u64> {
+        None
+    }
+
+    /// Whether a part of the switch's buffer is reserved for its frames.
+    fn reserves_buffer(&self) -> bool {
+        false
+    }
+
+    /// Whether hosts and switch exchange times, so that their units must be the same.
+    fn tells_times(&self) -> bool {
+        false
+    }
+
+    /// Reasons for which its part of the program drops frames.
+    fn drop_reasons(&self) -> &'static [DropReason] {
+        &[]
+    }
+
+    /// Its headers, in the order in which the deparser emits them.
+    fn headers(&self) -> Vec<Header> {
+        Vec::new()
+    }
+
+    /// EtherTypes that start it, after an Ethernet header or a tag.
+    fn ether_types(&self) -> Vec<EtherTypeState> {
+        Vec::new()
+    }
+
+    /// Why its templates don't serve an architecture; continues a sentence that starts with the scheme's name.
+    fn refuses_arch(&self, _arch: Arch) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether frames may take another pass.
+    fn takes_passes(&self) -> bool {
+        false
+    }
+
+    /// Context of its templates, an object, in addition to the common context.
+    fn context(&self, _rack: &Rack) -> Value {
+        Value::Object(serde_json::Map::new())
+    }
+
+    /// Adds its parameters to the entry that accepts a host as a source.
+    fn source(&self, _rack: &Rack, _host: usize, entry: Entry) -> Entry {
+        entry
+    }
+
+    /// Adds its parameters to the entry that forwards to a host.
+    fn destination(&self, _rack: &Rack, _host: usize, entry: Entry) -> Entry {
+        entry
+    }
+
+    /// Further contents of the switch, each with its purpose.
+    fn updates(&self, _rack: &Rack, _schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+        Ok(Vec::new())
+    }
+
+    /// Adds its constants to those that P4, Rust and Python share.
+    fn constants(&self, _rack: &Rack, _constants: &mut Value) {}
+
+    /// Adds constants of a host.
+    fn host_constants(&self, _rack: &Rack, _host: usize, _constants: &mut Value) {}
+
+    /// Configuration of its machine on a host; `None` if hosts need none.
+    fn endpoint(&self, _rack: &Rack, _host: &Host) -> Option<p4rack_fabric::Config> {
+        None
+    }
+
+    /// Scapy layers of its headers: text of a Python module, without imports.
+    fn layers(&self) -> Option<String> {
+        None
+    }
+}
+
+impl PartialEq for dyn Protocol {
+    fn eq(&self, other: &dyn Protocol) -> bool {
+        self.variant() == other.variant() && self.parameters() == other.parameters()
+    }
+}
+
+/// Frames that belong to a single protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Frames with an EtherType.
+    EtherType(u16),
+    /// Frames of VLANs, from the first to the last.
+    Vlans(u16, u16),
+    /// Frames to a UDP port.
+    UdpPort(u16),
+}
+
+impl Claim {
+    /// Whether a frame could belong to both.
+    pub fn meets(self, other: Claim) -> bool {
+        match (self, other) {
+            (Claim::Vlans(first, last), Claim::Vlans(from, to)) => first <= to && from <= last,
+            _ => self == other,
+        }
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Claim::EtherType(number) => write!(f, "EtherType 0x{number:04x}"),
+            Claim::Vlans(first, last) if first == last => write!(f, "VLAN {first}"),
+            Claim::Vlans(first, last) => write!(f, "VLANs {first} to {last}"),
+            Claim::UdpPort(port) => write!(f, "UDP port {port}"),
+        }
+    }
+}
+
+/// A header of a protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// Its format.
+    pub desc: HeaderDesc,
+    /// Name in `headers_t`; `None` if it is only looked ahead at.
+    pub instance: Option<&'static str>,
+}
+
+/// An EtherType, and the parser state for what follows it.
+#[derive(Clone, Copy, Debug)]
+pub struct EtherTypeState {
+    /// Name of its constant in P4.
+    pub constant: &'static str,
+    /// The EtherType.
+    pub value: u16,
+    /// Name of the parser state.
+    pub state: &'static str,
+}
+
+/// A reason to drop a frame, or to deny what it asks for. Lists of reasons order the cells of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropReason {
+    /// Name in reports. In P4 it is in capitals, after the list's prefix, such as `DROP_`.
+    pub name: &'static str,
+    /// Meaning, on one line.
+    pub doc: &'static str,
+}
+
+/// A reason with its meaning.
+pub(crate) const fn reason(name: &'static str, doc: &'static str) -> DropReason {
+    DropReason { name, doc }
+}

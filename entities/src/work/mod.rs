@@ -1,0 +1,157 @@
+//! Requests prepared for the data-plane thread: everything that can be checked outside of it is.
+
+mod cells;
+mod digests;
+mod profiles;
+mod replication;
+mod tables;
+mod value_sets;
+
+pub use digests::message as digest_list;
+pub use tables::idle_message;
+
+use super::plain::Entries;
+use super::program::Program;
+use super::{Checked, refuse};
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::{self, ReadResponse, Update, entity::Entity, update};
+use p4rack_switch::Switch;
+use p4rack_wire::Nanos;
+use prost::Message;
+use std::sync::Arc;
+
+/// A checked update. It is applied as a whole or not at all.
+pub type Change = Box<dyn FnOnce(&mut Switch, Nanos) -> Result<(), UpdateError> + Send>;
+
+/// Converts results to messages, outside of the data-plane thread.
+pub type Messages = Box<dyn FnOnce() -> Vec<v1::Entity> + Send>;
+
+/// Results of a read.
+pub enum Found {
+    /// Entities of any kind.
+    Entities(Messages),
+    /// Plain entries of a table.
+    Plain(Arc<Program>, Entries),
+}
+
+impl Found {
+    /// The results as messages.
+    pub fn messages(self) -> Vec<v1::Entity> {
+        match self {
+            Found::Entities(messages) => messages(),
+            plain => ReadResponse::decode(&plain.encoded()[..])
+                .map_or_else(|_| Vec::new(), |answer| answer.entities),
+        }
+    }
+
+    /// The results as fields of a `ReadResponse`.
+    pub fn encoded(self) -> Vec<u8> {
+        match self {
+            Found::Entities(messages) => ReadResponse { entities: messages() }.encode_to_vec(),
+            Found::Plain(program, entries) => {
+                let mut bytes = Vec::new();
+                program.plans.encode(&entries, &mut bytes);
+                bytes
+            }
+        }
+    }
+}
+
+/// A checked read, or a part of a long one. Packets get a turn after each.
+pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Answer, UpdateError> + Send>;
+
+/// Results of a query.
+pub struct Answer {
+    /// What was found.
+    pub found: Found,
+    /// Query for the rest.
+    pub next: Option<Query>,
+}
+
+impl Answer {
+    /// An answer that is complete.
+    pub fn whole(messages: Messages) -> Answer {
+        Answer { found: Found::Entities(messages), next: None }
+    }
+}
+
+fn not_offered<T>(what: &str) -> Checked<T> {
+    refuse(Code::Unimplemented, format!("{what} are not offered by this switch"))
+}
+
+/// Checks an update.
+pub fn change(program: &Arc<Program>, update: &Update) -> Checked<Change> {
+    let kind = match update::Type::try_from(update.r#type) {
+        Ok(update::Type::Unspecified) => {
+            return refuse(Code::InvalidArgument, "the update's type is not set");
+        }
+        Ok(kind) => kind,
+        Err(_) => return refuse(Code::InvalidArgument, format!("there is no update type {}", update.r#type)),
+    };
+    let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else {
+        return refuse(Code::InvalidArgument, "the update's entity is not set");
+    };
+    match entity {
+        Entity::TableEntry(entry) => tables::write(program, kind, entry),
+        Entity::DirectCounterEntry(entry) => tables::write_direct_counter(program, kind, entry),
+        Entity::DirectMeterEntry(entry) => tables::write_direct_meter(program, kind, entry),
+        Entity::CounterEntry(entry) => cells::write_counter(program, kind, entry),
+        Entity::MeterEntry(entry) => cells::write_meter(program, kind, entry),
+        Entity::RegisterEntry(entry) => cells::write_register(program, kind, entry),
+        Entity::PacketReplicationEngineEntry(entry) => replication::write(program, kind, entry),
+        Entity::ActionProfileMember(entry) => profiles::write_member(program, kind, entry),
+        Entity::ActionProfileGroup(entry) => profiles::write_group(program, kind, entry),
+        Entity::ValueSetEntry(entry) => value_sets::write(program, kind, entry),
+        Entity::DigestEntry(entry) => digests::write(program, kind, entry),
+        Entity::ExternEntry(_) => not_offered("externs beyond v1model's"),
+    }
+}
+
+/// Checks an entity of a Read.
+pub fn query(program: &Arc<Program>, entity: &v1::Entity) -> Checked<Vec<Query>> {
+    let Some(entity) = &entity.entity else {
+        return refuse(Code::InvalidArgument, "the entity is not set");
+    };
+    match entity {
+        Entity::TableEntry(entry) => tables::read(program, entry),
+        Entity::DirectCounterEntry(entry) => tables::read_direct_counter(program, entry),
+        Entity::DirectMeterEntry(entry) => tables::read_direct_meter(program, entry),
+        Entity::CounterEntry(entry) => cells::read_counter(program, entry),
+        Entity::MeterEntry(entry) => cells::read_meter(program, entry),
+        Entity::RegisterEntry(entry) => cells::read_register(program, entry),
+        Entity::PacketReplicationEngineEntry(entry) => replication::read(program, entry),
+        Entity::ActionProfileMember(entry) => profiles::read_members(program, entry),
+        Entity::ActionProfileGroup(entry) => profiles::read_groups(program, entry),
+        Entity::ValueSetEntry(entry) => value_sets::read(program, entry),
+        Entity::DigestEntry(entry) => digests::read(program, entry),
+        Entity::ExternEntry(_) => not_offered("externs beyond v1model's"),
+    }
+}
+
+/// Restores what a snapshot saved.
+pub type Undo = Box<dyn FnOnce(&mut Switch) + Send>;
+
+/// Saves what an update would change.
+pub type Snapshot = Box<dyn FnOnce(&Switch) -> Undo + Send>;
+
+/// Prepares to undo an update that [`change`] has accepted.
+pub fn snapshot(program: &Arc<Program>, update: &Update) -> Checked<Snapshot> {
+    let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else {
+        return refuse(Code::InvalidArgument, "the update's entity is not set");
+    };
+    match entity {
+        Entity::TableEntry(entry) => tables::snapshot(program, Some(entry)),
+        Entity::DirectCounterEntry(entry) => tables::snapshot(program, entry.table_entry.as_ref()),
+        Entity::DirectMeterEntry(entry) => tables::snapshot(program, entry.table_entry.as_ref()),
+        Entity::CounterEntry(entry) => cells::snapshot_counter(program, entry),
+        Entity::MeterEntry(entry) => cells::snapshot_meter(program, entry),
+        Entity::RegisterEntry(entry) => cells::snapshot_register(program, entry),
+        Entity::PacketReplicationEngineEntry(entry) => replication::snapshot(program, entry),
+        Entity::ActionProfileMember(entry) => profiles::snapshot_member(program, entry),
+        Entity::ActionProfileGroup(entry) => profiles::snapshot_group(program, entry),
+        Entity::ValueSetEntry(entry) => value_sets::snapshot(program, entry),
+        Entity::DigestEntry(entry) => digests::snapshot(program, entry),
+        Entity::ExternEntry(_) => not_offered("externs beyond v1model's"),
+    }
+}
