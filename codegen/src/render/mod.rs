@@ -44,21 +44,9 @@ pub struct Artefacts {
 /// Why nothing was generated.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// The rack can't run the scheme.
+    /// The rack can't run the scheme, or the scheme's templates don't serve the architecture.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
-    /// A protocol's templates don't serve the architecture.
-    #[error("rack {rack}: {scheme} is not generated for {arch}: it {problem}")]
-    Arch {
-        /// The rack.
-        rack: String,
-        /// The scheme.
-        scheme: Scheme,
-        /// The architecture.
-        arch: Arch,
-        /// Why, and what to do.
-        problem: &'static str,
-    },
     /// A template could not be rendered: a fault of p4rack's.
     #[error("template: {0}")]
     Template(#[from] Box<handlebars::RenderError>),
@@ -97,7 +85,8 @@ pub fn program(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Program, Gener
 /// The program of a rack where all of its protocols run.
 fn program_of(rack: &Rack, arch: Arch) -> Result<Program, GenerateError> {
     if let Some(problem) = rack.protocols.iter().find_map(|protocol| protocol.refuses_arch(arch)) {
-        return Err(GenerateError::Arch { rack: rack.name.clone(), scheme: rack.scheme(), arch, problem });
+        let problem = format!("is not generated for {arch}: it {problem}");
+        return Err(SchemeError { rack: rack.name.clone(), scheme: rack.scheme(), problem }.into());
     }
     let p4 = program::render_rack(rack, arch)?;
     let compiled = p4rack_p4::compile(&p4, &format!("{}.p4", rack.name), &p4rack_p4::Options::default())

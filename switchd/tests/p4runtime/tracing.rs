@@ -67,7 +67,7 @@ async fn a_second_caller_waits_for_the_first_to_go() {
     let first = start(&rig, to(1, 10)).await.unwrap();
     let refused = start(&rig, to(1, 10)).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert!(refused.message().contains("another trace is on"), "{refused}");
+    assert!(refused.message().contains("another trace is active"), "{refused}");
     drop(first);
     for attempt in 0.. {
         match start(&rig, to(1, 10)).await {
