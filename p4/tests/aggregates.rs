@@ -202,7 +202,7 @@ fn abstract_methods_are_implemented_by_the_instance() {
     assert_eq!(refused("calc_t() calc;"), ["`calc` does not implement `f`"]);
     assert_eq!(
         refused("calc_t() calc = { bit<8> g(in bit<8> x) { return x; } };"),
-        ["`calc_t` has no abstract method `g` like this"]
+        ["`calc_t` has no abstract method `g` with this signature"]
     );
     assert_eq!(
         refused("calc_t() calc = { void f(in bit<8> x) { } };"),

@@ -41,7 +41,7 @@ fn calls_and_instances_have_a_depth() {
     for i in 1..1000 {
         let _ = writeln!(globals, "bit<8> f{i}(in bit<8> v) {{ return f{}(v); }}", i - 1);
     }
-    let message = "more than 128 calls or instances within each other";
+    let message = "more than 128 nested calls or instances";
     assert_eq!(first(&program(&globals, "", "", "meta.a = f999(meta.b);")), message);
     let mut globals = "control C0() { apply { } }\n".to_owned();
     for i in 1..1000 {
@@ -91,7 +91,7 @@ fn types_have_a_depth() {
     }
     for globals in [structs, news] {
         let found = first(&program(&globals, "", "", ""));
-        assert!(found.ends_with("has more than 100 types within each other"), "{found}");
+        assert!(found.ends_with("has more than 100 levels of nested types"), "{found}");
     }
 }
 
@@ -102,7 +102,7 @@ fn constants_with_parts_cannot_be_used_without_end() {
     globals += "}};\n";
     let uses = "v = C;".repeat(400);
     let found = first(&program(&globals, "", "tuple<big_t> v;", &uses));
-    assert_eq!(found, "constants with parts are used too often: at most 1048576 parts in all");
+    assert_eq!(found, "constants with parts are used too often: at most 1048576 parts in total");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn mistakes_are_found() {
     first(
         "void apply(inout bit<32> value) {",
         "void apply(inout bit<32> value, out bit<32> a, out bit<32> b) {",
-        "no abstract method `apply` like this",
+        "no abstract method `apply` with this signature",
     );
     first(
         "void apply(inout bit<32> value) { value = half.execute(value); }",

@@ -118,7 +118,7 @@ impl Parser<'_> {
             self.error(|_| {
                 Diagnostic::error(
                     name.span,
-                    format!("`{}` is a variable, which cannot stand here", name.name),
+                    format!("`{}` is a variable, which is not allowed here", name.name),
                 )
                 .help("make it a `const`, or declare it in a parser, control, action or function")
             });

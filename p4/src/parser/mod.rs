@@ -248,7 +248,7 @@ impl<'a> Parser<'a> {
             } else {
                 "outside of strings, comments and annotations P4 is written with ASCII letters and signs"
             };
-            self.error(|at| Diagnostic::error(at, format!("{found} cannot stand here")).note(note));
+            self.error(|at| Diagnostic::error(at, format!("{found} is not allowed here")).note(note));
         } else {
             self.error(|at| Diagnostic::error(at, format!("expected {what}, found {found}")));
         }

@@ -45,7 +45,7 @@ impl Parser<'_> {
             TokenKind::Continue => "continue",
             _ => return self.statement_or_decl(),
         };
-        self.error(|at| Diagnostic::error(at, format!("`{word}` cannot stand in a parser state")));
+        self.error(|at| Diagnostic::error(at, format!("`{word}` is not allowed in a parser state")));
         Err(Failed)
     }
 

@@ -22,9 +22,9 @@ parser P(packet_in pkt, out hdr_t hdr, inout meta_t meta, inout standard_metadat
         pkt.extract(meta); // error: `extract` fills a header, not `meta_t`
         c.apply(meta); // error: a control cannot be applied in a parser
         transition select(meta.a, meta.w) {
-            1 : accept; // error: 2 keys wanted, 1 given
+            1 : accept; // error: expected 2 keys, 1 given
             (1, true) : accept; // error: expected `bit<16>`, found `bool`
-            (meta.a, 1) : accept; // error: a value to match must be known while compiling
+            (meta.a, 1) : accept; // error: a value to match must be known at compile time
         }
     }
 }
@@ -36,7 +36,7 @@ parser Forever(packet_in pkt) { // error: parser `Forever` never reaches `accept
 }
 control I(inout hdr_t hdr, in meta_t meta, inout standard_metadata_t sm) {
     bit<8> v;
-    register<bit<32>>(meta.i) dyn; // error: an argument of a constructor must be known while compiling
+    register<bit<32>>(meta.i) dyn; // error: an argument of a constructor must be known at compile time
     register<bit<32>>(16, 2) two; // error: `register` takes 1 argument, 2 given
     register<bit<32>>(16) r;
     Ctl(true) wrong; // error: expected `bit<8>`, found `bool`
@@ -48,17 +48,17 @@ control I(inout hdr_t hdr, in meta_t meta, inout standard_metadata_t sm) {
         key = { hdr.eth.dst : exact; }
         actions = { act(v, 1); NoAction; } // error: parameter `y` of action `act` is for the control plane
         default_action = other(); // error: unknown name `other`
-        const entries = { (1, 2) : NoAction(); } // error: one key of type `bit<48>` wanted, 2 given
+        const entries = { (1, 2) : NoAction(); } // error: expected one key of type `bit<48>`, 2 given
     }
     table pair {
         key = { hdr.eth.dst : ternary; hdr.eth.type : ternary; }
         actions = { NoAction; }
-        const entries = { _ : NoAction(); } // error: 2 keys wanted, 1 given; write `(_, _)` for any
+        const entries = { _ : NoAction(); } // error: expected 2 keys, 1 given; write `(_, _)` for any
     }
     apply {
         v = add(1); // error: `add` takes 2 arguments, 1 given
         v = add(x = 1, z = 2); // error: `add` has no parameter `z`
-        v = add(1, y = 2); // error: either all arguments are named or none
+        v = add(1, y = 2); // error: name either all arguments or none
         v = add(1, 16w2); // error: expected `bit<8>`, found `bit<16>`
         set(meta.a); // error: the argument for `x` must be something that can be written
         set(1); // error: the argument for `x` must be something that can be written
@@ -67,9 +67,9 @@ control I(inout hdr_t hdr, in meta_t meta, inout standard_metadata_t sm) {
         r.read(v, 0); // error: `result` is `bit<32>`, the argument is `bit<8>`
         r.write(0); // error: `write` takes 2 arguments, 1 given
         sub.apply(); // error: a parser cannot be applied in a control
-        verify(true, error.NoError); // error: `verify` is for parsers
+        verify(true, error.NoError); // error: `verify` can only be used in a parser
         hdr.eth.push_front(1); // error: `eth_t` has no method `push_front`
         mark_to_drop(sm, sm); // error: no `mark_to_drop` takes 2 arguments
-        return 1; // error: `return` with a value, where none is wanted
+        return 1; // error: `return` has a value, but none is expected
     }
 }

@@ -21,7 +21,7 @@ control I(inout hdr_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
     @name("same") action one() { }
     @name("same") action two() { } // error: two actions are called `I.same` for the control plane
     table a { key = { meta.a : exact; } actions = { one; two; } counters = dc; }
-    table b { key = { meta.a : lpm; } actions = { one; } counters = dc; // error: `I.dc` belongs to another table already
+    table b { key = { meta.a : lpm; } actions = { one; } counters = dc; // error: `I.dc` already belongs to another table
         const entries = {
             3 &&& 5 : one(); // error: the mask of an lpm key is a prefix
         }

@@ -24,15 +24,15 @@ void f(inout bit<8> a, inout bit<16> b, inout int<8> s, inout New n, inout ok_t 
     n = (New) b;
     b = n + 1; // error: `+` cannot be applied to `New`
     c = a; // error: expected `bool`, found `bit<8>`
-    c = a && c; // error: `&&` wants `bool`, found `bit<8>`
+    c = a && c; // error: `&&` expects `bool`, found `bit<8>`
     if (a) { } // error: a condition is `bool`, not `bit<8>`
     a = b[16:9]; // error: bits [16:9] are not within `bit<16>`
-    a = b[0:7]; // error: the high bit stands first: [7:0]
+    a = b[0:7]; // error: the high bit comes first: [7:0]
     a = 1 << a; // error: `<<` by an amount that is not constant needs a width
-    a = a << s; // error: `<<` wants an unsigned amount, found `int<8>`
+    a = a << s; // error: `<<` expects an unsigned amount, found `int<8>`
     s = s / 2; // error: `/` is not defined on `int<8>`
     a = a / 0; // error: division by zero
-    a = 1 ++ a; // error: `++` wants numbers with a width, found `int`
+    a = 1 ++ a; // error: `++` expects numbers with a width, found `int`
     c = h == p; // error: `ok_t` and `pair_t<bit<8>>` cannot be compared
     h = {1}; // error: `ok_t` has 2 parts, 1 given
     h = {a = 1, t = 2}; // error: `ok_t` has no field `t`
@@ -45,7 +45,7 @@ bit<8> g(in bit<8> x) { // error: function `g` may end without `return`
     x = 1; // error: the left side of an assignment must be something that can be written
     if (x == 1) { return 2; }
 }
-void h() { return 1; } // error: `return` with a value, where none is wanted
+void h() { return 1; } // error: `return` has a value, but none is expected
 bit<8> i() { return; } // error: `return` needs a value of type `bit<8>`
 void j() { break; } // error: `break` outside of a loop
-void k() { exit; } // error: `exit` cannot stand in a function
+void k() { exit; } // error: `exit` is not allowed in a function

@@ -26,7 +26,7 @@ impl Checker {
         }
         let named = args.iter().filter(|a| a.name.is_some()).count();
         if named != 0 && named != args.len() {
-            self.error(span, "either all arguments are named or none");
+            self.error(span, "name either all arguments or none");
             self.type_args_and_values(args);
             return None;
         }

@@ -124,7 +124,7 @@ impl Checker {
                 }
                 _ => {
                     if !self.common_decl(decl) {
-                        self.error(decl.span, format!("this declaration cannot stand in {}", place.name()));
+                        self.error(decl.span, format!("this declaration is not allowed in {}", place.name()));
                     }
                 }
             }
@@ -141,7 +141,7 @@ impl Checker {
         let fine =
             (e.ty.underlying().is_bits() || matches!(e.ty, Type::InfInt)) && self.known_at_instantiation(&e);
         if !fine {
-            self.error(e.span, "this must be a number known while compiling");
+            self.error(e.span, "this must be a number known at compile time");
             return crate::sema::tree::TExpr::bad(e.span);
         }
         e

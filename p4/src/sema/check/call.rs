@@ -313,8 +313,11 @@ impl Checker {
                 let mut counts: Vec<String> = list.iter().map(|d| d.params.len().to_string()).collect();
                 counts.dedup();
                 self.report(
-                    Diagnostic::error(span, format!("no `{name}` takes {} arguments like these", args.len()))
-                        .note(format!("it exists with {} arguments", counts.join(" or "))),
+                    Diagnostic::error(
+                        span,
+                        format!("no `{name}` takes {} arguments of these types", args.len()),
+                    )
+                    .note(format!("it exists with {} arguments", counts.join(" or "))),
                 );
                 self.type_args_and_values(args);
                 None
@@ -483,7 +486,7 @@ impl Checker {
     fn check_place(&mut self, def: &FnDef, span: Span) {
         let parser_only = matches!(def.name.as_str(), "verify") && def.body.is_none();
         if parser_only && self.place != Context::Parser {
-            self.error(span, format!("`{}` is for parsers", def.name));
+            self.error(span, format!("`{}` can only be used in a parser", def.name));
         }
     }
 
@@ -523,7 +526,7 @@ impl Checker {
             ("packet_in", "lookahead") => {
                 let Some(ty) = types.first() else { return };
                 if ty.bit_size().is_none_or(|(least, most)| least != most) {
-                    self.error(span, format!("`lookahead` wants a type of fixed size, not `{ty}`"));
+                    self.error(span, format!("`lookahead` expects a type of fixed size, not `{ty}`"));
                 }
             }
             ("packet_out", "emit") => {
@@ -552,7 +555,7 @@ impl Checker {
                 TExpr::bad(span)
             }
             None => {
-                self.error(span, "the condition of static_assert is not known while compiling");
+                self.error(span, "the condition of static_assert is not known at compile time");
                 TExpr::bad(span)
             }
         }

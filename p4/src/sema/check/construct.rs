@@ -126,7 +126,7 @@ impl Checker {
     fn constant_args(&mut self, args: &[Option<TExpr>]) -> Option<()> {
         for arg in args.iter().flatten() {
             if !self.known_at_instantiation(arg) {
-                self.error(arg.span, "an argument of a constructor must be known while compiling");
+                self.error(arg.span, "an argument of a constructor must be known at compile time");
                 return None;
             }
         }

@@ -59,7 +59,7 @@ impl Checker {
             && want.underlying().scalar().is_some()
             && cast_fits(&e.ty, want);
         if castable {
-            d = d.help(format!("a cast says it is meant: `({want})…`"));
+            d = d.help(format!("cast it explicitly: `({want})…`"));
         }
         self.report(d);
         TExpr::bad(span)
@@ -70,7 +70,7 @@ impl Checker {
         let Some(Value::Int(i)) = e.value() else { return convert_to(e, want) };
         if !value::fits(i, want) {
             let kept = value::wrap(i.clone(), want);
-            self.warn(e.span, format!("{i} does not fit `{want}`: {kept} is what remains"));
+            self.warn(e.span, format!("{i} does not fit in `{want}`: it is truncated to {kept}"));
         }
         convert_to(e, want)
     }
@@ -186,7 +186,7 @@ impl Checker {
         {
             self.warn(
                 span,
-                format!("{i} does not fit `{want}`: {} is what remains", value::wrap(i.clone(), want)),
+                format!("{i} does not fit in `{want}`: it is truncated to {}", value::wrap(i.clone(), want)),
             );
         }
         TExpr { span, ..convert_to(e, want) }
@@ -197,12 +197,12 @@ impl Checker {
         let span = e.span;
         let mut mismatch = None;
         if actual.kind != pattern.kind {
-            mismatch = Some(format!("a {} is wanted, not a {}", pattern.kind.name(), actual.kind.name()));
+            mismatch = Some(format!("expected a {}, found a {}", pattern.kind.name(), actual.kind.name()));
         } else if actual.params.len() != pattern.params.len() {
             let optional = pattern.params.iter().skip(actual.params.len()).all(|p| p.may_be_absent());
             if !optional || actual.params.len() > pattern.params.len() {
                 mismatch = Some(format!(
-                    "{} parameters are wanted, it has {}",
+                    "expected {} parameters, it has {}",
                     pattern.params.len(),
                     actual.params.len()
                 ));

@@ -100,7 +100,7 @@ impl Checker {
             && !ty.is_poison()
             && !ty.is_bits()
         {
-            self.error(r.span, format!("an enum is made of `bit<n>` or `int<n>`, not `{ty}`"));
+            self.error(r.span, format!("the underlying type of an enum is `bit<n>` or `int<n>`, not `{ty}`"));
         }
         let mut list: Vec<EnumMemberTy> = Vec::new();
         for (number, member) in members.iter().enumerate() {
@@ -118,7 +118,7 @@ impl Checker {
                             if !typed.is_bad() {
                                 self.error(
                                     e.span,
-                                    "the value of an enum member must be known while compiling",
+                                    "the value of an enum member must be known at compile time",
                                 );
                             }
                             number.into()

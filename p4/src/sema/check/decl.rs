@@ -63,16 +63,19 @@ impl Checker {
                 self.diags.push(
                     Diagnostic::error(
                         name.span,
-                        format!("variable `{}` outside of a parser, control or function", name.name),
+                        format!(
+                            "variable `{}` is declared outside of a parser, control or function",
+                            name.name
+                        ),
                     )
                     .help("declare it inside one, or make it `const`"),
                 );
             }
             DeclKind::Table { name, .. } => {
-                self.error(name.span, format!("table `{}` outside of a control", name.name));
+                self.error(name.span, format!("table `{}` is declared outside of a control", name.name));
             }
             DeclKind::ValueSet { name, .. } => {
-                self.error(name.span, format!("value set `{}` outside of a parser", name.name));
+                self.error(name.span, format!("value set `{}` is declared outside of a parser", name.name));
             }
             DeclKind::Const { .. }
             | DeclKind::Typedef { .. }
@@ -159,7 +162,7 @@ impl Checker {
         } else if !super::expr::is_constant(&typed) {
             self.error(
                 value.span,
-                format!("the value of constant `{}` is not known while compiling", name.name),
+                format!("the value of constant `{}` is not known at compile time", name.name),
             );
             Symbol::Poison
         } else {
@@ -318,7 +321,7 @@ impl Checker {
                 let typed = self.coerce(typed, &ty);
                 let block = matches!(ty, Type::Block(_)) && self.known_at_instantiation(&typed);
                 if !typed.is_bad() && !super::expr::is_constant(&typed) && !block {
-                    self.error(e.span, "a default value must be known while compiling");
+                    self.error(e.span, "a default value must be known at compile time");
                 }
                 typed
             });
@@ -380,7 +383,7 @@ impl Checker {
             return None;
         }
         if matches!(self.place, Context::Function | Context::Action) {
-            self.error(name.span, format!("an instance cannot be made inside {}", self.place.name()));
+            self.error(name.span, format!("an instance cannot be created inside {}", self.place.name()));
             return None;
         }
         if self.place == Context::TopLevel

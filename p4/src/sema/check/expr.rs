@@ -124,7 +124,7 @@ impl Checker {
         }
         if !value::fits(value, &ty) {
             let kept = value::wrap(value.clone(), &ty);
-            self.warn(span, format!("{value} does not fit `{ty}`: {kept} is what remains"));
+            self.warn(span, format!("{value} does not fit in `{ty}`: it is truncated to {kept}"));
         }
         TExpr::constant(Value::Int(value::wrap(value.clone(), &ty)), ty, span)
     }
@@ -141,7 +141,7 @@ impl Checker {
                     self.copied += e.ty.extent().parts;
                     if self.copied > MAX_COPIED {
                         let message = "constants with parts are used too often";
-                        self.error(span, format!("{message}: at most {MAX_COPIED} parts in all"));
+                        self.error(span, format!("{message}: at most {MAX_COPIED} parts in total"));
                         return TExpr::bad(span);
                     }
                 }
@@ -249,7 +249,7 @@ impl Checker {
                     if self.place != super::Context::Parser {
                         self.error(
                             member.span,
-                            format!("`{}` of a header stack is for parsers", member.name),
+                            format!("`{}` of a header stack can only be used in a parser", member.name),
                         );
                         return TExpr::bad(span);
                     }
@@ -258,7 +258,7 @@ impl Checker {
                 }
                 "lastIndex" => {
                     if self.place != super::Context::Parser {
-                        self.error(member.span, "`lastIndex` of a header stack is for parsers");
+                        self.error(member.span, "`lastIndex` of a header stack can only be used in a parser");
                         return TExpr::bad(span);
                     }
                     TExpr::new(EKind::StackPart(Box::new(base), StackPart::LastIndex), Type::Bit(32), span)
@@ -340,7 +340,7 @@ impl Checker {
                 select(base, i, ty.clone(), span)
             }
             (None, None) => {
-                self.error(index.span, "the index of a tuple must be known while compiling");
+                self.error(index.span, "the index of a tuple must be known at compile time");
                 TExpr::bad(span)
             }
         }
@@ -365,7 +365,7 @@ impl Checker {
             return TExpr::bad(span);
         };
         if lo > hi {
-            self.error(span, format!("the high bit stands first: [{lo}:{hi}]"));
+            self.error(span, format!("the high bit comes first: [{lo}:{hi}]"));
             return TExpr::bad(span);
         }
         let ty = Type::Bit(hi - lo + 1);

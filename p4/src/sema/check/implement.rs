@@ -36,7 +36,7 @@ impl Checker {
             let DeclKind::Function { proto, body } = &decl.kind else {
                 self.place = place;
                 let DeclKind::Instance { name, .. } = &decl.kind else {
-                    self.error(decl.span, "only functions and instances can stand here");
+                    self.error(decl.span, "only functions and instances are allowed here");
                     continue;
                 };
                 self.common_decl(decl);
@@ -60,7 +60,7 @@ impl Checker {
                 None => {
                     let names = wanted.iter().map(|w| w.name.as_str());
                     let near = super::scope::nearest(&def.name, names);
-                    let message = format!("`{ty}` has no abstract method `{}` like this", def.name);
+                    let message = format!("`{ty}` has no abstract method `{}` with this signature", def.name);
                     let d = Diagnostic::error(proto.name.span, message);
                     self.report(match near {
                         Some(near) if near != def.name => d.help(format!("did you mean `{near}`?")),
@@ -92,8 +92,9 @@ impl Checker {
                 let given = param.ty.subst(types);
                 let opaque = matches!(given, Type::Str | Type::InfInt | Type::Extern(_) | Type::MatchKind);
                 if opaque && param.dir != crate::ast::Direction::None {
-                    let message =
-                        format!("a parameter of type `{given}` has no direction, as it gets in `{ty}`");
+                    let message = format!(
+                        "in `{ty}` its type is `{given}`, and a parameter of that type has no direction"
+                    );
                     self.error(param.span, message);
                 }
             }

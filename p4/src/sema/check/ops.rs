@@ -78,7 +78,10 @@ impl Checker {
             And | Or => {
                 for side in [&left, &right] {
                     if !matches!(side.ty, Type::Bool) {
-                        self.error(side.span, format!("`{}` wants `bool`, found `{}`", symbol(op), side.ty));
+                        self.error(
+                            side.span,
+                            format!("`{}` expects `bool`, found `{}`", symbol(op), side.ty),
+                        );
                         return TExpr::bad(span);
                     }
                 }
@@ -148,15 +151,15 @@ impl Checker {
         let (left, right) = (self.as_number(left), self.as_number(right));
         let sign = symbol(op);
         if !left.ty.is_bits() && !matches!(left.ty, Type::InfInt) {
-            self.error(left.span, format!("`{sign}` wants a number on the left, found `{}`", left.ty));
+            self.error(left.span, format!("`{sign}` expects a number on the left, found `{}`", left.ty));
             return TExpr::bad(span);
         }
         if !right.ty.is_bits() && !matches!(right.ty, Type::InfInt) {
-            self.error(right.span, format!("`{sign}` wants a number on the right, found `{}`", right.ty));
+            self.error(right.span, format!("`{sign}` expects a number on the right, found `{}`", right.ty));
             return TExpr::bad(span);
         }
         if matches!(right.ty, Type::Int(_)) {
-            self.error(right.span, format!("`{sign}` wants an unsigned amount, found `{}`", right.ty));
+            self.error(right.span, format!("`{sign}` expects an unsigned amount, found `{}`", right.ty));
             return TExpr::bad(span);
         }
         if matches!(left.ty, Type::InfInt) && right.value().is_none() {
@@ -178,7 +181,7 @@ impl Checker {
                 && *amount >= w.into()
                 && left.value().is_none()
             {
-                self.warn(span, format!("a shift of `{}` by {amount} leaves nothing of it", left.ty));
+                self.warn(span, format!("a shift of `{}` by {amount} shifts out all of its bits", left.ty));
             }
         }
         let ty = left.ty.clone();
@@ -199,7 +202,7 @@ impl Checker {
                 let bad = if left.ty.is_bits() { &right } else { &left };
                 let mut d = Diagnostic::error(
                     bad.span,
-                    format!("`++` wants numbers with a width, found `{}`", bad.ty),
+                    format!("`++` expects numbers with a width, found `{}`", bad.ty),
                 );
                 if matches!(bad.ty, Type::InfInt) {
                     d = d.help("give the number a width, such as `8w1`");
@@ -352,7 +355,7 @@ impl Checker {
         }
         if matches!(then.ty, Type::InfInt) {
             self.report(
-                Diagnostic::error(span, "the width of this choice is not known")
+                Diagnostic::error(span, "the width of this conditional expression is not known")
                     .help("give one of the numbers a width, such as `8w1`"),
             );
             return TExpr::bad(span);

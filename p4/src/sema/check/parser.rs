@@ -135,7 +135,7 @@ impl Checker {
                 if !fits && !types.iter().any(Type::is_poison) {
                     self.error(
                         only.span,
-                        format!("value set `{}` holds `{}`, which the keys are not", v.name, v.ty),
+                        format!("value set `{}` holds `{}`, but the keys have other types", v.name, v.ty),
                     );
                     return None;
                 }
@@ -148,7 +148,7 @@ impl Checker {
         }
         if sets.len() != types.len() {
             let plural = if types.len() == 1 { "" } else { "s" };
-            self.error(span, format!("{} key{plural} wanted, {} given", types.len(), sets.len()));
+            self.error(span, format!("expected {} key{plural}, {} given", types.len(), sets.len()));
             return None;
         }
         let sets: Vec<Option<Keyset>> =
@@ -164,12 +164,12 @@ impl Checker {
             }
             Type::Poison => return None,
             _ => {
-                self.error(span, format!("one key of type `{ty}` wanted, {} given", sets.len()));
+                self.error(span, format!("expected one key of type `{ty}`, {} given", sets.len()));
                 return None;
             }
         };
         if types.len() != sets.len() {
-            self.error(span, format!("{} values wanted, {} given", types.len(), sets.len()));
+            self.error(span, format!("expected {} values, {} given", types.len(), sets.len()));
             return None;
         }
         let parts: Vec<Option<Keyset>> =
@@ -189,7 +189,7 @@ impl Checker {
             };
             let typed = c.coerce(typed, &want.clone());
             if !typed.is_bad() && !c.known_at_instantiation(&typed) {
-                c.error(e.span, "a value to match must be known while compiling");
+                c.error(e.span, "a value to match must be known at compile time");
                 return None;
             }
             (!typed.is_bad()).then_some(typed)

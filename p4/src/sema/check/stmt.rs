@@ -52,7 +52,7 @@ impl Checker {
                     return None;
                 }
                 if !matches!(call.kind, EKind::Call(_) | EKind::Const(_)) {
-                    self.error(span, "only a call can stand as a statement");
+                    self.error(span, "only a call can be a statement");
                     return None;
                 }
                 SKind::Call(call)
@@ -74,7 +74,7 @@ impl Checker {
             StmtKind::Block(block) => SKind::Block(self.block_scope(block)),
             StmtKind::Exit => {
                 if matches!(self.place, Context::Parser | Context::Function) {
-                    self.error(span, format!("`exit` cannot stand in {}", self.place.name()));
+                    self.error(span, format!("`exit` is not allowed in {}", self.place.name()));
                     return None;
                 }
                 SKind::Exit
@@ -109,8 +109,11 @@ impl Checker {
             StmtKind::Decl(decl) => {
                 if let (Context::Control, DeclKind::Instance { name, .. }) = (self.place, &decl.kind) {
                     self.report(
-                        Diagnostic::error(decl.span, format!("instance `{}` among statements", name.name))
-                            .help("declare it before `apply`"),
+                        Diagnostic::error(
+                            decl.span,
+                            format!("instance `{}` is declared among statements", name.name),
+                        )
+                        .help("declare it before `apply`"),
                     );
                     return None;
                 }
@@ -139,7 +142,7 @@ impl Checker {
     fn return_stmt(&mut self, value: Option<&Expr>, span: Span) -> Option<SKind> {
         let value = value.map(|v| self.expr(v));
         if self.place == Context::Parser {
-            self.error(span, "`return` cannot stand in a parser");
+            self.error(span, "`return` is not allowed in a parser");
             return None;
         }
         let wanted = match self.place {
@@ -155,7 +158,7 @@ impl Checker {
             }
             (Some(v), Type::Void) => {
                 if !v.is_bad() {
-                    self.error(span, "`return` with a value, where none is wanted");
+                    self.error(span, "`return` has a value, but none is expected");
                 }
                 SKind::Return(None)
             }
@@ -193,7 +196,7 @@ impl Checker {
             };
         }
         if !self.common_decl(decl) {
-            self.error(decl.span, format!("this declaration cannot stand in {}", self.place.name()));
+            self.error(decl.span, format!("this declaration is not allowed in {}", self.place.name()));
         }
         None
     }
@@ -239,7 +242,7 @@ impl Checker {
                     return None;
                 }
                 if !var_ty.underlying().is_bits() {
-                    self.error(over.span, format!("a range of `{var_ty}` cannot be counted through"));
+                    self.error(over.span, format!("a range of `{var_ty}` cannot be iterated over"));
                     return None;
                 }
                 TExpr::new(
@@ -260,7 +263,7 @@ impl Checker {
                     other => {
                         self.error(
                             over.span,
-                            format!("cannot go through `{other}` with a variable of type `{var_ty}`"),
+                            format!("cannot iterate over `{other}` with a variable of type `{var_ty}`"),
                         );
                         return None;
                     }
@@ -298,7 +301,7 @@ impl Checker {
             return None;
         }
         if self.place == Context::Parser {
-            self.error(expr.span, "`switch` cannot stand in a parser: use `transition select`");
+            self.error(expr.span, "`switch` is not allowed in a parser: use `transition select`");
             return None;
         }
         if let Type::ActionRun(table) = &expr.ty {
@@ -351,7 +354,7 @@ impl Checker {
                 return None;
             }
             if typed.value().is_none() {
-                c.error(e.span, "a case of a switch must be known while compiling");
+                c.error(e.span, "a case of a switch must be known at compile time");
                 return None;
             }
             Some(typed)
@@ -377,7 +380,7 @@ impl Checker {
             if matches!(case.label.kind, ExprKind::Default) {
                 if default.is_some() || pending_default {
                     self.report(
-                        Diagnostic::error(switch, "`default` comes twice")
+                        Diagnostic::error(switch, "`default` appears twice")
                             .label(case.label.span, "again here"),
                     );
                 }
@@ -390,7 +393,7 @@ impl Checker {
             } else if let Some(l) = label(self, &case.label) {
                 let seen = done.iter().flat_map(|(labels, _)| labels).chain(&pending);
                 if seen.into_iter().any(|old| same(old, &l)) {
-                    self.error(case.label.span, "this case comes twice");
+                    self.error(case.label.span, "this case appears twice");
                 } else {
                     pending.push(l);
                 }

@@ -428,7 +428,7 @@ impl Checker {
         let args = self.fit_args(&data, typed, &Subst::new())?;
         for arg in args.iter().flatten() {
             if !self.known_at_instantiation(arg) {
-                self.error(arg.span, "an argument of an entry must be known while compiling");
+                self.error(arg.span, "an argument of an entry must be known at compile time");
                 return None;
             }
         }
@@ -443,7 +443,7 @@ impl Checker {
             && matches!(only.kind, ExprKind::Default | ExprKind::DontCare)
         {
             let all = vec!["_"; types.len()].join(", ");
-            self.error(only.span, format!("{} keys wanted, 1 given; write `({all})` for any", types.len()));
+            self.error(only.span, format!("expected {} keys, 1 given; write `({all})` for any", types.len()));
             return None;
         }
         let keys = self.keysets(&types, &entry.keysets, entry.span);

@@ -196,7 +196,7 @@ impl Checker {
         let why = if extent.parts > MAX_PARTS {
             format!("has {} parts with those of its parts, at most {MAX_PARTS} fit", extent.parts)
         } else if extent.levels > MAX_LEVELS {
-            format!("has more than {MAX_LEVELS} types within each other")
+            format!("has more than {MAX_LEVELS} levels of nested types")
         } else {
             return true;
         };
@@ -222,7 +222,7 @@ impl Checker {
             Some(Value::Int(i)) => Some(i.clone()),
             _ if typed.is_bad() => None,
             _ => {
-                self.error(expr.span, format!("{what} must be a number known while compiling"));
+                self.error(expr.span, format!("{what} must be a number known at compile time"));
                 None
             }
         }

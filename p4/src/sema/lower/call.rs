@@ -191,7 +191,7 @@ impl Lower<'_> {
     pub(super) fn may_nest(&mut self, span: Span) -> bool {
         let fine = self.inlining < MAX_INLINING;
         if !fine {
-            self.error(span, format!("more than {MAX_INLINING} calls or instances within each other"));
+            self.error(span, format!("more than {MAX_INLINING} nested calls or instances"));
         }
         fine
     }
@@ -222,7 +222,7 @@ impl Lower<'_> {
     /// Applies a parser or control. Its parameters already stand for the arguments or for copies.
     fn apply_instance(&mut self, instance: &TExpr, args: &[Option<TExpr>], span: Span) {
         let EKind::Local(id) = &instance.kind else {
-            self.unsupported(span, "applying an instance made in place");
+            self.unsupported(span, "applying an instance created in place");
             return;
         };
         let Some(Binding::Block(index)) = self.find(*id).cloned() else {

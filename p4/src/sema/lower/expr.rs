@@ -57,7 +57,7 @@ impl Lower<'_> {
                 },
             },
             EKind::New(_) => {
-                self.unsupported(span, "an instance made in this place");
+                self.unsupported(span, "an instance created here");
                 Val::Opaque
             }
             EKind::Field(base, index) => {

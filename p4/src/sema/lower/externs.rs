@@ -188,7 +188,7 @@ impl Lower<'_> {
             _ => {}
         }
         let EKind::Local(id) = &object.kind else {
-            self.unsupported(span, "a method of an object made in place");
+            self.unsupported(span, "a method of an object created in place");
             return Val::Opaque;
         };
         if let Some(Binding::Extern(object)) = self.find(*id).cloned() {

@@ -237,7 +237,7 @@ impl Lower<'_> {
             Some(Value::Member(m)) => u64::from(m),
             Some(Value::Bool(b)) => u64::from(b),
             _ => {
-                self.error(arg.map_or(inst.span, |a| a.span), "this must be known while compiling");
+                self.error(arg.map_or(inst.span, |a| a.span), "this must be known at compile time");
                 0
             }
         }
@@ -331,7 +331,7 @@ impl Lower<'_> {
         let size = match self.value(&v.size) {
             Some(Value::Int(n)) => n.to_u64().unwrap_or(0),
             _ => {
-                self.error(v.size.span, "the size of a value set must be known while compiling");
+                self.error(v.size.span, "the size of a value set must be known at compile time");
                 0
             }
         };

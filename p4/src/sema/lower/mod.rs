@@ -320,8 +320,8 @@ impl<'a> Lower<'a> {
             let message = format!("more than {MAX_ELABORATED} statements and variables");
             self.diags.push(
                 Diagnostic::error(self.at, message)
-                    .note("calls, parsers and controls are put in place of their calls: each use counts")
-                    .help("call less within calls, or make tables of it"),
+                    .note("calls, parsers and controls are inlined, so each use counts")
+                    .help("use fewer nested calls, or tables instead"),
             );
         }
         self.budget > 0

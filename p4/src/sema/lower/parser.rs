@@ -177,11 +177,11 @@ impl Lower<'_> {
                     for (part, _) in parts {
                         match part {
                             crate::ir::Expr::Const { value, .. } => out.push(Matcher::Exact(value)),
-                            _ => self.error(e.span, "a value to match must be known while compiling"),
+                            _ => self.error(e.span, "a value to match must be known at compile time"),
                         }
                     }
                     if matches!(value, Val::Opaque) {
-                        self.error(e.span, "a value to match must be known while compiling");
+                        self.error(e.span, "a value to match must be known at compile time");
                     }
                 }
             },

@@ -44,7 +44,7 @@ impl Lower<'_> {
         let size = match def.size.as_ref().map(|e| (self.value(e), e.span)) {
             Some((Some(Value::Int(n)), _)) => n.to_u64().filter(|n| *n > 0).unwrap_or(DEFAULT_SIZE),
             Some((_, span)) => {
-                self.error(span, "the size of a table must be known while compiling");
+                self.error(span, "the size of a table must be known at compile time");
                 DEFAULT_SIZE
             }
             None => DEFAULT_SIZE,
@@ -136,7 +136,7 @@ impl Lower<'_> {
             match self.bits(arg, &ty) {
                 Some(bits) => args.push(bits),
                 None => {
-                    self.error(arg.span, "this argument must be a number known while compiling");
+                    self.error(arg.span, "this argument must be a number known at compile time");
                     return None;
                 }
             }
@@ -151,7 +151,7 @@ impl Lower<'_> {
             EKind::New(inst) => {
                 let inst = inst.clone();
                 if inst.annos.name.is_none() {
-                    let why = "an object made in place has no name for the control plane";
+                    let why = "an object created in place has no name for the control plane";
                     let help = "put `@name(\"…\")` before the property";
                     self.diags.push(Diagnostic::error(inst.span, why).help(help));
                     return None;
@@ -191,7 +191,7 @@ impl Lower<'_> {
             return;
         };
         if table.is_some() {
-            self.error(span, format!("`{name}` belongs to another table already"));
+            self.error(span, format!("`{name}` already belongs to another table"));
             return;
         }
         *table = Some(id);
