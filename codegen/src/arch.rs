@@ -8,9 +8,9 @@ use std::str::FromStr;
 pub enum Arch {
     /// The architecture of the embedded switch and of BMv2.
     V1model,
-    /// That of Tofino.
+    /// TNA, the architecture of Tofino.
     Tna,
-    /// That of Tofino 2: TNA with other widths.
+    /// T2NA, the architecture of Tofino 2: TNA with other widths.
     T2na,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Arch {
 }
 
 impl Arch {
-    /// Every architecture that programs are generated for.
+    /// All architectures.
     pub const ALL: [Arch; 3] = [Arch::V1model, Arch::Tna, Arch::T2na];
 
     /// The name of its include file, without the ending.
@@ -43,7 +43,7 @@ impl Arch {
         }
     }
 
-    /// Whether it is one of Tofino's.
+    /// Whether it is an architecture of Tofino.
     pub fn is_tofino(self) -> bool {
         matches!(self, Arch::Tna | Arch::T2na)
     }

@@ -25,7 +25,7 @@ const TIME_UNIT_NS: u64 = 1_000;
 
 /// Rejects a rack whose times BMv2 cannot represent.
 pub fn check(rack: &Rack) -> Result<(), CtrlError> {
-    if !rack.tells_times() || rack.switch.time_unit_ns == TIME_UNIT_NS {
+    if !rack.exchanges_times() || rack.switch.time_unit_ns == TIME_UNIT_NS {
         return Ok(());
     }
     let unit_ns = rack.switch.time_unit_ns;

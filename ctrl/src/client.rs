@@ -1,7 +1,8 @@
 //! Calls that need no stream: programs, reads, and writes by a primary.
 
+use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, UpdateFailure, refused};
-use crate::target::ConnectOptions;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::describe;
 use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
@@ -9,7 +10,7 @@ use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::{
     CapabilitiesRequest, Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
-    SetForwardingPipelineConfigRequest, Update, WriteRequest, entity, packet_replication_engine_entry,
+    SetForwardingPipelineConfigRequest, Update, WriteRequest, packet_replication_engine_entry,
 };
 use p4rack_p4rt::schema::{Schema, name_of};
 use p4rack_p4rt::text::TextMessage;
@@ -217,10 +218,10 @@ impl Client {
 fn names_one(entity: &Entity) -> bool {
     use packet_replication_engine_entry::Type;
     match &entity.entity {
-        Some(entity::Entity::ActionProfileMember(member)) => member.member_id != 0,
-        Some(entity::Entity::ActionProfileGroup(group)) => group.group_id != 0,
-        Some(entity::Entity::DigestEntry(digest)) => digest.digest_id != 0,
-        Some(entity::Entity::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+        Some(EntityKind::ActionProfileMember(member)) => member.member_id != 0,
+        Some(EntityKind::ActionProfileGroup(group)) => group.group_id != 0,
+        Some(EntityKind::DigestEntry(digest)) => digest.digest_id != 0,
+        Some(EntityKind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
             Some(Type::MulticastGroupEntry(group)) => group.multicast_group_id != 0,
             Some(Type::CloneSessionEntry(session)) => session.session_id != 0,
             None => false,
@@ -239,45 +240,45 @@ pub fn name(schema: &Schema, entity: &Entity) -> String {
         };
     }
     match &entity.entity {
-        Some(entity::Entity::TableEntry(entry)) => describe(schema, entry),
-        Some(entity::Entity::DirectCounterEntry(entry)) => {
+        Some(EntityKind::TableEntry(entry)) => describe(schema, entry),
+        Some(EntityKind::DirectCounterEntry(entry)) => {
             format!("counter of {}", entry.table_entry.as_ref().map_or("?".into(), |e| describe(schema, e)))
         }
-        Some(entity::Entity::DirectMeterEntry(entry)) => {
+        Some(EntityKind::DirectMeterEntry(entry)) => {
             format!("meter of {}", entry.table_entry.as_ref().map_or("?".into(), |e| describe(schema, e)))
         }
-        Some(entity::Entity::MeterEntry(entry)) => {
+        Some(EntityKind::MeterEntry(entry)) => {
             let name = named!(meter_by_id, entry.meter_id);
             format!("meter {name}{}", at(entry.index.map(|index| index.index)))
         }
-        Some(entity::Entity::CounterEntry(entry)) => {
+        Some(EntityKind::CounterEntry(entry)) => {
             let name = named!(counter_by_id, entry.counter_id);
             format!("counter {name}{}", at(entry.index.map(|index| index.index)))
         }
-        Some(entity::Entity::RegisterEntry(entry)) => {
+        Some(EntityKind::RegisterEntry(entry)) => {
             let name = named!(register_by_id, entry.register_id);
             format!("register {name}{}", at(entry.index.map(|index| index.index)))
         }
-        Some(entity::Entity::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+        Some(EntityKind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
             Some(Type::MulticastGroupEntry(group)) => format!("multicast group {}", group.multicast_group_id),
             Some(Type::CloneSessionEntry(session)) => format!("clone session {}", session.session_id),
             None => "replication entry".into(),
         },
-        Some(entity::Entity::ActionProfileMember(member)) => {
+        Some(EntityKind::ActionProfileMember(member)) => {
             let name = named!(profile_by_id, member.action_profile_id);
             format!("action profile {name} member {}", member.member_id)
         }
-        Some(entity::Entity::ActionProfileGroup(group)) => {
+        Some(EntityKind::ActionProfileGroup(group)) => {
             let name = named!(profile_by_id, group.action_profile_id);
             format!("action profile {name} group {}", group.group_id)
         }
-        Some(entity::Entity::ValueSetEntry(set)) => {
+        Some(EntityKind::ValueSetEntry(set)) => {
             format!("value set {}", named!(value_set_by_id, set.value_set_id))
         }
-        Some(entity::Entity::DigestEntry(digest)) => {
+        Some(EntityKind::DigestEntry(digest)) => {
             format!("digest {}", named!(digest_by_id, digest.digest_id))
         }
-        Some(entity::Entity::ExternEntry(_)) => "extern entry".into(),
+        Some(EntityKind::ExternEntry(_)) => "extern entry".into(),
         None => "entity".into(),
     }
 }

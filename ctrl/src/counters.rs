@@ -2,7 +2,8 @@
 
 use crate::client::Client;
 use crate::error::CtrlError;
-use p4rack_p4rt::p4::v1::{CounterEntry, Entity, entity};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::v1::{CounterEntry, Entity};
 use p4rack_p4rt::schema::id_of;
 
 impl Client {
@@ -11,10 +12,10 @@ impl Client {
         let schema = self.schema().await?;
         let counter = schema.counter(name).map_err(|error| CtrlError::Program(error.to_string()))?;
         let wanted = CounterEntry { counter_id: id_of(counter.preamble.as_ref()), ..Default::default() };
-        let all = Entity { entity: Some(entity::Entity::CounterEntry(wanted)) };
+        let all = Entity { entity: Some(EntityKind::CounterEntry(wanted)) };
         let mut cells: Vec<(i64, u64)> = Vec::new();
         for found in self.read(vec![all]).await? {
-            if let Some(entity::Entity::CounterEntry(entry)) = found.entity {
+            if let Some(EntityKind::CounterEntry(entry)) = found.entity {
                 let missing =
                     |what| CtrlError::Program(format!("counter {name}: a cell came without {what}"));
                 let index = entry.index.ok_or_else(|| missing("its index"))?.index;

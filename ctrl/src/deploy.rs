@@ -1,19 +1,19 @@
 //! Deploys a rack description to a switch: installs the program if it differs, then applies the minimal
 //! changes to its contents.
 
+use crate::bmv2;
 use crate::client::{self, Client};
+use crate::connect::ConnectOptions;
 use crate::error::CtrlError;
-use crate::platform::Platform;
 use crate::readback;
 use crate::reconcile::{Changes, changes};
 use crate::session::Session;
-use crate::target::ConnectOptions;
+use p4rack_codegen::rack::Target;
 use p4rack_codegen::{Arch, Artefacts, GenerateError, Rack, Scheme};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
-use p4rack_p4rt::p4::v1::{
-    Entity, ForwardingPipelineConfig, Update, WriteRequest, entity::Entity as Kind, update,
-};
+use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, WriteRequest, update};
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::{diff, text};
 use prost::Message;
@@ -68,16 +68,17 @@ pub enum Extent {
 }
 
 impl Desired {
-    /// What the switch of a rack should hold.
+    /// What the switch of a rack should hold. `target` says what kind of switch it is; `compiled` is a compiler's output for
+    /// the program, for switches that do not take P4 text.
     pub fn of_rack(
         rack: &Rack,
         scheme: Scheme,
-        platform: Platform,
+        target: Target,
         compiled: Option<&Path>,
     ) -> Result<Desired, CtrlError> {
-        platform.check(&rack.under(scheme).map_err(GenerateError::from)?)?;
+        check(target, &rack.under(scheme).map_err(GenerateError::from)?)?;
         let artefacts = p4rack_codegen::generate(rack, scheme, Arch::V1model)?;
-        let device_config = platform.device_config(&artefacts, compiled)?;
+        let device_config = device_config(target, &artefacts, compiled)?;
         Desired::of_artefacts(&artefacts, device_config)
     }
 
@@ -105,12 +106,48 @@ impl Desired {
         let lives = |entity: &&Entity| {
             matches!(
                 &entity.entity,
-                Some(Kind::CounterEntry(_) | Kind::RegisterEntry(_) | Kind::DirectCounterEntry(_))
+                Some(
+                    EntityKind::CounterEntry(_)
+                        | EntityKind::RegisterEntry(_)
+                        | EntityKind::DirectCounterEntry(_)
+                )
             )
         };
         let modify =
             |entity: &Entity| Update { r#type: update::Type::Modify as i32, entity: Some(entity.clone()) };
         self.entities.iter().filter(lives).map(modify).collect()
+    }
+}
+
+/// Rejects a rack that a switch of this kind cannot implement.
+fn check(target: Target, rack: &Rack) -> Result<(), CtrlError> {
+    match target {
+        Target::Embedded if rack.exchanges_times() && rack.switch.time_unit_ns != 1 => {
+            Err(CtrlError::Program(format!(
+                "rack {}: the embedded switch counts nanoseconds, the description's unit is {} ns: write \
+                 target = \"embedded\" and no time_unit_ns under [switch]",
+                rack.name, rack.switch.time_unit_ns
+            )))
+        }
+        Target::Embedded => Ok(()),
+        Target::Bmv2 => bmv2::check(rack),
+    }
+}
+
+/// The `p4_device_config` for a switch of this kind.
+fn device_config(
+    target: Target,
+    artefacts: &Artefacts,
+    compiled: Option<&Path>,
+) -> Result<Vec<u8>, CtrlError> {
+    let read = |path: &Path| {
+        std::fs::read(path)
+            .map_err(|error| CtrlError::Program(format!("reading {}: {error}", path.display())))
+    };
+    match (target, compiled) {
+        (_, Some(path)) => read(path),
+        (Target::Embedded, None) => Ok(artefacts.p4.clone().into_bytes()),
+        (Target::Bmv2, None) => bmv2::compile(artefacts),
     }
 }
 

@@ -1,7 +1,7 @@
 //! etcd, through which controllers share a rack description: the part of its v3 API that this needs.
 
+use crate::connect::{Tls, innermost};
 use crate::error::{CtrlError, refused};
-use crate::target::{Tls, innermost};
 use prost::Message;
 use std::time::Duration;
 use tonic::Request;

@@ -1,8 +1,8 @@
 //! Client for a switch's packet generators.
 
 use crate::client::Client;
+use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, refused};
-use crate::target::ConnectOptions;
 use p4rack_p4rt::p4rack::generator::v1::generator_client::GeneratorClient;
 use p4rack_p4rt::p4rack::generator::v1::{Config, ListRequest, RemoveRequest, SetRequest, Status};
 use tonic::transport::Channel;

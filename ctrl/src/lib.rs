@@ -1,18 +1,17 @@
 //! The control plane: sessions with a switch, deploying a rack, PL2's registers, telemetry.
 //!
 //! ```text
-//!  target      which switch, as whom, how it is reached
+//!  connect     address of a switch, identity, TLS
 //!  client      program, entries
-//!  entities    table entries, groups, counters … by name (values: as people write them)
+//!  items       table entries, groups, counters … by name (values: as people write them)
 //!  session     arbitration, packets, digests
 //!  log         requests as text
 //!  counters    the program's counters by name
 //!  reconcile   what has to be changed: a pure function (normal: of what is compared, readback: with what)
 //!  bmv2        what BMv2 asks for beyond P4Runtime
-//!  platform    kinds of switches
 //!  deploy      rack description → program, changes, read back
 //!  runtime_json  entries of the P4 tutorials' files
-//!  watch       the same for ever
+//!  watch       the same, continuously
 //!  mgmt        PL2's reservations, by management frames
 //!  etcd        where controllers share a description
 //!  telemetry   the switch's statistics
@@ -24,29 +23,28 @@
 pub mod bench;
 pub mod bmv2;
 pub mod client;
+pub mod connect;
 mod counters;
 pub mod deploy;
-pub mod entities;
 mod error;
 pub mod etcd;
 pub mod generator;
+pub mod items;
 mod log;
 pub mod mgmt;
 mod normal;
-pub mod platform;
 mod readback;
 pub mod reconcile;
 pub mod runtime_json;
 pub mod session;
-pub mod target;
 pub mod telemetry;
 pub mod trace;
 pub mod values;
 pub mod watch;
 
 pub use client::Client;
+pub use connect::{ConnectOptions, RoleConfig};
 pub use error::{CtrlError, UpdateFailure};
 pub use log::RequestLog;
 pub use normal::normal;
 pub use session::Session;
-pub use target::{ConnectOptions, RoleConfig};

@@ -1,11 +1,12 @@
 //! The normal form of entities, in which they can be compared, and their keys.
 
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
     Action, ActionProfileGroup, Entity, FieldMatch, PacketReplicationEngineEntry, Replica, TableEntry,
-    action_profile_action, action_profile_group, entity, replica, table_action,
+    action_profile_action, action_profile_group, replica, table_action,
 };
 use prost::Message;
 
@@ -14,7 +15,7 @@ pub type Key = Vec<u8>;
 
 /// The key of an entity in normal form.
 pub fn key(entity: &Entity) -> Key {
-    let Some(entity::Entity::TableEntry(entry)) = &entity.entity else {
+    let Some(EntityKind::TableEntry(entry)) = &entity.entity else {
         return key_entity(entity).encode_to_vec();
     };
     // There may be a million of them, so no copy is made. No encoded entity begins with 0.
@@ -30,10 +31,9 @@ pub fn key(entity: &Entity) -> Key {
 
 /// The entity reduced to kind and key, as reads and deletes need it.
 pub fn key_entity(entity: &Entity) -> Entity {
-    use entity::Entity as Kind;
     let mut key = entity.clone();
     match &mut key.entity {
-        Some(Kind::TableEntry(entry)) => {
+        Some(EntityKind::TableEntry(entry)) => {
             *entry = TableEntry {
                 table_id: entry.table_id,
                 r#match: std::mem::take(&mut entry.r#match),
@@ -42,19 +42,19 @@ pub fn key_entity(entity: &Entity) -> Entity {
                 ..Default::default()
             };
         }
-        Some(Kind::ActionProfileMember(member)) => member.action = None,
-        Some(Kind::ActionProfileGroup(group)) => {
+        Some(EntityKind::ActionProfileMember(member)) => member.action = None,
+        Some(EntityKind::ActionProfileGroup(group)) => {
             group.members.clear();
             group.max_size = 0;
         }
-        Some(Kind::MeterEntry(entry)) => (entry.config, entry.counter_data) = (None, None),
-        Some(Kind::CounterEntry(entry)) => entry.data = None,
-        Some(Kind::RegisterEntry(entry)) => entry.data = None,
-        Some(Kind::DirectCounterEntry(entry)) => entry.data = None,
-        Some(Kind::DirectMeterEntry(entry)) => (entry.config, entry.counter_data) = (None, None),
-        Some(Kind::ValueSetEntry(set)) => set.members.clear(),
-        Some(Kind::DigestEntry(digest)) => digest.config = None,
-        Some(Kind::PacketReplicationEngineEntry(entry)) => match &mut entry.r#type {
+        Some(EntityKind::MeterEntry(entry)) => (entry.config, entry.counter_data) = (None, None),
+        Some(EntityKind::CounterEntry(entry)) => entry.data = None,
+        Some(EntityKind::RegisterEntry(entry)) => entry.data = None,
+        Some(EntityKind::DirectCounterEntry(entry)) => entry.data = None,
+        Some(EntityKind::DirectMeterEntry(entry)) => (entry.config, entry.counter_data) = (None, None),
+        Some(EntityKind::ValueSetEntry(set)) => set.members.clear(),
+        Some(EntityKind::DigestEntry(digest)) => digest.config = None,
+        Some(EntityKind::PacketReplicationEngineEntry(entry)) => match &mut entry.r#type {
             Some(Type::MulticastGroupEntry(group)) => {
                 group.replicas.clear();
                 group.metadata.clear();
@@ -65,7 +65,7 @@ pub fn key_entity(entity: &Entity) -> Entity {
             }
             None => {}
         },
-        Some(Kind::ExternEntry(_)) | None => {}
+        Some(EntityKind::ExternEntry(_)) | None => {}
     }
     key
 }
@@ -73,26 +73,25 @@ pub fn key_entity(entity: &Entity) -> Entity {
 /// The normal form of an entity: byte strings shortest, lists sorted, don't-care keys omitted, and without
 /// fields that the data plane changes itself.
 pub fn normal(mut entity: Entity) -> Entity {
-    use entity::Entity as Kind;
     match &mut entity.entity {
-        Some(Kind::TableEntry(entry)) => normal_entry(entry),
-        Some(Kind::ActionProfileMember(member)) => {
+        Some(EntityKind::TableEntry(entry)) => normal_entry(entry),
+        Some(EntityKind::ActionProfileMember(member)) => {
             if let Some(action) = &mut member.action {
                 normal_action(action);
             }
         }
-        Some(Kind::ActionProfileGroup(group)) => normal_group(group),
-        Some(Kind::MeterEntry(entry)) => entry.counter_data = None,
-        Some(Kind::ValueSetEntry(set)) => {
+        Some(EntityKind::ActionProfileGroup(group)) => normal_group(group),
+        Some(EntityKind::MeterEntry(entry)) => entry.counter_data = None,
+        Some(EntityKind::ValueSetEntry(set)) => {
             for member in &mut set.members {
                 normal_match(&mut member.r#match);
             }
             set.members.sort_by_cached_key(Message::encode_to_vec);
         }
-        Some(Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+        Some(EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
             r#type: Some(Type::MulticastGroupEntry(group)),
         })) => normal_replicas(&mut group.replicas),
-        Some(Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+        Some(EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
             r#type: Some(Type::CloneSessionEntry(session)),
         })) => normal_replicas(&mut session.replicas),
         _ => {}
@@ -195,7 +194,7 @@ mod tests {
     fn group(replicas: Vec<Replica>) -> Entity {
         let group = MulticastGroupEntry { multicast_group_id: 1, replicas, ..Default::default() };
         let entry = PacketReplicationEngineEntry { r#type: Some(Type::MulticastGroupEntry(group)) };
-        Entity { entity: Some(entity::Entity::PacketReplicationEngineEntry(entry)) }
+        Entity { entity: Some(EntityKind::PacketReplicationEngineEntry(entry)) }
     }
 
     #[test]
@@ -234,7 +233,7 @@ mod tests {
         };
         let entry = |r#match| {
             let entry = TableEntry { table_id: 1, r#match, ..Default::default() };
-            normal(Entity { entity: Some(entity::Entity::TableEntry(entry)) })
+            normal(Entity { entity: Some(EntityKind::TableEntry(entry)) })
         };
         let left = entry(vec![exact(2, &[0, 5]), exact(1, &[0, 0]), lpm(0)]);
         assert_eq!(left, entry(vec![exact(1, &[0]), exact(2, &[5])]));

@@ -2,12 +2,12 @@
 
 use crate::client::Client;
 use crate::error::CtrlError;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::Table;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
     ActionProfileGroup, ActionProfileMember, CloneSessionEntry, DigestEntry, Entity, MeterConfig, MeterEntry,
-    MulticastGroupEntry, PacketReplicationEngineEntry, TableEntry, ValueSetEntry, entity::Entity as Kind,
-    table_action,
+    MulticastGroupEntry, PacketReplicationEngineEntry, TableEntry, ValueSetEntry, table_action,
 };
 use p4rack_p4rt::schema::{Schema, id_of};
 use std::collections::HashSet;
@@ -40,19 +40,19 @@ pub async fn read(client: &mut Client, schema: &Schema, desired: &[Entity]) -> R
     Ok(found)
 }
 
-/// Kind of an entity, as [`Found::unreadable`] names it.
+/// EntityKind of an entity, as [`Found::unreadable`] names it.
 pub fn kind_of(entity: &Entity) -> &'static str {
     match &entity.entity {
-        Some(Kind::TableEntry(_)) => "table entries",
-        Some(Kind::ActionProfileMember(_)) => "action profile members",
-        Some(Kind::ActionProfileGroup(_)) => "action profile groups",
-        Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+        Some(EntityKind::TableEntry(_)) => "table entries",
+        Some(EntityKind::ActionProfileMember(_)) => "action profile members",
+        Some(EntityKind::ActionProfileGroup(_)) => "action profile groups",
+        Some(EntityKind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
             Some(Type::CloneSessionEntry(_)) => "clone sessions",
             _ => "multicast groups",
         },
-        Some(Kind::MeterEntry(_)) => "meters",
-        Some(Kind::ValueSetEntry(_)) => "value sets",
-        Some(Kind::DigestEntry(_)) => "digests",
+        Some(EntityKind::MeterEntry(_)) => "meters",
+        Some(EntityKind::ValueSetEntry(_)) => "value sets",
+        Some(EntityKind::DigestEntry(_)) => "digests",
         _ => "others",
     }
 }
@@ -62,7 +62,7 @@ fn requests(schema: &Schema, desired: &[Entity]) -> Vec<(&'static str, Vec<Entit
     let metered: HashSet<u32> = desired
         .iter()
         .filter_map(|entity| match &entity.entity {
-            Some(Kind::TableEntry(entry)) if entry.meter_config.is_some() => Some(entry.table_id),
+            Some(EntityKind::TableEntry(entry)) if entry.meter_config.is_some() => Some(entry.table_id),
             _ => None,
         })
         .collect();
@@ -70,31 +70,31 @@ fn requests(schema: &Schema, desired: &[Entity]) -> Vec<(&'static str, Vec<Entit
     for table in info.tables.iter().filter(|table| !table.is_const_table) {
         let table_id = id_of(table.preamble.as_ref());
         let meter_config = metered.contains(&table_id).then(MeterConfig::default);
-        entries.push(Kind::TableEntry(TableEntry { table_id, meter_config, ..Default::default() }));
+        entries.push(EntityKind::TableEntry(TableEntry { table_id, meter_config, ..Default::default() }));
     }
     for table in info.tables.iter().filter(|table| has_default(table)) {
         let table_id = id_of(table.preamble.as_ref());
-        entries.push(Kind::TableEntry(TableEntry {
+        entries.push(EntityKind::TableEntry(TableEntry {
             table_id,
             is_default_action: true,
             ..Default::default()
         }));
     }
     let replication = |r#type| {
-        vec![Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(r#type) })]
+        vec![EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(r#type) })]
     };
-    let profile = |has: bool, kind: Kind| if has { vec![kind] } else { Vec::new() };
+    let profile = |has: bool, kind: EntityKind| if has { vec![kind] } else { Vec::new() };
     let has_profiles = !info.action_profiles.is_empty();
     let has_selectors = info.action_profiles.iter().any(|profile| profile.with_selector);
     let kinds = [
         ("table entries", entries),
         (
             "action profile members",
-            profile(has_profiles, Kind::ActionProfileMember(ActionProfileMember::default())),
+            profile(has_profiles, EntityKind::ActionProfileMember(ActionProfileMember::default())),
         ),
         (
             "action profile groups",
-            profile(has_selectors, Kind::ActionProfileGroup(ActionProfileGroup::default())),
+            profile(has_selectors, EntityKind::ActionProfileGroup(ActionProfileGroup::default())),
         ),
         ("multicast groups", replication(Type::MulticastGroupEntry(MulticastGroupEntry::default()))),
         ("clone sessions", replication(Type::CloneSessionEntry(CloneSessionEntry::default()))),
@@ -103,7 +103,7 @@ fn requests(schema: &Schema, desired: &[Entity]) -> Vec<(&'static str, Vec<Entit
             info.meters
                 .iter()
                 .map(|meter| id_of(meter.preamble.as_ref()))
-                .map(|meter_id| Kind::MeterEntry(MeterEntry { meter_id, ..Default::default() }))
+                .map(|meter_id| EntityKind::MeterEntry(MeterEntry { meter_id, ..Default::default() }))
                 .collect(),
         ),
         (
@@ -111,7 +111,9 @@ fn requests(schema: &Schema, desired: &[Entity]) -> Vec<(&'static str, Vec<Entit
             info.value_sets
                 .iter()
                 .map(|set| id_of(set.preamble.as_ref()))
-                .map(|value_set_id| Kind::ValueSetEntry(ValueSetEntry { value_set_id, ..Default::default() }))
+                .map(|value_set_id| {
+                    EntityKind::ValueSetEntry(ValueSetEntry { value_set_id, ..Default::default() })
+                })
                 .collect(),
         ),
         (
@@ -119,11 +121,11 @@ fn requests(schema: &Schema, desired: &[Entity]) -> Vec<(&'static str, Vec<Entit
             info.digests
                 .iter()
                 .map(|digest| id_of(digest.preamble.as_ref()))
-                .map(|digest_id| Kind::DigestEntry(DigestEntry { digest_id, ..Default::default() }))
+                .map(|digest_id| EntityKind::DigestEntry(DigestEntry { digest_id, ..Default::default() }))
                 .collect(),
         ),
     ];
-    let wrap = |kinds: Vec<Kind>| kinds.into_iter().map(|kind| Entity { entity: Some(kind) }).collect();
+    let wrap = |kinds: Vec<EntityKind>| kinds.into_iter().map(|kind| Entity { entity: Some(kind) }).collect();
     kinds.into_iter().map(|(name, kinds)| (name, wrap(kinds))).collect()
 }
 
@@ -134,7 +136,7 @@ fn has_default(table: &Table) -> bool {
 
 /// Whether this is the program's own default entry, or may be as far as can be known.
 fn is_initial_default(schema: &Schema, entity: &Entity) -> bool {
-    let Some(Kind::TableEntry(entry)) = &entity.entity else { return false };
+    let Some(EntityKind::TableEntry(entry)) = &entity.entity else { return false };
     if !entry.is_default_action {
         return false;
     }

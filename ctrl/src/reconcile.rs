@@ -13,7 +13,8 @@
 //! ```
 
 use crate::normal::{Key, key, key_entity, normal};
-use p4rack_p4rt::p4::v1::{Entity, TableEntry, Update, entity::Entity as Kind, update::Type};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::v1::{Entity, TableEntry, Update, update::Type};
 use std::collections::HashMap;
 
 /// Number of phases of a plan.
@@ -44,11 +45,11 @@ impl Changes {
 
     fn push(&mut self, kind: Type, entity: Entity) {
         let phase = match (kind, &entity.entity) {
-            (Type::Delete, Some(Kind::TableEntry(_))) => 0,
-            (Type::Delete, Some(Kind::ActionProfileMember(_))) => 5,
+            (Type::Delete, Some(EntityKind::TableEntry(_))) => 0,
+            (Type::Delete, Some(EntityKind::ActionProfileMember(_))) => 5,
             (Type::Delete, _) => 4,
-            (_, Some(Kind::ActionProfileMember(_))) => 1,
-            (_, Some(Kind::TableEntry(_))) => 3,
+            (_, Some(EntityKind::ActionProfileMember(_))) => 1,
+            (_, Some(EntityKind::TableEntry(_))) => 3,
             _ => 2,
         };
         self.phases[phase].push(Update { r#type: kind as i32, entity: Some(entity) });
@@ -67,10 +68,14 @@ enum Life {
 
 fn life(entity: &Entity) -> Life {
     match &entity.entity {
-        Some(Kind::TableEntry(TableEntry { is_default_action: true, .. })) => Life::Stays,
-        Some(Kind::MeterEntry(_) | Kind::DirectMeterEntry(_) | Kind::ValueSetEntry(_)) => Life::Stays,
-        Some(Kind::CounterEntry(_) | Kind::DirectCounterEntry(_) | Kind::RegisterEntry(_)) => Life::Lives,
-        Some(Kind::ExternEntry(_)) | None => Life::Lives,
+        Some(EntityKind::TableEntry(TableEntry { is_default_action: true, .. })) => Life::Stays,
+        Some(EntityKind::MeterEntry(_) | EntityKind::DirectMeterEntry(_) | EntityKind::ValueSetEntry(_)) => {
+            Life::Stays
+        }
+        Some(
+            EntityKind::CounterEntry(_) | EntityKind::DirectCounterEntry(_) | EntityKind::RegisterEntry(_),
+        ) => Life::Lives,
+        Some(EntityKind::ExternEntry(_)) | None => Life::Lives,
         Some(_) => Life::Comes,
     }
 }
@@ -85,7 +90,7 @@ pub fn key_of(entity: &Entity) -> Entity {
 pub fn changes(desired: &[Entity], actual: Vec<Entity>) -> Changes {
     let mut there: HashMap<Key, Entity> = HashMap::with_capacity(actual.len());
     for entity in actual {
-        if !matches!(&entity.entity, Some(Kind::TableEntry(TableEntry { is_const: true, .. }))) {
+        if !matches!(&entity.entity, Some(EntityKind::TableEntry(TableEntry { is_const: true, .. }))) {
             let entity = normal(entity);
             there.insert(key(&entity), entity);
         }
@@ -121,7 +126,7 @@ pub fn changes(desired: &[Entity], actual: Vec<Entity>) -> Changes {
 
 /// Whether both are equivalent. Ignores a direct meter that the wanted entry does not mention.
 fn same(wanted: &Entity, mut found: Entity) -> bool {
-    if let (Some(Kind::TableEntry(wanted)), Some(Kind::TableEntry(found))) =
+    if let (Some(EntityKind::TableEntry(wanted)), Some(EntityKind::TableEntry(found))) =
         (&wanted.entity, &mut found.entity)
         && wanted.meter_config.is_none()
     {
@@ -133,10 +138,10 @@ fn same(wanted: &Entity, mut found: Entity) -> bool {
 /// Whether an entity that always exists differs from its initial state.
 fn is_set(entity: &Entity) -> bool {
     match &entity.entity {
-        Some(Kind::TableEntry(entry)) => entry.action.is_some(),
-        Some(Kind::MeterEntry(meter)) => meter.config.is_some(),
-        Some(Kind::DirectMeterEntry(meter)) => meter.config.is_some(),
-        Some(Kind::ValueSetEntry(set)) => !set.members.is_empty(),
+        Some(EntityKind::TableEntry(entry)) => entry.action.is_some(),
+        Some(EntityKind::MeterEntry(meter)) => meter.config.is_some(),
+        Some(EntityKind::DirectMeterEntry(meter)) => meter.config.is_some(),
+        Some(EntityKind::ValueSetEntry(set)) => !set.members.is_empty(),
         _ => false,
     }
 }

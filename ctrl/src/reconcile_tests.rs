@@ -8,7 +8,7 @@ use p4rack_p4rt::p4::v1::{
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn entity(kind: Kind) -> Entity {
+fn entity(kind: EntityKind) -> Entity {
     Entity { entity: Some(kind) }
 }
 
@@ -18,13 +18,17 @@ fn act(value: u8) -> Action {
 
 fn member(id: u32, value: u8) -> Entity {
     let action = Some(act(value));
-    entity(Kind::ActionProfileMember(ActionProfileMember { action_profile_id: 1, member_id: id, action }))
+    entity(EntityKind::ActionProfileMember(ActionProfileMember {
+        action_profile_id: 1,
+        member_id: id,
+        action,
+    }))
 }
 
 fn group(id: u32, members: &BTreeSet<u32>) -> Entity {
     let member = |id: &u32| action_profile_group::Member { member_id: *id, weight: 1, watch_kind: None };
     let members = members.iter().map(member).collect();
-    entity(Kind::ActionProfileGroup(ActionProfileGroup {
+    entity(EntityKind::ActionProfileGroup(ActionProfileGroup {
         action_profile_id: 1,
         group_id: id,
         members,
@@ -34,7 +38,7 @@ fn group(id: u32, members: &BTreeSet<u32>) -> Entity {
 
 fn entry(key: u8, action: table_action::Type) -> Entity {
     let exact = field_match::Exact { value: vec![0, 0, key] };
-    entity(Kind::TableEntry(TableEntry {
+    entity(EntityKind::TableEntry(TableEntry {
         table_id: 5,
         r#match: vec![FieldMatch { field_id: 1, field_match_type: Some(FieldMatchType::Exact(exact)) }],
         action: Some(TableAction { r#type: Some(action) }),
@@ -45,7 +49,7 @@ fn entry(key: u8, action: table_action::Type) -> Entity {
 fn multicast(id: u32, class: &[u8]) -> Entity {
     let group = MulticastGroupEntry { multicast_group_id: id, metadata: class.into(), ..Default::default() };
     let r#type = Some(Pre::MulticastGroupEntry(group));
-    entity(Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type }))
+    entity(EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type }))
 }
 
 /// What a state consists of before its references are made to fit.
@@ -115,17 +119,17 @@ impl Model {
         let (mut members, mut groups) = (BTreeSet::new(), BTreeSet::new());
         for entity in self.0.values() {
             match &entity.entity {
-                Some(Kind::ActionProfileMember(member)) => drop(members.insert(member.member_id)),
-                Some(Kind::ActionProfileGroup(group)) => drop(groups.insert(group.group_id)),
+                Some(EntityKind::ActionProfileMember(member)) => drop(members.insert(member.member_id)),
+                Some(EntityKind::ActionProfileGroup(group)) => drop(groups.insert(group.group_id)),
                 _ => {}
             }
         }
         for entity in self.0.values() {
             match &entity.entity {
-                Some(Kind::ActionProfileGroup(group)) => {
+                Some(EntityKind::ActionProfileGroup(group)) => {
                     assert!(group.members.iter().all(|member| members.contains(&member.member_id)));
                 }
-                Some(Kind::TableEntry(entry)) => {
+                Some(EntityKind::TableEntry(entry)) => {
                     match entry.action.as_ref().and_then(|a| a.r#type.as_ref()) {
                         Some(table_action::Type::ActionProfileMemberId(id)) => assert!(members.contains(id)),
                         Some(table_action::Type::ActionProfileGroupId(id)) => assert!(groups.contains(id)),
@@ -175,7 +179,7 @@ proptest! {
 fn meter(index: i64, rate: Option<i64>) -> Entity {
     let config = rate.map(|cir| MeterConfig { cir, pir: cir, ..Default::default() });
     let index = Some(p4rack_p4rt::p4::v1::Index { index });
-    entity(Kind::MeterEntry(MeterEntry { meter_id: 3, index, config, counter_data: None }))
+    entity(EntityKind::MeterEntry(MeterEntry { meter_id: 3, index, config, counter_data: None }))
 }
 
 #[test]
@@ -190,9 +194,9 @@ fn what_stays_is_modified_and_set_back() {
 #[test]
 fn constant_entries_and_registers_are_left_alone() {
     let mut constant = entry(1, table_action::Type::Action(act(1)));
-    if let Some(Kind::TableEntry(entry)) = &mut constant.entity {
+    if let Some(EntityKind::TableEntry(entry)) = &mut constant.entity {
         entry.is_const = true;
     }
-    let register = entity(Kind::RegisterEntry(RegisterEntry::default()));
+    let register = entity(EntityKind::RegisterEntry(RegisterEntry::default()));
     assert!(changes(std::slice::from_ref(&register), vec![constant, register.clone()]).is_empty());
 }

@@ -7,8 +7,8 @@
 //!  "clone_session_entries": [{"clone_session_id": 5, "replicas": […], "packet_length_bytes": 64}]}
 //! ```
 
-use crate::entities::{ActionItem, CloneItem, Item, MulticastItem, PlaceItem, ReplicaItem, TableItem};
 use crate::error::CtrlError;
+use crate::items::{ActionItem, CloneItem, Item, MulticastItem, PlaceItem, ReplicaItem, TableItem};
 use p4rack_p4rt::p4::config::v1::match_field::MatchType;
 use p4rack_p4rt::p4::v1::{Update, update};
 use p4rack_p4rt::schema::{self, Schema};

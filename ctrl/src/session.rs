@@ -8,8 +8,8 @@
 //! ```
 
 use crate::client::Client;
+use crate::connect::{CONNECT, ConnectOptions, RoleConfig};
 use crate::error::{CtrlError, refused};
-use crate::target::{CONNECT, ConnectOptions, RoleConfig};
 use p4rack_p4rt::google::rpc::Code as RpcCode;
 use p4rack_p4rt::p4::v1::{
     DigestList, DigestListAck, IdleTimeoutNotification, MasterArbitrationUpdate, PacketIn, PacketOut, Role,

@@ -1,8 +1,8 @@
 //! Client for a switch's statistics.
 
 use crate::client::Client;
+use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, refused};
-use crate::target::ConnectOptions;
 use p4rack_p4rt::p4rack::telemetry::v1::GetStatsRequest;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_client::TelemetryClient;
 use tonic::transport::Channel;

@@ -1,7 +1,7 @@
 //! Client for traces of single packets on a switch.
 
+use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, refused};
-use crate::target::ConnectOptions;
 use p4rack_p4rt::p4rack::trace::v1::trace_client::TraceClient;
 use p4rack_p4rt::p4rack::trace::v1::{Event, Filter, WatchRequest, WatchResponse};
 use tonic::Streaming;

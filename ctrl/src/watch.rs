@@ -1,10 +1,10 @@
 //! Keeps a switch in its desired state, across its restarts, writes of other controllers, and the death of
 //! the previous primary.
 
+use crate::connect::ConnectOptions;
 use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;
 use crate::session::{Event, Session, Standing};
-use crate::target::ConnectOptions;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;

@@ -6,8 +6,8 @@
 mod certificates;
 use certificates::{certificate, have_openssl};
 use p4rack_ctrl::CtrlError;
+use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::etcd::{Access, Etcd};
-use p4rack_ctrl::target::Tls;
 use prost::Message;
 use std::io::Write;
 use std::net::TcpStream;

@@ -8,7 +8,7 @@ use common::{deploy, desired, rack, start, start_at};
 use p4rack_codegen::scheme::l2::{FORWARD, L2_FORWARD};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
-use p4rack_ctrl::entities::{ActionItem, Item, TableItem};
+use p4rack_ctrl::items::{ActionItem, Item, TableItem};
 use p4rack_ctrl::watch::{Change, watch};
 use p4rack_ctrl::{Client, ConnectOptions, CtrlError, Session};
 use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, forwarding_pipeline_config, update};

@@ -5,7 +5,7 @@
 #[path = "common/certificates.rs"]
 mod certificates;
 use certificates::{certificate, have_openssl};
-use p4rack_ctrl::target::Tls;
+use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::{Client, ConnectOptions, CtrlError};
 use p4rack_p4rt::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use p4rack_p4rt::p4::v1::*;

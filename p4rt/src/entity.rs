@@ -18,10 +18,11 @@
 //! # Ok::<(), p4rack_p4rt::entity::EntityError>(())
 //! ```
 
+use crate::EntityKind;
 use crate::bytes::{self, BytesError};
 use crate::p4::config::v1::{MatchField, Table, match_field};
 use crate::p4::v1::{
-    Action, Entity, FieldMatch, TableAction, TableEntry, Update, action, entity, field_match,
+    Action, Entity, FieldMatch, TableAction, TableEntry, Update, action, field_match,
     field_match::FieldMatchType, table_action, update,
 };
 use crate::schema::{self, Schema, SchemaError, id_of, name_of};
@@ -231,7 +232,7 @@ impl Entry {
 
 /// An update of a table entry.
 pub fn table_update(kind: update::Type, entry: TableEntry) -> Update {
-    Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity::Entity::TableEntry(entry)) }) }
+    Update { r#type: kind as i32, entity: Some(Entity { entity: Some(EntityKind::TableEntry(entry)) }) }
 }
 
 /// Checks the width of a value; a width of 0 (a string) fits anything.

@@ -72,6 +72,8 @@ mod generated {
 }
 
 pub use generated::{bfrt_proto, google, p4, p4rack, stratum};
+/// What an [`Entity`](p4::v1::Entity) is: its `oneof`.
+pub use p4::v1::entity::Entity as EntityKind;
 
 /// All of `proto/` as a serialized `FileDescriptorSet`, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");

@@ -108,7 +108,8 @@ fn error_at(text: &str, offset: usize, problem: String) -> TextError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::p4::v1::{self, entity, update};
+    use crate::EntityKind;
+    use crate::p4::v1::{self, update};
 
     #[test]
     fn a_request_survives_print_and_parse() {
@@ -126,7 +127,7 @@ mod tests {
             device_id: 1,
             updates: vec![v1::Update {
                 r#type: update::Type::Insert as i32,
-                entity: Some(v1::Entity { entity: Some(entity::Entity::TableEntry(entry)) }),
+                entity: Some(v1::Entity { entity: Some(EntityKind::TableEntry(entry)) }),
             }],
             ..Default::default()
         };

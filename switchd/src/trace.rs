@@ -1,7 +1,7 @@
-//! The trace service: what the program does with single packets, beside P4Runtime.
+//! The trace service: what the program does with single packets, next to P4Runtime.
 //!
 //! ```text
-//!  switch ── events (bounded, the rest is counted) ─▶ asked every 50 ms ─▶ stream (bounded) ─▶ caller
+//!  switch ── events (bounded, the rest is counted) ─▶ polled every 50 ms ─▶ stream (bounded) ─▶ caller
 //! ```
 
 use crate::core::Handle;
@@ -36,7 +36,7 @@ pub(crate) struct TraceService {
 }
 
 impl TraceService {
-    /// A service for the device whose switch is behind `handle`. Streams end when `stopping` says so.
+    /// A service for the device whose switch is behind `handle`. Streams end when `stopping` becomes true.
     pub fn new(device: Arc<Device>, handle: Handle, stopping: watch::Receiver<bool>) -> TraceService {
         TraceService { device, handle, stopping }
     }

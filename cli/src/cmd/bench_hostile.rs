@@ -1,7 +1,7 @@
 //! `p4rack bench hostile-clients`.
 
 use super::bench_p4runtime::{program, start};
-use super::target;
+use super::connect;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use p4rack_ctrl::bench::hostile::{self, Behaviour, Hostile};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    target: target::Args,
+    target: connect::Args,
     /// Number of concurrent hostile connections
     #[arg(long, default_value_t = 1000)]
     connections: usize,

@@ -1,7 +1,7 @@
 //! `p4rack bench p4runtime`.
 
 use super::entity::Rows;
-use super::{bmv2, target};
+use super::{bmv2, connect};
 use crate::output::OutputFile;
 use p4rack_ctrl::bench::{self, Figure, Plan};
 use p4rack_p4rt::p4::config::v1::P4Info;
@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    target: target::Args,
+    target: connect::Args,
     /// P4Info of the benchmark's program, for a switch that takes a compiler's output
     #[arg(long, value_name = "FILE", requires = "device_config")]
     p4info: Option<PathBuf>,

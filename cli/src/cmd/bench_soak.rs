@@ -1,7 +1,7 @@
 //! `p4rack bench soak`.
 
 use super::bench_p4runtime::{program, start};
-use super::target;
+use super::connect;
 use p4rack_ctrl::bench::soak::{self, Sample, Soak};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    target: target::Args,
+    target: connect::Args,
     /// Duration in minutes
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,

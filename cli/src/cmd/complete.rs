@@ -1,7 +1,7 @@
 //! Names for shell completion: from the P4Info file in P4RACK_P4INFO, else from the switch at the command's
 //! --grpc-addr.
 
-use super::target::block_on;
+use super::connect::block_on;
 use clap_complete::engine::CompletionCandidate;
 use p4rack_ctrl::{Client, ConnectOptions};
 use p4rack_p4rt::p4::config::v1::P4Info;

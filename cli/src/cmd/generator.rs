@@ -1,6 +1,6 @@
 //! `p4rack generator`.
 
-use super::target;
+use super::connect;
 use p4rack_ctrl::generator::Generators;
 use p4rack_ctrl::{CtrlError, Session};
 use p4rack_p4rt::p4rack::generator::v1::{Config, Status};
@@ -36,19 +36,19 @@ enum Command {
         #[arg(long, value_name = "NS", default_value_t = 0)]
         delay_ns: u64,
         #[command(flatten)]
-        switch: target::Args,
+        switch: connect::Args,
     },
     /// Remove a generator; requires being primary of the default role
     Remove {
         /// Number of the generator
         number: u32,
         #[command(flatten)]
-        switch: target::Args,
+        switch: connect::Args,
     },
     /// List all generators with their statistics
     List {
         #[command(flatten)]
-        switch: target::Args,
+        switch: connect::Args,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -75,22 +75,23 @@ pub fn run(args: Args) -> ExitCode {
         Command::Set { number, frame, port, period_ns, count, delay_ns, switch } => {
             let config =
                 Config { number, frame: frame.0, ingress_port: port.into(), period_ns, count, delay_ns };
-            finish(target::block_on(async {
+            finish(connect::block_on(async {
                 Generators::of(&*Session::connect(switch.for_switch(None)).await?).set(config).await
             }))
         }
-        Command::Remove { number, switch } => finish(target::block_on(async {
+        Command::Remove { number, switch } => finish(connect::block_on(async {
             Generators::of(&*Session::connect(switch.for_switch(None)).await?).remove(number).await
         })),
         Command::List { switch, json } => {
-            let all =
-                target::block_on(async { Generators::connect(&switch.for_switch(None)).await?.list().await });
+            let all = connect::block_on(async {
+                Generators::connect(&switch.for_switch(None)).await?.list().await
+            });
             match all {
                 Ok(all) => {
                     list(&all, json);
                     ExitCode::SUCCESS
                 }
-                Err(error) => target::fail(&error, json),
+                Err(error) => connect::fail(&error, json),
             }
         }
     }
@@ -99,7 +100,7 @@ pub fn run(args: Args) -> ExitCode {
 fn finish(result: Result<(), CtrlError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => target::fail(&error, false),
+        Err(error) => connect::fail(&error, false),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `p4rack pl2`.
 
-use super::target;
+use super::connect;
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{Mode, Pl2};
 use p4rack_ctrl::Session;
@@ -43,7 +43,7 @@ enum Command {
         #[arg(long)]
         to: Option<String>,
         #[command(flatten)]
-        switch: target::Args,
+        switch: connect::Args,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -78,7 +78,7 @@ struct Registers {
     #[arg(long, value_parser = parse_ether_type)]
     ether_type: Option<EtherType>,
     #[command(flatten)]
-    switch: target::Args,
+    switch: connect::Args,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -107,18 +107,18 @@ pub fn run(args: Args) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    match target::block_on(exchange(operation, &registers, rack.as_ref())) {
+    match connect::block_on(exchange(operation, &registers, rack.as_ref())) {
         Ok(rows) => print(&rows, rack.as_ref(), registers.json),
         Err(Failure::Usage(message)) => {
             eprintln!("{message}");
             return ExitCode::from(2);
         }
-        Err(Failure::Switch(error)) => return target::fail(&error, registers.json),
+        Err(Failure::Switch(error)) => return connect::fail(&error, registers.json),
     }
     ExitCode::SUCCESS
 }
 
-fn forget(path: &Path, host: &str, to: Option<&str>, switch: &target::Args, as_json: bool) -> ExitCode {
+fn forget(path: &Path, host: &str, to: Option<&str>, switch: &connect::Args, as_json: bool) -> ExitCode {
     let rack = match Rack::load(path) {
         Ok(rack) => rack,
         Err(error) => {
@@ -133,7 +133,7 @@ fn forget(path: &Path, host: &str, to: Option<&str>, switch: &target::Args, as_j
     let described = rack.protocol::<Pl2>();
     let cells = described.map(|pl2| cells(&rack, pl2, host, to)).unwrap_or_default();
     let ether_type = described.map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
-    let done = target::block_on(async {
+    let done = connect::block_on(async {
         let mut session = Session::connect(switch.for_switch(Some(&rack.switch))).await?;
         let mut manager = Manager::new(&mut session, ether_type).await?;
         manager.forget(&cells).await
@@ -150,7 +150,7 @@ fn forget(path: &Path, host: &str, to: Option<&str>, switch: &target::Args, as_j
             }
             ExitCode::SUCCESS
         }
-        Err(error) => target::fail(&error, as_json),
+        Err(error) => connect::fail(&error, as_json),
     }
 }
 

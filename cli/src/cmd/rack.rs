@@ -1,8 +1,8 @@
 //! `p4rack rack`.
 
 use crate::output::OutputFile;
-use p4rack_codegen::rack::Rack;
 use p4rack_codegen::description::import::{self, import};
+use p4rack_codegen::rack::Rack;
 use p4rack_ctrl::runtime_json;
 use p4rack_p4rt::p4::v1::{Uint128, WriteRequest};
 use p4rack_p4rt::schema::Schema;

@@ -1,6 +1,6 @@
 //! `p4rack switch trace`.
 
-use super::target;
+use super::connect;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::trace::Watch;
 use p4rack_p4rt::p4rack::trace::v1::{Event, Filter};
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    switch: target::Args,
+    switch: connect::Args,
 }
 
 fn ether_type(text: &str) -> Result<u16, String> {
@@ -51,9 +51,9 @@ pub fn run(args: Args) -> ExitCode {
         source: args.src.map(address),
         destination: args.dst.map(address),
     };
-    match target::block_on(watch(&args, filter)) {
+    match connect::block_on(watch(&args, filter)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => target::fail(&error, args.json),
+        Err(error) => connect::fail(&error, args.json),
     }
 }
 

@@ -1,11 +1,11 @@
 //! `p4rack top`: live view of a switch's ports, queues, reservations and drops.
 
+use super::connect;
 use super::entity::Rows;
-use super::target;
 use crate::output;
 use p4rack_codegen::Rack;
 use p4rack_codegen::scheme::{l2, pl2};
-use p4rack_ctrl::entities::{CounterItem, Item, RegisterItem};
+use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
 use p4rack_ctrl::{Client, CtrlError};
 use p4rack_p4rt::p4rack::telemetry::v1::GetStatsResponse;
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long)]
     once: bool,
     #[command(flatten)]
-    target: target::Args,
+    target: connect::Args,
 }
 
 /// State of a switch at one time.
@@ -56,9 +56,9 @@ pub fn run(args: Args) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    match target::block_on(watch(&args, rack.as_ref())) {
+    match connect::block_on(watch(&args, rack.as_ref())) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => target::fail(&error, false),
+        Err(error) => connect::fail(&error, false),
     }
 }
 

@@ -70,11 +70,7 @@ fn read_rack(
 }
 
 fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Switch> {
-    let target = section.parsed(sink, "target", "write \"embedded\" or \"bmv2\"", |text| match text {
-        "embedded" => Ok(Target::Embedded),
-        "bmv2" => Ok(Target::Bmv2),
-        _ => Err(format!("`{text}` is no target")),
-    });
+    let target = section.parsed(sink, "target", "write \"embedded\" or \"bmv2\"", str::parse);
     let device_id = section.integer(sink, "device_id", (0, i64::MAX as u64));
     let rate = section.parsed(sink, "port_rate", RATE_HELP, parse_rate);
     if rate.is_none() && !section.has("port_rate") {

@@ -22,6 +22,7 @@ use p4rack_wire::MacAddr;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use serde::{Serialize, Serializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// A checked rack: one switch and its hosts.
@@ -90,7 +91,7 @@ impl Switch {
     }
 }
 
-/// Kinds of switches.
+/// Kinds of switches that a rack may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
@@ -98,6 +99,17 @@ pub enum Target {
     Embedded,
     /// BMv2's `simple_switch_grpc`.
     Bmv2,
+}
+
+impl FromStr for Target {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Target, String> {
+        match text {
+            "embedded" => Ok(Target::Embedded),
+            "bmv2" => Ok(Target::Bmv2),
+            _ => Err(format!("`{text}` is no target; there are embedded and bmv2")),
+        }
+    }
 }
 
 impl Target {

@@ -100,7 +100,7 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
     }
 
     /// Whether hosts and switch exchange times, so that their units must be the same.
-    fn tells_times(&self) -> bool {
+    fn exchanges_times(&self) -> bool {
         false
     }
 

@@ -25,7 +25,7 @@ pub const PRIORITY_BEST_EFFORT: u8 = 1;
 /// The generated artefacts.
 #[derive(Clone, Debug)]
 pub struct Artefacts {
-    /// Name of the files, which is the rack's.
+    /// Name of the files: the rack's name.
     pub name: String,
     /// The P4_16 program.
     pub p4: String,
@@ -35,7 +35,7 @@ pub struct Artefacts {
     pub p4info: String,
     /// The constants that programs and people need to talk to it.
     pub constants: serde_json::Value,
-    /// The program's BFRuntime schema, for Tofino alone.
+    /// The program's BFRuntime schema; only for Tofino.
     pub bf_rt: Option<serde_json::Value>,
     /// Scapy layers of the headers that Scapy lacks, a Python module; none under plain switching.
     pub layers: Option<String>,
@@ -47,13 +47,13 @@ pub enum GenerateError {
     /// The rack can't run the scheme, or the scheme's templates don't serve the architecture.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
-    /// A template could not be rendered: a fault of p4rack's.
+    /// A template could not be rendered: a bug in p4rack.
     #[error("template: {0}")]
     Template(#[from] Box<handlebars::RenderError>),
-    /// The front end refused the generated program: a fault of p4rack's.
+    /// The front end refused the generated program: a bug in p4rack.
     #[error("generated program refused:\n{0}")]
     Program(String),
-    /// An entry does not fit the generated program: a fault of p4rack's.
+    /// An entry does not fit the generated program: a bug in p4rack.
     #[error("generated entry refused: {0}")]
     Entry(String),
     /// A file could not be written.
@@ -61,19 +61,19 @@ pub enum GenerateError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
 }
 
-/// A rack's program and entries, as what runs them in this process takes them.
+/// A rack's program and entries, in the form in which this process runs them.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The P4_16 text.
     pub p4: String,
     /// The same, compiled.
     pub compiled: Compiled,
-    /// Table entries, meters and the multicast group, each with what it is for.
+    /// Table entries, meters and the multicast group, each with its purpose.
     pub entries: Vec<(String, Update)>,
 }
 
@@ -119,7 +119,7 @@ pub fn generate(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Artefacts, Ge
 }
 
 impl Artefacts {
-    /// The files: name and contents.
+    /// Names and contents of the files.
     pub fn files(&self) -> Vec<(String, String)> {
         let name = &self.name;
         let layers = self.layers.clone().map(|layers| (layers::file_name(name), layers));
@@ -133,7 +133,7 @@ impl Artefacts {
         texts.into_iter().chain(bf_rt).chain(layers).collect()
     }
 
-    /// Writes the files into `folder`, which is made if it isn't there. Returns their paths and sizes.
+    /// Writes the files into `folder`, which is created if necessary. Returns their paths and sizes.
     pub fn write_to(&self, folder: &Path) -> Result<Vec<(PathBuf, usize)>, GenerateError> {
         let write_error = |path: &Path| {
             let path = path.to_owned();

@@ -1,8 +1,8 @@
 //! The P4 text: handlebars templates over the rack's model.
 //!
-//! `p4src/shared` and `p4src/l2` say what every program has, and leave slots open. What a protocol puts there is the
-//! template of the slot's name in its own folder. Each protocol's templates see the protocol's context alone, so
-//! protocols need not agree on names, other than those of P4.
+//! `p4src/shared` and `p4src/l2` are part of every program, and have slots for protocols. A protocol fills a slot with
+//! the template of that name in its own folder. Its templates see only its own context, so protocols need to agree
+//! on nothing but the names in the P4 text.
 
 use super::supply::{Supply, supply};
 use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT};
@@ -32,8 +32,8 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "l2/best_effort_meter",
 ];
 
-/// Where protocols put their parts of a program, and what comes between those of two. A part that is to be set off from
-/// what precedes it begins with an empty line.
+/// The slots, each with the separator between the parts of two protocols. A part that needs an empty line before it
+/// begins with one.
 pub(crate) const SLOTS: &[(&str, &str)] = &[
     // What is said of it in the first lines.
     ("banner", LINE),
@@ -85,7 +85,7 @@ pub(super) fn render_rack(rack: &Rack, arch: Arch) -> Result<String, GenerateErr
     render(&templates, supply(arch).main, &context)
 }
 
-/// What `arch` calls one of the things that it supplies a term for.
+/// The term that `arch` supplies for a concept.
 pub(super) fn term(arch: Arch, name: &str) -> Result<String, GenerateError> {
     render(parsed(arch)?, name, &Value::Null)
 }
@@ -107,7 +107,7 @@ static V1MODEL: LazyLock<Result<Handlebars<'static>, String>> =
     LazyLock::new(|| parse(&supply(Arch::V1model)));
 static TNA: LazyLock<Result<Handlebars<'static>, String>> = LazyLock::new(|| parse(&supply(Arch::Tna)));
 
-/// Parses all templates, with one architecture's.
+/// Parses all templates, with those of one architecture.
 fn parse(supply: &Supply) -> Result<Handlebars<'static>, String> {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
@@ -123,7 +123,7 @@ fn parse(supply: &Supply) -> Result<Handlebars<'static>, String> {
     Ok(handlebars)
 }
 
-/// The templates that a rack's program takes: more than those parsed already where a protocol is not one of [`PROTOCOLS`].
+/// The templates for a rack: those already parsed, and those of its protocols that are not in [`PROTOCOLS`].
 fn templates_of(rack: &Rack, arch: Arch) -> Result<Cow<'static, Handlebars<'static>>, GenerateError> {
     let mut templates = Cow::Borrowed(parsed(arch)?);
     let definitions = rack.protocols.iter().map(|protocol| protocol.definition());
@@ -149,12 +149,12 @@ fn register(handlebars: &mut Handlebars<'static>, templates: &[(&str, &str)]) ->
     Ok(())
 }
 
-/// The partials of a file of terms, by name.
+/// Partials of a file of terms, by name.
 fn terms(text: &str) -> Result<BTreeMap<String, String>, String> {
     toml::from_str(text).map_err(|error| format!("terms: {error}"))
 }
 
-/// What protocols put into each slot.
+/// The contents of each slot.
 fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Value, GenerateError> {
     let mut slots: BTreeMap<&str, Vec<String>> = SLOTS.iter().map(|(name, _)| (*name, Vec::new())).collect();
     for protocol in &rack.protocols {
@@ -174,7 +174,7 @@ fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Val
     Ok(Value::Object(joined.collect::<Map<String, Value>>()))
 }
 
-/// What all templates are rendered with.
+/// The context of all templates.
 fn context(rack: &Rack) -> Value {
     let headers = || rack.protocols.iter().flat_map(|protocol| protocol.headers());
     let descs = [Ethernet::DESC, Vlan::DESC].into_iter().chain(headers().map(|header| header.desc));
@@ -215,13 +215,13 @@ fn context(rack: &Rack) -> Value {
     })
 }
 
-/// A line for each pair, the first ones as wide as the widest.
+/// One line per pair, with aligned columns.
 fn rows<T: Copy>(pairs: &[(&str, T)], line: impl Fn(&str, usize, T) -> String) -> String {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     pairs.iter().map(|(name, other)| line(name, width, *other)).collect::<Vec<_>>().join(LINE)
 }
 
-/// The name that the program gives itself: an identifier, since targets make paths and symbols of it.
+/// The program's own name: an identifier, because targets derive paths and symbols from it.
 pub(super) fn program_name(scheme: Scheme) -> String {
     scheme.name().replace(['-', '+'], "_")
 }

@@ -92,8 +92,8 @@ impl Rack {
     }
 
     /// Whether hosts and switch exchange times.
-    pub fn tells_times(&self) -> bool {
-        self.protocols.iter().any(|protocol| protocol.tells_times())
+    pub fn exchanges_times(&self) -> bool {
+        self.protocols.iter().any(|protocol| protocol.exchanges_times())
     }
 
     /// Reasons for which the program drops frames. A reason's position is its index in the counter.

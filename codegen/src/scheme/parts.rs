@@ -1,14 +1,15 @@
 //! Building blocks of programs and entries, shared by all protocols.
 
 use crate::rack::DropReason;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::EntityError;
 use p4rack_p4rt::p4::v1::{
     CloneSessionEntry, Entity, Index, MeterConfig, MeterEntry, PacketReplicationEngineEntry, Replica, Update,
-    entity, packet_replication_engine_entry, replica, update,
+    packet_replication_engine_entry, replica, update,
 };
 use p4rack_p4rt::schema::{Schema, id_of};
 
-/// Templates of `p4src/`, by their names there.
+/// Templates of `p4src/`, by path.
 macro_rules! templates {
     ($($name:literal),* $(,)?) => {
         &[ $( ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/", $name, ".p4.hbs"))) ),* ]
@@ -32,7 +33,7 @@ pub(crate) fn index_constants(prefix: &str, reasons: &[DropReason]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A clone session with the port's number, whose copies leave by that port in this class.
+/// A clone session with the number of a port, which sends copies to that port in this class of service.
 pub(crate) fn clone_session(port: u16, class: u8) -> Update {
     let session = CloneSessionEntry {
         session_id: port.into(),
@@ -51,7 +52,7 @@ pub(crate) fn replica(port: u16) -> Replica {
     Replica { port_kind, instance: 1, ..Default::default() }
 }
 
-/// A port's cell of a meter, with one rate and one burst; what exceeds them is red.
+/// The meter cell of a port, with a single rate and burst; frames that exceed them are red.
 pub(crate) fn meter(
     schema: &Schema,
     name: &str,
@@ -72,15 +73,15 @@ pub(crate) fn meter(
         ..Default::default()
     };
     // A meter's cell always exists, so it is modified, not inserted.
-    Ok(update(update::Type::Modify, entity::Entity::MeterEntry(entry)))
+    Ok(update(update::Type::Modify, EntityKind::MeterEntry(entry)))
 }
 
 /// Inserts a group or a session.
 pub(crate) fn insert(entry: packet_replication_engine_entry::Type) -> Update {
     let entry = PacketReplicationEngineEntry { r#type: Some(entry) };
-    update(update::Type::Insert, entity::Entity::PacketReplicationEngineEntry(entry))
+    update(update::Type::Insert, EntityKind::PacketReplicationEngineEntry(entry))
 }
 
-fn update(kind: update::Type, entity: entity::Entity) -> Update {
+fn update(kind: update::Type, entity: EntityKind) -> Update {
     Update { r#type: kind.into(), entity: Some(Entity { entity: Some(entity) }) }
 }

@@ -8,7 +8,8 @@ use p4rack_entities::{Candidate, accepted, write};
 use p4rack_p4::ir::InstanceId;
 use p4rack_p4::p4info::Ids;
 use p4rack_p4::{Compiled, Options, compile};
-use p4rack_p4rt::p4::v1::{Entity, WriteRequest, entity::Entity as Kind, table_action};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::v1::{Entity, WriteRequest, table_action};
 use p4rack_p4rt::text;
 use p4rack_reference::Demoted;
 use p4rack_switch::{Config, PortConfig, Switch};
@@ -115,13 +116,13 @@ fn compile_text(p4: &str) -> Compiled {
 }
 
 /// Exchanges the ids of one program for those of another whose objects stand in the same places.
-fn renumber(entity: &mut Kind, from: &Ids, to: &Ids) {
+fn renumber(entity: &mut EntityKind, from: &Ids, to: &Ids) {
     let other = |id: u32, from: &[u32], to: &[u32]| {
         let place = from.iter().position(|known| *known == id).unwrap_or_else(|| panic!("no id {id:#x}"));
         to[place]
     };
     match entity {
-        Kind::TableEntry(entry) => {
+        EntityKind::TableEntry(entry) => {
             entry.table_id = other(entry.table_id, &from.tables, &to.tables);
             match entry.action.as_mut().and_then(|action| action.r#type.as_mut()) {
                 Some(table_action::Type::Action(action)) => {
@@ -130,8 +131,10 @@ fn renumber(entity: &mut Kind, from: &Ids, to: &Ids) {
                 unexpected => panic!("{unexpected:?}"),
             }
         }
-        Kind::MeterEntry(meter) => meter.meter_id = other(meter.meter_id, &from.instances, &to.instances),
-        Kind::PacketReplicationEngineEntry(_) => {}
+        EntityKind::MeterEntry(meter) => {
+            meter.meter_id = other(meter.meter_id, &from.instances, &to.instances)
+        }
+        EntityKind::PacketReplicationEngineEntry(_) => {}
         unexpected => panic!("{unexpected:?}"),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{PORTS, Values, max};
 use num_bigint::BigUint;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::table_update;
 use p4rack_p4rt::p4::config::v1::action_ref::Scope;
 use p4rack_p4rt::p4::config::v1::match_field::MatchType;
@@ -10,8 +11,8 @@ use p4rack_p4rt::p4::v1::field_match::{Exact, FieldMatchType, Lpm, Optional, Ran
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
     Action, ActionProfileMember, CloneSessionEntry, Entity, FieldMatch, MulticastGroupEntry,
-    PacketReplicationEngineEntry, Replica, TableAction, TableEntry, Update, action, entity, replica,
-    table_action, update,
+    PacketReplicationEngineEntry, Replica, TableAction, TableEntry, Update, action, replica, table_action,
+    update,
 };
 use p4rack_p4rt::schema::{id_of, match_type};
 use std::collections::BTreeSet;
@@ -69,7 +70,7 @@ fn fill(info: &P4Info, table: &Table, values: &mut Values, members: &mut u32, up
                     member_id: *members,
                     action: Some(action),
                 };
-                updates.push(insert(entity::Entity::ActionProfileMember(member)));
+                updates.push(insert(EntityKind::ActionProfileMember(member)));
                 table_action::Type::ActionProfileMemberId(*members)
             }
         };
@@ -96,7 +97,7 @@ fn fill(info: &P4Info, table: &Table, values: &mut Values, members: &mut u32, up
     }
 }
 
-fn insert(entity: entity::Entity) -> Update {
+fn insert(entity: EntityKind) -> Update {
     Update { r#type: update::Type::Insert as i32, entity: Some(Entity { entity: Some(entity) }) }
 }
 
@@ -175,7 +176,7 @@ fn replication(values: &mut Values) -> Vec<Update> {
             CloneSessionEntry { session_id: number, replicas: replicas(values), ..Default::default() };
         for kind in [Type::MulticastGroupEntry(group), Type::CloneSessionEntry(session)] {
             let entry = PacketReplicationEngineEntry { r#type: Some(kind) };
-            updates.push(insert(entity::Entity::PacketReplicationEngineEntry(entry)));
+            updates.push(insert(EntityKind::PacketReplicationEngineEntry(entry)));
         }
     }
     updates

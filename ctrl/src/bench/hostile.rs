@@ -6,12 +6,13 @@
 
 use super::load::Load;
 use super::resident_bytes;
+use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, refused};
 use crate::session::Session;
-use crate::target::ConnectOptions;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::{
     Entity, ForwardingPipelineConfig, PacketMetadata, PacketOut, ReadRequest, StreamMessageRequest,
-    TableEntry, Update, WriteRequest, entity, stream_message_request, update,
+    TableEntry, Update, WriteRequest, stream_message_request, update,
 };
 use p4rack_p4rt::schema::Schema;
 use prost::Message;
@@ -166,7 +167,7 @@ impl Words {
             out
         };
         let wildcard = TableEntry { table_id: load.table_id(), ..Default::default() };
-        let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard)) };
+        let all = Entity { entity: Some(EntityKind::TableEntry(wildcard)) };
         let read = ReadRequest { device_id: target.device_id, role: String::new(), entities: vec![all; 4] };
         let absent = |number| Update { r#type: update::Type::Delete as i32, ..load.update(number) };
         let batch = WriteRequest {

@@ -2,13 +2,13 @@
 
 use super::Figure;
 use crate::client::Client;
+use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, refused};
 use crate::session::Session;
-use crate::target::ConnectOptions;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::{EntityError, Entry, Value};
 use p4rack_p4rt::p4::v1::{
-    Entity, FieldMatch, TableEntry, Uint128, Update, WriteRequest, entity, field_match,
-    field_match::FieldMatchType,
+    Entity, FieldMatch, TableEntry, Uint128, Update, WriteRequest, field_match, field_match::FieldMatchType,
 };
 use p4rack_p4rt::raw;
 use p4rack_p4rt::schema::Schema;
@@ -51,7 +51,7 @@ impl Load {
     /// Entry `number`. Keys of neighbouring numbers are far apart.
     pub fn update(&self, number: usize) -> Update {
         let mut update = (*self.pattern).clone();
-        if let Some(Entity { entity: Some(entity::Entity::TableEntry(TableEntry { r#match, .. })) }) =
+        if let Some(Entity { entity: Some(EntityKind::TableEntry(TableEntry { r#match, .. })) }) =
             &mut update.entity
             && let [FieldMatch { field_match_type: Some(FieldMatchType::Exact(key)), .. }] = &mut r#match[..]
         {
@@ -65,7 +65,7 @@ impl Load {
     /// Id of the table.
     pub fn table_id(&self) -> u32 {
         match self.pattern.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
-            Some(entity::Entity::TableEntry(entry)) => entry.table_id,
+            Some(EntityKind::TableEntry(entry)) => entry.table_id,
             _ => 0,
         }
     }
@@ -196,7 +196,7 @@ impl Load {
     /// Reads all entries of the table.
     pub async fn read(&self, session: &mut Session, entries: usize) -> Result<Figure, CtrlError> {
         let wildcard = TableEntry { table_id: self.table_id(), ..Default::default() };
-        let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard)) };
+        let all = Entity { entity: Some(EntityKind::TableEntry(wildcard)) };
         let started = Instant::now();
         let found = session.read(vec![all]).await?.len();
         let seconds = started.elapsed().as_secs_f64();

@@ -4,10 +4,10 @@ pub mod hostile;
 mod load;
 pub mod soak;
 
+use crate::connect::ConnectOptions;
 use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;
 use crate::session::Session;
-use crate::target::ConnectOptions;
 use load::{Load, OUTSTANDING};
 use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, PacketMetadata, PacketOut};
 use p4rack_p4rt::schema::Schema;

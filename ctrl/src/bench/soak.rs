@@ -4,12 +4,13 @@
 use super::load::Load;
 use super::resident_bytes;
 use crate::client::Client;
+use crate::connect::ConnectOptions;
 use crate::error::CtrlError;
 use crate::session::Session;
-use crate::target::ConnectOptions;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{
-    Entity, ForwardingPipelineConfig, PacketMetadata, PacketOut, TableEntry, Update, entity, update,
+    Entity, ForwardingPipelineConfig, PacketMetadata, PacketOut, TableEntry, Update, update,
 };
 use p4rack_p4rt::schema::Schema;
 use std::collections::HashSet;
@@ -233,7 +234,7 @@ async fn write(
 /// Reads the table over connections of its own.
 async fn read(target: ConnectOptions, load: Load, counts: Arc<Counts>) {
     let wildcard = TableEntry { table_id: load.table_id(), ..Default::default() };
-    let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard)) };
+    let all = Entity { entity: Some(EntityKind::TableEntry(wildcard)) };
     while counts.goes_on() {
         let mut client = match Client::connect(target.clone()).await {
             Ok(client) => client,

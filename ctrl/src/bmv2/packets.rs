@@ -3,8 +3,8 @@
 //!
 //! The service is `p4.bm.DataplaneInterface`, at the switch's `--dp-grpc-server-addr`.
 
+use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, refused};
-use crate::target::ConnectOptions;
 use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Request;

@@ -4,7 +4,6 @@
 
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
-use p4rack_ctrl::platform::Platform;
 use p4rack_ctrl::{ConnectOptions, CtrlError};
 use p4rack_netdev::{clock, wait::Poller};
 use p4rack_switch::{Config, PortConfig, Switch};
@@ -70,7 +69,7 @@ pub fn rack() -> Rack {
 
 /// What the rack's switch should hold.
 pub fn desired(rack: &Rack, scheme: Scheme) -> Desired {
-    Desired::of_rack(rack, scheme, Platform::Embedded, None).unwrap()
+    Desired::of_rack(rack, scheme, p4rack_codegen::rack::Target::Embedded, None).unwrap()
 }
 
 /// Deploys and collects the steps.

@@ -3,9 +3,10 @@
 use super::*;
 use crate::{Candidate, Checked, Program, work, writing};
 use p4rack_p4::Options;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
 use p4rack_p4rt::p4::v1::{
-    self, Entity, FieldMatch, TableAction, TableEntry, Uint128, entity, field_match, table_action,
+    self, Entity, FieldMatch, TableAction, TableEntry, Uint128, field_match, table_action,
 };
 use p4rack_p4rt::schema::id_of;
 use p4rack_switch::Config;
@@ -149,7 +150,7 @@ impl Random {
             _ => {}
         }
         let kind = if self.rarely() { self.below(6) } else { 1 + self.below(3) };
-        let entity = Entity { entity: (!self.rarely()).then_some(entity::Entity::TableEntry(entry)) };
+        let entity = Entity { entity: (!self.rarely()).then_some(EntityKind::TableEntry(entry)) };
         Update { r#type: kind as i32, entity: (!self.rarely()).then_some(entity) }
     }
 
@@ -188,7 +189,7 @@ fn generally(program: &Arc<Program>, switch: &Switch, table_id: u32) -> Vec<u8> 
             priority: found.priority,
             ..Default::default()
         };
-        Entity { entity: Some(entity::Entity::TableEntry(entry)) }
+        Entity { entity: Some(EntityKind::TableEntry(entry)) }
     };
     v1::ReadResponse { entities: entries.into_iter().map(entity).collect() }.encode_to_vec()
 }

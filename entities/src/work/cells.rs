@@ -6,10 +6,11 @@ use crate::program::Program;
 use crate::{Checked, control, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, Unit};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::{Preamble, Register, p4_data_type_spec::TypeSpec};
 use p4rack_p4rt::p4::v1::{
-    self, CounterEntry, Entity, Index, MeterEntry, P4Data, RegisterEntry, entity, p4_data, update,
+    self, CounterEntry, Entity, Index, MeterEntry, P4Data, RegisterEntry, p4_data, update,
 };
 use p4rack_p4rt::schema::name_of;
 use p4rack_switch::{CounterData, MeterConfig, Switch};
@@ -224,7 +225,7 @@ fn selected<'a>(id: u32, all: impl Iterator<Item = Option<&'a Preamble>>) -> Vec
 fn turns<T: Send + 'static>(
     cells: std::ops::Range<u64>,
     read: impl Fn(&Switch, u64) -> Checked<T> + Clone + Send + 'static,
-    message: impl Fn(u64, T) -> entity::Entity + Clone + Send + 'static,
+    message: impl Fn(u64, T) -> EntityKind + Clone + Send + 'static,
 ) -> Vec<Query> {
     let starts = cells.clone().step_by(CELLS_A_TURN as usize);
     starts
@@ -261,11 +262,7 @@ pub fn read_counter(program: &Arc<Program>, request: &CounterEntry) -> Checked<V
             move |switch, index| control(switch.counter_read(instance, index)),
             move |index, data| {
                 let data = Some(counter_message(data, Some(&kind)));
-                entity::Entity::CounterEntry(CounterEntry {
-                    counter_id: id,
-                    index: index_message(index),
-                    data,
-                })
+                EntityKind::CounterEntry(CounterEntry { counter_id: id, index: index_message(index), data })
             },
         ));
     }
@@ -288,7 +285,7 @@ pub fn read_meter(program: &Arc<Program>, request: &MeterEntry) -> Checked<Vec<Q
                 Ok((control(switch.meter_read(instance, index))?, control(counts)?))
             },
             move |index, (config, counts)| {
-                entity::Entity::MeterEntry(MeterEntry {
+                EntityKind::MeterEntry(MeterEntry {
                     meter_id: id,
                     index: index_message(index),
                     config: config.map(meter_message),
@@ -313,7 +310,7 @@ pub fn read_register(program: &Arc<Program>, request: &RegisterEntry) -> Checked
             cells,
             move |switch, index| control(switch.register_read(instance, index)),
             move |index, value: BigUint| {
-                entity::Entity::RegisterEntry(RegisterEntry {
+                EntityKind::RegisterEntry(RegisterEntry {
                     register_id: id,
                     index: index_message(index),
                     data: Some(register_message(&value, carried)),

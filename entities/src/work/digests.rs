@@ -5,10 +5,9 @@ use crate::Checked;
 use crate::program::Program;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{self, DataTy};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::digest_entry::Config;
-use p4rack_p4rt::p4::v1::{
-    DigestEntry, DigestList, Entity, P4Data, P4Header, P4StructLike, entity, p4_data, update,
-};
+use p4rack_p4rt::p4::v1::{DigestEntry, DigestList, Entity, P4Data, P4Header, P4StructLike, p4_data, update};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
@@ -120,5 +119,5 @@ fn data<'v>(
 
 /// The entity that carries a digest's configuration.
 fn entity(digest_id: u32, config: Config) -> Entity {
-    Entity { entity: Some(entity::Entity::DigestEntry(DigestEntry { digest_id, config: Some(config) })) }
+    Entity { entity: Some(EntityKind::DigestEntry(DigestEntry { digest_id, config: Some(config) })) }
 }

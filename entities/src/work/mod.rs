@@ -13,9 +13,10 @@ pub use tables::idle_message;
 use super::plain::Entries;
 use super::program::Program;
 use super::{Checked, refuse};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::{self, ReadResponse, Update, entity::Entity, update};
+use p4rack_p4rt::p4::v1::{Entity, ReadResponse, Update, update};
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
 use prost::Message;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 pub type Change = Box<dyn FnOnce(&mut Switch, Nanos) -> Result<(), UpdateError> + Send>;
 
 /// Converts results to messages, outside of the data-plane thread.
-pub type Messages = Box<dyn FnOnce() -> Vec<v1::Entity> + Send>;
+pub type Messages = Box<dyn FnOnce() -> Vec<Entity> + Send>;
 
 /// Results of a read.
 pub enum Found {
@@ -37,7 +38,7 @@ pub enum Found {
 
 impl Found {
     /// The results as messages.
-    pub fn messages(self) -> Vec<v1::Entity> {
+    pub fn messages(self) -> Vec<Entity> {
         match self {
             Found::Entities(messages) => messages(),
             plain => ReadResponse::decode(&plain.encoded()[..])
@@ -93,39 +94,39 @@ pub fn change(program: &Arc<Program>, update: &Update) -> Checked<Change> {
         return refuse(Code::InvalidArgument, "the update's entity is not set");
     };
     match entity {
-        Entity::TableEntry(entry) => tables::write(program, kind, entry),
-        Entity::DirectCounterEntry(entry) => tables::write_direct_counter(program, kind, entry),
-        Entity::DirectMeterEntry(entry) => tables::write_direct_meter(program, kind, entry),
-        Entity::CounterEntry(entry) => cells::write_counter(program, kind, entry),
-        Entity::MeterEntry(entry) => cells::write_meter(program, kind, entry),
-        Entity::RegisterEntry(entry) => cells::write_register(program, kind, entry),
-        Entity::PacketReplicationEngineEntry(entry) => replication::write(program, kind, entry),
-        Entity::ActionProfileMember(entry) => profiles::write_member(program, kind, entry),
-        Entity::ActionProfileGroup(entry) => profiles::write_group(program, kind, entry),
-        Entity::ValueSetEntry(entry) => value_sets::write(program, kind, entry),
-        Entity::DigestEntry(entry) => digests::write(program, kind, entry),
-        Entity::ExternEntry(_) => not_offered("externs beyond v1model's"),
+        EntityKind::TableEntry(entry) => tables::write(program, kind, entry),
+        EntityKind::DirectCounterEntry(entry) => tables::write_direct_counter(program, kind, entry),
+        EntityKind::DirectMeterEntry(entry) => tables::write_direct_meter(program, kind, entry),
+        EntityKind::CounterEntry(entry) => cells::write_counter(program, kind, entry),
+        EntityKind::MeterEntry(entry) => cells::write_meter(program, kind, entry),
+        EntityKind::RegisterEntry(entry) => cells::write_register(program, kind, entry),
+        EntityKind::PacketReplicationEngineEntry(entry) => replication::write(program, kind, entry),
+        EntityKind::ActionProfileMember(entry) => profiles::write_member(program, kind, entry),
+        EntityKind::ActionProfileGroup(entry) => profiles::write_group(program, kind, entry),
+        EntityKind::ValueSetEntry(entry) => value_sets::write(program, kind, entry),
+        EntityKind::DigestEntry(entry) => digests::write(program, kind, entry),
+        EntityKind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }
 }
 
 /// Checks an entity of a Read.
-pub fn query(program: &Arc<Program>, entity: &v1::Entity) -> Checked<Vec<Query>> {
+pub fn query(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
     let Some(entity) = &entity.entity else {
         return refuse(Code::InvalidArgument, "the entity is not set");
     };
     match entity {
-        Entity::TableEntry(entry) => tables::read(program, entry),
-        Entity::DirectCounterEntry(entry) => tables::read_direct_counter(program, entry),
-        Entity::DirectMeterEntry(entry) => tables::read_direct_meter(program, entry),
-        Entity::CounterEntry(entry) => cells::read_counter(program, entry),
-        Entity::MeterEntry(entry) => cells::read_meter(program, entry),
-        Entity::RegisterEntry(entry) => cells::read_register(program, entry),
-        Entity::PacketReplicationEngineEntry(entry) => replication::read(program, entry),
-        Entity::ActionProfileMember(entry) => profiles::read_members(program, entry),
-        Entity::ActionProfileGroup(entry) => profiles::read_groups(program, entry),
-        Entity::ValueSetEntry(entry) => value_sets::read(program, entry),
-        Entity::DigestEntry(entry) => digests::read(program, entry),
-        Entity::ExternEntry(_) => not_offered("externs beyond v1model's"),
+        EntityKind::TableEntry(entry) => tables::read(program, entry),
+        EntityKind::DirectCounterEntry(entry) => tables::read_direct_counter(program, entry),
+        EntityKind::DirectMeterEntry(entry) => tables::read_direct_meter(program, entry),
+        EntityKind::CounterEntry(entry) => cells::read_counter(program, entry),
+        EntityKind::MeterEntry(entry) => cells::read_meter(program, entry),
+        EntityKind::RegisterEntry(entry) => cells::read_register(program, entry),
+        EntityKind::PacketReplicationEngineEntry(entry) => replication::read(program, entry),
+        EntityKind::ActionProfileMember(entry) => profiles::read_members(program, entry),
+        EntityKind::ActionProfileGroup(entry) => profiles::read_groups(program, entry),
+        EntityKind::ValueSetEntry(entry) => value_sets::read(program, entry),
+        EntityKind::DigestEntry(entry) => digests::read(program, entry),
+        EntityKind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }
 }
 
@@ -141,17 +142,17 @@ pub fn snapshot(program: &Arc<Program>, update: &Update) -> Checked<Snapshot> {
         return refuse(Code::InvalidArgument, "the update's entity is not set");
     };
     match entity {
-        Entity::TableEntry(entry) => tables::snapshot(program, Some(entry)),
-        Entity::DirectCounterEntry(entry) => tables::snapshot(program, entry.table_entry.as_ref()),
-        Entity::DirectMeterEntry(entry) => tables::snapshot(program, entry.table_entry.as_ref()),
-        Entity::CounterEntry(entry) => cells::snapshot_counter(program, entry),
-        Entity::MeterEntry(entry) => cells::snapshot_meter(program, entry),
-        Entity::RegisterEntry(entry) => cells::snapshot_register(program, entry),
-        Entity::PacketReplicationEngineEntry(entry) => replication::snapshot(program, entry),
-        Entity::ActionProfileMember(entry) => profiles::snapshot_member(program, entry),
-        Entity::ActionProfileGroup(entry) => profiles::snapshot_group(program, entry),
-        Entity::ValueSetEntry(entry) => value_sets::snapshot(program, entry),
-        Entity::DigestEntry(entry) => digests::snapshot(program, entry),
-        Entity::ExternEntry(_) => not_offered("externs beyond v1model's"),
+        EntityKind::TableEntry(entry) => tables::snapshot(program, Some(entry)),
+        EntityKind::DirectCounterEntry(entry) => tables::snapshot(program, entry.table_entry.as_ref()),
+        EntityKind::DirectMeterEntry(entry) => tables::snapshot(program, entry.table_entry.as_ref()),
+        EntityKind::CounterEntry(entry) => cells::snapshot_counter(program, entry),
+        EntityKind::MeterEntry(entry) => cells::snapshot_meter(program, entry),
+        EntityKind::RegisterEntry(entry) => cells::snapshot_register(program, entry),
+        EntityKind::PacketReplicationEngineEntry(entry) => replication::snapshot(program, entry),
+        EntityKind::ActionProfileMember(entry) => profiles::snapshot_member(program, entry),
+        EntityKind::ActionProfileGroup(entry) => profiles::snapshot_group(program, entry),
+        EntityKind::ValueSetEntry(entry) => value_sets::snapshot(program, entry),
+        EntityKind::DigestEntry(entry) => digests::snapshot(program, entry),
+        EntityKind::ExternEntry(_) => not_offered("externs beyond v1model's"),
     }
 }

@@ -5,13 +5,14 @@ use crate::matching::number;
 use crate::program::{Program, TableRef};
 use crate::{Checked, control, refuse};
 use p4rack_p4::ir::{ActionCall, InstanceId};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ActionProfile;
 use p4rack_p4rt::p4::v1::{
     ActionProfileAction, ActionProfileActionSet, ActionProfileGroup, ActionProfileMember, Entity,
     TableAction, action_profile_action_set, action_profile_group, action_profile_group::member::WatchKind,
-    entity, table_action, update,
+    table_action, update,
 };
 use p4rack_p4rt::schema::name_of;
 use p4rack_switch::{self as switch, ActionSet, Indirect, Pick, Share, SizeOf, Switch};
@@ -373,7 +374,7 @@ pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Ch
                     member_id,
                     action: table.as_ref().ok().and_then(|table| table.action(&call)),
                 };
-                let entity = |member| Entity { entity: Some(entity::Entity::ActionProfileMember(member)) };
+                let entity = |member| Entity { entity: Some(EntityKind::ActionProfileMember(member)) };
                 members.into_iter().map(message).map(entity).collect()
             });
             Ok(Answer::whole(messages))
@@ -405,7 +406,7 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Chec
                     members: weights.into_iter().map(member).collect(),
                     max_size: limits.get(&(profile, group_id)).copied().unwrap_or(0),
                 };
-                let entity = |group| Entity { entity: Some(entity::Entity::ActionProfileGroup(group)) };
+                let entity = |group| Entity { entity: Some(EntityKind::ActionProfileGroup(group)) };
                 groups.into_iter().map(message).map(entity).collect()
             });
             Ok(Answer::whole(messages))

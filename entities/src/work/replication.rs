@@ -6,11 +6,11 @@ use super::{Answer, Change, Query, Snapshot};
 use crate::matching::number;
 use crate::program::Program;
 use crate::{Checked, control, refuse};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
-    CloneSessionEntry, Entity, MulticastGroupEntry, PacketReplicationEngineEntry, Replica, entity, replica,
-    update,
+    CloneSessionEntry, Entity, MulticastGroupEntry, PacketReplicationEngineEntry, Replica, replica, update,
 };
 use p4rack_switch::{self as switch, CloneSession, Replicas};
 use std::collections::{BTreeMap, HashSet};
@@ -160,7 +160,7 @@ pub fn read(program: &Arc<Program>, request: &PacketReplicationEngineEntry) -> C
     };
     let entities = found.into_iter().map(|found| {
         let entry = PacketReplicationEngineEntry { r#type: Some(found) };
-        Entity { entity: Some(entity::Entity::PacketReplicationEngineEntry(entry)) }
+        Entity { entity: Some(EntityKind::PacketReplicationEngineEntry(entry)) }
     });
     let entities: Vec<Entity> = entities.collect();
     Ok(vec![Box::new(move |_, _| Ok(Answer::whole(Box::new(move || entities))))])

@@ -5,10 +5,11 @@ use super::{Answer, Change, Found as Read, Query, Snapshot, Undo};
 use crate::program::{Program, TableRef};
 use crate::{Checked, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{
-    self, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, entity, table_action as given,
-    table_entry, update,
+    self, DirectCounterEntry, DirectMeterEntry, Entity, TableEntry, table_action as given, table_entry,
+    update,
 };
 use p4rack_switch::{self as switch, EntryRef, MeterConfig, Switch};
 use p4rack_wire::Nanos;
@@ -521,7 +522,7 @@ fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> E
         ..Default::default()
     };
     let entity = match shape {
-        Shape::Entry { .. } => entity::Entity::TableEntry(TableEntry {
+        Shape::Entry { .. } => EntityKind::TableEntry(TableEntry {
             action: table_action(table, &entry),
             metadata: entry.metadata,
             is_const: entry.is_const || (is_default && table.ir.default_is_const),
@@ -532,11 +533,11 @@ fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> E
             time_since_last_hit: idle.map(|idle| table_entry::IdleTimeout { elapsed_ns: idle as i64 }),
             ..key
         }),
-        Shape::Counter => entity::Entity::DirectCounterEntry(DirectCounterEntry {
+        Shape::Counter => EntityKind::DirectCounterEntry(DirectCounterEntry {
             table_entry: Some(key),
             data: Some(counter.unwrap_or_default()),
         }),
-        Shape::Meter { .. } => entity::Entity::DirectMeterEntry(DirectMeterEntry {
+        Shape::Meter { .. } => EntityKind::DirectMeterEntry(DirectMeterEntry {
             table_entry: Some(key),
             config: meter.map(meter_message),
             counter_data: colors,

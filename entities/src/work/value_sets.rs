@@ -5,9 +5,10 @@ use crate::matching::{check_fields, field_match, matcher};
 use crate::program::Program;
 use crate::{Checked, control, refuse};
 use p4rack_p4::ir::{self, Matcher, ValueSetId};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ValueSet;
-use p4rack_p4rt::p4::v1::{Entity, FieldMatch, ValueSetEntry, ValueSetMember, entity, update};
+use p4rack_p4rt::p4::v1::{Entity, FieldMatch, ValueSetEntry, ValueSetMember, update};
 use p4rack_p4rt::schema::name_of;
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
@@ -55,7 +56,7 @@ pub fn read(program: &Arc<Program>, request: &ValueSetEntry) -> Checked<Vec<Quer
                 let Ok((set, info)) = program.value_set(id) else { return Vec::new() };
                 let members = members.iter().map(|member| message(ir(&program, set), info, member)).collect();
                 let entry = ValueSetEntry { value_set_id: id, members };
-                vec![Entity { entity: Some(entity::Entity::ValueSetEntry(entry)) }]
+                vec![Entity { entity: Some(EntityKind::ValueSetEntry(entry)) }]
             })))
         }))
     };

@@ -7,6 +7,7 @@ use p4rack_conformance::random::Case;
 use p4rack_entities::plain::Request;
 use p4rack_entities::{Outcomes, each, read};
 use p4rack_p4::{Options, compile};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::{P4Info, Preamble};
 use p4rack_p4rt::p4::v1::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
@@ -15,8 +16,8 @@ use p4rack_p4rt::p4::v1::{
     self as v1, ActionProfileAction, ActionProfileActionSet, ActionProfileGroup, CounterEntry, DigestEntry,
     DirectCounterEntry, DirectMeterEntry, Entity, FieldMatch, Index, MeterEntry,
     PacketReplicationEngineEntry, ReadRequest, RegisterEntry, TableAction, TableEntry, Update, ValueSetEntry,
-    ValueSetMember, action_profile_group, digest_entry, entity::Entity as Kind, field_match,
-    field_match::FieldMatchType, p4_data, table_action,
+    ValueSetMember, action_profile_group, digest_entry, field_match, field_match::FieldMatchType, p4_data,
+    table_action,
 };
 use p4rack_p4rt::schema::id_of;
 use prost::Message;
@@ -37,7 +38,7 @@ fn candidate() -> Candidate {
     Candidate::compile(PROGRAM, "rig.p4", &Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn update(kind: Type, entity: Kind) -> Update {
+fn update(kind: Type, entity: EntityKind) -> Update {
     Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity) }) }
 }
 
@@ -53,11 +54,11 @@ fn id(preamble: Option<&Option<Preamble>>) -> u32 {
 fn updates(case: Case, info: &P4Info, random: &mut Random) -> Vec<Update> {
     let mut updates = case.updates;
     let entity = |update: &Update| update.entity.clone()?.entity;
-    let written: Vec<Kind> = updates.iter().filter_map(entity).collect();
+    let written: Vec<EntityKind> = updates.iter().filter_map(entity).collect();
     let members: Vec<_> = written
         .iter()
         .filter_map(|entity| match entity {
-            Kind::ActionProfileMember(member) => Some(member.clone()),
+            EntityKind::ActionProfileMember(member) => Some(member.clone()),
             _ => None,
         })
         .collect();
@@ -69,7 +70,7 @@ fn updates(case: Case, info: &P4Info, random: &mut Random) -> Vec<Update> {
     });
     let group =
         ActionProfileGroup { action_profile_id, group_id: 9, members: group_members.collect(), max_size: 16 };
-    updates.push(update(Type::Insert, Kind::ActionProfileGroup(group)));
+    updates.push(update(Type::Insert, EntityKind::ActionProfileGroup(group)));
     let mut indirect = |entry: &TableEntry, random: &mut Random| {
         let action = match random.below(3) {
             0 => return,
@@ -88,12 +89,12 @@ fn updates(case: Case, info: &P4Info, random: &mut Random) -> Vec<Update> {
             }
         };
         let action = Some(TableAction { r#type: Some(action) });
-        updates.push(update(Type::Modify, Kind::TableEntry(TableEntry { action, ..entry.clone() })));
+        updates.push(update(Type::Modify, EntityKind::TableEntry(TableEntry { action, ..entry.clone() })));
     };
     let (mut metered, mut counted) = (Vec::new(), Vec::new());
     let with = |preamble: &Option<Preamble>, tables: &[u32]| tables.contains(&id_of(preamble.as_ref()));
     for entity in &written {
-        let Kind::TableEntry(entry) = entity else { continue };
+        let EntityKind::TableEntry(entry) = entity else { continue };
         let table = info.tables.iter().find(|table| with(&table.preamble, &[entry.table_id])).unwrap();
         if table.implementation_id != 0 && !entry.is_default_action {
             indirect(entry, random);
@@ -116,7 +117,7 @@ fn updates(case: Case, info: &P4Info, random: &mut Random) -> Vec<Update> {
     updates.extend(metered.into_iter().map(|entry| {
         let entry =
             DirectMeterEntry { table_entry: Some(entry), config: Some(meter_config()), ..Default::default() };
-        update(Type::Modify, Kind::DirectMeterEntry(entry))
+        update(Type::Modify, EntityKind::DirectMeterEntry(entry))
     }));
     let meter = MeterEntry {
         meter_id: id(info.meters.first().map(|meter| &meter.preamble)),
@@ -127,7 +128,7 @@ fn updates(case: Case, info: &P4Info, random: &mut Random) -> Vec<Update> {
     let mut data = || v1::CounterData { packet_count: random.below(99) as i64, byte_count: 0 };
     updates.extend(counted.into_iter().map(|entry| {
         let entry = DirectCounterEntry { table_entry: Some(entry), data: Some(data()) };
-        update(Type::Modify, Kind::DirectCounterEntry(entry))
+        update(Type::Modify, EntityKind::DirectCounterEntry(entry))
     }));
     let counter = CounterEntry {
         counter_id: id(info.counters.first().map(|counter| &counter.preamble)),
@@ -153,14 +154,14 @@ fn updates(case: Case, info: &P4Info, random: &mut Random) -> Vec<Update> {
     };
     updates.extend(
         [
-            Kind::MeterEntry(meter),
-            Kind::CounterEntry(counter),
-            Kind::RegisterEntry(register),
-            Kind::ValueSetEntry(set),
+            EntityKind::MeterEntry(meter),
+            EntityKind::CounterEntry(counter),
+            EntityKind::RegisterEntry(register),
+            EntityKind::ValueSetEntry(set),
         ]
         .map(|entity| update(Type::Modify, entity)),
     );
-    updates.push(update(Type::Insert, Kind::DigestEntry(digest)));
+    updates.push(update(Type::Insert, EntityKind::DigestEntry(digest)));
     updates
 }
 
@@ -178,7 +179,7 @@ fn as_the_daemon(program: &Arc<Program>, request: &WriteRequest, switch: &mut Sw
 /// All that can be read, by kind.
 fn everything(program: &Arc<Program>, switch: &Switch) -> BTreeMap<&'static str, Vec<Entity>> {
     let replication =
-        |what| Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(what) });
+        |what| EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(what) });
     let of_all = |is_default_action| TableEntry {
         is_default_action,
         meter_config: Some(v1::MeterConfig::default()),
@@ -186,31 +187,31 @@ fn everything(program: &Arc<Program>, switch: &Switch) -> BTreeMap<&'static str,
         ..Default::default()
     };
     let wanted = [
-        ("entries", Kind::TableEntry(of_all(false))),
-        ("default entries", Kind::TableEntry(of_all(true))),
-        ("members", Kind::ActionProfileMember(Default::default())),
-        ("groups", Kind::ActionProfileGroup(Default::default())),
+        ("entries", EntityKind::TableEntry(of_all(false))),
+        ("default entries", EntityKind::TableEntry(of_all(true))),
+        ("members", EntityKind::ActionProfileMember(Default::default())),
+        ("groups", EntityKind::ActionProfileGroup(Default::default())),
         ("multicast groups", replication(Replication::MulticastGroupEntry(Default::default()))),
         ("clone sessions", replication(Replication::CloneSessionEntry(Default::default()))),
         (
             "direct meters",
-            Kind::DirectMeterEntry(DirectMeterEntry {
+            EntityKind::DirectMeterEntry(DirectMeterEntry {
                 table_entry: Some(Default::default()),
                 ..Default::default()
             }),
         ),
         (
             "direct counters",
-            Kind::DirectCounterEntry(DirectCounterEntry {
+            EntityKind::DirectCounterEntry(DirectCounterEntry {
                 table_entry: Some(Default::default()),
                 ..Default::default()
             }),
         ),
-        ("meters", Kind::MeterEntry(Default::default())),
-        ("counters", Kind::CounterEntry(Default::default())),
-        ("registers", Kind::RegisterEntry(Default::default())),
-        ("value sets", Kind::ValueSetEntry(Default::default())),
-        ("digests", Kind::DigestEntry(Default::default())),
+        ("meters", EntityKind::MeterEntry(Default::default())),
+        ("counters", EntityKind::CounterEntry(Default::default())),
+        ("registers", EntityKind::RegisterEntry(Default::default())),
+        ("value sets", EntityKind::ValueSetEntry(Default::default())),
+        ("digests", EntityKind::DigestEntry(Default::default())),
     ];
     let read = |(name, entity)| {
         let request = ReadRequest { entities: vec![Entity { entity: Some(entity) }], ..Default::default() };
@@ -240,7 +241,7 @@ fn a_simulated_switch_takes_what_the_daemon_takes() {
         for (kind, found) in held {
             *seen.entry(kind).or_insert(0) += found.len();
             for entity in found {
-                let Some(Kind::TableEntry(entry)) = entity.entity else { continue };
+                let Some(EntityKind::TableEntry(entry)) = entity.entity else { continue };
                 for field in entry.r#match {
                     let kind = field.field_match_type.unwrap();
                     *kinds.entry(format!("{kind:?}").split('(').next().unwrap().to_owned()).or_insert(0) += 1;

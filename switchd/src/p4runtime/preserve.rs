@@ -7,36 +7,36 @@ use super::{Checked, refuse};
 use crate::core::{Gone, Handle, Isolation};
 use p4rack_entities::{Candidate, Found, Program, Reading, change};
 use p4rack_netdev::clock;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
     ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, DigestEntry, Entity,
     MeterConfig, MeterCounterData, MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry,
-    ReadRequest, TableEntry, Update, ValueSetEntry, entity, update,
+    ReadRequest, TableEntry, Update, ValueSetEntry, update,
 };
 use p4rack_switch::{Config, Switch};
 use std::sync::Arc;
 
 /// What to read, in an order in which it can be written: referenced entities come first. Counters and
 /// registers belong to the data plane.
-fn wildcards(program: &Program) -> Vec<entity::Entity> {
-    use entity::Entity as Kind;
+fn wildcards(program: &Program) -> Vec<EntityKind> {
     let replication =
-        |what| Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(what) });
+        |what| EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(what) });
     let mut all = vec![
-        Kind::ActionProfileMember(ActionProfileMember::default()),
-        Kind::ActionProfileGroup(ActionProfileGroup::default()),
+        EntityKind::ActionProfileMember(ActionProfileMember::default()),
+        EntityKind::ActionProfileGroup(ActionProfileGroup::default()),
         replication(Type::MulticastGroupEntry(MulticastGroupEntry::default())),
         replication(Type::CloneSessionEntry(CloneSessionEntry::default())),
-        Kind::ValueSetEntry(ValueSetEntry::default()),
-        Kind::MeterEntry(MeterEntry::default()),
-        Kind::DigestEntry(DigestEntry::default()),
+        EntityKind::ValueSetEntry(ValueSetEntry::default()),
+        EntityKind::MeterEntry(MeterEntry::default()),
+        EntityKind::DigestEntry(DigestEntry::default()),
     ];
     for table in &program.info.tables {
         let table_id = table.preamble.as_ref().map_or(0, |preamble| preamble.id);
         for is_default_action in [false, true] {
-            all.push(Kind::TableEntry(TableEntry {
+            all.push(EntityKind::TableEntry(TableEntry {
                 table_id,
                 is_default_action,
                 counter_data: Some(CounterData::default()),
@@ -51,19 +51,18 @@ fn wildcards(program: &Program) -> Vec<entity::Entity> {
 
 /// The update that restores an entity, if a controller has written it. `own_default` lists the tables whose
 /// default entry is the program's.
-fn update(entity: entity::Entity, own_default: &[u32]) -> Option<Update> {
-    use entity::Entity as Kind;
+fn update(entity: EntityKind, own_default: &[u32]) -> Option<Update> {
     let kind = match &entity {
-        Kind::TableEntry(entry) if entry.is_const => return None,
-        Kind::TableEntry(entry) if entry.is_default_action => {
+        EntityKind::TableEntry(entry) if entry.is_const => return None,
+        EntityKind::TableEntry(entry) if entry.is_default_action => {
             if own_default.contains(&entry.table_id) {
                 return None;
             }
             update::Type::Modify
         }
-        Kind::MeterEntry(entry) if entry.config.is_none() => return None,
-        Kind::ValueSetEntry(entry) if entry.members.is_empty() => return None,
-        Kind::ValueSetEntry(_) | Kind::MeterEntry(_) => update::Type::Modify,
+        EntityKind::MeterEntry(entry) if entry.config.is_none() => return None,
+        EntityKind::ValueSetEntry(entry) if entry.members.is_empty() => return None,
+        EntityKind::ValueSetEntry(_) | EntityKind::MeterEntry(_) => update::Type::Modify,
         _ => update::Type::Insert,
     };
     Some(Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity) }) })
@@ -113,17 +112,20 @@ fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Checked<
 }
 
 fn describe(update: &Update) -> String {
-    use entity::Entity as Kind;
     match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
-        Some(Kind::TableEntry(entry)) if entry.is_default_action => {
+        Some(EntityKind::TableEntry(entry)) if entry.is_default_action => {
             format!("the default entry of table 0x{:08x}", entry.table_id)
         }
-        Some(Kind::TableEntry(entry)) => format!("an entry of table 0x{:08x}", entry.table_id),
-        Some(Kind::ActionProfileMember(member)) => format!("action profile member {}", member.member_id),
-        Some(Kind::ActionProfileGroup(group)) => format!("action profile group {}", group.group_id),
-        Some(Kind::MeterEntry(meter)) => format!("the configuration of meter 0x{:08x}", meter.meter_id),
-        Some(Kind::ValueSetEntry(set)) => format!("the members of value set 0x{:08x}", set.value_set_id),
-        Some(Kind::DigestEntry(digest)) => format!("the request for digest 0x{:08x}", digest.digest_id),
+        Some(EntityKind::TableEntry(entry)) => format!("an entry of table 0x{:08x}", entry.table_id),
+        Some(EntityKind::ActionProfileMember(member)) => {
+            format!("action profile member {}", member.member_id)
+        }
+        Some(EntityKind::ActionProfileGroup(group)) => format!("action profile group {}", group.group_id),
+        Some(EntityKind::MeterEntry(meter)) => format!("the configuration of meter 0x{:08x}", meter.meter_id),
+        Some(EntityKind::ValueSetEntry(set)) => {
+            format!("the members of value set 0x{:08x}", set.value_set_id)
+        }
+        Some(EntityKind::DigestEntry(digest)) => format!("the request for digest 0x{:08x}", digest.digest_id),
         _ => "a replication entry".into(),
     }
 }

@@ -6,10 +6,11 @@
 
 use super::Checked;
 use p4rack_entities::plain::{Plans, Request, Step};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::{PacketMetadata, Role, Update, entity::Entity as Kind};
+use p4rack_p4rt::p4::v1::{PacketMetadata, Role, Update};
 use p4rack_p4rt::stratum::P4RoleConfig;
 use prost::Message;
 use prost_types::Any;
@@ -110,7 +111,7 @@ impl Access {
     }
 
     /// Rejects an entity outside of the role's access.
-    pub fn check_entity(&self, entity: Option<&Kind>) -> Checked<()> {
+    pub fn check_entity(&self, entity: Option<&EntityKind>) -> Checked<()> {
         self.check(entity.map_or(0, id))
     }
 
@@ -135,19 +136,19 @@ impl Access {
 }
 
 /// P4Info id of an entity's object; 0 if it has none or is not set.
-fn id(entity: &Kind) -> u32 {
+fn id(entity: &EntityKind) -> u32 {
     match entity {
-        Kind::ExternEntry(entry) => entry.extern_id,
-        Kind::TableEntry(entry) => entry.table_id,
-        Kind::ActionProfileMember(member) => member.action_profile_id,
-        Kind::ActionProfileGroup(group) => group.action_profile_id,
-        Kind::MeterEntry(entry) => entry.meter_id,
-        Kind::DirectMeterEntry(entry) => entry.table_entry.as_ref().map_or(0, |entry| entry.table_id),
-        Kind::CounterEntry(entry) => entry.counter_id,
-        Kind::DirectCounterEntry(entry) => entry.table_entry.as_ref().map_or(0, |entry| entry.table_id),
-        Kind::PacketReplicationEngineEntry(_) => 0,
-        Kind::ValueSetEntry(entry) => entry.value_set_id,
-        Kind::RegisterEntry(entry) => entry.register_id,
-        Kind::DigestEntry(entry) => entry.digest_id,
+        EntityKind::ExternEntry(entry) => entry.extern_id,
+        EntityKind::TableEntry(entry) => entry.table_id,
+        EntityKind::ActionProfileMember(member) => member.action_profile_id,
+        EntityKind::ActionProfileGroup(group) => group.action_profile_id,
+        EntityKind::MeterEntry(entry) => entry.meter_id,
+        EntityKind::DirectMeterEntry(entry) => entry.table_entry.as_ref().map_or(0, |entry| entry.table_id),
+        EntityKind::CounterEntry(entry) => entry.counter_id,
+        EntityKind::DirectCounterEntry(entry) => entry.table_entry.as_ref().map_or(0, |entry| entry.table_id),
+        EntityKind::PacketReplicationEngineEntry(_) => 0,
+        EntityKind::ValueSetEntry(entry) => entry.value_set_id,
+        EntityKind::RegisterEntry(entry) => entry.register_id,
+        EntityKind::DigestEntry(entry) => entry.digest_id,
     }
 }

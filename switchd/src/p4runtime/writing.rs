@@ -38,15 +38,15 @@ pub fn ready(request: Bytes, admitted: &Admitted) -> Result<(Job, Isolation), De
         Atomicity::RollbackOnError => {
             (Box::new(all(program, &request.updates(), allowed, UPDATES_A_TURN)), Isolation::Whole)
         }
-        // No packet comes between the updates of one turn.
+        // A single turn: no packet is processed between the updates.
         Atomicity::DataplaneAtomic => {
             (Box::new(all(program, &request.updates(), allowed, usize::MAX)), Isolation::Whole)
         }
     })
 }
 
-/// As [`ready`], for a Write that takes little time if it is short: all its updates are plain and independent of each
-/// other. `None`: it is not such a Write.
+/// Like [`ready`], for a Write whose updates are all plain and independent of each other, which takes little time if it
+/// is short. `None` for any other Write.
 pub fn ready_plain(request: &Bytes, admitted: &Admitted) -> Option<(Job, Isolation)> {
     if admitted.atomicity != Atomicity::ContinueOnError {
         return None;

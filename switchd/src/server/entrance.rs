@@ -1,12 +1,12 @@
-//! Who is let in: connections whose handshake and first words come in time.
+//! Accepts connections whose handshake and preface arrive in time.
 //!
 //! ```text
-//!  accept ─ TLS, where asked for ─ HTTP/2's preface ─▶ served
-//!               └── all within one limit, however the bytes trickle
+//!  accept ─ TLS, if configured ─ HTTP/2's preface ─▶ served
+//!              └── one time limit for both, however slowly bytes arrive
 //! ```
 //!
-//! After the preface HTTP/2's own keep-alive watches over the connection. Each newcomer has a task, so nobody waits
-//! for another's handshake.
+//! After the preface, HTTP/2's own keep-alive supervises the connection. Each handshake is a task of its own, so none
+//! waits for another.
 
 use super::patience::Patient;
 use crate::core::Handle;
@@ -28,7 +28,7 @@ use tonic::transport::server::Connected;
 /// The preface of every HTTP/2 client.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Maximum concurrent handshakes; further connections are closed.
-const NEWCOMERS: usize = 4096;
+const HANDSHAKES: usize = 4096;
 /// Maximum accepted connections that wait to be served.
 const WAITING: usize = 64;
 /// Pause after the system ran out of sockets.
@@ -38,7 +38,7 @@ const LOGGED_EVERY: Duration = Duration::from_secs(1);
 
 /// Accepts connections.
 pub(super) struct Entrance {
-    /// Encryption; `None` is plain text.
+    /// TLS; `None` is plain text.
     pub tls: Option<Arc<ServerConfig>>,
     /// Time limit for TLS and preface together, and for silence on a connection.
     pub limit: Duration,
@@ -51,10 +51,10 @@ pub(super) struct Entrance {
 }
 
 impl Entrance {
-    /// The connections that were let in. Listening ends when they are wanted no more.
+    /// The accepted connections. Listening ends when the stream is dropped.
     pub fn open(self, listener: TcpListener) -> ReceiverStream<io::Result<Guest>> {
         let (let_in, guests) = mpsc::channel(WAITING);
-        let (entrance, places) = (Arc::new(self), Arc::new(Semaphore::new(NEWCOMERS)));
+        let (entrance, permits) = (Arc::new(self), Arc::new(Semaphore::new(HANDSHAKES)));
         tokio::spawn(async move {
             loop {
                 let accepted = tokio::select! {
@@ -65,13 +65,13 @@ impl Entrance {
                     tokio::time::sleep(EXHAUSTED).await;
                     continue;
                 };
-                let Ok(place) = places.clone().try_acquire_owned() else {
-                    entrance.turn_away(peer, "too many handshakes are under way");
+                let Ok(permit) = permits.clone().try_acquire_owned() else {
+                    entrance.turn_away(peer, "too many handshakes are in progress");
                     continue;
                 };
                 let (entrance, let_in) = (entrance.clone(), let_in.clone());
                 tokio::spawn(async move {
-                    let _place = place;
+                    let _permit = permit;
                     let greeted = tokio::select! {
                         greeted = tokio::time::timeout(entrance.limit, entrance.greet(stream)) => greeted,
                         () = let_in.closed() => return,
@@ -127,7 +127,7 @@ enum Talk {
     Tls(Box<TlsStream<Patient>>),
 }
 
-/// Calls the same method of either.
+/// Calls a method of whichever stream it is.
 macro_rules! either {
     ($talk:expr, $stream:ident => $call:expr) => {
         match $talk {
@@ -163,7 +163,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    /// Tells what has left.
+    /// Records how many bytes were sent.
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(count)) = &written {
             self.connection.written(*count);

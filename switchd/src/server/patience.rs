@@ -1,6 +1,6 @@
 //! Closes silent connections, and combines small writes.
 //!
-//! A living client is heard: it answers the server's keep-alive. A client that is silent from the start,
+//! A live client answers the server's keep-alive. A client that is silent from the start,
 //! stops in the middle of a handshake, or has vanished behind a half-open connection would otherwise hold its
 //! socket forever.
 

@@ -3,20 +3,21 @@
 use crate::profiles::{group_of, hop, member, tunnels};
 use crate::resources::{counter, group, meter, register};
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::update::Type::{self, Delete, Insert, Modify};
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
-use p4rack_p4rt::p4::v1::{entity::Entity as Kind, *};
+use p4rack_p4rt::p4::v1::*;
 
 const BOTH: [Atomicity; 2] = [Atomicity::RollbackOnError, Atomicity::DataplaneAtomic];
 
-fn update(kind: Type, entity: Kind) -> Update {
+fn update(kind: Type, entity: EntityKind) -> Update {
     Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity) }) }
 }
 
 fn entry(kind: Type, entry: TableEntry) -> Update {
-    update(kind, Kind::TableEntry(entry))
+    update(kind, EntityKind::TableEntry(entry))
 }
 
 fn built(last: u8, port: u16) -> TableEntry {
@@ -42,7 +43,7 @@ async fn write(client: &mut Client, atomicity: Atomicity, updates: Vec<Update>) 
 }
 
 /// All that a controller can read.
-async fn everything(client: &mut Client) -> Vec<Kind> {
+async fn everything(client: &mut Client) -> Vec<EntityKind> {
     let table = TableEntry {
         counter_data: Some(CounterData::default()),
         meter_config: Some(MeterConfig::default()),
@@ -51,15 +52,15 @@ async fn everything(client: &mut Client) -> Vec<Kind> {
     let default = TableEntry { is_default_action: true, ..table.clone() };
     let mut all = Vec::new();
     for request in [
-        Kind::TableEntry(table),
-        Kind::TableEntry(default),
+        EntityKind::TableEntry(table),
+        EntityKind::TableEntry(default),
         counter(None, None),
         meter(None, None),
         register(None, None),
         group(0, &[]),
-        Kind::ActionProfileMember(Default::default()),
-        Kind::ActionProfileGroup(Default::default()),
-        Kind::ValueSetEntry(Default::default()),
+        EntityKind::ActionProfileMember(Default::default()),
+        EntityKind::ActionProfileGroup(Default::default()),
+        EntityKind::ValueSetEntry(Default::default()),
     ] {
         all.extend(client.read(request).await.unwrap());
     }
@@ -90,8 +91,8 @@ fn upheaval() -> Vec<Update> {
     ]
 }
 
-fn hop_entry() -> Kind {
-    Kind::TableEntry(hop(table_action::Type::ActionProfileGroupId(5)))
+fn hop_entry() -> EntityKind {
+    EntityKind::TableEntry(hop(table_action::Type::ActionProfileGroupId(5)))
 }
 
 async fn furnish(rig: &Rig, client: &mut Client) {

@@ -1,6 +1,7 @@
 //! Digests on the stream.
 
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::digest_entry::Config;
 use p4rack_p4rt::p4::v1::update::Type;
@@ -12,8 +13,8 @@ fn seen() -> u32 {
     id_of(schema().info().digests[0].preamble.as_ref())
 }
 
-fn entry(config: Option<Config>) -> entity::Entity {
-    entity::Entity::DigestEntry(DigestEntry { digest_id: seen(), config })
+fn entry(config: Option<Config>) -> EntityKind {
+    EntityKind::DigestEntry(DigestEntry { digest_id: seen(), config })
 }
 
 /// The program's digest of a frame from the host with this number, on port 1.

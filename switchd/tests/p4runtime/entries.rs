@@ -1,4 +1,5 @@
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::Entry;
 use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::google::rpc::Code;
@@ -252,7 +253,7 @@ async fn unset_entity_or_type_is_an_invalid_argument() {
     let (read, _) = client.read_all(vec![Entity { entity: None }]).await;
     let outcomes = unpack(read.unwrap_err().details()).unwrap();
     assert_eq!(outcomes[0].as_ref().unwrap_err().code, Code::InvalidArgument);
-    let entry = entity::Entity::TableEntry(built(dmac(1, 1)));
+    let entry = EntityKind::TableEntry(built(dmac(1, 1)));
     assert_eq!(code(client.write(update::Type::Unspecified, entry).await), Code::InvalidArgument);
 }
 
@@ -262,7 +263,7 @@ async fn a_read_with_a_bad_request_returns_the_others_and_says_which() {
     client.insert(dmac(1, 1)).await.unwrap();
     let request = |table_id| {
         let entry = TableEntry { table_id, ..Default::default() };
-        Entity { entity: Some(entity::Entity::TableEntry(entry)) }
+        Entity { entity: Some(EntityKind::TableEntry(entry)) }
     };
     let (read, found) = client.read_all(vec![request(table_id("dmac")), request(0x02ff_ffff)]).await;
     assert_eq!(found, 1);

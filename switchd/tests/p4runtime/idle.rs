@@ -1,6 +1,7 @@
 //! Idle timeouts of entries.
 
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::Entry;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::update::Type::{Delete, Insert, Modify};
@@ -81,5 +82,5 @@ async fn a_table_without_support_timeout_takes_no_timeout() {
         assert_eq!(error.code, Code::InvalidArgument, "{error}");
     }
     let asked = TableEntry { time_since_last_hit: Some(Default::default()), ..wildcard("dmac") };
-    assert!(client.read(entity::Entity::TableEntry(asked)).await.is_err());
+    assert!(client.read(EntityKind::TableEntry(asked)).await.is_err());
 }

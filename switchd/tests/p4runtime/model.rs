@@ -2,6 +2,7 @@
 
 use crate::resources;
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Pre;
@@ -42,7 +43,7 @@ type Key = (&'static str, u32, String);
 #[derive(Clone, Default)]
 pub struct Model {
     /// Entities that can be inserted and deleted, as they read back.
-    held: BTreeMap<Key, entity::Entity>,
+    held: BTreeMap<Key, EntityKind>,
     registers: BTreeMap<i64, u8>,
     pub accepted: usize,
     pub refused: usize,
@@ -110,7 +111,7 @@ impl Model {
     }
 
     /// An exact table with room for four, a direct counter and scopes of actions.
-    fn dmac(&self, random: &mut Random, kind: Type) -> (entity::Entity, Option<Code>) {
+    fn dmac(&self, random: &mut Random, kind: Type) -> (EntityKind, Option<Code>) {
         let mut entry = TableEntry {
             table_id: table_id("dmac"),
             r#match: vec![exact("dmac hdr.ethernet.dst", address(random.below(7)))],
@@ -166,10 +167,10 @@ impl Model {
             }
             _ => None,
         };
-        (entity::Entity::TableEntry(entry), fault)
+        (EntityKind::TableEntry(entry), fault)
     }
 
-    fn routes(&self, random: &mut Random, kind: Type) -> (entity::Entity, Option<Code>) {
+    fn routes(&self, random: &mut Random, kind: Type) -> (EntityKind, Option<Code>) {
         let (last, prefix_len) = (random.below(4) as u8, 46 + random.below(3) as i32);
         let value = vec![2, 0, 0, 0, 0, last << 2];
         let lpm = |value, prefix_len| {
@@ -184,17 +185,12 @@ impl Model {
         let table_id = table_id("routes");
         let action = call("pass", &[]).filter(|_| kind != Type::Delete);
         (
-            entity::Entity::TableEntry(TableEntry {
-                table_id,
-                r#match: vec![key],
-                action,
-                ..Default::default()
-            }),
+            EntityKind::TableEntry(TableEntry { table_id, r#match: vec![key], action, ..Default::default() }),
             fault,
         )
     }
 
-    fn acl(&self, random: &mut Random, kind: Type) -> (entity::Entity, Option<Code>) {
+    fn acl(&self, random: &mut Random, kind: Type) -> (EntityKind, Option<Code>) {
         let ternary = |value: u8, mask: u8| {
             let ternary = field_match::Ternary { value: vec![value], mask: vec![mask] };
             field("acl hdr.ethernet.type", FieldMatchType::Ternary(ternary))
@@ -240,10 +236,10 @@ impl Model {
             }
             _ => None,
         };
-        (entity::Entity::TableEntry(entry), fault)
+        (EntityKind::TableEntry(entry), fault)
     }
 
-    fn hops(&self, random: &mut Random, kind: Type) -> (entity::Entity, Option<Code>) {
+    fn hops(&self, random: &mut Random, kind: Type) -> (EntityKind, Option<Code>) {
         let doing = match random.below(3) {
             0 => table_action::Type::ActionProfileGroupId(1 + random.below(3) as u32),
             _ => table_action::Type::ActionProfileMemberId(1 + random.below(4) as u32),
@@ -254,16 +250,16 @@ impl Model {
             entry.action = call("via", &[1]);
             Code::InvalidArgument
         });
-        (entity::Entity::TableEntry(entry), fault)
+        (EntityKind::TableEntry(entry), fault)
     }
 
-    fn member(&self, random: &mut Random) -> (entity::Entity, Option<Code>) {
+    fn member(&self, random: &mut Random) -> (EntityKind, Option<Code>) {
         let number = random.below(5) as u32;
         let fault = (number == 0).then_some(Code::InvalidArgument);
         (crate::profiles::member(number, 1 + random.below(4) as u8), fault)
     }
 
-    fn group(&self, random: &mut Random, kind: Type) -> (entity::Entity, Option<Code>) {
+    fn group(&self, random: &mut Random, kind: Type) -> (EntityKind, Option<Code>) {
         let member = |number: u64, weight| action_profile_group::Member {
             member_id: number as u32,
             weight,
@@ -282,10 +278,10 @@ impl Model {
             members,
             max_size: 8,
         };
-        (entity::Entity::ActionProfileGroup(group), fault)
+        (EntityKind::ActionProfileGroup(group), fault)
     }
 
-    fn multicast(&self, random: &mut Random, kind: Type) -> (entity::Entity, Option<Code>) {
+    fn multicast(&self, random: &mut Random, kind: Type) -> (EntityKind, Option<Code>) {
         let number = random.below(4) as u32;
         let fault = (number == 0).then_some(Code::InvalidArgument);
         if random.chance(2) {
@@ -300,9 +296,9 @@ impl Model {
     }
 
     /// Registers, which can only be modified, and what is not offered.
-    fn other(&self, random: &mut Random, kind: Type) -> (entity::Entity, Option<Code>) {
+    fn other(&self, random: &mut Random, kind: Type) -> (EntityKind, Option<Code>) {
         if random.chance(6) {
-            return (entity::Entity::ExternEntry(ExternEntry::default()), Some(Code::Unimplemented));
+            return (EntityKind::ExternEntry(ExternEntry::default()), Some(Code::Unimplemented));
         }
         let index = random.below(18) as i64;
         let fault = match kind {
@@ -325,7 +321,7 @@ impl Model {
     fn change(&mut self, update: &Update) -> Vec<Code> {
         let kind = Type::try_from(update.r#type).unwrap();
         let entity = update.entity.clone().unwrap().entity.unwrap();
-        if let entity::Entity::RegisterEntry(register) = &entity {
+        if let EntityKind::RegisterEntry(register) = &entity {
             let Some(p4_data::Data::Bitstring(value)) = register.data.clone().unwrap().data else { panic!() };
             self.registers.insert(register.index.unwrap().index, value[0]);
             return vec![Code::Ok];
@@ -373,8 +369,8 @@ impl Model {
     }
 
     /// Requests that read everything, and what should be found.
-    pub fn everything(&self) -> Vec<(entity::Entity, Vec<entity::Entity>)> {
-        let of = |wanted: &str| -> Vec<entity::Entity> {
+    pub fn everything(&self) -> Vec<(EntityKind, Vec<EntityKind>)> {
+        let of = |wanted: &str| -> Vec<EntityKind> {
             self.held
                 .iter()
                 .filter(|((kind, ..), _)| *kind == wanted)
@@ -383,7 +379,7 @@ impl Model {
         };
         let mut entries = of("entry");
         for ether_type in [0x0800u16, 0x0806] {
-            entries.push(entity::Entity::TableEntry(TableEntry {
+            entries.push(EntityKind::TableEntry(TableEntry {
                 table_id: table_id("fixed"),
                 r#match: vec![exact("fixed hdr.ethernet.type", ether_type.to_be_bytes().to_vec())],
                 action: call("pass", &[]),
@@ -396,38 +392,38 @@ impl Model {
             resources::register(Some(index), Some(&[self.registers.get(&index).copied().unwrap_or(0)]))
         });
         vec![
-            (entity::Entity::TableEntry(TableEntry::default()), entries.into_iter().map(shortest).collect()),
-            (entity::Entity::ActionProfileMember(Default::default()), of("member")),
-            (entity::Entity::ActionProfileGroup(Default::default()), of("group")),
-            (entity::Entity::PacketReplicationEngineEntry(pre), of("multicast")),
+            (EntityKind::TableEntry(TableEntry::default()), entries.into_iter().map(shortest).collect()),
+            (EntityKind::ActionProfileMember(Default::default()), of("member")),
+            (EntityKind::ActionProfileGroup(Default::default()), of("group")),
+            (EntityKind::PacketReplicationEngineEntry(pre), of("multicast")),
             (resources::register(None, None), registers.collect()),
         ]
     }
 }
 
 /// Byte strings of an entry as they come back.
-fn shortest(entity: entity::Entity) -> entity::Entity {
-    let entity::Entity::TableEntry(mut entry) = entity else { return entity };
+fn shortest(entity: EntityKind) -> EntityKind {
+    let EntityKind::TableEntry(mut entry) = entity else { return entity };
     for key in &mut entry.r#match {
         if let Some(FieldMatchType::Exact(exact)) = &mut key.field_match_type {
             exact.value = p4rack_p4rt::bytes::canonical(&exact.value);
         }
     }
-    entity::Entity::TableEntry(entry)
+    EntityKind::TableEntry(entry)
 }
 
-fn key(entity: &entity::Entity) -> Key {
+fn key(entity: &EntityKind) -> Key {
     match entity {
-        entity::Entity::TableEntry(entry) => {
+        EntityKind::TableEntry(entry) => {
             ("entry", entry.table_id, format!("{:?} {}", entry.r#match, entry.priority))
         }
-        entity::Entity::ActionProfileMember(member) => {
+        EntityKind::ActionProfileMember(member) => {
             ("member", member.action_profile_id, member.member_id.to_string())
         }
-        entity::Entity::ActionProfileGroup(group) => {
+        EntityKind::ActionProfileGroup(group) => {
             ("group", group.action_profile_id, group.group_id.to_string())
         }
-        entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+        EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
             r#type: Some(Pre::MulticastGroupEntry(group)),
         }) => ("multicast", 0, group.multicast_group_id.to_string()),
         other => panic!("{other:?}"),
@@ -435,13 +431,13 @@ fn key(entity: &entity::Entity) -> Key {
 }
 
 /// What an entity refers to.
-fn references(entity: &entity::Entity) -> Vec<Key> {
+fn references(entity: &EntityKind) -> Vec<Key> {
     let member = |number: u32| ("member", profile(), number.to_string());
     match entity {
-        entity::Entity::ActionProfileGroup(group) => {
+        EntityKind::ActionProfileGroup(group) => {
             group.members.iter().map(|found| member(found.member_id)).collect()
         }
-        entity::Entity::TableEntry(TableEntry { action: Some(action), .. }) => match action.r#type {
+        EntityKind::TableEntry(TableEntry { action: Some(action), .. }) => match action.r#type {
             Some(table_action::Type::ActionProfileMemberId(number)) => vec![member(number)],
             Some(table_action::Type::ActionProfileGroupId(number)) => {
                 vec![("group", profile(), number.to_string())]

@@ -7,6 +7,7 @@
 use crate::model::{Attempt, Model, Random};
 use crate::rig::*;
 use p4rack_entities::{Candidate, Program, read, write as write_here};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
@@ -41,7 +42,7 @@ impl Here {
         outcomes.into_iter().map(|outcome| outcome.err().map_or(Code::Ok, |error| error.code)).collect()
     }
 
-    fn read(&self, wanted: entity::Entity) -> Vec<entity::Entity> {
+    fn read(&self, wanted: EntityKind) -> Vec<EntityKind> {
         let entities = vec![Entity { entity: Some(wanted) }];
         let request = ReadRequest { entities, ..Default::default() };
         let (found, outcomes) = read(&self.program, request, &self.switch, Nanos::ZERO);
@@ -96,7 +97,7 @@ async fn compare(client: &mut Client, here: &Here, model: &Model, context: &str)
         let mut found = client.read(wanted.clone()).await.unwrap();
         assert_eq!(found, here.read(wanted.clone()), "{context}: reading {wanted:?}, served and here");
         let mut held = held;
-        let order = |entity: &entity::Entity| format!("{entity:?}");
+        let order = |entity: &EntityKind| format!("{entity:?}");
         found.sort_by_key(order);
         held.sort_by_key(order);
         assert_eq!(found, held, "{context}: reading {wanted:?}");

@@ -1,4 +1,5 @@
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::{CapabilitiesRequest, ForwardingPipelineConfig};
@@ -150,9 +151,7 @@ async fn a_slow_reader_keeps_nobody_waiting() {
     let updates = (0..1000).map(|n| crate::entries::route(n).update(schema()).unwrap()).collect();
     client.write_all(updates).await.unwrap();
     let mut reader = Client::connect(&rig).await;
-    let entity = p4rack_p4rt::p4::v1::Entity {
-        entity: Some(p4rack_p4rt::p4::v1::entity::Entity::TableEntry(wildcard("routes"))),
-    };
+    let entity = p4rack_p4rt::p4::v1::Entity { entity: Some(EntityKind::TableEntry(wildcard("routes"))) };
     let request = p4rack_p4rt::p4::v1::ReadRequest {
         device_id: DEVICE,
         entities: vec![entity; 100],

@@ -4,6 +4,7 @@ use crate::idle::source;
 use crate::profiles::{group_of, hop, member, tunnels};
 use crate::resources::{backed_group, counter, group, meter, register};
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::Entry;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::update::Type::{Insert, Modify};
@@ -49,19 +50,19 @@ async fn furnish(rig: &Rig, client: &mut Client) {
 }
 
 /// All that the switch was told and has counted.
-async fn everything(client: &mut Client) -> Vec<entity::Entity> {
+async fn everything(client: &mut Client) -> Vec<EntityKind> {
     let mut found = Vec::new();
     let all = TableEntry { counter_data: Some(Default::default()), ..wildcard("") };
     let defaults = TableEntry { is_default_action: true, ..wildcard("") };
     let pre = packet_replication_engine_entry::Type::MulticastGroupEntry(Default::default());
     let pre = PacketReplicationEngineEntry { r#type: Some(pre) };
     for wanted in [
-        entity::Entity::TableEntry(all),
-        entity::Entity::TableEntry(defaults),
-        entity::Entity::ActionProfileMember(Default::default()),
-        entity::Entity::ActionProfileGroup(Default::default()),
-        entity::Entity::ValueSetEntry(Default::default()),
-        entity::Entity::PacketReplicationEngineEntry(pre),
+        EntityKind::TableEntry(all),
+        EntityKind::TableEntry(defaults),
+        EntityKind::ActionProfileMember(Default::default()),
+        EntityKind::ActionProfileGroup(Default::default()),
+        EntityKind::ValueSetEntry(Default::default()),
+        EntityKind::PacketReplicationEngineEntry(pre),
         meter(None, None),
         register(None, None),
         counter(None, None),

@@ -1,6 +1,7 @@
 //! Action profiles and parser value sets.
 
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{update::Type, *};
 use p4rack_p4rt::schema::id_of;
@@ -18,22 +19,18 @@ fn profile() -> u32 {
     id_of(schema().info().action_profiles[0].preamble.as_ref())
 }
 
-pub fn member(member_id: u32, port: u8) -> entity::Entity {
+pub fn member(member_id: u32, port: u8) -> EntityKind {
     let action = action("via", Some(port));
-    entity::Entity::ActionProfileMember(ActionProfileMember {
-        action_profile_id: profile(),
-        member_id,
-        action,
-    })
+    EntityKind::ActionProfileMember(ActionProfileMember { action_profile_id: profile(), member_id, action })
 }
 
-pub fn group_of(members: &[(u32, i32)], max_size: i32) -> entity::Entity {
+pub fn group_of(members: &[(u32, i32)], max_size: i32) -> EntityKind {
     let member = |&(member_id, weight): &(u32, i32)| action_profile_group::Member {
         member_id,
         weight,
         watch_kind: None,
     };
-    entity::Entity::ActionProfileGroup(ActionProfileGroup {
+    EntityKind::ActionProfileGroup(ActionProfileGroup {
         action_profile_id: profile(),
         group_id: 5,
         members: members.iter().map(member).collect(),
@@ -55,13 +52,13 @@ pub fn hop(kind: table_action::Type) -> TableEntry {
     }
 }
 
-pub fn tunnels(types: &[[u8; 2]]) -> entity::Entity {
+pub fn tunnels(types: &[[u8; 2]]) -> EntityKind {
     let member = |value: &[u8; 2]| {
         let exact = field_match::Exact { value: value.to_vec() };
         let field_match_type = Some(field_match::FieldMatchType::Exact(exact));
         ValueSetMember { r#match: vec![FieldMatch { field_id: 1, field_match_type }] }
     };
-    entity::Entity::ValueSetEntry(ValueSetEntry {
+    EntityKind::ValueSetEntry(ValueSetEntry {
         value_set_id: id_of(schema().info().value_sets[0].preamble.as_ref()),
         members: types.iter().map(member).collect(),
     })
@@ -83,7 +80,7 @@ async fn a_value_set_decides_in_the_parser_and_reads_back() {
     client.write(Type::Modify, tunnels(&[[0x65, 0x58]])).await.unwrap();
     rig.inject(1, &tunnelled(9)).await;
     assert_eq!(rig.sent(1).await, [(3, tunnelled(9))], "only the second frame is a tunnel's");
-    let everything = entity::Entity::ValueSetEntry(ValueSetEntry::default());
+    let everything = EntityKind::ValueSetEntry(ValueSetEntry::default());
     assert_eq!(client.read(everything).await.unwrap(), [tunnels(&[[0x65, 0x58]])]);
     client.write(Type::Modify, tunnels(&[])).await.unwrap();
     let error = client.write(Type::Insert, tunnels(&[])).await.unwrap_err();
@@ -110,9 +107,9 @@ async fn members_and_groups_spread_traffic_and_read_back() {
     assert_eq!((ports.len(), share(1) + share(2)), (120, 120));
     assert!(share(2) > share(1) && share(1) > 10, "1: {}, 2: {}", share(1), share(2));
 
-    let read = client.read(entity::Entity::ActionProfileGroup(Default::default())).await.unwrap();
+    let read = client.read(EntityKind::ActionProfileGroup(Default::default())).await.unwrap();
     assert_eq!(read, [group_of(&[(1, 1), (2, 2)], 8)]);
-    let read = client.read(entity::Entity::ActionProfileMember(Default::default())).await.unwrap();
+    let read = client.read(EntityKind::ActionProfileMember(Default::default())).await.unwrap();
     assert_eq!(read, [member(1, 1), member(2, 2), member(3, 3)]);
     let read = client.table(wildcard("hops")).await;
     assert_eq!(read, [hop(table_action::Type::ActionProfileGroupId(5))]);
@@ -253,7 +250,7 @@ async fn a_selector_that_finds_weights_itself_is_given_none() {
     assert_eq!(error.code, Code::InvalidArgument, "{error}");
     let group = group_of(&[(1, 0), (2, 0)], 8);
     client.write(Type::Insert, group.clone()).await.unwrap();
-    let read = client.read(entity::Entity::ActionProfileGroup(Default::default())).await.unwrap();
+    let read = client.read(EntityKind::ActionProfileGroup(Default::default())).await.unwrap();
     assert_eq!(read, [group]);
     use action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics as Size};
     let set = |weights| set_of(weights, Mode::Hash, Size::SumOfWeights);
@@ -301,16 +298,16 @@ async fn a_member_whose_watch_port_is_down_is_not_selected() {
         client.write(Type::Insert, member(number, port)).await.unwrap();
     }
     let watching = |ports: [&[u8]; 2]| {
-        let entity::Entity::ActionProfileGroup(mut group) = group_of(&[(1, 1), (2, 1)], 8) else { panic!() };
+        let EntityKind::ActionProfileGroup(mut group) = group_of(&[(1, 1), (2, 1)], 8) else { panic!() };
         for (member, port) in group.members.iter_mut().zip(ports) {
             member.watch_kind = Some(action_profile_group::member::WatchKind::WatchPort(port.to_vec()));
         }
-        entity::Entity::ActionProfileGroup(group)
+        EntityKind::ActionProfileGroup(group)
     };
     let error = client.write(Type::Insert, watching([&[77], &[2]])).await.unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument, "{error}");
     client.write(Type::Insert, watching([&[1], &[2]])).await.unwrap();
-    let read = client.read(entity::Entity::ActionProfileGroup(Default::default())).await.unwrap();
+    let read = client.read(EntityKind::ActionProfileGroup(Default::default())).await.unwrap();
     assert_eq!(read, [watching([&[1], &[2]])]);
     client.entry(Type::Insert, hop(table_action::Type::ActionProfileGroupId(5))).await.unwrap();
     for (down, up) in [(1, 2), (2, 1)] {

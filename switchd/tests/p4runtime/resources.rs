@@ -1,28 +1,25 @@
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as PreType;
 use p4rack_p4rt::p4::v1::update::Type::{Delete, Insert, Modify};
 use p4rack_p4rt::p4::v1::*;
 use p4rack_p4rt::schema::id_of;
 
-pub fn register(index: Option<i64>, value: Option<&[u8]>) -> entity::Entity {
+pub fn register(index: Option<i64>, value: Option<&[u8]>) -> EntityKind {
     let data = value.map(|v| P4Data { data: Some(p4_data::Data::Bitstring(v.to_vec())) });
     let register_id = id_of(schema().register("cells").unwrap().preamble.as_ref());
-    entity::Entity::RegisterEntry(RegisterEntry {
-        register_id,
-        index: index.map(|index| Index { index }),
-        data,
-    })
+    EntityKind::RegisterEntry(RegisterEntry { register_id, index: index.map(|index| Index { index }), data })
 }
 
-pub fn counter(index: Option<i64>, data: Option<CounterData>) -> entity::Entity {
+pub fn counter(index: Option<i64>, data: Option<CounterData>) -> EntityKind {
     let counter_id = id_of(schema().counter("kinds").unwrap().preamble.as_ref());
-    entity::Entity::CounterEntry(CounterEntry { counter_id, index: index.map(|index| Index { index }), data })
+    EntityKind::CounterEntry(CounterEntry { counter_id, index: index.map(|index| Index { index }), data })
 }
 
-pub fn meter(index: Option<i64>, config: Option<MeterConfig>) -> entity::Entity {
+pub fn meter(index: Option<i64>, config: Option<MeterConfig>) -> EntityKind {
     let meter_id = id_of(schema().meter("rates").unwrap().preamble.as_ref());
-    entity::Entity::MeterEntry(MeterEntry {
+    EntityKind::MeterEntry(MeterEntry {
         meter_id,
         index: index.map(|index| Index { index }),
         config,
@@ -30,7 +27,7 @@ pub fn meter(index: Option<i64>, config: Option<MeterConfig>) -> entity::Entity 
     })
 }
 
-pub fn group(id: u32, ports: &[u8]) -> entity::Entity {
+pub fn group(id: u32, ports: &[u8]) -> EntityKind {
     let replica = |port: &u8| replica(*port, &[]);
     pre(PreType::MulticastGroupEntry(MulticastGroupEntry {
         multicast_group_id: id,
@@ -50,7 +47,7 @@ fn replica(port: u8, backups: &[u8]) -> Replica {
 }
 
 /// A group of one copy with backups.
-pub fn backed_group(id: u32, port: u8, backups: &[u8]) -> entity::Entity {
+pub fn backed_group(id: u32, port: u8, backups: &[u8]) -> EntityKind {
     pre(PreType::MulticastGroupEntry(MulticastGroupEntry {
         multicast_group_id: id,
         replicas: vec![replica(port, backups)],
@@ -58,8 +55,8 @@ pub fn backed_group(id: u32, port: u8, backups: &[u8]) -> entity::Entity {
     }))
 }
 
-fn pre(entry: PreType) -> entity::Entity {
-    entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(entry) })
+fn pre(entry: PreType) -> EntityKind {
+    EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(entry) })
 }
 
 fn code(result: Result<(), p4rack_p4rt::errors::UpdateError>) -> Code {
@@ -80,7 +77,7 @@ async fn registers_are_read_and_written_whole_and_by_index() {
     assert!(all.iter().enumerate().all(|(i, cell)| *cell == register(Some(i as i64), Some(&[7]))));
     rig.inject(1, &frame(1, 0x0800)).await;
     assert_eq!(client.read(register(Some(3), None)).await.unwrap(), [register(Some(3), Some(&[8]))]);
-    let wildcard = entity::Entity::RegisterEntry(RegisterEntry::default());
+    let wildcard = EntityKind::RegisterEntry(RegisterEntry::default());
     assert_eq!(client.read(wildcard).await.unwrap().len(), 16);
 }
 
@@ -140,14 +137,14 @@ async fn direct_counters_live_with_their_entry() {
     assert_eq!(client.table(key.clone()).await[0].counter_data, None, "only when asked for");
     let direct = |data| {
         let table_entry = Some(key.clone());
-        entity::Entity::DirectCounterEntry(DirectCounterEntry { table_entry, data })
+        EntityKind::DirectCounterEntry(DirectCounterEntry { table_entry, data })
     };
     let set = CounterData { packet_count: 41, byte_count: 0 };
     client.write(Modify, direct(Some(set))).await.unwrap();
     rig.inject(1, &frame(1, 0x0800)).await;
     let expected = direct(Some(CounterData { packet_count: 42, byte_count: 0 }));
     assert_eq!(client.read(direct(None)).await.unwrap(), [expected.clone()]);
-    let all = entity::Entity::DirectCounterEntry(DirectCounterEntry {
+    let all = EntityKind::DirectCounterEntry(DirectCounterEntry {
         table_entry: Some(TableEntry::default()),
         data: None,
     });
@@ -185,8 +182,8 @@ async fn a_meters_counts_by_colour_are_told_if_asked_for() {
         rig.inject(3, &frame(1, 0x0800)).await;
     }
     let asked = |counts| match meter(Some(2), Some(config)) {
-        entity::Entity::MeterEntry(entry) => {
-            entity::Entity::MeterEntry(MeterEntry { counter_data: Some(counts), ..entry })
+        EntityKind::MeterEntry(entry) => {
+            EntityKind::MeterEntry(MeterEntry { counter_data: Some(counts), ..entry })
         }
         other => other,
     };
@@ -209,7 +206,7 @@ async fn a_meters_counts_by_colour_are_told_if_asked_for() {
     let key = TableEntry { action: None, metadata: Vec::new(), ..entry };
     let direct = |counts| {
         let table_entry = Some(key.clone());
-        entity::Entity::DirectMeterEntry(DirectMeterEntry {
+        EntityKind::DirectMeterEntry(DirectMeterEntry {
             table_entry,
             config: None,
             counter_data: Some(counts),
@@ -324,8 +321,7 @@ async fn replicas_and_backups_are_unique_and_a_backup_has_another_port() {
 #[tokio::test]
 async fn what_is_not_offered_says_so() {
     let (_rig, mut client) = Rig::ready().await;
-    let refused =
-        client.write(Insert, entity::Entity::ExternEntry(ExternEntry::default())).await.unwrap_err();
+    let refused = client.write(Insert, EntityKind::ExternEntry(ExternEntry::default())).await.unwrap_err();
     assert_eq!(refused.code, Code::Unimplemented);
     assert_eq!(refused.message, "externs beyond v1model's are not offered by this switch");
 }

@@ -2,6 +2,7 @@
 
 use p4rack_netdev::{clock, wait::Poller};
 use p4rack_p4::{Compiled, Options};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::{Entry, table_update};
 use p4rack_p4rt::errors::{UpdateError, unpack};
 use p4rack_p4rt::google::rpc::Code;
@@ -246,7 +247,7 @@ impl Client {
     }
 
     /// One update; its own error.
-    pub async fn write(&mut self, kind: update::Type, entity: entity::Entity) -> Result<(), UpdateError> {
+    pub async fn write(&mut self, kind: update::Type, entity: EntityKind) -> Result<(), UpdateError> {
         let update = Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity) }) };
         self.write_all(vec![update]).await.map_err(|status| {
             assert_eq!(status.code(), tonic::Code::Unknown, "{status:?}");
@@ -265,12 +266,12 @@ impl Client {
         self.entry(update::Type::Insert, entry.build(schema()).unwrap()).await
     }
 
-    pub async fn read(&mut self, entity: entity::Entity) -> Result<Vec<entity::Entity>, Status> {
+    pub async fn read(&mut self, entity: EntityKind) -> Result<Vec<EntityKind>, Status> {
         self.read_all(vec![v1::Entity { entity: Some(entity) }]).await.0
     }
 
     /// What was read before the end, and the end.
-    pub async fn read_all(&mut self, entities: Vec<Entity>) -> (Result<Vec<entity::Entity>, Status>, usize) {
+    pub async fn read_all(&mut self, entities: Vec<Entity>) -> (Result<Vec<EntityKind>, Status>, usize) {
         let request = ReadRequest { device_id: DEVICE, role: String::new(), entities };
         let mut stream = match self.rpc.read(request).await {
             Ok(stream) => stream.into_inner(),
@@ -290,9 +291,9 @@ impl Client {
     }
 
     pub async fn table(&mut self, request: TableEntry) -> Vec<TableEntry> {
-        let found = self.read(entity::Entity::TableEntry(request)).await.unwrap();
+        let found = self.read(EntityKind::TableEntry(request)).await.unwrap();
         let entry = |entity| match entity {
-            entity::Entity::TableEntry(entry) => entry,
+            EntityKind::TableEntry(entry) => entry,
             other => panic!("{other:?}"),
         };
         found.into_iter().map(entry).collect()

@@ -1,6 +1,7 @@
 //! Role configs: what a role may write, read, receive and install.
 
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -76,14 +77,14 @@ async fn a_role_writes_what_its_config_names_and_each_other_update_is_refused() 
     let (rig, _default) = Rig::ready().await;
     let mut client = member(&rig, "l2", &for_dmac()).await;
     let group = Entity {
-        entity: Some(entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+        entity: Some(EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
             r#type: Some(packet_replication_engine_entry::Type::MulticastGroupEntry(MulticastGroupEntry {
                 multicast_group_id: 1,
                 ..Default::default()
             })),
         })),
     };
-    let counter = entity::Entity::CounterEntry(CounterEntry {
+    let counter = EntityKind::CounterEntry(CounterEntry {
         counter_id: schema().info().counters[0].preamble.as_ref().unwrap().id,
         ..Default::default()
     });
@@ -109,7 +110,7 @@ async fn a_role_reads_what_its_config_names() {
     default.insert(route(1)).await.unwrap();
     let mut client = member(&rig, "l2", &for_dmac()).await;
     let mut read = async |table: &str| {
-        let entities = vec![Entity { entity: Some(entity::Entity::TableEntry(wildcard(table))) }];
+        let entities = vec![Entity { entity: Some(EntityKind::TableEntry(wildcard(table))) }];
         let request = ReadRequest { device_id: DEVICE, role: "l2".into(), entities };
         let mut answers = client.rpc.read(request).await?.into_inner();
         let mut found = 0;

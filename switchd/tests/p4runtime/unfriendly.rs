@@ -1,6 +1,7 @@
 //! Clients that do what they should not: the others must not notice.
 
 use crate::rig::*;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::update::Type::{Insert, Modify};
 use p4rack_p4rt::p4::v1::*;
@@ -232,7 +233,7 @@ async fn ten_thousand_bad_writes_are_refused_and_good_ones_beside_them_are_made_
 async fn many_routes(client: &mut Client, times: usize) -> ReadRequest {
     let updates = (0..1000).map(|n| crate::entries::route(n).update(schema()).unwrap()).collect();
     client.write_all(updates).await.unwrap();
-    let entity = Entity { entity: Some(entity::Entity::TableEntry(wildcard("routes"))) };
+    let entity = Entity { entity: Some(EntityKind::TableEntry(wildcard("routes"))) };
     ReadRequest { device_id: DEVICE, entities: vec![entity; times], ..Default::default() }
 }
 
@@ -280,7 +281,7 @@ async fn a_connection_has_so_many_reads_at_once_and_others_are_told() {
     assert_eq!(client.table(wildcard("routes")).await.len(), 1000, "others read");
     drop(open);
     let again = async {
-        while greedy.read(entity::Entity::TableEntry(wildcard("routes"))).await.is_err() {
+        while greedy.read(EntityKind::TableEntry(wildcard("routes"))).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -320,7 +321,7 @@ async fn large_requests_at_once_take_a_bounded_amount_of_memory() {
 async fn a_read_of_very_many_wildcards_is_charged_and_made_little_by_little() {
     let (_rig, mut client) = Rig::ready().await;
     client.insert(dmac(1, 3)).await.unwrap();
-    let all = Entity { entity: Some(entity::Entity::TableEntry(wildcard("dmac"))) };
+    let all = Entity { entity: Some(EntityKind::TableEntry(wildcard("dmac"))) };
     let (found, count) = client.read_all(vec![all.clone(); 60_000]).await;
     assert_eq!(found.map(|found| found.len()).unwrap(), 60_000);
     assert_eq!(count, 60_000);

@@ -1,11 +1,11 @@
 //! Arguments of `p4rack deploy`, for a single deployment and for `--watch`.
 
-use crate::cmd::target;
+use crate::cmd::connect;
+use p4rack_codegen::rack::Target;
 use p4rack_codegen::{Rack, Scheme};
+use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::deploy::Desired;
 use p4rack_ctrl::etcd::Access;
-use p4rack_ctrl::platform::Platform;
-use p4rack_ctrl::target::Tls;
 use p4rack_ctrl::{ConnectOptions, CtrlError};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Args {
     pub scheme: Option<Scheme>,
     /// Kind of switch: embedded, bmv2 [default: the description's target]
     #[arg(long)]
-    pub to: Option<Platform>,
+    pub to: Option<Target>,
     /// A compiler's output for the rack's program, for switches that do not take P4 text
     #[arg(long, value_name = "FILE")]
     pub device_config: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDR", help_heading = "Switch")]
     pub grpc_addr: Vec<String>,
     #[command(flatten)]
-    pub identity: target::Identity,
+    pub identity: connect::Identity,
     /// Only show what would change; exit code 1 if anything would
     #[arg(long, conflicts_with = "watch")]
     pub dry_run: bool,
@@ -68,8 +68,8 @@ impl Args {
     /// The desired state of the switches.
     pub fn desired(&self, rack: &Rack) -> Result<Desired, CtrlError> {
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
-        let platform = self.to.unwrap_or_else(|| rack.switch.target.into());
-        Desired::of_rack(rack, scheme, platform, self.device_config.as_deref())
+        let target = self.to.unwrap_or(rack.switch.target);
+        Desired::of_rack(rack, scheme, target, self.device_config.as_deref())
     }
 
     /// Interval between checks of a switch.

@@ -2,10 +2,10 @@
 
 use super::args::Args;
 use super::step::line;
-use crate::cmd::target;
+use crate::cmd::connect;
 use p4rack_codegen::Rack;
 use p4rack_ctrl::deploy::{Desired, Extent, Step, deploy};
-use p4rack_ctrl::entities::Item;
+use p4rack_ctrl::items::Item;
 use p4rack_ctrl::reconcile::Changes;
 use p4rack_ctrl::{ConnectOptions, CtrlError};
 use p4rack_p4rt::p4::v1::update;
@@ -28,7 +28,7 @@ pub fn run(args: Args) -> ExitCode {
     };
     let desired = match args.desired(&rack) {
         Ok(desired) => desired,
-        Err(error) => return target::fail(&error, args.json),
+        Err(error) => return connect::fail(&error, args.json),
     };
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
     if !args.json {
@@ -98,7 +98,7 @@ fn one(
             println!("✓ {prefix}{} ({ms} ms)", line(&step, &connected));
         }
     };
-    let result = target::block_on(deploy(desired, target, extent, done));
+    let result = connect::block_on(deploy(desired, target, extent, done));
     report["entries"] = desired.entities.len().into();
     report["elapsed_ms"] = (started.elapsed().as_millis() as u64).into();
     if let Err(error) = &result {

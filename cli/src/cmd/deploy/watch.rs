@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::step::line;
-use crate::cmd::target;
+use crate::cmd::connect;
 use p4rack_codegen::Rack;
 use p4rack_ctrl::deploy::{Desired, Step};
 use p4rack_ctrl::etcd::{Access, Etcd};
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> ExitCode {
             return fail(format!("serving metrics at {addr}: {error}"));
         }
     }
-    target::block_on(keep(args, etcd, rack, text, desired, board))
+    connect::block_on(keep(args, etcd, rack, text, desired, board))
 }
 
 fn make(args: &Args, text: &str) -> Result<(Rack, Desired), String> {

@@ -1,11 +1,11 @@
 //! `p4rack counter`, `p4rack meter`, `p4rack register`.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, show, target, told};
+use super::{Options, Rows, Verb, connect, show, told};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
-use p4rack_ctrl::entities::{Colors, CounterItem, Counts, Item, MeterItem, Rates, RegisterItem, TableItem};
+use p4rack_ctrl::items::{Colors, CounterItem, Counts, Item, MeterItem, Rates, RegisterItem, TableItem};
 use p4rack_p4rt::schema::{Schema, name_of};
 use serde_json::json;
 use std::process::ExitCode;
@@ -94,7 +94,7 @@ fn direct_entry(
 
 /// Runs `p4rack counter`.
 pub fn counter(args: CounterArgs) -> ExitCode {
-    target::block_on(async {
+    connect::block_on(async {
         match args.command {
             CounterCommand::List(options) => list(&options, "counter").await,
             CounterCommand::Read { counter, options } => {
@@ -207,7 +207,7 @@ impl Meter {
 
 /// Runs `p4rack meter`.
 pub fn meter(args: MeterArgs) -> ExitCode {
-    target::block_on(async {
+    connect::block_on(async {
         match args.command {
             MeterCommand::List(options) => list(&options, "meter").await,
             MeterCommand::Read { meter, colors, options } => {
@@ -282,7 +282,7 @@ enum RegisterCommand {
 /// Runs `p4rack register`.
 pub fn register(args: RegisterArgs) -> ExitCode {
     let item = |register: String, index, value| Item::Register(RegisterItem { register, index, value });
-    target::block_on(async {
+    connect::block_on(async {
         match args.command {
             RegisterCommand::List(options) => list(&options, "register").await,
             RegisterCommand::Read { name, index, options } => {
@@ -351,7 +351,7 @@ fn rows(items: &[Item]) -> Rows {
 async fn list(options: &Options, kind: &str) -> ExitCode {
     let schema = match options.client().await {
         Ok((_, schema)) => schema,
-        Err(error) => return target::fail(&error, options.json),
+        Err(error) => return connect::fail(&error, options.json),
     };
     let info = schema.info();
     let table = |id| schema.table_by_id(id).map_or("?", |table| name_of(table.preamble.as_ref()));

@@ -1,10 +1,10 @@
 //! `p4rack group`: action profiles, multicast groups, clone sessions, value sets.
 
-use super::{Options, Rows, Verb, show, target, told};
+use super::{Options, Rows, Verb, connect, show, told};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
-use p4rack_ctrl::entities::{
+use p4rack_ctrl::items::{
     ActionItem, CloneItem, GroupItem, GroupMember, Item, MemberItem, MulticastItem, ReplicaItem, ValueSetItem,
 };
 use p4rack_p4rt::schema::{Schema, name_of};
@@ -121,11 +121,11 @@ fn parse_all<T: std::str::FromStr<Err = String>>(words: &[String]) -> Result<Vec
 pub fn run(args: Args) -> ExitCode {
     let (verb, one) = match args.command {
         Command::Read(options) => {
-            let found = target::block_on(options.read(async |schema| Ok(all(schema))));
+            let found = connect::block_on(options.read(async |schema| Ok(all(schema))));
             return show(found, &options, rows);
         }
         Command::Watch { every, options } => {
-            return target::block_on(options.watch(every, |schema| Ok(all(schema)), rows));
+            return connect::block_on(options.watch(every, |schema| Ok(all(schema)), rows));
         }
         Command::Insert(one) => (Verb::Insert, one),
         Command::Modify(one) => (Verb::Modify, one),
@@ -135,7 +135,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Delete(one) => (Verb::Delete, one),
     };
     let done = match one.item() {
-        Ok(item) => target::block_on(one.options.write(verb, &[item])),
+        Ok(item) => connect::block_on(one.options.write(verb, &[item])),
         Err(error) => Err(error),
     };
     told(done, &one.options)

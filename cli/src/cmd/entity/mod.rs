@@ -13,13 +13,14 @@ mod pairs;
 pub mod stream;
 pub mod table;
 
-use super::target;
+use super::connect;
 use crate::output;
 use p4rack_ctrl::client::name;
-use p4rack_ctrl::entities::Item;
+use p4rack_ctrl::items::Item;
 use p4rack_ctrl::reconcile::key_of;
 use p4rack_ctrl::{Client, CtrlError, Session};
-use p4rack_p4rt::p4::v1::{Entity, Update, entity::Entity as Kind, update::Type};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::v1::{Entity, Update, update::Type};
 use p4rack_p4rt::schema::Schema;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -30,7 +31,7 @@ use std::time::Duration;
 #[group(id = "entity-options")]
 pub struct Options {
     #[command(flatten)]
-    pub target: target::Args,
+    pub target: connect::Args,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -97,7 +98,7 @@ impl Options {
         };
         match watched.await {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => target::fail(&error, self.json),
+            Err(error) => connect::fail(&error, self.json),
         }
     }
 
@@ -154,15 +155,15 @@ async fn either(session: &mut Session, entity: &Entity) -> Result<Type, CtrlErro
     let stays = matches!(
         &entity.entity,
         Some(
-            Kind::CounterEntry(_)
-                | Kind::MeterEntry(_)
-                | Kind::RegisterEntry(_)
-                | Kind::ValueSetEntry(_)
-                | Kind::DirectCounterEntry(_)
-                | Kind::DirectMeterEntry(_)
+            EntityKind::CounterEntry(_)
+                | EntityKind::MeterEntry(_)
+                | EntityKind::RegisterEntry(_)
+                | EntityKind::ValueSetEntry(_)
+                | EntityKind::DirectCounterEntry(_)
+                | EntityKind::DirectMeterEntry(_)
         )
     );
-    if stays || matches!(&entity.entity, Some(Kind::TableEntry(entry)) if entry.is_default_action) {
+    if stays || matches!(&entity.entity, Some(EntityKind::TableEntry(entry)) if entry.is_default_action) {
         return Ok(Type::Modify);
     }
     let found = session.read(vec![key_of(entity)]).await?;
@@ -180,7 +181,7 @@ fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[
             }
             ExitCode::SUCCESS
         }
-        Err(error) => target::fail(&error, options.json),
+        Err(error) => connect::fail(&error, options.json),
     }
 }
 
@@ -195,7 +196,7 @@ fn told(done: Result<Vec<String>, CtrlError>, options: &Options) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        Err(error) => target::fail(&error, options.json),
+        Err(error) => connect::fail(&error, options.json),
     }
 }
 

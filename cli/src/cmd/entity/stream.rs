@@ -1,10 +1,10 @@
 //! `p4rack digest` and `p4rack packet`: messages of the stream channel.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, show, target, told};
+use super::{Options, Rows, Verb, connect, show, told};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
-use p4rack_ctrl::entities::{DigestItem, Item, show_data};
+use p4rack_ctrl::items::{DigestItem, Item, show_data};
 use p4rack_ctrl::session::Event;
 use p4rack_ctrl::values::{Format, parse};
 use p4rack_ctrl::{CtrlError, Session};
@@ -88,7 +88,7 @@ impl Digest {
 
 /// Runs `p4rack digest`.
 pub fn digest(args: DigestArgs) -> ExitCode {
-    target::block_on(async {
+    connect::block_on(async {
         match args.command {
             DigestCommand::List(options) => {
                 let all = async |schema: &Schema| {
@@ -214,7 +214,7 @@ enum PacketCommand {
 
 /// Runs `p4rack packet`.
 pub fn packet(args: PacketArgs) -> ExitCode {
-    target::block_on(async {
+    connect::block_on(async {
         match args.command {
             PacketCommand::List(options) => {
                 let found = async {

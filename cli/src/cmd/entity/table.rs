@@ -1,10 +1,10 @@
 //! `p4rack table`.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, show, target, told};
+use super::{Options, Rows, Verb, connect, show, told};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
-use p4rack_ctrl::entities::{ActionItem, Counts, Item, TableItem};
+use p4rack_ctrl::items::{ActionItem, Counts, Item, TableItem};
 use p4rack_ctrl::session::Event;
 use p4rack_ctrl::{CtrlError, Session};
 use p4rack_p4rt::p4::v1::WriteRequest;
@@ -132,7 +132,7 @@ impl Entry {
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
-    target::block_on(async {
+    connect::block_on(async {
         match args.command {
             Command::List(options) => list(&options).await,
             Command::Read { table, default, counters, options } => {
@@ -245,7 +245,7 @@ fn rows(items: &[Item]) -> Rows {
 async fn list(options: &Options) -> ExitCode {
     let schema = match options.client().await {
         Ok((_, schema)) => schema,
-        Err(error) => return target::fail(&error, options.json),
+        Err(error) => return connect::fail(&error, options.json),
     };
     let mut rows = Rows::new(&["table", "id", "size", "keys", "actions"]);
     let mut tables = Vec::new();

@@ -8,9 +8,9 @@ use p4rack_wire::pl2::LANES_MAX;
 
 /// Maximum VLAN id of frames.
 const VID_MAX: u64 = 4094;
-/// Maximum cells in all: a switch with this many needs some 100 MB.
+/// Maximum cells in total: a switch with this many needs some 100 MB.
 const CELLS_MAX: u64 = 1 << 22;
-/// How much longer than a full frame a slot may be, in percent.
+/// Range of the headroom of a slot over a full frame, in percent.
 pub(super) const HEADROOM_PERCENT: (f64, f64) = (0.0, 100.0);
 
 /// Range of the integers in PL2's table, inclusive.
@@ -80,7 +80,7 @@ fn check_ranges(pl2: &Pl2, sink: &mut Sink<'_>) -> bool {
     fits
 }
 
-/// A reservation states its parts in a byte, and counters count frames.
+/// Checks `slot_parts`: an RSV has one byte for the number of parts, and counters count frames.
 fn check_parts(pl2: &Pl2, sink: &mut Sink<'_>) {
     let (parts, k) = (u64::from(pl2.slot_parts), u64::from(pl2.k));
     if parts <= 1 {
@@ -117,7 +117,7 @@ fn check_frames(pl2: &Pl2, sink: &mut Sink<'_>) {
     }
 }
 
-/// How many lanes there are: hosts use no more, and the switch has room for all pairs'.
+/// Checks the number of lanes: at least what hosts use, and at most what the switch has room for in all pairs.
 fn check_lanes(pl2: &Pl2, rack: &Rack, sink: &mut Sink<'_>) {
     // Lanes are as many as reservations in flight, where they are not given.
     let fields = ["pl2.lanes", "pl2.reservations_in_flight"];
@@ -135,7 +135,7 @@ fn check_lanes(pl2: &Pl2, rack: &Rack, sink: &mut Sink<'_>) {
     }
 }
 
-/// Counters count one slot for all.
+/// Checks that all rates are equal in counter mode, which has one slot for all ports.
 fn check_rates(rack: &Rack, sink: &mut Sink<'_>) {
     let first = rack.hosts[0].rate_bps;
     let Some(other) = rack.hosts.iter().position(|host| host.rate_bps != first) else { return };
@@ -148,13 +148,13 @@ fn check_rates(rack: &Rack, sink: &mut Sink<'_>) {
     refuse_rate(sink, other, message, help);
 }
 
-/// Refuses a host's rate, which is its link's or the one of the switch's ports.
+/// Refuses the rate of a host's link, which may be the default rate of the switch's ports.
 fn refuse_rate(sink: &mut Sink<'_>, host: usize, message: String, help: &str) {
     sink.refuse(&[&format!("host[{host}].rate"), "switch.port_rate"], message, help);
 }
 
-/// Links slower than their port have reservations of their own, and the port none: together they must not ask for more than
-/// it has.
+/// Checks ports with slower links. Reservations are then made per link, not per port, so the links' rates together must
+/// not exceed the port's.
 fn check_breakouts(rack: &Rack, sink: &mut Sink<'_>) {
     for (n, host) in rack.hosts.iter().enumerate() {
         let shares = |other: &&Host| other.port == host.port;
@@ -178,7 +178,8 @@ fn check_breakouts(rack: &Rack, sink: &mut Sink<'_>) {
     }
 }
 
-/// A slot, or each of its parts, must be two time units at least, and all that hosts can reserve must begin within the horizon.
+/// Checks that a slot, or each of its parts, takes at least two time units, and that everything that hosts can reserve
+/// begins within the horizon.
 fn check_slots(pl2: &Pl2, rack: &Rack, sink: &mut Sink<'_>) {
     let (switch, parts) = (&rack.switch, pl2.slot_parts());
     // Exact, before rounding up to whole units.
@@ -215,7 +216,7 @@ fn check_slots(pl2: &Pl2, rack: &Rack, sink: &mut Sink<'_>) {
     }
 }
 
-/// Why this mode can't run on the rack; goes on from the scheme's name.
+/// Why this mode can't run on the rack; continues a sentence that starts with the scheme's name.
 pub(super) fn refuses(pl2: &Pl2, rack: &Rack) -> Option<&'static str> {
     let counter = pl2.mode == Mode::Counter;
     if counter && rack.has_mixed_rates() {
@@ -241,7 +242,7 @@ pub(super) fn refuses(pl2: &Pl2, rack: &Rack) -> Option<&'static str> {
     )
 }
 
-/// A host may send what all of its cells hold at once, and so may all others to the same port.
+/// A warning if the reserved part of the buffer can't hold what all cells towards one port may send at once.
 pub(super) fn burst_beyond_buffer(pl2: &Pl2, rack: &Rack) -> Option<String> {
     // BMv2's buffer has no part for scheduled frames.
     if rack.switch.target != Target::Embedded {

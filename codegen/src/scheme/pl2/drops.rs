@@ -2,7 +2,7 @@
 
 use crate::rack::{DropReason, reason};
 
-/// Beside those that every program has.
+/// Reasons to drop frames, in addition to those of every program.
 pub(super) const DROPS: [DropReason; 10] = [
     reason("control_meter", "more control frames than the port may send"),
     reason("bad_version", "PL2 of another version"),
@@ -16,9 +16,9 @@ pub(super) const DROPS: [DropReason; 10] = [
     reason(HAS_SLOTS, "unsolicited though its waits are longer than t: it comes again in its slots"),
 ];
 
-/// Name of the reason that costs nothing, because the frames come again.
+/// Reason to drop unsolicited frames whose burst has slots. Nothing is lost: the host sends them again in these.
 pub const HAS_SLOTS: &str = "unsolicited_has_slots";
-/// Name of the reason that stops unsolicited frames when others have reserved much.
+/// Reason to drop unsolicited frames because others have reserved more than the threshold.
 pub const OVER_THRESHOLD: &str = "unsolicited_over_threshold";
 
 /// Reasons why generated programs deny a frame its class and carry it as best effort, in the order of the

@@ -9,9 +9,9 @@ use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
 
-/// Frames that a port may send at once before its control meter looks at the rate.
+/// Minimum burst of a port's control meter, in frames.
 const CONTROL_BURST_FRAMES: i64 = 256;
-/// Bytes that a port may send at once before its best effort meter looks at the rate.
+/// Minimum burst of a port's best-effort meter, in bytes.
 const BEST_EFFORT_BURST_BYTES: i64 = 32 << 10;
 
 pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
@@ -31,7 +31,7 @@ pub(super) fn destination(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry)
     link(rack, host, entry).param("cells", pl2.destination_cells(position))
 }
 
-/// Where links are slower than their port, reservations are kept by link.
+/// Links that are slower than their port have reservations of their own.
 fn link(rack: &Rack, host: &Host, entry: Entry) -> Entry {
     if rack.breakout_links() > 0 { entry.param("link", host.link) } else { entry }
 }
@@ -57,7 +57,7 @@ fn meters(
 ) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
     if pl2.control_per_slot > 0 {
-        // Of slower links as many slots pass as the port has room for.
+        // With slower links, the port's rate still limits how many slots pass.
         let links = host.port_rate_bps / host.rate_bps.max(1);
         let slot_ns = pl2.slot(rack, host).0.max(1);
         let per_s = u64::from(pl2.control_per_slot) * links * 1_000_000_000 / slot_ns;

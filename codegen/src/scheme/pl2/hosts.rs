@@ -1,4 +1,4 @@
-//! What a host's PL2 machine is told, and a hostile host's, on a real host and in the simulator.
+//! Configuration of PL2's state machine on hosts, honest and hostile, real and simulated.
 
 use super::{Mode, Pl2, Scheme};
 use crate::rack::{Host, Rack};
@@ -7,7 +7,7 @@ use p4rack_fabric::hostile::{self, Attack};
 use p4rack_fabric::pl2::{self, Config, Peer};
 use p4rack_wire::Nanos;
 
-/// Parameters of `host`'s machine: all that the description says, else [`Config::new`]'s.
+/// Configuration of `host`: what the description says, and [`Config::new`]'s defaults for the rest.
 pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
     let mode = match pl2.mode {
         Mode::Counter => pl2::Mode::Counter,
@@ -35,11 +35,11 @@ pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
     }
 }
 
-/// Longest frame that the switch takes, in bytes without FCS.
+/// Maximum frame that the switch accepts, in bytes without FCS.
 const FRAME_MAX: usize = 9_216;
 
 impl Pl2 {
-    /// Configuration of a host that attacks those who send to `victim`, under `scheme`. Its link takes all that the
+    /// Configuration of a host that attacks the senders to `victim`, under `scheme`. Its link accepts all frames that the
     /// switch does, and its driver is never late.
     pub fn hostile(
         &self,

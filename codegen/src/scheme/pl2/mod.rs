@@ -1,4 +1,4 @@
-//! PL2: hosts ask the switch for slots, and send in them.
+//! PL2: hosts reserve timeslots at the switch and send in these.
 
 mod check;
 mod constants;
@@ -24,20 +24,20 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Register of what ports have reserved as sources.
+/// Register of reservations by source port.
 pub const IN_RESERVATION: &str = "RackIngress.in_reservation";
-/// Register of what ports have reserved as destinations.
+/// Register of reservations by destination port.
 pub const OUT_RESERVATION: &str = "RackIngress.out_reservation";
-/// Counter of frames that lost the class that they claim, by [`DEMOTED`].
+/// Counter of frames demoted to best effort, by reason ([`DEMOTED`]).
 pub const DEMOTED_COUNTER: &str = "RackIngress.demoted";
-/// Counter of RSVs that were answered "not now", by [`REFUSED`].
+/// Counter of RSVs answered "not now", by reason ([`REFUSED`]).
 pub const REFUSED_COUNTER: &str = "RackIngress.refused";
-/// Meter of the ports' control frames.
+/// Meter of control frames, per port.
 pub const CONTROL_METER: &str = "RackIngress.control_meter";
 
-/// Queue of PL2's own frames.
+/// Queue of control frames.
 const PRIORITY_CONTROL: u8 = p4rack_wire::pl2::PCP_CONTROL;
-/// Queue of data that belongs to a reservation.
+/// Queue of data frames that belong to a reservation.
 const PRIORITY_SCHEDULED: u8 = p4rack_wire::pl2::PCP_SCHEDULED;
 
 const COUNTER: &str = "pl2-counter";
@@ -57,13 +57,14 @@ pub struct Pl2 {
     pub mode: Mode,
     /// Which clocks a reservation moves, in clock mode.
     pub clocks: Clocks,
-    /// Most slots in one reservation (the paper's K).
+    /// Maximum slots per reservation (the paper's K).
     pub k: u8,
-    /// Parts of a slot, in which reservations count, so that short frames need not take whole ones; `k` times this fits a byte.
+    /// Parts per slot. Reservations count parts, so that short frames need not take whole slots; `k` times this fits in a
+    /// byte.
     pub slot_parts: u8,
-    /// Bursts to a destination whose wait was under this many slots go unsolicited (t).
+    /// Bursts go unsolicited if the last wait for their destination was below this many slots (t).
     pub t_slots: u32,
-    /// The switch drops unsolicited frames when more slots than this are reserved (T).
+    /// The switch drops unsolicited frames if more than this many slots are reserved (T).
     pub drop_threshold_slots: u32,
     /// EtherType of PL2's control frames and shim.
     #[serde(serialize_with = "as_text")]
@@ -72,26 +73,27 @@ pub struct Pl2 {
     pub vid: u16,
     /// Whether data carries a sequence number, so that duplicates are removed and losses counted.
     pub shim: bool,
-    /// Reservations a host may have waiting, a destination.
+    /// Maximum outstanding reservations of a host per destination.
     pub reservations_in_flight: u32,
-    /// Reservations that the switch lets a host have waiting, a destination; `reservations_in_flight` at least.
+    /// Maximum outstanding reservations per (source, destination) that the switch grants; at least
+    /// `reservations_in_flight`.
     pub lanes: u8,
-    /// How much longer than a full frame a slot is, percent.
+    /// Headroom of a slot over a full frame, in percent.
     pub slot_headroom_percent: f64,
-    /// How long a grant tells something about its destination; `None`: twice RSV→GRT as measured.
+    /// How long a grant is considered fresh; `None` is twice the measured time from RSV to GRT.
     #[serde(rename = "fresh_ns", serialize_with = "as_opt_nanos")]
     pub fresh: Option<Nanos>,
-    /// Whether a grant also goes to the destination, which then knows what is coming and notices a sender
-    /// that fell silent.
+    /// Whether the destination also receives each grant, so that it knows what will arrive and notices when a sender falls
+    /// silent.
     pub notify_receiver: bool,
-    /// Control frames a second that the switch takes from a port, in units of the port's slots.
+    /// Maximum rate of control frames per port, in frames per slot of the port.
     pub control_per_slot: u32,
-    /// Part of a port's rate that best effort frames may take; 100: not metered.
+    /// Share of a port's rate that best-effort frames may use, in percent; 100 is unlimited.
     pub best_effort_percent: u32,
 }
 
 impl Pl2 {
-    /// What descriptions that give the mode alone ask for.
+    /// The defaults for a description that gives only the mode.
     pub const fn new(mode: Mode) -> Pl2 {
         Pl2 {
             mode,
@@ -113,7 +115,7 @@ impl Pl2 {
         }
     }
 
-    /// T for this t, unless it is given.
+    /// Default of T for this t.
     pub const fn drop_threshold_slots(t_slots: u32) -> u32 {
         if t_slots == 0 { 1 } else { 8 * t_slots }
     }
@@ -123,9 +125,9 @@ impl Pl2 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Reserved slots are counted up by reservations and down by data.
+    /// Registers count reserved slots: reservations add, data frames subtract.
     Counter,
-    /// Each port has a time at which it is next free.
+    /// Registers hold the time at which each port is next free.
     Clock,
 }
 
@@ -133,18 +135,18 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clocks {
-    /// The source's and the destination's, each by itself; the sender goes by the later reply.
+    /// The clocks of source and destination, independently; the sender uses the later of the two waits.
     #[default]
     Pair,
-    /// The destination's goes on from the source's reply.
+    /// The clocks of source and destination; the destination's reservation starts no earlier than the source's.
     Chain,
-    /// The destination's only; a source keeps its own frames in order.
+    /// The clock of the destination only; a source orders its own frames.
     Dst,
-    /// No clocks but calendars: the first cells of time that are free at both ports, taken at both.
+    /// Calendars instead of clocks: a reservation takes the first cells of time that are free at both ports.
     Calendar,
 }
 
-/// How descriptions speak of PL2.
+/// PL2 in descriptions.
 #[derive(Debug)]
 pub struct Definition;
 
@@ -260,7 +262,7 @@ impl Protocol for Pl2 {
         true
     }
 
-    fn tells_times(&self) -> bool {
+    fn exchanges_times(&self) -> bool {
         self.mode == Mode::Clock
     }
 

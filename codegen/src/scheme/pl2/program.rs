@@ -47,7 +47,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
 /// PL2's terms.
 pub(super) const TERMS: &str = include_str!("../../../../p4src/pl2/terms.toml");
 
-/// What every PL2 frame starts with, whatever follows.
+/// The fields that all PL2 frames begin with.
 const START: HeaderDesc = HeaderDesc {
     p4_name: "pl2_start_t",
     name: "Start",

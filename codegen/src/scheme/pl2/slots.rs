@@ -1,4 +1,4 @@
-//! PL2's arithmetic: slots and cells of a rack, and what follows from them.
+//! PL2's arithmetic: slots and cells of a rack, and ceilings that follow from them.
 
 use super::{Clocks, Mode, Pl2};
 use crate::rack::{Host, Rack};
@@ -6,15 +6,14 @@ use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::pl2::Shim;
 
-/// Reservations further ahead than this many time units mean a clock that stands in the past
-/// (`clock` mode's wrap-safe comparison).
+/// A clock further ahead than this many time units is taken to be in the past: `clock` mode's wrap-safe comparison.
 pub const HORIZON_UNITS: u64 = 1 << 30;
-/// How much before its start a burst may come, in slots of the slower of both links: what hosts err by when they aim at it.
+/// How early a burst may arrive, in slots of the slower of both links: the error with which hosts meet its start.
 pub const EARLY_SLOTS: u64 = 4;
-/// How much after its K slots a burst may still come, in the same slots: hosts in software stand still at times.
+/// How late a burst may arrive after its K slots, in the same slots: hosts in software pause at times.
 const LATE_SLOTS: u64 = 1000;
 
-/// Bytes of the tag before a data frame.
+/// Bytes of a data frame's VLAN tag.
 const VLAN: u64 = 4;
 
 impl Pl2 {
@@ -54,22 +53,22 @@ impl Pl2 {
         u64::from(self.slot_parts.max(1))
     }
 
-    /// Bytes on the wire that a part of a slot gives a right to, in clock mode.
+    /// Bytes on the wire that a part of a slot entitles to, in clock mode.
     pub fn part_wire_bytes(&self) -> u64 {
         self.frame_wire_bytes().div_ceil(self.slot_parts())
     }
 
-    /// How much after its start a burst may come: so many slots of the slower of both links. Its own K are among them.
+    /// How long after its start a burst may arrive, in slots of the slower of both links, its own K slots included.
     pub fn late_slots(&self) -> u64 {
         u64::from(self.k) + LATE_SLOTS
     }
 
-    /// Cells of a (source, destination) pair: two for each lane.
+    /// Cells per (source, destination) pair: two per lane.
     pub fn cells_a_pair(&self) -> u8 {
         2 * self.lanes
     }
 
-    /// Cells of all pairs: of the controller's frames first, then of each host's, in their order.
+    /// Cells of all pairs: those of the controller's frames first, then those of each host, in the hosts' order.
     pub fn cell_count(&self, rack: &Rack) -> u64 {
         let hosts = rack.hosts.len() as u64;
         (hosts + 1) * hosts * 2 * u64::from(self.lanes)
@@ -80,22 +79,21 @@ impl Pl2 {
         (source as u32 + 1) * rack.hosts.len() as u32 * u32::from(self.cells_a_pair())
     }
 
-    /// What a destination at this position adds to it.
+    /// Offset of the cells towards the destination at this position.
     pub fn destination_cells(&self, destination: usize) -> u32 {
         destination as u32 * u32::from(self.cells_a_pair())
     }
 
-    /// Number of a pair's `cell` among all; hosts by their positions in the rack.
+    /// Number of a pair's `cell` among all cells; hosts are identified by their positions in the rack.
     pub fn cell_number(&self, rack: &Rack, source: usize, destination: usize, cell: u8) -> u32 {
         self.source_cells(rack, source) + self.destination_cells(destination) + u32::from(cell)
     }
 
-    /// Whether what may be reserved at one link, or the threshold, begins within [`HORIZON_UNITS`] where slots take so many
-    /// time units.
+    /// Whether everything that may be reserved at one link, and the threshold, begins within [`HORIZON_UNITS`] if a slot takes
+    /// this many time units.
     ///
-    /// Each lane of each pair holds one reservation that begins later than a burst may come early. Hosts that share a link add
-    /// up there. Counters also hold what the lane's other half has left; where the destination's clock goes on from the
-    /// source's, both add up.
+    /// Each lane of each pair holds one reservation that has not begun. Hosts that share a link add up there. Counters also
+    /// include what the lane's other half has left. If the destination's clock continues from the source's, both add up.
     pub(super) fn fits_horizon(&self, rack: &Rack, slot_units: u64) -> bool {
         let at_port = |port: u16| rack.hosts.iter().filter(|other| other.port == port).count();
         let sharing = rack.hosts.iter().map(|host| at_port(host.port)).max().unwrap_or(1);
@@ -111,8 +109,8 @@ impl Pl2 {
         reserved.max(threshold).saturating_mul(slot_units) < HORIZON_UNITS
     }
 
-    /// In calendars: binary logarithm of a cell's length in time units, and how many cells K slots take at the
-    /// slowest port. A calendar has 64 cells.
+    /// For calendars of 64 cells: the binary logarithm of a cell's length in time units, and the number of cells that K
+    /// slots take at the slowest port.
     pub fn calendar_cells(&self, rack: &Rack) -> (u32, u64) {
         let k = u64::from(self.k);
         let units = || rack.hosts.iter().map(|host| self.slot_units(rack, host));
@@ -131,12 +129,12 @@ impl Pl2 {
         (shift, cells(k * longest, shift))
     }
 
-    /// A full payload every slot.
+    /// Ceiling of a host that receives a full payload in every slot.
     pub(super) fn receives_bps(&self, rack: &Rack, host: &Host) -> u64 {
         (payload_bits() / self.slot(rack, host).as_secs_f64()) as u64
     }
 
-    /// One RSV for every K frames shares the link towards the switch.
+    /// Ceiling of a host whose link also carries one RSV per K frames.
     pub(super) fn sends_bps(&self, rack: &Rack, host: &Host) -> u64 {
         let k = f64::from(self.k);
         let burst_bytes = k * rack.wire_bytes() as f64 + overhead::wire_bytes(overhead::MIN_FRAME) as f64;
@@ -154,7 +152,8 @@ fn frame_wire_bytes(tags: u64) -> u64 {
     overhead::wire_bytes(Ethernet::BYTES as u64 + tags + overhead::MTU)
 }
 
-/// Transmission time of `wire_bytes` at `rate_bps`, `headroom_percent` longer, each of its `parts` rounded up to time units.
+/// Transmission time of `wire_bytes` at `rate_bps`, extended by `headroom_percent`. Each of its `parts` is rounded up to
+/// time units.
 fn slot_of(rack: &Rack, wire_bytes: u64, rate_bps: u64, headroom_percent: f64, parts: u64) -> Nanos {
     // Slots so much longer that the rest of a fully reserved port is other racks' share.
     let foreign: u32 = rack.hosts.iter().filter_map(|host| host.foreign_percent).sum();

@@ -5,7 +5,8 @@ use super::{Fate, Frames};
 use p4rack_conformance::random::{Case, with_unset_values};
 use p4rack_entities::{Candidate, Program, accepted, write};
 use p4rack_p4::Compiled;
-use p4rack_p4rt::p4::v1::{Update, WriteRequest, entity::Entity};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::v1::{Update, WriteRequest};
 use p4rack_stf::Player;
 use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
 use p4rack_wire::Nanos;
@@ -127,7 +128,7 @@ impl Ours {
 /// Whether an update concerns an object of the program rather than a group or session.
 pub fn is_entry(update: &Update) -> bool {
     let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
-    !matches!(entity, Some(Entity::PacketReplicationEngineEntry(_)))
+    !matches!(entity, Some(EntityKind::PacketReplicationEngineEntry(_)))
 }
 
 #[cfg(test)]

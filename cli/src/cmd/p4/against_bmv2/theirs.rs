@@ -5,10 +5,11 @@ use crate::cmd::bmv2::Bmv2;
 use p4rack_conformance::random::Packet;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::bmv2::packets::Packets;
+use p4rack_ctrl::connect::ConnectOptions;
 use p4rack_ctrl::session::Session;
-use p4rack_ctrl::target::ConnectOptions;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::P4Info;
-use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, Update, entity::Entity, update};
+use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, Update, update};
 use p4rack_p4rt::schema::Schema;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -64,7 +65,7 @@ impl Theirs {
     pub fn take_back(&mut self, update: &Update) {
         let mut back = update.clone();
         match back.entity.as_mut().and_then(|entity| entity.entity.as_mut()) {
-            Some(Entity::TableEntry(entry)) if entry.is_default_action => entry.action = None,
+            Some(EntityKind::TableEntry(entry)) if entry.is_default_action => entry.action = None,
             _ => back.set_type(update::Type::Delete),
         }
         // If this is rejected too, packets will show it.

@@ -1,7 +1,7 @@
 //! Options that select a P4Runtime switch, and helpers of the commands that use them.
 
 use p4rack_codegen::rack::Switch;
-use p4rack_ctrl::target::{Tls, parse_election_id};
+use p4rack_ctrl::connect::{Tls, parse_election_id};
 use p4rack_ctrl::{ConnectOptions, CtrlError, RequestLog, RoleConfig};
 use p4rack_lab::state::Runtime;
 use serde_json::json;

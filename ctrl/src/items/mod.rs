@@ -20,9 +20,10 @@ pub use profile::{GroupItem, GroupMember, MemberItem};
 pub use table::{ActionItem, Mode, SizeOf, TableItem};
 
 use crate::error::CtrlError;
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::nearest::nearest;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
-use p4rack_p4rt::p4::v1::{Entity, PacketReplicationEngineEntry, entity::Entity as Kind};
+use p4rack_p4rt::p4::v1::{Entity, PacketReplicationEngineEntry};
 use p4rack_p4rt::schema::{Schema, SchemaError};
 use serde::{Deserialize, Serialize};
 
@@ -56,16 +57,16 @@ impl Item {
     /// The P4Runtime message of the item.
     pub fn entity(&self, schema: &Schema) -> Result<Entity, CtrlError> {
         let kind = match self {
-            Item::TableEntry(item) => Kind::TableEntry(item.message(schema)?),
-            Item::Member(item) => Kind::ActionProfileMember(item.message(schema)?),
-            Item::Group(item) => Kind::ActionProfileGroup(item.message(schema)?),
+            Item::TableEntry(item) => EntityKind::TableEntry(item.message(schema)?),
+            Item::Member(item) => EntityKind::ActionProfileMember(item.message(schema)?),
+            Item::Group(item) => EntityKind::ActionProfileGroup(item.message(schema)?),
             Item::Counter(item) => item.message(schema)?,
             Item::Meter(item) => item.message(schema)?,
-            Item::Register(item) => Kind::RegisterEntry(item.message(schema)?),
+            Item::Register(item) => EntityKind::RegisterEntry(item.message(schema)?),
             Item::Multicast(item) => replication(Type::MulticastGroupEntry(item.message()?)),
             Item::Clone(item) => replication(Type::CloneSessionEntry(item.message()?)),
-            Item::Digest(item) => Kind::DigestEntry(item.message(schema)?),
-            Item::ValueSet(item) => Kind::ValueSetEntry(item.message(schema)?),
+            Item::Digest(item) => EntityKind::DigestEntry(item.message(schema)?),
+            Item::ValueSet(item) => EntityKind::ValueSetEntry(item.message(schema)?),
         };
         Ok(Entity { entity: Some(kind) })
     }
@@ -73,22 +74,24 @@ impl Item {
     /// The item of a P4Runtime message. An error means that the P4Info is not the program's.
     pub fn of(schema: &Schema, entity: &Entity) -> Result<Item, CtrlError> {
         Ok(match &entity.entity {
-            Some(Kind::TableEntry(entry)) => Item::TableEntry(TableItem::of(schema, entry)?),
-            Some(Kind::ActionProfileMember(member)) => Item::Member(MemberItem::of(schema, member)?),
-            Some(Kind::ActionProfileGroup(group)) => Item::Group(GroupItem::of(schema, group)?),
-            Some(Kind::CounterEntry(entry)) => Item::Counter(CounterItem::of(schema, entry)?),
-            Some(Kind::DirectCounterEntry(entry)) => Item::Counter(CounterItem::of_direct(schema, entry)?),
-            Some(Kind::MeterEntry(entry)) => Item::Meter(MeterItem::of(schema, entry)?),
-            Some(Kind::DirectMeterEntry(entry)) => Item::Meter(MeterItem::of_direct(schema, entry)?),
-            Some(Kind::RegisterEntry(entry)) => Item::Register(RegisterItem::of(schema, entry)?),
-            Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+            Some(EntityKind::TableEntry(entry)) => Item::TableEntry(TableItem::of(schema, entry)?),
+            Some(EntityKind::ActionProfileMember(member)) => Item::Member(MemberItem::of(schema, member)?),
+            Some(EntityKind::ActionProfileGroup(group)) => Item::Group(GroupItem::of(schema, group)?),
+            Some(EntityKind::CounterEntry(entry)) => Item::Counter(CounterItem::of(schema, entry)?),
+            Some(EntityKind::DirectCounterEntry(entry)) => {
+                Item::Counter(CounterItem::of_direct(schema, entry)?)
+            }
+            Some(EntityKind::MeterEntry(entry)) => Item::Meter(MeterItem::of(schema, entry)?),
+            Some(EntityKind::DirectMeterEntry(entry)) => Item::Meter(MeterItem::of_direct(schema, entry)?),
+            Some(EntityKind::RegisterEntry(entry)) => Item::Register(RegisterItem::of(schema, entry)?),
+            Some(EntityKind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
                 Some(Type::MulticastGroupEntry(group)) => Item::Multicast(MulticastItem::of(group)),
                 Some(Type::CloneSessionEntry(session)) => Item::Clone(CloneItem::of(session)),
                 None => return Err(unknown()),
             },
-            Some(Kind::DigestEntry(entry)) => Item::Digest(DigestItem::of(schema, entry)?),
-            Some(Kind::ValueSetEntry(set)) => Item::ValueSet(ValueSetItem::of(schema, set)?),
-            Some(Kind::ExternEntry(_)) | None => return Err(unknown()),
+            Some(EntityKind::DigestEntry(entry)) => Item::Digest(DigestItem::of(schema, entry)?),
+            Some(EntityKind::ValueSetEntry(set)) => Item::ValueSet(ValueSetItem::of(schema, set)?),
+            Some(EntityKind::ExternEntry(_)) | None => return Err(unknown()),
         })
     }
 }
@@ -110,8 +113,8 @@ impl std::fmt::Display for Item {
     }
 }
 
-fn replication(r#type: Type) -> Kind {
-    Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(r#type) })
+fn replication(r#type: Type) -> EntityKind {
+    EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(r#type) })
 }
 
 fn unknown() -> CtrlError {

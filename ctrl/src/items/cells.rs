@@ -5,10 +5,11 @@ use super::pairs;
 use super::table::TableItem;
 use crate::error::CtrlError;
 use crate::values::{Format, parse};
+use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec, p4_data_type_spec};
 use p4rack_p4rt::p4::v1::{
     CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Index, MeterCounterData, MeterEntry,
-    P4Data, RegisterEntry, entity::Entity as Kind, p4_data,
+    P4Data, RegisterEntry, p4_data,
 };
 use p4rack_p4rt::schema::{Schema, id_of, name_of};
 use serde::{Deserialize, Serialize};
@@ -85,14 +86,14 @@ fn at(index: Option<i64>) -> Option<Index> {
 }
 
 impl CounterItem {
-    pub(super) fn message(&self, schema: &Schema) -> Result<Kind, CtrlError> {
+    pub(super) fn message(&self, schema: &Schema) -> Result<EntityKind, CtrlError> {
         let data = self.counts.as_ref().map(CounterData::from);
         Ok(match &self.entry {
-            Some(entry) => Kind::DirectCounterEntry(DirectCounterEntry {
+            Some(entry) => EntityKind::DirectCounterEntry(DirectCounterEntry {
                 table_entry: Some(entry.message(schema)?),
                 data,
             }),
-            None => Kind::CounterEntry(CounterEntry {
+            None => EntityKind::CounterEntry(CounterEntry {
                 counter_id: id_of(schema.counter(&self.counter)?.preamble.as_ref()),
                 index: at(self.index),
                 data,
@@ -117,16 +118,16 @@ impl CounterItem {
 }
 
 impl MeterItem {
-    pub(super) fn message(&self, schema: &Schema) -> Result<Kind, CtrlError> {
+    pub(super) fn message(&self, schema: &Schema) -> Result<EntityKind, CtrlError> {
         let config = self.rates.as_ref().map(Rates::config);
         let counter_data = self.colors.as_ref().map(Colors::message);
         Ok(match &self.entry {
-            Some(entry) => Kind::DirectMeterEntry(DirectMeterEntry {
+            Some(entry) => EntityKind::DirectMeterEntry(DirectMeterEntry {
                 table_entry: Some(entry.message(schema)?),
                 config,
                 counter_data,
             }),
-            None => Kind::MeterEntry(MeterEntry {
+            None => EntityKind::MeterEntry(MeterEntry {
                 meter_id: id_of(schema.meter(&self.meter)?.preamble.as_ref()),
                 index: at(self.index),
                 config,
