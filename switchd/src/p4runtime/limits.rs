@@ -518,6 +518,8 @@ mod tests {
         assert!(open[0].stream().is_ok());
         open.truncate(1);
         assert!(open[0].read().is_ok());
-        assert!(open[0].check_count("updates", UPDATES + 1).unwrap_err().message().contains("split the request"));
+        assert!(
+            open[0].check_count("updates", UPDATES + 1).unwrap_err().message().contains("split the request")
+        );
     }
 }

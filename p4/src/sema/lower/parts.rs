@@ -50,7 +50,7 @@ impl Lower<'_> {
         var
     }
 
-    /// The bits of a constant of any type, as a register stores them. `None` if it is not known while compiling,
+    /// The bits of a constant of any type, as a register stores them. `None` if it is not known at compile time,
     /// which is reported.
     pub(crate) fn known_bits(&mut self, value: &TExpr, ty: &Type) -> Option<BigUint> {
         if let (Some(known), Some(scalar)) = (self.value(value), ty.scalar()) {
@@ -62,7 +62,7 @@ impl Lower<'_> {
         let mut all = BigUint::ZERO;
         for (part, ty) in parts {
             let Expr::Const { value, .. } = part else {
-                self.error(value.span, "this must be known while compiling");
+                self.error(value.span, "this must be known at compile time");
                 return None;
             };
             all = (all << ty.width()) | value;

@@ -175,7 +175,7 @@ impl Lower<'_> {
                 }
                 // Other objects only say how the table is stored.
                 instance?;
-                self.error(e.span, format!("`{}` cannot stand here", e.ty));
+                self.error(e.span, format!("`{}` is not allowed here", e.ty));
                 None
             }
             _ => None,

@@ -2,7 +2,7 @@
 //!
 //! A checksum in a parser is a ones' complement sum of 16 bits. A deparser computes the complement of such a sum.
 
-use super::methods::foreign;
+use super::foreign;
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, HashAlgorithm, HeaderId, LValue, Stmt, Ty, UnOp, VarId};
 use crate::sema::lower::{Lower, Object, Place, Val, constant};

@@ -1,6 +1,6 @@
 //! Calls of methods of TNA's extern objects.
 
-use super::{checksum, hash, registers};
+use super::{checksum, foreign, hash, registers};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, Half, InstanceId, Ty};
 use crate::sema::lower::{Lower, Made, Object, Val, constant, zero};
@@ -87,18 +87,6 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
         }
         _ => foreign(lower, object, def, call, at),
     }
-}
-
-/// A call that is not executed.
-pub(super) fn foreign(
-    lower: &mut Lower<'_>,
-    object: &Object,
-    def: &FnDef,
-    call: &TCall,
-    at: Span,
-) -> Option<Val> {
-    let name = lower.name_of(object);
-    Some(lower.foreign_method(&object.ext, name, def, call, at))
 }
 
 /// Runs a meter and translates its colour.

@@ -244,3 +244,9 @@ impl Architecture for Tna {
 fn is_second(lower: &Lower<'_>) -> bool {
     lower.intrinsic_ty(Intrinsic::Priority) == Some(Ty::Bit(7))
 }
+
+/// A call that is not executed.
+fn foreign(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCall, at: Span) -> Option<Val> {
+    let name = lower.name_of(object);
+    Some(lower.foreign_method(&object.ext, name, def, call, at))
+}
