@@ -1,64 +1,64 @@
-//! What happens seldom: once a message or less.
+//! Events that are rare: at most one per message.
 
 use crate::message::{FlowId, Message, MessageId};
 use p4rack_wire::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// At one host. Its own flows are told by their places among those that it sends.
+/// An event at one host. Flows are given by their index among those that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum HostEvent {
-    /// A message has come to the machine.
+    /// A message has reached the machine.
     Ready(u32, MessageId, Message),
-    /// A server answers; the request was made then, and asked for a record to be written or not.
+    /// A server answers: when the request was made, and whether it asks to write a record.
     Answer(u32, Nanos, bool),
-    /// A client asks.
+    /// A client sends a request.
     Ask(u32),
-    /// A thread begins: its first message was prepared before, so it is at the machine already.
+    /// A thread begins. Its first message was prepared in advance and is at the machine already.
     Begin(u32),
-    /// A client's thread begins; not all at the same instant.
+    /// A client's thread begins. They do not all begin at the same time.
     BeginAsking(FlowId),
-    /// A thread has a message of this size, or of one that it draws.
+    /// A thread has a message of this size, or of a random one.
     Submit(u32, Option<u32>),
-    /// One of a pair's threads, of which this is the first flow, has a message of this size.
+    /// One of a pair's threads has a message of this size; the flow is the pair's first.
     Arrive(FlowId, u32),
     /// A transport's timer.
     Timer(u32),
     /// The receiving end's timer.
     Receiver,
-    /// The switch's pause has come, or its end.
+    /// The switch pauses the host, or resumes it.
     Pause(bool),
-    /// It falls silent.
+    /// The host dies.
     Die,
 }
 
-/// In the rack as a whole: between everything before it and everything after it.
+/// An event of the whole rack: after everything before it, before everything after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RackEvent {
-    /// A traffic's next message.
+    /// The next message of a traffic.
     Arrival(usize),
     /// A traffic begins.
     Start(usize),
     /// A round begins.
     Round(usize),
-    /// A trace's next message.
+    /// The next message of a trace.
     Replay(usize),
-    /// Measuring begins.
+    /// The measured time begins.
     Warm,
 }
 
-/// Who noted an event: at the same time the first of these comes first.
+/// Where an event comes from. Events at the same time are in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// The rack as a whole.
     Rack,
     /// The switch.
     Switch,
-    /// Whose agenda it is.
+    /// The owner of the agenda.
     Own,
 }
 
-/// Events by time; at the same time by their origins, then in the order in which they were noted there.
+/// Events by time, then by origin, then in the order in which they were added there.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
     heap: BinaryHeap<Reverse<(Nanos, Origin, u64, E)>>,
@@ -66,7 +66,7 @@ pub(crate) struct Agenda<E> {
 }
 
 impl RackEvent {
-    /// Whether it only tells hosts what to do: then they may be told before its time.
+    /// Whether it only gives hosts something to do, so that they may be told in advance.
     pub fn is_foreseen(self) -> bool {
         matches!(self, RackEvent::Arrival(_) | RackEvent::Replay(_))
     }
@@ -77,30 +77,30 @@ impl<E: Ord + Copy> Agenda<E> {
         Agenda { heap: BinaryHeap::new(), count: 0 }
     }
 
-    /// Notes an event.
+    /// Adds an event.
     pub fn push(&mut self, time: Nanos, event: E) {
         self.count += 1;
         self.heap.push(Reverse((time, Origin::Own, self.count, event)));
     }
 
-    /// Notes the `nth` event that comes from elsewhere: when it was noted among the others says nothing.
+    /// Adds the `nth` event of another origin. When it was added does not affect the order.
     pub fn push_foreign(&mut self, time: Nanos, origin: Origin, nth: u64, event: E) {
         self.heap.push(Reverse((time, origin, nth, event)));
     }
 
-    /// When the first of those is that `concerns` says, in no order; `Nanos::MAX`: there is none.
+    /// Time of the first event that `concerns` selects; `Nanos::MAX`: there is none.
     pub fn due_of(&self, concerns: impl Fn(&E) -> bool) -> Nanos {
         let times = self.heap.iter().filter(|Reverse((.., event))| concerns(event));
         times.map(|Reverse((time, ..))| *time).min().unwrap_or(Nanos::MAX)
     }
 
-    /// When the next one is; `Nanos::MAX`: there is none.
+    /// Time of the next event; `Nanos::MAX`: there is none.
     #[inline]
     pub fn due(&self) -> Nanos {
         self.heap.peek().map_or(Nanos::MAX, |Reverse((time, ..))| *time)
     }
 
-    /// Takes one whose time has come.
+    /// Removes an event that is due.
     pub fn pop(&mut self, now: Nanos) -> Option<E> {
         if self.due() > now {
             return None;

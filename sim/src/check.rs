@@ -1,18 +1,18 @@
-//! Checks that run beside every simulation, whatever it is for. Those of a scheme's promises are in its module of
+//! Checks that are part of every simulation. Those of a scheme's promises are in its module of
 //! [`scheme`](crate::scheme).
 
 use p4rack_wire::Nanos;
 use serde::Serialize;
 
-/// What the checks found. Everything but `overlapping_grants` has to be zero.
+/// Findings of the checks. All but `overlapping_grants` have to be zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Frames that are nowhere: neither delivered nor dropped for a reason nor under way.
+    /// Missing frames: neither delivered, nor dropped with a reason, nor on the way.
     pub unaccounted_frames: i64,
-    /// Frames that came to an application after a later one of their flow, or twice.
+    /// Frames that reached an application after a later one of their flow, or twice.
     pub out_of_order: u64,
     /// Grants whose time overlaps another's at the destination's port. The paper's rule allows it
-    /// (§4.1); how many there are is a property of the scheme.
+    /// (§4.1); their number is a property of the scheme.
     pub overlapping_grants: u64,
     /// Grants seen.
     pub grants: u64,
@@ -20,11 +20,11 @@ pub struct Verdict {
     pub leaked_reservations: u64,
     /// What was still reserved there: slots or time units.
     pub leaked_amount: u64,
-    /// Times that a buffer held more than its limit.
+    /// How often a buffer held more than its limit.
     pub over_limit: u64,
-    /// Messages that were neither delivered nor known as lost at the end.
+    /// Messages that were neither delivered nor known to be lost at the end.
     pub stuck_messages: u64,
-    /// Frames that one part of the simulator handed to another after their time: a fault of the simulator itself.
+    /// Frames that one part of the simulator passed to another after their time, a fault of the simulator itself.
     pub late_frames: u64,
 }
 
@@ -47,12 +47,12 @@ impl Verdict {
     }
 }
 
-/// A checksum of everything that passed, in order.
+/// A checksum of all frames, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(pub u64);
 
 impl Digest {
-    /// What it looks at of a frame ends here.
+    /// It covers a frame up to here.
     pub const LOOKS_TO: usize = 44;
 
     pub fn new() -> Digest {
@@ -64,7 +64,7 @@ impl Digest {
         self.0 = (self.0 ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
     }
 
-    /// A frame at a time.
+    /// Adds a frame and its time.
     #[inline]
     pub fn frame(&mut self, now: Nanos, frame: &[u8]) {
         // Behind the addresses, which the place that is summed up stands for: tags, then what control frames and messages say.
@@ -76,7 +76,7 @@ impl Digest {
             };
             u64::from_le_bytes(whole.and_then(|chunk| chunk.try_into().ok()).unwrap_or_default())
         };
-        // One after the other would be a chain of multiplications.
+        // Independent products instead of a chain of multiplications.
         let [tags, first, second, third] = [chunk(12), chunk(20), chunk(28), chunk(36)];
         let mixed = tags.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ first.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(16)

@@ -1,19 +1,19 @@
-//! Threads that somebody else has: the simulator itself starts none.
+//! Threads of the caller: the simulator itself starts none.
 
-/// Workers that share the work on one run. The results don't depend on how many there are, nor on which does what.
+/// Workers that share the work on one run. The results do not depend on their number or on who does what.
 pub trait Crew: Sync {
-    /// How many they are, at least one.
+    /// Number of workers, at least one.
     fn size(&self) -> usize;
 
-    /// Calls `part` with each number below [`size`](Crew::size), all at the same time, and returns once all have returned.
+    /// Calls `part` with each number below [`size`](Crew::size), all at the same time; returns when all calls have.
     fn work(&self, part: &(dyn Fn(usize) + Sync));
 
-    /// Each worker calls this from within its part, as often as all others: returns once all have called it. What they
+    /// Each worker calls this from its part, as often as the others; it returns when all have called it. What they
     /// wrote before is seen by all afterwards.
     fn meet(&self);
 }
 
-/// Whoever calls, alone.
+/// The calling thread alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 

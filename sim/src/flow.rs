@@ -1,5 +1,5 @@
-//! Flows: a thread's messages to one other host, and what cuts them into frames. What the sender's host keeps of a flow
-//! and what the receiver's keeps are apart, since hosts share nothing: the receiver is told what it has to know.
+//! Flows: a thread's messages to one other host, and what splits them into frames. The sender's and the receiver's
+//! states of a flow are separate, because hosts share nothing. The receiver is told what it has to know.
 
 use crate::message::{FlowId, Head, MTU, Message, MessageId, Outgoing};
 use crate::traffic::Operation;
@@ -8,7 +8,7 @@ use crate::transport::{rds, tcp};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 
-/// Whose a flow is.
+/// The ends of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     /// Sending host.
@@ -17,15 +17,15 @@ pub(crate) struct Ends {
     pub dst: u16,
     /// Index of its traffic.
     pub traffic: u16,
-    /// Whether its frames have no transport.
+    /// Whether it has no transport.
     pub raw: bool,
-    /// Its place among those that its sender sends,
+    /// Its index among its sender's outgoing flows,
     pub out: u32,
-    /// and among those that its receiver receives.
+    /// and among its receiver's incoming flows.
     pub into: u32,
 }
 
-/// The sender's part of a flow: messages go one after the other.
+/// A flow at its sender. It sends one message after the other.
 #[derive(Debug)]
 pub(crate) struct Outflow {
     pub id: FlowId,
@@ -33,30 +33,30 @@ pub(crate) struct Outflow {
     pub dst: u16,
     /// Index of its traffic.
     pub traffic: u16,
-    /// Whether a message's time counts from its turn, when its first frame is made.
+    /// Whether a message's time starts with its turn, when its first frame is made.
     pub from_turn: bool,
-    /// Messages made.
+    /// Messages created.
     pub made: MessageId,
-    /// Messages that wait for their turn; the first is being cut.
+    /// Messages that wait for their turn; the first one is being sent.
     pub queue: VecDeque<Outgoing>,
     /// Sequence number of the next frame to send.
     pub next_out: u32,
-    /// Whether it stands in its outlet's queue.
+    /// Whether it is in the queue of its outlet.
     pub listed: bool,
     /// The sending end of its transport.
     pub transport: Machine,
-    /// When the transport's timer is on the agenda.
+    /// Time of the transport's timer on the agenda.
     pub timer_at: Nanos,
     /// With `ycsb`: what its thread is doing.
     pub operation: Operation,
 }
 
-/// The receiver's part of a flow.
+/// A flow at its receiver.
 #[derive(Debug)]
 pub(crate) struct Inflow {
-    /// Messages of which not everything is here, oldest first.
+    /// Incomplete messages, oldest first.
     pub open: VecDeque<(MessageId, Message)>,
-    /// Sequence number of the next frame to come.
+    /// Sequence number of the next frame expected.
     pub next_in: u32,
     /// The receiving end of TCP.
     pub tcp: Option<Box<tcp::Receiver>>,
@@ -64,7 +64,7 @@ pub(crate) struct Inflow {
     pub arrived: u64,
 }
 
-/// The sending end of a flow's transport. RDS's receiving one is the host's.
+/// The sending end of a flow's transport. RDS has one receiving end per host.
 #[derive(Debug)]
 pub(crate) enum Machine {
     /// None.
@@ -115,12 +115,12 @@ impl Outflow {
 }
 
 impl Inflow {
-    /// An idle flow; `tcp`: it is TCP's.
+    /// An idle flow; `tcp`: whether its transport is TCP.
     pub fn new(tcp: bool) -> Inflow {
         Inflow { open: VecDeque::new(), next_in: 0, tcp: tcp.then(Box::default), arrived: 0 }
     }
 
-    /// A message, unless it has ended.
+    /// An open message.
     pub fn message(&mut self, id: MessageId) -> Option<&mut Message> {
         self.open.iter_mut().find(|(known, _)| *known == id).map(|(_, message)| message)
     }
@@ -129,16 +129,16 @@ impl Inflow {
 /// What a flow's transport sends next.
 pub(crate) struct Part {
     pub frame: Pdu,
-    /// What the real protocol's headers take of the payload.
+    /// Bytes of payload that the real protocol's headers take.
     pub header_bytes: usize,
-    /// A message's time may count from here.
+    /// Whether a message's first byte is in it.
     pub begins: bool,
-    /// A message was sent to its end.
+    /// Whether a message's last byte is in it.
     pub whole: bool,
 }
 
 impl Outflow {
-    /// The next part of its first message, without a transport, and whether it is the first and the last.
+    /// The next part of its first message, without a transport; whether it is the first part, and the last.
     #[inline]
     pub fn part(&mut self) -> Option<(Head, bool, bool)> {
         let one = self.queue.front_mut()?;
@@ -151,7 +151,7 @@ impl Outflow {
         Some((Head { flow: self.id, message, sequence, bytes: bytes as u16 }, first, whole))
     }
 
-    /// What its transport sends next.
+    /// The next part that its transport sends.
     #[inline(never)]
     pub fn carried(&mut self, now: Nanos) -> Option<Part> {
         let id = self.id;

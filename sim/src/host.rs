@@ -1,4 +1,4 @@
-//! A host: its machine, and the threads that feed it.
+//! A host: its state machine, and the threads that feed it.
 
 use crate::agenda::{Agenda, HostEvent};
 use crate::check::Digest;
@@ -16,13 +16,13 @@ use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use std::collections::VecDeque;
 
-/// Frames that the machine is given ahead of those it has reserved slots for, so that a reservation
+/// Number of frames that the machine gets beyond those it has reserved slots for, so that a reservation
 /// never waits for the threads.
 const AHEAD: usize = 8;
 
-/// Bytes at a frame's start that anybody here reads: headers, and what transports say.
+/// Bytes at a frame's start that the simulator reads: headers, and fields of transports.
 const SNAP_BYTES: usize = 128;
-/// The same where no traffic has a transport: what a message's frame says, and as far as checksums look.
+/// The same if no traffic has a transport: a message's fields, and what checksums cover.
 const SNAP_BYTES_RAW: usize = 48;
 const _: () = assert!(SNAP_BYTES_RAW >= Digest::LOOKS_TO);
 
@@ -31,45 +31,45 @@ const _: () = assert!(SNAP_BYTES_RAW >= Digest::LOOKS_TO);
 pub(crate) struct Host {
     pub index: usize,
     pub endpoint: Endpoint,
-    /// The time up to which it has come.
+    /// The time up to which it has run.
     pub now: Nanos,
     /// When the machine has something to do; `Nanos::MAX`: never.
     pub machine_due: Nanos,
     pub agenda: Agenda<HostEvent>,
     pub random: Random,
-    /// To each other host: flows that have something to send, by their places among the host's.
+    /// Per destination: flows that have something to send, by their index at this host.
     outlets: Vec<Outlet>,
-    /// Where the machine has each other host.
+    /// Per destination: its position in the machine.
     peers: Vec<Option<usize>>,
-    /// Most frames the machine holds for one destination.
+    /// Maximum number of frames that the machine holds for one destination.
     window: usize,
-    /// Each thread may have a reservation in flight.
+    /// Whether each thread may have a reservation in flight.
     by_thread: bool,
-    /// Frames after which the next thread has its turn.
+    /// Number of frames after which it is the next thread's turn.
     burst: u8,
     buffer: Box<[u8; 1_514]>,
-    /// RDS's receiving end, and when its timer is on the agenda.
+    /// RDS's receiving end, and the time of its timer on the agenda.
     pub rds: rds::Receiver,
     pub rds_at: Nanos,
-    /// The switch said to send nothing.
+    /// Whether the switch has paused it.
     pub paused: bool,
     /// When it falls silent.
     pub dies: Nanos,
-    /// What sends in the machine's place.
+    /// What sends instead of the machine.
     pub hostile: Option<Box<Hostile>>,
 }
 
 #[derive(Debug, Default)]
 struct Outlet {
     flows: VecDeque<u32>,
-    /// Frames of the first flow since it has its turn.
+    /// Frames that the first flow has sent in this turn.
     turn: u8,
 }
 
-/// What feeding did that somebody else has to know.
+/// A result of feeding that the caller has to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
-    /// Nothing to give any more, or no room.
+    /// There is nothing left to give, or no room.
     Nothing,
     /// A frame of a flow with a transport, which may have a timer now.
     Carried(u32),
@@ -83,7 +83,7 @@ impl Host {
         config.check().map_err(|error| error.to_string())?;
         let spec = &experiment.spec.scheme;
         let window = match spec.kind {
-            // A transmit ring: enough to keep the wire busy.
+            // A transmit ring that is long enough to keep the wire busy.
             SchemeKind::Ethernet => 32,
             _ => spec.in_flight * usize::from(spec.k) + AHEAD,
         };
@@ -121,19 +121,19 @@ impl Host {
         }
     }
 
-    /// Whether something waits for `destination`.
+    /// Whether something waits to be sent to `destination`.
     pub fn has_for(&self, destination: usize) -> bool {
         !self.outlets[destination].flows.is_empty()
     }
 
-    /// When its machine has something to send, or to look after; `Nanos::MAX`: never.
+    /// When its machine has something to send or a timeout; `Nanos::MAX`: never.
     #[inline]
     pub fn due(&self) -> Nanos {
         if self.paused { Nanos::MAX } else { self.endpoint.next_timeout().unwrap_or(Nanos::MAX) }
     }
 
-    /// Gives the machine frames for `destination` as long as it has room and nobody else has to know; counts them.
-    /// `begins` is told of messages whose time counts from now.
+    /// Gives the machine frames for `destination` until it is full or the caller has to act, and counts them.
+    /// Calls `begins` for messages whose time starts now.
     pub fn feed(
         &mut self,
         destination: usize,
@@ -158,13 +158,13 @@ impl Host {
             }
             let outlet = &mut self.outlets[destination];
             if backlog >= window {
-                // Of short frames several share a slot.
+                // Several short frames share a slot.
                 let first = outlet.flows.front().and_then(|at| flows[*at as usize].queue.front());
                 if first.is_none_or(|message| message.unsent > MTU / 4) {
                     return Fed::Nothing;
                 }
             }
-            // A transport may have nothing to send although messages wait.
+            // A transport may have nothing to send even if messages wait.
             let at = loop {
                 let Some(&at) = outlet.flows.front() else { return Fed::Nothing };
                 let flow = &mut flows[at as usize];
@@ -214,13 +214,13 @@ impl Host {
 }
 
 impl Host {
-    /// Hands the machine a frame of a transport's own: it waits behind what is there already.
+    /// Gives the machine a frame that a transport sends on its own account. It waits behind earlier frames.
     pub fn tell(&mut self, destination: usize, frame: &Pdu, header_bytes: usize, now: Nanos) {
         let bytes = frame.emit(self.index, destination, header_bytes, &mut self.buffer);
         self.endpoint.handle_app(bytes, now);
     }
 
-    /// The same for a segment that goes beyond the window.
+    /// The same for a segment beyond the window.
     pub fn probe(
         &mut self,
         id: FlowId,
@@ -245,7 +245,7 @@ pub(crate) fn rds_config(experiment: &Experiment, host: usize) -> rds::Config {
     }
 }
 
-/// The machine's parameters: what the rack's hosts are told, and what only experiments set.
+/// The machine's parameters: those that the rack's hosts are told, and those that only experiments set.
 fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
     let (spec, rack) = (&experiment.spec.scheme, &experiment.rack);
     let told = endpoint_config(rack, &rack.hosts[index], experiment.scheme);
@@ -253,7 +253,7 @@ fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
     let in_host = experiment.spec.nic.place == MachineLocation::Host;
     let mut config = told.map_err(|error| error.to_string())?;
     let station = config.station_mut();
-    // Drivers are never late here.
+    // Drivers are never late in virtual time.
     station.catch_up = Nanos::ZERO;
     station.total_limit_frames = usize::MAX;
     station.snap_bytes = if raw { SNAP_BYTES_RAW } else { SNAP_BYTES };
@@ -277,7 +277,7 @@ fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
 mod tests {
     use super::*;
 
-    /// What differs from the agents' machines is what is named here, and nothing else.
+    /// Simulated machines differ from the agents' in what is named here, and in nothing else.
     #[test]
     fn machines_are_told_what_agents_are() {
         for (kind, foreign) in [("ethernet", ""), ("pl2-counter", "h3 = 40"), ("pl2-clock", "h3 = 40")] {

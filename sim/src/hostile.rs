@@ -1,4 +1,4 @@
-//! How those fare who share a rack with a hostile host.
+//! Results of hosts that share a rack with a hostile one.
 
 use crate::experiment::{Arrivals, Experiment};
 use crate::flow::Ends;
@@ -7,19 +7,19 @@ use p4rack_fabric::hostile::Fared;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The others' results, where hosts may be hostile.
+/// Results of the other hosts, if some may be hostile.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct OthersOutcome {
-    /// Payload of each sending host that arrived, Gb/s.
+    /// Payload that arrived from each sending host, Gb/s.
     pub goodput_gbps: BTreeMap<String, f64>,
-    /// Frames that their machines were given and that are nowhere at the end.
+    /// Frames that their machines were given and that are missing at the end.
     pub frames_lost: u64,
     /// Latency of their messages.
     pub latency_ns: Latency,
 }
 
 impl OthersOutcome {
-    /// How they fared beside a host that was hostile, this being the outcome beside the same one behaving.
+    /// Compares with a run in which the host was hostile; this is the run in which it behaved.
     pub fn compare(&self, hostile: &OthersOutcome) -> Fared {
         let goodput = |(host, before): (&String, &f64)| {
             (*before, hostile.goodput_gbps.get(host).copied().unwrap_or(0.0))
@@ -33,19 +33,19 @@ impl OthersOutcome {
     }
 }
 
-/// Which hosts may be hostile, where some may.
+/// Which hosts may be hostile, if any may.
 #[derive(Debug)]
 pub(crate) struct Watched(Vec<bool>);
 
 impl Watched {
-    /// Where there are hosts to be watched.
+    /// Something to watch, if hosts may be hostile.
     pub fn of(experiment: &Experiment) -> Option<Watched> {
         let watched: Vec<bool> =
             (0..experiment.spec.rack.hosts).map(|host| experiment.is_watched(host)).collect();
         watched.contains(&true).then_some(Watched(watched))
     }
 
-    /// Whether an attack may concern a message's latency.
+    /// Whether an attack may affect a message's latency.
     pub fn concerns(&self, flow: &Ends, arrivals: Arrivals) -> bool {
         [flow.src, flow.dst]
             .iter()
@@ -53,7 +53,7 @@ impl Watched {
             .any(|host| self.0[usize::from(*host)])
     }
 
-    /// Whether nobody's attack concerns what `flow` sends.
+    /// Whether no attack affects what `flow` sends.
     pub fn sends(&self, flow: &Ends) -> bool {
         !self.0[usize::from(flow.src)]
     }

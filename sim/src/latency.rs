@@ -1,4 +1,4 @@
-//! Latencies: how they are counted, and what is said of them.
+//! Latencies: histograms and their summaries.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("valid bounds")
 }
 
-/// Adds what was counted elsewhere in a histogram of the same kind.
+/// Adds another histogram with the same bounds.
 pub(crate) fn add_up(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
-    // Both have the same bounds, so there is nothing that does not fit.
+    // Both have the same bounds, so all values fit.
     sum.add(other).expect("the same bounds");
 }
 

@@ -4,39 +4,39 @@
 //!  sender ─ Link ─▶ InFlight … ─▶ FarEnd ─ receiver
 //! ```
 //!
-//! Its ends share nothing: whoever moves frames from one to the other may do so some time later, as long as that is
+//! Its ends share nothing. Frames may be moved from one to the other some time later, as long as that is
 //! before they are due.
 
-use crate::frames::Frames;
+use crate::frames::{Frame, Frames};
 use crate::random::{Quantiles, Random};
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::{Nanos, WireRate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What can go wrong on a link; all zero by default.
+/// Faults of a link; none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
     /// Probability that a frame is lost.
     pub loss: f64,
-    /// Probability that one of a frame's bits turns over. The receiver's FCS check drops it.
+    /// Probability of a bit error in a frame. The receiver's FCS check then drops it.
     pub corruption: f64,
-    /// Probability that a frame comes twice.
+    /// Probability that a frame arrives twice.
     pub duplication: f64,
-    /// Probability that a frame is held up by `reorder_ns`, others passing it.
+    /// Probability that a frame is delayed by `reorder_ns`, so that others overtake it.
     pub reordering: f64,
     /// See `reordering`.
     pub reorder_ns: u64,
-    /// When the link is down: from, to. Frames that start then are lost.
+    /// When the link is down: from, to. Frames sent in that time are lost.
     pub down: Vec<(Nanos, Nanos)>,
 }
 
 /// What happened to a link's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LinkStats {
-    /// Frames that entered.
+    /// Frames sent.
     pub sent: u64,
-    /// Frames that came out, copies included.
+    /// Frames that arrived, including copies.
     pub delivered: u64,
     /// Lost at random.
     pub lost: u64,
@@ -46,11 +46,11 @@ pub struct LinkStats {
     pub down: u64,
     /// Lost because the buffer before a shared port's lane was full.
     pub overflow: u64,
-    /// Copies made.
+    /// Duplicates made.
     pub duplicated: u64,
-    /// Held up.
+    /// Delayed so that others overtook them.
     pub reordered: u64,
-    /// Bytes on the wire, preamble and gap included.
+    /// Bytes on the wire, including preamble and gap.
     pub wire_bytes: u64,
 }
 
@@ -61,15 +61,15 @@ pub(crate) struct InFlight {
     pub due: Nanos,
     /// When its last bit arrived.
     pub arrived: Nanos,
-    pub frame: Vec<u8>,
+    pub frame: Frame,
 }
 
-/// How a frame joins those that are on the link already.
+/// Where a frame goes among those already on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Joins {
     /// Behind all others.
     Last,
-    /// By its time: it was held up, others have passed it.
+    /// According to its time: it was delayed, others overtake it.
     InOrder,
 }
 
@@ -87,11 +87,11 @@ pub(crate) struct Link {
     plain: bool,
     random: Random,
     free_at: Nanos,
-    /// Most that may wait for it.
+    /// Longest time that frames may wait for the wire.
     limit: Nanos,
     /// When the last frame is handled, and when it arrives.
     last: (Nanos, Nanos),
-    /// What happened, except for what came out.
+    /// Statistics, except for `delivered`.
     pub stats: LinkStats,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct FarEnd {
     queue: VecDeque<InFlight>,
     /// When the first of them is handled; `Nanos::MAX`: there is none.
     due: Nanos,
-    /// Frames that came out.
+    /// Frames that arrived.
     pub delivered: u64,
 }
 
@@ -131,28 +131,30 @@ impl Link {
         }
     }
 
-    /// The same with a buffer of so many bytes before it: what does not fit is dropped.
+    /// The same with a buffer of this many bytes before it. Frames that do not fit are dropped.
     pub fn bounded(self, bytes: u64) -> Link {
         Link { limit: self.rate.time(bytes), plain: false, ..self }
     }
 
-    /// Takes a frame that starts to leave now, and hands what becomes of it to `put`.
-    // Inlined, as all that frames are handed through: then they stay in registers. In memory, words that have just been
-    // written one by one and are read in pairs stop the processor.
+    /// Whether it has neither limit nor faults.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Sends a frame of this length over a plain link; returns when it is handled and when it arrives.
+    // One copy of the code for both directions: the code of hosts and switch hardly fits into the first-level cache.
+    #[inline(never)]
+    pub fn pass(&mut self, len: usize, now: Nanos) -> (Nanos, Nanos) {
+        let (_, arrived) = self.start(len, now);
+        self.joins_last(arrived)
+    }
+
+    /// Puts a frame on the wire; returns when it starts, and when it arrives unless an earlier one is delayed.
     #[inline(always)]
-    pub fn send(
-        &mut self,
-        frame: Vec<u8>,
-        now: Nanos,
-        frames: &mut Frames,
-        mut put: impl FnMut(InFlight, Joins),
-    ) {
-        let wire_bytes = wire_bytes(frame.len() as u64);
+    fn start(&mut self, len: usize, now: Nanos) -> (Nanos, Nanos) {
+        let wire_bytes = wire_bytes(len as u64);
         self.stats.sent += 1;
-        if !self.plain && self.free_at.saturating_sub(now) > self.limit {
-            self.stats.overflow += 1;
-            return frames.give_back(frame);
-        }
         self.stats.wire_bytes += wire_bytes;
         let ready = match &self.before {
             Some(before) => now + Nanos(before.sample(&mut self.random)),
@@ -160,32 +162,34 @@ impl Link {
         };
         let start = ready.max(self.free_at);
         self.free_at = start + self.rate.time(wire_bytes);
-        let arrived = self.free_at + Nanos(self.wire.sample(&mut self.random));
-        if self.plain {
-            return put(self.joins_last(frame, arrived), Joins::Last);
-        }
-        self.send_faulty(frame, start, arrived, frames, &mut put);
+        (start, self.free_at + Nanos(self.wire.sample(&mut self.random)))
     }
 
     #[inline(always)]
-    fn joins_last(&mut self, frame: Vec<u8>, arrived: Nanos) -> InFlight {
+    fn joins_last(&mut self, arrived: Nanos) -> (Nanos, Nanos) {
         let after = self.after.as_ref().map_or(0, |after| after.sample(&mut self.random));
-        // A wire keeps the order: what was held up holds up what follows.
+        // A wire keeps the order, so a delayed frame delays those behind it.
         let due = (arrived + Nanos(after)).max(self.last.0);
         let arrived = arrived.max(self.last.1);
         self.last = (due, arrived);
-        InFlight { due, arrived, frame }
+        (due, arrived)
     }
 
+    /// Sends a frame; passes what arrives of it to `put`.
     #[cold]
-    fn send_faulty(
+    pub fn send(
         &mut self,
-        frame: Vec<u8>,
-        start: Nanos,
-        mut arrived: Nanos,
+        frame: Frame,
+        now: Nanos,
         frames: &mut Frames,
         put: &mut dyn FnMut(InFlight, Joins),
     ) {
+        if self.free_at.saturating_sub(now) > self.limit {
+            self.stats.sent += 1;
+            self.stats.overflow += 1;
+            return frames.give_back(frame);
+        }
+        let (start, mut arrived) = self.start(frame.len(), now);
         if let Some(faults) = self.faults.clone() {
             let reason = if faults.down.iter().any(|(from, to)| (*from..*to).contains(&start)) {
                 Some(&mut self.stats.down)
@@ -203,7 +207,8 @@ impl Link {
             if self.random.chance(faults.duplication) {
                 self.stats.duplicated += 1;
                 let copy = frames.copy(&frame);
-                put(self.joins_last(copy, arrived), Joins::Last);
+                let (due, arrived) = self.joins_last(arrived);
+                put(InFlight { due, arrived, frame: copy }, Joins::Last);
             }
             if self.random.chance(faults.reordering) {
                 self.stats.reordered += 1;
@@ -214,25 +219,26 @@ impl Link {
                 return put(InFlight { due: arrived, arrived, frame }, Joins::InOrder);
             }
         }
-        put(self.joins_last(frame, arrived), Joins::Last);
+        let (due, arrived) = self.joins_last(arrived);
+        put(InFlight { due, arrived, frame }, Joins::Last);
     }
 
-    /// No frame is handled earlier after it was sent.
+    /// Minimum time from sending a frame to handling it.
     pub fn least_delay(&self) -> Nanos {
         let least = |quantiles: &Option<Arc<Quantiles>>| quantiles.as_ref().map_or(0, |some| some.least());
-        // A frame that is held up overtakes what others still have before them.
+        // A delayed frame skips the delay after the wire.
         let after = if self.faults.is_some() { 0 } else { least(&self.after) };
         self.rate.time(wire_bytes(0)) + Nanos(least(&self.before) + self.wire.least() + after)
     }
 }
 
 impl FarEnd {
-    /// One at which nothing will come out yet.
+    /// An empty end.
     pub fn new() -> FarEnd {
         FarEnd { queue: VecDeque::with_capacity(64), due: Nanos::MAX, delivered: 0 }
     }
 
-    /// Takes a frame that is on the link.
+    /// Adds a frame that is on the link.
     #[inline(always)]
     pub fn put(&mut self, frame: InFlight, joins: Joins) {
         if joins == Joins::InOrder {
@@ -274,7 +280,7 @@ impl FarEnd {
         Some(first)
     }
 
-    /// Frames on it.
+    /// Number of frames on the link.
     pub fn in_flight(&self) -> usize {
         self.queue.len()
     }
@@ -297,7 +303,8 @@ mod tests {
         let (mut link, mut frames) = link(faults);
         let mut far = FarEnd::new();
         for n in 0..count {
-            link.send(vec![n as u8; 1514], Nanos(n * 10), &mut frames, |frame, joins| far.put(frame, joins));
+            let frame = Box::new(vec![n as u8; 1514]);
+            link.send(frame, Nanos(n * 10), &mut frames, &mut |frame, joins| far.put(frame, joins));
         }
         let (mut order, mut last) = (Vec::new(), Nanos::ZERO);
         while far.in_flight() > 0 {

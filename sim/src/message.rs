@@ -1,7 +1,7 @@
-//! Messages, and the frames that they are cut into.
+//! Messages, and the frames that they are split into.
 //!
-//! An application's frame starts, after its Ethernet header, with what the receiver needs to know;
-//! a message's bytes are whatever a frame carries, so these fields take no room of their own:
+//! An application's frame begins, after its Ethernet header, with what the receiver needs to know.
+//! A message's content does not matter, so these fields take no extra room:
 //!
 //! ```text
 //! Ethernet (EtherType 0x88B6) | flow 4 | message 4 | sequence 4 | bytes 2 | rest
@@ -21,12 +21,12 @@ const FIELDS: usize = 14;
 /// Ethernet header and the fields above.
 const HEAD: usize = Ethernet::BYTES + FIELDS;
 
-/// Tags of messages: it counts, being of the measured time.
+/// Tag of a message: created in the measured time, so it counts.
 pub const MEASURED: u32 = 1;
-/// With `ycsb`: it asks for a record to be written.
+/// Tag, with `ycsb`: it asks to write a record.
 pub const WRITES: u32 = 2;
 
-/// Number of a message: counts its flow's, so that it depends on nothing else that happens meanwhile.
+/// Number of a message within its flow, so that it depends on nothing else.
 pub type MessageId = u32;
 /// Number of a flow.
 pub type FlowId = u32;
@@ -45,7 +45,7 @@ pub fn host_of(mac: &[u8]) -> Option<usize> {
     }
 }
 
-/// What a receiver knows of a message under way.
+/// What a receiver knows about a message that is on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
     /// Bytes.
@@ -54,36 +54,36 @@ pub struct Message {
     pub received: u32,
     /// What its traffic needs to know.
     pub tag: u32,
-    /// When the sending thread had it.
+    /// When the sending thread created it.
     pub created: Nanos,
 }
 
-/// What the sender has of a message: whatever became of it at the receiver, it does not know.
+/// What a sender knows about a message. It does not know how much has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
     /// Its number.
     pub message: MessageId,
     /// Bytes.
     pub size: u32,
-    /// Bytes not yet cut into frames, where there is no transport to do that.
+    /// Bytes not yet split into frames, if no transport does that.
     pub unsent: u32,
 }
 
-/// What an application's frame says.
+/// The fields of an application's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its flow.
     pub flow: FlowId,
     /// Its message.
     pub message: MessageId,
-    /// Counts the flow's frames.
+    /// Number of the frame within its flow.
     pub sequence: u32,
     /// Bytes of the message in it.
     pub bytes: u16,
 }
 
 impl Head {
-    /// Writes the frame over the start of `out`, a buffer of full length; the frame.
+    /// Writes the frame to the start of `out`, a buffer of full length; returns the frame.
     pub fn emit<'o>(&self, src: usize, dst: usize, out: &'o mut [u8; 1_514]) -> &'o [u8] {
         Ethernet { dst: mac_of(dst), src: mac_of(src), ether_type: ETHER_TYPE }.emit(out);
         let fields = &mut out[Ethernet::BYTES..HEAD];
@@ -94,7 +94,7 @@ impl Head {
         &out[..Ethernet::BYTES + usize::from(self.bytes).max(PAYLOAD_MIN).min(MTU as usize)]
     }
 
-    /// Reads one from what follows an EtherType.
+    /// Parses what follows an EtherType.
     #[inline]
     pub fn parse(ether_type: EtherType, rest: &[u8]) -> Option<Head> {
         if ether_type != ETHER_TYPE {
@@ -112,7 +112,7 @@ impl Head {
         Some(Head { flow: word(0), message: word(4), sequence: word(8), bytes })
     }
 
-    /// Reads one from a frame as it is on the wire: tags and shim are stepped over.
+    /// Parses a frame as it is on the wire; skips tags and shim.
     pub fn on_wire(frame: &[u8], shim: bool) -> Option<Head> {
         let ether_type = EtherType(u16::from_be_bytes(*frame.get(12..)?.first_chunk()?));
         let skip = match (ether_type, shim) {
@@ -125,7 +125,7 @@ impl Head {
     }
 }
 
-/// EtherType and rest of an application's frame.
+/// EtherType and remaining bytes of an application's frame.
 #[cfg(test)]
 pub(crate) fn split(frame: &[u8]) -> (EtherType, &[u8]) {
     (EtherType(u16::from_be_bytes([frame[12], frame[13]])), &frame[14..])

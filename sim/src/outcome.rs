@@ -1,4 +1,4 @@
-//! What a run showed.
+//! Results of a run.
 
 use crate::check::Verdict;
 use crate::crew::{Alone, Crew};
@@ -29,121 +29,121 @@ pub struct Outcome {
     pub seed: u64,
     /// Simulated time that was measured, seconds.
     pub measured_s: f64,
-    /// Payload that arrived in it, all hosts together.
+    /// Payload that arrived at all hosts in that time.
     pub goodput_gbps: f64,
-    /// The same at the host that received most.
+    /// The same at the host that received the most.
     pub goodput_max_host_gbps: f64,
-    /// What a host's link can carry of it towards the host and away from it: see docs/sim.md.
+    /// Maximum payload rate of a host's link towards the host; see docs/sim.md.
     pub ceiling_receive_gbps: f64,
-    /// See `ceiling_receive_gbps`.
+    /// The same in the other direction.
     pub ceiling_send_gbps: f64,
-    /// By traffic.
+    /// Results per traffic.
     pub traffic: Vec<TrafficOutcome>,
     /// From an RSV's start on the wire to its grant's arrival.
     pub rsv_grt_ns: Latency,
-    /// What the protocol itself sends.
+    /// Control frames of the protocol.
     pub control: ControlOutcome,
     /// The switch.
     pub switch: SwitchOutcome,
     /// Frames that the hosts dropped, by reason; only reasons that occurred.
     pub host_drops: BTreeMap<String, u64>,
-    /// What the hosts' machines counted, summed up; zeros left out.
+    /// Sums of the counters of the hosts' machines, without those that are zero.
     pub host_counters: BTreeMap<String, u64>,
     /// Reservations of silent senders that the controller took back: microseconds, sender, destination.
     pub resets: Vec<(f64, String, String)>,
     /// Frames lost on links.
     pub link_losses: u64,
-    /// Frames lost anywhere. Unsolicited ones that come again in their slots are not.
+    /// Frames lost anywhere, without unsolicited ones that are sent again in their slots.
     pub frames_dropped: u64,
-    /// What the checks found.
+    /// Findings of the checks.
     pub checks: Verdict,
-    /// Is empty if all checks passed.
+    /// Failed checks; empty if all passed.
     pub problems: Vec<String>,
-    /// Figures set beside a paper's.
+    /// Figures compared with those of a paper.
     pub paper: Vec<Compared>,
-    /// Checksum of all that happened: the same file and seed give the same.
+    /// Checksum of everything that happened. The same file and seed give the same digest.
     pub digest: String,
     /// Frames that passed the switch.
     pub frame_hops: u64,
-    /// Where hosts may be hostile: how the others fare.
+    /// If hosts may be hostile: results of the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<OthersOutcome>,
 }
 
-/// One traffic's results.
+/// Results of one traffic.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrafficOutcome {
     /// Its name.
     pub name: String,
-    /// Messages made since the warm-up.
+    /// Messages created since the warm-up.
     pub made: u64,
-    /// Of these, arrived whole.
+    /// Those of them that arrived completely.
     pub done: u64,
     /// Messages that lost a frame.
     pub lost: u64,
-    /// Messages not taken because too many waited.
+    /// Messages refused because too many waited.
     pub refused: u64,
     /// Payload that arrived.
     pub goodput_gbps: f64,
-    /// Frames that the transport sent again, the whole run.
+    /// Retransmissions over the whole run.
     pub retransmissions: u64,
-    /// Its timeouts.
+    /// Timeouts of the transport.
     pub timeouts: u64,
-    /// What the latency is of: a message, a request with its answer, or a round.
+    /// What `latency` measures: a message, a request with its answer, or a round.
     pub of: &'static str,
     /// Latency.
     pub latency_ns: Latency,
-    /// By size, where sizes differ: up to so many bytes.
+    /// By message size, if sizes differ.
     pub deciles: Vec<Decile>,
 }
 
 /// A tenth of the messages by size.
 #[derive(Clone, Debug, Serialize)]
 pub struct Decile {
-    /// The largest size in it; none for the last tenth.
+    /// Maximum size in it, bytes; none for the last tenth.
     pub up_to_bytes: Option<u64>,
     /// Latency.
     pub latency_ns: Latency,
 }
 
-/// The switch's results.
+/// Results of the switch.
 #[derive(Clone, Debug, Serialize)]
 pub struct SwitchOutcome {
-    /// Most bytes that one port's queues held since the warm-up.
+    /// Maximum bytes in one port's queues since the warm-up.
     pub queue_max_bytes: u64,
     /// 99.9 % of the time the fullest port held no more than this.
     pub queue_p999_bytes: u64,
-    /// Most bytes in the shared buffer.
+    /// Maximum bytes in the shared buffer.
     pub buffer_max_bytes: u64,
-    /// Pauses that it asked hosts for.
+    /// Pauses sent to hosts.
     pub pauses: u64,
-    /// Drops by the switch's own reasons, since the warm-up.
+    /// Drops by the switch itself since the warm-up, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Drops that the program counted, by its own reasons, the whole run.
+    /// Drops by the program over the whole run, by reason.
     pub program_drops: BTreeMap<String, u64>,
-    /// Frames that claimed a reservation and went as best effort since it didn't cover them, by reason, the whole run.
+    /// Frames sent as best effort because no reservation covers them, over the whole run, by reason.
     pub demoted: BTreeMap<String, u64>,
-    /// RSVs answered with "not now", by reason, the whole run.
+    /// RSVs answered with "not now" over the whole run, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// The fullest port's depth over time: microseconds, most bytes in that interval.
+    /// Depth of the fullest port over time: microseconds, maximum bytes in that interval.
     pub queue_series: Vec<(f64, u64)>,
 }
 
-/// Control frames: RSVs up, grants and their copies down.
+/// Control frames: RSVs towards the switch, grants and their copies towards hosts.
 #[derive(Clone, Debug, Serialize)]
 pub struct ControlOutcome {
-    /// All hosts' together, a second.
+    /// Frames per second from all hosts.
     pub sent_per_s: f64,
-    /// The same towards the hosts.
+    /// The same towards hosts.
     pub received_per_s: f64,
-    /// Share of the hosts' links towards the switch that they take.
+    /// Share of the hosts' links towards the switch that they use.
     pub sent_share: f64,
-    /// The same towards the hosts.
+    /// The same towards hosts.
     pub received_share: f64,
 }
 
 impl ControlOutcome {
-    /// Of so many frames up and down in so many seconds.
+    /// Rates from frames in both directions and seconds.
     fn of((sent, received): (u64, u64), rack: &Rack, seconds: f64) -> ControlOutcome {
         let rate_bps: u64 = rack.hosts.iter().map(|host| host.rate_bps).sum();
         let per_s = |count: u64| count as f64 / seconds;
@@ -157,16 +157,16 @@ impl ControlOutcome {
     }
 }
 
-/// A figure of a paper and ours.
+/// A figure of a paper and the simulated one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// Path of ours in the results.
+    /// Path of the simulated figure in the results.
     pub figure: String,
-    /// What the paper says.
+    /// The paper's figure.
     pub paper: f64,
-    /// What was measured; none if there is no such figure.
+    /// The simulated figure; none if there is no such figure.
     pub ours: Option<f64>,
-    /// Ours divided by the paper's.
+    /// The simulated figure divided by the paper's.
     pub ratio: Option<f64>,
     /// The paper's words.
     pub source: String,
@@ -174,7 +174,7 @@ pub struct Compared {
     pub why: Option<String>,
 }
 
-/// Runs an experiment, alone. `recorder` takes what it is told to.
+/// Runs an experiment on one thread, with an optional recorder.
 pub fn run(
     experiment: &Experiment,
     recorder: Option<Recorder>,
@@ -182,8 +182,8 @@ pub fn run(
     run_with_crew(experiment, recorder, &Alone)
 }
 
-/// The same with all of a crew, where the experiment allows it. It does not where rounds are simulated, and where
-/// something is recorded.
+/// The same with a crew, if the experiment allows it. Experiments with rounds and recorded ones
+/// run on one thread.
 pub fn run_with_crew(
     experiment: &Experiment,
     recorder: Option<Recorder>,
@@ -212,36 +212,37 @@ pub(crate) fn run_with(
 /// The checks at the end.
 fn judge(world: &mut World, crew: &dyn Crew) -> Verdict {
     let counts = world.counts();
-    let late_frames = counts.late_frames + world.tor.late_frames;
+    let late_frames =
+        world.groups.iter().fold(world.tor.inlets.late_frames, |sum, group| sum + group.inlets.late_frames);
     let mut verdict = Verdict { out_of_order: counts.out_of_order, late_frames, ..Verdict::default() };
     world.tor.watcher.judge(&mut verdict);
     let stats = world.tor.model.stats(world.now);
-    // Each link by itself.
+    // Each link.
     for (stats, in_flight) in world.links() {
         let gone = stats.delivered + losses(&stats) + in_flight as u64;
         verdict.unaccounted_frames += (stats.sent + stats.duplicated) as i64 - gone as i64;
     }
-    // The switch: what came in left, was dropped or waits.
+    // The switch: what entered has left, was dropped or waits.
     let before = &world.tor.before;
     let sum = |f: fn(&p4rack_switch::PortStats) -> u64| stats.ports.iter().map(f).sum::<u64>();
     let (rx, tx) = (sum(|port| port.rx_frames) + before.rx, sum(|port| port.tx_frames) + before.tx);
     let queued = sum(|port| port.queues.iter().map(|queue| queue.frames).sum());
     let drops = stats.drops.iter().map(|(_, count)| count).sum::<u64>() + before.drops;
     let clones = stats.clones + before.clones;
-    // Of a broadcast frame there are several afterwards; only hostile hosts send such.
+    // A broadcast frame leaves several times; only hostile hosts send them.
     if stats.replicas == 0 {
         verdict.unaccounted_frames += (rx + clones) as i64 - (tx + drops + queued) as i64;
     }
     // Between them.
-    // What comes to shared ports goes on by them.
-    let delivered_up: u64 = world.tor.lanes.iter().map(|lane| lane.up.delivered).sum::<u64>()
+    // Frames that arrive at shared ports leave by them.
+    let delivered_up: u64 = world.tor.inlets.ends.iter().map(|end| end.delivered).sum::<u64>()
         + world.tor.trunks.iter().map(|trunk| trunk.far.delivered).sum::<u64>()
         - world.tor.trunks.iter().map(|trunk| trunk.link.stats.sent).sum::<u64>();
     let managed = world.tor.model.managed();
     let sent_down: u64 = world.tor.lanes.iter().map(|lane| lane.down.stats.sent).sum();
     verdict.unaccounted_frames +=
         (delivered_up + managed).abs_diff(rx) as i64 + tx.abs_diff(sent_down + managed) as i64;
-    // From end to end: what never arrived was dropped by somebody.
+    // From end to end: what never arrived was dropped somewhere.
     let backlog: usize = world.hosts().map(|host| host.endpoint.backlog_frames()).sum();
     let missing =
         counts.frames_given as i64 - counts.frames_delivered as i64 - on_links(world) as i64 - queued as i64;
@@ -278,7 +279,7 @@ fn on_links(world: &World) -> usize {
     world.links().map(|(_, in_flight)| in_flight).sum()
 }
 
-/// How the others fare, where hosts may be hostile, in a run of so many measured seconds.
+/// Results of the others if hosts may be hostile, over the measured seconds.
 fn others(world: &World, counts: &Counts, seconds: f64) -> Option<OthersOutcome> {
     let (watched, latency) = (world.plan.watched.as_ref()?, counts.others.as_ref()?);
     let mut arrived = vec![None; world.plan.group_of.len()];
@@ -301,7 +302,7 @@ fn others(world: &World, counts: &Counts, seconds: f64) -> Option<OthersOutcome>
     })
 }
 
-/// Frames dropped anywhere, whatever they were, but those that come again by themselves.
+/// Frames of any kind dropped anywhere, without those that are sent again anyway.
 fn lost_frames(world: &World, counts: &Counts) -> u64 {
     let switch = world.tor.model.stats(world.now);
     let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.tor.before.drops;
@@ -423,7 +424,7 @@ fn depth_quantile(port: &p4rack_switch::PortStats, share: f64) -> u64 {
     port.queue_max_bytes
 }
 
-/// At most a thousand points.
+/// Reduces a curve to at most a thousand points.
 fn series(port: &p4rack_switch::PortStats) -> Vec<(f64, u64)> {
     let every = port.samples.len().div_ceil(1_000).max(1);
     let point = |samples: &[p4rack_switch::DepthSample]| {

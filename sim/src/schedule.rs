@@ -1,7 +1,7 @@
-//! When components are due, one time each: who is next, in a tournament; or only when the first is.
+//! Due times of components: a tournament that knows which one is next, or a list that only knows when.
 //!
 //! ```text
-//!              3                  each match is won by who is due first
+//!              3                  the component that is due first wins a match
 //!        ┌─────┴─────┐
 //!        0           3            tree[1]: the winner of all
 //!     ┌──┴──┐     ┌──┴──┐         tree[2], tree[3] …
@@ -10,13 +10,19 @@
 
 use p4rack_wire::Nanos;
 
+/// Due times that can be moved forward.
+pub(crate) trait Hasten {
+    /// Makes `component` due at this time, if that is earlier.
+    fn hasten(&mut self, component: usize, due: Nanos);
+}
+
 /// Due times of a fixed set of components.
 ///
 /// A component with several events (a link with frames on it) keeps them in order itself and shows only the
 /// first. Setting a time replays the matches on one path to the root: logarithmic in the number of
-/// components, in memory that stays in the processor's cache. Ties are broken pseudo-randomly, from the time
-/// and the components, so no component is always first and the order of calls does not matter.
-#[derive(Clone, Debug)]
+/// components, in memory that stays in the processor's cache. Ties are broken pseudo-randomly, by the time
+/// and the components, so no component is always first, and the order of calls does not matter.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     /// Due time of each component.
     due: Vec<Nanos>,
@@ -28,7 +34,7 @@ pub(crate) struct Schedule {
 #[cold]
 #[inline(never)]
 fn by_lot(left: usize, right: usize, due: Nanos) -> usize {
-    // No two have the same number.
+    // All lots are different.
     let lot = |component: usize| {
         let mixed = due.0 ^ (component as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -57,7 +63,7 @@ impl Schedule {
         let (mut left, mut right) = (component & !1, component | 1);
         loop {
             let (a, b) = (self.due[left], self.due[right]);
-            // The winner is unpredictable, so no jump may depend on it. Ties are rare, except between two
+            // The winner is unpredictable, so there must be no branch on it. Ties are rare, except between two
             // that are never due, where either may win.
             let mut winner = if b < a { right } else { left };
             if a == b {
@@ -67,18 +73,10 @@ impl Schedule {
             if at == 1 {
                 return;
             }
-            // The opponent in this match.
+            // The opponent in the next match.
             let other = usize::from(self.tree[at ^ 1]);
             (left, right) = (winner, other);
             at /= 2;
-        }
-    }
-
-    /// Makes `component` due at this time, if that is earlier.
-    #[inline]
-    pub fn hasten(&mut self, component: usize, due: Nanos) {
-        if due < self.due[component] {
-            self.set(component, due);
         }
     }
 
@@ -93,6 +91,15 @@ impl Schedule {
     #[inline]
     pub fn first_due(&self) -> Nanos {
         self.first().1
+    }
+}
+
+impl Hasten for Schedule {
+    #[inline]
+    fn hasten(&mut self, component: usize, due: Nanos) {
+        if due < self.due[component] {
+            self.set(component, due);
+        }
     }
 }
 
@@ -121,14 +128,6 @@ impl Dues {
         self.due[component]
     }
 
-    /// Makes `component` due at this time, if that is earlier.
-    #[inline]
-    pub fn hasten(&mut self, component: usize, due: Nanos) {
-        let known = &mut self.due[component];
-        *known = due.min(*known);
-        self.first = due.min(self.first);
-    }
-
     /// Sets when `component` is due. Once all have had their turn, [`begin_with`](Self::begin_with) has to
     /// set when the first is.
     #[inline]
@@ -141,6 +140,21 @@ impl Dues {
     pub fn begin_with(&mut self, first: Nanos) {
         debug_assert_eq!(self.due.iter().min().copied().unwrap_or(Nanos::MAX), first);
         self.first = first;
+    }
+}
+
+impl Default for Dues {
+    fn default() -> Dues {
+        Dues::new(0)
+    }
+}
+
+impl Hasten for Dues {
+    #[inline]
+    fn hasten(&mut self, component: usize, due: Nanos) {
+        let known = &mut self.due[component];
+        *known = due.min(*known);
+        self.first = due.min(self.first);
     }
 }
 

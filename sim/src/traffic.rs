@@ -1,4 +1,4 @@
-//! Workloads: who sends what when, and what became of it.
+//! Workloads: who sends what and when, and the results.
 
 use crate::experiment::{Arrivals, Experiment, LoadIn, Pattern, TrafficSpec, Ycsb};
 use crate::latency::{add_up, histogram};
@@ -11,17 +11,17 @@ use hdrhistogram::Histogram;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
 
-/// Parts that messages are divided into by size, where sizes differ.
+/// Number of parts that messages are divided into by size, if sizes differ.
 pub(crate) const DECILES: usize = 10;
 
-/// One `[[traffic]]`: what all hosts may know of it.
+/// One `[[traffic]]`: the part that all hosts share.
 #[derive(Debug)]
 pub(crate) struct Traffic {
     pub spec: TrafficSpec,
     pub sizes: Quantiles,
-    /// Its flows, by pair and thread; with `rpc` the requests' flows and, in the same order, the answers'.
+    /// Its flows, by pair and thread; with `rpc` those of requests, then those of answers in the same order.
     pub flows: std::ops::Range<FlowId>,
-    /// Sender, receiver.
+    /// Sender and receiver of each pair.
     pub pairs: Vec<(usize, usize)>,
     /// With `poisson`: mean time between two messages.
     pub gap_ns: f64,
@@ -29,61 +29,61 @@ pub(crate) struct Traffic {
     pub stop: Nanos,
     /// With `VGG16`: bytes of each message of a round.
     pub layers: Vec<u32>,
-    /// With `ycsb`: how keys are chosen.
+    /// With `ycsb`: the distribution of keys.
     zipf: Option<Zipf>,
-    /// Sizes that part the deciles.
+    /// Sizes that separate the deciles.
     limits: Vec<u64>,
 }
 
-/// What one `[[traffic]]` does in the rack as a whole.
+/// One `[[traffic]]`: the part that concerns the rack as a whole.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// With `poisson`: when messages come, whose and of what size. Of its own, so that whatever carries them meets the same
-    /// ones at the same times.
+    /// With `poisson`: random numbers for times, pairs and sizes of messages. They are used for nothing else, so that
+    /// all schemes get the same messages at the same times.
     pub random: Random,
-    /// With `rounds`: messages of this round under way, and when it began.
+    /// With `rounds`: messages of this round that are not complete, and when it began.
     pub round_open: usize,
     pub round_began: Nanos,
-    /// With `trace`: what is still to come, the last first.
+    /// With `trace`: the remaining messages, last one first.
     pub trace: Vec<Entry>,
 }
 
-/// What a thread of YCSB's is doing.
+/// What a YCSB thread is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Reads a record: a short request, an answer of the record's size.
+    /// Reads a record: a short request, an answer as long as the record.
     #[default]
     Read,
     /// Writes a record.
     Update,
-    /// Reads, and will write what it read.
+    /// Reads a record that it will write afterwards.
     Modify,
 }
 
-/// What became of a traffic's messages, from the end of the warm-up on.
+/// Counters of a traffic's messages since the warm-up.
 #[derive(Debug)]
 pub(crate) struct TrafficStats {
-    /// Messages made.
+    /// Messages created.
     pub made: u64,
-    /// Messages that arrived whole.
+    /// Messages that arrived completely.
     pub done: u64,
-    /// Messages of which a frame was lost.
+    /// Messages that lost a frame.
     pub lost: u64,
     /// Messages refused because too many waited in their flow.
     pub refused: u64,
-    /// Bytes that arrived within the measured time.
+    /// Bytes that arrived in the measured time.
     pub bytes: u64,
-    /// Frames that the transport sent again, and its timeouts.
+    /// Retransmissions and timeouts of the transport.
     pub retransmissions: u64,
     pub timeouts: u64,
-    /// Latency; with `rpc` of request and answer together, with `rounds` of a round.
+    /// Latency: with `rpc` of a request and its answer, with `rounds` of a round.
     pub latency: Histogram<u64>,
-    /// By size, where sizes differ.
+    /// By size, if sizes differ.
     pub deciles: Vec<Histogram<u64>>,
 }
 
 impl TrafficStats {
-    /// Nothing yet; `varied`: sizes differ.
+    /// Empty counters; `varied`: sizes differ.
     fn new(varied: bool) -> TrafficStats {
         TrafficStats {
             made: 0,
@@ -98,7 +98,7 @@ impl TrafficStats {
         }
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds another group's counters.
     pub fn add(&mut self, other: &TrafficStats) {
         self.made += other.made;
         self.done += other.done;
@@ -111,7 +111,7 @@ impl TrafficStats {
         self.deciles.iter_mut().zip(&other.deciles).for_each(|(own, other)| add_up(own, other));
     }
 
-    /// Notes a latency.
+    /// Records a latency.
     pub fn record(&mut self, traffic: &Traffic, size: u32, latency: Nanos) {
         self.done += 1;
         self.latency.saturating_record(latency.0.max(1));
@@ -181,7 +181,7 @@ impl Traffic {
         Ok((traffic, source))
     }
 
-    /// Counters of what becomes of its messages.
+    /// Empty counters for its messages.
     pub fn stats(&self) -> TrafficStats {
         TrafficStats::new(!self.limits.is_empty())
     }
@@ -194,7 +194,7 @@ impl Traffic {
         if nth >= forward { (b, a) } else { (a, b) }
     }
 
-    /// The answers' flow of a requests' flow.
+    /// The flow of answers to a flow of requests.
     pub fn back(&self, flow: FlowId) -> FlowId {
         flow + (self.pairs.len() * self.spec.flows) as FlowId
     }
@@ -205,15 +205,15 @@ impl Traffic {
             && flow - self.flows.start >= (self.flows.end - self.flows.start) / 2
     }
 
-    /// The pair and the size of the next message at random.
+    /// Draws the pair and the size of the next message.
     pub fn draw(&self, random: &mut Random) -> (usize, u32) {
         let pair = random.below(self.pairs.len() as u64) as usize;
         (pair, self.sizes.sample(random).min(u64::from(u32::MAX)) as u32)
     }
 
-    /// Size of a message of `flow`; `writes`: it belongs to a request for a record to be written.
+    /// Draws the size of a message of `flow`; `writes`: it belongs to a request to write a record.
     pub fn size(&self, flow: FlowId, writes: bool, random: &mut Random) -> u32 {
-        // Requests are short, but for those that write: then the answers are.
+        // Requests are short, except those that write: then answers are short.
         let short = self.spec.arrivals == Arrivals::Rpc && writes == self.is_back(flow);
         if short {
             return self.spec.request_bytes;
@@ -221,20 +221,20 @@ impl Traffic {
         self.sizes.sample(random).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Whether a client's thread begins at this requests' flow: at each, but under YCSB at the first of its own.
+    /// Whether a client's thread begins at this flow of requests: at each, but under YCSB only at its first.
     pub fn begins_at(&self, flow: FlowId) -> bool {
         let pair = (flow - self.flows.start) as usize / self.spec.flows;
         let first = self.pairs.iter().position(|(from, _)| *from == self.pairs[pair].0);
         self.spec.ycsb.is_none() || first == Some(pair)
     }
 
-    /// The requests' flow of an answers' flow.
+    /// The flow of requests that belongs to a flow of answers.
     pub fn forward(&self, flow: FlowId) -> FlowId {
         flow - (self.flows.end - self.flows.start) / 2
     }
 
-    /// The flow on which the thread of this requests' flow, which was doing `operation`, asks next, and what it will do
-    /// there: under YCSB the key says which server.
+    /// The flow on which a thread asks next, after `operation` on this flow of requests, and its next operation:
+    /// under YCSB, the key determines the server.
     pub fn next_ask(&self, flow: FlowId, operation: Operation, random: &mut Random) -> (FlowId, Operation) {
         let (Some(zipf), Some(mix)) = (&self.zipf, self.spec.ycsb) else { return (flow, operation) };
         let nth = (flow - self.flows.start) as usize;
@@ -255,7 +255,7 @@ impl Traffic {
         (self.flows.start + next as FlowId, operation)
     }
 
-    /// Sizes that part the deciles.
+    /// Sizes that separate the deciles.
     pub fn limits(&self) -> &[u64] {
         &self.limits
     }
@@ -297,7 +297,7 @@ fn pairs(
     let pairs: Vec<(usize, usize)> = if spec.pattern == Pattern::Permutation {
         permutation(&senders, &receivers, random)
     } else {
-        // By sender.
+        // Per sender.
         senders
             .iter()
             .flat_map(|from| receivers.iter().map(move |to| (*from, *to)))
@@ -313,7 +313,7 @@ fn pairs(
     Ok(pairs)
 }
 
-/// A random assignment without anybody to himself, if there is one; Sattolo's cycle where the sets are equal.
+/// A random assignment of nobody to himself, if there is one; Sattolo's cycle if both sets are the same.
 fn permutation(senders: &[usize], receivers: &[usize], random: &mut Random) -> Vec<(usize, usize)> {
     let mut order = receivers.to_vec();
     for at in (1..order.len()).rev() {
@@ -353,11 +353,11 @@ fn gap_ns(
             size.max(1).div_ceil(payload) as f64 * experiment.pl2.slot(&experiment.rack, host).0 as f64
         }
     });
-    // Of all pairs together.
+    // Over all pairs.
     Ok(mean_ns * uses(link) as f64 / load / pairs.len() as f64)
 }
 
-/// Bytes on the wire of a message, every frame's overhead included.
+/// Bytes of a message on the wire, including the overhead of each frame.
 fn wire_bytes(size: u64, payload: u64, headers: u64) -> u64 {
     let full = size / payload;
     let rest = size % payload;

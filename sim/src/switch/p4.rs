@@ -1,4 +1,4 @@
-//! The switch that is installed: the generated program on the embedded switch's core.
+//! The switch as it is installed: the generated program on the embedded switch's core.
 
 #[cfg(test)]
 #[path = "p4_tests.rs"]
@@ -29,7 +29,7 @@ pub enum SwitchError {
 /// The header of packet-ins and packet-outs, before a frame of the CPU port.
 const CPU_HEADER_BYTES: usize = 2;
 
-/// The switch and what is known of its program.
+/// The switch and its program.
 pub(crate) struct P4 {
     switch: Switch,
     scheme: Scheme,
@@ -58,7 +58,7 @@ impl P4 {
             drop_port: rack.switch.drop_port,
             time_unit_ns: rack.switch.time_unit_ns,
             catch_up: Nanos::ZERO,
-            // Links have their rates.
+            // The links limit the rate.
             arrival_burst: Nanos::MAX,
             ..Config::default()
         };
@@ -71,19 +71,19 @@ impl P4 {
         Ok(model)
     }
 
-    /// A switch that runs a program, without entries. The reasons order the cells of its counter of drops.
+    /// A switch that runs a program, without entries. The order of the reasons is that of the cells of its drop counter.
     fn load(candidate: Candidate, config: Config, scheme: Scheme, drop_reasons: Vec<DropReason>) -> P4 {
         let mut switch = Switch::new(config);
         let program = candidate.load(None, &mut switch);
         P4 { switch, scheme, drop_reasons, program, managed: 0 }
     }
 
-    /// Makes the updates of a request before time begins; what became of each.
+    /// Executes the updates of a request before time begins; returns the result of each.
     fn write(&mut self, request: &WriteRequest) -> Outcomes {
         write(&self.program, request, &mut self.switch, Nanos::ZERO)
     }
 
-    /// A counter of the program's, by reason.
+    /// A counter of the program, by reason.
     fn by_reason(&self, name: &str, reasons: &[DropReason]) -> Vec<(&'static str, u64)> {
         let Some(instance) = self.instance(name) else { return Vec::new() };
         let count = |(index, reason): (usize, &DropReason)| {

@@ -1,65 +1,63 @@
-//! Some hosts, which one worker looks after at a time.
+//! A group of hosts, simulated by one worker at a time.
 
 use super::Node;
-use super::mail::{Outbox, ToHost, ToSwitch, Told, fetch};
+use super::mail::{Inlets, Outbox, ToHost, ToSwitch, Told, fetch};
 use super::plan::Plan;
+use super::switch::Tor;
 use crate::agenda::{HostEvent, Origin};
 use crate::frames::Frames;
 use crate::latency::{add_up, histogram};
 use crate::message::{FlowId, Head};
 use crate::record::Recorder;
-use crate::schedule::Dues;
+use crate::schedule::{Dues, Hasten as _};
 use crate::scheme::Seen;
 use crate::traffic::TrafficStats;
 use hdrhistogram::Histogram;
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
-/// Hosts that follow each other.
+/// Hosts with consecutive numbers.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub plan: Arc<Plan>,
-    /// The first one's number in the rack.
+    /// Number of the first one in the rack.
     pub first: usize,
     pub nodes: Vec<Node>,
     pub now: Nanos,
-    /// Up to when all its hosts have run, and in which window of time.
-    until: Nanos,
+    /// The last time window in which its hosts have run.
     pub window: u64,
     pub measuring: bool,
-    /// When each host has something to do, or somewhat earlier.
-    pub dues: Dues,
-    /// What is to be handed to the switch, and what was handed over from there.
+    /// Links from the switch; their dues say when each host has something to do, or somewhat earlier.
+    pub inlets: Inlets<Dues>,
+    /// Mail for the switch, and mail from it.
     pub outbox: Outbox<ToSwitch>,
     pub inbox: Vec<ToHost>,
     pub frames: Frames,
     pub counts: Counts,
     pub recorder: Option<Box<Recorder>>,
-    /// With `rounds`: messages of rounds that are whole now.
+    /// With `rounds`: messages of rounds that are now complete.
     pub rounds: Vec<RoundPart>,
-    /// With a planted fault: what was held back, until it is given.
+    /// With a planted fault: the frame held back, until it is delivered.
     pub(super) held: Option<Option<Head>>,
-    /// Frames of transports' own.
+    /// Frames that transports sent on their own account, such as acknowledgements.
     pub(super) told: u64,
 }
 
-/// What hosts count together. Sums: who counted what does not matter.
+/// Counters shared by the hosts of a group. Only sums, so it does not matter which host counted.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    /// By traffic.
+    /// Per traffic.
     pub traffic: Vec<TrafficStats>,
     pub seen: Seen,
-    /// Where hosts may be hostile: latency of messages that no attack concerns.
+    /// If hosts may be hostile: latency of the messages that are not part of an attack.
     pub others: Option<Histogram<u64>>,
-    /// Messages made; and those that are whole or known to be lost.
+    /// Messages created, and messages that are complete or known to be lost.
     pub messages_made: u64,
     pub messages_ended: u64,
     pub frames_given: u64,
     pub frames_delivered: u64,
     pub frames_to_dead: u64,
     pub out_of_order: u64,
-    /// Frames that were handed over when their time had passed.
-    pub late_frames: u64,
 }
 
 impl Counts {
@@ -74,11 +72,10 @@ impl Counts {
             frames_delivered: 0,
             frames_to_dead: 0,
             out_of_order: 0,
-            late_frames: 0,
         }
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds another group's counters.
     pub fn add(&mut self, other: &Counts) {
         self.traffic.iter_mut().zip(&other.traffic).for_each(|(own, other)| own.add(other));
         self.seen.add(&other.seen);
@@ -91,15 +88,14 @@ impl Counts {
         self.frames_delivered += other.frames_delivered;
         self.frames_to_dead += other.frames_to_dead;
         self.out_of_order += other.out_of_order;
-        self.late_frames += other.late_frames;
     }
 }
 
-/// A message of a round is whole.
+/// A message of a round that is complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundPart {
     pub traffic: usize,
-    /// When its thread has it.
+    /// When the receiving thread has it.
     pub done: Nanos,
     pub size: u32,
     pub measured: bool,
@@ -110,10 +106,9 @@ impl Group {
         let mut group = Group {
             first,
             now: Nanos::ZERO,
-            until: Nanos::ZERO,
             window: 0,
             measuring: false,
-            dues: Dues::new(nodes.len()),
+            inlets: Inlets::new(nodes.len(), Dues::new(nodes.len())),
             nodes,
             outbox: Outbox::new(),
             inbox: Vec::new(),
@@ -129,17 +124,17 @@ impl Group {
             let one = &mut group.nodes[at].host;
             if one.hostile.is_some() {
                 one.machine_due = Nanos::ZERO;
-                group.dues.hasten(at, Nanos::ZERO);
+                group.inlets.dues.hasten(at, Nanos::ZERO);
             }
             if one.dies != Nanos::MAX {
                 one.agenda.push(one.dies, HostEvent::Die);
-                group.dues.hasten(at, one.dies);
+                group.inlets.dues.hasten(at, one.dies);
             }
         }
         group
     }
 
-    /// Fetches what another processor has handed over.
+    /// Prefetches mail that another processor has written.
     pub fn fetch_mail(&self) {
         fetch(self.inbox.iter().filter_map(|mail| match mail {
             ToHost::Frame(_, frame, _) => Some(&frame.frame),
@@ -147,34 +142,43 @@ impl Group {
         }));
     }
 
-    /// Takes what was handed over.
+    /// Processes the mail in the inbox.
     pub fn take_mail(&mut self) {
         let mut inbox = std::mem::take(&mut self.inbox);
         for mail in inbox.drain(..) {
             match mail {
                 ToHost::Frame(host, frame, joins) => {
-                    self.counts.late_frames += u64::from(frame.due < self.until);
-                    let at = usize::from(host) - self.first;
-                    let down = &mut self.nodes[at].down;
-                    down.put(frame, joins);
-                    self.dues.hasten(at, down.due());
+                    self.inlets.put(usize::from(host) - self.first, frame, joins);
                 }
                 ToHost::Tell(flow, told) => self.tell_receiver(flow, told),
                 ToHost::Event { host, at, origin, nth, event } => {
                     let place = usize::from(host) - self.first;
                     self.nodes[place].host.agenda.push_foreign(at, origin, nth, event);
-                    self.dues.hasten(place, at);
+                    self.inlets.dues.hasten(place, at);
                 }
             }
         }
         self.inbox = inbox;
     }
 
-    /// The rack's `nth` order: what a host has to do then.
+    /// Processes its own mail when it has all hosts: what is for hosts stays here, the rest goes to the switch.
+    pub fn keep_mail(&mut self, tor: &mut Tor) {
+        let mut mail = std::mem::take(&mut self.outbox.mail);
+        for mail in mail.drain(..) {
+            match mail {
+                ToSwitch::Frame(host, frame, joins) => tor.inlets.put(host.into(), frame, joins),
+                ToSwitch::Tell(flow, told) => self.tell_receiver(flow, told),
+                ToSwitch::Silent { sender, destination, now } => tor.silent(sender, destination, now),
+            }
+        }
+        self.outbox.mail = mail;
+    }
+
+    /// The rack's `nth` order: an event for a host's agenda.
     pub fn order(&mut self, host: u16, at: Nanos, nth: u64, event: HostEvent) {
         let place = usize::from(host) - self.first;
         self.nodes[place].host.agenda.push_foreign(at, Origin::Rack, nth, event);
-        self.dues.hasten(place, at);
+        self.inlets.dues.hasten(place, at);
     }
 
     fn tell_receiver(&mut self, flow: FlowId, told: Told) {
@@ -190,29 +194,29 @@ impl Group {
         }
     }
 
-    /// All that happens at the hosts before `until`. None of them can reach another meanwhile.
+    /// Runs the hosts up to `until`, before which none of them can affect another.
     pub fn run(&mut self, until: Nanos) {
-        self.until = until.max(self.until);
-        if self.dues.first() >= until {
+        self.inlets.until = until.max(self.inlets.until);
+        if self.inlets.dues.first() >= until {
             return;
         }
         let mut first = Nanos::MAX;
         for at in 0..self.nodes.len() {
-            let mut due = self.dues.of(at);
+            let mut due = self.inlets.dues.of(at);
             if due < until {
                 due = self.run_host(at, until);
-                self.dues.set(at, due);
+                self.inlets.dues.set(at, due);
             }
             first = first.min(due);
         }
-        self.dues.begin_with(first);
+        self.inlets.dues.begin_with(first);
     }
 
-    /// All that happens at a host before `until`; when it goes on.
+    /// Runs a host up to `until`; returns when it has something to do next.
     fn run_host(&mut self, at: usize, until: Nanos) -> Nanos {
         loop {
-            let Node { host: one, down, .. } = &mut self.nodes[at];
-            let (agenda, link, machine) = (one.agenda.due(), down.due(), one.machine_due);
+            let one = &mut self.nodes[at].host;
+            let (agenda, link, machine) = (one.agenda.due(), self.inlets.ends[at].due(), one.machine_due);
             let due = agenda.min(link).min(machine);
             if due >= until {
                 return due;
@@ -229,7 +233,7 @@ impl Group {
         }
     }
 
-    /// Whether what happens now counts: the warm-up is over, and sources have not ended.
+    /// Whether the measured time is running: after the warm-up, before the sources end.
     #[inline]
     pub(super) fn measures(&self) -> bool {
         self.measuring && self.now < self.plan.sources_end

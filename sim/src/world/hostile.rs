@@ -1,12 +1,11 @@
-//! Hosts that break the rules put frames on their links.
+//! Frames of hosts that break the rules.
 
 use super::Group;
-use super::mail::ToSwitch;
 use crate::record::Point;
 use p4rack_wire::Nanos;
 
 impl Group {
-    /// Puts on a hostile host's link what is due, until the sources end.
+    /// Sends what a hostile host has due, until the sources end.
     pub(super) fn attack(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         let Some(hostile) = &mut node.host.hostile else { return };
@@ -21,10 +20,7 @@ impl Group {
             if let Some(recorder) = &mut self.recorder {
                 recorder.note(Point::HostOut(host), self.now, &frame);
             }
-            let outbox = &mut self.outbox;
-            node.up.send(frame, self.now, &mut self.frames, |frame, joins| {
-                outbox.push(frame.due, ToSwitch::Frame(host as u16, frame, joins));
-            });
+            self.outbox.send(host, &mut node.up, frame, self.now, &mut self.frames);
         }
         node.host.machine_due = Nanos::MAX;
     }

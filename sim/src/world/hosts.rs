@@ -1,4 +1,4 @@
-//! Hosts in the rack: what comes to them, and what their machines and threads do.
+//! Hosts in the rack: frames that arrive at them, and what their machines and threads do.
 
 use super::mail::{ToSwitch, Told};
 use super::{Group, Planted};
@@ -12,11 +12,11 @@ use p4rack_fabric::{Event, HostMachine as _};
 use p4rack_wire::Nanos;
 
 impl Group {
-    /// A frame comes to a host.
+    /// A frame arrives at a host.
     pub(super) fn enter_host(&mut self, at: usize) {
         let measures = (self.measuring, self.measures());
         let node = &mut self.nodes[at];
-        let Some(received) = node.down.receive(self.now) else { return };
+        let Some(received) = self.inlets.ends[at].receive(self.now) else { return };
         let frame = &received.frame[..];
         node.digest_down.frame(self.now, frame);
         if self.now >= node.host.dies {
@@ -37,7 +37,7 @@ impl Group {
             recorder.note(Point::App(host), self.now, &[addresses, &ether_type, rest].concat());
         }
         let head = app.and_then(|app| Head::parse(app.ether_type, app.rest(frame)));
-        // Frames of transports say more.
+        // Frames of transports carry more fields.
         let mut carried = None;
         if let (true, Some(head), Some(app)) = (self.plan.transports, head, app)
             && self.plan.flows.get(head.flow as usize).is_some_and(|flow| !flow.raw)
@@ -45,7 +45,7 @@ impl Group {
             carried = Pdu::parse(app.ether_type, app.rest(frame));
         }
         self.frames.give_back(received.frame);
-        // A grant may show that frames sent ahead of it have arrived, so that there is room for others.
+        // A grant may show that frames sent ahead of it have arrived, which makes room for others.
         if let Some(destination) = concerns
             && destination < self.plan.group_of.len()
         {
@@ -60,25 +60,25 @@ impl Group {
             (None, Some(head)) => self.give(at, head),
             (None, None) => {}
         }
-        // Data is for the threads: what the machine has to send depends on it only by what transports answer.
+        // Data goes to the threads. It gives the machine something to send only if a transport answers it.
         let only_data = concerns.is_none() && self.plan.reports.is_none();
         if !only_data || self.told != told {
             self.drain_host(at);
         }
     }
 
-    /// The machine's time has come.
+    /// The machine's timeout has expired.
     pub(super) fn wake(&mut self, at: usize) {
         self.nodes[at].host.endpoint.handle_timeout(self.now);
         self.drain(at, true);
     }
 
-    /// Takes out what a host's machine has ready, and gives it what it has room for.
+    /// Sends what a host's machine has ready, and refills the machine.
     pub(super) fn drain_host(&mut self, at: usize) {
         self.drain(at, false);
     }
 
-    /// Likewise; `due`: it is known that the machine has something.
+    /// The same; `due`: the machine is known to have something ready.
     fn drain(&mut self, at: usize, due: bool) {
         let one = &mut self.nodes[at].host;
         let asleep =
@@ -107,7 +107,7 @@ impl Group {
         self.nodes[at].host.machine_due = next;
     }
 
-    /// Puts on the link what is due; when something is due again.
+    /// Sends what is due; returns when something is due next.
     fn send_due(&mut self, at: usize) -> Nanos {
         let measured = self.measures();
         loop {
@@ -127,10 +127,7 @@ impl Group {
             if Planted::Address.is(self.plan.planted) {
                 leaves += Nanos(frame.as_ptr() as u64 >> 5 & 63);
             }
-            let outbox = &mut self.outbox;
-            node.up.send(frame, leaves, &mut self.frames, |frame, joins| {
-                outbox.push(frame.due, ToSwitch::Frame(host as u16, frame, joins));
-            });
+            self.outbox.send(host, &mut node.up, frame, leaves, &mut self.frames);
             if let Some(destination) = destination.filter(|d| node.host.has_for(*d)) {
                 self.feed(at, destination);
             }
@@ -141,7 +138,7 @@ impl Group {
         }
     }
 
-    /// Gives a thread a part of a message.
+    /// Delivers a part of a message to a thread.
     #[inline]
     fn give(&mut self, at: usize, head: Head) {
         if Planted::Swap.is(self.plan.planted) {
@@ -158,7 +155,7 @@ impl Group {
         self.take_part(at, &head);
     }
 
-    /// Gives a host's machine frames for a destination as long as it has room.
+    /// Fills a host's machine with frames for a destination.
     pub(super) fn feed(&mut self, at: usize, destination: usize) {
         loop {
             let (node, outbox, now) = (&mut self.nodes[at], &mut self.outbox, self.now);

@@ -1,4 +1,4 @@
-//! Who is next: hosts and switch, each as far ahead as the other can't reach it.
+//! Who runs next: hosts or switch, each as far ahead as the other can't affect it.
 //!
 //! ```text
 //!          ├──────── hosts, one after the other ────────┤├── down ──…
@@ -6,12 +6,11 @@
 //!                    ├─ up ─┤├────────── switch ──────────┤
 //! ```
 //!
-//! What a host does at some time comes to the switch at least `up` later, what the switch does comes to a host at
-//! least `down` later, and hosts meet at the switch alone: Chandy and Misra's lookahead (CACM 24(4), 1981). So a host runs
-//! alone for about a microsecond, and so does the switch; the code of either stays in the processor's cache
-//! meanwhile, and nobody looks for the next one after each frame. What happens is the same as if all took every
-//! nanosecond together, and that is also done where one microsecond can't be given away: rounds begin
-//! everywhere at once, and what is recorded is recorded in the order of time.
+//! What a host does reaches the switch at least `up` later, what the switch does reaches a host at least `down` later,
+//! and hosts meet only at the switch: Chandy and Misra's lookahead (CACM 24(4), 1981). So a host runs alone for about a
+//! microsecond, and so does the switch. The code of each stays in the processor's cache meanwhile, and there is no
+//! search for the next event after each frame. The result is the same as if all parts stepped through time together.
+//! They do so where there is no lookahead: rounds begin everywhere at once, and recordings have to be in order of time.
 
 use super::node::Lane;
 use super::rack::Order;
@@ -19,7 +18,7 @@ use super::{Node, World};
 use crate::experiment::{Arrivals, Experiment};
 use p4rack_wire::Nanos;
 
-/// The least time from one side to the other.
+/// Minimum time from one side to the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lookahead {
     up: Nanos,
@@ -27,7 +26,7 @@ pub(super) struct Lookahead {
 }
 
 impl Lookahead {
-    /// That of an experiment's links, whose pauses and controller take so long.
+    /// Lookahead of an experiment's links, with these delays of pauses and of the controller.
     pub fn new(
         experiment: &Experiment,
         nodes: &[Node],
@@ -51,7 +50,7 @@ impl Lookahead {
         look
     }
 
-    /// Whether an experiment's hosts have to take every nanosecond together.
+    /// Whether an experiment's hosts have to step through time together.
     pub fn is_none(experiment: &Experiment) -> bool {
         experiment.spec.traffic.iter().any(|traffic| traffic.arrivals == Arrivals::Rounds)
     }
@@ -63,7 +62,7 @@ impl Lookahead {
         Nanos((self.up.0 + self.down.0) / 2)
     }
 
-    /// Up to when hosts can run, if they are due first then, and the switch then.
+    /// How far hosts can run, given when hosts and switch have something to do first.
     pub fn of_hosts(self, hosts: Nanos, switch: Nanos) -> Nanos {
         switch.min(hosts.saturating_add(self.up)).saturating_add(self.down)
     }
@@ -75,7 +74,7 @@ impl Lookahead {
 }
 
 impl World {
-    /// Runs until nothing happens any more up to `end`: hosts and switch in turn.
+    /// Runs all events up to `end`: hosts and switch in turn.
     pub(super) fn run_alone(&mut self, end: Nanos) {
         let after = Nanos(end.0.saturating_add(1));
         let look = if self.recorder.is_some() { Lookahead::NONE } else { self.lookahead };
@@ -89,7 +88,7 @@ impl World {
                 self.happen(agenda);
                 continue;
             }
-            // At least this one nanosecond.
+            // At least this nanosecond.
             let least = Nanos(next.0 + 1);
             let limit = after.min(self.rack.sudden());
             let until = look.of_hosts(hosts.min(agenda), switch).max(least).min(limit);
@@ -97,7 +96,7 @@ impl World {
                 self.happen(self.rack.agenda.due());
             }
             self.run_hosts(until);
-            // Rounds may have come to their end.
+            // Rounds may have ended.
             let limit = after.min(self.rack.sudden());
             let hosts = self.hosts_due().min(self.rack.agenda.due());
             self.run_switch(look.of_switch(hosts, self.tor.due()).max(least).min(limit));
@@ -106,10 +105,10 @@ impl World {
     }
 
     fn hosts_due(&self) -> Nanos {
-        self.groups.iter().map(|group| group.dues.first()).min().unwrap_or(Nanos::MAX)
+        self.groups.iter().map(|group| group.inlets.dues.first()).min().unwrap_or(Nanos::MAX)
     }
 
-    /// What the rack's agenda says for a time that nobody has come to yet.
+    /// Runs the rack's events at a time that neither hosts nor switch have reached.
     fn happen(&mut self, now: Nanos) {
         let World { plan, rack, groups, tor, .. } = self;
         rack.happen(plan, now, &mut |order| match order {
@@ -125,29 +124,33 @@ impl World {
 
     fn run_hosts(&mut self, until: Nanos) {
         let World { plan, rack, groups, tor, recorder, .. } = self;
-        for (group, inbox) in groups.iter_mut().zip(&mut tor.inboxes) {
-            std::mem::swap(&mut group.recorder, recorder);
-            group.run(until);
-            std::mem::swap(&mut group.recorder, recorder);
-            group.outbox.hand_over(inbox);
-            for part in group.rounds.drain(..) {
-                rack.take_part(plan, part, &mut group.counts.traffic);
-            }
+        // All hosts are in one group.
+        let group = &mut groups[0];
+        std::mem::swap(&mut group.recorder, recorder);
+        group.outbox.borrow(&mut tor.inlets);
+        group.run(until);
+        group.outbox.give_back(&mut tor.inlets);
+        std::mem::swap(&mut group.recorder, recorder);
+        group.keep_mail(tor);
+        for part in group.rounds.drain(..) {
+            rack.take_part(plan, part, &mut group.counts.traffic);
         }
-        tor.take_mail();
     }
 
     fn run_switch(&mut self, until: Nanos) {
         let World { groups, tor, recorder, .. } = self;
+        let group = &mut groups[0];
         std::mem::swap(&mut tor.recorder, recorder);
+        tor.outboxes[0].borrow(&mut group.inlets);
         tor.run(until);
+        tor.outboxes[0].give_back(&mut group.inlets);
         std::mem::swap(&mut tor.recorder, recorder);
-        for (group, outbox) in groups.iter_mut().zip(&mut tor.outboxes) {
-            outbox.hand_over(&mut group.inbox);
+        if !tor.outboxes[0].mail.is_empty() {
+            tor.outboxes[0].hand_over(&mut group.inbox);
             group.take_mail();
-            if tor.frames.is_uneven() {
-                tor.frames.share(&mut group.frames);
-            }
+        }
+        if tor.frames.is_uneven() {
+            tor.frames.share(&mut group.frames);
         }
     }
 }

@@ -11,13 +11,13 @@ use crate::traffic::Operation;
 use p4rack_wire::Nanos;
 
 impl Group {
-    /// A thread has a message. `ahead`: it was prepared before, so it is at the machine already.
+    /// A thread has a message to send. `ahead`: it was prepared in advance and is at the machine already.
     pub(super) fn submit(&mut self, at: usize, flow: u32, created: Nanos, ahead: bool) {
         let writes = self.nodes[at].outflows[flow as usize].operation == Operation::Update;
         self.submit_sized(at, flow, created, ahead, writes, None);
     }
 
-    /// The same for a message of known size; `writes`: it belongs to a request for a record to be written.
+    /// The same for a message of known size; `writes`: it belongs to a request to write a record.
     pub(super) fn submit_sized(
         &mut self,
         at: usize,
@@ -71,7 +71,7 @@ impl Group {
         node.host.list(flow, outflow);
     }
 
-    /// A thread has a part of a message.
+    /// A part of a message reaches its thread.
     pub(super) fn take_part(&mut self, at: usize, head: &Head) {
         self.counts.frames_delivered += 1;
         let in_time = self.measures();
@@ -93,7 +93,7 @@ impl Group {
             flow.arrived += u64::from(head.bytes);
             node.received += u64::from(head.bytes);
         }
-        // Frames of a flow come in order, so whatever lies before this one's message is not coming.
+        // Frames of a flow arrive in order, so older messages that are still open are lost.
         let known = |(id, _): &(MessageId, Message)| *id == head.message;
         if !flow.open.front().is_some_and(known) {
             let Some(before) = flow.open.iter().position(known) else { return };
@@ -111,7 +111,7 @@ impl Group {
         }
     }
 
-    /// All of a message is here.
+    /// A message is complete at its receiver.
     pub(super) fn whole(&mut self, at: usize, flow: FlowId, id: MessageId, message: &Message) {
         if let Some(recorder) = &mut self.recorder {
             recorder.ends((flow, id));
@@ -122,7 +122,7 @@ impl Group {
         self.arrived(at, flow, message, self.now + Nanos(bus));
     }
 
-    /// A message is whole and with its thread.
+    /// A complete message is with its thread.
     fn arrived(&mut self, at: usize, flow: FlowId, message: &Message, done: Nanos) {
         let ends = self.plan.flows[flow as usize];
         let traffic = usize::from(ends.traffic);
@@ -160,7 +160,7 @@ impl Group {
         }
     }
 
-    /// The flow, by its place at the host, on which the thread of this requests' flow asks next.
+    /// The flow (its place at the host) on which the thread of this request flow asks next.
     pub(super) fn next_ask(&mut self, at: usize, flow: FlowId) -> u32 {
         let node = &mut self.nodes[at];
         let ends = &self.plan.flows[flow as usize];

@@ -37,47 +37,47 @@ use std::sync::Arc;
 pub(crate) use group::{Counts, Group};
 pub(crate) use node::{Lane, Node};
 
-/// Why a simulation did not start.
+/// Why a simulation can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// The switch.
     #[error(transparent)]
     Switch(#[from] SwitchError),
-    /// A parameter.
+    /// A parameter is invalid.
     #[error("{0}")]
     Parameter(String),
 }
 
-/// A planted fault, for the checks' own tests.
+/// A fault planted to test the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planted {
     /// A frame vanishes on a link without being counted.
     Vanish,
-    /// Two frames change places before an application.
+    /// Two frames swap places before an application.
     Swap,
-    /// A grant says 0 for both waits.
+    /// A grant has 0 for both waits.
     GrantNow,
     /// Frames vanish before the switch, so their slots stay reserved.
     Leak,
-    /// A frame's time depends on where its buffer lies.
+    /// A frame's time depends on the address of its buffer.
     Address,
-    /// The switch takes more than its buffer holds.
+    /// The switch accepts more than its buffer holds.
     Overfill,
-    /// A host's machine is never asked again.
+    /// A host's machine is never polled again.
     Sleep,
-    /// One of several workers reads what another has written before that is complete.
+    /// A worker reads what another one has not finished writing.
     Race,
 }
 
 impl Planted {
-    /// Whether this is what is planted; outside of tests nothing is, and nothing is asked.
+    /// Whether this fault is planted. Outside of tests it never is, and the check costs nothing.
     #[inline(always)]
     pub fn is(self, planted: Option<Planted>) -> bool {
         cfg!(test) && planted == Some(self)
     }
 }
 
-/// A rack under way.
+/// A rack while it runs.
 #[derive(Debug)]
 pub(crate) struct World {
     pub plan: Arc<plan::Plan>,
@@ -85,14 +85,14 @@ pub(crate) struct World {
     lookahead: lookahead::Lookahead,
     rack: rack::Rack,
     pub groups: Vec<Group>,
-    /// Windows of time in which several workers have run.
+    /// Number of time windows in which several workers have run.
     windows: u64,
     pub tor: switch::Tor,
-    /// With whoever runs; here meanwhile.
+    /// Lent to whoever runs.
     pub recorder: Option<Box<Recorder>>,
 }
 
-/// Sums of the switch's counters before its reset.
+/// Sums of the switch's counters before they were reset.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
     pub rx: u64,
@@ -102,7 +102,7 @@ pub(crate) struct Before {
 }
 
 impl World {
-    /// A rack that `crew` will run. `recorder` takes what it is told to.
+    /// A rack to be run by `crew`, with an optional recorder.
     pub fn new(
         experiment: Experiment,
         crew: &dyn Crew,
@@ -120,7 +120,7 @@ impl World {
             pipeline: quantiles(&spec.rack.pipeline_ns)?,
             lane_bytes: parse_size(&spec.rack.lane_buffer).map_err(SimError::Parameter)?,
         };
-        // What has no lookahead, or is recorded in order, is for one.
+        // Without lookahead, or with a recorder, one worker runs everything.
         let alone = crew.size() < 2 || recorder.is_some() || lookahead::Lookahead::is_none(&experiment);
         let groups = if alone { 1 } else { (crew.size() * together::GROUPS_EACH).min(spec.rack.hosts) };
         let watcher = Watcher::new(&experiment);
@@ -152,7 +152,7 @@ impl World {
         })
     }
 
-    /// Runs until nothing happens any more up to `end`.
+    /// Runs all events up to `end`.
     pub fn run_until(&mut self, end: Nanos, crew: &dyn Crew) {
         match self.groups.len() {
             1 => self.run_alone(end),
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// Checksum of all that happened.
+    /// Checksum of everything that happened.
     pub fn digest(&self) -> u64 {
         let mut all = Digest::new();
         for (node, lane) in self.nodes().zip(&self.tor.lanes) {
@@ -170,7 +170,7 @@ impl World {
         all.0
     }
 
-    /// What hosts counted, all together; and what the flows' machines did.
+    /// Sum of all hosts' counters, and of what the transports counted.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::new(&self.plan);
         self.groups.iter().for_each(|group| sum.add(&group.counts));
@@ -188,22 +188,23 @@ impl World {
         sum
     }
 
-    /// All links, and what shared ports have before the switch: what happened, and frames that are on them.
+    /// All links, including those of shared ports: their statistics, and the frames on them.
     pub fn links(&self) -> impl Iterator<Item = (LinkStats, usize)> {
-        let ends = self.nodes().zip(&self.tor.lanes);
-        let hosts = ends.flat_map(|(node, lane)| [(&node.up, &lane.up), (&lane.down, &node.down)]);
+        let up = self.nodes().map(|node| &node.up).zip(&self.tor.inlets.ends);
+        let ends = self.groups.iter().flat_map(|group| &group.inlets.ends);
+        let down = self.tor.lanes.iter().map(|lane| &lane.down).zip(ends);
         let trunks = self.tor.trunks.iter().map(|trunk| (&trunk.link, &trunk.far));
-        hosts
+        up.chain(down)
             .chain(trunks)
             .map(|(link, far)| (LinkStats { delivered: far.delivered, ..link.stats }, far.in_flight()))
     }
 
-    /// Hosts with their ends of the links.
+    /// All hosts with their ends of the links.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.groups.iter().flat_map(|group| &group.nodes)
     }
 
-    /// One of them.
+    /// One host with its ends of the link.
     pub fn node(&self, host: u16) -> &Node {
         let group = &self.groups[usize::from(self.plan.group_of[usize::from(host)])];
         &group.nodes[usize::from(host) - group.first]

@@ -1,4 +1,4 @@
-//! A host and its cable to the switch: all that one host's frames touch lies together, at either end.
+//! A host and its cable to the switch. What one host's frames touch lies together, at each end.
 
 use super::plan;
 use crate::check::Digest;
@@ -10,44 +10,40 @@ use crate::random::{Quantiles, Random};
 use crate::scheme::HostWatcher;
 use std::sync::Arc;
 
-/// One host, and its ends of the cable.
+/// One host, and its end of the cable.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Machine and threads.
     pub host: Host,
     /// To the switch, its pipeline included.
     pub up: Link,
-    /// From the switch.
-    pub down: FarEnd,
     /// Flows that it sends, and those that it receives.
     pub outflows: Vec<Outflow>,
     pub inflows: Vec<Inflow>,
-    /// What its scheme watches.
+    /// Checks of its scheme.
     pub watcher: HostWatcher,
-    /// Of what came to it from the switch.
+    /// Checksum of what it received from the switch.
     pub digest_down: Digest,
     /// Bytes of application payload that arrived since the warm-up.
     pub received: u64,
 }
 
-/// The switch's ends of one host's cable.
+/// The switch's end of one host's cable.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    /// From the host.
-    pub up: FarEnd,
     /// To the host.
     pub down: Link,
     /// Its switch port.
     pub port: u16,
-    /// Which of the shared ports that is.
+    /// Index of the shared port, if that is one.
     pub trunk: Option<usize>,
-    /// Of what came to the switch from it.
+    /// Checksum of what the switch received from it.
     pub digest_up: Digest,
-    /// What the switch holds of its frames, for pauses.
+    /// How much of the buffer its frames take, for pauses.
     pub held: Held,
 }
 
-/// What links and buses take, the same for all.
+/// Delays of links and buses, the same for all hosts.
 pub(crate) struct Times {
     /// A cable and its ends, nanoseconds.
     pub wire: Arc<Quantiles>,
@@ -55,14 +51,14 @@ pub(crate) struct Times {
     pub dma: Arc<Quantiles>,
     /// The switch's pipeline, nanoseconds.
     pub pipeline: Arc<Quantiles>,
-    /// Most that a lane of a shared port holds.
+    /// Buffer of a shared port's lane, bytes.
     pub lane_bytes: u64,
 }
 
 /// A rack's hosts, the switch's ends of their cables, and the ports that some of them share.
 pub(crate) type Cabled = (Vec<Node>, Vec<Lane>, Vec<Trunk>);
 
-/// All hosts, cabled.
+/// Creates all hosts and cables.
 pub(super) fn all(experiment: &Experiment, times: &Times, flows: Vec<plan::Flows>) -> Result<Cabled, String> {
     let (trunks, trunk_of) = trunks(experiment, times.lane_bytes);
     let (mut nodes, mut lanes) = (Vec::new(), Vec::new());
@@ -78,7 +74,6 @@ pub(super) fn all(experiment: &Experiment, times: &Times, flows: Vec<plan::Flows
         nodes.push(Node {
             host: Host::new(experiment, host)?,
             up: link(0, bus, Some(times.pipeline.clone())),
-            down: FarEnd::new(),
             outflows,
             inflows,
             watcher: HostWatcher::new(experiment),
@@ -86,7 +81,6 @@ pub(super) fn all(experiment: &Experiment, times: &Times, flows: Vec<plan::Flows
             received: 0,
         });
         lanes.push(Lane {
-            up: FarEnd::new(),
             down: if trunk.is_some() { down.bounded(times.lane_bytes) } else { down },
             port: experiment.rack.hosts[host].port,
             trunk,
@@ -97,15 +91,15 @@ pub(super) fn all(experiment: &Experiment, times: &Times, flows: Vec<plan::Flows
     Ok((nodes, lanes, trunks))
 }
 
-/// One host's part of the buffer.
+/// One host's share of the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Held {
     pub bytes: u64,
-    /// What the host was told last.
+    /// Whether the host was last told to pause.
     pub paused: bool,
 }
 
-/// One shared port's end towards the switch.
+/// A shared port, as seen from its hosts.
 #[derive(Debug)]
 pub(crate) struct Trunk {
     pub port: u16,
@@ -113,7 +107,7 @@ pub(crate) struct Trunk {
     pub far: FarEnd,
 }
 
-/// The shared ports, and each host's, if it shares one.
+/// The shared ports, and which of them each host uses.
 fn trunks(experiment: &Experiment, buffer_bytes: u64) -> (Vec<Trunk>, Vec<Option<usize>>) {
     let hosts = &experiment.rack.hosts;
     let mut trunks: Vec<Trunk> = Vec::new();
@@ -124,7 +118,7 @@ fn trunks(experiment: &Experiment, buffer_bytes: u64) -> (Vec<Trunk>, Vec<Option
             continue;
         }
         let at = trunks.iter().position(|trunk| trunk.port == host.port).unwrap_or_else(|| {
-            // Chips on one board: no delay beyond the port's own rate.
+            // Chips on one board: no delay besides the port's rate.
             let delays = Delays { before: None, wire: Arc::new(Quantiles::constant(0)), after: None };
             let link = Link::new(host.port_rate_bps, delays, &Faults::default(), Random::new(0));
             trunks.push(Trunk { port: host.port, link: link.bounded(buffer_bytes), far: FarEnd::new() });

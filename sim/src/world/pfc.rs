@@ -1,4 +1,4 @@
-//! Priority flow control: the switch pauses a host of whose frames it holds too many.
+//! Priority flow control: the switch pauses a host if it holds too many of its frames.
 
 use super::mail::ToHost;
 use super::switch::Tor;
@@ -6,13 +6,14 @@ use crate::agenda::{HostEvent, Origin};
 use crate::message::host_of;
 use crate::switch::Model;
 
-/// What the switch's buffer holds of a frame: at least the shortest, with FCS.
+/// Bytes that a frame takes in the switch's buffer: at least a minimum frame, with FCS.
 fn stored(len: usize) -> u64 {
     len.max(60) as u64 + 4
 }
 
 impl Tor {
-    /// A frame of `host` has entered, when so much was in the buffer before.
+    /// A frame of `host` has entered; `before`: bytes in the buffer before that.
+    #[inline(never)]
     pub(super) fn pfc_entered(&mut self, host: usize, before: u64) {
         let Some(limit) = self.plan.experiment.spec.rack.pfc_bytes else { return };
         let held = &mut self.lanes[host].held;
@@ -24,7 +25,8 @@ impl Tor {
         }
     }
 
-    /// A frame leaves.
+    /// A frame of `source` leaves.
+    #[inline(never)]
     pub(super) fn pfc_left(&mut self, source: &[u8], len: usize) {
         let Some(limit) = self.plan.experiment.spec.rack.pfc_bytes else { return };
         let Some(host) = host_of(source) else { return };
@@ -36,7 +38,7 @@ impl Tor {
         }
     }
 
-    /// The pause frame takes the link's median delay.
+    /// Pauses or resumes a host. The pause frame takes the link's median delay.
     fn tell_pause(&mut self, host: usize, paused: bool) {
         let at = self.now + self.plan.pause_delay;
         self.pauses_told += 1;

@@ -1,4 +1,4 @@
-//! What all parts of a rack may know, since nothing of it changes while the rack runs.
+//! What all parts of a rack share, because it does not change while the rack runs.
 
 use super::{Planted, SimError};
 use crate::experiment::{Experiment, MachineLocation, SchemeKind, TimedFrom};
@@ -20,16 +20,16 @@ pub(crate) struct Plan {
     pub traffic: Vec<Traffic>,
     pub flows: Vec<Ends>,
     pub sources_end: Nanos,
-    /// What a message takes over its host's bus, if its host's NIC has the machine.
+    /// Time that a message takes over its host's bus, if the machine runs in the NIC.
     pub dma: Option<Arc<Quantiles>>,
     /// Whether any traffic has a transport.
     pub transports: bool,
     /// Whether frames may have to be marked.
     pub marks: bool,
-    /// What a controller takes from a host's report to the switch; `None`: hosts report nothing.
+    /// Time from a host's report to the controller's action at the switch; `None`: hosts report nothing.
     pub reports: Option<Nanos>,
     pub pause_delay: Nanos,
-    /// Which hosts may be hostile, where some may.
+    /// Which hosts may be hostile, if any may.
     pub watched: Option<Watched>,
     pub planted: Option<Planted>,
     /// Each host's group.
@@ -87,7 +87,7 @@ impl Plan {
     }
 }
 
-/// The machine of a flow of traffic `nth` that starts at `src`.
+/// The transport of a flow from `src` that belongs to traffic `nth`.
 fn machine(experiment: &Experiment, nth: usize, src: usize) -> Machine {
     let (spec, transport) = (&experiment.spec.transport, experiment.spec.traffic[nth].transport);
     match transport {
@@ -110,7 +110,7 @@ fn marks(experiment: &Experiment) -> bool {
         && experiment.spec.traffic.iter().any(|traffic| traffic.transport == Transport::Dctcp)
 }
 
-/// What a pause frame takes.
+/// Delay of a pause frame.
 fn pause_delay(points: &[(f64, f64)]) -> Nanos {
     let above = points.iter().find(|(share, _)| *share >= 0.5);
     Nanos(above.map_or(0, |(_, ns)| *ns as u64))

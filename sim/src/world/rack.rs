@@ -1,4 +1,4 @@
-//! What concerns the rack as a whole, and when: hosts are told by their agendas.
+//! Events that concern the rack as a whole. Hosts learn of them from their agendas.
 
 use super::group::RoundPart;
 use super::plan::Plan;
@@ -8,21 +8,21 @@ use crate::message::FlowId;
 use crate::traffic::{Source, TrafficStats};
 use p4rack_wire::Nanos;
 
-/// The rack's agenda, and where messages come from.
+/// The rack's agenda, and the sources of messages.
 #[derive(Debug)]
 pub(crate) struct Rack {
     pub agenda: Agenda<RackEvent>,
     sources: Vec<Source>,
-    /// Events that hosts were told of.
+    /// Number of events passed on to hosts.
     told: u64,
 }
 
-/// What an event of the rack's means.
+/// What an event of the rack leads to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Order {
-    /// A host has to do something: the host, and the event's number.
+    /// A host has to do something: the host, the number of the order, the event.
     Host(u16, u64, HostEvent),
-    /// Measuring begins.
+    /// The measured time begins.
     Warm,
 }
 
@@ -36,12 +36,12 @@ impl Rack {
         Rack { agenda, sources, told: 0 }
     }
 
-    /// When the first event is of which hosts can't be told before its time.
+    /// When the first event is that hosts can't be told of in advance.
     pub fn sudden(&self) -> Nanos {
         self.agenda.due_of(|event| !event.is_foreseen())
     }
 
-    /// Passes on, by `order`, what the agenda says for the time `now`.
+    /// Runs the agenda's next event, at `now`, and passes what follows from it to `order`.
     pub fn happen(&mut self, plan: &Plan, now: Nanos, order: &mut impl FnMut(Order)) {
         while let Some(event) = self.agenda.pop(now) {
             match event {
@@ -58,7 +58,7 @@ impl Rack {
         }
     }
 
-    /// Tells a flow's sender.
+    /// Passes an event to a flow's sender.
     fn tell(&mut self, plan: &Plan, flow: FlowId, event: HostEvent, order: &mut impl FnMut(Order)) {
         self.told += 1;
         order(Order::Host(plan.flows[flow as usize].src, self.told, event));
@@ -93,14 +93,14 @@ impl Rack {
         }
     }
 
-    /// A pair has a message.
+    /// A pair of hosts has a message.
     fn arrive(&mut self, plan: &Plan, traffic: usize, pair: usize, size: u32, order: &mut impl FnMut(Order)) {
         let one = &plan.traffic[traffic];
         let first = one.flows.start + (pair * one.spec.flows) as FlowId;
         self.tell(plan, first, HostEvent::Arrive(first, size), order);
     }
 
-    /// Messages of a trace whose time has come.
+    /// Starts the messages of a trace that are due.
     fn replay(&mut self, plan: &Plan, traffic: usize, now: Nanos, order: &mut impl FnMut(Order)) {
         let one = &plan.traffic[traffic];
         while let Some(entry) = self.sources[traffic].trace.last().copied() {
@@ -136,7 +136,7 @@ impl Rack {
         }
     }
 
-    /// A message of a round is whole.
+    /// A message of a round is complete.
     pub fn take_part(&mut self, plan: &Plan, part: RoundPart, stats: &mut [TrafficStats]) {
         let RoundPart { traffic, done, size, measured } = part;
         let source = &mut self.sources[traffic];

@@ -1,4 +1,4 @@
-//! When threads have messages: what a host's agenda says.
+//! A host's agenda: when its threads have messages to send.
 
 use super::Group;
 use crate::agenda::HostEvent;
@@ -6,7 +6,7 @@ use crate::message::FlowId;
 use p4rack_wire::Nanos;
 
 impl Group {
-    /// What a host's agenda says.
+    /// Runs the next event of a host's agenda.
     pub(super) fn happen_at(&mut self, at: usize) {
         while let Some(event) = self.nodes[at].host.agenda.pop(self.now) {
             match event {
@@ -48,7 +48,7 @@ impl Group {
         }
     }
 
-    /// A host looks whether a flow can send.
+    /// A host checks whether a flow can send.
     fn go(&mut self, at: usize, flow: u32) {
         let destination = usize::from(self.nodes[at].outflows[flow as usize].dst);
         self.feed(at, destination);

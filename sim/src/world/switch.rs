@@ -1,13 +1,13 @@
-//! The switch in the rack: what comes to it and what it sends.
+//! The switch in the rack: what arrives at it and what it sends.
 
-use super::mail::{Outbox, ToHost, ToSwitch, fetch};
+use super::mail::{Inlets, Outbox, ToHost, ToSwitch, fetch};
 use super::node::Trunk;
 use super::plan::Plan;
 use super::{Before, Lane, Planted};
-use crate::frames::Frames;
+use crate::frames::{Frame, Frames};
 use crate::message::host_of;
 use crate::record::{Point, Recorder};
-use crate::schedule::Schedule;
+use crate::schedule::{Hasten as _, Schedule};
 use crate::scheme::{Watch, Watcher};
 use crate::switch::{Model, SwitchModel};
 use crate::transport::wire;
@@ -19,28 +19,25 @@ use std::sync::Arc;
 pub(crate) struct Tor {
     pub plan: Arc<Plan>,
     pub now: Nanos,
-    /// Up to when it has run.
-    until: Nanos,
     pub model: SwitchModel,
-    /// What the scheme watches.
+    /// Checks of the scheme.
     pub watcher: Watcher,
-    /// By host.
+    /// Per host.
     pub lanes: Vec<Lane>,
-    /// Ports that hosts share.
+    /// Ports shared by several hosts.
     pub trunks: Vec<Trunk>,
-    /// When each host's link, each trunk and, last, the controller bring something to the switch.
-    pub(super) inlets: Schedule,
-    /// When the switch has something to send or to look after.
+    /// Links from hosts. Their dues say when each link, then each trunk, and last the controller has something for the
+    /// switch.
+    pub inlets: Inlets<Schedule>,
+    /// When the switch has something to send or another timeout.
     model_due: Nanos,
     pub frames: Frames,
-    /// By group: what is to be handed to its hosts, and what was handed over from there.
+    /// Per group: mail for its hosts, and mail from them.
     pub outboxes: Vec<Outbox<ToHost>>,
     pub inboxes: Vec<Vec<ToSwitch>>,
-    /// Frames that were handed over when their time had passed.
-    pub late_frames: u64,
-    /// Frames that passed.
+    /// Frames that passed the switch.
     pub hops: u64,
-    /// Pauses that the switch asked for, and what it told hosts of them and their ends.
+    /// Pauses requested by the switch, and pause and resume messages sent to hosts.
     pub pauses: u64,
     pub(super) pauses_told: u64,
     /// Its counters up to the end of the warm-up.
@@ -58,17 +55,15 @@ impl Tor {
         Tor {
             plan,
             now: Nanos::ZERO,
-            until: Nanos::ZERO,
             model,
             watcher,
-            inlets: Schedule::new(lanes.len() + trunks.len() + 1),
+            inlets: Inlets::new(lanes.len(), Schedule::new(lanes.len() + trunks.len() + 1)),
             lanes,
             trunks,
             model_due: Nanos::MAX,
             frames: Frames::default(),
             outboxes: (0..groups).map(|_| Outbox::new()).collect(),
             inboxes: (0..groups).map(|_| Vec::new()).collect(),
-            late_frames: 0,
             hops: 0,
             pauses: 0,
             pauses_told: 0,
@@ -79,16 +74,16 @@ impl Tor {
 
     /// When the switch or a link towards it has something to do.
     pub fn due(&self) -> Nanos {
-        self.model_due.min(self.inlets.first_due())
+        self.model_due.min(self.inlets.dues.first_due())
     }
 
-    /// What is handed to a host.
+    /// The outbox for a host.
     #[inline]
     pub(super) fn outbox(&mut self, host: usize) -> &mut Outbox<ToHost> {
         &mut self.outboxes[usize::from(self.plan.group_of[host])]
     }
 
-    /// Fetches what other processors have handed over.
+    /// Prefetches mail that other processors have written.
     pub fn fetch_mail(&self) {
         fetch(self.inboxes.iter().flatten().filter_map(|mail| match mail {
             ToSwitch::Frame(_, frame, _) => Some(&frame.frame),
@@ -96,46 +91,44 @@ impl Tor {
         }));
     }
 
-    /// Takes what was handed over.
+    /// Processes the mail in the inboxes.
     pub fn take_mail(&mut self) {
         for group in 0..self.inboxes.len() {
             let mut inbox = std::mem::take(&mut self.inboxes[group]);
             for mail in inbox.drain(..) {
                 match mail {
-                    ToSwitch::Frame(host, frame, joins) => {
-                        self.late_frames += u64::from(frame.due < self.until);
-                        let up = &mut self.lanes[usize::from(host)].up;
-                        up.put(frame, joins);
-                        self.inlets.hasten(host.into(), up.due());
-                    }
+                    ToSwitch::Frame(host, frame, joins) => self.inlets.put(host.into(), frame, joins),
                     ToSwitch::Tell(flow, told) => {
                         let receiver = self.plan.flows[flow as usize].dst;
                         self.outbox(receiver.into()).push(Nanos::MAX, ToHost::Tell(flow, told));
                     }
-                    ToSwitch::Silent { sender, destination, now } => {
-                        self.watcher.silent(sender.into(), destination.into(), now);
-                        self.inlets.hasten(self.controller(), self.watcher.controller_due());
-                    }
+                    ToSwitch::Silent { sender, destination, now } => self.silent(sender, destination, now),
                 }
             }
             self.inboxes[group] = inbox;
         }
     }
 
-    /// The controller's place among what brings something to the switch.
+    /// A destination reports that a sender is silent.
+    pub fn silent(&mut self, sender: u16, destination: u16, now: Nanos) {
+        self.watcher.silent(sender.into(), destination.into(), now);
+        self.inlets.dues.hasten(self.controller(), self.watcher.controller_due());
+    }
+
+    /// The controller's index in the dues of `inlets`.
     fn controller(&self) -> usize {
         self.lanes.len() + self.trunks.len()
     }
 
-    /// All that happens at the switch before `until`.
+    /// Runs the switch up to `until`.
     pub fn run(&mut self, until: Nanos) {
-        self.until = until.max(self.until);
+        self.inlets.until = until.max(self.inlets.until);
         loop {
-            let (inlet, due) = self.inlets.first();
+            let (inlet, due) = self.inlets.dues.first();
             if due.min(self.model_due) >= until {
                 return;
             }
-            // What leaves goes before what comes at the same time.
+            // At the same time, departures go before arrivals.
             if due < self.model_due {
                 self.now = self.now.max(due);
                 self.enter_by(inlet);
@@ -146,7 +139,7 @@ impl Tor {
         }
     }
 
-    /// Measuring begins.
+    /// The measured time begins.
     pub fn warm(&mut self, now: Nanos) {
         let stats = self.model.stats(now);
         self.before.rx += stats.ports.iter().map(|port| port.rx_frames).sum::<u64>();
@@ -156,7 +149,7 @@ impl Tor {
         self.model.reset_stats(now);
     }
 
-    /// Something comes to the switch, or to what hosts share before it.
+    /// Something arrives at the switch or at a shared port before it.
     fn enter_by(&mut self, inlet: usize) {
         let hosts = self.lanes.len();
         if inlet < hosts {
@@ -170,20 +163,20 @@ impl Tor {
 
     #[inline(always)]
     fn enter_switch(&mut self, host: usize) {
-        let Lane { up, trunk, .. } = &mut self.lanes[host];
+        let up = &mut self.inlets.ends[host];
         let received = up.receive(self.now);
-        self.inlets.set(host, up.due());
+        self.inlets.dues.set(host, up.due());
         if let Some(received) = received {
-            match *trunk {
+            match self.lanes[host].trunk {
                 Some(trunk) => self.enter_trunk(trunk, received.frame),
                 None => self.at_port(host, received.frame),
             }
         }
     }
 
-    /// A frame of `host` is at its switch port.
-    #[inline(always)]
-    pub(super) fn at_port(&mut self, host: usize, mut frame: Vec<u8>) {
+    /// A frame of `host` arrives at its switch port.
+    #[inline]
+    pub(super) fn at_port(&mut self, host: usize, mut frame: Frame) {
         self.lanes[host].digest_up.frame(self.now, &frame);
         self.watcher.enters_switch(&frame, self.now);
         if let Some(recorder) = &mut self.recorder {
@@ -200,7 +193,7 @@ impl Tor {
         self.model_due = self.model.due();
     }
 
-    /// Marks a frame that will find much in its port's queues.
+    /// Marks a frame whose output queue is longer than the threshold (ECN).
     #[inline]
     fn mark(&mut self, frame: &mut [u8]) {
         if !self.plan.marks {
@@ -213,9 +206,9 @@ impl Tor {
         }
     }
 
-    /// Takes out what the switch has ready.
+    /// Sends the frame that the switch has ready.
     fn leave_switch(&mut self) {
-        // It gets whatever buffer the frame is in.
+        // It comes back with the buffer that the frame is in.
         let mut frame = self.frames.take(true);
         match self.model.poll_transmit(self.now, &mut frame) {
             Some(port) => self.out_of_switch(port, frame),
@@ -224,18 +217,19 @@ impl Tor {
         self.model_due = self.model.due();
     }
 
-    /// The controller comes to the switch.
+    /// The controller acts on the switch.
+    #[inline(never)]
     fn control(&mut self) {
         self.watcher.control(&mut self.model, &self.plan.experiment.rack, self.now);
-        self.inlets.set(self.controller(), self.watcher.controller_due());
+        self.inlets.dues.set(self.controller(), self.watcher.controller_due());
         self.model_due = self.model.due();
     }
 
-    #[inline(always)]
-    fn feed_switch(&mut self, host: usize, mut frame: Vec<u8>) {
+    #[inline]
+    fn feed_switch(&mut self, host: usize, mut frame: Frame) {
         let port = self.lanes[host].port;
         if self.plan.experiment.spec.rack.pfc_bytes.is_some() {
-            // What a source has in the buffer is told from what the buffer holds before and after.
+            // How much a source has in the buffer follows from the fill level before and after.
             let before = self.model.buffered_bytes();
             self.model.take(port, &frame, self.now);
             self.frames.give_back(frame);
@@ -248,8 +242,9 @@ impl Tor {
     }
 
     /// The switch puts a frame on the wire of a port.
-    #[inline(always)]
-    fn out_of_switch(&mut self, port: u16, mut frame: Vec<u8>) {
+    // One copy of the code for frames that pass at once and those that waited, see `Link::pass`.
+    #[inline(never)]
+    fn out_of_switch(&mut self, port: u16, mut frame: Frame) {
         self.hops += 1;
         let host = self.host_at(port, &frame);
         if Planted::GrantNow.is(self.plan.planted) {
@@ -266,8 +261,6 @@ impl Tor {
             self.pfc_left(&frame[6..12], frame.len());
         }
         let outbox = &mut self.outboxes[usize::from(self.plan.group_of[host])];
-        self.lanes[host].down.send(frame, self.now, &mut self.frames, |frame, joins| {
-            outbox.push(frame.due, ToHost::Frame(host as u16, frame, joins));
-        });
+        outbox.send(host, &mut self.lanes[host].down, frame, self.now, &mut self.frames);
     }
 }

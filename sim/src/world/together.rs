@@ -1,4 +1,4 @@
-//! Several workers run one rack.
+//! Several workers simulate one rack.
 //!
 //! ```text
 //!  worker 0   who is next ┊ switch ── some hosts ──┊ who is next ┊ switch …
@@ -6,10 +6,10 @@
 //!                         meet                     meet
 //! ```
 //!
-//! Hosts and switch run at the same time: what each of them sends meanwhile comes to the other side only behind the
-//! window (see [`super::lookahead`]), so it is handed over between two windows. A worker takes one group of hosts after
-//! the other, its own first. Which takes what changes nothing: groups share nothing, and their mail is read in the order
-//! of groups.
+//! Hosts and switch run at the same time. What they send meanwhile reaches the other side only after the
+//! window (see [`super::lookahead`]), so it is handed over between two windows. A worker runs one group of hosts after
+//! the other, its own first. Which worker runs which group changes nothing: groups share nothing, and their mail is read
+//! in the order of groups.
 
 use super::group::Group;
 use super::lookahead::Lookahead;
@@ -23,36 +23,36 @@ use p4rack_wire::Nanos;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Groups of hosts for each worker: one that has finished early helps the others.
+/// Groups of hosts per worker. Workers that finish early take over groups of others.
 pub(super) const GROUPS_EACH: usize = 4;
 
-/// How far all may go.
+/// How far hosts and switch may run.
 struct Window {
-    /// Counts windows; 0: the work is done.
+    /// Number of the window, from 1; 0: the work is done.
     number: AtomicU64,
     hosts: AtomicU64,
     switch: AtomicU64,
 }
 
-/// What only one worker does, between two windows.
+/// What one worker does between two windows.
 struct Lead<'w> {
     plan: &'w Plan,
     rack: &'w mut Rack,
     look: Lookahead,
     end: Nanos,
-    /// Windows so far.
+    /// Number of windows so far.
     windows: u64,
-    /// Buffers that some have too many of.
+    /// Surplus buffers.
     spare: Frames,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whoever panicked with the lock ends the run.
+    // A panic of the lock's holder ends the run anyway.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl World {
-    /// Runs until nothing happens any more up to `end`.
+    /// Runs all events up to `end`.
     pub(super) fn run_together(&mut self, end: Nanos, crew: &dyn Crew) {
         let World { plan, rack, groups, tor, lookahead, windows, .. } = self;
         let groups: Vec<Mutex<&mut Group>> = groups.iter_mut().map(Mutex::new).collect();
@@ -78,7 +78,7 @@ impl World {
                     window.hosts.store(hosts.0, Ordering::Relaxed);
                     window.switch.store(switch.0, Ordering::Relaxed);
                 }
-                // All that was written before is seen by all behind this.
+                // From here, everyone sees what was written before.
                 crew.meet();
                 let number = window.number.load(Ordering::Relaxed);
                 if number == 0 {
@@ -91,7 +91,7 @@ impl World {
                     tor.run(Nanos(window.switch.load(Ordering::Relaxed)));
                 }
                 for at in &order {
-                    // Somebody else is at it, or was.
+                    // Another worker is running it, or has.
                     let mut group = match groups[*at].try_lock() {
                         Ok(group) => group,
                         Err(TryLockError::WouldBlock) => continue,
@@ -112,7 +112,7 @@ impl World {
     }
 }
 
-/// In which order a worker looks for groups: its own, then the last of the others'.
+/// Order in which a worker tries groups: its own, then those of the others from the end.
 fn order_of(worker: usize, workers: usize, groups: usize) -> Vec<usize> {
     let of = |worker: usize| worker * groups / workers..(worker + 1) * groups / workers;
     let others = (1..workers).flat_map(|nth| of((worker + nth) % workers).rev());
@@ -120,7 +120,7 @@ fn order_of(worker: usize, workers: usize, groups: usize) -> Vec<usize> {
 }
 
 impl Lead<'_> {
-    /// Hands over what was sent, and says how far hosts and switch may go; `None`: to the end, all has happened.
+    /// Hands over mail and returns how far hosts and switch may run; `None`: everything up to the end has happened.
     fn next(&mut self, groups: &[Mutex<&mut Group>], tor: &mut Tor) -> Option<(Nanos, Nanos)> {
         let after = Nanos(self.end.0.saturating_add(1));
         let (mut hosts, mut switch) = (Nanos::MAX, tor.due());
@@ -130,7 +130,7 @@ impl Lead<'_> {
             if !missed {
                 switch = switch.min(group.outbox.hand_over(&mut tor.inboxes[at]));
             }
-            hosts = hosts.min(tor.outboxes[at].hand_over(&mut group.inbox)).min(group.dues.first());
+            hosts = hosts.min(tor.outboxes[at].hand_over(&mut group.inbox)).min(group.inlets.dues.first());
             if group.frames.is_uneven() {
                 group.frames.share(&mut self.spare);
             }
@@ -138,7 +138,7 @@ impl Lead<'_> {
         if tor.frames.is_uneven() {
             tor.frames.share(&mut self.spare);
         }
-        // What is to happen at once concerns all.
+        // Events that are due now concern everyone.
         while self.rack.agenda.due() <= hosts.min(switch).min(self.end) {
             hosts = hosts.min(self.happen(groups, tor));
         }
@@ -149,7 +149,7 @@ impl Lead<'_> {
         }
         let (least, limit) = (Nanos(next.0 + 1), after.min(self.rack.sudden()));
         let hosts = hosts.min(agenda);
-        // Both go equally far, so that there is as much to do in each window.
+        // Both run equally far, so that all windows have about the same work.
         let far = |from: Nanos| from.saturating_add(self.look.mean());
         let until = self.look.of_hosts(hosts, switch).min(far(hosts)).max(least).min(limit);
         let switch_until = self.look.of_switch(hosts, switch).min(far(switch)).max(least).min(limit);
@@ -160,7 +160,7 @@ impl Lead<'_> {
         Some((until, switch_until))
     }
 
-    /// What the rack's agenda says next, for a time that nobody has come to yet; that time.
+    /// Runs the rack's next event, at a time that nobody has reached yet; returns that time.
     fn happen(&mut self, groups: &[Mutex<&mut Group>], tor: &mut Tor) -> Nanos {
         let (plan, now) = (self.plan, self.rack.agenda.due());
         self.rack.happen(plan, now, &mut |order| match order {
@@ -176,7 +176,7 @@ impl Lead<'_> {
         now
     }
 
-    /// In the end all mail is where it belongs.
+    /// Delivers all mail at the end.
     fn deliver(&mut self, groups: &[Mutex<&mut Group>], tor: &mut Tor) {
         tor.take_mail();
         for (at, group) in groups.iter().enumerate() {

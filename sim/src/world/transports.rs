@@ -1,4 +1,4 @@
-//! What transports' machines are told, and what they say.
+//! Input and output of the transports' state machines.
 
 use super::Group;
 use crate::agenda::HostEvent;
@@ -10,7 +10,7 @@ use crate::transport::wire::{Pdu, PduKind};
 use p4rack_wire::Nanos;
 
 impl Group {
-    /// A frame of a transport has come to a host.
+    /// A frame of a transport has arrived at a host.
     pub(super) fn take_transport(&mut self, at: usize, frame: &Pdu) {
         let Some(ends) = self.plan.flows.get(frame.flow as usize) else { return };
         let host = self.nodes[at].host.index;
@@ -42,7 +42,7 @@ impl Group {
         self.arrive_in_order(at, into, frame.flow, new);
     }
 
-    /// So many bytes more of a flow's messages are here, in order.
+    /// More bytes of a flow's messages have arrived, in order.
     fn arrive_in_order(&mut self, at: usize, into: usize, id: FlowId, mut bytes: u64) {
         self.count_bytes(at, into, id, bytes);
         while bytes > 0 {
@@ -91,7 +91,7 @@ impl Group {
         self.receive_on(at);
     }
 
-    /// Sends what a host's receiving end has to say, and sets its timer.
+    /// Sends what a host's receiving end has to send, and sets its timer.
     fn receive_on(&mut self, at: usize) {
         while let Some(reply) = self.nodes[at].host.rds.poll() {
             let frame = match reply {
@@ -141,7 +141,7 @@ impl Group {
         self.resume(at, out);
     }
 
-    /// A flow that may have more to send stands in its host's queue again.
+    /// Puts a flow that may have more to send back into its host's queue.
     fn resume(&mut self, at: usize, out: u32) {
         let node = &mut self.nodes[at];
         let flow = &mut node.outflows[out as usize];
@@ -160,7 +160,7 @@ impl Group {
         self.nodes[at].host.tell(to, frame, header_bytes, self.now);
     }
 
-    /// Puts a flow's timer on the agenda, unless an earlier one is there.
+    /// Puts a flow's timer on the agenda, unless an earlier one is already there.
     #[inline]
     pub(super) fn plan_timer(&mut self, at: usize, out: u32) {
         let node = &mut self.nodes[at];

@@ -1,19 +1,22 @@
-//! Switch ports that several hosts share: what their lanes bring goes through one port, what the port brings is
-//! parted among the lanes.
+//! Switch ports shared by several hosts: frames of all their lanes go through one port, frames from the port are
+//! distributed to the lanes.
 
 use super::node::Trunk;
 use super::switch::Tor;
+use crate::frames::Frame;
 use crate::message::host_of;
 
 impl Tor {
-    /// A frame of a lane goes on to the port.
-    pub(super) fn enter_trunk(&mut self, trunk: usize, frame: Vec<u8>) {
+    /// A frame passes from its lane to the port.
+    #[inline(never)]
+    pub(super) fn enter_trunk(&mut self, trunk: usize, frame: Frame) {
         let Trunk { link, far, .. } = &mut self.trunks[trunk];
-        link.send(frame, self.now, &mut self.frames, |frame, joins| far.put(frame, joins));
+        link.send(frame, self.now, &mut self.frames, &mut |frame, joins| far.put(frame, joins));
         self.show_trunk(trunk);
     }
 
-    /// A frame has come through a shared port.
+    /// A frame has passed a shared port.
+    #[inline(never)]
     pub(super) fn leave_trunk(&mut self, trunk: usize) {
         if let Some(received) = self.trunks[trunk].far.receive(self.now) {
             let source = received.frame.get(6..).and_then(host_of);
@@ -27,10 +30,10 @@ impl Tor {
 
     fn show_trunk(&mut self, trunk: usize) {
         let due = self.trunks[trunk].far.due();
-        self.inlets.set(self.lanes.len() + trunk, due);
+        self.inlets.dues.set(self.lanes.len() + trunk, due);
     }
 
-    /// The host that a frame leaving by `port` is for.
+    /// The receiver of a frame that leaves by `port`.
     #[inline]
     pub(super) fn host_at(&self, port: u16, frame: &[u8]) -> usize {
         let first = usize::from(port) - 1;

@@ -71,6 +71,9 @@ pub(super) struct ReadWords {
     /// Words that have to be in memory when an entry ends: those that the switch itself and other entries
     /// read.
     outside: Words,
+    /// Where constants begin. They lie behind all other words and are never written, so nobody asks for them: sets stay
+    /// a hundredth as long.
+    constants_from: Slot,
     /// Whether the whole program has been recorded.
     complete: bool,
 }
@@ -83,7 +86,8 @@ impl ReadWords {
         spans.flat_map(|(slot, count)| *slot..slot + count).for_each(|slot| outside.insert(slot));
         let intrinsics = code.pipelines.iter().flat_map(|pipeline| pipeline.0);
         intrinsics.for_each(|slot| outside.insert(slot));
-        ReadWords { blocks: BTreeMap::new(), at: (0, 0), outside, complete: false }
+        let constants_from = code.constants.iter().map(|(slot, _)| *slot).min().unwrap_or(Slot::MAX);
+        ReadWords { blocks: BTreeMap::new(), at: (0, 0), outside, constants_from, complete: false }
     }
 
     /// Starts recording a block.
@@ -151,8 +155,9 @@ impl ReadWords {
 
     /// Records that these words are read.
     pub fn note(&mut self, slot: Slot, count: u16) {
+        let end = slot.saturating_add(count).min(self.constants_from);
         if let Some(block) = self.block() {
-            for slot in slot..slot.saturating_add(count) {
+            for slot in slot..end {
                 block.read.insert(slot);
                 if !block.written.contains(slot) {
                     block.read_first.insert(slot);
