@@ -367,7 +367,7 @@ fn number(word: &str) -> Result2<Number> {
         (_, _, Some(digits)) => (digits, 8, 3),
         _ => (word, 10, 0),
     };
-    let wrong = || format!("`{word}` is no number");
+    let wrong = || format!("`{word}` is not a number");
     if digits.is_empty() {
         return Err(wrong());
     }
@@ -444,7 +444,7 @@ fn pattern(digits: &str) -> Result2<Pattern> {
     }
     let digit = |c: char| match c {
         '*' => Ok(None),
-        _ => c.to_digit(16).map(|digit| Some(digit as u8)).ok_or_else(|| format!("`{c}` is no hex digit")),
+        _ => c.to_digit(16).map(|digit| Some(digit as u8)).ok_or_else(|| format!("`{c}` is not a hex digit")),
     };
     Ok(Pattern { digits: digits.chars().map(digit).collect::<Result2<_>>()?, whole })
 }

@@ -16,7 +16,7 @@ fn packets_are_hex_with_spaces() {
     assert_eq!(one("  PACKET 0x3 00"), Command::Packet { port: 3, bytes: vec![0] });
     assert!(error("packet 1 012").contains("3 hex digits is not whole bytes"));
     assert!(error("packet 1 0*").contains("belong to expect"));
-    assert!(error("\npacket x 00").starts_with("line 2: `x` is no number"));
+    assert!(error("\npacket x 00").starts_with("line 2: `x` is not a number"));
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn expectations_have_stars_and_an_end() {
         Command::Expect { port: 1, pattern: Some(Pattern { digits, whole: true }) }
     );
     assert_eq!(one("expect 1"), Command::Expect { port: 1, pattern: None });
-    assert!(error("expect 1 0g").contains("`g` is no hex digit"));
+    assert!(error("expect 1 0g").contains("`g` is not a hex digit"));
 }
 
 #[test]

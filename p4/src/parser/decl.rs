@@ -30,7 +30,7 @@ impl Parser<'_> {
             if self.top_level_decl(&mut decls).is_err() {
                 self.recover(start);
                 if self.kind() == TokenKind::CloseBrace {
-                    self.error(|at| Diagnostic::error(at, "this `}` closes nothing"));
+                    self.error(|at| Diagnostic::error(at, "unmatched `}`"));
                     self.bump();
                 }
             }
@@ -64,7 +64,7 @@ impl Parser<'_> {
                 return Err(Failed);
             }
             TokenKind::CloseBrace => {
-                self.error(|at| Diagnostic::error(at, "this `}` closes nothing"));
+                self.error(|at| Diagnostic::error(at, "unmatched `}`"));
                 return Err(Failed);
             }
             kind if !kind.is_name() && kind != TokenKind::Dot && !self.is_type_at(0) => {
@@ -109,7 +109,7 @@ impl Parser<'_> {
             return self.function(ty);
         }
         if matches!(ty.kind, TypeRefKind::Void) {
-            self.error(|_| Diagnostic::error(start, "`void` can only be what a function returns"));
+            self.error(|_| Diagnostic::error(start, "`void` can only be a return type"));
             return Err(Failed);
         }
         let (ty, name) = self.declarator(ty)?;
@@ -271,8 +271,11 @@ impl Parser<'_> {
                 (None, Some(value)) => {
                     let help = format!("give it a type: `enum bit<8> {} {{ ... }}`", name.name);
                     p.error(|_| {
-                        Diagnostic::error(value.span, "only an enum with an underlying type gives values")
-                            .help(help)
+                        Diagnostic::error(
+                            value.span,
+                            "only members of an enum with an underlying type have values",
+                        )
+                        .help(help)
                     });
                 }
                 (Some(_), None) => {

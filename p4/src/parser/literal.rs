@@ -19,7 +19,7 @@ pub(super) fn integer(text: &str) -> Result<(BigInt, Option<IntWidth>, u8), Stri
         Some(at) => {
             let digits: String = text[..at].chars().filter(|c| *c != '_').collect();
             let bits = digits.parse::<u32>().ok().filter(|bits| *bits <= MAX_WIDTH).ok_or_else(|| {
-                format!("`{}` is no width: expected a number of bits up to {MAX_WIDTH}", &text[..at])
+                format!("`{}` is not a width: expected a number of bits up to {MAX_WIDTH}", &text[..at])
             })?;
             let signed = text.as_bytes().get(at) == Some(&b's');
             (Some(IntWidth { bits, signed }), &text[at + 1..])
@@ -47,10 +47,10 @@ pub(super) fn integer(text: &str) -> Result<(BigInt, Option<IntWidth>, u8), Stri
             16 => "hexadecimal",
             _ => "decimal",
         };
-        return Err(format!("`{wrong}` is no {system} digit"));
+        return Err(format!("`{wrong}` is not a {system} digit"));
     }
     let value =
-        BigInt::parse_bytes(plain.as_bytes(), radix).ok_or_else(|| format!("`{text}` is no number"))?;
+        BigInt::parse_bytes(plain.as_bytes(), radix).ok_or_else(|| format!("`{text}` is not a number"))?;
     Ok((if negative { -value } else { value }, width, radix as u8))
 }
 
@@ -114,10 +114,10 @@ mod tests {
         for (text, why) in [
             ("0x", "has no digits"),
             ("8w", "has no digits"),
-            ("0b12", "`2` is no binary digit"),
-            ("12ab", "`a` is no decimal digit"),
-            ("99999999999w1", "is no width"),
-            ("0xw1", "is no width"),
+            ("0b12", "`2` is not a binary digit"),
+            ("12ab", "`a` is not a decimal digit"),
+            ("99999999999w1", "is not a width"),
+            ("0xw1", "is not a width"),
             ("8w_", "has no digits"),
         ] {
             let error = integer(text).unwrap_err();

@@ -227,7 +227,7 @@ impl<'a> Parser<'a> {
         let error = make(self.span());
         self.errors.push(error);
         if self.errors.len() == MAX_ERRORS {
-            let note = Diagnostic::error(self.span(), "too many errors, the rest is not looked at");
+            let note = Diagnostic::error(self.span(), "too many errors; the rest is not checked");
             self.errors.push(note);
         }
         if self.errors.len() > MAX_ERRORS {
@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
             self.height = 0;
             return self.over_limit(|at| {
                 Diagnostic::error(at, "this chain is too long")
-                    .note(format!("the limit is {MAX_HEIGHT} operators or `else if` one upon another"))
+                    .note(format!("the limit is {MAX_HEIGHT} chained operators or `else if`"))
                     .help("break it up with intermediate variables")
             });
         }

@@ -198,7 +198,7 @@ impl Parser<'_> {
         if let Some((op, tokens)) = self.assign_op() {
             if !is_lvalue(&target) {
                 let span = target.span;
-                self.error(|_| Diagnostic::error(span, "nothing can be assigned to this"));
+                self.error(|_| Diagnostic::error(span, "this cannot be assigned to"));
             }
             for _ in 0..tokens {
                 self.bump();

@@ -127,7 +127,7 @@ fn literals_in_expressions() {
     assert_eq!(expr("4s-1"), "4s-1");
     assert_eq!(expr("1_000"), "1000");
     assert_eq!(expr(r#""a\"b""#), r#""a\"b""#);
-    assert!(messages("const bit<8> x = 0b12;")[0].contains("`2` is no binary digit"));
+    assert!(messages("const bit<8> x = 0b12;")[0].contains("`2` is not a binary digit"));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_missing_brace_costs_one_error() {
     assert_eq!(messages(text), ["expected `}`, found `control`"]);
     let (program, _) = parse(&SourceMap::from_text("t", text));
     assert_eq!(program.decls.len(), 2);
-    assert_eq!(messages("control C() { apply { } } } const bit<8> x = 1;"), ["this `}` closes nothing"]);
+    assert_eq!(messages("control C() { apply { } } } const bit<8> x = 1;"), ["unmatched `}`"]);
 }
 
 #[test]

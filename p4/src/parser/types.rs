@@ -82,7 +82,7 @@ impl Parser<'_> {
                 return Ok(self.finish_type(start, TypeRefKind::List(Box::new(element))));
             }
             TokenKind::Void => {
-                self.error(|at| Diagnostic::error(at, "`void` can only be what a function returns"));
+                self.error(|at| Diagnostic::error(at, "`void` can only be a return type"));
                 Err(Failed)
             }
             _ => {

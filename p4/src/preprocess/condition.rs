@@ -150,7 +150,7 @@ impl Evaluator<'_> {
         match token.kind {
             TokenClass::Word => Ok(i64::from(&*token.text == "true")),
             TokenClass::Number => {
-                number(&token.text).ok_or_else(|| format!("`{}` is no integer", token.text))
+                number(&token.text).ok_or_else(|| format!("`{}` is not an integer", token.text))
             }
             _ => Err(format!("expected a value, found `{}`", token.text)),
         }

@@ -57,7 +57,7 @@ impl Preprocessor<'_> {
             word if word.bytes().all(|b| b.is_ascii_digit()) => self.line_marker(reader, at, line),
             word => {
                 let error = Diagnostic::error(at, format!("unknown directive `#{word}`"));
-                self.error(error.note("known are include, define, undef, if, ifdef, ifndef, elif, else, endif, error, warning, line, pragma"));
+                self.error(error.note("known directives are include, define, undef, if, ifdef, ifndef, elif, else, endif, error, warning, line, pragma"));
             }
         }
     }
@@ -131,7 +131,7 @@ impl Preprocessor<'_> {
                 if let Some(old) = self.macros.get(&name).filter(|old| !old.same_as(&made)) {
                     let warning = Diagnostic::warning(at, format!("macro `{name}` is redefined"))
                         .label(old.at, "first defined here")
-                        .help(format!("put `#undef {name}` before it if that is meant"));
+                        .help(format!("put `#undef {name}` before it if this is intended"));
                     self.error(warning);
                 }
                 self.macros.insert(name, made);
@@ -195,10 +195,8 @@ impl Preprocessor<'_> {
             return;
         };
         if self.depth >= MAX_INCLUDE_DEPTH {
-            let error = Diagnostic::error(
-                at,
-                format!("files include one another more than {MAX_INCLUDE_DEPTH} deep"),
-            );
+            let error =
+                Diagnostic::error(at, format!("includes are nested more than {MAX_INCLUDE_DEPTH} deep"));
             self.stop(error.help(
                 "a file that includes itself needs a guard: `#ifndef NAME`, `#define NAME`, ..., `#endif`",
             ));

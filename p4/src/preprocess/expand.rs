@@ -192,10 +192,7 @@ impl Preprocessor<'_> {
             };
             let hidden_depth = token.hidden.as_ref().map_or(0, |h| h.depth) + 1;
             if hidden_depth > MAX_DEPTH || depth > MAX_DEPTH {
-                self.stop(Diagnostic::error(
-                    at,
-                    format!("macros are used inside one another more than {MAX_DEPTH} deep"),
-                ));
+                self.stop(Diagnostic::error(at, format!("macros are nested more than {MAX_DEPTH} deep")));
                 return out;
             }
             let hidden =

@@ -257,9 +257,9 @@ fn expansion_bombs_are_stopped() {
     for n in 0..1000 {
         chain += &format!("#define C{n} C{}\n", n + 1);
     }
-    assert!(errors(&format!("{chain}C0"))[0].contains("inside one another"));
+    assert!(errors(&format!("{chain}C0"))[0].contains("nested more than"));
     let nest = format!("#define F(x) x\n{}1{}", "F(".repeat(50_000), ")".repeat(50_000));
-    assert!(errors(&nest)[0].contains("inside one another"));
+    assert!(errors(&nest)[0].contains("nested more than"));
 }
 
 #[test]
