@@ -5,7 +5,7 @@ const QUANTITIES: &[&str] =
     &["wait", "delay", "timeout", "interval", "rate", "period", "duration", "latency", "deadline", "elapsed"];
 /// Endings of such names.
 const UNITS: &[&str] =
-    &["ns", "us", "ms", "s", "secs", "minutes", "bps", "mbps", "gbps", "percent", "slots", "units"];
+    &["ps", "ns", "us", "ms", "s", "secs", "minutes", "bps", "mbps", "gbps", "percent", "slots", "units"];
 /// Types without a unit.
 const NUMBERS: &[&str] =
     &["u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64"];

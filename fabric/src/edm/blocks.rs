@@ -1,0 +1,124 @@
+//! Memory messages as 66-bit blocks of the physical coding sublayer (§3.2).
+//!
+//! ```text
+//! notification, grant   /N/, /G/                one block
+//! up to 7 bytes         /MST/                   one block
+//! longer                /MS/ /MD/ … /MD/ /MT/   7 bytes, 8 each, up to 7
+//! ```
+//!
+//! A control block has 56 bits beside its type, a data block has 64. A message starts with the 33 bits of §3.1.4
+//! (destination 9, message id 8, size 16), here 5 bytes. A read request adds the 8 bytes of its address, and so does
+//! the first chunk of a write; a read's answer adds nothing.
+
+/// Bytes of a block's payload, where it is a data block.
+pub const BLOCK_BYTES: u64 = 8;
+/// Bytes of a control block beside its type.
+const CONTROL_BYTES: u64 = 7;
+/// Destination, message id and size.
+const MESSAGE_BYTES: u64 = 5;
+/// A memory address.
+const ADDRESS_BYTES: u64 = 8;
+
+/// Types of block that EDM adds to a link's own (§3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// /N/: asks for a grant.
+    Notification,
+    /// /G/: lets a source send a chunk.
+    Grant,
+    /// /MS/: a message starts.
+    Start,
+    /// /MD/: eight of its bytes.
+    Data,
+    /// /MT/: it ends.
+    End,
+    /// /MST/: a message of one block.
+    Single,
+}
+
+/// What a memory message carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A read request: an address.
+    ReadRequest,
+    /// An atomic operation on a word with this many bytes of operands.
+    ModifyRequest(u32),
+    /// Bytes to write, with the address.
+    Write(u32),
+    /// Bytes that were read.
+    Response(u32),
+}
+
+impl Content {
+    /// Bytes of the message, its own header included.
+    pub const fn bytes(self) -> u64 {
+        MESSAGE_BYTES
+            + match self {
+                Content::ReadRequest => ADDRESS_BYTES,
+                Content::ModifyRequest(operands) => ADDRESS_BYTES + operands as u64,
+                Content::Write(bytes) => ADDRESS_BYTES + bytes as u64,
+                Content::Response(bytes) => bytes as u64,
+            }
+    }
+
+    /// Blocks that it takes on a link.
+    pub const fn blocks(self) -> u64 {
+        let bytes = self.bytes();
+        if bytes <= CONTROL_BYTES {
+            return 1;
+        }
+        2 + bytes.saturating_sub(2 * CONTROL_BYTES).div_ceil(BLOCK_BYTES)
+    }
+
+    /// The types of its blocks, in order.
+    pub fn sequence(self) -> impl Iterator<Item = Block> {
+        let blocks = self.blocks();
+        (0..blocks).map(move |nth| match nth {
+            0 if blocks == 1 => Block::Single,
+            0 => Block::Start,
+            _ if nth + 1 == blocks => Block::End,
+            _ => Block::Data,
+        })
+    }
+}
+
+/// Time of one block on a link, in picoseconds: 64 bits at its rate. The two bits of the sync header are in the
+/// line's rate above that (103.125 Gb/s at 100 Gb/s).
+pub const fn block_ps(rate_bps: u64) -> u64 {
+    64 * 1_000_000_000_000 / rate_bps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_take_the_blocks_that_the_paper_has() {
+        assert_eq!(block_ps(25_000_000_000), 2_560, "§4.2's cycle");
+        assert_eq!(block_ps(100_000_000_000), 640);
+        // Two blocks, the sixteen bytes of the authors' simulator.
+        assert_eq!(Content::ReadRequest.blocks(), 2);
+        assert_eq!(Content::Response(2).blocks(), 1);
+        // 5 + 64 = 7 + 7 × 8 + 6, and 5 + 8 + 64 = 7 + 8 × 8 + 6.
+        assert_eq!(Content::Response(64).blocks(), 9);
+        assert_eq!(Content::Write(64).blocks(), 10);
+    }
+
+    #[test]
+    fn every_message_starts_and_ends_once_and_its_bytes_fit() {
+        for bytes in 0..600 {
+            for content in [Content::Write(bytes), Content::Response(bytes), Content::ModifyRequest(bytes)] {
+                let blocks: Vec<Block> = content.sequence().collect();
+                let count = |of: Block| blocks.iter().filter(|block| **block == of).count();
+                let single = count(Block::Single);
+                assert_eq!((count(Block::Start) + single, count(Block::End) + single), (1, 1), "{content:?}");
+                let room = |data: usize| data as u64 * BLOCK_BYTES + if single == 1 { 7 } else { 14 };
+                assert!(content.bytes() <= room(count(Block::Data)), "{content:?}");
+                assert!(
+                    count(Block::Data) == 0 || content.bytes() > room(count(Block::Data) - 1),
+                    "{content:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Parallel iterative matching with priorities (§3.1.2).
+
+use super::ports::Ports;
+use super::queues::{Priority, Queues};
+use super::{Config, Counters, Demand, Grant};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// From a demand's arrival until it takes part in an iteration: insertion into an ordered list.
+pub(super) const INSERT_CYCLES: u64 = 2;
+/// One iteration: destinations ask, sources choose, ports are marked.
+pub(super) const ITERATION_CYCLES: u64 = 3;
+/// The cycles of an iteration after which its grants are known; the third marks ports as busy meanwhile.
+pub(super) const GRANT_CYCLES: u64 = 2;
+
+/// Which ports are busy, and what comes of it.
+#[derive(Clone, Debug)]
+pub(super) struct Matching {
+    pub queues: Queues,
+    free_sources: Ports,
+    free_destinations: Ports,
+    /// Free destinations that may find a free source. All others would find none, so an iteration need not ask them.
+    hopeful: Ports,
+    /// When ports become free: time, source, destination.
+    releases: BinaryHeap<Reverse<(u64, u16, u16)>>,
+    /// No iteration starts before this.
+    pub iterate_from_ps: u64,
+    /// Requests of an iteration, by source: the best one's priority and destination.
+    requests: Vec<Option<(Priority, u16)>>,
+    requested: Vec<u16>,
+    /// Grants that have not left yet, in order of time.
+    pub granted: VecDeque<Grant>,
+}
+
+impl Matching {
+    pub fn new(config: &Config) -> Matching {
+        let ports = usize::from(config.ports);
+        Matching {
+            queues: Queues::new(ports, config.policy),
+            free_sources: Ports::all(ports),
+            free_destinations: Ports::all(ports),
+            hopeful: Ports::none(ports),
+            releases: BinaryHeap::new(),
+            iterate_from_ps: 0,
+            requests: vec![None; ports],
+            requested: Vec::with_capacity(ports),
+            granted: VecDeque::new(),
+        }
+    }
+
+    /// A demand has reached its queue.
+    pub fn enter(&mut self, demand: Demand) {
+        self.queues.enter(demand);
+        let (source, destination) = (usize::from(demand.source), usize::from(demand.destination));
+        if self.free_sources.has(source) && self.free_destinations.has(destination) {
+            self.hopeful.add(destination);
+        }
+    }
+
+    /// When there may be something to match, at the earliest.
+    pub fn next_ready_ps(&self) -> Option<u64> {
+        match self.hopeful.is_empty() {
+            false => Some(0),
+            true => self.releases.peek().map(|Reverse((at_ps, ..))| *at_ps),
+        }
+    }
+
+    /// One iteration, which starts at `at_ps`.
+    pub fn iterate(&mut self, at_ps: u64, config: &Config, counters: &mut Counters) {
+        while let Some(Reverse((free_ps, source, destination))) = self.releases.peek().copied() {
+            if free_ps > at_ps {
+                break;
+            }
+            self.releases.pop();
+            self.release(source.into(), destination.into());
+        }
+        self.ask(counters);
+        if self.requested.is_empty() {
+            return;
+        }
+        counters.iterations += 1;
+        self.iterate_from_ps = at_ps + ITERATION_CYCLES * config.cycle_ps;
+        for nth in 0..self.requested.len() {
+            let source = self.requested[nth];
+            if let Some((_, destination)) = self.requests[usize::from(source)].take() {
+                let grant = self.grant(source, destination, at_ps, config);
+                counters.grants += 1;
+                counters.granted_bytes += u64::from(grant.bytes);
+                self.granted.push_back(grant);
+            }
+        }
+        self.requested.clear();
+    }
+
+    fn release(&mut self, source: usize, destination: usize) {
+        self.free_sources.add(source);
+        self.free_destinations.add(destination);
+        self.hopeful.add(destination);
+        self.hopeful.add_common(self.queues.wanted_of(source), &self.free_destinations);
+    }
+
+    /// Each destination asks for its best message; each source keeps the best request.
+    fn ask(&mut self, counters: &mut Counters) {
+        let Matching { queues, free_sources, hopeful, requests, requested, .. } = self;
+        hopeful.retain(|destination| {
+            let Some((priority, source)) = queues.best(destination, free_sources) else { return false };
+            let request = &mut requests[usize::from(source)];
+            match request {
+                None => requested.push(source),
+                Some(_) => counters.conflicts += 1,
+            }
+            if request.is_none_or(|(best, _)| priority < best) {
+                *request = Some((priority, destination as u16));
+            }
+            true
+        });
+    }
+
+    fn grant(&mut self, source: u16, destination: u16, at_ps: u64, config: &Config) -> Grant {
+        let (message, bytes) = self.queues.take(source, destination, config.chunk_bytes);
+        let (demand, offset) = (message.demand, message.demand.bytes - message.remaining_bytes);
+        let busy_ps = demand.kind.chunk(bytes, offset == 0).blocks() * config.block_ps;
+        self.free_sources.remove(source.into());
+        self.free_destinations.remove(destination.into());
+        self.hopeful.remove(destination.into());
+        let free_ps = at_ps + busy_ps.saturating_sub(config.early_ps);
+        self.releases.push(Reverse((free_ps, source, destination)));
+        Grant { at_ps: at_ps + GRANT_CYCLES * config.cycle_ps, demand, offset, bytes, busy_ps }
+    }
+
+    /// Forgets the messages of a port, and its grants that have not left.
+    pub fn forget(&mut self, port: usize) -> u64 {
+        self.granted.retain(|grant| usize::from(grant.demand.source) != port);
+        self.queues.forget(port)
+    }
+}

@@ -1,0 +1,332 @@
+//! EDM's scheduler in the switch (§3.1): who may send which chunk when. It is exact, and meant as a reference for what
+//! pipelines can only approximate.
+//!
+//! ```text
+//!   demands ── handle_demand ─▶ ┌───────────┐
+//!                               │ Scheduler │ ── poll_grant ──▶ grants
+//!         clock ◀─ next_timeout ┘           └
+//! ```
+//!
+//! - **Demands** are explicit (/N/, before a write) or implicit (a read or atomic request is the demand for its
+//!   answer). A queue for each destination holds at most X per source and kind; what is more is refused and counted.
+//! - **Matching** is PIM with priorities: in an iteration of three cycles each free destination asks for its best
+//!   message whose source is free, each source grants the best that asks it, and both become busy.
+//! - **A grant** is for one chunk. Its ports are busy for the chunk's time on the link, l/B, and the next grants are
+//!   that much later, so that chunks follow each other without gap or overlap (step 7 of §3.1.1).
+//! - **Order**: messages of a (source, destination) pair are served in order. FCFS or SRPT decides among pairs.
+//!
+//! Nothing that a host says is trusted beyond what its port proves: see [`Refusal`].
+
+mod matching;
+mod ports;
+mod queues;
+#[cfg(test)]
+mod tests;
+
+use super::blocks::Content;
+use matching::Matching;
+use std::collections::VecDeque;
+
+/// What the messages in a queue are ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// First come, first served: for light-tailed sizes.
+    Fcfs,
+    /// Fewest remaining bytes first: for heavy-tailed sizes.
+    Srpt,
+}
+
+/// Parameters of a scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Ports of the switch, at least 2.
+    pub ports: u16,
+    /// X: demands that a pair may have in the queue, of each kind.
+    pub active_per_pair: u8,
+    /// Most bytes that one grant is for.
+    pub chunk_bytes: u32,
+    /// Largest message.
+    pub message_bytes_max: u32,
+    /// Order of messages.
+    pub policy: Policy,
+    /// A cycle of the scheduler's clock.
+    pub cycle_ps: u64,
+    /// A block's time on each port's link.
+    pub block_ps: u64,
+    /// How much earlier than l/B ports become free, to make up for the time that matching takes. 0 is the paper's rule.
+    /// More than matching takes makes chunks overlap.
+    pub early_ps: u64,
+}
+
+impl Config {
+    /// The paper's parameters (§4.1, §4.3): X = 3, chunks of 256 bytes, 3 GHz.
+    pub fn new(ports: u16, rate_bps: u64) -> Config {
+        Config {
+            ports,
+            active_per_pair: 3,
+            chunk_bytes: 256,
+            message_bytes_max: 1 << 24,
+            policy: Policy::Fcfs,
+            cycle_ps: 333,
+            block_ps: super::blocks::block_ps(rate_bps),
+            early_ps: 0,
+        }
+    }
+
+    /// What is wrong with it, if anything.
+    pub fn problem(&self) -> Option<&'static str> {
+        Some(match self {
+            Config { ports: 0 | 1, .. } => "ports: a switch has at least 2",
+            Config { active_per_pair: 0, .. } => "active_per_pair: with 0 nobody may ask; write 1 or more",
+            Config { chunk_bytes: 0, .. } => "chunk_bytes: a grant is for at least 1 byte",
+            Config { message_bytes_max: 0, .. } => "message_bytes_max: a message has at least 1 byte",
+            Config { cycle_ps: 0, .. } | Config { block_ps: 0, .. } => "cycle_ps, block_ps: take time",
+            _ => return None,
+        })
+    }
+}
+
+/// Why there is a demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// /N/ of a write.
+    Write,
+    /// A read request, which the scheduler holds back until the first grant.
+    Read,
+    /// An atomic request, likewise.
+    Modify,
+}
+
+impl Kind {
+    /// Whether a request stands for the demand.
+    pub const fn is_implicit(self) -> bool {
+        !matches!(self, Kind::Write)
+    }
+
+    /// What a chunk of so many bytes looks like on a link.
+    pub const fn chunk(self, bytes: u32, first: bool) -> Content {
+        match (self, first) {
+            (Kind::Write, true) => Content::Write(bytes),
+            _ => Content::Response(bytes),
+        }
+    }
+}
+
+/// A wish to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Port of who will send: the writer, or the memory node that answers.
+    pub source: u16,
+    /// Port of who will receive.
+    pub destination: u16,
+    /// Distinguishes messages of the pair and kind.
+    pub id: u8,
+    /// Why.
+    pub kind: Kind,
+    /// Bytes of the message.
+    pub bytes: u32,
+    /// The driver's own; comes back with each grant.
+    pub token: u32,
+}
+
+/// Why a demand is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// A port that the switch does not have, or the same twice.
+    NoSuchPort,
+    /// It came by another port than that of who asks: the source of a write, the destination of a read.
+    Spoofed,
+    /// No bytes.
+    Empty,
+    /// More bytes than a message may have.
+    TooLong,
+    /// The pair has X of its kind.
+    OverLimit,
+    /// The pair has one of this id.
+    IdInUse,
+}
+
+impl Refusal {
+    /// All, with the names of their counters.
+    pub const ALL: [(Refusal, &'static str); 6] = [
+        (Refusal::NoSuchPort, "no_such_port"),
+        (Refusal::Spoofed, "spoofed"),
+        (Refusal::Empty, "empty"),
+        (Refusal::TooLong, "too_long"),
+        (Refusal::OverLimit, "over_limit"),
+        (Refusal::IdInUse, "id_in_use"),
+    ];
+}
+
+/// A permission to send a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// When it leaves the scheduler.
+    pub at_ps: u64,
+    /// The demand that it serves.
+    pub demand: Demand,
+    /// Where in the message the chunk starts.
+    pub offset: u32,
+    /// Bytes of the chunk.
+    pub bytes: u32,
+    /// Time for which both ports are busy with it.
+    pub busy_ps: u64,
+}
+
+impl Grant {
+    /// Whether it is the message's first. For a read, the request itself is then sent to the memory node.
+    pub fn is_first(&self) -> bool {
+        self.offset == 0
+    }
+
+    /// Whether it is the message's last.
+    pub fn is_last(&self) -> bool {
+        self.offset + self.bytes == self.demand.bytes
+    }
+}
+
+/// What a scheduler has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Demands that were admitted.
+    pub demands: u64,
+    /// Demands that were refused, in the order of [`Refusal::ALL`].
+    pub refused: [u64; Refusal::ALL.len()],
+    /// Demands that were forgotten with their port.
+    pub forgotten: u64,
+    /// Grants.
+    pub grants: u64,
+    /// Bytes that they are for.
+    pub granted_bytes: u64,
+    /// Iterations of the matching.
+    pub iterations: u64,
+    /// Requests of destinations that their source gave to another one.
+    pub conflicts: u64,
+    /// Messages that waited for one destination at most.
+    pub queue_max: u32,
+}
+
+/// The scheduler.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    config: Config,
+    matching: Matching,
+    /// Demands that are on their way into the queues.
+    entering: VecDeque<(u64, Demand)>,
+    counters: Counters,
+    now_ps: u64,
+}
+
+impl Scheduler {
+    /// Errors: what [`Config::problem`] says.
+    pub fn new(config: Config) -> Result<Scheduler, &'static str> {
+        match config.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(Scheduler {
+                matching: Matching::new(&config),
+                entering: VecDeque::new(),
+                counters: Counters::default(),
+                now_ps: 0,
+                config,
+            }),
+        }
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Messages that wait for a destination.
+    pub fn queue_length(&self, destination: u16) -> u32 {
+        self.matching.queues.length(destination.into())
+    }
+
+    /// Accepts a demand that came by port `ingress`. Errors: it is refused, and counted.
+    pub fn handle_demand(&mut self, ingress: u16, demand: Demand, now_ps: u64) -> Result<(), Refusal> {
+        self.now_ps = self.now_ps.max(now_ps);
+        let admitted = self
+            .check(ingress, &demand)
+            .and_then(|()| self.matching.queues.admit(&demand, self.config.active_per_pair));
+        match admitted {
+            Ok(()) => {
+                self.counters.demands += 1;
+                self.entering
+                    .push_back((self.now_ps + matching::INSERT_CYCLES * self.config.cycle_ps, demand));
+                let length = self.matching.queues.length(demand.destination.into());
+                self.counters.queue_max = self.counters.queue_max.max(length);
+            }
+            Err(refusal) => self.counters.refused[refusal as usize] += 1,
+        }
+        admitted
+    }
+
+    fn check(&self, ingress: u16, demand: &Demand) -> Result<(), Refusal> {
+        let asks = if demand.kind.is_implicit() { demand.destination } else { demand.source };
+        let (source, destination) = (demand.source, demand.destination);
+        Err(match () {
+            () if source.max(destination) >= self.config.ports || source == destination => {
+                Refusal::NoSuchPort
+            }
+            () if asks != ingress => Refusal::Spoofed,
+            () if demand.bytes == 0 => Refusal::Empty,
+            () if demand.bytes > self.config.message_bytes_max => Refusal::TooLong,
+            () => return Ok(()),
+        })
+    }
+
+    /// The next grant that has left the scheduler by `now_ps`. Call until it returns `None`.
+    pub fn poll_grant(&mut self, now_ps: u64) -> Option<Grant> {
+        self.now_ps = self.now_ps.max(now_ps);
+        loop {
+            if let Some(grant) = self.matching.granted.front() {
+                return if grant.at_ps <= self.now_ps { self.matching.granted.pop_front() } else { None };
+            }
+            let at_ps = self.next_iteration_ps()?;
+            if at_ps > self.now_ps {
+                return None;
+            }
+            while let Some((ready_ps, demand)) = self.entering.front().copied()
+                && ready_ps <= at_ps
+            {
+                self.entering.pop_front();
+                self.matching.enter(demand);
+            }
+            self.matching.iterate(at_ps, &self.config, &mut self.counters);
+        }
+    }
+
+    /// When to call [`poll_grant`](Self::poll_grant) next, if nothing else happens.
+    pub fn next_timeout(&self) -> Option<u64> {
+        self.matching.granted.front().map(|grant| grant.at_ps).or_else(|| self.next_iteration_ps())
+    }
+
+    fn next_iteration_ps(&self) -> Option<u64> {
+        let entry_ps = self.entering.front().map(|(ready_ps, _)| *ready_ps);
+        let ready_ps = [entry_ps, self.matching.next_ready_ps()].into_iter().flatten().min()?;
+        Some(ready_ps.max(self.matching.iterate_from_ps))
+    }
+
+    /// Forgets what a port has asked for and what others have asked for from it: its link is down.
+    pub fn forget_port(&mut self, port: u16) {
+        if port < self.config.ports {
+            let (entering, queues) = (&mut self.entering, &mut self.matching.queues);
+            let before = entering.len();
+            entering.retain(|(_, demand)| {
+                let stays = demand.source != port && demand.destination != port;
+                if !stays {
+                    queues.withdraw(demand);
+                }
+                stays
+            });
+            self.counters.forgotten +=
+                (before - self.entering.len()) as u64 + self.matching.forget(port.into());
+        }
+    }
+}
