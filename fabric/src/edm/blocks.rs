@@ -49,6 +49,25 @@ pub enum Content {
     Response(u32),
 }
 
+/// What counts as taking time on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Whole messages, headers included.
+    Blocks,
+    /// Payload alone, in blocks, and two blocks for a request: as the authors' simulator counts.
+    Payload,
+}
+
+impl Framing {
+    /// Blocks of a message under this count.
+    pub const fn blocks(self, content: Content) -> u64 {
+        match (self, content) {
+            (Framing::Blocks, _) | (_, Content::ReadRequest | Content::ModifyRequest(_)) => content.blocks(),
+            (_, Content::Write(bytes) | Content::Response(bytes)) => (bytes as u64).div_ceil(BLOCK_BYTES),
+        }
+    }
+}
+
 impl Content {
     /// Bytes of the message, its own header included.
     pub const fn bytes(self) -> u64 {
@@ -102,6 +121,10 @@ mod tests {
         // 5 + 64 = 7 + 7 × 8 + 6, and 5 + 8 + 64 = 7 + 8 × 8 + 6.
         assert_eq!(Content::Response(64).blocks(), 9);
         assert_eq!(Content::Write(64).blocks(), 10);
+        assert_eq!(
+            [Content::ReadRequest, Content::Write(64)].map(|content| Framing::Payload.blocks(content)),
+            [2, 8]
+        );
     }
 
     #[test]

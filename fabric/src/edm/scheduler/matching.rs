@@ -25,6 +25,8 @@ pub(super) struct Matching {
     releases: BinaryHeap<Reverse<(u64, u16, u16)>>,
     /// No iteration starts before this.
     pub iterate_from_ps: u64,
+    /// By port: when what it sends and what it receives has passed, counted from grants.
+    passed_ps: Vec<(u64, u64)>,
     /// Requests of an iteration, by source: the best one's priority and destination.
     requests: Vec<Option<(Priority, u16)>>,
     requested: Vec<u16>,
@@ -42,6 +44,7 @@ impl Matching {
             hopeful: Ports::none(ports),
             releases: BinaryHeap::new(),
             iterate_from_ps: 0,
+            passed_ps: vec![(0, 0); ports],
             requests: vec![None; ports],
             requested: Vec::with_capacity(ports),
             granted: VecDeque::new(),
@@ -86,7 +89,8 @@ impl Matching {
                 let grant = self.grant(source, destination, at_ps, config);
                 counters.grants += 1;
                 counters.granted_bytes += u64::from(grant.bytes);
-                self.granted.push_back(grant);
+                let position = self.granted.partition_point(|other| other.at_ps <= grant.at_ps);
+                self.granted.insert(position, grant);
             }
         }
         self.requested.clear();
@@ -116,16 +120,24 @@ impl Matching {
         });
     }
 
+    /// Matches the two ports. The grant leaves when it is known, or once both ports' chunks have passed.
     fn grant(&mut self, source: u16, destination: u16, at_ps: u64, config: &Config) -> Grant {
         let (message, bytes) = self.queues.take(source, destination, config.chunk_bytes);
         let (demand, offset) = (message.demand, message.demand.bytes - message.remaining_bytes);
-        let busy_ps = demand.kind.chunk(bytes, offset == 0).blocks() * config.block_ps;
-        self.free_sources.remove(source.into());
-        self.free_destinations.remove(destination.into());
-        self.hopeful.remove(destination.into());
-        let free_ps = at_ps + busy_ps.saturating_sub(config.early_ps);
+        let busy_ps = config.framing.blocks(demand.kind.chunk(bytes, offset == 0)) * config.block_ps;
+        let (from, to) = (usize::from(source), usize::from(destination));
+        self.free_sources.remove(from);
+        self.free_destinations.remove(to);
+        self.hopeful.remove(to);
+        let passed_ps = self.passed_ps[from].0.max(self.passed_ps[to].1);
+        let known_ps = at_ps + GRANT_CYCLES * config.cycle_ps;
+        let at_ps = known_ps.max(passed_ps);
+        (self.passed_ps[from].0, self.passed_ps[to].1) = (at_ps + busy_ps, at_ps + busy_ps);
+        // Ports are marked two cycles before the grant leaves, so that the next grant leaves l/B after it.
+        let ahead_ps = GRANT_CYCLES * config.cycle_ps + config.lookahead_ps;
+        let free_ps = (at_ps + busy_ps).saturating_sub(ahead_ps);
         self.releases.push(Reverse((free_ps, source, destination)));
-        Grant { at_ps: at_ps + GRANT_CYCLES * config.cycle_ps, demand, offset, bytes, busy_ps }
+        Grant { at_ps, demand, offset, bytes, busy_ps }
     }
 
     /// Forgets the messages of a port, and its grants that have not left.

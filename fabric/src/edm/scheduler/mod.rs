@@ -23,7 +23,7 @@ mod queues;
 #[cfg(test)]
 mod tests;
 
-use super::blocks::Content;
+use super::blocks::{Content, Framing};
 use matching::Matching;
 use std::collections::VecDeque;
 
@@ -51,11 +51,13 @@ pub struct Config {
     pub policy: Policy,
     /// A cycle of the scheduler's clock.
     pub cycle_ps: u64,
-    /// A block's time on each port's link.
+    /// A block's time on each port's link; 0 if links are infinitely fast.
     pub block_ps: u64,
-    /// How much earlier than l/B ports become free, to make up for the time that matching takes. 0 is the paper's rule.
-    /// More than matching takes makes chunks overlap.
-    pub early_ps: u64,
+    /// What a chunk's l/B covers.
+    pub framing: Framing,
+    /// How long before a chunk has passed its ports may be matched again. The next grant leaves when it has passed, so
+    /// that the time of matching is hidden. 0 is the paper's rule.
+    pub lookahead_ps: u64,
 }
 
 impl Config {
@@ -69,7 +71,8 @@ impl Config {
             policy: Policy::Fcfs,
             cycle_ps: 333,
             block_ps: super::blocks::block_ps(rate_bps),
-            early_ps: 0,
+            framing: Framing::Blocks,
+            lookahead_ps: 0,
         }
     }
 
@@ -80,7 +83,7 @@ impl Config {
             Config { active_per_pair: 0, .. } => "active_per_pair: with 0 nobody may ask; write 1 or more",
             Config { chunk_bytes: 0, .. } => "chunk_bytes: a grant is for at least 1 byte",
             Config { message_bytes_max: 0, .. } => "message_bytes_max: a message has at least 1 byte",
-            Config { cycle_ps: 0, .. } | Config { block_ps: 0, .. } => "cycle_ps, block_ps: take time",
+            Config { cycle_ps: 0, .. } => "cycle_ps: a cycle takes time",
             _ => return None,
         })
     }

@@ -120,9 +120,10 @@ proptest! {
     #[test]
     fn grants_never_overlap_and_serve_every_demand_in_order(
         steps in steps(7, 60), srpt in any::<bool>(), x in 1u8..4, chunk_bytes in prop::sample::select(vec![8, 64, 256, 5_000]),
+        lookahead_ps in prop::sample::select(vec![0, 1_000, 3_000]),
     ) {
         let policy = if srpt { Policy::Srpt } else { Policy::Fcfs };
-        let config = Config { policy, chunk_bytes, active_per_pair: x, ..Config::new(7, RATE_BPS) };
+        let config = Config { policy, chunk_bytes, lookahead_ps, active_per_pair: x, ..Config::new(7, RATE_BPS) };
         let mut scheduler = Scheduler::new(config).unwrap();
         let (admitted, grants) = play(&mut scheduler, &steps);
         prop_assert_eq!(overlap(&grants), None);
@@ -169,8 +170,8 @@ proptest! {
     }
 }
 
-/// With the ports freed before a chunk has passed, the check for overlaps has to fail; and so do the others with grants
-/// that are missing, out of order, or one iteration short.
+/// The checks have to fail with a grant that comes before the chunk ahead of it has passed, with grants that are missing or
+/// out of order, and with an iteration too few.
 #[test]
 fn each_check_sees_what_it_is_for() {
     let demands = [
@@ -180,16 +181,24 @@ fn each_check_sees_what_it_is_for() {
         write(0, 3, 1, 64),
         write(2, 3, 0, 64),
     ];
-    let run = |early_ps| {
-        let mut scheduler = Scheduler::new(Config { early_ps, ..Config::new(4, RATE_BPS) }).unwrap();
-        for demand in demands {
-            scheduler.handle_demand(demand.source, demand, 0).unwrap();
-        }
-        drain(&mut scheduler)
-    };
-    let grants = run(0);
+    let mut scheduler = scheduler(4, Policy::Fcfs);
+    for demand in demands {
+        scheduler.handle_demand(demand.source, demand, 0).unwrap();
+    }
+    let grants = drain(&mut scheduler);
     assert_eq!((overlap(&grants), unserved(&demands, &grants)), (None, None));
-    assert!(overlap(&run(5_000)).is_some(), "chunks that meet at a port");
+    let meet = |one: &Grant, other: &Grant| {
+        one.demand.source == other.demand.source || one.demand.destination == other.demand.destination
+    };
+    let mut early_ones = 0;
+    for nth in 1..grants.len() {
+        let Some(before) = grants[..nth].iter().rfind(|before| meet(before, &grants[nth])) else { continue };
+        let mut early = grants.clone();
+        early[nth].at_ps = before.at_ps + before.busy_ps - 1;
+        assert!(overlap(&early).is_some(), "chunks that meet at a port: {:?}", grants[nth]);
+        early_ones += 1;
+    }
+    assert!(early_ones >= 6, "{grants:?}");
     let without = |nth: usize| {
         let mut grants = grants.clone();
         grants.remove(nth);
@@ -233,6 +242,18 @@ fn shortest_goes_first_across_pairs_but_not_within_one() {
     };
     assert_eq!(served(Policy::Fcfs), [0, 1, 2, 3]);
     assert_eq!(served(Policy::Srpt), [3, 1, 2, 0], "2 has to wait for 1, which is of its pair");
+}
+
+#[test]
+fn a_source_takes_the_best_of_those_who_ask_it() {
+    for (older, younger) in [(1, 3), (3, 1)] {
+        let mut scheduler = scheduler(4, Policy::Fcfs);
+        for (id, destination) in [older, younger].into_iter().enumerate() {
+            scheduler.handle_demand(0, write(0, destination, id as u8, 64), 0).unwrap();
+        }
+        let served: Vec<u16> = drain(&mut scheduler).iter().map(|grant| grant.demand.destination).collect();
+        assert_eq!(served, [older, younger]);
+    }
 }
 
 #[test]
