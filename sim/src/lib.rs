@@ -23,6 +23,7 @@ mod hostile;
 mod hostile_tests;
 mod latency;
 mod link;
+mod memory;
 mod message;
 mod outcome;
 mod random;
@@ -48,6 +49,11 @@ pub use experiment::{
 pub use hostile::OthersOutcome;
 pub use latency::Latency;
 pub use link::{Faults, LinkStats};
+pub use memory::{
+    EdmSpec, FramingSpec, KIND as MEMORY_KIND, Latencies, Mean, MemoryExperiment, MemoryOutcome,
+    MemoryScheme, MemorySpec, MemorySweep, MemoryTask, OperationOutcome, PolicySpec, Table1, Table1Row,
+    TimesNs, WorkloadSpec, run_memory,
+};
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, run, run_with_crew,
 };

@@ -158,7 +158,7 @@ impl Sweep {
 }
 
 /// Every combination of values.
-fn product(vary: &BTreeMap<String, Vec<Value>>) -> Vec<BTreeMap<String, Value>> {
+pub(crate) fn product(vary: &BTreeMap<String, Vec<Value>>) -> Vec<BTreeMap<String, Value>> {
     let mut all = vec![BTreeMap::new()];
     for (key, values) in vary {
         let with = |one: &BTreeMap<String, Value>, value: &Value| {
@@ -198,7 +198,7 @@ fn task(
     Ok(Task { id, settings: names, experiment })
 }
 
-fn show(value: &Value) -> String {
+pub(crate) fn show(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(show).collect::<Vec<_>>().join("+"),
@@ -207,7 +207,7 @@ fn show(value: &Value) -> String {
 }
 
 /// Sets a dotted key. Numbers index arrays of tables: `traffic.0.flows`.
-fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
+pub(crate) fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
     let (head, rest) = key.split_once('.').unwrap_or((key, ""));
     if rest.is_empty() {
         table.insert(head.to_owned(), value);
@@ -229,7 +229,7 @@ fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
 }
 
 /// FNV-1a, which is the same on every machine.
-fn checksum(text: &str) -> u64 {
+pub(crate) fn checksum(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

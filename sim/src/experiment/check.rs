@@ -6,7 +6,7 @@ use crate::transport::Transport;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 
 /// Collects mistakes.
-pub(super) struct Check<'a> {
+pub(crate) struct Check<'a> {
     pub text: &'a str,
     pub file: &'a str,
     pub problems: Vec<String>,
@@ -14,7 +14,7 @@ pub(super) struct Check<'a> {
 
 impl Check<'_> {
     /// Records a mistake in the `nth` table headed `table`.
-    pub(super) fn problem(&mut self, table: &str, nth: usize, key: &str, message: impl std::fmt::Display) {
+    pub(crate) fn problem(&mut self, table: &str, nth: usize, key: &str, message: impl std::fmt::Display) {
         let line = self.line_of(table, nth, key);
         let place = if table.is_empty() { String::new() } else { format!("[{table}] ") };
         self.problems.push(format!("{}:{line}: {place}{key}: {message}", self.file));

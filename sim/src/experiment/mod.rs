@@ -12,7 +12,7 @@ pub use traffic::{Arrivals, LoadIn, Pattern, SizeSpec, TimedFrom, TrafficSpec, Y
 use crate::link::Faults;
 use crate::trace::Trace;
 use crate::transport::TransportSpec;
-use check::Check;
+pub(crate) use check::Check;
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};

@@ -1,6 +1,6 @@
 //! Files of the simulator: traces beside an experiment, results in a folder.
 
-use p4rack_sim::{Experiment, Task};
+use p4rack_sim::Experiment;
 use std::path::{Path, PathBuf};
 
 /// Reads the traces that an experiment refers to, relative to its file.
@@ -25,9 +25,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     })
 }
 
-/// Result file of a sweep's task.
-pub fn result_path(dir: &Path, task: &Task) -> PathBuf {
-    dir.join(format!("{}.json", task.id))
+/// Result file of the task with this id.
+pub fn result_path(dir: &Path, id: &str) -> PathBuf {
+    dir.join(format!("{id}.json"))
 }
 
 /// Reads a JSON file.
@@ -53,7 +53,7 @@ pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
         let mut value = read_json(&path)?;
         if value["outcome"].is_object() {
             all.push(value);
-        } else if value["frame_hops"].is_number() {
+        } else if value["frame_hops"].is_number() || value["slowdown"].is_object() {
             let id = value["name"].clone();
             value = serde_json::json!({ "id": id, "settings": {}, "outcome": value });
             all.push(value);

@@ -16,7 +16,7 @@ pub fn compare(sweep: &Sweep, dir: &Path) -> Result<bool, String> {
     let mut groups: BTreeMap<String, Vec<(&str, OthersOutcome)>> = BTreeMap::new();
     for task in &sweep.tasks {
         let Some(attack) = task.settings.get(ATTACK) else { continue };
-        let path = result_path(dir, task);
+        let path = result_path(dir, &task.id);
         // Not chosen, or left to another machine.
         if !path.exists() {
             continue;

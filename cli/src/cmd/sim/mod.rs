@@ -2,6 +2,7 @@
 
 mod files;
 mod hostile;
+mod memory;
 mod report;
 mod run;
 mod sweep;

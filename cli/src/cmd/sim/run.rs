@@ -1,7 +1,7 @@
 //! `p4rack sim run`: runs one experiment.
 
 use super::files::{with_traces, write};
-use super::threads;
+use super::{memory, threads};
 use crate::output::{self, OutputFile};
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
 use p4rack_stf::pcap::Writer;
@@ -11,34 +11,37 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args, Debug)]
 pub struct RunArgs {
     /// The experiment (docs/sim.md lists its fields)
-    file: PathBuf,
+    pub file: PathBuf,
     /// Print the results as JSON, or write them to a file
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
-    json: Option<Option<PathBuf>>,
+    pub json: Option<Option<PathBuf>>,
     /// Seed that overrides the file's
     #[arg(long)]
-    seed: Option<u64>,
+    pub seed: Option<u64>,
     /// Run twice and compare everything that happened
     #[arg(long)]
-    twice: bool,
+    pub twice: bool,
     /// Threads that share the work on this run; the results are the same for any number. Worth it for racks of many
     /// hosts on a machine with nothing else to do. Runs with rounds, captures or traces use one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=threads::THREADS_MAX))]
     threads: u64,
     /// Capture a host's link in both directions as DIR/NAME.pcap; may be repeated
     #[arg(long, value_name = "HOST")]
-    pcap: Vec<String>,
+    pub pcap: Vec<String>,
     /// Folder for captures and traces
     #[arg(long, value_name = "DIR", default_value = ".")]
     out_dir: PathBuf,
     /// Trace one message, counted from 0 in the order of creation; also written as DIR/message-ID.trace.json
     /// for chrome://tracing and Perfetto
     #[arg(long, value_name = "ID")]
-    trace_message: Option<u64>,
+    pub trace_message: Option<u64>,
 }
 
 /// Runs it. Returns whether all checks passed.
 pub fn run(args: &RunArgs) -> Result<bool, String> {
+    if let Some(passed) = memory::run(args)? {
+        return Ok(passed);
+    }
     let mut experiment = load(&args.file)?;
     if let Some(seed) = args.seed {
         experiment.spec.seed = seed;

@@ -1,10 +1,11 @@
 //! `p4rack sim sweep` and `merge`: many runs, on all cores or several machines.
 
 use super::files::{read_json, result_path, results, with_traces, write};
-use super::hostile;
+use super::{hostile, memory};
 use crate::output::{self, OutputFile};
 use indicatif::{ProgressBar, ProgressStyle};
 use p4rack_sim::{Sweep, Task, TaskResult};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ pub struct SweepArgs {
     file: PathBuf,
     /// Folder for results, one file per task; a task with a result is not run again
     #[arg(long, value_name = "DIR")]
-    out_dir: PathBuf,
+    pub out_dir: PathBuf,
     /// Print the ids and settings of tasks without running them
     #[arg(long)]
     list: bool,
@@ -40,17 +41,49 @@ pub struct MergeArgs {
 
 /// Runs tasks without a result. Returns whether all checks passed.
 pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
-    let sweep = load(&args.file)?;
-    if args.list {
-        for (number, task) in sweep.tasks.iter().enumerate() {
-            println!("{number}\t{}\t{}", task.id, settings(task));
-        }
-        return Ok(true);
+    if let Some(sweep) = memory::load_sweep(&args.file)? {
+        return memory::sweep(args, &sweep);
     }
-    let chosen = chosen(args, &sweep)?;
+    let sweep = load(&args.file)?;
+    let items: Vec<Item> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
+    let work = |nth: usize| run(&sweep, &sweep.tasks[nth], &args.out_dir);
+    let Some(failed) = run_all(args, &sweep.name, &items, work)? else { return Ok(true) };
+    let compared = hostile::compare(&sweep, &args.out_dir)?;
+    Ok(failed == 0 && compared)
+}
+
+/// What distinguishes a task.
+pub struct Item {
+    id: String,
+    settings: String,
+}
+
+impl Item {
+    /// A task with this id and these settings.
+    pub fn of(id: &str, settings: &BTreeMap<String, String>) -> Item {
+        let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Item { id: id.to_owned(), settings: settings.join(" ") }
+    }
+}
+
+/// Lists tasks, or runs those without a result, several at once: `work` runs the task at a position, and returns whether its
+/// checks passed. Returns how many failed, or `None` if they were only listed.
+pub fn run_all(
+    args: &SweepArgs,
+    name: &str,
+    items: &[Item],
+    work: impl Fn(usize) -> Result<bool, String> + Sync,
+) -> Result<Option<usize>, String> {
+    if args.list {
+        for (number, item) in items.iter().enumerate() {
+            println!("{number}\t{}\t{}", item.id, item.settings);
+        }
+        return Ok(None);
+    }
+    let chosen = chosen(args, items)?;
     output::folder("--out-dir", &args.out_dir)?;
-    let (done, open): (Vec<&Task>, Vec<&Task>) =
-        chosen.into_iter().partition(|task| is_done(&result_path(&args.out_dir, task), task));
+    let (done, open): (Vec<usize>, Vec<usize>) =
+        chosen.into_iter().partition(|nth| is_done(&args.out_dir, &items[*nth].id));
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let jobs = args.jobs.unwrap_or(cores).clamp(1, 1_024).min(open.len().max(1));
     let bar = ProgressBar::new(open.len() as u64);
@@ -61,9 +94,9 @@ pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                while let Some(task) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    bar.set_message(settings(task));
-                    match run(&sweep, task, &args.out_dir) {
+                while let Some(nth) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    bar.set_message(items[*nth].settings.clone());
+                    match work(*nth) {
                         Ok(true) => {}
                         Ok(false) => _ = failed.fetch_add(1, Ordering::Relaxed),
                         Err(error) => {
@@ -85,14 +118,12 @@ pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
     }
     let failed = failed.into_inner();
     println!(
-        "{}: {} tasks run, {} were done before, {failed} failed a check; next: p4rack sim report {}",
-        sweep.name,
+        "{name}: {} tasks run, {} were done before, {failed} failed a check; next: p4rack sim report {}",
         open.len(),
         done.len(),
         args.out_dir.display()
     );
-    let compared = hostile::compare(&sweep, &args.out_dir)?;
-    Ok(failed == 0 && compared)
+    Ok(Some(failed))
 }
 
 fn load(path: &Path) -> Result<Sweep, String> {
@@ -114,26 +145,21 @@ fn load(path: &Path) -> Result<Sweep, String> {
     Ok(sweep)
 }
 
-fn chosen<'a>(args: &SweepArgs, sweep: &'a Sweep) -> Result<Vec<&'a Task>, String> {
+fn chosen(args: &SweepArgs, items: &[Item]) -> Result<Vec<usize>, String> {
     if args.task.is_empty() {
-        return Ok(sweep.tasks.iter().collect());
+        return Ok((0..items.len()).collect());
     }
     let find = |wanted: &String| {
-        let by_id = sweep.tasks.iter().find(|task| task.id == *wanted);
-        let by_number = || wanted.parse::<usize>().ok().and_then(|number| sweep.tasks.get(number));
+        let by_id = items.iter().position(|item| item.id == *wanted);
+        let by_number = || wanted.parse::<usize>().ok().filter(|number| *number < items.len());
         by_id.or_else(by_number).ok_or_else(|| format!("--task {wanted}: no such task; --list shows all"))
     };
     args.task.iter().map(find).collect()
 }
 
-fn settings(task: &Task) -> String {
-    let settings: Vec<String> = task.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    settings.join(" ")
-}
-
-/// Whether the file is this task's complete result.
-fn is_done(path: &Path, task: &Task) -> bool {
-    read_json(path).is_ok_and(|result| result["id"] == task.id.as_str() && result["outcome"].is_object())
+/// Whether a folder holds the task's complete result.
+fn is_done(dir: &Path, id: &str) -> bool {
+    read_json(&result_path(dir, id)).is_ok_and(|result| result["id"] == id && result["outcome"].is_object())
 }
 
 fn run(sweep: &Sweep, task: &Task, dir: &Path) -> Result<bool, String> {
@@ -147,7 +173,7 @@ fn run(sweep: &Sweep, task: &Task, dir: &Path) -> Result<bool, String> {
         outcome: &outcome,
     };
     let text = serde_json::to_string_pretty(&result).expect("structs of numbers and names are JSON");
-    write(&result_path(dir, task), text.as_bytes())?;
+    write(&result_path(dir, &task.id), text.as_bytes())?;
     Ok(outcome.problems.is_empty())
 }
 
@@ -185,7 +211,11 @@ pub fn merge(args: &MergeArgs) -> Result<bool, String> {
             }
         }
     }
-    let mut csv = COLUMNS.map(|(name, _)| name.to_owned()).join(",");
+    let columns: &[(&str, &str)] = match results.iter().all(memory::is_result) {
+        true => memory::COLUMNS,
+        false => &COLUMNS,
+    };
+    let mut csv = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
     keys.iter().for_each(|key| csv += &format!(",{}", cell(key)));
     csv.push('\n');
     for result in &results {
@@ -197,7 +227,7 @@ pub fn merge(args: &MergeArgs) -> Result<bool, String> {
             Some(other) if !other.is_null() => other.to_string(),
             _ => String::new(),
         };
-        let mut row: Vec<String> = COLUMNS.iter().map(|(_, path)| value(result.pointer(path))).collect();
+        let mut row: Vec<String> = columns.iter().map(|(_, path)| value(result.pointer(path))).collect();
         row.extend(keys.iter().map(|key| value(result["settings"].get(key))));
         csv += &row.join(",");
         csv.push('\n');

@@ -52,9 +52,13 @@ impl Matching {
     }
 
     /// A demand has reached its queue.
-    pub fn enter(&mut self, demand: Demand) {
+    pub fn enter(&mut self, demand: Demand, at_ps: u64, config: &Config) {
         self.queues.enter(demand);
         let (source, destination) = (usize::from(demand.source), usize::from(demand.destination));
+        if config.room_for_short {
+            let asks = if demand.kind.is_implicit() { destination } else { source };
+            put_off(&mut self.passed_ps[asks].0, demand.kind.ask_blocks() * config.block_ps, at_ps);
+        }
         if self.free_sources.has(source) && self.free_destinations.has(destination) {
             self.hopeful.add(destination);
         }
@@ -133,6 +137,11 @@ impl Matching {
         let known_ps = at_ps + GRANT_CYCLES * config.cycle_ps;
         let at_ps = known_ps.max(passed_ps);
         (self.passed_ps[from].0, self.passed_ps[to].1) = (at_ps + busy_ps, at_ps + busy_ps);
+        if config.room_for_short {
+            let request = offset == 0 && demand.kind.is_implicit();
+            let blocks = if request { demand.kind.ask_blocks() } else { 1 };
+            put_off(&mut self.passed_ps[from].1, blocks * config.block_ps, at_ps);
+        }
         // Ports are marked two cycles before the grant leaves, so that the next grant leaves l/B after it.
         let ahead_ps = GRANT_CYCLES * config.cycle_ps + config.lookahead_ps;
         let free_ps = (at_ps + busy_ps).saturating_sub(ahead_ps);
@@ -144,5 +153,12 @@ impl Matching {
     pub fn forget(&mut self, port: usize) -> u64 {
         self.granted.retain(|grant| usize::from(grant.demand.source) != port);
         self.queues.forget(port)
+    }
+}
+
+/// Puts off the end of what is on a link, if there is anything.
+fn put_off(passed_ps: &mut u64, by_ps: u64, now_ps: u64) {
+    if *passed_ps > now_ps {
+        *passed_ps += by_ps;
     }
 }

@@ -58,6 +58,9 @@ pub struct Config {
     /// How long before a chunk has passed its ports may be matched again. The next grant leaves when it has passed, so
     /// that the time of matching is hidden. 0 is the paper's rule.
     pub lookahead_ps: u64,
+    /// Whether a port's next grant also waits for the notifications, requests and grants that share its link, so that no
+    /// chunk waits at the switch. The paper's rule does not count them.
+    pub room_for_short: bool,
 }
 
 impl Config {
@@ -73,6 +76,7 @@ impl Config {
             block_ps: super::blocks::block_ps(rate_bps),
             framing: Framing::Blocks,
             lookahead_ps: 0,
+            room_for_short: false,
         }
     }
 
@@ -104,6 +108,14 @@ impl Kind {
     /// Whether a request stands for the demand.
     pub const fn is_implicit(self) -> bool {
         !matches!(self, Kind::Write)
+    }
+
+    /// What asks for it on the link from who asks, in blocks.
+    const fn ask_blocks(self) -> u64 {
+        match self {
+            Kind::Write => 1,
+            Kind::Read | Kind::Modify => Content::ReadRequest.blocks(),
+        }
     }
 
     /// What a chunk of so many bytes looks like on a link.
@@ -299,7 +311,7 @@ impl Scheduler {
                 && ready_ps <= at_ps
             {
                 self.entering.pop_front();
-                self.matching.enter(demand);
+                self.matching.enter(demand, at_ps, &self.config);
             }
             self.matching.iterate(at_ps, &self.config, &mut self.counters);
         }

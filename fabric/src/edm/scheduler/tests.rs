@@ -120,10 +120,10 @@ proptest! {
     #[test]
     fn grants_never_overlap_and_serve_every_demand_in_order(
         steps in steps(7, 60), srpt in any::<bool>(), x in 1u8..4, chunk_bytes in prop::sample::select(vec![8, 64, 256, 5_000]),
-        lookahead_ps in prop::sample::select(vec![0, 1_000, 3_000]),
+        lookahead_ps in prop::sample::select(vec![0, 1_000, 3_000]), room_for_short in any::<bool>(),
     ) {
         let policy = if srpt { Policy::Srpt } else { Policy::Fcfs };
-        let config = Config { policy, chunk_bytes, lookahead_ps, active_per_pair: x, ..Config::new(7, RATE_BPS) };
+        let config = Config { policy, chunk_bytes, lookahead_ps, room_for_short, active_per_pair: x, ..Config::new(7, RATE_BPS) };
         let mut scheduler = Scheduler::new(config).unwrap();
         let (admitted, grants) = play(&mut scheduler, &steps);
         prop_assert_eq!(overlap(&grants), None);

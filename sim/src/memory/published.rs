@@ -13,9 +13,9 @@
 //!   switch; a destination with 256 bytes or fewer in flight is free, and so is the source that it was locked by.
 //!
 //! The run ends when the last flow has started; the figure is the mean over flows that are finished then, where a read
-//! counts as two flows. What they are divided by is a formula ([`Flow::expected`]), not a measured time.
+//! counts as two flows. What they are divided by is a formula, not a measured time.
 
-use super::message::{Completions, Message, Operation};
+use super::message::{Message, Operation, Shown, Times};
 use std::collections::VecDeque;
 
 /// A slot, in picoseconds.
@@ -67,19 +67,69 @@ struct Flow {
 }
 
 impl Flow {
-    /// What the authors divide its time by, in slots.
-    fn expected(&self, message: &Message) -> u64 {
-        let (bytes, hop) = (self.bytes as u64, HOP_SLOTS);
-        let asked = u64::from(message.bytes);
-        let request = REQUEST_BYTES as u64 / 8 + 4 * hop + if asked > 256 { asked / 8 + 4 * hop } else { 0 };
-        let long = bytes > CHUNK_BYTES as u64;
-        match self.kind {
-            Kind::Request => request,
-            Kind::Write => bytes / 8 + 4 * hop + bytes.min(1_024) / 8 + if long { 4 * hop } else { 0 },
-            Kind::Response if long => 2 * hop + (bytes / 256 + 1) * 32 + request,
-            Kind::Response => bytes / 8 + 2 * hop,
+    /// What its time is divided by, in slots.
+    fn expected_slots(&self, message: &Message) -> u64 {
+        expected_slots(self.kind, message.bytes.into())
+    }
+}
+
+/// What the authors divide a flow's time by, in slots; `bytes` are the message's.
+fn expected_slots(kind: Kind, bytes: u64) -> u64 {
+    let (hop, long) = (HOP_SLOTS, bytes > CHUNK_BYTES as u64);
+    let request = REQUEST_BYTES as u64 / 8 + 4 * hop + if long { bytes / 8 + 4 * hop } else { 0 };
+    match kind {
+        Kind::Request => request,
+        Kind::Write => bytes / 8 + 4 * hop + bytes.min(1_024) / 8 + if long { 4 * hop } else { 0 },
+        Kind::Response if long => 2 * hop + (bytes / 256 + 1) * 32 + request,
+        Kind::Response => bytes / 8 + 2 * hop,
+    }
+}
+
+/// The authors' figure of another scheme's run: its flows under their stop rule and divided as theirs.
+pub fn slowdown_of(messages: &[Message], times: &[Times]) -> f64 {
+    // Of each flow: kind, bytes, when it was created, when it started, when it was finished.
+    let mut flows = Vec::new();
+    for (message, times) in messages.iter().zip(times) {
+        let bytes = u64::from(message.bytes);
+        match message.operation {
+            Operation::Write => flows.push((Kind::Write, bytes, message.at_ps, times.sent_ps, times.done_ps)),
+            Operation::Read => {
+                flows.push((Kind::Request, bytes, message.at_ps, times.asked_ps, times.reached_ps));
+                if let Some(reached_ps) = times.reached_ps {
+                    flows.push((Kind::Response, bytes, reached_ps, times.sent_ps, times.done_ps));
+                }
+            }
         }
     }
+    let stop_ps = stop_ps(&flows);
+    let (mut sum, mut count) = (0.0, 0u32);
+    for (kind, bytes, created_ps, _, done_ps) in flows {
+        if let Some(done_ps) = done_ps.filter(|done_ps| *done_ps <= stop_ps) {
+            let expected_ps = expected_slots(kind, bytes) * SLOT_PS;
+            sum += ((done_ps - created_ps) as f64 / expected_ps as f64).max(1.0);
+            count += 1;
+        }
+    }
+    sum / f64::from(count.max(1))
+}
+
+/// When all flows that exist have started. Answers exist only from when they are asked for, all others from the beginning.
+fn stop_ps(flows: &[(Kind, u64, u64, Option<u64>, Option<u64>)]) -> u64 {
+    let started = |first: bool| {
+        let of = flows.iter().filter(move |flow| (flow.0 != Kind::Response) == first);
+        of.map(|flow| (flow.2, flow.3.unwrap_or(u64::MAX)))
+    };
+    let mut stop_ps = started(true).map(|(_, started_ps)| started_ps).max().unwrap_or(0);
+    // Answers that exist by then and have not started put it off, and so do those that come to exist meanwhile.
+    let mut answers: Vec<(u64, u64)> = started(false).collect();
+    answers.sort_unstable();
+    for (created_ps, started_ps) in answers {
+        if created_ps > stop_ps {
+            break;
+        }
+        stop_ps = stop_ps.max(started_ps);
+    }
+    stop_ps
 }
 
 /// A demand in the switch.
@@ -189,7 +239,7 @@ impl<'a> Published<'a> {
         for flow in &self.flows {
             if let Some(finished) = flow.finished {
                 let slots = (finished - flow.slot) as f64;
-                sum += (slots / flow.expected(&self.messages[flow.message]) as f64).max(1.0);
+                sum += (slots / flow.expected_slots(&self.messages[flow.message]) as f64).max(1.0);
                 count += 1;
             }
         }
@@ -198,7 +248,7 @@ impl<'a> Published<'a> {
 
     /// Runs until all messages are complete. Sizes are rounded up to whole blocks: of other sizes their hosts never send
     /// the last block, since a chunk's rest of less than a block makes them wait for a grant that has been used.
-    pub fn completions(mut self) -> Completions {
+    pub fn run(mut self) -> Shown {
         for flow in &mut self.flows {
             flow.asked = (flow.asked + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
             flow.bytes = (flow.bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
@@ -209,12 +259,14 @@ impl<'a> Published<'a> {
             let busy = self.step();
             idle_slots = if busy || !self.starting.is_empty() { 0 } else { idle_slots + 1 };
         }
-        let mut completions: Completions = vec![None; self.messages.len()];
+        let mut times = vec![Times::default(); self.messages.len()];
         for flow in self.flows.iter().filter(|flow| flow.kind != Kind::Request) {
-            let created = self.messages[flow.message].at_ps / SLOT_PS;
-            completions[flow.message] = flow.finished.map(|slot| (slot - created) * SLOT_PS);
+            // Their times begin with slots, whatever the message's own.
+            let message = &self.messages[flow.message];
+            let since_ps = |slot: u64| message.at_ps + (slot - message.at_ps / SLOT_PS) * SLOT_PS;
+            times[flow.message].done_ps = flow.finished.map(since_ps);
         }
-        completions
+        Shown { times, queue_max_bytes: self.queue_max as u64 * BLOCK_BYTES as u64, ..Shown::default() }
     }
 
     /// One slot. Returns whether anything happened.
@@ -297,7 +349,8 @@ impl<'a> Published<'a> {
         for nth in moved {
             let remaining = self.demands[nth].remaining;
             if remaining > 0 {
-                let position = self.sorted.partition_point(|other| self.demands[*other].remaining <= remaining);
+                let position =
+                    self.sorted.partition_point(|other| self.demands[*other].remaining <= remaining);
                 self.sorted.insert(position, nth);
             }
         }
@@ -328,10 +381,13 @@ impl<'a> Published<'a> {
             return false;
         }
         let first = flow.sent == 0;
-        host.up.push_back((arrives, match flow.kind {
-            Kind::Request => Block::Request { flow: number, first },
-            _ => Block::Data(number),
-        }));
+        host.up.push_back((
+            arrives,
+            match flow.kind {
+                Kind::Request => Block::Request { flow: number, first },
+                _ => Block::Data(number),
+            },
+        ));
         if first {
             self.started += 1;
             if flow.kind == Kind::Request {
@@ -368,13 +424,16 @@ impl<'a> Published<'a> {
     fn receive_at_switch(&mut self, nth: usize) {
         let Some(block) = due(&mut self.hosts[nth].up, self.slot) else { return };
         let (number, bytes) = match block {
-            Block::Notification(flow) | Block::Request { flow, first: true } => (flow, self.flows[flow].asked),
+            Block::Notification(flow) | Block::Request { flow, first: true } => {
+                (flow, self.flows[flow].asked)
+            }
             Block::Data(flow) => return self.arrived.push(flow),
             Block::Request { .. } | Block::Grant { .. } => return,
         };
         let flow = &self.flows[number];
         let request = flow.kind == Kind::Request;
-        let (source, destination) = if request { (flow.destination, flow.source) } else { (flow.source, flow.destination) };
+        let (source, destination) =
+            if request { (flow.destination, flow.source) } else { (flow.source, flow.destination) };
         self.demand_of[flow.message] = self.demands.len();
         self.fresh.push(self.demands.len());
         self.demands.push(Demand {
@@ -392,7 +451,9 @@ impl<'a> Published<'a> {
         let Some(block) = due(&mut self.hosts[nth].down, self.slot) else { return };
         match block {
             Block::Data(flow) | Block::Request { flow, .. } => self.received(flow),
-            Block::Grant { flow, bytes } if self.flows[flow].kind == Kind::Write => self.granted(nth, flow, bytes),
+            Block::Grant { flow, bytes } if self.flows[flow].kind == Kind::Write => {
+                self.granted(nth, flow, bytes)
+            }
             Block::Grant { flow, bytes } => match self.flows[flow].response {
                 Some(response) => self.granted(nth, response, bytes),
                 None => {

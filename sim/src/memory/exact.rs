@@ -1,0 +1,428 @@
+//! EDM as the paper describes it: the exact scheduler, hosts that notify and obey grants, links that carry blocks.
+//!
+//! ```text
+//! write   host ─/N/─▶ switch: demand … grant ─/G/─▶ host ─ chunk ─▶ switch ─▶ memory node
+//! read    host ─RREQ─▶ switch: demand … grant ─RREQ─▶ memory node ─ chunk ─▶ switch ─▶ host
+//! ```
+//!
+//! Short messages (/N/, /G/, requests) go between the blocks of a chunk, as §3.2.3's multiplexer allows. A chunk's head is
+//! forwarded when it comes; what waits at the switch is what short messages have held up.
+
+use super::agenda::Agenda;
+use super::lane::Lane;
+use super::latency::Modules;
+use super::message::{Message, Operation, Shown, Times};
+use p4rack_fabric::edm::blocks::{Content, Framing, block_ps};
+use p4rack_fabric::edm::scheduler::{Config, Demand, Kind, Refusal, Scheduler};
+use std::collections::VecDeque;
+
+/// Parameters.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// The scheduler's.
+    pub scheduler: Config,
+    /// What the modules take.
+    pub modules: Modules,
+    /// A link's rate; 0 leaves out the time that blocks take to send.
+    pub rate_bps: u64,
+    /// Writes of a pair that share a notification while they wait, up to so many bytes; 0: each has its own.
+    pub mega_bytes: u32,
+    /// Messages that wait in a host for one other host at most; more are refused.
+    pub pending_max: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A message is there.
+    Message(u32),
+    /// A notification or request is ready for the link.
+    Ask(u32),
+    /// It is at the scheduler.
+    Asked(u32),
+    /// The scheduler has something to do.
+    Schedule,
+    /// A grant or a forwarded request is ready for the link.
+    Grant(u32),
+    /// The source is ready to send the chunk.
+    Send(u32),
+    /// A lane of a host, or of the switch to a host, may be done.
+    Up(u16),
+    Down(u16),
+    /// A chunk's head is at its egress.
+    Head(u32),
+    /// A chunk is in memory, or with the application.
+    Received(u32),
+}
+
+/// Messages that share a demand: one, or several writes.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    operation: Operation,
+    compute: u16,
+    memory: u16,
+    id: u8,
+    bytes: u32,
+    /// Of its messages, in `Exact::batched`.
+    first: u32,
+    count: u32,
+    /// Bytes received, and messages that they complete.
+    received: u32,
+    complete: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    batch: u32,
+    bytes: u32,
+    blocks: u64,
+    first: bool,
+    last: bool,
+    /// When its last block has left its source.
+    up_tail_ps: Option<u64>,
+}
+
+/// What a host has for another one.
+#[derive(Clone, Debug, Default)]
+struct Peer {
+    /// Reads and writes that wait for one of X.
+    pending: [VecDeque<u32>; 2],
+    active: [u8; 2],
+    next_id: [u8; 2],
+}
+
+/// A run.
+pub struct Exact<'a> {
+    params: &'a Params,
+    messages: &'a [Message],
+    nodes: usize,
+    block_ps: u64,
+    agenda: Agenda<Event>,
+    scheduler: Scheduler,
+    schedule_at_ps: u64,
+    peers: Vec<Peer>,
+    up: Vec<Lane>,
+    down: Vec<Lane>,
+    batches: Vec<Batch>,
+    batched: Vec<u32>,
+    chunks: Vec<Chunk>,
+    free_chunks: Vec<u32>,
+    shown: Shown,
+}
+
+impl<'a> Exact<'a> {
+    /// A rack with these messages, sorted by time. Errors: parameters that a scheduler refuses.
+    pub fn new(params: &'a Params, messages: &'a [Message]) -> Result<Exact<'a>, &'static str> {
+        let nodes = usize::from(params.scheduler.ports);
+        let block_ps = block_ps(params.rate_bps);
+        Ok(Exact {
+            scheduler: Scheduler::new(Config { block_ps, ..params.scheduler.clone() })?,
+            params,
+            messages,
+            nodes,
+            block_ps,
+            agenda: Agenda::default(),
+            schedule_at_ps: u64::MAX,
+            peers: vec![Peer::default(); nodes * nodes],
+            up: vec![Lane::default(); nodes],
+            down: vec![Lane::default(); nodes],
+            batches: Vec::new(),
+            batched: Vec::with_capacity(messages.len()),
+            chunks: Vec::new(),
+            free_chunks: Vec::new(),
+            shown: Shown { times: vec![Times::default(); messages.len()], ..Shown::default() },
+        })
+    }
+
+    /// Runs until nothing is under way.
+    pub fn run(mut self) -> Shown {
+        if let Some(first) = self.messages.first() {
+            self.agenda.add(first.at_ps, Event::Message(0));
+        }
+        while let Some((now_ps, event)) = self.agenda.next() {
+            self.handle(event, now_ps);
+        }
+        let waiting = self.down.iter().map(|lane| lane.waiting_max).max().unwrap_or(0);
+        self.shown.queue_max_bytes = waiting * 8;
+        let counters = self.scheduler.counters();
+        self.shown.counters = vec![
+            ("demands", counters.demands),
+            ("grants", counters.grants),
+            ("iterations", counters.iterations),
+            ("conflicts", counters.conflicts),
+            ("notification_queue_max", counters.queue_max.into()),
+        ];
+        let refused = Refusal::ALL.iter().zip(counters.refused).filter(|(_, count)| *count > 0);
+        self.shown.counters.extend(refused.map(|((_, name), count)| (*name, count)));
+        self.shown
+    }
+
+    fn handle(&mut self, event: Event, now_ps: u64) {
+        let modules = &self.params.modules;
+        match event {
+            Event::Message(nth) => {
+                if let Some(next) = self.messages.get(nth as usize + 1) {
+                    self.agenda.add(next.at_ps.max(now_ps), Event::Message(nth + 1));
+                }
+                self.message(nth, now_ps);
+            }
+            Event::Ask(nth) => {
+                let batch = &self.batches[nth as usize];
+                let blocks =
+                    if batch.operation == Operation::Read { Content::ReadRequest.blocks() } else { 1 };
+                let left_ps = self.up[usize::from(batch.compute)].short(now_ps, blocks, self.block_ps);
+                if batch.operation == Operation::Read {
+                    self.shown.times[self.batched[batch.first as usize] as usize].asked_ps = Some(now_ps);
+                }
+                let at_ps = left_ps + modules.link_ps + modules.identify_ps + modules.schedule_more_ps;
+                self.agenda.add(at_ps, Event::Asked(nth));
+            }
+            Event::Asked(nth) => {
+                let demand = self.demand(nth);
+                let ingress = self.batches[nth as usize].compute;
+                if self.scheduler.handle_demand(ingress, demand, now_ps).is_err() {
+                    self.shown.strays += 1;
+                }
+                self.schedule(now_ps);
+            }
+            Event::Schedule if now_ps == self.schedule_at_ps => {
+                self.schedule_at_ps = u64::MAX;
+                self.schedule(now_ps);
+            }
+            Event::Schedule => {}
+            Event::Grant(nth) => {
+                let (chunk, batch) = self.chunk(nth);
+                let request = chunk.first && batch.operation == Operation::Read;
+                let blocks = if request { Content::ReadRequest.blocks() } else { 1 };
+                let left_ps = self.down[usize::from(source(&batch))].short(now_ps, blocks, self.block_ps);
+                let in_ps = if request { modules.request_in_ps } else { modules.grant_in_ps };
+                if request {
+                    let message = self.batched[batch.first as usize] as usize;
+                    self.shown.times[message].reached_ps = Some(left_ps + modules.link_ps);
+                }
+                let at_ps = left_ps + modules.link_ps + in_ps + modules.grant_queue_ps + modules.data_out_ps;
+                self.agenda.add(at_ps, Event::Send(nth));
+            }
+            Event::Send(nth) => self.send(nth, now_ps),
+            Event::Up(node) => {
+                let done = self.up[usize::from(node)].done(now_ps, self.block_ps);
+                if let Some(chunk) = done.left {
+                    self.chunks[chunk as usize].up_tail_ps = Some(now_ps);
+                }
+                if let Some(at_ps) = done.again_ps {
+                    self.agenda.add(at_ps, Event::Up(node));
+                    if done.left.is_some() {
+                        self.starts(node);
+                    }
+                }
+            }
+            Event::Head(nth) => {
+                let (chunk, batch) = self.chunk(nth);
+                let node = destination(&batch);
+                let (tail_ps, block_ps) = (self.tail_here_ps(nth), self.block_ps);
+                let lane = &mut self.down[usize::from(node)];
+                if let Some(at_ps) = lane.chunk(now_ps, nth, chunk.blocks, tail_ps, block_ps) {
+                    self.agenda.add(at_ps, Event::Down(node));
+                }
+            }
+            Event::Down(node) => {
+                // Short messages on the way up may have held up its last blocks meanwhile.
+                if let Some((chunk, _)) = self.down[usize::from(node)].current() {
+                    let tail_ps = self.tail_here_ps(chunk);
+                    self.down[usize::from(node)].hold(tail_ps);
+                }
+                let done = self.down[usize::from(node)].done(now_ps, self.block_ps);
+                if let Some(chunk) = done.left {
+                    self.agenda.add(now_ps + modules.link_ps + modules.data_in_ps, Event::Received(chunk));
+                }
+                if let Some(at_ps) = done.again_ps {
+                    self.agenda.add(at_ps, Event::Down(node));
+                }
+            }
+            Event::Received(nth) => self.received(nth, now_ps),
+        }
+    }
+
+    fn chunk(&self, nth: u32) -> (Chunk, Batch) {
+        let chunk = self.chunks[nth as usize];
+        (chunk, self.batches[chunk.batch as usize])
+    }
+
+    fn peer(&mut self, compute: u16, memory: u16) -> &mut Peer {
+        &mut self.peers[usize::from(compute) * self.nodes + usize::from(memory)]
+    }
+
+    fn message(&mut self, nth: u32, now_ps: u64) {
+        let message = self.messages[nth as usize];
+        let most = self.params.pending_max;
+        let pending = &mut self.peer(message.compute, message.memory).pending[message.operation as usize];
+        if pending.len() >= most {
+            self.shown.refused += 1;
+            return;
+        }
+        pending.push_back(nth);
+        self.ask(message.compute, message.memory, message.operation, now_ps);
+    }
+
+    /// Notifies the switch of what waits, while fewer than X of the pair are active.
+    fn ask(&mut self, compute: u16, memory: u16, operation: Operation, now_ps: u64) {
+        let (of, x) = (operation as usize, self.params.scheduler.active_per_pair);
+        loop {
+            let first = self.batched.len() as u32;
+            let mega_bytes = if operation == Operation::Write { self.params.mega_bytes } else { 0 };
+            let peer = &mut self.peers[usize::from(compute) * self.nodes + usize::from(memory)];
+            if peer.active[of] >= x {
+                return;
+            }
+            let Some(message) = peer.pending[of].pop_front() else { return };
+            self.batched.push(message);
+            let mut bytes = self.messages[message as usize].bytes;
+            while let Some(next) = peer.pending[of].front()
+                && bytes.saturating_add(self.messages[*next as usize].bytes) <= mega_bytes
+            {
+                bytes += self.messages[*next as usize].bytes;
+                self.batched.push(*next);
+                peer.pending[of].pop_front();
+            }
+            peer.active[of] += 1;
+            let id = peer.next_id[of];
+            peer.next_id[of] = id.wrapping_add(1);
+            let count = self.batched.len() as u32 - first;
+            self.batches.push(Batch {
+                operation,
+                compute,
+                memory,
+                id,
+                bytes,
+                first,
+                count,
+                received: 0,
+                complete: 0,
+            });
+            let nth = self.batches.len() as u32 - 1;
+            self.agenda.add(now_ps + self.params.modules.request_ps, Event::Ask(nth));
+        }
+    }
+
+    fn demand(&self, nth: u32) -> Demand {
+        let batch = &self.batches[nth as usize];
+        let kind = if batch.operation == Operation::Read { Kind::Read } else { Kind::Write };
+        let (source, destination) = (source(batch), destination(batch));
+        Demand { source, destination, id: batch.id, kind, bytes: batch.bytes, token: nth }
+    }
+
+    fn schedule(&mut self, now_ps: u64) {
+        while let Some(grant) = self.scheduler.poll_grant(now_ps) {
+            let chunk = Chunk {
+                batch: grant.demand.token,
+                bytes: grant.bytes,
+                blocks: self
+                    .params
+                    .scheduler
+                    .framing
+                    .blocks(grant.demand.kind.chunk(grant.bytes, grant.is_first())),
+                first: grant.is_first(),
+                last: grant.is_last(),
+                up_tail_ps: None,
+            };
+            let nth = self.free_chunks.pop().unwrap_or(self.chunks.len() as u32);
+            match self.chunks.get_mut(nth as usize) {
+                Some(free) => *free = chunk,
+                None => self.chunks.push(chunk),
+            }
+            self.agenda.add(now_ps + self.params.modules.grant_out_ps, Event::Grant(nth));
+        }
+        if let Some(at_ps) = self.scheduler.next_timeout()
+            && at_ps < self.schedule_at_ps
+        {
+            self.schedule_at_ps = at_ps;
+            self.agenda.add(at_ps, Event::Schedule);
+        }
+    }
+
+    fn send(&mut self, nth: u32, now_ps: u64) {
+        let (chunk, batch) = self.chunk(nth);
+        let node = source(&batch);
+        if let Some(at_ps) = self.up[usize::from(node)].chunk(now_ps, nth, chunk.blocks, 0, self.block_ps) {
+            self.agenda.add(at_ps, Event::Up(node));
+            self.starts(node);
+        }
+        // A write's last grant tells its host that the switch has forgotten the demand.
+        if chunk.last && batch.operation == Operation::Write {
+            self.retire(&batch, now_ps);
+        }
+    }
+
+    /// A lane to the switch has started with a chunk, whose head will be at its egress.
+    fn starts(&mut self, node: u16) {
+        if let Some((chunk, tail_ps)) = self.up[usize::from(node)].current() {
+            let start_ps = tail_ps - self.chunks[chunk as usize].blocks * self.block_ps;
+            let batch = &self.batches[self.chunks[chunk as usize].batch as usize];
+            for message in &self.batched[batch.first as usize..(batch.first + batch.count) as usize] {
+                self.shown.times[*message as usize].sent_ps.get_or_insert(start_ps);
+            }
+            self.agenda.add(start_ps + self.on_ps(), Event::Head(chunk));
+        }
+    }
+
+    /// From a host's lane to the lane of the switch.
+    fn on_ps(&self) -> u64 {
+        let modules = &self.params.modules;
+        modules.link_ps + modules.identify_ps + modules.forward_ps
+    }
+
+    /// When a chunk's last block has left the switch, at the earliest.
+    fn tail_here_ps(&self, nth: u32) -> u64 {
+        let (chunk, batch) = self.chunk(nth);
+        let lane = &self.up[usize::from(source(&batch))];
+        let up_tail_ps = chunk.up_tail_ps.or_else(|| lane.current().map(|(_, tail_ps)| tail_ps));
+        up_tail_ps.unwrap_or(0) + self.on_ps()
+    }
+
+    fn retire(&mut self, batch: &Batch, now_ps: u64) {
+        self.peer(batch.compute, batch.memory).active[batch.operation as usize] -= 1;
+        self.ask(batch.compute, batch.memory, batch.operation, now_ps);
+    }
+
+    fn received(&mut self, nth: u32, now_ps: u64) {
+        let chunk = self.chunks[nth as usize];
+        self.free_chunks.push(nth);
+        let batch = &mut self.batches[chunk.batch as usize];
+        batch.received += chunk.bytes;
+        // Bytes come in order, so the messages of a batch are complete one after another.
+        let mut before: u32 = 0;
+        for at in 0..batch.count {
+            let message = self.batched[(batch.first + at) as usize] as usize;
+            before += self.messages[message].bytes;
+            if at >= batch.complete && before <= batch.received {
+                batch.complete += 1;
+                self.shown.times[message].done_ps = Some(now_ps);
+            }
+        }
+        let batch = *batch;
+        if batch.received == batch.bytes && batch.operation == Operation::Read {
+            self.retire(&batch, now_ps);
+        }
+    }
+}
+
+/// Who sends a batch's data.
+fn source(batch: &Batch) -> u16 {
+    if batch.operation == Operation::Read { batch.memory } else { batch.compute }
+}
+
+/// Who receives it.
+fn destination(batch: &Batch) -> u16 {
+    if batch.operation == Operation::Read { batch.compute } else { batch.memory }
+}
+
+/// Parameters of the paper's simulations (§4.3): the testbed's latencies without load, a scheduler of 3 GHz.
+pub fn paper(nodes: u16, rate_bps: u64) -> Params {
+    let scheduler = Config { framing: Framing::Payload, ..Config::new(nodes, rate_bps) };
+    Params {
+        modules: Modules::testbed(scheduler.cycle_ps),
+        scheduler,
+        rate_bps,
+        mega_bytes: 0,
+        pending_max: 1 << 16,
+    }
+}

@@ -1,0 +1,384 @@
+//! Experiments on memory racks: what TOML says, checked.
+
+use super::exact::{Params, paper};
+use super::latency::Modules;
+use super::message::{Message, Operation};
+use super::workload::{BYTES_MAX, Generator, parse_trace};
+use crate::experiment::{Check, ExperimentError, SizeSpec};
+use p4rack_codegen::rack::units::parse_rate;
+use p4rack_fabric::edm::blocks::Framing;
+use p4rack_fabric::edm::scheduler::{Config, Policy};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What `kind` says in such a file.
+pub const KIND: &str = "memory";
+/// Messages of a run at most.
+const MESSAGES_MAX: usize = 10_000_000;
+
+/// Fields of the file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorySpec {
+    /// Name of the experiment.
+    pub name: String,
+    /// `memory`.
+    pub kind: String,
+    /// Who may send when.
+    #[serde(default)]
+    pub scheme: MemoryScheme,
+    /// Seed of the messages.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Nodes, each with one port.
+    #[serde(default = "nodes")]
+    pub nodes: u16,
+    /// Links' rate.
+    #[serde(default = "rate")]
+    pub rate: String,
+    /// What takes time beside sending.
+    #[serde(default)]
+    pub latency: Latencies,
+    /// Parameters of EDM's scheduler and hosts.
+    #[serde(default)]
+    pub edm: EdmSpec,
+    /// What the nodes ask.
+    pub workload: WorkloadSpec,
+    /// Published figures of schemes under this workload, by scheme: the authors' normalisation.
+    #[serde(default)]
+    pub golden: BTreeMap<String, f64>,
+}
+
+/// Schemes of memory racks.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryScheme {
+    /// EDM's exact scheduler.
+    #[default]
+    Edm,
+    /// EDM as the authors' simulator models it.
+    EdmPublished,
+}
+
+impl MemoryScheme {
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryScheme::Edm => "edm",
+            MemoryScheme::EdmPublished => "edm-published",
+        }
+    }
+
+    /// Its column in the published table.
+    pub const fn published_name(self) -> &'static str {
+        match self {
+            MemoryScheme::Edm | MemoryScheme::EdmPublished => "edm",
+        }
+    }
+}
+
+/// What takes time beside sending.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Latencies {
+    /// All that Table 1 has.
+    #[default]
+    Testbed,
+    /// Hops of 10 ns, as in the published simulator.
+    Cable,
+}
+
+/// `[edm]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EdmSpec {
+    /// Bytes of a chunk.
+    pub chunk: u32,
+    /// X.
+    pub x: u8,
+    /// Order of messages.
+    pub policy: PolicySpec,
+    /// A cycle of the scheduler.
+    pub cycle_ps: u64,
+    /// How long before a chunk has passed its ports may be matched again.
+    pub lookahead_ps: u64,
+    /// Whether grants leave room for the short messages on their ports' links.
+    pub room_for_short: bool,
+    /// What takes time on a link.
+    pub framing: FramingSpec,
+    /// Writes that share a notification while they wait, up to so many bytes; 0: none.
+    pub mega_bytes: u32,
+    /// Messages that wait in a node for one other.
+    pub pending_max: usize,
+}
+
+impl Default for EdmSpec {
+    fn default() -> EdmSpec {
+        let (config, params) = (Config::new(2, 1), paper(2, 1));
+        EdmSpec {
+            chunk: config.chunk_bytes,
+            x: config.active_per_pair,
+            policy: PolicySpec::Fcfs,
+            cycle_ps: config.cycle_ps,
+            lookahead_ps: config.lookahead_ps,
+            room_for_short: config.room_for_short,
+            framing: FramingSpec::Payload,
+            mega_bytes: params.mega_bytes,
+            pending_max: params.pending_max,
+        }
+    }
+}
+
+/// Orders of messages.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicySpec {
+    /// First come, first served.
+    Fcfs,
+    /// Fewest remaining bytes first.
+    Srpt,
+}
+
+/// What takes time on a link.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum FramingSpec {
+    /// Whole messages with their headers.
+    Blocks,
+    /// Payload alone.
+    Payload,
+}
+
+/// `[workload]`: either a trace, or an operation, a size, a load and a number of messages.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// A trace of the EDM authors' generator, relative to the file.
+    pub trace: Option<String>,
+    /// Share of reads, in percent.
+    #[serde(default)]
+    pub read_percent: f64,
+    /// Bytes of a message.
+    pub size: Option<SizeSpec>,
+    /// Payload as a share of the links' rate.
+    pub load: Option<f64>,
+    /// Messages that are measured.
+    pub messages: Option<usize>,
+    /// As many more come before, as a share of those that are measured.
+    #[serde(default = "half")]
+    pub warmup: f64,
+}
+
+fn one() -> u64 {
+    1
+}
+fn nodes() -> u16 {
+    144
+}
+fn rate() -> String {
+    "100 Gb/s".into()
+}
+fn half() -> f64 {
+    0.5
+}
+
+/// Messages that follow those that are measured, as a share of them, so that the last ones have company.
+const AFTER: f64 = 0.1;
+
+/// An experiment that was checked.
+#[derive(Clone, Debug)]
+pub struct MemoryExperiment {
+    /// As in the file.
+    pub spec: MemorySpec,
+    /// Links' rate.
+    pub rate_bps: u64,
+    generator: Option<Generator>,
+    trace: Option<Vec<Message>>,
+}
+
+impl MemoryExperiment {
+    /// Whether a file is one: its `kind` says so.
+    pub fn is_one(text: &str) -> bool {
+        let table: Option<toml::Table> = toml::from_str(text).ok();
+        table.is_some_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(KIND))
+    }
+
+    /// Reads and checks an experiment; `file` names it in errors.
+    pub fn parse(text: &str, file: &str) -> Result<MemoryExperiment, ExperimentError> {
+        let spec: MemorySpec = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let message = error.message().replace('\n', ", ");
+            ExperimentError(vec![format!("{file}:{line}: {message}; docs/edm.md lists the fields")])
+        })?;
+        MemoryExperiment::of(spec, text, file)
+    }
+
+    /// Checks one that was read or made.
+    pub fn of(spec: MemorySpec, text: &str, file: &str) -> Result<MemoryExperiment, ExperimentError> {
+        let mut check = Check { text, file, problems: Vec::new() };
+        if spec.kind != KIND {
+            check.problem("", 0, "kind", format!("`{}`: write \"{KIND}\"", spec.kind));
+        }
+        if !(2..=512).contains(&spec.nodes) {
+            check.problem("", 0, "nodes", format!("{} is out of range; write 2 to 512", spec.nodes));
+        }
+        let rate_bps = parse_rate(&spec.rate).unwrap_or_else(|error| {
+            check.problem("", 0, "rate", error);
+            1
+        });
+        if let Some(problem) = params(&spec, rate_bps).scheduler.problem() {
+            let (key, what) = problem.split_once(": ").unwrap_or(("x", problem));
+            let key = match key {
+                "active_per_pair" => "x",
+                "chunk_bytes" => "chunk",
+                key => key,
+            };
+            check.problem("edm", 0, key, what);
+        }
+        if spec.edm.pending_max == 0 {
+            check.problem("edm", 0, "pending_max", "is 0; write 1 or more");
+        }
+        if spec.scheme == MemoryScheme::EdmPublished
+            && (rate_bps, spec.workload.trace.is_none()) != (100_000_000_000, false)
+        {
+            check.problem(
+                "",
+                0,
+                "scheme",
+                "edm-published models 100 Gb/s and traces; write that rate and workload.trace",
+            );
+        }
+        let generator = workload(&spec, rate_bps, &mut check);
+        match check.problems.is_empty() {
+            true => Ok(MemoryExperiment { spec, rate_bps, generator, trace: None }),
+            false => Err(ExperimentError(check.problems)),
+        }
+    }
+
+    /// Reads the trace that it names; `read` gives a file's text.
+    pub fn read_trace(
+        mut self,
+        read: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<MemoryExperiment, String> {
+        if let Some(path) = &self.spec.workload.trace {
+            self.trace = Some(parse_trace(&read(path)?, path, self.spec.nodes)?);
+        }
+        Ok(self)
+    }
+
+    /// Its messages, and which of them are measured.
+    pub fn messages(&self) -> (Vec<Message>, std::ops::Range<usize>) {
+        if let Some(trace) = &self.trace {
+            return (trace.clone(), 0..trace.len());
+        }
+        let Some(generator) = &self.generator else { return (Vec::new(), 0..0) };
+        let measured = self.spec.workload.messages.unwrap_or(0);
+        let before = (measured as f64 * self.spec.workload.warmup) as usize;
+        let after = (measured as f64 * AFTER) as usize;
+        (generator.messages(before + measured + after, self.spec.seed), before..before + measured)
+    }
+
+    /// Parameters of the exact scheduler's run.
+    pub fn params(&self) -> Params {
+        params(&self.spec, self.rate_bps)
+    }
+
+    /// Whether messages come from a trace.
+    pub fn is_trace(&self) -> bool {
+        self.spec.workload.trace.is_some()
+    }
+}
+
+fn params(spec: &MemorySpec, rate_bps: u64) -> Params {
+    let edm = &spec.edm;
+    let scheduler = Config {
+        active_per_pair: edm.x,
+        chunk_bytes: edm.chunk,
+        policy: if edm.policy == PolicySpec::Srpt { Policy::Srpt } else { Policy::Fcfs },
+        cycle_ps: edm.cycle_ps,
+        lookahead_ps: edm.lookahead_ps,
+        room_for_short: edm.room_for_short,
+        framing: if edm.framing == FramingSpec::Payload { Framing::Payload } else { Framing::Blocks },
+        ..Config::new(spec.nodes, rate_bps)
+    };
+    Params {
+        modules: match spec.latency {
+            Latencies::Testbed => Modules::testbed(edm.cycle_ps),
+            Latencies::Cable => Modules::CABLE_ONLY,
+        },
+        scheduler,
+        rate_bps,
+        mega_bytes: edm.mega_bytes,
+        pending_max: edm.pending_max,
+    }
+}
+
+fn workload(spec: &MemorySpec, rate_bps: u64, check: &mut Check) -> Option<Generator> {
+    let workload = &spec.workload;
+    let mut problem = |key: &str, what: String| check.problem("workload", 0, key, what);
+    if workload.trace.is_some() {
+        for (key, given) in [
+            ("size", workload.size.is_some()),
+            ("load", workload.load.is_some()),
+            ("messages", workload.messages.is_some()),
+        ] {
+            if given {
+                problem(key, "the trace says that; leave it out, or leave out trace".into());
+            }
+        }
+        return None;
+    }
+    let missing = "is missing; write it, or name a trace";
+    let sizes = match &workload.size {
+        None => Err(missing.to_owned()),
+        Some(size) => size.quantiles(),
+    };
+    let sizes = match sizes {
+        Ok(sizes) if sizes.least() >= 1 && sizes.at(1.0) <= BYTES_MAX as f64 => Some(sizes),
+        Ok(_) => {
+            problem("size", format!("a message has 1 to {BYTES_MAX} bytes"));
+            None
+        }
+        Err(error) => {
+            problem("size", error);
+            None
+        }
+    };
+    let load = workload.load.filter(|load| *load > 0.0 && *load <= 1.0);
+    if load.is_none() {
+        let what =
+            workload.load.map_or(missing.to_owned(), |load| format!("{load} is out of range; write up to 1"));
+        problem("load", what);
+    }
+    match workload.messages {
+        Some(count) if (100..=MESSAGES_MAX).contains(&count) => {}
+        Some(count) => problem("messages", format!("{count} is out of range; write 100 to {MESSAGES_MAX}")),
+        None => problem("messages", missing.to_owned()),
+    }
+    if !(0.0..=100.0).contains(&workload.read_percent) {
+        problem("read_percent", format!("{} is out of range; write 0 to 100", workload.read_percent));
+    }
+    if !(0.0..=10.0).contains(&workload.warmup) {
+        problem("warmup", format!("{} is out of range; write 0 to 10", workload.warmup));
+    }
+    let reads = workload.read_percent / 100.0;
+    Some(Generator { nodes: spec.nodes, rate_bps, load: load?, reads, sizes: sizes? })
+}
+
+/// What a run of one operation without any other takes, by operation and bytes.
+#[derive(Debug, Default)]
+pub struct Isolated(BTreeMap<(Operation, u32), u64>);
+
+impl Isolated {
+    /// Time of a message like this one when it is alone; `measure` finds it out once for each size.
+    pub fn of(&mut self, message: &Message, measure: impl FnOnce(&[Message]) -> Option<u64>) -> Option<u64> {
+        let key = (message.operation, message.bytes);
+        if let Some(known) = self.0.get(&key) {
+            return Some(*known);
+        }
+        let time = measure(&[Message { at_ps: 0, ..*message }])?;
+        self.0.insert(key, time);
+        Some(time)
+    }
+}

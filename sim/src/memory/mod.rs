@@ -1,0 +1,34 @@
+//! Racks of compute and memory nodes, message by message.
+//!
+//! These runs have an event loop of their own. `World` moves Ethernet frames whose bytes a switch reads, in nanoseconds; what
+//! is simulated here are blocks of 0.64 ns in the physical layer, which no frame and no pipeline ever sees, and half a
+//! million chunks of a trace that are of interest only as intervals on links.
+//!
+//! ```text
+//! workload ─▶ messages ─▶ scheme: exact, published, … ─▶ times of each message ─▶ measures ─▶ outcome
+//! ```
+
+mod agenda;
+mod exact;
+mod experiment;
+mod lane;
+mod latency;
+mod measure;
+mod message;
+mod mux;
+mod outcome;
+mod published;
+mod sweep;
+mod table1;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+pub use experiment::{
+    EdmSpec, FramingSpec, KIND, Latencies, MemoryExperiment, MemoryScheme, MemorySpec, PolicySpec,
+    WorkloadSpec,
+};
+pub use measure::{Mean, TimesNs};
+pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
+pub use sweep::{MemorySweep, MemoryTask};
+pub use table1::{Table1, Table1Row};

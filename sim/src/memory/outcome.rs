@@ -1,0 +1,186 @@
+//! Runs an experiment on a memory rack, and says what it showed.
+
+use super::exact::Exact;
+use super::experiment::{Isolated, MemoryExperiment, MemoryScheme};
+use super::measure::{Mean, TimesNs, grows};
+use super::message::{Message, Operation, Shown};
+use super::published::{Published, slowdown_of};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a run showed. The measures are three, and not to be compared with each other: see each.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct MemoryOutcome {
+    /// Name of the experiment.
+    pub name: String,
+    /// Scheme.
+    pub scheme: String,
+    /// Seed.
+    pub seed: u64,
+    /// Messages of the run, those included that only keep it busy.
+    pub messages: usize,
+    /// Messages that are measured.
+    pub measured: usize,
+    /// Messages that were never complete.
+    pub lost: usize,
+    /// Messages that found their node's queue full.
+    pub refused: u64,
+    /// Packets that a full queue of the switch dropped.
+    pub dropped: u64,
+    /// Packets that were sent again.
+    pub again: u64,
+    /// Most bytes of data that waited for one port of the switch.
+    pub queue_max_bytes: u64,
+    /// Payload that was offered, as a share of all links' rate.
+    pub offered_load: f64,
+    /// Whether latency grows along the run: the scheme does not carry this load, and the other figures depend on how long
+    /// the run is.
+    pub grows: bool,
+    /// First measure, for traces: the published normalisation, under its own stop rule.
+    pub published_slowdown: Option<f64>,
+    /// What was published under this name.
+    pub golden: Option<f64>,
+    /// Second measure: completion ÷ completion when alone.
+    pub slowdown: Mean,
+    /// Its 99 %.
+    pub slowdown_p99: f64,
+    /// Third measure: completion, and the part of it that is not there without load.
+    pub latency_ns: TimesNs,
+    /// See `latency_ns`.
+    pub added_ns: TimesNs,
+    /// Completion when alone, mean.
+    pub alone_ns: f64,
+    /// Reads and writes apart, if there are both.
+    pub operations: BTreeMap<String, OperationOutcome>,
+    /// Counters of the scheme.
+    pub counters: BTreeMap<String, u64>,
+    /// Checks that failed.
+    pub problems: Vec<String>,
+}
+
+/// Part of an outcome: one kind of operation.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct OperationOutcome {
+    /// Messages.
+    pub measured: usize,
+    /// Completion ÷ completion when alone.
+    pub slowdown: Mean,
+    /// Completion.
+    pub latency_ns: TimesNs,
+    /// The part of it that is not there without load.
+    pub added_ns: TimesNs,
+}
+
+/// Runs an experiment. The same experiment gives the same outcome.
+pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
+    let (messages, range) = experiment.messages();
+    let shown = simulate(experiment, &messages);
+    let mut isolated = Isolated::default();
+    let mut alone = |message: &Message| {
+        let measure = |one: &[Message]| simulate(experiment, one).times.first()?.completion_ps(&one[0]);
+        isolated.of(message, measure).unwrap_or(0)
+    };
+    let mut samples = Vec::with_capacity(range.len());
+    let mut lost = 0;
+    for (message, times) in messages[range.clone()].iter().zip(&shown.times[range.clone()]) {
+        match times.completion_ps(message) {
+            Some(took_ps) => samples.push(Sample { message: *message, took_ps, alone_ps: alone(message) }),
+            None => lost += 1,
+        }
+    }
+    let spec = &experiment.spec;
+    let whole = part(&samples.iter().collect::<Vec<_>>());
+    let slowdowns: Vec<f64> = samples.iter().map(Sample::slowdown).collect();
+    let mut outcome = MemoryOutcome {
+        name: spec.name.clone(),
+        scheme: spec.scheme.name().to_owned(),
+        seed: spec.seed,
+        messages: messages.len(),
+        measured: range.len(),
+        lost,
+        refused: shown.refused,
+        dropped: shown.dropped,
+        again: shown.again,
+        queue_max_bytes: shown.queue_max_bytes,
+        offered_load: offered_load(&messages, spec.nodes, experiment.rate_bps),
+        grows: !experiment.is_trace() && grows(&slowdowns),
+        published_slowdown: experiment.is_trace().then(|| published(experiment, &messages, &shown)),
+        golden: spec.golden.get(spec.scheme.published_name()).copied(),
+        slowdown: whole.slowdown,
+        slowdown_p99: p99(slowdowns),
+        alone_ns: samples.iter().map(|sample| sample.alone_ps as f64 / 1e3).sum::<f64>()
+            / samples.len().max(1) as f64,
+        latency_ns: whole.latency_ns,
+        added_ns: whole.added_ns,
+        operations: BTreeMap::new(),
+        counters: shown.counters.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        problems: Vec::new(),
+    };
+    for (operation, name) in [(Operation::Read, "read"), (Operation::Write, "write")] {
+        let of: Vec<&Sample> =
+            samples.iter().filter(|sample| sample.message.operation == operation).collect();
+        if !of.is_empty() && of.len() < samples.len() {
+            outcome.operations.insert(name.to_owned(), part(&of));
+        }
+    }
+    outcome.problems = problems(&outcome, &shown);
+    outcome
+}
+
+struct Sample {
+    message: Message,
+    took_ps: u64,
+    alone_ps: u64,
+}
+
+impl Sample {
+    fn slowdown(&self) -> f64 {
+        self.took_ps as f64 / self.alone_ps.max(1) as f64
+    }
+}
+
+fn part(samples: &[&Sample]) -> OperationOutcome {
+    let of = |value: fn(&Sample) -> u64| samples.iter().map(|sample| value(sample)).collect::<Vec<u64>>();
+    OperationOutcome {
+        measured: samples.len(),
+        slowdown: Mean::of(&samples.iter().map(|sample| sample.slowdown()).collect::<Vec<f64>>()),
+        latency_ns: TimesNs::of(&of(|sample| sample.took_ps)),
+        added_ns: TimesNs::of(&of(|sample| sample.took_ps.saturating_sub(sample.alone_ps))),
+    }
+}
+
+fn p99(mut samples: Vec<f64>) -> f64 {
+    samples.sort_unstable_by(f64::total_cmp);
+    samples.get((samples.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+fn simulate(experiment: &MemoryExperiment, messages: &[Message]) -> Shown {
+    match experiment.spec.scheme {
+        MemoryScheme::EdmPublished => Published::new(experiment.spec.nodes.into(), messages).run(),
+        // Parameters were checked when the experiment was read.
+        MemoryScheme::Edm => Exact::new(&experiment.params(), messages).map(Exact::run).unwrap_or_default(),
+    }
+}
+
+fn published(experiment: &MemoryExperiment, messages: &[Message], shown: &Shown) -> f64 {
+    match experiment.spec.scheme {
+        MemoryScheme::EdmPublished => Published::new(experiment.spec.nodes.into(), messages).slowdown(),
+        MemoryScheme::Edm => slowdown_of(messages, &shown.times),
+    }
+}
+
+fn offered_load(messages: &[Message], nodes: u16, rate_bps: u64) -> f64 {
+    let bits = messages.iter().map(|message| f64::from(message.bytes) * 8.0).sum::<f64>();
+    let span_s = messages.last().map_or(0, |last| last.at_ps) as f64 / 1e12;
+    if span_s == 0.0 { 0.0 } else { bits / span_s / f64::from(nodes) / rate_bps as f64 }
+}
+
+fn problems(outcome: &MemoryOutcome, shown: &Shown) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut check = |bad: bool, what: String| problems.extend(bad.then_some(what));
+    check(shown.strays > 0, format!("{} chunks or demands that no honest host sends", shown.strays));
+    let missing = outcome.lost as u64;
+    check(missing > shown.refused, format!("{missing} messages are missing, {} were refused", shown.refused));
+    check(outcome.measured == 0, "nothing was measured".into());
+    problems
+}

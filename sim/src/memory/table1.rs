@@ -1,0 +1,127 @@
+//! Table 1 of the EDM paper: the latency of a 64-byte read and write without load, by stack.
+
+use super::exact::{Exact, paper};
+use super::latency::{CYCLE_PS, Modules, STACKS, edm_ps};
+use super::message::{Message, Operation};
+use super::mux::beside_frames;
+use crate::experiment::{ExperimentError, PaperSpec};
+use serde::{Deserialize, Serialize};
+
+/// What `kind` says in such a file.
+const KIND: &str = "memory-table";
+/// The testbed's rate.
+const RATE_BPS: u64 = 25_000_000_000;
+const BYTES: u32 = 64;
+
+/// Fields of the file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableSpec {
+    name: String,
+    #[serde(rename = "kind")]
+    _kind: String,
+    /// Frames, with FCS, that share every link in the last rows.
+    frame_bytes: u64,
+    #[serde(default)]
+    paper: Vec<PaperSpec>,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table1Row {
+    /// Stack and operation, e.g. `EDM read`.
+    pub figure: String,
+    /// Ours.
+    pub ours_ns: f64,
+    /// The paper's, if it has one.
+    pub paper_ns: Option<f64>,
+    /// Where the paper says it.
+    pub source: Option<String>,
+    /// Why ours differs, if it does.
+    pub why: Option<String>,
+}
+
+/// The table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table1 {
+    /// Name of the file's experiment.
+    pub name: String,
+    /// Its rows.
+    pub rows: Vec<Table1Row>,
+    /// Figures of the file that the table does not have, and those that are more than 1 % off without a reason.
+    pub problems: Vec<String>,
+}
+
+impl Table1 {
+    /// Whether a file asks for the table.
+    pub fn is_one(text: &str) -> bool {
+        let table: Option<toml::Table> = toml::from_str(text).ok();
+        table.is_some_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(KIND))
+    }
+
+    /// Reads a file and computes the table; `file` names it in errors.
+    pub fn parse(text: &str, file: &str) -> Result<Table1, ExperimentError> {
+        let spec: TableSpec = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let message = error.message().replace('\n', ", ");
+            ExperimentError(vec![format!("{file}:{line}: {message}; docs/edm.md lists the fields")])
+        })?;
+        if !(64..=9_022).contains(&spec.frame_bytes) {
+            let what = format!("{file}: frame_bytes: {} is no frame; write 64 to 9022", spec.frame_bytes);
+            return Err(ExperimentError(vec![what]));
+        }
+        let mut rows: Vec<Table1Row> = Vec::new();
+        let mut problems = Vec::new();
+        for (figure, ours_ps) in figures(spec.frame_bytes) {
+            let paper = spec.paper.iter().find(|paper| paper.figure == figure);
+            let (ours_ns, paper_ns) = (ours_ps as f64 / 1e3, paper.map(|paper| paper.says));
+            let (source, why) =
+                (paper.map(|paper| paper.source.clone()), paper.and_then(|paper| paper.why.clone()));
+            if paper_ns.is_some_and(|paper_ns| (ours_ns / paper_ns - 1.0).abs() > 0.01) && why.is_none() {
+                problems.push(format!("{figure}: {ours_ns} ns, more than 1 % off"));
+            }
+            rows.push(Table1Row { figure, ours_ns, paper_ns, source, why });
+        }
+        for paper in &spec.paper {
+            if !rows.iter().any(|row| row.figure == paper.figure) {
+                problems.push(format!("`{}` is no figure of the table", paper.figure));
+            }
+        }
+        Ok(Table1 { name: spec.name, rows, problems })
+    }
+}
+
+/// Time of one operation on an otherwise empty rack of two, as the simulator of loaded racks has it.
+fn simulated_ps(operation: Operation, rate_bps: u64) -> u64 {
+    let mut params = paper(2, rate_bps);
+    params.scheduler.cycle_ps = CYCLE_PS;
+    params.modules = Modules::testbed(CYCLE_PS);
+    let messages = [Message { at_ps: 0, operation, compute: 0, memory: 1, bytes: BYTES }];
+    let shown = Exact::new(&params, &messages).map(Exact::run).unwrap_or_default();
+    shown.times.first().and_then(|times| times.done_ps).unwrap_or(0)
+}
+
+fn figures(frame_bytes: u64) -> Vec<(String, u64)> {
+    let mut figures = Vec::new();
+    let both = [("read", Operation::Read), ("write", Operation::Write)];
+    for stack in &STACKS {
+        for (name, operation) in both {
+            figures.push((format!("{} {name}, stack", stack.name), stack.stack_ps(operation)));
+            figures.push((format!("{} {name}", stack.name), stack.fabric_ps(operation)));
+        }
+    }
+    for (name, operation) in both {
+        figures.push((format!("EDM {name}, stack"), edm_ps(operation).0));
+        // Links take no time to send, as in the paper's table.
+        figures.push((format!("EDM {name}"), simulated_ps(operation, 0)));
+        figures.push((format!("EDM {name}, last block at 25 Gb/s"), simulated_ps(operation, RATE_BPS)));
+        // One block for each notification, grant and head of a request, and eight of data, each waiting beside frames.
+        let first = beside_frames(1, frame_bytes).first;
+        let late_ps = (4.0 * first * CYCLE_PS as f64) as u64;
+        figures.push((format!("EDM {name} beside frames"), simulated_ps(operation, 0) + late_ps));
+    }
+    let held = beside_frames(BYTES / 8, frame_bytes).held_max as u64;
+    figures.push(("frame held until its end at the receiver".to_owned(), held * CYCLE_PS));
+    figures
+}

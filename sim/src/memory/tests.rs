@@ -1,0 +1,100 @@
+//! Whole runs.
+
+use super::experiment::MemoryExperiment;
+use super::message::Operation;
+use super::outcome::run_memory;
+use super::table1::Table1;
+use super::workload::parse_trace;
+
+fn experiment(more: &str) -> MemoryExperiment {
+    let text = format!("name = \"t\"\nkind = \"memory\"\n{more}");
+    MemoryExperiment::parse(&text, "t.toml").unwrap()
+}
+
+#[test]
+fn an_unloaded_read_and_write_take_what_table_1_says() {
+    let table =
+        Table1::parse("name = \"t\"\nkind = \"memory-table\"\nframe_bytes = 1518\n", "t.toml").unwrap();
+    let of = |figure: &str| table.rows.iter().find(|row| row.figure == figure).unwrap().ours_ns;
+    assert_eq!([of("EDM read"), of("EDM write")], [299.52, 296.96]);
+    // §4.2.1: near constant beside IP traffic.
+    assert!(of("EDM read beside frames") < 1.03 * 299.52, "{}", of("EDM read beside frames"));
+}
+
+#[test]
+fn the_published_model_has_the_published_figures() {
+    // As measured with the authors' simulator on these traces, to three digits.
+    let measured = [
+        ("wonly_shortflow-100G-0.2", 1.008),
+        ("wonly_shortflow-100G-0.9", 1.386),
+        ("ronly_shortflow-100G-0.2", 1.024),
+        ("ronly_shortflow-100G-0.9", 1.215),
+    ];
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/edm/traces");
+    for (name, figure) in measured {
+        let path = format!("{name}.csv");
+        let text = format!("scheme = \"edm-published\"\n[workload]\ntrace = \"{path}\"\n");
+        let read = |path: &str| std::fs::read_to_string(folder.join(path)).map_err(|error| error.to_string());
+        let experiment = experiment(&text).read_trace(read).unwrap();
+        let ours = run_memory(&experiment).published_slowdown.unwrap();
+        assert!((ours - figure).abs() < 0.001, "{name}: {ours} {figure}");
+    }
+}
+
+#[test]
+fn a_loaded_rack_loses_nothing_and_the_same_seed_gives_the_same() {
+    for more in [
+        "[workload]\nsize = 64\nload = 0.6\nmessages = 4000\nread_percent = 50\n",
+        "[edm]\npolicy = \"srpt\"\n[workload]\nsize = \"EDM-hadoop\"\nload = 0.5\nmessages = 400\nread_percent = 50\n",
+        "[edm]\nmega_bytes = 512\nlookahead_ps = 2000\nroom_for_short = true\nframing = \"blocks\"\n[workload]\nsize = 64\n\
+         load = 0.6\nmessages = 4000\n",
+    ] {
+        let experiment = experiment(&format!("nodes = 16\n{more}"));
+        let (one, two) = (run_memory(&experiment), run_memory(&experiment));
+        assert_eq!((one.lost, one.refused, one.problems.as_slice()), (0, 0, &[][..]), "{more}");
+        assert!(one.slowdown.mean >= 1.0 && one.added_ns.mean.mean > 0.0);
+        assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&two).unwrap());
+    }
+}
+
+#[test]
+fn with_room_for_short_messages_no_data_waits_at_the_switch() {
+    let queue = |room: bool| {
+        let text = format!(
+            "nodes = 32\n[edm]\npolicy = \"srpt\"\nroom_for_short = {room}\n[workload]\nsize = 20000\nload = 0.8\n\
+             messages = 2000\nread_percent = 50\n"
+        );
+        run_memory(&experiment(&text)).queue_max_bytes
+    };
+    // Two chunks that a few short blocks hold up, at most.
+    let (without, with) = (queue(false), queue(true));
+    assert!(with <= 512 && without > 4 * with, "{without} {with}");
+}
+
+#[test]
+fn more_messages_than_a_node_queues_are_refused_and_counted() {
+    let more = "nodes = 2\n[edm]\npending_max = 4\n[workload]\nsize = 4096\nload = 1.0\nmessages = 2000\n";
+    let outcome = run_memory(&experiment(more));
+    assert!(outcome.refused > 0 && outcome.lost as u64 <= outcome.refused, "{outcome:?}");
+    assert_eq!(outcome.problems, Vec::<String>::new());
+}
+
+#[test]
+fn mistakes_are_named_with_their_lines() {
+    let base = "name = \"t\"\nkind = \"memory\"\nnodes = 8\n[edm]\nx = 3\n[workload]\nsize = 64\nload = 0.5\nmessages = 1000\n";
+    for (old, new, named) in [
+        ("nodes = 8", "nodes = 1", "t.toml:3: nodes: 1 is out of range; write 2 to 512"),
+        ("x = 3", "x = 0", "t.toml:5: [edm] x: with 0 nobody may ask"),
+        ("x = 3", "why = 0", "t.toml:5: unknown field `why`"),
+        ("load = 0.5", "load = 1.5", "t.toml:8: [workload] load: 1.5 is out of range"),
+        ("load = 0.5\n", "", "t.toml:6: [workload] load: is missing"),
+        ("size = 64", "size = 0", "t.toml:7: [workload] size: is 0"),
+        ("size = 64", "trace = \"a.csv\"\nsize = 64", "[workload] size: the trace says that"),
+        ("nodes = 8", "scheme = \"edm-published\"", "t.toml:3: scheme: edm-published models"),
+        ("nodes = 8", "rate = \"fast\"", "t.toml:3: rate:"),
+    ] {
+        let error = MemoryExperiment::parse(&base.replace(old, new), "t.toml").unwrap_err().to_string();
+        assert!(error.contains(named), "{new}: {error}");
+    }
+    assert_eq!(parse_trace("0,1,1,2,16,64,0", "t", 4).unwrap()[0].operation, Operation::Read);
+}
