@@ -51,8 +51,8 @@ pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use memory::{
     EdmSpec, FramingSpec, KIND as MEMORY_KIND, Latencies, Mean, MemoryExperiment, MemoryOutcome,
-    MemoryScheme, MemorySpec, MemorySweep, MemoryTask, OperationOutcome, PolicySpec, Table1, Table1Row,
-    TimesNs, WorkloadSpec, run_memory,
+    MemoryScheme, MemorySpec, MemorySweep, MemoryTask, OperationOutcome, PacketsSpec, PolicySpec, Table1,
+    Table1Row, TimesNs, WorkloadSpec, run_memory,
 };
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, run, run_with_crew,

@@ -3,6 +3,7 @@
 use super::exact::{Params, paper};
 use super::latency::Modules;
 use super::message::{Message, Operation};
+use super::packets::{Packets, Scheme};
 use super::workload::{BYTES_MAX, Generator, parse_trace};
 use crate::experiment::{Check, ExperimentError, SizeSpec};
 use p4rack_codegen::rack::units::parse_rate;
@@ -42,6 +43,9 @@ pub struct MemorySpec {
     /// Parameters of EDM's scheduler and hosts.
     #[serde(default)]
     pub edm: EdmSpec,
+    /// Parameters of the schemes of packets.
+    #[serde(default)]
+    pub packets: PacketsSpec,
     /// What the nodes ask.
     pub workload: WorkloadSpec,
     /// Published figures of schemes under this workload, by scheme: the authors' normalisation.
@@ -58,6 +62,18 @@ pub enum MemoryScheme {
     Edm,
     /// EDM as the authors' simulator models it.
     EdmPublished,
+    /// Idealised receiver-driven.
+    Ird,
+    /// DCTCP.
+    Dctcp,
+    /// pFabric.
+    Pfabric,
+    /// Pauses and DCQCN.
+    PfcDcqcn,
+    /// CXL's credits.
+    Cxl,
+    /// Fastpass.
+    Fastpass,
 }
 
 impl MemoryScheme {
@@ -66,14 +82,35 @@ impl MemoryScheme {
         match self {
             MemoryScheme::Edm => "edm",
             MemoryScheme::EdmPublished => "edm-published",
+            MemoryScheme::Ird => "ird",
+            MemoryScheme::Dctcp => "dctcp",
+            MemoryScheme::Pfabric => "pfabric",
+            MemoryScheme::PfcDcqcn => "pfc-dcqcn",
+            MemoryScheme::Cxl => "cxl",
+            MemoryScheme::Fastpass => "fastpass",
         }
     }
 
     /// Its column in the published table.
     pub const fn published_name(self) -> &'static str {
         match self {
-            MemoryScheme::Edm | MemoryScheme::EdmPublished => "edm",
+            MemoryScheme::EdmPublished => "edm",
+            MemoryScheme::PfcDcqcn => "pfc",
+            other => other.name(),
         }
+    }
+
+    /// The scheme of packets, if it is one.
+    const fn of_packets(self) -> Option<Scheme> {
+        Some(match self {
+            MemoryScheme::Edm | MemoryScheme::EdmPublished => return None,
+            MemoryScheme::Ird => Scheme::Ird,
+            MemoryScheme::Dctcp => Scheme::Dctcp,
+            MemoryScheme::Pfabric => Scheme::Pfabric,
+            MemoryScheme::PfcDcqcn => Scheme::PfcDcqcn,
+            MemoryScheme::Cxl => Scheme::Cxl,
+            MemoryScheme::Fastpass => Scheme::Fastpass,
+        })
     }
 }
 
@@ -147,6 +184,30 @@ pub enum FramingSpec {
     Blocks,
     /// Payload alone.
     Payload,
+}
+
+/// `[packets]`: schemes other than EDM. Sizes are bytes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PacketsSpec {
+    /// Payload of a packet at most.
+    pub packet: u32,
+    /// First window of a flow (DCTCP, pFabric).
+    pub window: u32,
+    /// Queue that marks packets (DCTCP, pFabric, DCQCN).
+    pub mark: u64,
+    /// Queue of a port at most (DCTCP 1 MB, pFabric 36 KB), or credits of each buffer (CXL 16 KB).
+    pub buffer: Option<u64>,
+    /// Bytes of a host in the switch from which on it is paused.
+    pub pause: u64,
+    /// A packet that was lost is sent again after this.
+    pub again_us: u64,
+}
+
+impl Default for PacketsSpec {
+    fn default() -> PacketsSpec {
+        PacketsSpec { packet: 1_500, window: 15_000, mark: 30_000, buffer: None, pause: 50_000, again_us: 10 }
+    }
 }
 
 /// `[workload]`: either a trace, or an operation, a size, a load and a number of messages.
@@ -249,6 +310,27 @@ impl MemoryExperiment {
                 "edm-published models 100 Gb/s and traces; write that rate and workload.trace",
             );
         }
+        let packets = &spec.packets;
+        let buffer = packets.buffer.unwrap_or(u64::MAX);
+        if packets.packet == 0 || packets.packet > 9_000 {
+            check.problem(
+                "packets",
+                0,
+                "packet",
+                format!("{} is out of range; write 1 to 9000", packets.packet),
+            );
+        }
+        if buffer < u64::from(packets.packet) {
+            check.problem("packets", 0, "buffer", "does not hold one packet; write more, or smaller packets");
+        }
+        if packets.window == 0 || packets.pause < 2 * u64::from(packets.packet) {
+            check.problem(
+                "packets",
+                0,
+                "pause",
+                "window must not be 0, and pause has to be two packets or more",
+            );
+        }
         let generator = workload(&spec, rate_bps, &mut check);
         match check.problems.is_empty() {
             true => Ok(MemoryExperiment { spec, rate_bps, generator, trace: None }),
@@ -280,8 +362,32 @@ impl MemoryExperiment {
     }
 
     /// Parameters of the exact scheduler's run.
-    pub fn params(&self) -> Params {
+    pub(super) fn params(&self) -> Params {
         params(&self.spec, self.rate_bps)
+    }
+
+    /// Parameters of a scheme of packets, if it is one.
+    pub(super) fn packets(&self) -> Option<Packets> {
+        let (spec, scheme) = (&self.spec.packets, self.spec.scheme.of_packets()?);
+        let Params { modules, scheduler, .. } = self.params();
+        let buffer = match scheme {
+            Scheme::Pfabric => 36_000,
+            Scheme::Cxl => 16_384,
+            _ => 1_000_000,
+        };
+        Some(Packets {
+            scheme,
+            nodes: self.spec.nodes,
+            rate_bps: self.rate_bps,
+            modules,
+            framing: scheduler.framing,
+            packet: spec.packet,
+            window: spec.window,
+            mark: spec.mark,
+            buffer: spec.buffer.unwrap_or(buffer),
+            pause: spec.pause,
+            again_ps: spec.again_us * 1_000_000,
+        })
     }
 
     /// Whether messages come from a trace.

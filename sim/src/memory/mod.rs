@@ -17,6 +17,7 @@ mod measure;
 mod message;
 mod mux;
 mod outcome;
+mod packets;
 mod published;
 mod sweep;
 mod table1;
@@ -25,8 +26,8 @@ mod tests;
 mod workload;
 
 pub use experiment::{
-    EdmSpec, FramingSpec, KIND, Latencies, MemoryExperiment, MemoryScheme, MemorySpec, PolicySpec,
-    WorkloadSpec,
+    EdmSpec, FramingSpec, KIND, Latencies, MemoryExperiment, MemoryScheme, MemorySpec, PacketsSpec,
+    PolicySpec, WorkloadSpec,
 };
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};

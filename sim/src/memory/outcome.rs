@@ -4,6 +4,7 @@ use super::exact::Exact;
 use super::experiment::{Isolated, MemoryExperiment, MemoryScheme};
 use super::measure::{Mean, TimesNs, grows};
 use super::message::{Message, Operation, Shown};
+use super::packets::Run;
 use super::published::{Published, slowdown_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -155,17 +156,20 @@ fn p99(mut samples: Vec<f64>) -> f64 {
 }
 
 fn simulate(experiment: &MemoryExperiment, messages: &[Message]) -> Shown {
+    if let Some(packets) = experiment.packets() {
+        return Run::new(&packets, messages).run();
+    }
     match experiment.spec.scheme {
         MemoryScheme::EdmPublished => Published::new(experiment.spec.nodes.into(), messages).run(),
         // Parameters were checked when the experiment was read.
-        MemoryScheme::Edm => Exact::new(&experiment.params(), messages).map(Exact::run).unwrap_or_default(),
+        _ => Exact::new(&experiment.params(), messages).map(Exact::run).unwrap_or_default(),
     }
 }
 
 fn published(experiment: &MemoryExperiment, messages: &[Message], shown: &Shown) -> f64 {
     match experiment.spec.scheme {
         MemoryScheme::EdmPublished => Published::new(experiment.spec.nodes.into(), messages).slowdown(),
-        MemoryScheme::Edm => slowdown_of(messages, &shown.times),
+        _ => slowdown_of(messages, &shown.times),
     }
 }
 

@@ -58,6 +58,26 @@ fn a_loaded_rack_loses_nothing_and_the_same_seed_gives_the_same() {
 }
 
 #[test]
+fn every_scheme_delivers_every_message() {
+    for scheme in ["edm", "ird", "dctcp", "pfabric", "pfc-dcqcn", "cxl", "fastpass"] {
+        for (workload, framing) in
+            [("size = 64\nmessages = 3000", "payload"), ("size = 20000\nmessages = 600", "blocks")]
+        {
+            let text = format!(
+                "nodes = 12\nscheme = \"{scheme}\"\n[edm]\nframing = \"{framing}\"\n[packets]\nbuffer = 6000\npause = 6000\n\
+                 mark = 3000\n[workload]\n{workload}\nload = 0.4\nread_percent = 50\n"
+            );
+            let outcome = run_memory(&experiment(&text));
+            assert_eq!((outcome.lost, outcome.problems.as_slice()), (0, &[][..]), "{scheme} {workload}");
+            assert!(outcome.slowdown.mean >= 1.0 - 1e-9, "{scheme} {workload}: {:?}", outcome.slowdown);
+            let lossy = ["dctcp", "pfabric"].contains(&scheme);
+            assert!(lossy || outcome.dropped == 0, "{scheme}: {} dropped", outcome.dropped);
+            assert_eq!(outcome.again, outcome.dropped, "what is dropped is sent again");
+        }
+    }
+}
+
+#[test]
 fn with_room_for_short_messages_no_data_waits_at_the_switch() {
     let queue = |room: bool| {
         let text = format!(
