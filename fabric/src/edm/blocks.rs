@@ -104,7 +104,10 @@ impl Content {
 /// Time of one block on a link, in picoseconds: 64 bits at its rate. The two bits of the sync header are in the
 /// line's rate above that (103.125 Gb/s at 100 Gb/s). A rate of 0 is unlimited.
 pub const fn block_ps(rate_bps: u64) -> u64 {
-    if rate_bps == 0 { 0 } else { 64 * 1_000_000_000_000 / rate_bps }
+    match 64_000_000_000_000u64.checked_div(rate_bps) {
+        Some(block_ps) => block_ps,
+        None => 0,
+    }
 }
 
 #[cfg(test)]

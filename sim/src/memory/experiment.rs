@@ -361,15 +361,17 @@ impl MemoryExperiment {
         (generator.messages(before + measured + after, self.spec.seed), before..before + measured)
     }
 
-    /// Parameters of the exact scheduler's run.
-    pub(super) fn params(&self) -> Params {
-        params(&self.spec, self.rate_bps)
+    /// Parameters of the exact scheduler's run with so many nodes.
+    pub(super) fn params(&self, nodes: u16) -> Params {
+        let mut params = params(&self.spec, self.rate_bps);
+        params.scheduler.ports = nodes;
+        params
     }
 
-    /// Parameters of a scheme of packets, if it is one.
-    pub(super) fn packets(&self) -> Option<Packets> {
+    /// Parameters of a scheme of packets with so many nodes, if it is one.
+    pub(super) fn packets(&self, nodes: u16) -> Option<Packets> {
         let (spec, scheme) = (&self.spec.packets, self.spec.scheme.of_packets()?);
-        let Params { modules, scheduler, .. } = self.params();
+        let Params { modules, scheduler, .. } = self.params(nodes);
         let buffer = match scheme {
             Scheme::Pfabric => 36_000,
             Scheme::Cxl => 16_384,
@@ -377,7 +379,7 @@ impl MemoryExperiment {
         };
         Some(Packets {
             scheme,
-            nodes: self.spec.nodes,
+            nodes,
             rate_bps: self.rate_bps,
             modules,
             framing: scheduler.framing,
@@ -477,13 +479,13 @@ fn workload(spec: &MemorySpec, rate_bps: u64, check: &mut Check) -> Option<Gener
 pub struct Isolated(BTreeMap<(Operation, u32), u64>);
 
 impl Isolated {
-    /// Time of a message like this one when it is alone; `measure` finds it out once for each size.
+    /// Time of a message like this one when it is alone; `measure` finds it out once for each size, from node 0 to 1.
     pub fn of(&mut self, message: &Message, measure: impl FnOnce(&[Message]) -> Option<u64>) -> Option<u64> {
         let key = (message.operation, message.bytes);
         if let Some(known) = self.0.get(&key) {
             return Some(*known);
         }
-        let time = measure(&[Message { at_ps: 0, ..*message }])?;
+        let time = measure(&[Message { at_ps: 0, compute: 0, memory: 1, ..*message }])?;
         self.0.insert(key, time);
         Some(time)
     }

@@ -75,10 +75,10 @@ pub struct OperationOutcome {
 /// Runs an experiment. The same experiment gives the same outcome.
 pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
     let (messages, range) = experiment.messages();
-    let shown = simulate(experiment, &messages);
+    let shown = simulate(experiment, &messages, experiment.spec.nodes);
     let mut isolated = Isolated::default();
     let mut alone = |message: &Message| {
-        let measure = |one: &[Message]| simulate(experiment, one).times.first()?.completion_ps(&one[0]);
+        let measure = |one: &[Message]| simulate(experiment, one, 2).times.first()?.completion_ps(&one[0]);
         isolated.of(message, measure).unwrap_or(0)
     };
     let mut samples = Vec::with_capacity(range.len());
@@ -155,14 +155,14 @@ fn p99(mut samples: Vec<f64>) -> f64 {
     samples.get((samples.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-fn simulate(experiment: &MemoryExperiment, messages: &[Message]) -> Shown {
-    if let Some(packets) = experiment.packets() {
+fn simulate(experiment: &MemoryExperiment, messages: &[Message], nodes: u16) -> Shown {
+    if let Some(packets) = experiment.packets(nodes) {
         return Run::new(&packets, messages).run();
     }
     match experiment.spec.scheme {
-        MemoryScheme::EdmPublished => Published::new(experiment.spec.nodes.into(), messages).run(),
+        MemoryScheme::EdmPublished => Published::new(nodes.into(), messages).run(),
         // Parameters were checked when the experiment was read.
-        _ => Exact::new(&experiment.params(), messages).map(Exact::run).unwrap_or_default(),
+        _ => Exact::new(&experiment.params(nodes), messages).map(Exact::run).unwrap_or_default(),
     }
 }
 

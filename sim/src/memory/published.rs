@@ -85,10 +85,12 @@ fn expected_slots(kind: Kind, bytes: u64) -> u64 {
     }
 }
 
+/// Of a flow: kind, bytes, when it was created, when it started, when it was finished.
+type FlowTimes = (Kind, u64, u64, Option<u64>, Option<u64>);
+
 /// The authors' figure of another scheme's run: its flows under their stop rule and divided as theirs.
 pub fn slowdown_of(messages: &[Message], times: &[Times]) -> f64 {
-    // Of each flow: kind, bytes, when it was created, when it started, when it was finished.
-    let mut flows = Vec::new();
+    let mut flows: Vec<FlowTimes> = Vec::new();
     for (message, times) in messages.iter().zip(times) {
         let bytes = u64::from(message.bytes);
         match message.operation {
@@ -114,7 +116,7 @@ pub fn slowdown_of(messages: &[Message], times: &[Times]) -> f64 {
 }
 
 /// When all flows that exist have started. Answers exist only from when they are asked for, all others from the beginning.
-fn stop_ps(flows: &[(Kind, u64, u64, Option<u64>, Option<u64>)]) -> u64 {
+fn stop_ps(flows: &[FlowTimes]) -> u64 {
     let started = |first: bool| {
         let of = flows.iter().filter(move |flow| (flow.0 != Kind::Response) == first);
         of.map(|flow| (flow.2, flow.3.unwrap_or(u64::MAX)))
