@@ -290,12 +290,13 @@ impl MemoryExperiment {
         });
         if let Some(problem) = params(&spec, rate_bps).scheduler.problem() {
             let (key, what) = problem.split_once(": ").unwrap_or(("x", problem));
-            let key = match key {
-                "active_per_pair" => "x",
-                "chunk_bytes" => "chunk",
-                key => key,
-            };
-            check.problem("edm", 0, key, what);
+            match key {
+                // The nodes' number, which was looked at above.
+                "ports" => {}
+                "active_per_pair" => check.problem("edm", 0, "x", what),
+                "chunk_bytes" => check.problem("edm", 0, "chunk", what),
+                key => check.problem("edm", 0, key, what),
+            }
         }
         if spec.edm.pending_max == 0 {
             check.problem("edm", 0, "pending_max", "is 0; write 1 or more");

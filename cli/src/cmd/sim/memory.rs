@@ -130,7 +130,7 @@ pub fn sweep(args: &SweepArgs, sweep: &MemorySweep) -> Result<bool, String> {
         write(&result_path(&args.out_dir, &task.id), format!("{result:#}").as_bytes())?;
         Ok(outcome.problems.is_empty())
     };
-    let Some(failed) = run_all(args, &sweep.name, &items, work)? else { return Ok(true) };
+    let Some(failed) = run_all(args, (&sweep.name, "merge"), &items, work)? else { return Ok(true) };
     let mut rows = Rows::new(&[
         "settings",
         "scheme",

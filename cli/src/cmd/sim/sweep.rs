@@ -47,7 +47,7 @@ pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
     let sweep = load(&args.file)?;
     let items: Vec<Item> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
     let work = |nth: usize| run(&sweep, &sweep.tasks[nth], &args.out_dir);
-    let Some(failed) = run_all(args, &sweep.name, &items, work)? else { return Ok(true) };
+    let Some(failed) = run_all(args, (&sweep.name, "report"), &items, work)? else { return Ok(true) };
     let compared = hostile::compare(&sweep, &args.out_dir)?;
     Ok(failed == 0 && compared)
 }
@@ -67,10 +67,10 @@ impl Item {
 }
 
 /// Lists tasks, or runs those without a result, several at once: `work` runs the task at a position, and returns whether its
-/// checks passed. Returns how many failed, or `None` if they were only listed.
+/// checks passed. `next` is what to do with the results. Returns how many failed, or `None` if they were only listed.
 pub fn run_all(
     args: &SweepArgs,
-    name: &str,
+    (name, next): (&str, &str),
     items: &[Item],
     work: impl Fn(usize) -> Result<bool, String> + Sync,
 ) -> Result<Option<usize>, String> {
@@ -90,11 +90,11 @@ pub fn run_all(
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}, {eta} left  {msg}") {
         bar.set_style(style);
     }
-    let (next, failed, errors) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (position, failed, errors) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                while let Some(nth) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(nth) = open.get(position.fetch_add(1, Ordering::Relaxed)) {
                     bar.set_message(items[*nth].settings.clone());
                     match work(*nth) {
                         Ok(true) => {}
@@ -103,7 +103,7 @@ pub fn run_all(
                             let mut errors = errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                             errors.push(error);
                             // What failed for one task, such as a full disk, fails for all.
-                            next.store(open.len(), Ordering::Relaxed);
+                            position.store(open.len(), Ordering::Relaxed);
                         }
                     }
                     bar.inc(1);
@@ -118,7 +118,7 @@ pub fn run_all(
     }
     let failed = failed.into_inner();
     println!(
-        "{name}: {} tasks run, {} were done before, {failed} failed a check; next: p4rack sim report {}",
+        "{name}: {} tasks run, {} were done before, {failed} failed a check; next: p4rack sim {next} {}",
         open.len(),
         done.len(),
         args.out_dir.display()
