@@ -3,8 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use p4rack_wire::ParseError;
+use p4rack_wire::edm;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{Control, Kind, Management, Shim};
+
+use edm::{Control as EdmControl, Message as EdmMessage};
 
 macro_rules! back_and_forth {
     ($data:ident: $($header:ident),*) => { $(
@@ -23,9 +26,11 @@ macro_rules! back_and_forth {
 }
 
 fuzz_target!(|data: &[u8]| {
-    back_and_forth!(data: Ethernet, Vlan, Control, Shim, Management);
+    back_and_forth!(data: Ethernet, Vlan, Control, Shim, Management, EdmControl, EdmMessage);
     if let Some(first) = data.first() {
         let known = Kind::ALL.iter().any(|(kind, _)| *kind as u8 == first & 0xf);
         assert_eq!(Kind::of(*first).is_ok(), first >> 4 == 1 && known);
+        let known = edm::Kind::ALL.iter().any(|(kind, _)| *kind as u8 == first & 0xf);
+        assert_eq!(edm::Kind::of(*first).is_ok(), first >> 4 == 1 && known);
     }
 });

@@ -1,5 +1,7 @@
 //! Parsing what was emitted gives it back; short input is refused; layouts are what they are.
 
+use p4rack_wire::edm;
+use p4rack_wire::edm::{Control as EdmControl, Message as EdmMessage};
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::pl2::{Control, Kind, LANES_MAX, Management, Shim, VERSION, cell, vid_of};
 use p4rack_wire::{EtherType, HeaderDesc, MacAddr, Nanos, ParseError};
@@ -41,16 +43,25 @@ round_trip! {
         version: u8 = 4, kind: u8 = 4, target: u8 = 8, index: u16 = 16, token: u32 = 32, value: u32 = 32,
         destination: u16 = 16, reserved: u16 = 16, cell: u32 = 32,
     };
+    edm_control: EdmControl {
+        version: u8 = 4, kind: u8 = 4, answer: u8 = 8, id: u16 = 16, offset: u32 = 32, bytes: u32 = 32,
+    };
+    edm_message: EdmMessage {
+        version: u8 = 4, kind: u8 = 4, code: u8 = 8, id: u16 = 16, key: u32 = 32, address: u64 = 64, total: u32 = 32,
+        offset: u32 = 32, bytes: u16 = 16, reserved: u16 = 16,
+    };
 }
 
 #[test]
 fn descriptions_fill_whole_bytes_and_have_unique_names() {
-    let all: [(HeaderDesc, usize); 5] = [
+    let all: [(HeaderDesc, usize); 7] = [
         (Ethernet::DESC, Ethernet::BYTES),
         (Vlan::DESC, Vlan::BYTES),
         (Control::DESC, Control::BYTES),
         (Shim::DESC, Shim::BYTES),
         (Management::DESC, Management::BYTES),
+        (EdmControl::DESC, EdmControl::BYTES),
+        (EdmMessage::DESC, EdmMessage::BYTES),
     ];
     for (desc, bytes) in all {
         assert_eq!(desc.bits(), bytes * 8, "{}", desc.name);
@@ -87,6 +98,52 @@ fn golden_bytes() {
     let kind = Kind::Data as u8;
     Shim { version: VERSION, kind, reserved: 0, ether_type: EtherType::IPV6, sequence: 9 }.emit(&mut bytes);
     assert_eq!(bytes, [0x14, 0, 0x86, 0xdd, 0, 0, 0, 9]);
+
+    let mut bytes = [0; 12];
+    let kind = edm::Kind::Grant as u8;
+    EdmControl { version: edm::VERSION, kind, answer: 1, id: 0x0203, offset: 256, bytes: 64 }
+        .emit(&mut bytes);
+    assert_eq!(bytes, [0x12, 1, 2, 3, 0, 0, 1, 0, 0, 0, 0, 64]);
+
+    let mut bytes = [0; 32];
+    EdmMessage {
+        version: edm::VERSION,
+        kind: edm::Kind::Rmwreq as u8,
+        code: edm::Opcode::Cas as u8,
+        id: 7,
+        key: 0x0a0b_0c0d,
+        address: 0x1000,
+        total: 8,
+        offset: 0,
+        bytes: 16,
+        reserved: 0,
+    }
+    .emit(&mut bytes);
+    assert_eq!(bytes[..16], [0x15, 1, 0, 7, 10, 11, 12, 13, 0, 0, 0, 0, 0, 0, 0x10, 0]);
+    assert_eq!(bytes[16..], [0, 0, 0, 8, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn edm_kinds_operations_and_statuses_have_their_numbers() {
+    for first in 0..=u8::MAX {
+        let known = edm::Kind::ALL.iter().find(|(kind, _)| edm::VERSION << 4 | *kind as u8 == first);
+        assert_eq!(edm::Kind::of(first).ok(), known.map(|(kind, _)| *kind));
+        let numbered = |opcode: edm::Opcode| opcode as u8 == first;
+        assert_eq!(edm::Opcode::of(first), edm::Opcode::ALL.into_iter().find(|opcode| numbered(*opcode)));
+        assert_eq!(edm::Status::of(first).is_some(), usize::from(first) < edm::Status::ALL.len());
+    }
+}
+
+proptest! {
+    #[test]
+    fn edm_operations_are_what_they_say(old: u64, one: u64, two: u64) {
+        use edm::Opcode::{And, Cas, FetchAdd, Max, Min, Or, Swap, Xor};
+        let new = |opcode: edm::Opcode| opcode.apply(old, [one, two]);
+        prop_assert_eq!([new(Swap), new(FetchAdd)], [one, old.wrapping_add(one)]);
+        prop_assert_eq!([new(And), new(Or), new(Xor)], [old & one, old | one, old ^ one]);
+        prop_assert_eq!([new(Min), new(Max)], [old.min(one), old.max(one)]);
+        prop_assert_eq!([Cas.apply(one, [one, two]), new(Cas)], [two, if old == one { two } else { old }]);
+    }
 }
 
 #[test]

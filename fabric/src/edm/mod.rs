@@ -5,4 +5,5 @@
 //! scheduler 333.
 
 pub mod blocks;
+pub mod host;
 pub mod scheduler;

@@ -6,37 +6,8 @@ use super::sweep::{Item, SweepArgs, run_all};
 use crate::cmd::entity::Rows;
 use crate::output::OutputFile;
 use p4rack_sim::{MemoryExperiment, MemoryOutcome, MemorySweep, Table1, run_memory};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
-
-/// Columns of the CSV for such results: name, and path in a result.
-pub const COLUMNS: &[(&str, &str)] = &[
-    ("id", "/id"),
-    ("name", "/outcome/name"),
-    ("scheme", "/outcome/scheme"),
-    ("seed", "/outcome/seed"),
-    ("measured", "/outcome/measured"),
-    ("lost", "/outcome/lost"),
-    ("offered_load", "/outcome/offered_load"),
-    ("grows", "/outcome/grows"),
-    ("published_slowdown", "/outcome/published_slowdown"),
-    ("golden", "/outcome/golden"),
-    ("slowdown", "/outcome/slowdown/mean"),
-    ("slowdown_within", "/outcome/slowdown/within"),
-    ("slowdown_p99", "/outcome/slowdown_p99"),
-    ("latency_mean_ns", "/outcome/latency_ns/mean/mean"),
-    ("latency_p99_ns", "/outcome/latency_ns/p99"),
-    ("added_mean_ns", "/outcome/added_ns/mean/mean"),
-    ("added_within_ns", "/outcome/added_ns/mean/within"),
-    ("added_p99_ns", "/outcome/added_ns/p99"),
-    ("queue_max_bytes", "/outcome/queue_max_bytes"),
-    ("problems", "/outcome/problems"),
-];
-
-/// Whether a result is of such a rack.
-pub fn is_result(result: &Value) -> bool {
-    result["outcome"]["slowdown"].is_object()
-}
 
 /// Runs the file if it describes such a rack. Returns whether all checks passed.
 pub fn run(args: &RunArgs) -> Result<Option<bool>, String> {
@@ -97,7 +68,7 @@ fn with_trace(experiment: MemoryExperiment, beside: &Path) -> Result<MemoryExper
 }
 
 /// Reads a sweep if its base is such a rack.
-pub fn load_sweep(path: &Path) -> Result<Option<MemorySweep>, String> {
+fn load_sweep(path: &Path) -> Result<Option<MemorySweep>, String> {
     let name = path.display().to_string();
     let beside = |base: &str| path.parent().unwrap_or(Path::new("")).join(base);
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
@@ -119,8 +90,10 @@ pub fn load_sweep(path: &Path) -> Result<Option<MemorySweep>, String> {
     Ok(Some(sweep))
 }
 
-/// Runs tasks without a result, and prints a table of all. Returns whether all checks passed.
-pub fn sweep(args: &SweepArgs, sweep: &MemorySweep) -> Result<bool, String> {
+/// Runs tasks without a result, and prints a table of all, if the sweep's base is such a rack. Returns whether all checks
+/// passed.
+pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
+    let Some(sweep) = load_sweep(&args.file)? else { return Ok(None) };
     let items: Vec<Item> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
     let work = |nth: usize| {
         let task = &sweep.tasks[nth];
@@ -130,7 +103,7 @@ pub fn sweep(args: &SweepArgs, sweep: &MemorySweep) -> Result<bool, String> {
         write(&result_path(&args.out_dir, &task.id), format!("{result:#}").as_bytes())?;
         Ok(outcome.problems.is_empty())
     };
-    let Some(failed) = run_all(args, (&sweep.name, "merge"), &items, work)? else { return Ok(true) };
+    let Some(failed) = run_all(args, (&sweep.name, "merge"), &items, work)? else { return Ok(Some(true)) };
     let mut rows = Rows::new(&[
         "settings",
         "scheme",
@@ -162,7 +135,7 @@ pub fn sweep(args: &SweepArgs, sweep: &MemorySweep) -> Result<bool, String> {
         rows.push(row(settings.join(" "), &outcome));
     }
     println!("\n{}", rows.text());
-    Ok(failed == 0)
+    Ok(Some(failed == 0))
 }
 
 fn row(settings: String, outcome: &MemoryOutcome) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! `p4rack sim`: racks in virtual time.
 
+mod columns;
 mod files;
 mod hostile;
 mod memory;
@@ -35,8 +36,10 @@ const USAGE: u8 = 2;
 /// Runs it: 0 success, 1 a check failed, 2 the file is invalid.
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
-        Command::Run(args) => run::run(&args),
-        Command::Sweep(args) => sweep::sweep(&args),
+        Command::Run(args) => memory::run(&args).and_then(|done| done.map_or_else(|| run::run(&args), Ok)),
+        Command::Sweep(args) => {
+            memory::sweep(&args).and_then(|done| done.map_or_else(|| sweep::sweep(&args), Ok))
+        }
         Command::Merge(args) => sweep::merge(&args),
         Command::Report(args) => report::report(&args),
     };

@@ -1,7 +1,7 @@
 //! `p4rack sim run`: runs one experiment.
 
 use super::files::{with_traces, write};
-use super::{memory, threads};
+use super::threads;
 use crate::output::{self, OutputFile};
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
 use p4rack_stf::pcap::Writer;
@@ -39,9 +39,6 @@ pub struct RunArgs {
 
 /// Runs it. Returns whether all checks passed.
 pub fn run(args: &RunArgs) -> Result<bool, String> {
-    if let Some(passed) = memory::run(args)? {
-        return Ok(passed);
-    }
     let mut experiment = load(&args.file)?;
     if let Some(seed) = args.seed {
         experiment.spec.seed = seed;

@@ -1,7 +1,7 @@
 //! `p4rack sim sweep` and `merge`: many runs, on all cores or several machines.
 
 use super::files::{read_json, result_path, results, with_traces, write};
-use super::{hostile, memory};
+use super::{columns, hostile};
 use crate::output::{self, OutputFile};
 use indicatif::{ProgressBar, ProgressStyle};
 use p4rack_sim::{Sweep, Task, TaskResult};
@@ -41,9 +41,6 @@ pub struct MergeArgs {
 
 /// Runs tasks without a result. Returns whether all checks passed.
 pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
-    if let Some(sweep) = memory::load_sweep(&args.file)? {
-        return memory::sweep(args, &sweep);
-    }
     let sweep = load(&args.file)?;
     let items: Vec<Item> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
     let work = |nth: usize| run(&sweep, &sweep.tasks[nth], &args.out_dir);
@@ -177,27 +174,6 @@ fn run(sweep: &Sweep, task: &Task, dir: &Path) -> Result<bool, String> {
     Ok(outcome.problems.is_empty())
 }
 
-/// Columns of the CSV: name, and path in a result.
-const COLUMNS: [(&str, &str); 17] = [
-    ("id", "/id"),
-    ("name", "/outcome/name"),
-    ("scheme", "/outcome/scheme"),
-    ("seed", "/outcome/seed"),
-    ("goodput_gbps", "/outcome/goodput_gbps"),
-    ("messages", "/outcome/traffic/0/done"),
-    ("mean_ns", "/outcome/traffic/0/latency_ns/mean"),
-    ("p50_ns", "/outcome/traffic/0/latency_ns/p50"),
-    ("p99_ns", "/outcome/traffic/0/latency_ns/p99"),
-    ("p999_ns", "/outcome/traffic/0/latency_ns/p999"),
-    ("retransmissions", "/outcome/traffic/0/retransmissions"),
-    ("frames_dropped", "/outcome/frames_dropped"),
-    ("queue_max_bytes", "/outcome/switch/queue_max_bytes"),
-    ("queue_p999_bytes", "/outcome/switch/queue_p999_bytes"),
-    ("overlapping_grants", "/outcome/checks/overlapping_grants"),
-    ("leaked_amount", "/outcome/checks/leaked_amount"),
-    ("problems", "/outcome/problems"),
-];
-
 /// Merges all results into one table.
 pub fn merge(args: &MergeArgs) -> Result<bool, String> {
     let path = args.csv.clone().unwrap_or_else(|| args.dir.join("results.csv"));
@@ -211,9 +187,9 @@ pub fn merge(args: &MergeArgs) -> Result<bool, String> {
             }
         }
     }
-    let columns: &[(&str, &str)] = match results.iter().all(memory::is_result) {
-        true => memory::COLUMNS,
-        false => &COLUMNS,
+    let columns: &[(&str, &str)] = match results.iter().all(columns::is_of_memory) {
+        true => columns::OF_MEMORY,
+        false => &columns::OF_FRAMES,
     };
     let mut csv = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
     keys.iter().for_each(|key| csv += &format!(",{}", cell(key)));

@@ -20,7 +20,7 @@ pub struct Window {
     acknowledged: u64,
     grows_fast: bool,
     /// DCQCN: share of the link's rate, the one before the last cut, when to send next, when it was cut last.
-    rate_share: f64,
+    share_now: f64,
     target_share: f64,
     next_ps: u64,
     cut_ps: Option<u64>,
@@ -38,7 +38,7 @@ impl Window {
             until: u64::from(params.window),
             acknowledged: 0,
             grows_fast: true,
-            rate_share: 1.0,
+            share_now: 1.0,
             target_share: 1.0,
             next_ps: 0,
             cut_ps: None,
@@ -102,7 +102,7 @@ impl Run<'_> {
         let bytes = self.flows[flow as usize].left().min(self.params.packet);
         let blocks_ps = self.blocks(bytes) * self.block_ps;
         let window = &mut self.flows[flow as usize].window;
-        window.next_ps = now_ps + (blocks_ps as f64 / window.rate_share) as u64;
+        window.next_ps = now_ps + (blocks_ps as f64 / window.share_now) as u64;
         Some((flow, bytes))
     }
 
@@ -178,8 +178,8 @@ impl Run<'_> {
         }
         let first = window.cut_ps.is_none();
         window.alpha = if first { 1.0 } else { window.alpha + GAIN * (1.0 - window.alpha) };
-        window.target_share = window.rate_share;
-        window.rate_share = (window.rate_share * (1.0 - window.alpha / 2.0)).max(0.001);
+        window.target_share = window.share_now;
+        window.share_now = (window.share_now * (1.0 - window.alpha / 2.0)).max(0.001);
         window.cut_ps = Some(now_ps);
         self.agenda.add(now_ps + DCQCN_PERIOD_PS, Event::Rate(packet.flow));
     }
@@ -192,11 +192,11 @@ impl Run<'_> {
         }
         let window = &mut flow.window;
         window.alpha *= 1.0 - GAIN;
-        if window.target_share - window.rate_share < 0.01 {
+        if window.target_share - window.share_now < 0.01 {
             window.target_share = (window.target_share + 0.05).min(1.0);
         }
-        window.rate_share = f64::midpoint(window.rate_share, window.target_share);
-        if window.rate_share < 0.99 {
+        window.share_now = f64::midpoint(window.share_now, window.target_share);
+        if window.share_now < 0.99 {
             self.agenda.add(now_ps + DCQCN_PERIOD_PS, Event::Rate(nth));
         }
     }

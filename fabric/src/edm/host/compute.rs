@@ -1,0 +1,420 @@
+//! A compute node: reads, writes and atomic operations on others' memory, without I/O.
+//!
+//! ```text
+//!   requests ── handle_request ─▶ ┌──────┐ ── poll_message ──▶ RREQ, RMWREQ, NOTIFY, WREQ
+//!   completions ◀ poll_completion │ Node │ ◀─ handle_message ─ GRANT, RRES
+//!                     clock ◀──── └──────┘ ◀─ handle_timeout, at next_timeout
+//! ```
+//!
+//! At most X messages of each kind are active towards a node; the others wait in its queue, in order. A read or atomic request
+//! without an answer ends with the NULL response when its timer expires: whether an atomic operation was done is unknown then.
+//! A write whose grants don't come asks again for what is left, under a new id.
+
+use p4rack_wire::Nanos;
+use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Parameters of a node.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// X: active messages towards a node, of each kind.
+    pub active_per_pair: usize,
+    /// Requests that wait for a node at most.
+    pub waiting_max: usize,
+    /// Bytes of a message at most.
+    pub message_bytes_max: u32,
+    /// Bytes of a chunk at most.
+    pub chunk_bytes: u32,
+    /// Reads and atomic operations end after this, writes ask again.
+    pub timeout: Nanos,
+    /// How often a write asks again before it fails.
+    pub retries: u8,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            active_per_pair: 3,
+            waiting_max: 1_024,
+            message_bytes_max: 1 << 24,
+            chunk_bytes: 256,
+            timeout: Nanos::from_micros(50),
+            retries: 3,
+        }
+    }
+}
+
+/// What to do with another node's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Read so many bytes.
+    Read(u32),
+    /// Write these bytes.
+    Write(Vec<u8>),
+    /// An atomic operation, with as many operands as it takes.
+    Modify(Opcode, [u64; 2]),
+}
+
+/// Why a request is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It has no bytes, or more than a message may have.
+    BadLength,
+    /// Too many wait for this node.
+    Full,
+}
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The bytes that were read, or the old word of an atomic operation.
+    Answer(Vec<u8>),
+    /// The write is on its way, whole.
+    Sent,
+    /// The memory node refused it.
+    Refused(Status),
+    /// The NULL response: no answer in time, or a write that was never granted.
+    Null,
+}
+
+/// What a node has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Requests that were accepted.
+    pub requests: u64,
+    /// Requests that were not.
+    pub refused: u64,
+    /// Answers whose last chunk came.
+    pub answers: u64,
+    /// Requests that ended with a NULL response for lack of an answer.
+    pub timeouts: u64,
+    /// Notifications that were sent again.
+    pub again: u64,
+    /// Messages that are none, or not for a compute node.
+    pub malformed: u64,
+    /// Grants that nobody waits for.
+    pub grants_unasked: u64,
+    /// Answers that nobody waits for: too late, copies, or made up.
+    pub answers_unasked: u64,
+}
+
+/// An entry of the message state table.
+#[derive(Clone, Debug)]
+struct Active {
+    token: u64,
+    key: u32,
+    address: u64,
+    request: Request,
+    /// A write's bytes that were sent, an answer's that came.
+    done: Vec<u8>,
+    sent: u32,
+    retries: u8,
+    deadline: Nanos,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    token: u64,
+    key: u32,
+    address: u64,
+    request: Request,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Peer {
+    /// Writes, and requests with an answer, by id.
+    active: [BTreeMap<u16, Active>; 2],
+    next_id: [u16; 2],
+    waiting: [VecDeque<Waiting>; 2],
+}
+
+/// What is to be sent: to whom, and a message of which id, or a chunk.
+#[derive(Clone, Copy, Debug)]
+enum Out {
+    Ask(u16, usize, u16),
+    Chunk(u16, u16, u32, u32),
+}
+
+/// A compute node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    config: Config,
+    peers: BTreeMap<u16, Peer>,
+    out: VecDeque<Out>,
+    completions: VecDeque<(u64, Outcome)>,
+    tokens: u64,
+    counters: Counters,
+    now: Nanos,
+}
+
+const WRITE: usize = 0;
+const ANSWERED: usize = 1;
+
+impl Node {
+    /// A node without requests.
+    pub fn new(config: Config) -> Node {
+        let (peers, out, completions) = (BTreeMap::new(), VecDeque::new(), VecDeque::new());
+        Node { config, peers, out, completions, tokens: 0, counters: Counters::default(), now: Nanos::ZERO }
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Accepts a request on the memory of node `to`, at `address` of the region with `key`. Returns the number that comes
+    /// back with its outcome.
+    pub fn handle_request(
+        &mut self,
+        to: u16,
+        key: u32,
+        address: u64,
+        request: Request,
+        now: Nanos,
+    ) -> Result<u64, Refused> {
+        self.now = self.now.max(now);
+        let (class, bytes) = match &request {
+            Request::Read(bytes) => (ANSWERED, *bytes as usize),
+            Request::Write(bytes) => (WRITE, bytes.len()),
+            Request::Modify(..) => (ANSWERED, 8),
+        };
+        let waiting = &mut self.peers.entry(to).or_default().waiting[class];
+        let refused = match () {
+            () if bytes == 0 || bytes > self.config.message_bytes_max as usize => Some(Refused::BadLength),
+            () if waiting.len() >= self.config.waiting_max => Some(Refused::Full),
+            () => None,
+        };
+        if let Some(refused) = refused {
+            self.counters.refused += 1;
+            return Err(refused);
+        }
+        self.counters.requests += 1;
+        let token = self.tokens;
+        self.tokens += 1;
+        waiting.push_back(Waiting { token, key, address, request });
+        self.fill(to, class);
+        Ok(token)
+    }
+
+    /// Makes messages active while fewer than X are.
+    fn fill(&mut self, to: u16, class: usize) {
+        let peer = self.peers.entry(to).or_default();
+        while peer.active[class].len() < self.config.active_per_pair
+            && let Some(Waiting { token, key, address, request }) = peer.waiting[class].pop_front()
+        {
+            let id = peer.next_id[class];
+            peer.next_id[class] = id.wrapping_add(1);
+            let deadline = self.now.saturating_add(self.config.timeout);
+            let active =
+                Active { token, key, address, request, done: Vec::new(), sent: 0, retries: 0, deadline };
+            peer.active[class].insert(id, active);
+            self.out.push_back(Out::Ask(to, class, id));
+        }
+    }
+
+    /// Accepts a message about the memory of node `from`: what follows the EtherType.
+    pub fn handle_message(&mut self, from: u16, bytes: &[u8], now: Nanos) {
+        self.now = self.now.max(now);
+        let handled = match bytes.first().map(|first| Kind::of(*first)) {
+            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes),
+            Some(Ok(Kind::Rres)) => self.handle_answer(from, bytes),
+            _ => None,
+        };
+        if handled.is_none() {
+            self.counters.malformed += 1;
+        }
+    }
+
+    fn handle_grant(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+        let grant = Control::parse(bytes).ok()?;
+        let (chunk, deadline) = (self.config.chunk_bytes, self.now.saturating_add(self.config.timeout));
+        let active = self.peers.get_mut(&from).and_then(|peer| peer.active[WRITE].get_mut(&grant.id));
+        match active {
+            Some(active)
+                if grant.answer == 0
+                    && grant.offset == active.sent
+                    && (1..=chunk).contains(&grant.bytes)
+                    && grant.bytes <= size(&active.request) - active.sent =>
+            {
+                active.sent += grant.bytes;
+                active.deadline = deadline;
+                self.out.push_back(Out::Chunk(from, grant.id, grant.offset, grant.bytes));
+            }
+            _ => self.counters.grants_unasked += 1,
+        }
+        Some(())
+    }
+
+    fn handle_answer(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+        let message = Message::parse(bytes).ok()?;
+        let chunk = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
+        let status = Status::of(message.code)?;
+        let deadline = self.now.saturating_add(self.config.timeout);
+        let peer = self.peers.entry(from).or_default();
+        let Some(active) = peer.active[ANSWERED].get_mut(&message.id) else {
+            self.counters.answers_unasked += 1;
+            return Some(());
+        };
+        let whole = size(&active.request);
+        let outcome = match status {
+            Status::Done => {
+                let fits = message.offset as usize == active.done.len()
+                    && message.total == whole
+                    && !chunk.is_empty()
+                    && active.done.len() + chunk.len() <= whole as usize;
+                if !fits {
+                    self.counters.answers_unasked += 1;
+                    return Some(());
+                }
+                active.done.extend_from_slice(chunk);
+                active.deadline = deadline;
+                if active.done.len() < whole as usize {
+                    return Some(());
+                }
+                Outcome::Answer(std::mem::take(&mut active.done))
+            }
+            refused => Outcome::Refused(refused),
+        };
+        self.counters.answers += 1;
+        self.finish(from, ANSWERED, message.id, outcome);
+        Some(())
+    }
+
+    fn finish(&mut self, to: u16, class: usize, id: u16, outcome: Outcome) {
+        let active = self.peers.get_mut(&to).and_then(|peer| peer.active[class].remove(&id));
+        if let Some(active) = active {
+            self.completions.push_back((active.token, outcome));
+            self.fill(to, class);
+        }
+    }
+
+    /// Ends what has waited too long.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        let mut late = Vec::new();
+        for (to, peer) in &self.peers {
+            for class in [WRITE, ANSWERED] {
+                let of = peer.active[class].iter().filter(|(_, active)| active.deadline <= self.now);
+                late.extend(of.map(|(id, active)| (*to, class, *id, active.retries)));
+            }
+        }
+        for (to, class, id, retries) in late {
+            if class == WRITE && retries < self.config.retries {
+                self.ask_again(to, id);
+            } else {
+                self.counters.timeouts += 1;
+                self.finish(to, class, id, Outcome::Null);
+            }
+        }
+    }
+
+    /// A write whose grants don't come: what is left becomes a message of its own. What was sent is not sent again.
+    fn ask_again(&mut self, to: u16, id: u16) {
+        let (deadline, peer) =
+            (self.now.saturating_add(self.config.timeout), self.peers.entry(to).or_default());
+        let Some(mut active) = peer.active[WRITE].remove(&id) else { return };
+        // Chunks that were granted are still to be sent from it, so they leave first.
+        if self.out.iter().any(|out| matches!(out, Out::Chunk(node, of, ..) if (*node, *of) == (to, id))) {
+            active.deadline = deadline;
+            peer.active[WRITE].insert(id, active);
+            return;
+        }
+        if let Request::Write(bytes) = &mut active.request {
+            bytes.drain(..active.sent as usize);
+        }
+        active.address = active.address.wrapping_add(active.sent.into());
+        (active.sent, active.retries, active.deadline) = (0, active.retries + 1, deadline);
+        let again = peer.next_id[WRITE];
+        peer.next_id[WRITE] = again.wrapping_add(1);
+        peer.active[WRITE].insert(again, active);
+        self.counters.again += 1;
+        self.out.push_back(Out::Ask(to, WRITE, again));
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        let active = self.peers.values().flat_map(|peer| peer.active.iter().flat_map(BTreeMap::values));
+        active.map(|active| active.deadline).min()
+    }
+
+    /// The next outcome: the number of its request, and how it ended.
+    pub fn poll_completion(&mut self) -> Option<(u64, Outcome)> {
+        self.completions.pop_front()
+    }
+
+    /// Writes the next message over `out`, and returns the memory node that it is about.
+    pub fn poll_message(&mut self, out: &mut Vec<u8>) -> Option<u16> {
+        loop {
+            match self.out.pop_front()? {
+                Out::Ask(to, class, id) => {
+                    let Some(active) = self.peers.get(&to).and_then(|peer| peer.active[class].get(&id))
+                    else {
+                        continue;
+                    };
+                    ask(active, id, out);
+                    return Some(to);
+                }
+                Out::Chunk(to, id, offset, bytes) => {
+                    let active = self.peers.get(&to).and_then(|peer| peer.active[WRITE].get(&id));
+                    let Some((active, Request::Write(data))) = active.map(|active| (active, &active.request))
+                    else {
+                        continue;
+                    };
+                    let (from, until) = (offset as usize, (offset + bytes) as usize);
+                    let whole = until == data.len();
+                    header(active, Kind::Wreq, 0, id, data.len() as u32, offset, bytes, out);
+                    out.extend_from_slice(&data[from..until]);
+                    if whole {
+                        self.finish(to, WRITE, id, Outcome::Sent);
+                    }
+                    return Some(to);
+                }
+            }
+        }
+    }
+}
+
+/// Bytes that a request writes, or that its answer has.
+fn size(request: &Request) -> u32 {
+    match request {
+        Request::Read(bytes) => *bytes,
+        Request::Write(bytes) => bytes.len() as u32,
+        Request::Modify(..) => 8,
+    }
+}
+
+/// What asks for a message: a notification, or the request itself.
+fn ask(active: &Active, id: u16, out: &mut Vec<u8>) {
+    match &active.request {
+        Request::Write(bytes) => {
+            out.clear();
+            out.resize(Control::BYTES, 0);
+            let kind = Kind::Notify as u8;
+            Control { version: VERSION, kind, answer: 0, id, offset: 0, bytes: bytes.len() as u32 }.emit(out);
+        }
+        Request::Read(bytes) => header(active, Kind::Rreq, 0, id, *bytes, 0, 0, out),
+        Request::Modify(opcode, operands) => {
+            let count = opcode.operands();
+            header(active, Kind::Rmwreq, *opcode as u8, id, 8, 0, 8 * count as u32, out);
+            operands[..count].iter().for_each(|operand| out.extend_from_slice(&operand.to_be_bytes()));
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn header(
+    active: &Active,
+    kind: Kind,
+    code: u8,
+    id: u16,
+    total: u32,
+    offset: u32,
+    bytes: u32,
+    out: &mut Vec<u8>,
+) {
+    out.clear();
+    out.resize(Message::BYTES, 0);
+    let (version, kind, bytes) = (VERSION, kind as u8, bytes as u16);
+    let (key, address) = (active.key, active.address);
+    Message { version, kind, code, id, key, address, total, offset, bytes, reserved: 0 }.emit(out);
+}

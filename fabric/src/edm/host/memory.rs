@@ -1,0 +1,367 @@
+//! A memory node: regions that others read, write and modify, without I/O.
+//!
+//! ```text
+//!   RREQ, RMWREQ, WREQ, GRANT ── handle_message ─▶ Node ── poll_message ─▶ RRES
+//! ```
+//!
+//! A request is the grant for the first chunk of its answer; grants of the switch follow for the others. An atomic operation
+//! is done when its request comes, before the next message is looked at, and never twice: a copy of a request that was done
+//! is dropped. Writes are applied chunk by chunk, as they come; a copy of a chunk is dropped.
+
+use super::window::{Seen, Window};
+use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, WORD_BYTES};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a key permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Reads.
+    pub read: bool,
+    /// Writes, and together with reads atomic operations.
+    pub write: bool,
+}
+
+/// Memory that is offered under a key.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// Address of its first byte.
+    pub start: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Who presents it may do what `rights` say.
+    pub key: u32,
+    /// See `key`.
+    pub rights: Rights,
+}
+
+/// Parameters of a node.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes of a chunk at most.
+    pub chunk_bytes: u16,
+    /// Bytes of a message at most.
+    pub message_bytes_max: u32,
+    /// Answers that wait for grants, and writes that are not complete, of each requester at most. The oldest is forgotten for
+    /// a newer one: who asked for it has long given up.
+    pub answers_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { chunk_bytes: 256, message_bytes_max: 1 << 24, answers_max: 64 }
+    }
+}
+
+/// What a node has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Reads that were answered.
+    pub reads: u64,
+    /// Atomic operations that were done.
+    pub modifies: u64,
+    /// Chunks of writes that were applied.
+    pub chunks: u64,
+    /// Writes that are complete.
+    pub writes: u64,
+    /// Requests that were refused, by [`Status`]; index 0 stays 0.
+    pub refused: [u64; Status::ALL.len()],
+    /// Copies of messages that were seen before.
+    pub copies: u64,
+    /// Messages that are none, or not for a memory node.
+    pub malformed: u64,
+    /// Grants that nobody waits for.
+    pub grants_unasked: u64,
+    /// Chunks of a write whose chunks before them are missing.
+    pub gaps: u64,
+    /// Answers and unfinished writes that were forgotten for newer ones, since too many waited for grants; messages of more
+    /// requesters than a node keeps state of.
+    pub overflows: u64,
+}
+
+/// An answer that is being sent.
+#[derive(Clone, Debug)]
+struct Answer {
+    status: Status,
+    bytes: Vec<u8>,
+    granted: u32,
+}
+
+/// What is known of one who asks.
+#[derive(Clone, Debug, Default)]
+struct Requester {
+    requests: Window,
+    writes: Window,
+    answers: BTreeMap<u16, Answer>,
+    /// Writes that are not complete: address and bytes so far, by id.
+    partial: BTreeMap<u16, (u64, u32, u32)>,
+}
+
+/// A memory node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    config: Config,
+    regions: Vec<Region>,
+    requesters: BTreeMap<u16, Requester>,
+    /// The grant queue: requester, id, offset, bytes.
+    granted: VecDeque<(u16, u16, u32, u32)>,
+    counters: Counters,
+}
+
+/// Requesters that a node keeps state of at most.
+const REQUESTERS_MAX: usize = 1_024;
+
+impl Node {
+    /// Offers regions. Errors: two overlap, or one reaches beyond the last address.
+    pub fn new(config: Config, mut regions: Vec<Region>) -> Result<Node, String> {
+        regions.sort_by_key(|region| region.start);
+        let end = |region: &Region| region.start.checked_add(region.bytes.len() as u64);
+        for pair in regions.windows(2) {
+            if end(&pair[0]).is_none_or(|end| end > pair[1].start) {
+                return Err(format!("regions at {:#x} and {:#x} overlap", pair[0].start, pair[1].start));
+            }
+        }
+        if let Some(last) = regions.last().filter(|last| end(last).is_none()) {
+            return Err(format!("the region at {:#x} has no room for its bytes", last.start));
+        }
+        let (requesters, granted) = (BTreeMap::new(), VecDeque::new());
+        Ok(Node { config, regions, requesters, granted, counters: Counters::default() })
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The regions as they are.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Accepts a message of node `from`: what follows the EtherType.
+    pub fn handle_message(&mut self, from: u16, bytes: &[u8]) {
+        if !self.requesters.contains_key(&from) && self.requesters.len() >= REQUESTERS_MAX {
+            self.counters.overflows += 1;
+            return;
+        }
+        let handled = match bytes.first().map(|first| Kind::of(*first)) {
+            Some(Ok(Kind::Rreq)) => self.handle_read(from, bytes),
+            Some(Ok(Kind::Rmwreq)) => self.handle_modify(from, bytes),
+            Some(Ok(Kind::Wreq)) => self.handle_write(from, bytes),
+            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes),
+            _ => None,
+        };
+        if handled.is_none() {
+            self.counters.malformed += 1;
+        }
+    }
+
+    fn handle_read(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+        let message = Message::parse(bytes).ok()?;
+        if !self.is_new(from, message.id) {
+            return Some(());
+        }
+        let found = self.find(&message, message.address, message.total);
+        let found = found.and_then(|(nth, at)| match self.regions[nth].rights.read {
+            true => Ok(self.regions[nth].bytes[at..at + message.total as usize].to_vec()),
+            false => Err(Status::NotPermitted),
+        });
+        self.counters.reads += u64::from(found.is_ok());
+        self.answer(from, message.id, found);
+        Some(())
+    }
+
+    fn handle_modify(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+        let message = Message::parse(bytes).ok()?;
+        let words = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
+        if !self.is_new(from, message.id) {
+            return Some(());
+        }
+        let done = self.modify(&message, words);
+        self.counters.modifies += u64::from(done.is_ok());
+        self.answer(from, message.id, done.map(|old| old.to_be_bytes().to_vec()));
+        Some(())
+    }
+
+    fn modify(&mut self, message: &Message, words: &[u8]) -> Result<u64, Status> {
+        let opcode = Opcode::of(message.code).ok_or(Status::BadOperation)?;
+        if words.len() != opcode.operands() * WORD_BYTES as usize
+            || !message.address.is_multiple_of(u64::from(WORD_BYTES))
+        {
+            return Err(Status::BadOperation);
+        }
+        let (nth, at) = self.find(message, message.address, WORD_BYTES)?;
+        let region = &mut self.regions[nth];
+        if !(region.rights.read && region.rights.write) {
+            return Err(Status::NotPermitted);
+        }
+        let mut operands = [0; 2];
+        for (operand, word) in operands.iter_mut().zip(words.chunks_exact(8)) {
+            *operand = word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        }
+        let word = &mut region.bytes[at..at + WORD_BYTES as usize];
+        let old = word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        word.copy_from_slice(&opcode.apply(old, operands).to_be_bytes());
+        Ok(old)
+    }
+
+    fn handle_write(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+        let message = Message::parse(bytes).ok()?;
+        let chunk = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
+        let end = message.offset.checked_add(u32::from(message.bytes)).filter(|end| *end <= message.total)?;
+        let address = message.address.checked_add(u64::from(message.offset));
+        let requester = self.requesters.entry(from).or_default();
+        let partial = requester.partial.get(&message.id).copied();
+        let expected = match partial {
+            Some((start, total, so_far)) if (start, total) == (message.address, message.total) => so_far,
+            // The same id for another write: the first one counts.
+            Some(_) => {
+                self.counters.copies += 1;
+                return Some(());
+            }
+            None if requester.writes.see(message.id) != Seen::New => {
+                self.counters.copies += 1;
+                return Some(());
+            }
+            None => 0,
+        };
+        if message.offset < expected {
+            self.counters.copies += 1;
+            return Some(());
+        }
+        let placed = match message.offset > expected {
+            true => {
+                self.counters.gaps += 1;
+                None
+            }
+            false => {
+                let whole = self.find(&message, message.address, message.total);
+                let placed = whole.and_then(|(nth, _)| match self.regions[nth].rights.write {
+                    true => Ok((nth, (address.unwrap_or(0) - self.regions[nth].start) as usize)),
+                    false => Err(Status::NotPermitted),
+                });
+                placed.map_err(|status| self.counters.refused[status as usize] += 1).ok()
+            }
+        };
+        let requester = self.requesters.entry(from).or_default();
+        match placed {
+            Some((nth, at)) => {
+                self.regions[nth].bytes[at..at + chunk.len()].copy_from_slice(chunk);
+                self.counters.chunks += 1;
+                if end == message.total {
+                    self.counters.writes += 1;
+                    requester.partial.remove(&message.id);
+                } else {
+                    if partial.is_none() && requester.partial.len() >= self.config.answers_max {
+                        self.counters.overflows += 1;
+                        forget_oldest(&mut requester.partial, message.id);
+                    }
+                    requester.partial.insert(message.id, (message.address, message.total, end));
+                }
+            }
+            None => _ = requester.partial.remove(&message.id),
+        }
+        Some(())
+    }
+
+    fn handle_grant(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+        let grant = Control::parse(bytes).ok()?;
+        let answers = &mut self.requesters.entry(from).or_default().answers;
+        let answer = answers.get_mut(&grant.id).filter(|_| grant.answer == 1);
+        let chunk = u32::from(self.config.chunk_bytes);
+        match answer {
+            Some(answer)
+                if grant.offset == answer.granted
+                    && (1..=chunk).contains(&grant.bytes)
+                    && grant.bytes <= answer.bytes.len() as u32 - answer.granted =>
+            {
+                answer.granted += grant.bytes;
+                self.granted.push_back((from, grant.id, grant.offset, grant.bytes));
+            }
+            _ => self.counters.grants_unasked += 1,
+        }
+        Some(())
+    }
+
+    /// Whether a request was not seen before.
+    fn is_new(&mut self, from: u16, id: u16) -> bool {
+        let requester = self.requesters.entry(from).or_default();
+        let new = requester.requests.see(id) == Seen::New;
+        self.counters.copies += u64::from(!new);
+        new
+    }
+
+    /// The region of some bytes, and where in it they start.
+    fn find(&self, message: &Message, address: u64, bytes: u32) -> Result<(usize, usize), Status> {
+        if bytes == 0 || bytes > self.config.message_bytes_max {
+            return Err(Status::BadLength);
+        }
+        let after = self.regions.partition_point(|region| region.start <= address);
+        let nth = after.checked_sub(1).ok_or(Status::NoSuchAddress)?;
+        let (region, at) = (&self.regions[nth], address - self.regions[nth].start);
+        if at.checked_add(bytes.into()).is_none_or(|end| end > region.bytes.len() as u64) {
+            return Err(Status::NoSuchAddress);
+        }
+        if region.key != message.key {
+            return Err(Status::WrongKey);
+        }
+        Ok((nth, at as usize))
+    }
+
+    /// Queues an answer, whose first chunk the request has granted. What was refused is answered with the NULL response.
+    fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>) {
+        let (status, bytes) = match answer {
+            Ok(bytes) => (Status::Done, bytes),
+            Err(status) => {
+                self.counters.refused[status as usize] += 1;
+                (status, Vec::new())
+            }
+        };
+        let answers = &mut self.requesters.entry(to).or_default().answers;
+        if answers.len() >= self.config.answers_max {
+            self.counters.overflows += 1;
+            forget_oldest(answers, id);
+        }
+        let granted = (bytes.len() as u32).min(self.config.chunk_bytes.into());
+        answers.insert(id, Answer { status, bytes, granted });
+        self.granted.push_back((to, id, 0, granted));
+    }
+
+    /// Writes the next message over `out`, and returns the node that it is for.
+    pub fn poll_message(&mut self, out: &mut Vec<u8>) -> Option<u16> {
+        loop {
+            let (to, id, offset, bytes) = self.granted.pop_front()?;
+            let answers = &mut self.requesters.entry(to).or_default().answers;
+            // Its answer may have been pushed out by a request of the same id.
+            let Some(answer) = answers.get(&id) else { continue };
+            let (from, until) = (offset as usize, (offset + bytes) as usize);
+            let Some(chunk) = answer.bytes.get(from..until) else { continue };
+            let message = Message {
+                version: p4rack_wire::edm::VERSION,
+                kind: Kind::Rres as u8,
+                code: answer.status as u8,
+                id,
+                key: 0,
+                address: 0,
+                total: answer.bytes.len() as u32,
+                offset,
+                bytes: bytes as u16,
+                reserved: 0,
+            };
+            out.clear();
+            out.resize(Message::BYTES, 0);
+            message.emit(out);
+            out.extend_from_slice(chunk);
+            if until == answer.bytes.len() {
+                answers.remove(&id);
+            }
+            return Some(to);
+        }
+    }
+}
+
+/// Removes the id that is furthest behind `newest`.
+fn forget_oldest<T>(of: &mut BTreeMap<u16, T>, newest: u16) {
+    if let Some(oldest) = of.keys().max_by_key(|id| newest.wrapping_sub(**id)).copied() {
+        of.remove(&oldest);
+    }
+}

@@ -1,0 +1,400 @@
+//! Compute and memory nodes around the exact scheduler, with messages that get lost, come twice, or are made up.
+
+use super::compute::{self, Outcome, Refused, Request};
+use super::memory::{self, Region, Rights};
+use crate::edm::scheduler::{self, Demand, Scheduler};
+use p4rack_wire::Nanos;
+use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const KEY: u32 = 7;
+const START: u64 = 0x1000;
+const BYTES: usize = 4_096;
+/// Port of the memory node; all below are compute nodes.
+const MEMORY: u16 = 3;
+
+/// What happens to a message on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Arrives,
+    Lost,
+    Twice,
+}
+
+/// Three compute nodes, a memory node and the switch between them.
+struct Rack {
+    computes: Vec<compute::Node>,
+    memory: memory::Node,
+    scheduler: Scheduler,
+    /// Requests that the switch holds until their grant: by compute node and id.
+    held: BTreeMap<(u16, u16), Vec<u8>>,
+    now_ps: u64,
+    fates: Vec<Fate>,
+    nth: usize,
+    outcomes: BTreeMap<(u16, u64), Outcome>,
+}
+
+impl Rack {
+    fn new(fates: Vec<Fate>) -> Rack {
+        let rights = Rights { read: true, write: true };
+        let region = Region { start: START, bytes: vec![0; BYTES], key: KEY, rights };
+        Rack {
+            computes: vec![compute::Node::new(compute::Config::default()); usize::from(MEMORY)],
+            memory: memory::Node::new(memory::Config::default(), vec![region]).unwrap(),
+            scheduler: Scheduler::new(scheduler::Config::new(MEMORY + 1, 100_000_000_000)).unwrap(),
+            held: BTreeMap::new(),
+            now_ps: 0,
+            fates,
+            nth: 0,
+            outcomes: BTreeMap::new(),
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.now_ps / 1_000)
+    }
+
+    fn fate(&mut self) -> usize {
+        self.nth += 1;
+        match self.fates.get(self.nth % self.fates.len().max(1)) {
+            Some(Fate::Lost) => 0,
+            Some(Fate::Twice) => 2,
+            _ => 1,
+        }
+    }
+
+    /// Lets everything happen that can, and time pass until nothing waits.
+    fn settle(&mut self) {
+        for _ in 0..20_000 {
+            let moved = self.exchange();
+            let timeouts = self.computes.iter().filter_map(compute::Node::next_timeout);
+            let timer_ps = timeouts.map(|at| at.0 * 1_000).min();
+            let next = [self.scheduler.next_timeout(), timer_ps].into_iter().flatten().min();
+            match next {
+                _ if moved => {}
+                Some(at_ps) => self.now_ps = self.now_ps.max(at_ps),
+                None => return,
+            }
+        }
+        panic!("never quiet");
+    }
+
+    fn exchange(&mut self) -> bool {
+        let (mut out, mut moved, now) = (Vec::new(), false, self.now());
+        for node in 0..MEMORY {
+            self.computes[usize::from(node)].handle_timeout(now);
+            while let Some(to) = self.computes[usize::from(node)].poll_message(&mut out) {
+                assert_eq!(to, MEMORY);
+                moved = true;
+                for _ in 0..self.fate() {
+                    self.from_compute(node, &out);
+                }
+            }
+            while let Some((token, outcome)) = self.computes[usize::from(node)].poll_completion() {
+                assert!(self.outcomes.insert((node, token), outcome).is_none(), "completed twice");
+            }
+        }
+        while let Some(grant) = self.scheduler.poll_grant(self.now_ps) {
+            moved = true;
+            self.granted(&grant);
+        }
+        while let Some(to) = self.memory.poll_message(&mut out) {
+            moved = true;
+            for _ in 0..self.fate() {
+                self.computes[usize::from(to)].handle_message(MEMORY, &out, now);
+            }
+        }
+        moved
+    }
+
+    fn from_compute(&mut self, node: u16, bytes: &[u8]) {
+        let kind = Kind::of(bytes[0]).unwrap();
+        let (source, destination) = if kind == Kind::Notify { (node, MEMORY) } else { (MEMORY, node) };
+        let (id, total) = match kind {
+            Kind::Notify => Control::parse(bytes).map(|notify| (notify.id, notify.bytes)).unwrap(),
+            Kind::Wreq => return self.memory.handle_message(node, bytes),
+            _ => Message::parse(bytes).map(|request| (request.id, request.total)).unwrap(),
+        };
+        let kind = match kind {
+            Kind::Notify => scheduler::Kind::Write,
+            Kind::Rreq => scheduler::Kind::Read,
+            _ => scheduler::Kind::Modify,
+        };
+        let demand = Demand { source, destination, id: id as u8, kind, bytes: total, token: u32::from(id) };
+        if self.scheduler.handle_demand(node, demand, self.now_ps).is_ok() && kind != scheduler::Kind::Write {
+            self.held.insert((node, id), bytes.to_vec());
+        }
+    }
+
+    fn granted(&mut self, grant: &scheduler::Grant) {
+        let (demand, id) = (&grant.demand, grant.demand.token as u16);
+        let answer = demand.kind.is_implicit();
+        let copies = self.fate();
+        if answer && grant.is_first() {
+            let request = self.held.remove(&(demand.destination, id)).unwrap();
+            (0..copies).for_each(|_| self.memory.handle_message(demand.destination, &request));
+            return;
+        }
+        let mut bytes = [0; Control::BYTES];
+        let (kind, answer, offset) = (Kind::Grant as u8, u8::from(answer), grant.offset);
+        Control { version: VERSION, kind, answer, id, offset, bytes: grant.bytes }.emit(&mut bytes);
+        let now = self.now();
+        for _ in 0..copies {
+            match answer {
+                1 => self.memory.handle_message(demand.destination, &bytes),
+                _ => self.computes[usize::from(demand.source)].handle_message(MEMORY, &bytes, now),
+            }
+        }
+    }
+
+    fn ask(&mut self, node: u16, address: u64, request: Request) -> u64 {
+        let now = self.now();
+        self.computes[usize::from(node)].handle_request(MEMORY, KEY, address, request, now).unwrap()
+    }
+
+    fn outcome(&mut self, node: u16, address: u64, request: Request) -> Outcome {
+        let token = self.ask(node, address, request);
+        self.settle();
+        self.outcomes.remove(&(node, token)).unwrap()
+    }
+
+    fn words(&self) -> Vec<u64> {
+        let bytes = &self.memory.regions()[0].bytes;
+        bytes.chunks_exact(8).map(|word| u64::from_be_bytes(word.try_into().unwrap())).collect()
+    }
+}
+
+#[test]
+fn what_is_written_is_read_and_atomic_operations_answer_the_old_word() {
+    let mut rack = Rack::new(Vec::new());
+    let data: Vec<u8> = (0..1_000u32).map(|n| n as u8).collect();
+    assert_eq!(rack.outcome(0, START + 8, Request::Write(data.clone())), Outcome::Sent);
+    assert_eq!(rack.outcome(1, START + 8, Request::Read(1_000)), Outcome::Answer(data));
+    let old = |word: u64| Outcome::Answer(word.to_be_bytes().to_vec());
+    let mut modify = |opcode, operands| rack.outcome(2, START, Request::Modify(opcode, operands));
+    assert_eq!(modify(Opcode::Swap, [5, 0]), old(0));
+    assert_eq!(modify(Opcode::Cas, [5, 9]), old(5));
+    assert_eq!(modify(Opcode::Cas, [5, 1]), old(9));
+    assert_eq!(modify(Opcode::FetchAdd, [u64::MAX, 0]), old(9));
+    assert_eq!(modify(Opcode::And, [12, 0]), old(8));
+    assert_eq!(modify(Opcode::Or, [3, 0]), old(8));
+    assert_eq!(modify(Opcode::Xor, [1, 0]), old(11));
+    assert_eq!(modify(Opcode::Min, [4, 0]), old(10));
+    assert_eq!(modify(Opcode::Max, [6, 0]), old(4));
+    assert_eq!(modify(Opcode::Max, [1, 0]), old(6));
+    assert_eq!((rack.words()[0], rack.memory.counters().modifies), (6, 10));
+}
+
+#[test]
+fn what_is_not_permitted_is_refused_and_counted_and_the_node_serves_on() {
+    let mut rack = Rack::new(Vec::new());
+    let end = START + BYTES as u64;
+    for (address, request, status) in [
+        (0, Request::Read(8), Status::NoSuchAddress),
+        (end - 8, Request::Read(9), Status::NoSuchAddress),
+        (u64::MAX - 3, Request::Read(8), Status::NoSuchAddress),
+        (START + 4, Request::Modify(Opcode::Swap, [1, 0]), Status::BadOperation),
+    ] {
+        assert_eq!(rack.outcome(0, address, request), Outcome::Refused(status), "{address:#x}");
+    }
+    let now = rack.now();
+    let token = rack.computes[0].handle_request(MEMORY, KEY + 1, START, Request::Read(8), now).unwrap();
+    rack.settle();
+    assert_eq!(rack.outcomes[&(0, token)], Outcome::Refused(Status::WrongKey));
+    let now = rack.now();
+    let refused = |node: &mut compute::Node, request| node.handle_request(MEMORY, KEY, START, request, now);
+    assert_eq!(refused(&mut rack.computes[0], Request::Read(0)), Err(Refused::BadLength));
+    assert_eq!(refused(&mut rack.computes[0], Request::Write(Vec::new())), Err(Refused::BadLength));
+    // A write beyond the region is not answered, but nothing of it is applied.
+    assert_eq!(rack.outcome(1, end - 8, Request::Write(vec![1; 9])), Outcome::Sent);
+    assert_eq!(rack.words(), vec![0; BYTES / 8]);
+    assert_eq!(rack.memory.counters().refused, [0, 4, 1, 0, 0, 1]);
+    assert_eq!(rack.outcome(0, START, Request::Read(8)), Outcome::Answer(vec![0; 8]));
+}
+
+#[test]
+fn rights_are_a_regions_own() {
+    let read_only =
+        Region { start: 0, bytes: vec![3; 64], key: 1, rights: Rights { read: true, write: false } };
+    let over = Region { start: 63, ..read_only.clone() };
+    let beyond = Region { start: u64::MAX, ..read_only.clone() };
+    let node = |regions| memory::Node::new(memory::Config::default(), regions);
+    assert!(node(vec![read_only.clone(), over]).unwrap_err().contains("overlap"));
+    assert!(node(vec![beyond]).unwrap_err().contains("no room"));
+    let mut node = node(vec![read_only]).unwrap();
+    let mut bytes = vec![0; Message::BYTES + 8];
+    let message = Message {
+        version: VERSION,
+        kind: Kind::Wreq as u8,
+        code: 0,
+        id: 0,
+        key: 1,
+        address: 0,
+        total: 8,
+        offset: 0,
+        bytes: 8,
+        reserved: 0,
+    };
+    message.emit(&mut bytes);
+    node.handle_message(0, &bytes);
+    assert_eq!((node.regions()[0].bytes[0], node.counters().refused[Status::NotPermitted as usize]), (3, 1));
+}
+
+#[test]
+fn without_an_answer_there_is_a_null_response_and_no_deadlock() {
+    let mut node = compute::Node::new(compute::Config::default());
+    let mut out = Vec::new();
+    let requests =
+        [Request::Read(64), Request::Modify(Opcode::FetchAdd, [1, 0]), Request::Write(vec![1; 64])];
+    let tokens = requests.map(|request| node.handle_request(9, KEY, START, request, Nanos::ZERO).unwrap());
+    let mut ended = BTreeMap::new();
+    while let Some(at) = node.next_timeout() {
+        while node.poll_message(&mut out).is_some() {}
+        node.handle_timeout(at);
+        ended.extend(std::iter::from_fn(|| node.poll_completion()));
+    }
+    assert_eq!(ended, tokens.map(|token| (token, Outcome::Null)).into());
+    assert_eq!((node.counters().timeouts, node.counters().again), (3, 3));
+}
+
+/// A chunk that comes again behind its successor neither undoes it nor holds up the next one.
+#[test]
+fn a_late_copy_of_a_chunk_is_dropped() {
+    let region = Region { start: 0, bytes: vec![0; 24], key: 0, rights: Rights { read: true, write: true } };
+    let mut node = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    for (offset, byte) in [(0, 1), (8, 2), (0, 9), (16, 3), (16, 9)] {
+        let mut bytes = vec![byte; Message::BYTES + 8];
+        let (version, kind) = (VERSION, Kind::Wreq as u8);
+        Message {
+            version,
+            kind,
+            code: 0,
+            id: 4,
+            key: 0,
+            address: 0,
+            total: 24,
+            offset,
+            bytes: 8,
+            reserved: 0,
+        }
+        .emit(&mut bytes);
+        node.handle_message(0, &bytes);
+    }
+    assert_eq!(node.regions()[0].bytes, [[1; 8], [2; 8], [3; 8]].concat());
+    assert_eq!((node.counters().writes, node.counters().copies), (1, 2));
+}
+
+/// Answers whose grants never come make room for newer ones.
+#[test]
+fn forgotten_answers_do_not_fill_a_node() {
+    let region =
+        Region { start: 0, bytes: vec![0; 4_096], key: 0, rights: Rights { read: true, write: false } };
+    let mut node = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let (mut bytes, mut out) = (vec![0; Message::BYTES], Vec::new());
+    for id in 0..1_000 {
+        let (version, kind) = (VERSION, Kind::Rreq as u8);
+        Message {
+            version,
+            kind,
+            code: 0,
+            id,
+            key: 0,
+            address: 0,
+            total: 4_096,
+            offset: 0,
+            bytes: 0,
+            reserved: 0,
+        }
+        .emit(&mut bytes);
+        node.handle_message(0, &bytes);
+        assert_eq!(node.poll_message(&mut out), Some(0), "its first chunk");
+    }
+    assert_eq!((node.counters().reads, node.counters().overflows), (1_000, 1_000 - 64));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Counters of atomic operations: each is done once, or never, or it is unknown; and every request ends.
+    #[test]
+    fn atomic_operations_are_done_once_whatever_happens_to_messages(
+        fates in prop::collection::vec(prop::sample::select(vec![
+            Fate::Arrives, Fate::Arrives, Fate::Arrives, Fate::Arrives, Fate::Lost, Fate::Twice,
+        ]), 1..60),
+        adds in prop::collection::vec((0..MEMORY, 0u64..4), 1..40),
+    ) {
+        let mut rack = Rack::new(fates);
+        let tokens: Vec<(u16, u64, u64)> = adds
+            .iter()
+            .map(|(node, word)| {
+                (*node, *word, rack.ask(*node, START + 8 * word, Request::Modify(Opcode::FetchAdd, [1, 0])))
+            })
+            .collect();
+        rack.settle();
+        for word in 0..4u64 {
+            let of = |wanted: fn(&Outcome) -> bool| {
+                let of_word = tokens.iter().filter(|(_, other, _)| *other == word);
+                of_word.filter(|(node, _, token)| wanted(&rack.outcomes[&(*node, *token)])).count() as u64
+            };
+            let (done, unknown) = (of(|outcome| matches!(outcome, Outcome::Answer(_))), of(|outcome| *outcome == Outcome::Null));
+            prop_assert_eq!(done + unknown, adds.iter().filter(|(_, other)| *other == word).count() as u64);
+            let now = rack.words()[word as usize];
+            prop_assert!((done..=done + unknown).contains(&now), "{} done, {} unknown: {}", done, unknown, now);
+            // No two saw the same old word.
+            let mut olds: Vec<&Outcome> = tokens
+                .iter()
+                .filter(|(_, other, _)| *other == word)
+                .map(|(node, _, token)| &rack.outcomes[&(*node, *token)])
+                .filter(|outcome| **outcome != Outcome::Null)
+                .collect();
+            let count = olds.len();
+            olds.sort_by_key(|outcome| format!("{outcome:?}"));
+            olds.dedup();
+            prop_assert_eq!(olds.len(), count);
+        }
+    }
+
+    /// Copies and losses: what a write that ended well wrote is there, and no request stays open.
+    #[test]
+    fn copies_change_nothing(
+        fates in prop::collection::vec(prop::sample::select(vec![Fate::Arrives, Fate::Arrives, Fate::Twice]), 1..40),
+        writes in prop::collection::vec((0..MEMORY, 1usize..900), 1..4),
+    ) {
+        let mut rack = Rack::new(fates);
+        for (nth, (node, bytes)) in writes.iter().enumerate() {
+            rack.ask(*node, START + 1_000 * nth as u64, Request::Write(vec![nth as u8 + 1; *bytes]));
+        }
+        rack.settle();
+        prop_assert_eq!(rack.memory.counters().writes, writes.len() as u64);
+        for (nth, (_, bytes)) in writes.iter().enumerate() {
+            let at = 1_000 * nth;
+            let written = &rack.memory.regions()[0].bytes[at..at + 1_000];
+            prop_assert!(written[..*bytes].iter().all(|byte| *byte == nth as u8 + 1));
+            prop_assert!(written[*bytes..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_a_node_panic(
+        messages in prop::collection::vec((0..3u16, 0..7u8, prop::collection::vec(any::<u8>(), 0..80)), 0..60),
+    ) {
+        let region = Region { start: 0, bytes: vec![0; 64], key: 0, rights: Rights { read: true, write: true } };
+        let mut memory = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+        let mut compute = compute::Node::new(compute::Config::default());
+        let mut out = Vec::new();
+        for (from, kind, mut bytes) in messages {
+            if let Some(first) = bytes.first_mut() {
+                *first = VERSION << 4 | kind;
+            }
+            // Small numbers, so that some of it means something.
+            bytes.iter_mut().skip(2).for_each(|byte| *byte &= 3);
+            let _ = compute.handle_request(from, 0, 0, Request::Write(vec![1; 700]), Nanos::ZERO);
+            memory.handle_message(from, &bytes);
+            compute.handle_message(from, &bytes, Nanos::ZERO);
+            while memory.poll_message(&mut out).is_some() {}
+            while compute.poll_message(&mut out).is_some() {}
+            while compute.poll_completion().is_some() {}
+        }
+    }
+}

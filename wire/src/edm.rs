@@ -1,0 +1,207 @@
+//! EDM's messages on Ethernet (paper §2.3, §3.1.4; the field layout is p4rack's).
+//!
+//! Everything EDM adds travels under one EtherType and starts with a version and a kind:
+//!
+//! ```text
+//! NOTIFY, GRANT:            Ethernet | 802.1Q (PCP 7) | Control | padding
+//! RREQ:                     Ethernet | 802.1Q (PCP 7) | Message
+//! RMWREQ:                   Ethernet | 802.1Q (PCP 7) | Message | operands
+//! WREQ, RRES (one chunk):   Ethernet | 802.1Q (PCP 5) | Message | bytes
+//! ```
+//!
+//! A read or atomic request is the demand for its answer, and on its way to the memory node the grant for the first chunk. The
+//! size in a header counts, not the frame's: short frames are padded.
+
+use crate::ParseError;
+
+/// Version of the formats in this module.
+pub const VERSION: u8 = 1;
+/// 802.1Q priority of notifications, grants and requests: the top class.
+pub const PCP_CONTROL: u8 = 7;
+/// 802.1Q priority of data.
+pub const PCP_DATA: u8 = 5;
+/// Bytes of a word that atomic operations work on.
+pub const WORD_BYTES: u32 = 8;
+
+/// Kind of an EDM message: the low four bits of its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Demand for a write, host to switch.
+    Notify = 1,
+    /// Permission to send a chunk, switch to host.
+    Grant = 2,
+    /// Read request.
+    Rreq = 3,
+    /// Chunk of a write.
+    Wreq = 4,
+    /// Atomic read, modify, write of a word.
+    Rmwreq = 5,
+    /// Chunk of an answer. One of no bytes is the NULL response.
+    Rres = 6,
+}
+
+impl Kind {
+    /// All kinds with the names of their P4 constants.
+    pub const ALL: [(Kind, &'static str); 6] = [
+        (Kind::Notify, "EDM_NOTIFY"),
+        (Kind::Grant, "EDM_GRANT"),
+        (Kind::Rreq, "EDM_RREQ"),
+        (Kind::Wreq, "EDM_WREQ"),
+        (Kind::Rmwreq, "EDM_RMWREQ"),
+        (Kind::Rres, "EDM_RRES"),
+    ];
+
+    /// Kind of the message whose bytes after the EtherType start with `first_byte`.
+    #[inline]
+    pub fn of(first_byte: u8) -> Result<Kind, ParseError> {
+        if first_byte >> 4 != VERSION {
+            return Err(ParseError::Invalid { field: "version", value: u64::from(first_byte >> 4) });
+        }
+        let code = first_byte & 0xf;
+        let kind = Kind::ALL.iter().find(|(kind, _)| *kind as u8 == code);
+        kind.map(|(kind, _)| *kind).ok_or(ParseError::Invalid { field: "kind", value: u64::from(code) })
+    }
+}
+
+/// What an RMWREQ does with a word, as 64-bit big-endian number without sign: `Message.code`. The answer is the old word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Opcode {
+    /// The second operand, if it was the first.
+    Cas = 1,
+    /// The sum, modulo 2^64.
+    FetchAdd = 2,
+    /// The operand.
+    Swap = 3,
+    /// Bits of both.
+    And = 4,
+    /// Bits of either.
+    Or = 5,
+    /// Bits of one.
+    Xor = 6,
+    /// The smaller.
+    Min = 7,
+    /// The larger.
+    Max = 8,
+}
+
+impl Opcode {
+    /// All.
+    pub const ALL: [Opcode; 8] = [
+        Opcode::Cas,
+        Opcode::FetchAdd,
+        Opcode::Swap,
+        Opcode::And,
+        Opcode::Or,
+        Opcode::Xor,
+        Opcode::Min,
+        Opcode::Max,
+    ];
+
+    /// The operation with this number.
+    pub fn of(code: u8) -> Option<Opcode> {
+        Opcode::ALL.into_iter().find(|opcode| *opcode as u8 == code)
+    }
+
+    /// Operands that follow the header, of eight bytes each.
+    pub const fn operands(self) -> usize {
+        if matches!(self, Opcode::Cas) { 2 } else { 1 }
+    }
+
+    /// The new word. `operands` are as many as [`operands`](Self::operands); more are ignored.
+    pub const fn apply(self, old: u64, operands: [u64; 2]) -> u64 {
+        let one = operands[0];
+        match self {
+            Opcode::Cas if old == one => operands[1],
+            Opcode::Cas => old,
+            Opcode::FetchAdd => old.wrapping_add(one),
+            Opcode::Swap => one,
+            Opcode::And => old & one,
+            Opcode::Or => old | one,
+            Opcode::Xor => old ^ one,
+            Opcode::Min if old < one => old,
+            Opcode::Max if old > one => old,
+            Opcode::Min | Opcode::Max => one,
+        }
+    }
+}
+
+/// How a request went: `Message.code` of an RRES.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// It was done.
+    Done = 0,
+    /// Its bytes are not all in a region.
+    NoSuchAddress = 1,
+    /// The region has another key.
+    WrongKey = 2,
+    /// The key does not permit it.
+    NotPermitted = 3,
+    /// It asks for nothing, or for more than a message may have.
+    BadLength = 4,
+    /// No such operation, or its word is not aligned.
+    BadOperation = 5,
+}
+
+impl Status {
+    /// All.
+    pub const ALL: [Status; 6] = [
+        Status::Done,
+        Status::NoSuchAddress,
+        Status::WrongKey,
+        Status::NotPermitted,
+        Status::BadLength,
+        Status::BadOperation,
+    ];
+
+    /// The status with this number.
+    pub fn of(code: u8) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| *status as u8 == code)
+    }
+}
+
+crate::header! {
+    /// NOTIFY and GRANT.
+    Control = "edm_control_t" {
+        /// 1
+        version / "version": u8 = 4;
+        /// NOTIFY or GRANT
+        kind / "kind": u8 = 4;
+        /// GRANT: 1 for a chunk of an answer, 0 for one of a write
+        answer / "answer": u8 = 8;
+        /// message of this pair, chosen by who asks
+        id / "id": u16 = 16;
+        /// NOTIFY: zero; GRANT: where in the message the chunk starts
+        offset / "offset": u32 = 32;
+        /// NOTIFY: bytes of the message; GRANT: bytes of the chunk
+        bytes / "bytes": u32 = 32;
+    }
+}
+
+crate::header! {
+    /// RREQ, WREQ, RMWREQ and RRES.
+    Message = "edm_message_t" {
+        /// 1
+        version / "version": u8 = 4;
+        /// RREQ, WREQ, RMWREQ or RRES
+        kind / "kind": u8 = 4;
+        /// RMWREQ: operation; RRES: status; else zero
+        code / "code": u8 = 8;
+        /// message of this pair, chosen by who asks
+        id / "id": u16 = 16;
+        /// proves the right to the region
+        key / "key": u32 = 32;
+        /// address of the message's first byte
+        address / "address": u64 = 64;
+        /// bytes of the message: read, written or answered
+        total / "total": u32 = 32;
+        /// where in the message this chunk starts
+        offset / "offset": u32 = 32;
+        /// bytes of this chunk, which follow
+        bytes / "bytes": u16 = 16;
+        /// zero on sending, ignored on receipt
+        reserved / "reserved": u16 = 16;
+    }
+}
