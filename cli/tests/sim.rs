@@ -109,3 +109,41 @@ fn a_full_disk_leaves_nothing_half_written() {
     assert!(said.contains("No space left") && said.contains("run the same command again"), "{said}");
     assert_eq!(text(&output.stdout), "", "nothing is left that could be taken for a result");
 }
+
+const MEMORY: &str =
+    "name = \"small\"\nkind = \"memory\"\nnodes = 8\n[workload]\nsize = 64\nload = 0.5\nmessages = 2000\n";
+
+#[test]
+fn a_memory_rack_runs_and_is_swept_into_a_table() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.toml"), MEMORY).unwrap();
+    let output = sim(&["run", "a.toml", "--twice", "--json"], dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["slowdown"]["mean"].as_f64().unwrap() > 1.0 && result["lost"] == 0, "{result}");
+
+    let sweep = "name = \"s\"\nbase = \"a.toml\"\n[vary]\nscheme = [\"edm\", \"ird\", \"fastpass\"]\n";
+    std::fs::write(dir.path().join("s.toml"), sweep).unwrap();
+    let output = sim(&["sweep", "s.toml", "--out-dir", "out"], dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("fastpass"), "{}", text(&output.stdout));
+    let output = sim(&["merge", "out"], dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let csv = std::fs::read_to_string(dir.path().join("out/results.csv")).unwrap();
+    assert!(csv.lines().count() == 4 && csv.starts_with("id,name,scheme,seed,measured,lost"), "{csv}");
+}
+
+#[test]
+fn mistakes_in_a_memory_rack_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for (old, new, named) in [
+        ("nodes = 8", "nodes = 1", "a.toml:3: nodes: 1 is out of range"),
+        ("load = 0.5", "load = 7", "a.toml:6: [workload] load: 7 is out of range"),
+        ("size = 64\nload = 0.5\nmessages = 2000", "trace = \"missing.csv\"", "missing.csv: can't be read"),
+    ] {
+        std::fs::write(dir.path().join("a.toml"), MEMORY.replace(old, new)).unwrap();
+        let output = sim(&["run", "a.toml"], dir.path());
+        assert_eq!(output.status.code(), Some(2), "{new}");
+        assert!(text(&output.stderr).contains(named), "{new}: {}", text(&output.stderr));
+    }
+}
