@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(clap::Args, Debug)]
 pub struct SweepArgs {
     /// The sweep (docs/sim.md shows one)
-    file: PathBuf,
+    pub file: PathBuf,
     /// Folder for results, one file per task; a task with a result is not run again
     #[arg(long, value_name = "DIR")]
     pub out_dir: PathBuf,
