@@ -86,6 +86,49 @@ fn run_writes_captures_and_tells_what_happened() {
 }
 
 #[test]
+fn a_tna_program_runs_and_is_traced() {
+    let (folder, input) = capture(&[&[1, 0, 0, 0], &[0xff, 0, 0, 0], &[1, 0]]);
+    let out = folder.path().join("out");
+    let mut command = p4rack();
+    command.args(["p4", "run"]).arg(repo("tests/tna/parser.p4"));
+    command.arg("--in").arg(format!("5={}", input.display())).arg("--out-dir").arg(&out).arg("--trace");
+    let run = command.output().expect("p4rack starts");
+    let text = stdout(&run);
+    assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
+    assert_eq!(frames(&out.join("port_3.pcap")), [vec![1, 0, 0, 0], vec![1, 0]]);
+    for line in ["state     IP.start", "parsed    PacketTooShort", "dropped   parser_reject", "sent      port 3, 4 bytes"] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn samples_of_tna_are_accepted_and_run_alike() {
+    let run = p4rack().args(["p4", "samples"]).arg(repo("tests/tna")).args(["types", "run"]).output();
+    let run = run.expect("p4rack starts");
+    let text = stdout(&run);
+    assert_eq!(run.status.code(), Some(0), "{text}");
+    let count = std::fs::read_dir(repo("tests/tna")).expect("a folder").count() / 2;
+    for part in ["types", "run    "] {
+        assert!(text.contains(&format!("{part:7} {count} of {count} as expected")), "{part}: {text}");
+    }
+    assert!(!text.contains("refused") && text.contains("that sent frames"), "{text}");
+}
+
+#[test]
+fn an_interface_for_bfruntime_names_tables_and_registers() {
+    let run = p4rack().args(["p4", "bfrt-info"]).arg(repo("examples/tna-forward.p4")).output();
+    let run = run.expect("p4rack starts");
+    assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
+    let schema: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let tables = schema["tables"].as_array().expect("a list");
+    for name in ["pipe.Ingress.hosts", "pipe.Ingress.frames", "pipe.Egress.sent"] {
+        assert!(tables.iter().any(|table| table["name"] == name), "{name}");
+    }
+    let other = p4rack().args(["p4", "bfrt-info"]).arg(repo("examples/forward.p4")).output();
+    assert_ne!(other.expect("p4rack starts").status.code(), Some(0), "v1model has none");
+}
+
+#[test]
 fn a_trace_says_why_a_packet_ended() {
     let (folder, input) = capture(&[&[1, 0, 0, 0], &[2, 0, 0, 0]]);
     let mut command = p4rack();

@@ -171,6 +171,12 @@ impl Printer<'_> {
             ExternCall::RegisterWrite { instance: i, index, value } => {
                 format!("{}[{}] = {}", instance(i), self.expr(index), self.expr(value))
             }
+            ExternCall::DirectRegisterRead { instance: i, dst } => {
+                format!("{} = {}", self.lvalue(dst), instance(i))
+            }
+            ExternCall::DirectRegisterWrite { instance: i, value } => {
+                format!("{} = {}", instance(i), self.expr(value))
+            }
             ExternCall::Hash { algorithm, dst, data, bounds, .. } => {
                 let hash = format!("{algorithm:?}{}", list(data));
                 match bounds {

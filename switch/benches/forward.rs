@@ -71,12 +71,30 @@ fn l2(c: &mut Criterion) {
     }
 }
 
-fn rack() -> Switch {
-    let program = common::compile(PL2);
+/// The same program as generated for two architectures: plain switching of a rack.
+const PLAIN: [(&str, &str); 3] = [
+    ("rack_v1model", include_str!("../../codegen/tests/golden/l2/pl2-incast.p4")),
+    ("rack_tna", include_str!("../../codegen/tests/golden/l2-tna/pl2-incast.p4")),
+    ("rack_t2na", include_str!("../../codegen/tests/golden/l2-t2na/pl2-incast.p4")),
+];
+
+fn plain(c: &mut Criterion) {
+    for (name, text) in PLAIN {
+        for len in [64, 1514] {
+            let mut frame = common::eth(mac(2), 0x0800, &vec![7; len - 14]);
+            frame[6..12].copy_from_slice(&mac(1).to_be_bytes()[2..]);
+            measure(c, name, rack(text), &frame, 2);
+            measure_queued(c, &format!("{name}_queued"), rack(text), &frame, 2);
+        }
+    }
+}
+
+fn rack(text: &str) -> Switch {
+    let program = common::compile(text);
     let mut switch = Switch::new(Config { cpu_port: Some(510), ..common::config() });
     switch.load(Pipeline::compile(&program).expect("generated programs are within the switch's reach"));
     let mut bench = Bench { switch, program, now: Nanos(0) };
-    bench.add_hosts(PL2);
+    bench.add_hosts(text);
     bench.switch
 }
 
@@ -96,11 +114,11 @@ fn pl2(c: &mut Criterion) {
     let data = |cell: u8| from_one(0x8100, &[&[0xa0, 100 + cell, 8, 0], &[7; 46][..]].concat());
     // Reservations by turns in both halves of a lane, each followed by its frame: as an honest host does.
     let turns = [(rsv(0), 1), (data(0), 2), (rsv(1), 1), (data(1), 2)];
-    measure_turns(c, "pl2_rsv_and_data", rack(), &turns);
+    measure_turns(c, "pl2_rsv_and_data", rack(PL2), &turns);
     // The reservation before it sent nothing: a second pass.
-    measure(c, "pl2_rsv_again", rack(), &rsv(0), 1);
-    measure(c, "pl2_best_effort", rack(), &from_one(0x0800, &[7; 46]), 2);
+    measure(c, "pl2_rsv_again", rack(PL2), &rsv(0), 1);
+    measure(c, "pl2_best_effort", rack(PL2), &from_one(0x0800, &[7; 46]), 2);
 }
 
-criterion_group!(benches, l2, pl2);
+criterion_group!(benches, l2, plain, pl2);
 criterion_main!(benches);

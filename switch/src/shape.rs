@@ -65,6 +65,8 @@ pub(crate) struct TableShape {
     pub meter: Option<InstanceId>,
     /// Whether the meter counts bytes rather than packets.
     pub meter_bytes: bool,
+    /// What the element of its direct register is when an entry is made; empty if it has none.
+    pub element: Vec<u64>,
     /// Whether its direct counter and meter work where the program calls them, not at each look-up.
     pub on_call: bool,
     pub idle_timeout: bool,

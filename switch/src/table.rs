@@ -149,6 +149,9 @@ pub(crate) struct TableState {
     pub counters: Vec<CounterData>,
     /// Direct meters, in the same order.
     pub meters: Vec<Meter>,
+    /// Elements of a direct register, in the same order, and what each is at first.
+    elements: Vec<u64>,
+    element: Vec<u64>,
     /// Time of each row's last hit, if hits are recorded.
     pub last_hit: Vec<u64>,
 }
@@ -207,6 +210,8 @@ impl TableState {
             on_call: shape.on_call,
             counters: vec![CounterData::default(); usize::from(shape.counter.is_some())],
             meters: vec![Meter::default(); usize::from(shape.meter.is_some())],
+            elements: shape.element.clone(),
+            element: shape.element.clone(),
             last_hit: Vec::new(),
         };
         state.set_default(shape, None)?;
@@ -227,6 +232,7 @@ impl TableState {
         self.chain.reserve_exact(ternary);
         self.counters.reserve_exact(if self.counted { rows } else { 0 });
         self.meters.reserve_exact(if self.metered { rows } else { 0 });
+        self.elements.reserve_exact(rows * self.element.len());
         self.last_hit.reserve_exact(if self.aged { rows } else { 0 });
     }
 
@@ -355,7 +361,7 @@ impl TableState {
     /// Whether a lookup has side effects: on counters, meters or times of hits.
     #[inline]
     pub fn observed(&self) -> bool {
-        self.counted || self.metered || self.aged
+        self.counted || self.metered || self.aged || !self.element.is_empty()
     }
 
     /// Records a hit of a row, or a miss, by a packet of this length. Returns the meter's colour.
@@ -381,6 +387,12 @@ impl TableState {
             counter.packets += 1;
             counter.bytes += bytes;
         }
+    }
+
+    /// The element of a row, or of a miss, in a table with a direct register.
+    pub fn element_mut(&mut self, row: Option<u32>) -> &mut [u64] {
+        let (words, at) = (self.element.len(), row.map_or(0, |row| row as usize + 1));
+        self.elements.get_mut(at * words..(at + 1) * words).unwrap_or_default()
     }
 
     /// The colour that the meter of a row, or of a miss, gives a packet of this length.
@@ -499,6 +511,9 @@ impl TableState {
         if self.metered {
             self.meters[at + 1] = Meter::default();
         }
+        if let Some(element) = self.elements.chunks_exact_mut(self.element.len().max(1)).nth(at + 1) {
+            element.copy_from_slice(&self.element);
+        }
         row
     }
 
@@ -538,6 +553,7 @@ impl TableState {
         if self.metered {
             self.meters.push(Meter::default());
         }
+        self.elements.extend_from_slice(&self.element);
         row as u32
     }
 

@@ -29,6 +29,7 @@ fn shape(style: Style, keys: Vec<KeyShape>, size: u64) -> TableShape {
         counter: None,
         meter: None,
         meter_bytes: false,
+        element: Vec::new(),
         on_call: false,
         idle_timeout: false,
         implementation: None,

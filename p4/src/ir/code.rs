@@ -350,6 +350,15 @@ pub enum ExternCall {
         index: Expr,
         value: Expr,
     },
+    /// Reads the element of the entry whose action runs.
+    DirectRegisterRead {
+        instance: InstanceId,
+        dst: LValue,
+    },
+    DirectRegisterWrite {
+        instance: InstanceId,
+        value: Expr,
+    },
     /// `dst = base + hash(data) % max` with the bounds `(base, max)`; `base` if max is 0. Without bounds, the
     /// low bits of the hash itself.
     Hash {

@@ -83,6 +83,8 @@ pub struct Table {
     pub counter: Option<InstanceId>,
     /// Direct meter attached to the table.
     pub meter: Option<InstanceId>,
+    /// Direct register attached to the table.
+    pub register: Option<InstanceId>,
     /// `support_timeout = true`
     pub idle_timeout: bool,
 }
@@ -207,6 +209,14 @@ pub enum InstanceKind {
         table: Option<TableId>,
         unit: Unit,
         on_call: bool,
+    },
+    /// A register with an element for each entry of a table.
+    DirectRegister {
+        table: Option<TableId>,
+        /// Type in which an element is stored.
+        ty: Ty,
+        /// What an element is when its entry is made.
+        initial: BigUint,
     },
     /// A register. An element that is a struct is stored as the concatenation of its fields, the first one
     /// highest.

@@ -67,7 +67,7 @@ impl Symbols {
             InstanceKind::DirectCounter { .. } => Prefix::DirectCounter,
             InstanceKind::Meter { .. } => Prefix::Meter,
             InstanceKind::DirectMeter { .. } => Prefix::DirectMeter,
-            InstanceKind::Register { .. } => Prefix::Register,
+            InstanceKind::Register { .. } | InstanceKind::DirectRegister { .. } => Prefix::Register,
             InstanceKind::ActionProfile { .. } | InstanceKind::ActionSelector { .. } => Prefix::ActionProfile,
         };
         // P4Info lists controller headers by their annotation, but ids and aliases use the type's name.

@@ -193,6 +193,8 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
                     index_type_name: types.index(index_type.as_deref()),
                 });
             }
+            // P4Info has none.
+            InstanceKind::DirectRegister { .. } => {}
             InstanceKind::ActionProfile { size } => {
                 info.action_profiles.push(profile(
                     program,

@@ -313,6 +313,17 @@ pub(crate) enum Op {
         table: u16,
         dst: Slot,
     },
+    /// Reads the direct register of the entry of this table that was found last.
+    DirectRegisterRead {
+        table: u16,
+        dst: Slot,
+        words: u16,
+    },
+    DirectRegisterWrite {
+        table: u16,
+        a: Slot,
+        words: u16,
+    },
     DirectColor {
         dst: Slot,
     },
@@ -477,6 +488,8 @@ impl Op {
             | Op::CountLess { .. }
             | Op::DirectCount { .. }
             | Op::DirectMeter { .. }
+            | Op::DirectRegisterRead { .. }
+            | Op::DirectRegisterWrite { .. }
             | Op::CloneWith { .. }
             | Op::ResubmitWith { .. }
             | Op::DirectColor { .. }

@@ -5,7 +5,7 @@ use super::builder::{Builder, kind};
 use crate::code::ops::*;
 use crate::code::plans::*;
 use crate::error::CompileError;
-use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, Intrinsic, LValue, Ty};
+use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, Instance, InstanceId, InstanceKind, Intrinsic, LValue, Ty};
 
 type Result<T> = std::result::Result<T, CompileError>;
 
@@ -74,6 +74,15 @@ impl Builder<'_> {
                 let (instance, words) = (instance.0 as u16, kind.words() as u16);
                 self.mark(Mark::Register { instance, index, value: a, words, write: true });
                 self.emit(Op::RegisterWrite { instance, index, a });
+            }
+            ExternCall::DirectRegisterRead { instance, dst } => {
+                let (table, words) = (self.table_of(*instance)?, self.lvalue_kind(dst)?.words() as u16);
+                self.result(dst, |builder, dst| builder.emit(Op::DirectRegisterRead { table, dst, words }))?;
+            }
+            ExternCall::DirectRegisterWrite { instance, value } => {
+                let (table, words) = (self.table_of(*instance)?, self.kind_of(value)?.words() as u16);
+                let a = self.expr(value, None)?;
+                self.emit(Op::DirectRegisterWrite { table, a, words });
             }
             ExternCall::Hash { algorithm, dst, dst_ty, data, bounds } => {
                 let bounds = match bounds {
@@ -244,6 +253,21 @@ impl Builder<'_> {
         match self.program.instances.get(instance.0 as usize) {
             Some(found) if is(&found.kind) => Ok(()),
             _ => Err(self.malformed(format!("extern object {} is not {what}", instance.0))),
+        }
+    }
+
+    /// The table of a direct register.
+    fn table_of(&self, instance: InstanceId) -> Result<u16> {
+        match self.program.instances.get(instance.0 as usize) {
+            Some(Instance { kind: InstanceKind::DirectRegister { table: Some(table), .. }, .. }) => {
+                Ok(table.0 as u16)
+            }
+            found => {
+                let what = "a direct register that belongs to no table";
+                let object = found.map_or_else(String::new, |found| found.named.name.clone());
+                let help = "name it in the property of a table".into();
+                Err(CompileError::Unsupported { object, what: what.into(), help })
+            }
         }
     }
 

@@ -115,13 +115,27 @@ impl Pipeline {
             instances,
             value_sets,
             digests,
-            errors: program.errors.clone(),
+            errors: arch.errors().map_or_else(|| program.errors.clone(), |numbers| error_names(&numbers)),
             traced,
             initial,
             #[cfg(feature = "native")]
             native: None,
         })
     }
+}
+
+/// Names by number, for numbers that are not the program's.
+fn error_names(numbers: &ErrorNumbers) -> Vec<String> {
+    let named = [
+        (0, "NoError"),
+        (numbers.no_match, "NoMatch"),
+        (numbers.packet_too_short, "PacketTooShort"),
+        (numbers.stack_out_of_bounds, "StackOutOfBounds"),
+        (numbers.parser_invalid_argument, "ParserInvalidArgument"),
+    ];
+    let last = named.iter().map(|(number, _)| *number).max().unwrap_or(0);
+    let name = |number| named.iter().find(|(of, _)| *of == number).map_or("", |(_, name)| *name);
+    (0..=last).map(|number| name(number).to_owned()).collect()
 }
 
 fn error_numbers(program: &Program) -> ErrorNumbers {

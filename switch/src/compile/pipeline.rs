@@ -134,7 +134,9 @@ impl Pipeline {
             InstanceKind::ActionProfile { size } | InstanceKind::ActionSelector { size, .. } => {
                 InstanceState::Profile(Profile::new(*size))
             }
-            InstanceKind::DirectCounter { .. } | InstanceKind::DirectMeter { .. } => InstanceState::None,
+            InstanceKind::DirectCounter { .. }
+            | InstanceKind::DirectMeter { .. }
+            | InstanceKind::DirectRegister { .. } => InstanceState::None,
         };
         let instances = self.instances.iter().zip(self.registers()).map(instance).collect();
         let mut tables = self.initial.clone();

@@ -6,6 +6,7 @@ use crate::error::{CompileError, ControlError};
 use crate::objects::{Indirect, TableEntry};
 use crate::shape::{ActionShape, KeyShape, Style, TableShape};
 use crate::table::TableState;
+use crate::words::limbs_of;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, MatchKind, Matcher, Program, Table, Ty, Unit};
 
@@ -86,6 +87,7 @@ pub(crate) fn table(
         counter: table.counter,
         meter: table.meter,
         meter_bytes: table.meter.is_some_and(|meter| counts_bytes(program, meter)),
+        element: element(program, table),
         on_call: [table.counter, table.meter]
             .into_iter()
             .flatten()
@@ -138,6 +140,15 @@ fn normal(shape: &TableShape, keys: &[Matcher]) -> Vec<Matcher> {
     }
     normal.extend(keys.iter().skip(shape.keys.len()).cloned());
     normal
+}
+
+/// The initial words of a direct register's element.
+fn element(program: &Program, table: &Table) -> Vec<u64> {
+    let register = table.register.and_then(|register| program.instances.get(register.0 as usize));
+    match register.map(|register| &register.kind) {
+        Some(InstanceKind::DirectRegister { ty, initial, .. }) => limbs_of(initial, kind(*ty).words()),
+        _ => Vec::new(),
+    }
 }
 
 fn works_on_call(program: &Program, object: InstanceId) -> bool {

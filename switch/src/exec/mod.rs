@@ -210,6 +210,16 @@ pub(crate) fn rare(
         Op::DirectMeter { table, dst } => {
             vars[dst as usize] = state.tables[table as usize].meter(cx.row, cx.counted, cx.now);
         }
+        Op::DirectRegisterRead { table, dst, words } => {
+            let element = state.tables[table as usize].element_mut(cx.row);
+            let to = &mut vars[dst as usize..][..words as usize];
+            to.iter_mut().zip(element).for_each(|(to, word)| *to = *word);
+        }
+        Op::DirectRegisterWrite { table, a, words } => {
+            let element = state.tables[table as usize].element_mut(cx.row);
+            let from = &vars[a as usize..][..words as usize];
+            element.iter_mut().zip(from).for_each(|(to, word)| *to = *word);
+        }
         Op::CloneWith { plan } => {
             let plan = &code.prefixes[plan as usize];
             externs::gather(&mut state.clone_header, vars, &plan.header, &[]);

@@ -270,7 +270,8 @@ impl ReadWords {
                 self.note(plan.session, 1);
                 self.data(&plan.header);
             }
-            Op::DirectCount { .. } | Op::DirectMeter { .. } => {}
+            Op::DirectRegisterWrite { a, words, .. } => self.note(a, words),
+            Op::DirectCount { .. } | Op::DirectMeter { .. } | Op::DirectRegisterRead { .. } => {}
             Op::Random { lo, hi, .. } => {
                 self.note(lo, 1);
                 self.note(hi, 1);

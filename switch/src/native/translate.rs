@@ -453,6 +453,13 @@ impl Translator<'_, '_> {
                 self.rare();
             }
             Op::Meter { instance, index, dst } => self.meter(instance, index, dst),
+            Op::DirectRegisterWrite { .. } => {
+                self.rare();
+            }
+            Op::DirectRegisterRead { dst, words, .. } => {
+                self.rare();
+                self.forget(dst, words.into());
+            }
             Op::DirectColor { dst } | Op::DirectMeter { dst, .. } | Op::Random { dst, .. } => {
                 self.rare();
                 self.forget(dst, 1);

@@ -147,7 +147,7 @@ impl TableState {
             && update.mask.len() == if self.style == Style::Exact { 0 } else { self.words }
             && update.args.len() == self.arg_words
             && (update.action as usize) < shape.actions.len();
-        if !fits || self.metered || self.aged || self.range_words > 0 {
+        if !fits || self.metered || self.aged || !self.element.is_empty() || self.range_words > 0 {
             return false;
         }
         match self.style {

@@ -17,5 +17,6 @@ mod resources;
 mod rig;
 mod roles;
 mod tls;
+mod tna;
 mod tracing;
 mod unfriendly;

@@ -223,7 +223,9 @@ impl Lower<'_> {
 
     /// Same for an element that is split to this place.
     pub(crate) fn element_into(&mut self, instance: InstanceId, target: Place) -> Option<LValue> {
-        let InstanceKind::Register { ty, .. } = self.prog.instances.get(instance.0 as usize)?.kind else {
+        let (InstanceKind::Register { ty, .. } | InstanceKind::DirectRegister { ty, .. }) =
+            self.prog.instances.get(instance.0 as usize)?.kind
+        else {
             return None;
         };
         let name = self.temp_name("element");

@@ -83,8 +83,9 @@ impl Lower<'_> {
             renumber(stmts, &table_at);
         }
         for instance in &mut prog.instances {
-            if let InstanceKind::DirectCounter { table, .. } | InstanceKind::DirectMeter { table, .. } =
-                &mut instance.kind
+            if let InstanceKind::DirectCounter { table, .. }
+            | InstanceKind::DirectMeter { table, .. }
+            | InstanceKind::DirectRegister { table, .. } = &mut instance.kind
             {
                 *table = table.and_then(|t| table_at[t.0 as usize]);
             }

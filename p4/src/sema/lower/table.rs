@@ -57,7 +57,9 @@ impl Lower<'_> {
         let counter =
             self.attached(def.counters.as_ref(), |k| matches!(k, InstanceKind::DirectCounter { .. }));
         let meter = self.attached(def.meters.as_ref(), |k| matches!(k, InstanceKind::DirectMeter { .. }));
-        for instance in [counter, meter].into_iter().flatten() {
+        let register = self
+            .attached(self.arch.registers(def), |k| matches!(k, InstanceKind::DirectRegister { .. }));
+        for instance in [counter, meter, register].into_iter().flatten() {
             self.own(instance, id, def.span);
         }
         let named = self.named(self.frame, &def.name, &def.annos);
@@ -74,6 +76,7 @@ impl Lower<'_> {
             implementation,
             counter,
             meter,
+            register,
             idle_timeout: def.idle_timeout || self.arch.has_idle_timeout(def),
         };
         self.prog.tables.push(table);
@@ -185,8 +188,9 @@ impl Lower<'_> {
     fn own(&mut self, instance: InstanceId, id: TableId, span: Span) {
         let instance = &mut self.prog.instances[instance.0 as usize];
         let name = instance.named.name.clone();
-        let (InstanceKind::DirectCounter { table, .. } | InstanceKind::DirectMeter { table, .. }) =
-            &mut instance.kind
+        let (InstanceKind::DirectCounter { table, .. }
+        | InstanceKind::DirectMeter { table, .. }
+        | InstanceKind::DirectRegister { table, .. }) = &mut instance.kind
         else {
             return;
         };

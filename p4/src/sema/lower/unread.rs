@@ -123,7 +123,10 @@ impl Uses {
                 values.push(index);
                 values.extend(less);
             }
-            ExternCall::DirectMeterRead { dst, .. } => targets.push(dst),
+            ExternCall::DirectMeterRead { dst, .. } | ExternCall::DirectRegisterRead { dst, .. } => {
+                targets.push(dst);
+            }
+            ExternCall::DirectRegisterWrite { value, .. } => values.push(value),
             ExternCall::MeterExecute { index, dst, .. } => {
                 values.push(index);
                 targets.push(dst);

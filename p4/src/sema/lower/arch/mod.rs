@@ -14,7 +14,7 @@ use crate::diag::Diagnostic;
 use crate::ir::{Intrinsic, MatchKind, Role, Task};
 use crate::sema;
 use crate::sema::lower::{Lower, Made, Object, Val};
-use crate::sema::tree::{FnDef, InstDecl, TCall, TableDef};
+use crate::sema::tree::{FnDef, InstDecl, TCall, TExpr, TableDef};
 use crate::sema::types::{BlockKind, BlockTy, ExternTy, Type};
 use std::rc::Rc;
 
@@ -47,6 +47,10 @@ pub(crate) trait Architecture: Sync {
     /// Whether one of its own properties says that a table's entries age.
     fn has_idle_timeout(&self, _table: &TableDef) -> bool {
         false
+    }
+    /// What one of its own properties attaches to a table as a register of its entries.
+    fn registers<'t>(&self, _table: &'t TableDef) -> Option<&'t TExpr> {
+        None
     }
     /// A program's interface in the form that clients of BFRuntime read, where the architecture has one.
     fn bf_rt(&self, _compiled: &Compiled) -> Option<serde_json::Value> {

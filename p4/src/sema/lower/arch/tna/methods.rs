@@ -52,7 +52,10 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
             meter(lower, object, *instance, None, at)
         }
         ("Register", "read" | "write", Made::Instance(_)) => registers::access(lower, object, def, call, at),
-        ("RegisterAction", "execute", _) => registers::execute(lower, object, call, at),
+        ("RegisterAction" | "RegisterAction2" | "RegisterAction3" | "RegisterAction4", "execute", _) => {
+            registers::execute(lower, object, call, at)
+        }
+        ("DirectRegisterAction", "execute", _) => registers::execute_direct(lower, object, call, at),
         ("RegisterAction", "predicate", _) => registers::predicate(lower, object, call),
         ("RegisterParam", "read", Made::Instance(instance)) => {
             registers::read(lower, object, *instance, zero(Ty::Bit(1)))

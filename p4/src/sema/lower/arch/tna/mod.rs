@@ -16,7 +16,7 @@ use crate::Compiled;
 use crate::ast::Span;
 use crate::ir::{Intrinsic, MatchKind, Role, Task, Ty};
 use crate::sema::lower::{Lower, Made, Object, Val};
-use crate::sema::tree::{FnDef, InstDecl, TCall, TableDef};
+use crate::sema::tree::{FnDef, InstDecl, TCall, TExpr, TableDef};
 use crate::sema::types::ExternTy;
 use crate::sema::value;
 use serde_json::Value;
@@ -123,9 +123,12 @@ const INCLUDES: &[(&str, &str)] = include_files![
 /// Property of a table whose entries age.
 const IDLE_TIMEOUT: &str = "idle_timeout";
 
+/// Property of a table with a register of its entries.
+const REGISTERS: &str = "registers";
+
 /// Properties of tables: how they are stored, and what belongs to their entries.
 const PROPERTIES: &[&str] =
-    &["alpm", "atcam", "filters", IDLE_TIMEOUT, "proxy_hash", "registers", "requires_versioning"];
+    &["alpm", "atcam", "filters", IDLE_TIMEOUT, "proxy_hash", REGISTERS, "requires_versioning"];
 
 /// Fields of intrinsic metadata that any architecture has, by their structs.
 const FIELDS: &[(Param, &str, Intrinsic)] = &[
@@ -205,6 +208,10 @@ impl Architecture for Tna {
     fn has_idle_timeout(&self, table: &TableDef) -> bool {
         let given = table.others.iter().find(|(name, _)| name.name == IDLE_TIMEOUT);
         given.is_some_and(|(_, value)| !matches!(value.value(), Some(value::Value::Bool(false))))
+    }
+
+    fn registers<'t>(&self, table: &'t TableDef) -> Option<&'t TExpr> {
+        table.others.iter().find(|(name, _)| name.name == REGISTERS).map(|(_, value)| value)
     }
 
     fn bf_rt(&self, compiled: &Compiled) -> Option<Value> {

@@ -37,6 +37,14 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
             let initial = initial(lower, inst, 1, &element);
             InstanceKind::Register { size: lower.ctor_number(inst, 0), ty, data, initial, index_type }
         }
+        "DirectRegister" => {
+            let element = lower.type_arg(ext, 0)?;
+            let ty = lower.register_ty(&element, inst.span)?;
+            let initial = initial(lower, inst, 0, &element);
+            let made = lower.add_instance(inst, InstanceKind::DirectRegister { table: None, ty, initial });
+            lower.hide(&made);
+            return Some(made);
+        }
         // A register of one cell, which only the control plane writes.
         "RegisterParam" => {
             let element = lower.type_arg(ext, 0)?;
@@ -57,7 +65,7 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
         // A sum of 16 bits.
         "Checksum" => return Some(lower.packet_variables(&[("sum", Ty::Bit(16))])),
         "ParserCounter" => return Some(lower.packet_variables(&[("count", Ty::Bit(8))])),
-        "RegisterAction" | "Hash" | "CRCPolynomial" | "Random" | "Mirror" | "Resubmit" | "ParserPriority"
+        "RegisterAction" | "RegisterAction2" | "RegisterAction3" | "RegisterAction4" | "DirectRegisterAction" | "Hash" | "CRCPolynomial" | "Random" | "Mirror" | "Resubmit" | "ParserPriority"
         | "Alpm" | "Atcam" | "IdleTimeout" => return Some(Made::Nothing),
         _ => return None,
     };

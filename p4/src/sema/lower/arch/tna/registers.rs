@@ -5,10 +5,17 @@ use super::is_second;
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, InstanceId, Ty};
 use crate::sema::lower::{Lower, Object, Place, Val, concatenated, constant, scalars};
-use crate::sema::tree::{FnDef, TCall};
+use crate::sema::tree::{FnDef, TCall, TExpr};
 
-/// A place of the register's type, and the statement that fills it from a cell.
-fn load(lower: &mut Lower<'_>, register: &Object, instance: InstanceId, index: Expr) -> Option<Place> {
+/// Which cell of a register is meant.
+enum Cell {
+    At(Expr),
+    /// That of the entry whose action runs.
+    Own,
+}
+
+/// A place with the value of a cell.
+fn load(lower: &mut Lower<'_>, register: &Object, instance: InstanceId, cell: &Cell) -> Option<Place> {
     let element = lower.type_arg(&register.ext, 0)?;
     let name = lower.temp_name("cell");
     let place = lower.alloc(&element, &name);
@@ -16,26 +23,27 @@ fn load(lower: &mut Lower<'_>, register: &Object, instance: InstanceId, index: E
         Place::Leaf(lvalue, _) => lvalue.clone(),
         _ => lower.element_into(instance, place.clone())?,
     };
-    lower.emit_extern(ExternCall::RegisterRead { instance, index, dst });
+    lower.emit_extern(match cell {
+        Cell::At(index) => ExternCall::RegisterRead { instance, index: index.clone(), dst },
+        Cell::Own => ExternCall::DirectRegisterRead { instance, dst },
+    });
     Some(place)
 }
 
-fn store(lower: &mut Lower<'_>, instance: InstanceId, index: Expr, value: &Val) -> Option<()> {
+fn store(lower: &mut Lower<'_>, instance: InstanceId, cell: Cell, value: &Val) -> Option<()> {
     let mut parts = Vec::new();
     scalars(lower, value, &mut parts);
     let value = concatenated(parts)?;
-    lower.emit_extern(ExternCall::RegisterWrite { instance, index, value });
+    lower.emit_extern(match cell {
+        Cell::At(index) => ExternCall::RegisterWrite { instance, index, value },
+        Cell::Own => ExternCall::DirectRegisterWrite { instance, value },
+    });
     Some(())
 }
 
 /// The value of a cell.
-pub(super) fn read(
-    lower: &mut Lower<'_>,
-    register: &Object,
-    instance: InstanceId,
-    index: Expr,
-) -> Option<Val> {
-    let place = load(lower, register, instance, index)?;
+pub(super) fn read(lower: &mut Lower<'_>, register: &Object, instance: InstanceId, index: Expr) -> Option<Val> {
+    let place = load(lower, register, instance, &Cell::At(index))?;
     Some(lower.read(&place))
 }
 
@@ -54,33 +62,41 @@ pub(super) fn access(
     let Val::Leaf(index, _) = lower.save(index, at) else { return None };
     let old = read(lower, register, instance, index.clone())?;
     if def.name == "write" {
-        store(lower, instance, index, &values.next()?)?;
+        store(lower, instance, Cell::At(index), &values.next()?)?;
     }
     Some(old)
 }
 
-/// `execute(index, out others…)`: the body of `apply` on a cell. The result is the body's first `out` parameter.
+/// `execute(index, out others…)`
 pub(super) fn execute(lower: &mut Lower<'_>, action: &Object, call: &TCall, at: Span) -> Option<Val> {
+    let Some(index) = call.args.first().and_then(|arg| arg.as_ref()) else {
+        lower.error(at, "`execute` needs an index: give the cell to act on");
+        return None;
+    };
+    let index = lower.expr(&index.clone());
+    let Val::Leaf(index, _) = lower.save(index, at) else { return None };
+    run(lower, action, Cell::At(index), &call.args[1..], at)
+}
+
+/// `execute(out others…)`
+pub(super) fn execute_direct(lower: &mut Lower<'_>, action: &Object, call: &TCall, at: Span) -> Option<Val> {
+    run(lower, action, Cell::Own, &call.args, at)
+}
+
+/// The body of `apply` on a cell. The result is the body's first `out` parameter, the others go to `outs`.
+fn run(lower: &mut Lower<'_>, action: &Object, cell: Cell, outs: &[Option<TExpr>], at: Span) -> Option<Val> {
     let register = lower.at_object(action, |l| l.object_arg(&action.inst, 0))?;
     let instance = register.instance()?;
     let body = lower.body_of(action, "apply")?;
-    let index = match call.args.first()? {
-        Some(index) => lower.expr(&index.clone()),
-        None => {
-            lower.error(at, "`execute` needs an index: give the cell to act on");
-            return None;
-        }
-    };
-    let Val::Leaf(index, _) = lower.save(index, at) else { return None };
-    let mut places = vec![load(lower, &register, instance, index.clone())?];
+    let mut places = vec![load(lower, &register, instance, &cell)?];
     for param in body.params.iter().skip(1) {
         let ty = lower.at_object(action, |l| l.ty(&param.ty));
         places.push(lower.zeroed(&ty, "result", at));
     }
     lower.inline_body(action, &body, &places, at);
     let new = lower.read(&places[0]);
-    store(lower, instance, index, &new)?;
-    for (arg, place) in call.args.iter().skip(1).zip(places.iter().skip(2)) {
+    store(lower, instance, cell, &new)?;
+    for (arg, place) in outs.iter().zip(places.iter().skip(2)) {
         if let Some(target) = arg.as_ref().and_then(|arg| lower.place(arg)) {
             let value = lower.read(place);
             lower.assign(&target, value, at);
@@ -89,7 +105,7 @@ pub(super) fn execute(lower: &mut Lower<'_>, action: &Object, call: &TCall, at: 
     match places.get(1) {
         Some(place) => Some(lower.read(place)),
         None => {
-            let ty = lower.type_arg(&action.ext, 2)?;
+            let ty = lower.type_arg(&action.ext, action.ext.args.len().checked_sub(1)?)?;
             ty.scalar().map(|scalar| Val::Leaf(constant(0u8, scalar), scalar))
         }
     }
