@@ -96,7 +96,12 @@ fn a_tna_program_runs_and_is_traced() {
     let text = stdout(&run);
     assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
     assert_eq!(frames(&out.join("port_3.pcap")), [vec![1, 0, 0, 0], vec![1, 0]]);
-    for line in ["state     IP.start", "parsed    PacketTooShort", "dropped   parser_reject", "sent      port 3, 4 bytes"] {
+    for line in [
+        "state     IP.start",
+        "parsed    PacketTooShort",
+        "dropped   parser_reject",
+        "sent      port 3, 4 bytes",
+    ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
 }

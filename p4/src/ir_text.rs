@@ -158,7 +158,10 @@ impl Printer<'_> {
                 let less = less.as_ref().map(|less| format!(" less {}", self.expr(less))).unwrap_or_default();
                 format!("{}.count({}){less}", instance(i), self.expr(index))
             }
-            ExternCall::DirectCount { instance: i } => format!("{}.count()", instance(i)),
+            ExternCall::DirectCount { instance: i, less } => {
+                let less = less.as_ref().map(|less| format!(" less {}", self.expr(less))).unwrap_or_default();
+                format!("{}.count(){less}", instance(i))
+            }
             ExternCall::DirectMeterRead { instance: i, dst } => {
                 format!("{} = {}.read()", self.lvalue(dst), instance(i))
             }

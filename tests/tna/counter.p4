@@ -25,10 +25,11 @@ control I(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_metadata_
     Counter<bit<64>, bit<8>>(4, CounterType_t.PACKETS_AND_BYTES) cells;
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) hits;
     action count_it() { hits.count(); }
+    action less() { hits.count(sizeInBytes(hdr.h)); }
     action pass() { }
     table t {
         key = { hdr.h.a: exact @name("h.a"); }
-        actions = { count_it; pass; }
+        actions = { count_it; less; pass; }
         default_action = pass();
         counters = hits;
     }

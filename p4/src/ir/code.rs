@@ -326,10 +326,11 @@ pub enum ExternCall {
         index: Expr,
         less: Option<Expr>,
     },
-    /// Counts or meters with the direct object of the table whose action runs. A meter writes its colour to
-    /// `dst`.
+    /// Counts or meters with the direct object of the table whose action runs. A counter counts `less` this many
+    /// bytes; a meter writes its colour to `dst`.
     DirectCount {
         instance: InstanceId,
+        less: Option<Expr>,
     },
     DirectMeterRead {
         instance: InstanceId,

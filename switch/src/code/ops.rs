@@ -308,6 +308,11 @@ pub(crate) enum Op {
     DirectCount {
         table: u16,
     },
+    /// Counts `less` bytes less.
+    DirectCountLess {
+        table: u16,
+        less: Slot,
+    },
     /// Meters for the entry of this table that was found last.
     DirectMeter {
         table: u16,
@@ -487,6 +492,7 @@ impl Op {
             Op::Count { .. }
             | Op::CountLess { .. }
             | Op::DirectCount { .. }
+            | Op::DirectCountLess { .. }
             | Op::DirectMeter { .. }
             | Op::DirectRegisterRead { .. }
             | Op::DirectRegisterWrite { .. }

@@ -5,7 +5,9 @@ use super::builder::{Builder, kind};
 use crate::code::ops::*;
 use crate::code::plans::*;
 use crate::error::CompileError;
-use p4rack_p4::ir::{Expr, ExternCall, HashAlgorithm, Instance, InstanceId, InstanceKind, Intrinsic, LValue, Ty};
+use p4rack_p4::ir::{
+    Expr, ExternCall, HashAlgorithm, Instance, InstanceId, InstanceKind, Intrinsic, LValue, Ty,
+};
 
 type Result<T> = std::result::Result<T, CompileError>;
 
@@ -30,11 +32,14 @@ impl Builder<'_> {
                 self.mark(Mark::Count { instance, index });
             }
             // A direct counter that counts whenever its table is applied needs no call.
-            ExternCall::DirectCount { instance } => {
-                if let Some(table) = self.counts_on_call(*instance) {
-                    self.emit(Op::DirectCount { table });
+            ExternCall::DirectCount { instance, less } => match (self.counts_on_call(*instance), less) {
+                (None, _) => {}
+                (Some(table), None) => self.emit(Op::DirectCount { table }),
+                (Some(table), Some(less)) => {
+                    let less = self.narrow(less, "a number of bytes")?;
+                    self.emit(Op::DirectCountLess { table, less });
                 }
-            }
+            },
             ExternCall::DirectMeterRead { instance, dst } => {
                 let called = self.counts_on_call(*instance);
                 self.result(dst, |builder, dst| {

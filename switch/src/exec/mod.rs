@@ -207,6 +207,10 @@ pub(crate) fn rare(
             externs::count(state, instance, vars[index as usize], bytes);
         }
         Op::DirectCount { table } => state.tables[table as usize].count(cx.row, cx.counted),
+        Op::DirectCountLess { table, less } => {
+            let bytes = cx.counted.saturating_sub(vars[less as usize]);
+            state.tables[table as usize].count(cx.row, bytes);
+        }
         Op::DirectMeter { table, dst } => {
             vars[dst as usize] = state.tables[table as usize].meter(cx.row, cx.counted, cx.now);
         }

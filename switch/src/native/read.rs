@@ -270,6 +270,7 @@ impl ReadWords {
                 self.note(plan.session, 1);
                 self.data(&plan.header);
             }
+            Op::DirectCountLess { less, .. } => self.note(less, 1),
             Op::DirectRegisterWrite { a, words, .. } => self.note(a, words),
             Op::DirectCount { .. } | Op::DirectMeter { .. } | Op::DirectRegisterRead { .. } => {}
             Op::Random { lo, hi, .. } => {

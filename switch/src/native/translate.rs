@@ -440,6 +440,7 @@ impl Translator<'_, '_> {
             Op::Count { .. }
             | Op::CountLess { .. }
             | Op::DirectCount { .. }
+            | Op::DirectCountLess { .. }
             | Op::CloneWith { .. }
             | Op::ResubmitWith { .. }
             | Op::Clone { .. }

@@ -46,14 +46,18 @@ async fn a_tna_program_is_installed_written_and_read() {
     assert_eq!((data.packet_count, data.byte_count), (2, 136));
     let counter_id = id_of(schema.counter("sent").unwrap().preamble.as_ref());
     let index = Some(Index { index: 4 });
-    let sent = client.read(entity::Entity::CounterEntry(CounterEntry { counter_id, index, data: None })).await;
+    let sent =
+        client.read(entity::Entity::CounterEntry(CounterEntry { counter_id, index, data: None })).await;
     let [entity::Entity::CounterEntry(sent)] = &sent.unwrap()[..] else { panic!() };
     assert_eq!(sent.data.unwrap().packet_count, 2);
     let register_id = id_of(schema.register("frames").unwrap().preamble.as_ref());
     let index = Some(Index { index: 1 });
     let cell = entity::Entity::RegisterEntry(RegisterEntry { register_id, index, data: None });
     let [entity::Entity::RegisterEntry(cell)] = &client.read(cell).await.unwrap()[..] else { panic!() };
-    assert_eq!(cell.data.as_ref().and_then(|data| data.data.clone()), Some(p4_data::Data::Bitstring(vec![2])));
+    assert_eq!(
+        cell.data.as_ref().and_then(|data| data.data.clone()),
+        Some(p4_data::Data::Bitstring(vec![2]))
+    );
 }
 
 #[tokio::test]

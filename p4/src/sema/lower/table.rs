@@ -57,8 +57,8 @@ impl Lower<'_> {
         let counter =
             self.attached(def.counters.as_ref(), |k| matches!(k, InstanceKind::DirectCounter { .. }));
         let meter = self.attached(def.meters.as_ref(), |k| matches!(k, InstanceKind::DirectMeter { .. }));
-        let register = self
-            .attached(self.arch.registers(def), |k| matches!(k, InstanceKind::DirectRegister { .. }));
+        let register =
+            self.attached(self.arch.registers(def), |k| matches!(k, InstanceKind::DirectRegister { .. }));
         for instance in [counter, meter, register].into_iter().flatten() {
             self.own(instance, id, def.span);
         }

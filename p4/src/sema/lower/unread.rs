@@ -166,10 +166,8 @@ impl Uses {
                 values.extend(args.iter().map(|(value, _)| value));
                 targets.extend(results.iter().map(|(target, _)| target));
             }
-            ExternCall::DirectCount { .. }
-            | ExternCall::Drop
-            | ExternCall::Resubmit { .. }
-            | ExternCall::Recirculate { .. } => {}
+            ExternCall::DirectCount { less, .. } => values.extend(less),
+            ExternCall::Drop | ExternCall::Resubmit { .. } | ExternCall::Recirculate { .. } => {}
         }
         values.into_iter().for_each(|value| self.expr(value));
         targets.into_iter().for_each(|target| self.target(target));

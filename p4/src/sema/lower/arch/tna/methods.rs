@@ -38,8 +38,9 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
             lower.emit_extern(ExternCall::CounterCount { instance: *instance, index, less });
             None
         }
-        ("DirectCounter", "count", Made::Instance(instance)) if lower.arg(call, 0).is_none() => {
-            lower.emit_extern(ExternCall::DirectCount { instance: *instance });
+        ("DirectCounter", "count", Made::Instance(instance)) => {
+            let less = lower.arg(call, 0).is_some().then(|| lower.scalar_arg(call, 0).0);
+            lower.emit_extern(ExternCall::DirectCount { instance: *instance, less });
             None
         }
         ("Meter", "execute", Made::Instance(instance))

@@ -65,8 +65,20 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
         // A sum of 16 bits.
         "Checksum" => return Some(lower.packet_variables(&[("sum", Ty::Bit(16))])),
         "ParserCounter" => return Some(lower.packet_variables(&[("count", Ty::Bit(8))])),
-        "RegisterAction" | "RegisterAction2" | "RegisterAction3" | "RegisterAction4" | "DirectRegisterAction" | "Hash" | "CRCPolynomial" | "Random" | "Mirror" | "Resubmit" | "ParserPriority"
-        | "Alpm" | "Atcam" | "IdleTimeout" => return Some(Made::Nothing),
+        "RegisterAction"
+        | "RegisterAction2"
+        | "RegisterAction3"
+        | "RegisterAction4"
+        | "DirectRegisterAction"
+        | "Hash"
+        | "CRCPolynomial"
+        | "Random"
+        | "Mirror"
+        | "Resubmit"
+        | "ParserPriority"
+        | "Alpm"
+        | "Atcam"
+        | "IdleTimeout" => return Some(Made::Nothing),
         _ => return None,
     };
     Some(lower.add_instance(inst, kind))

@@ -42,7 +42,12 @@ fn store(lower: &mut Lower<'_>, instance: InstanceId, cell: Cell, value: &Val) -
 }
 
 /// The value of a cell.
-pub(super) fn read(lower: &mut Lower<'_>, register: &Object, instance: InstanceId, index: Expr) -> Option<Val> {
+pub(super) fn read(
+    lower: &mut Lower<'_>,
+    register: &Object,
+    instance: InstanceId,
+    index: Expr,
+) -> Option<Val> {
     let place = load(lower, register, instance, &Cell::At(index))?;
     Some(lower.read(&place))
 }

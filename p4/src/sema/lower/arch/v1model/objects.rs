@@ -72,7 +72,7 @@ pub(super) fn lower_method(
             let (index, _) = lower.scalar_arg(call, 0);
             ExternCall::CounterCount { instance, index, less: None }
         }
-        ("direct_counter", "count") => ExternCall::DirectCount { instance },
+        ("direct_counter", "count") => ExternCall::DirectCount { instance, less: None },
         ("meter", "execute_meter") => {
             let (index, _) = lower.scalar_arg(call, 0);
             let ty = call.type_args.first().map(|t| lower.ty(t))?;
