@@ -30,6 +30,7 @@ const COMMON: &[&str] = &[
     "ActionSelector",
     "DirectCounter",
     "DirectMeter",
+    "DirectRegister",
     "is_negative",
     "is_zero",
     "max_group_size",
