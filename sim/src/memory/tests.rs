@@ -5,6 +5,7 @@ use super::message::Operation;
 use super::outcome::run_memory;
 use super::table1::Table1;
 use super::workload::parse_trace;
+use std::io::Write as _;
 
 fn experiment(more: &str) -> MemoryExperiment {
     let text = format!("name = \"t\"\nkind = \"memory\"\n{more}");
@@ -30,7 +31,16 @@ fn the_published_model_has_the_published_figures() {
         ("ronly_shortflow-100G-0.2", 1.024),
         ("ronly_shortflow-100G-0.9", 1.215),
     ];
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/edm/traces");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/edm-traces");
+    if !folder.exists() {
+        // Past the harness, which hides what a passing test prints.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: needs EDM's traces, get them by putting the authors' (github.com/wegul/EDM) at {}",
+            folder.display()
+        );
+        return;
+    }
     for (name, figure) in measured {
         let path = format!("{name}.csv");
         let text = format!("scheme = \"edm-published\"\n[workload]\ntrace = \"{path}\"\n");
