@@ -66,12 +66,16 @@ fn printed(topology: &Topology, pl2: Option<&Pl2>) -> String {
     }
     if let Some(pl2) = pl2 {
         let (mode, clocks) = (json!(pl2.mode), json!(pl2.clocks));
+        let k = match pl2.backlog {
+            true => format!("k = \"backlog\"\nk_max = {}", pl2.k),
+            false => format!("k = {}", pl2.k),
+        };
         write!(
             text,
-            "[pl2]\nmode = {mode}\nclocks = {clocks}\nk = {}\nslot_parts = {}\nt = {}\ndrop_threshold = {}\nether_type = {}\nvid = {}\n\
+            "[pl2]\nmode = {mode}\nclocks = {clocks}\n{}\nby_flow = {}\npace_unsolicited = {}\nslot_parts = {}\nt = {}\ndrop_threshold = {}\nether_type = {}\nvid = {}\n\
              shim = {}\nreservations_in_flight = {}\nlanes = {}\nslot_headroom_percent = {:?}\n\
              notify_receiver = {}\ncontrol_per_slot = {}\nbest_effort_percent = {}\n",
-            pl2.k, pl2.slot_parts, pl2.t_slots, pl2.drop_threshold_slots,
+            k, pl2.by_flow, pl2.pace_unsolicited, pl2.slot_parts, pl2.t_slots, pl2.drop_threshold_slots,
             pl2.ether_type.0, pl2.vid, pl2.shim, pl2.reservations_in_flight, pl2.lanes, pl2.slot_headroom_percent,
             pl2.notify_receiver, pl2.control_per_slot, pl2.best_effort_percent
         )
@@ -89,6 +93,7 @@ prop_compose! {
         mode in prop_oneof![Just(Mode::Counter), Just(Mode::Clock)],
         clocks in prop_oneof![Just(Clocks::Pair), Just(Clocks::Chain), Just(Clocks::Dst), Just(Clocks::Calendar)],
         (k, slot_parts, lanes) in (0u8..20, 0u8..20, 0u8..6),
+        (backlog, by_flow, pace_unsolicited) in any::<(bool, bool, bool)>(),
         (t_slots, drop_threshold_slots) in (0u32..40, 0u32..200),
         (ether_type, vid) in (prop_oneof![Just(0x88b5), Just(0x0800), 0u16..], 0u16..4100),
         (shim, notify_receiver, reservations_in_flight) in (any::<bool>(), any::<bool>(), 0u32..6),
@@ -96,7 +101,7 @@ prop_compose! {
         (control_per_slot, best_effort_percent) in (0u32..1_100, 0u32..110),
     ) -> Pl2 {
         Pl2 {
-            mode, clocks, k, slot_parts, t_slots, drop_threshold_slots, ether_type: EtherType(ether_type), vid, shim,
+            mode, clocks, k, backlog, by_flow, pace_unsolicited, slot_parts, t_slots, drop_threshold_slots, ether_type: EtherType(ether_type), vid, shim,
             reservations_in_flight, lanes, slot_headroom_percent, fresh: Some(Nanos::from_micros(fresh_us)),
             notify_receiver, control_per_slot, best_effort_percent,
         }

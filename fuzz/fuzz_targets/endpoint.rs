@@ -15,6 +15,9 @@ use p4rack_wire::{EtherType, MacAddr, Nanos};
 struct Input {
     scheme: u8,
     k: u8,
+    piece: Option<u8>,
+    by_flow: bool,
+    pace_unsolicited: bool,
     slot_parts: u8,
     t_slots: u8,
     in_flight: u8,
@@ -42,10 +45,10 @@ enum Step {
         ether_type: bool,
         bytes: Vec<u8>,
     },
-    /// Threads come and go.
-    Threads {
+    /// An application's frame of a flow that the driver tells apart.
+    Flow {
         to: u8,
-        threads: u8,
+        number: u32,
     },
     /// The switch answers the `nth` RSV it has seen.
     Grant {
@@ -76,6 +79,9 @@ fuzz_target!(|input: Input| {
     let pl2 = |mode| pl2::Config {
         station: station.clone(),
         k: input.k,
+        piece: input.piece,
+        by_flow: input.by_flow,
+        pace_unsolicited: input.pace_unsolicited,
         slot_parts: input.slot_parts,
         t_slots: u32::from(input.t_slots),
         in_flight: usize::from(input.in_flight),
@@ -103,9 +109,11 @@ fuzz_target!(|input: Input| {
             }
             Step::RawApp(bytes) => endpoint.handle_app(&bytes, now),
             Step::RawLink(bytes, at) => endpoint.handle_link(&bytes, Nanos(at), now),
-            Step::Threads { to, threads } => {
+            Step::Flow { to, number } => {
+                let mut frame = vec![0; 100];
+                Ethernet { dst: mac(to % 8), src: mac(1), ether_type: EtherType::IPV4 }.emit(&mut frame);
                 if let Endpoint::Pl2(endpoint) = &mut endpoint {
-                    endpoint.allow_in_flight(usize::from(to), threads.into());
+                    endpoint.handle_flow(&frame, number, now);
                 }
             }
             Step::Tagged { from, vid, ether_type, bytes } => {

@@ -85,7 +85,7 @@ impl Host {
         let window = match spec.kind {
             // A transmit ring that is long enough to keep the wire busy.
             SchemeKind::Ethernet => 32,
-            _ => spec.in_flight * usize::from(spec.k) + AHEAD,
+            _ => spec.in_flight() * usize::from(spec.k_slots()) + AHEAD,
         };
         let hosts = experiment.spec.rack.hosts;
         let seed = experiment.spec.seed.wrapping_mul(1_000) + index as u64;
@@ -100,8 +100,8 @@ impl Host {
             random: Random::stream(experiment.spec.seed, 0x0d3a_0000 + index as u64),
             outlets: (0..hosts).map(|_| Outlet::default()).collect(),
             window,
-            by_thread: spec.by_thread && spec.kind != SchemeKind::Ethernet,
-            burst: spec.k.max(1),
+            by_thread: spec.by_thread(),
+            burst: spec.k_slots().max(1),
             buffer: Box::new([0; 1_514]),
             rds: rds::Receiver::new(rds_config(experiment, index)),
             rds_at: Nanos::MAX,
@@ -144,16 +144,10 @@ impl Host {
     ) -> Fed {
         let peer = self.peers[destination];
         loop {
-            let mut window = self.window;
-            if let (true, Some(peer)) = (self.by_thread, peer) {
-                let threads = self.outlets[destination].flows.len();
-                if let Endpoint::Pl2(endpoint) = &mut self.endpoint {
-                    endpoint.allow_in_flight(peer, threads);
-                }
-                window = window.max(threads * usize::from(self.burst) + AHEAD);
-            }
             let backlog = peer.map_or(0, |peer| self.endpoint.backlog_at(peer));
-            if backlog >= 4 * window {
+            let limit = self.endpoint.station().queue_limit_frames;
+            let window = if self.by_thread { limit } else { self.window };
+            if backlog >= limit.min(4 * window) || !self.bring_forward(destination, limit - backlog, flows) {
                 return Fed::Nothing;
             }
             let outlet = &mut self.outlets[destination];
@@ -179,12 +173,13 @@ impl Host {
             let raw = matches!(flow.transport, Machine::Raw);
             let (message, first, whole) = if raw {
                 let Some((head, first, whole)) = flow.part() else { return Fed::Nothing };
-                self.endpoint.handle_app(head.emit(self.index, destination, &mut self.buffer), now);
+                let frame = head.emit(self.index, destination, &mut self.buffer);
+                hand_over(&mut self.endpoint, frame, flow.id, self.by_thread, now);
                 (head.message, first, whole)
             } else {
                 let Some(part) = flow.carried(now) else { return Fed::Nothing };
                 let frame = part.frame.emit(self.index, destination, part.header_bytes, &mut self.buffer);
-                self.endpoint.handle_app(frame, now);
+                hand_over(&mut self.endpoint, frame, flow.id, self.by_thread, now);
                 (part.frame.message, part.begins, part.whole)
             };
             if first && flow.from_turn {
@@ -213,11 +208,53 @@ impl Host {
     }
 }
 
+/// Gives the machine a thread's frame; `by_thread`: as one of the thread's flow.
+fn hand_over(machine: &mut Endpoint, frame: &[u8], flow: FlowId, by_thread: bool, now: Nanos) {
+    match machine {
+        Endpoint::Pl2(machine) if by_thread => machine.handle_flow(frame, flow, now),
+        machine => machine.handle_app(frame, now),
+    }
+}
+
 impl Host {
+    /// If threads have reservations of their own: brings forward the first flow to `destination` that may hand over a
+    /// frame, where the machine has room for this many. A thread hands over its next message when the one before is
+    /// reserved, and no more of one than it takes to see that it is longer than a reservation. False if no flow may.
+    fn bring_forward(&mut self, destination: usize, room: usize, flows: &[Outflow]) -> bool {
+        let (true, Some(peer), Endpoint::Pl2(machine)) =
+            (self.by_thread, self.peers[destination], &self.endpoint)
+        else {
+            return true;
+        };
+        let outlet = &mut self.outlets[destination];
+        let wants = |at: &u32| {
+            let flow = &flows[*at as usize];
+            let backlog = machine.backlog_of(peer, flow.id);
+            let begun = flow.queue.front().is_some_and(|message| message.unsent < message.size);
+            let raw = matches!(flow.transport, Machine::Raw);
+            backlog == 0 || (begun || !raw) && backlog < room.min(usize::from(self.burst) + 1)
+        };
+        let Some(first) = outlet.flows.iter().position(wants) else { return false };
+        if first > 0 {
+            outlet.turn = 0;
+            outlet.flows.rotate_left(first);
+        }
+        true
+    }
+
+    /// Messages of a flow that are not sent, as far as its thread knows: it does if its frames wait by themselves.
+    pub fn waiting(&self, flow: &Outflow) -> usize {
+        let at_machine = match (&self.endpoint, self.peers[usize::from(flow.dst)]) {
+            (Endpoint::Pl2(machine), Some(peer)) if self.by_thread => machine.backlog_of(peer, flow.id) > 0,
+            _ => false,
+        };
+        flow.queue.len() + usize::from(at_machine)
+    }
+
     /// Gives the machine a frame that a transport sends on its own account. It waits behind earlier frames.
     pub fn tell(&mut self, destination: usize, frame: &Pdu, header_bytes: usize, now: Nanos) {
         let bytes = frame.emit(self.index, destination, header_bytes, &mut self.buffer);
-        self.endpoint.handle_app(bytes, now);
+        hand_over(&mut self.endpoint, bytes, frame.flow, self.by_thread, now);
     }
 
     /// The same for a segment beyond the window.
@@ -261,7 +298,6 @@ fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
         Config::Ethernet(_) => config,
         Config::Pl2(told) => Config::Pl2(pl2::Config {
             notify_patience: spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us)),
-            pace_unsolicited: spec.pace_unsolicited,
             pack: spec.pack,
             fresh: spec.fresh_ns.map(Nanos),
             grt_timeout_min: Nanos::from_micros(spec.grt_timeout_us),
@@ -297,7 +333,6 @@ mod tests {
                 if let (Config::Pl2(told), Config::Pl2(pl2)) = (&told, &mut same) {
                     *pl2 = pl2::Config {
                         notify_patience: told.notify_patience,
-                        pace_unsolicited: told.pace_unsolicited,
                         pack: told.pack,
                         fresh: told.fresh,
                         grt_timeout_min: told.grt_timeout_min,

@@ -88,6 +88,30 @@ fn everybody_keeps_his_share_beside_any_attack_with_counters() {
     everybody("pl2-counter");
 }
 
+/// With K the backlog, a host may hold many more slots ahead, so shares are not promised. What is ahead is bounded all the
+/// same, and nothing is lost.
+fn backlog(kind: &str) {
+    let kind = format!("{kind}\"\nk = \"backlog");
+    // Five sources of four lanes of 40 slots, in counter mode with as much in the other halves.
+    let ahead_ns = 5 * 4 * 40 * 124 * if kind.starts_with("pl2-counter") { 2 } else { 1 };
+    for attack in Attack::ALL {
+        let others = others(&kind, attack.name(), "pattern = \"incast\"");
+        assert_eq!(others.frames_lost, 0, "{kind} {attack}");
+        // A message of four frames waits once for its slots; 5 µs are for its way and that of its RSV.
+        assert!(others.latency_ns.max < ahead_ns + 5_000, "{kind} {attack}: {} ns", others.latency_ns.max);
+    }
+}
+
+#[test]
+fn an_incast_of_long_reservations_waits_no_longer_than_is_bounded_with_clocks() {
+    backlog("pl2-clock");
+}
+
+#[test]
+fn an_incast_of_long_reservations_waits_no_longer_than_is_bounded_with_counters() {
+    backlog("pl2-counter");
+}
+
 #[test]
 fn hostile_hosts_fill_their_links_and_the_same_happens_twice() {
     let one = |attack: Attack| {

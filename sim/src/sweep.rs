@@ -254,7 +254,7 @@ mod tests {
         let ids: std::collections::BTreeSet<_> = first.tasks.iter().map(|task| task.id.clone()).collect();
         assert_eq!(ids.len(), first.tasks.len());
         assert!(first.tasks.iter().zip(&second.tasks).all(|(a, b)| a.id == b.id));
-        assert!(first.tasks.iter().any(|task| task.experiment.spec.scheme.k == 8));
+        assert!(first.tasks.iter().any(|task| task.experiment.spec.scheme.k_slots() == 8));
     }
 
     #[test]

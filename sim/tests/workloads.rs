@@ -389,7 +389,8 @@ fn threads_share_a_destination_whatever_hosts_they_are_on() {
         let text = "pattern = \"incast\"\nsenders = [\"h2\"]\nsize = 6000\narrivals = \"saturate\"\nflows = 6\n\
                     [[traffic]]\nname = \"two\"\npattern = \"incast\"\nsenders = [\"h3\"]\nsize = 6000\narrivals = \"saturate\"";
         let text = toml::to_string(&six("pl2-clock", 1_000, text).spec).unwrap();
-        let text = text.replace("in_flight = 3", "in_flight = 1").replace("by_thread = false", more);
+        let text =
+            text.replace("in_flight = 3", "in_flight = 1").replace("[scheme]", &format!("[scheme]\n{more}"));
         go(&parse(&text))
     };
     let share = |outcome: &Outcome| outcome.traffic[0].goodput_gbps / outcome.traffic[1].goodput_gbps;

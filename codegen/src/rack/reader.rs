@@ -160,6 +160,11 @@ impl<'a, 'i> Section<'a, 'i> {
         self.table.contains_key(key)
     }
 
+    /// Whether the key's value is a string.
+    pub fn is_text(&self, key: &str) -> bool {
+        self.table.get(key).is_some_and(|value| value.get_ref().as_str().is_some())
+    }
+
     /// Records that a key without default is missing.
     pub fn missing(&self, sink: &mut Sink<'_>, key: &str, example: &str) {
         sink.error(&self.span, &self.field(key), "is missing".to_owned(), format!("add {key} = {example}"));

@@ -39,6 +39,13 @@ pub struct Config {
     pub lanes: u8,
     /// K: maximum full frames of a burst, and so maximum slots of a reservation.
     pub k: u8,
+    /// Slots of a reservation for a flow with more frames than `k` slots hold. `None`: K, as in the paper. Fewer let short
+    /// messages pass long ones, while messages that fit in K slots are sent whole. Longer bursts never go unsolicited.
+    pub piece: Option<u8>,
+    /// Whether frames wait by flow, and flows may have a reservation in flight each, as the paper's threads have: with
+    /// `piece`, flows that have so many frames. Then a flow's queue takes at most as many frames as it leaves free of
+    /// the destination's. If false, all frames to a destination wait in one queue.
+    pub by_flow: bool,
     /// With clocks: parts of a slot, the unit of reservations; `k` times this is at most 255.
     pub slot_parts: u8,
     /// t: below it a burst goes unsolicited, above it an unsolicited burst is sent again. 0 disables
@@ -101,6 +108,8 @@ impl Config {
             vid: 2,
             lanes: 1,
             k: 4,
+            piece: None,
+            by_flow: false,
             slot_parts: 1,
             t_slots: 15,
             shim: true,
@@ -128,6 +137,9 @@ impl Config {
         let fail = |field, problem| Err(ConfigError { scheme: SCHEME, field, problem });
         if self.k == 0 {
             return fail("k", "is 0; a burst has at least one frame");
+        }
+        if self.piece.is_some_and(|piece| piece == 0 || piece > self.k) {
+            return fail("piece", "is 0 or over `k`");
         }
         if self.slot_parts == 0 || self.k.checked_mul(self.slot_parts).is_none() {
             return fail("slot_parts", "is 0, or so large that K slots have more than 255 parts");
@@ -167,6 +179,11 @@ impl Config {
     /// Number of VLANs for data: one per cell.
     fn vids(&self) -> u16 {
         2 * u16::from(self.lanes)
+    }
+
+    /// Frames that a flow needs for a reservation of its own; none if flows are not told apart.
+    pub(super) fn own_frames(&self) -> Option<usize> {
+        self.by_flow.then(|| usize::from(self.piece.unwrap_or(1)))
     }
 
     /// Whether a VLAN belongs to PL2.

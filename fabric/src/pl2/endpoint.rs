@@ -5,6 +5,7 @@ mod receive;
 mod send;
 
 use super::expected::Expected;
+use super::flows::{Flows, flow_of};
 use super::frame::{self, Rsv};
 use super::lanes::Lanes;
 use super::sender::Destination;
@@ -29,8 +30,8 @@ struct Scheduled {
     /// Cell of its reservation.
     cell: u8,
     unsolicited: bool,
-    /// Whether it is the first frame of a burst that leaves at its granted time.
-    opens_burst: bool,
+    /// If it is the first frame of a burst that leaves at its granted time: the flow that the burst was requested for.
+    opens_burst: Option<u8>,
 }
 
 /// Note on a stored frame.
@@ -116,6 +117,7 @@ impl Endpoint {
     /// [`Config::check`] rejects are replaced by the nearest that work.
     pub fn new(mut config: Config, seed: u64, now: Nanos) -> Self {
         config.k = config.k.max(1);
+        config.piece = config.piece.map(|piece| piece.clamp(1, config.k));
         config.slot_parts = match config.mode {
             Mode::Clock => config.slot_parts.clamp(1, 255 / config.k),
             Mode::Counter => 1,
@@ -131,9 +133,8 @@ impl Endpoint {
         let first_id = random.next() as u32;
         let mut destination = |peer: &Peer| {
             let lanes = Lanes::new(config.lanes, config.mode == Mode::Counter);
-            let mut destination = Destination::new(peer.mac, peer.slot, random.next() as u32, lanes);
-            destination.in_flight = config.in_flight;
-            destination
+            let flows = (config.in_flight, Flows::new(config.own_frames()));
+            Destination::new((peer.mac, peer.slot), random.next() as u32, lanes, flows)
         };
         let destinations: Vec<_> = config.peers.iter().map(&mut destination).collect();
         Endpoint {
@@ -152,15 +153,35 @@ impl Endpoint {
         }
     }
 
-    fn accept(&mut self, frame: &[u8], now: Nanos) -> Result<(), Reason> {
+    /// Accepts a frame of flow `number` from the application; see [`HostMachine::handle_app`], which tells flows apart by
+    /// addresses and ports.
+    pub fn handle_flow(&mut self, frame: &[u8], number: u32, now: Nanos) {
+        let now = self.frames.advance(now);
+        self.frames.stats.counters.app_in += 1;
+        if let Err(reason) = self.accept(frame, number, now) {
+            self.frames.stats.drop_frame(reason);
+        }
+    }
+
+    /// Frames of flow `number` to the peer at `position` that no reservation covers.
+    pub fn backlog_of(&self, position: usize, number: u32) -> usize {
+        self.destinations.get(position).map_or(0, |destination| destination.waiting_of(number))
+    }
+
+    fn accept(&mut self, frame: &[u8], number: u32, now: Nanos) -> Result<(), Reason> {
         let address = frame::check_app(frame, &self.config)?;
         let destination = self.find(address);
         let there = destination.map(|d| self.destinations[d].waiting());
+        if let (true, Some(d), Some(there)) = (self.config.by_flow, destination, there)
+            && there + self.destinations[d].waiting_of(number) >= self.config.station.queue_limit_frames
+        {
+            return Err(Reason::QueueFull);
+        }
         let id = self.frames.keep(frame, there, &self.config.station)?;
         match destination {
             Some(d) if self.config.reserve => {
                 let destination = &mut self.destinations[d];
-                destination.queue.push_back(id);
+                destination.push_frame(number, id);
                 // Otherwise it is requested when a reservation has ended.
                 if destination.may_ask(now) && !self.to_ask.contains(&d) {
                     self.to_ask.push(d);
@@ -229,11 +250,8 @@ impl Endpoint {
 
 impl HostMachine for Endpoint {
     fn handle_app(&mut self, frame: &[u8], now: Nanos) {
-        let now = self.frames.advance(now);
-        self.frames.stats.counters.app_in += 1;
-        if let Err(reason) = self.accept(frame, now) {
-            self.frames.stats.drop_frame(reason);
-        }
+        let number = if self.config.by_flow { flow_of(frame) } else { 0 };
+        self.handle_flow(frame, number, now);
     }
 
     fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {

@@ -4,6 +4,7 @@ mod algorithm;
 mod config;
 mod endpoint;
 mod expected;
+mod flows;
 mod frame;
 mod lanes;
 mod sender;

@@ -10,10 +10,11 @@
 //! ```
 //!
 //! A burst is a count, not a set of frames: the bursts cover the queue's first frames in order, so
-//! frames of one destination leave in the order they came, whichever grant comes first. Frames that
-//! arrive later wait for the next burst.
+//! frames of one flow leave in the order they came, whichever grant comes first. Frames that no burst
+//! covers yet wait by flow ([`Flows`]); they join the queue with the burst that covers them.
 
 use super::algorithm::{Verdict, on_grant};
+use super::flows::Flows;
 use super::lanes::Lanes;
 use crate::common::FrameId;
 use p4rack_wire::pl2::{Control, NOT_NOW};
@@ -36,6 +37,8 @@ pub(super) struct Burst {
     /// Slots, or parts of slots: one per frame, or fewer if clocks do not count frames and short ones share a
     /// slot.
     pub demand: u8,
+    /// The flow for whose frames it was requested.
+    pub flow: u8,
     /// Whether its frames went out with the first RSV and no RSV was repeated since.
     pub unsolicited: bool,
     pub state: State,
@@ -74,8 +77,8 @@ pub(super) fn refuses(grant: &Control) -> bool {
 pub(super) enum Granted {
     /// The burst waits for its slots.
     Waits,
-    /// The burst, with this many frames and slots, went unsolicited and arrived.
-    Done(u16, u8),
+    /// The burst went unsolicited and arrived.
+    Done(Burst),
     /// No burst waits for it.
     Surplus,
 }
@@ -89,6 +92,19 @@ pub(super) struct Slots {
     pub parts: u64,
     /// Maximum slots of a reservation.
     pub k: u64,
+    /// Slots of a reservation for a flow with more than `k` slots of frames.
+    pub piece: u64,
+}
+
+/// What the next reservation asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// The flow whose turn it is.
+    pub flow: u8,
+    /// Number of frames.
+    pub frames: u16,
+    /// Slots, or parts of slots.
+    pub demand: u8,
 }
 
 /// State of one destination.
@@ -96,7 +112,10 @@ pub(super) struct Slots {
 pub(super) struct Destination {
     pub mac: MacAddr,
     pub slot: Nanos,
-    pub queue: VecDeque<FrameId>,
+    /// Frames that bursts cover, and what was left over when a burst's slots were full.
+    queue: VecDeque<FrameId>,
+    /// The other ones.
+    flows: Flows,
     bursts: VecDeque<Burst>,
     /// The next time at which something is due here; `Nanos::MAX` is never.
     due: Nanos,
@@ -118,16 +137,23 @@ pub(super) struct Destination {
     pub next_sequence: u32,
     /// Frames of this destination in the NIC as best effort.
     pub unscheduled: usize,
-    /// Maximum reservations in flight.
-    pub in_flight: usize,
+    /// Maximum reservations in flight, beyond those that flows have of their own.
+    in_flight: usize,
 }
 
 impl Destination {
-    pub fn new(mac: MacAddr, slot: Nanos, first_sequence: u32, lanes: Lanes) -> Self {
+    /// An idle one, with at most `in_flight` reservations in flight, and those of `flows`.
+    pub fn new(
+        (mac, slot): (MacAddr, Nanos),
+        first_sequence: u32,
+        lanes: Lanes,
+        (in_flight, flows): (usize, Flows),
+    ) -> Self {
         Destination {
             mac,
             slot,
             queue: VecDeque::new(),
+            flows,
             bursts: VecDeque::new(),
             due: Nanos::MAX,
             in_nic: 0,
@@ -138,8 +164,24 @@ impl Destination {
             scheduled_in_nic: 0,
             next_sequence: first_sequence,
             unscheduled: 0,
-            in_flight: 1,
+            in_flight,
         }
+    }
+
+    /// Appends a frame of flow `number`.
+    #[inline]
+    pub fn push_frame(&mut self, number: u32, frame: FrameId) {
+        self.flows.push(number, frame);
+    }
+
+    /// The frame at `at` of those that bursts cover.
+    pub fn covered(&self, at: usize) -> Option<FrameId> {
+        self.queue.get(at).copied()
+    }
+
+    /// Takes the first frame that a burst covers.
+    pub fn pop_frame(&mut self) -> Option<FrameId> {
+        self.queue.pop_front()
     }
 
     /// Bursts in progress, in the order of the frames that they cover.
@@ -175,46 +217,125 @@ impl Destination {
     /// Whether another reservation may be requested, if frames wait.
     #[inline]
     pub fn may_ask(&self, now: Nanos) -> bool {
-        self.bursts.len() + self.in_nic < self.in_flight
+        (self.bursts.len() + self.in_nic < self.in_flight || self.flows.has_own())
             && self.lanes.has_free(now, self.unsolicited_in_nic == 0)
     }
 
     /// Number of waiting frames.
     #[inline]
     pub fn waiting(&self) -> usize {
-        self.queue.len() + self.unscheduled
+        self.queue.len() + self.flows.len() + self.unscheduled
     }
 
-    /// The next burst, if another reservation may be requested: the number of frames that no burst covers
-    /// yet, and its demand. `share` is the part of a slot's bytes that a frame takes.
-    pub fn to_ask(&self, slots: Slots, now: Nanos, share: impl Fn(FrameId) -> u64) -> Option<(u16, u8)> {
+    /// Of these, frames of flow `number` that no reservation covers.
+    pub fn waiting_of(&self, number: u32) -> usize {
+        self.flows.len_of(number)
+    }
+
+    /// The next burst, if another reservation may be requested. `share` is the part of a slot's bytes that a
+    /// frame takes.
+    ///
+    /// It covers all that waits of the flow whose turn it is if this fits in K slots, and a piece otherwise. If there
+    /// are pieces, flows with little to send share a reservation as long as one.
+    pub fn to_ask(&mut self, slots: Slots, now: Nanos, share: impl Fn(FrameId) -> u64) -> Option<Wanted> {
         if !self.may_ask(now) {
             return None;
         }
-        let covered: usize = self.bursts.iter().map(|burst| usize::from(burst.frames)).sum();
-        let (mut frames, mut taken) = (0u16, 0);
-        for &id in self.queue.iter().skip(covered).take(u16::MAX.into()) {
-            let more = taken + share(id).min(slots.bytes);
-            if more > slots.k * slots.bytes {
-                break;
-            }
-            (frames, taken) = (frames + 1, more);
+        let covered = self.bursts.iter().map(|burst| usize::from(burst.frames)).sum();
+        // Slots filled with frames that came since are those of the next bursts no more.
+        while self.queue.len() < covered
+            && let Some(flow) = self.flows.next()
+            && let Some(frame) = self.flows.pop(flow)
+        {
+            self.queue.push_back(frame);
         }
-        (frames > 0).then(|| (frames, (taken * slots.parts).div_ceil(slots.bytes.max(1)).max(1) as u8))
+        let left_over = self.queue.len().saturating_sub(covered);
+        let flow = self.flows.next().unwrap_or(0);
+        let waits =
+            || self.queue.iter().skip(covered).copied().chain(self.flows.frames(flow)).take(u16::MAX.into());
+        let fitting = |slots_in_all: u64| {
+            let (mut frames, mut taken) = (0u16, 0);
+            for id in waits() {
+                let more = taken + share(id).min(slots.bytes);
+                if more > slots_in_all * slots.bytes {
+                    return (frames, taken, true);
+                }
+                (frames, taken) = (frames + 1, more);
+            }
+            (frames, taken, false)
+        };
+        let (mut frames, mut taken, more) = fitting(slots.k);
+        if more && slots.piece < slots.k {
+            (frames, taken, _) = fitting(slots.piece);
+        }
+        if frames == 0 {
+            return None;
+        }
+        for _ in left_over..frames.into() {
+            self.queue.extend(self.flows.pop(flow));
+        }
+        self.flows.ask(flow);
+        if slots.piece < slots.k && !more {
+            self.add_flows(slots, (&mut frames, &mut taken), share);
+        }
+        let demand = (taken * slots.parts).div_ceil(slots.bytes.max(1)).max(1) as u8;
+        Some(Wanted { flow: flow as u8, frames, demand })
+    }
+
+    /// Adds all that waits of further flows to a reservation, as long as it is no longer than a piece.
+    fn add_flows(
+        &mut self,
+        slots: Slots,
+        (frames, taken): (&mut u16, &mut u64),
+        share: impl Fn(FrameId) -> u64,
+    ) {
+        let most = slots.piece * slots.bytes;
+        while *taken < most
+            && let Some(flow) = self.flows.next()
+        {
+            let more: u64 = self.flows.frames(flow).map(|id| share(id).min(slots.bytes)).sum();
+            if *taken + more > most {
+                return;
+            }
+            *taken += more;
+            while let Some(id) = self.flows.pop(flow) {
+                self.queue.push_back(id);
+                *frames += 1;
+            }
+        }
+    }
+
+    /// Records that a reservation for this flow is in flight no more.
+    pub fn ended(&mut self, flow: u8) {
+        self.flows.ended(flow);
     }
 
     /// Number of frames at the front of the queue that fit into the slots of `burst`, whose turn it is: those
     /// it was requested for, and short ones that came since. Later bursts then cover what follows. The switch
     /// counts bytes, so what does not fit, because other bursts took the frames this one was requested for,
     /// waits for the next burst.
-    pub fn fitting(&self, burst: &Burst, slots: Slots, share: impl Fn(FrameId) -> u64) -> u16 {
+    pub fn fitting(&mut self, burst: &Burst, slots: Slots, share: impl Fn(FrameId) -> u64) -> u16 {
         let room = u64::from(burst.demand) * slots.bytes / slots.parts.max(1);
-        let mut taken = 0;
-        let fits = self.queue.iter().take(u16::MAX.into()).take_while(|id| {
-            taken += share(**id).min(slots.bytes);
-            taken <= room
-        });
-        fits.count() as u16
+        let (mut taken, mut frames) = (0, 0);
+        while frames < u16::MAX {
+            let next = match self.queue.get(usize::from(frames)) {
+                Some(id) => *id,
+                None => {
+                    let Some(flow) = self.flows.next() else { break };
+                    let Some(id) = self.flows.frames(flow).next() else { break };
+                    if taken + share(id).min(slots.bytes) <= room {
+                        self.queue.extend(self.flows.pop(flow));
+                    }
+                    id
+                }
+            };
+            taken += share(next).min(slots.bytes);
+            if taken > room {
+                break;
+            }
+            frames += 1;
+        }
+        frames
     }
 
     /// Records that the RSV `id` has left; it is overdue at `deadline`.
@@ -292,9 +413,9 @@ impl Destination {
         let Some(at) = self.bursts.iter().position(is_it) else { return Granted::Surplus };
         if on_grant(self.bursts[at].unsolicited, to_t) == Verdict::Done {
             // Unsolicited bursts start with nothing before them, so it is the first.
-            let done = self.bursts.remove(at).map_or((0, 0), |burst| (burst.frames, burst.demand));
+            let done = self.bursts.remove(at);
             self.look();
-            return Granted::Done(done.0, done.1);
+            return done.map_or(Granted::Surplus, Granted::Done);
         }
         self.bursts[at].unsolicited = false;
         // Bursts are counts: the first one granted covers the first frames, behind those granted already and
@@ -395,9 +516,14 @@ mod tests {
     const NOW: Nanos = Nanos(0);
 
     fn destination(frames: usize) -> Destination {
-        let mut destination = Destination::new(MacAddr::default(), Nanos(1), 0, Lanes::new(8, true));
+        by_flow(None, &vec![0; frames])
+    }
+
+    fn by_flow(own_frames: Option<usize>, frames: &[u32]) -> Destination {
+        let flows = (1, Flows::new(own_frames));
+        let mut destination = Destination::new((MacAddr::default(), Nanos(1)), 0, Lanes::new(8, true), flows);
         let mut pool = Pool::<()>::new(usize::MAX);
-        destination.queue.extend((0..frames).map(|_| pool.store(&[b""])));
+        frames.iter().for_each(|number| destination.push_frame(*number, pool.store(&[b""])));
         destination
     }
 
@@ -406,7 +532,7 @@ mod tests {
         let state = State::Asked { tries: 0, deadline: None };
         let cell = destination.take_cell(NOW).unwrap();
         let (id, frames) = (cell.into(), demand.into());
-        destination.push(Burst { cell, id, left_at: None, frames, demand, unsolicited, state });
+        destination.push(Burst { cell, id, left_at: None, frames, demand, flow: 0, unsolicited, state });
         cell
     }
 
@@ -426,9 +552,9 @@ mod tests {
 
     /// A slot a frame.
     fn to_ask(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
-        let slots = Slots { bytes: 1, parts: 1, k: k.into() };
-        let destination = Destination { in_flight, ..destination.clone() };
-        destination.to_ask(slots, NOW, |_| 1).map(|(_, demand)| demand)
+        let slots = Slots { bytes: 1, parts: 1, k: k.into(), piece: k.into() };
+        let mut destination = Destination { in_flight, ..destination.clone() };
+        destination.to_ask(slots, NOW, |_| 1).map(|wanted| wanted.demand)
     }
 
     #[test]
@@ -453,8 +579,10 @@ mod tests {
 
     #[test]
     fn short_frames_share_slots() {
-        let d = destination(9);
-        let ask_in = |parts, share: u64| d.to_ask(Slots { bytes: 100, parts, k: 2 }, NOW, move |_| share);
+        let ask_in = |parts, share: u64| {
+            let slots = Slots { bytes: 100, parts, k: 2, piece: 2 };
+            destination(9).to_ask(slots, NOW, move |_| share).map(|wanted| (wanted.frames, wanted.demand))
+        };
         let ask = |share| ask_in(1, share);
         assert_eq!(
             (ask(10), ask(30), ask(60), ask(100), ask(250)),
@@ -467,15 +595,56 @@ mod tests {
         );
     }
 
+    /// Frames of a slot each.
+    fn wanted(destination: &mut Destination, k: u64, piece: u64) -> Option<(u8, u16, u8)> {
+        let wanted = destination.to_ask(Slots { bytes: 1, parts: 1, k, piece }, NOW, |_| 1)?;
+        let state = State::Asked { tries: 0, deadline: None };
+        let (cell, Wanted { flow, frames, demand }) = (destination.take_cell(NOW)?, wanted);
+        destination.push(Burst {
+            cell,
+            id: cell.into(),
+            left_at: None,
+            frames,
+            demand,
+            flow,
+            unsolicited: false,
+            state,
+        });
+        Some((flow, frames, demand))
+    }
+
+    #[test]
+    fn a_flow_is_served_whole_or_in_pieces() {
+        let mut d = by_flow(Some(4), &[[1; 10].as_slice(), &[2; 25], &[3; 4]].concat());
+        assert_eq!(wanted(&mut d, 20, 4), Some((1, 10, 10)), "all that waits");
+        assert_eq!(wanted(&mut d, 20, 4), Some((2, 4, 4)), "more than K: a piece");
+        assert_eq!(wanted(&mut d, 20, 4), Some((3, 4, 4)));
+        assert_eq!(wanted(&mut d, 20, 4), None, "each long flow has one");
+        d.ended(2);
+        assert_eq!(wanted(&mut d, 20, 4), Some((2, 4, 4)));
+        d.ended(2);
+        assert_eq!(wanted(&mut d, 20, 4), Some((2, 17, 17)), "the rest fits");
+        assert_eq!(d.queue.len(), 39);
+    }
+
+    #[test]
+    fn flows_with_little_to_send_share_a_reservation() {
+        let mut d = by_flow(Some(4), &[1, 2, 3, 3, 4]);
+        assert_eq!(wanted(&mut d, 20, 4), Some((1, 4, 4)), "1 to 3; 4 is too much");
+        assert_eq!(wanted(&mut d, 20, 4), None, "one in flight, and 4 may have none of its own");
+        let mut paper = by_flow(Some(1), &[1, 2, 3, 3, 4]);
+        let asked: Vec<_> = std::iter::from_fn(|| wanted(&mut paper, 4, 4)).collect();
+        assert_eq!(asked, [(1, 1, 1), (2, 1, 1), (3, 2, 2), (4, 1, 1)], "as the paper's threads");
+    }
+
     #[test]
     fn what_came_meanwhile_fills_the_slots() {
-        let d = destination(9);
         let burst = |frames, demand| {
             let state = State::Granted { leave_at: Nanos(0) };
-            Burst { cell: 0, id: 1, left_at: None, frames, demand, unsolicited: false, state }
+            Burst { cell: 0, id: 1, left_at: None, frames, demand, flow: 0, unsolicited: false, state }
         };
-        let slots = Slots { bytes: 100, parts: 1, k: 4 };
-        let fitting = |burst: Burst, share: u64| d.fitting(&burst, slots, move |_| share);
+        let slots = Slots { bytes: 100, parts: 1, k: 4, piece: 4 };
+        let fitting = |burst: Burst, share: u64| destination(9).fitting(&burst, slots, move |_| share);
         assert_eq!(
             (
                 fitting(burst(1, 1), 30),
@@ -485,7 +654,8 @@ mod tests {
             ),
             (3, 6, 2, 9)
         );
-        let quarters = |demand| d.fitting(&burst(1, demand), Slots { parts: 4, ..slots }, |_| 20);
+        let quarters =
+            |demand| destination(9).fitting(&burst(1, demand), Slots { parts: 4, ..slots }, |_| 20);
         assert_eq!((quarters(1), quarters(2), quarters(4), quarters(5)), (1, 2, 5, 6));
     }
 
@@ -507,7 +677,8 @@ mod tests {
         assert_eq!(d.grant(two, Less, Nanos(5)), Granted::Waits);
         assert_eq!(d.leave_at(), None);
         let mut resent = d.clone();
-        assert_eq!(d.grant(one, Less, Nanos(9)), Granted::Done(4, 4));
+        let Granted::Done(burst) = d.grant(one, Less, Nanos(9)) else { panic!("it arrived") };
+        assert_eq!((burst.frames, burst.demand), (4, 4));
         assert_eq!(d.leave_at(), Some(Nanos(5)));
         assert_eq!(resent.grant(one, Greater, Nanos(9)), Granted::Waits);
         assert_eq!((resent.bursts[0].cell, resent.leave_at()), (one, Some(Nanos(9))));

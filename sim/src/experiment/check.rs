@@ -74,13 +74,17 @@ impl Check<'_> {
         }
         self.rack(spec);
         let scheme = &spec.scheme;
-        if scheme.k == 0 {
-            self.problem("scheme", 0, "k", "is 0; a burst has at least one frame");
+        let k = scheme.k_slots();
+        if k == 0 {
+            let key = if scheme.backlog() { "k_max" } else { "k" };
+            self.problem("scheme", 0, key, "is 0; a burst has at least one frame");
         }
-        if scheme.slot_parts == 0 || scheme.k.checked_mul(scheme.slot_parts).is_none() {
-            let most = 255 / scheme.k.max(1);
-            let message =
-                format!("{} is out of range with K = {}; write 1 to {most}", scheme.slot_parts, scheme.k);
+        if scheme.k_max.is_some() && !scheme.backlog() {
+            self.problem("scheme", 0, "k_max", "bounds what waits; write k = \"backlog\", or take it out");
+        }
+        if scheme.slot_parts == 0 || k.checked_mul(scheme.slot_parts).is_none() {
+            let most = 255 / k.max(1);
+            let message = format!("{} is out of range with K = {k}; write 1 to {most}", scheme.slot_parts);
             self.problem("scheme", 0, "slot_parts", message);
         } else if scheme.slot_parts > 1 && scheme.kind == SchemeKind::Pl2Counter {
             self.problem(
@@ -90,12 +94,12 @@ impl Check<'_> {
                 "pl2-counter counts frames, not parts of a slot; remove it, or use kind = \"pl2-clock\"",
             );
         }
-        if !(1..=64).contains(&scheme.in_flight) {
+        if !(1..=64).contains(&scheme.in_flight()) {
             self.problem(
                 "scheme",
                 0,
                 "in_flight",
-                format!("{} is out of range; write 1 to 64", scheme.in_flight),
+                format!("{} is out of range; write 1 to 64", scheme.in_flight()),
             );
         }
         for (key, value) in

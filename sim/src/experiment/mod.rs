@@ -16,7 +16,7 @@ pub(crate) use check::Check;
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
-use p4rack_codegen::scheme::pl2::{Clocks, Mode, Pl2};
+use p4rack_codegen::scheme::pl2::{Clocks, FLOW_LANES, K_MAX, Mode, Pl2};
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::LANES_MAX;
 use serde::{Deserialize, Serialize};
@@ -127,9 +127,11 @@ pub struct RackSpec {
 pub struct SchemeSpec {
     /// What it is.
     pub kind: SchemeKind,
-    /// K: most slots a reservation.
-    #[serde(default = "k")]
-    pub k: u8,
+    /// K: most slots a reservation, or that it is as long as what waits.
+    #[serde(default)]
+    pub k: K,
+    /// With the backlog as K: most slots all the same.
+    pub k_max: Option<u8>,
     /// In clock mode: parts of a slot, in which reservations count.
     #[serde(default = "one_u8")]
     pub slot_parts: u8,
@@ -154,14 +156,14 @@ pub struct SchemeSpec {
     /// send; false: as in the paper.
     #[serde(default = "yes")]
     pub pace_unsolicited: bool,
-    /// Reservations in flight a destination.
-    #[serde(default = "one_usize")]
-    pub in_flight: usize,
-    /// Reservations that the switch lets a host have in flight a destination; `in_flight` if not given, 64 with `by_thread`.
+    /// Reservations in flight a destination; 1 if not given, 2 with the backlog as K.
+    pub in_flight: Option<usize>,
+    /// Reservations that the switch lets a host have in flight a destination; `in_flight` if not given; with `by_thread` 64,
+    /// or 4 with the backlog as K.
     pub lanes: Option<u8>,
-    /// Whether each thread that has something to send may have a reservation in flight, as the paper's have.
-    #[serde(default)]
-    pub by_thread: bool,
+    /// Whether each thread that has something to send may have a reservation in flight, as the paper's have; if not given,
+    /// with the backlog as K.
+    pub by_thread: Option<bool>,
     /// In clock mode: whether short frames share slots.
     #[serde(default = "yes")]
     pub pack: bool,
@@ -181,15 +183,61 @@ pub struct SchemeSpec {
     pub grt_timeout_us: u64,
 }
 
+/// K.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(untagged)]
+pub enum K {
+    /// Slots.
+    Slots(u8),
+    /// What waits.
+    Word(KWord),
+}
+
+/// What K may be besides a number.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum KWord {
+    /// Reservations are as long as what waits.
+    Backlog,
+}
+
+impl Default for K {
+    fn default() -> K {
+        K::Slots(4)
+    }
+}
+
 impl SchemeSpec {
+    /// Whether reservations are as long as what waits.
+    pub fn backlog(&self) -> bool {
+        self.k == K::Word(KWord::Backlog)
+    }
+
+    /// Most slots of a reservation.
+    pub fn k_slots(&self) -> u8 {
+        match self.k {
+            K::Slots(k) => k,
+            K::Word(KWord::Backlog) => self.k_max.unwrap_or(K_MAX),
+        }
+    }
+
+    /// Reservations in flight a destination.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.unwrap_or(if self.backlog() { 2 } else { 1 })
+    }
+
+    /// Whether threads have reservations of their own.
+    pub fn by_thread(&self) -> bool {
+        self.kind != SchemeKind::Ethernet && self.by_thread.unwrap_or(self.backlog())
+    }
+
     /// Lanes of a (source, destination) pair.
     pub fn lanes(&self) -> u8 {
-        let least = if self.by_thread && self.kind != SchemeKind::Ethernet {
-            LANES_MAX
-        } else {
-            self.in_flight as u8
-        };
-        self.lanes.unwrap_or(least)
+        self.lanes.unwrap_or(match (self.by_thread(), self.backlog()) {
+            (true, true) => FLOW_LANES.max(self.in_flight() as u8),
+            (true, false) => LANES_MAX,
+            (false, _) => self.in_flight() as u8,
+        })
     }
 }
 
@@ -321,9 +369,6 @@ fn one_usize() -> usize {
 }
 fn one_u8() -> u8 {
     1
-}
-fn k() -> u8 {
-    4
 }
 fn t() -> u32 {
     15
@@ -459,22 +504,26 @@ fn host_index(name: &str, hosts: usize) -> Option<usize> {
 /// PL2 as the experiment has it.
 fn pl2(scheme: &SchemeSpec) -> Pl2 {
     let mode = if scheme.kind == SchemeKind::Pl2Counter { Mode::Counter } else { Mode::Clock };
+    let base = if scheme.backlog() { Pl2::with_backlog(mode) } else { Pl2::new(mode) };
+    let threshold_of = if scheme.backlog() { scheme.t.max(scheme.k_slots().into()) } else { scheme.t };
     Pl2 {
         clocks: scheme.clocks,
-        k: scheme.k,
+        k: scheme.k_slots(),
+        by_flow: scheme.by_thread(),
+        pace_unsolicited: scheme.pace_unsolicited,
         slot_parts: scheme.slot_parts,
         t_slots: scheme.t,
         drop_threshold_slots: scheme
             .drop_threshold
-            .unwrap_or_else(|| Pl2::drop_threshold_slots(scheme.t))
+            .unwrap_or_else(|| Pl2::drop_threshold_slots(threshold_of))
             .max(1),
         shim: scheme.shim,
-        reservations_in_flight: scheme.in_flight as u32,
+        reservations_in_flight: scheme.in_flight() as u32,
         lanes: scheme.lanes(),
         slot_headroom_percent: scheme.slot_headroom_percent,
         notify_receiver: scheme.notify_receiver,
         control_per_slot: scheme.control_per_slot,
-        ..Pl2::new(mode)
+        ..base
     }
 }
 

@@ -72,7 +72,8 @@ impl Group {
         let traffic = usize::from(self.plan.flows[first as usize].traffic);
         let threads = self.plan.traffic[traffic].spec.flows as FlowId;
         let out = |flow: FlowId| self.plan.flows[flow as usize].out;
-        let waiting = |flow: &u32| self.nodes[at].outflows[*flow as usize].queue.len();
+        let node = &self.nodes[at];
+        let waiting = |flow: &u32| node.host.waiting(&node.outflows[*flow as usize]);
         (first..first + threads).map(out).min_by_key(waiting)
     }
 }

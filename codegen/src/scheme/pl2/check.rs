@@ -24,7 +24,7 @@ pub(super) fn range(key: &str) -> (u64, u64) {
         "fresh_us" => (0, 10_000_000),
         "control_per_slot" => (0, 1000),
         "best_effort_percent" => (1, 100),
-        // k, slot_parts
+        // k, k_max, slot_parts
         _ => (1, 255),
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn check(pl2: &Pl2, rack: &Rack, sink: &mut Sink<'_>) {
 fn check_ranges(pl2: &Pl2, sink: &mut Sink<'_>) -> bool {
     let mut fits = true;
     for (key, value) in [
-        ("k", pl2.k.into()),
+        (if pl2.backlog { "k_max" } else { "k" }, pl2.k.into()),
         ("slot_parts", pl2.slot_parts.into()),
         ("t", pl2.t_slots.into()),
         ("drop_threshold", pl2.drop_threshold_slots.into()),

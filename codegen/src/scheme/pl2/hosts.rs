@@ -7,6 +7,9 @@ use p4rack_fabric::hostile::{self, Attack};
 use p4rack_fabric::pl2::{self, Config, Peer};
 use p4rack_wire::Nanos;
 
+/// How much longer a destination's queue is if flows are told apart.
+const FLOW_QUEUES: usize = 4;
+
 /// Configuration of `host`: what the description says, and [`Config::new`]'s defaults for the rest.
 pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
     let mode = match pl2.mode {
@@ -15,8 +18,12 @@ pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
     };
     let slot = pl2.slot(rack, host);
     let others = rack.hosts.iter().filter(|other| other.mac != host.mac);
+    let mut station = Station { catch_up: slot, ..Station::new(host.mac, host.rate_bps) };
+    if pl2.by_flow {
+        station.queue_limit_frames *= FLOW_QUEUES;
+    }
     Config {
-        station: Station { catch_up: slot, ..Station::new(host.mac, host.rate_bps) },
+        station,
         slot,
         time_unit: Nanos(rack.switch.time_unit_ns),
         peers: others.map(|other| Peer { mac: other.mac, slot: pl2.slot(rack, other) }).collect(),
@@ -26,6 +33,9 @@ pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
         vid: pl2.vid,
         lanes: pl2.lanes,
         k: pl2.k,
+        piece: pl2.piece(),
+        by_flow: pl2.by_flow,
+        pace_unsolicited: pl2.pace_unsolicited,
         slot_parts: pl2.slot_parts,
         t_slots: pl2.t_slots,
         shim: pl2.shim,

@@ -40,6 +40,13 @@ const PRIORITY_CONTROL: u8 = p4rack_wire::pl2::PCP_CONTROL;
 /// Queue of data frames that belong to a reservation.
 const PRIORITY_SCHEDULED: u8 = p4rack_wire::pl2::PCP_SCHEDULED;
 
+/// Slots of a reservation for a flow with more than K slots of frames, if `k` is the backlog: the paper's K.
+const PIECE: u8 = 4;
+/// K if it is the backlog and `k_max` is not given: messages of 60 kB are sent whole.
+pub const K_MAX: u8 = 40;
+/// Lanes if flows have reservations of their own and `lanes` is not given.
+pub const FLOW_LANES: u8 = 4;
+
 const COUNTER: &str = "pl2-counter";
 const CLOCK: &str = "pl2-clock";
 
@@ -59,6 +66,8 @@ pub struct Pl2 {
     pub clocks: Clocks,
     /// Maximum slots per reservation (the paper's K).
     pub k: u8,
+    /// Whether a reservation is as long as what waits of a flow, up to `k`; longer flows go in pieces.
+    pub backlog: bool,
     /// Parts per slot. Reservations count parts, so that short frames need not take whole slots; `k` times this fits in a
     /// byte.
     pub slot_parts: u8,
@@ -73,7 +82,11 @@ pub struct Pl2 {
     pub vid: u16,
     /// Whether data carries a sequence number, so that duplicates are removed and losses counted.
     pub shim: bool,
-    /// Maximum outstanding reservations of a host per destination.
+    /// Whether hosts keep frames by flow, and flows may have a reservation waiting each.
+    pub by_flow: bool,
+    /// Whether a host sends unsolicited bursts only if they can't undo the schedule; else as in the paper.
+    pub pace_unsolicited: bool,
+    /// Maximum outstanding reservations of a host per destination, beyond those of flows.
     pub reservations_in_flight: u32,
     /// Maximum outstanding reservations per (source, destination) that the switch grants; at least
     /// `reservations_in_flight`.
@@ -99,12 +112,15 @@ impl Pl2 {
             mode,
             clocks: Clocks::Pair,
             k: 4,
+            backlog: false,
             slot_parts: 1,
             t_slots: 15,
             drop_threshold_slots: Pl2::drop_threshold_slots(15),
             ether_type: EtherType::PL2_DEFAULT,
             vid: 100,
             shim: true,
+            by_flow: false,
+            pace_unsolicited: true,
             reservations_in_flight: 1,
             lanes: 1,
             slot_headroom_percent: 3.0,
@@ -113,6 +129,26 @@ impl Pl2 {
             control_per_slot: 4,
             best_effort_percent: 5,
         }
+    }
+
+    /// Reservations as long as what waits: K, flows, reservations in flight, lanes and T with which they are of use.
+    pub const fn with_backlog(mode: Mode) -> Pl2 {
+        let default = Pl2::new(mode);
+        Pl2 {
+            k: K_MAX,
+            backlog: true,
+            by_flow: true,
+            reservations_in_flight: 2,
+            lanes: FLOW_LANES,
+            // Others may reserve this much between an unsolicited burst's RSV and its frames.
+            drop_threshold_slots: Pl2::drop_threshold_slots(K_MAX as u32),
+            ..default
+        }
+    }
+
+    /// Slots of a reservation for a flow with more than K slots of frames; none if it is K.
+    pub fn piece(&self) -> Option<u8> {
+        self.backlog.then(|| self.k.min(PIECE))
     }
 
     /// Default of T for this t.
@@ -227,7 +263,8 @@ impl Protocol for Pl2 {
 
     fn describe(&self, _rack: &Rack) -> String {
         format!(
-            "K {} slots{}, t {}, T {}, VLANs {}–{}, EtherType {}, {}, {} reservation(s) in flight of {} lane(s), slot headroom {} %",
+            "K {}{} slots{}, t {}, T {}, VLANs {}–{}, EtherType {}, {}, {} reservation(s) in flight{} of {} lane(s), slot headroom {} %",
+            if self.backlog { "what waits, up to " } else { "" },
             self.k,
             if self.slot_parts > 1 { format!(" of {} parts", self.slot_parts) } else { String::new() },
             self.t_slots,
@@ -237,6 +274,7 @@ impl Protocol for Pl2 {
             self.ether_type,
             if self.shim { "shim" } else { "no shim" },
             self.reservations_in_flight,
+            if self.by_flow { " and those of flows" } else { "" },
             self.lanes,
             self.slot_headroom_percent
         )

@@ -126,13 +126,14 @@ impl Endpoint {
         self.quiet_until = Nanos::ZERO;
         match destination.grant(grant.cell, chosen.to_t, leave_at) {
             Granted::Waits => self.stats.counters.grt_used += 1,
-            Granted::Done(frames, demand) => {
+            Granted::Done(burst) => {
                 self.stats.counters.grt_used += 1;
                 let slot = self.config.slot.max(self.destinations[d].slot);
-                let reserved = self.config.parts_time(slot, demand);
+                let reserved = self.config.parts_time(slot, burst.demand);
                 self.destinations[d].reserved_until = leave_at.saturating_add(reserved);
-                for _ in 0..frames {
-                    if let Some(id) = self.destinations[d].queue.pop_front() {
+                self.destinations[d].ended(burst.flow);
+                for _ in 0..burst.frames {
+                    if let Some(id) = self.destinations[d].pop_frame() {
                         self.frames.pool.give_back(id);
                         self.frames.waiting -= 1;
                     }

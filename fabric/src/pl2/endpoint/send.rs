@@ -2,7 +2,7 @@
 
 use super::super::algorithm::{goes_unsolicited, waiting_time};
 use super::super::frame::{self, Rsv};
-use super::super::sender::{Burst, Slots, State};
+use super::super::sender::{Burst, Slots, State, Wanted};
 use super::super::{Mode, full_frame_wire_bytes};
 use super::{Endpoint, Scheduled};
 use crate::common::{FrameId, Item};
@@ -52,13 +52,16 @@ impl Endpoint {
         loop {
             let (pool, added) = (&self.frames.pool, frame::added_bytes(&self.config));
             let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { slots.bytes };
-            let Some((frames, demand)) = self.destinations[d].to_ask(slots, now, share) else {
+            let first = self.destinations[d].bursts().is_empty();
+            let Some(Wanted { flow, frames, demand }) = self.destinations[d].to_ask(slots, now, share) else {
                 return;
             };
-            let unsolicited = self.goes_unsolicited(d, now, fresh);
+            // A long burst beside those of others would be a queue at the switch.
+            let is_short = u64::from(demand) <= slots.piece * slots.parts;
+            let unsolicited = first && is_short && self.goes_unsolicited(d, now, fresh);
             let Some(cell) = self.destinations[d].take_cell(now) else { return };
             let (id, state) = (self.next_id, State::Asked { tries: 0, deadline: None });
-            let burst = Burst { cell, id, left_at: None, frames, demand, unsolicited, state };
+            let burst = Burst { cell, id, left_at: None, frames, demand, flow, unsolicited, state };
             self.destinations[d].push(burst);
             self.activate(d);
             self.push_rsv(d, cell, demand, unsolicited, now);
@@ -66,21 +69,19 @@ impl Endpoint {
                 continue;
             }
             for at in 0..usize::from(frames) {
-                let Some(id) = self.destinations[d].queue.get(at).copied() else { break };
+                let Some(id) = self.destinations[d].covered(at) else { break };
                 self.frames.pool.hold(id);
-                self.push_scheduled((d, cell), id, true, now, false);
+                self.push_scheduled((d, cell), id, true, now, None);
             }
         }
     }
 
-    /// Whether the next burst is sent together with its RSV.
+    /// Whether the next burst, with nothing before it, is sent together with its RSV. With something before it, frames
+    /// of one destination could overtake each other.
     fn goes_unsolicited(&self, d: usize, now: Nanos, fresh: Nanos) -> bool {
         let destination = &self.destinations[d];
         let clear = || destination.reserved_until <= now && self.frames.nic.pending(now) <= self.config.slot;
-        // Only with nothing before it, so that frames of one destination cannot overtake each other.
-        destination.bursts().is_empty()
-            && goes_unsolicited(destination.last, now, fresh)
-            && (!self.config.pace_unsolicited || clear())
+        goes_unsolicited(destination.last, now, fresh) && (!self.config.pace_unsolicited || clear())
     }
 
     /// Whether short frames share slots. Only clock mode does not count frames.
@@ -89,22 +90,9 @@ impl Endpoint {
     }
 
     fn slots(&self) -> Slots {
-        let bytes = full_frame_wire_bytes(self.config.shim);
-        Slots { bytes, parts: self.config.slot_parts.into(), k: self.config.k.into() }
-    }
-
-    /// Permits this many reservations in flight to the peer at `position`, at least as many as configured and
-    /// at most one per lane. With one per thread that has something to send there, each thread gets the same
-    /// share of the destination, whatever hosts they are on.
-    pub fn allow_in_flight(&mut self, position: usize, reservations: usize) {
-        let (least, now) = (self.config.in_flight, self.frames.now());
-        if let Some(destination) = self.destinations.get_mut(position) {
-            let before = destination.may_ask(now);
-            destination.in_flight = reservations.min(self.config.lanes.into()).max(least);
-            if !before && destination.may_ask(now) && !self.to_ask.contains(&position) {
-                self.to_ask.push(position);
-            }
-        }
+        let (bytes, config) = (full_frame_wire_bytes(self.config.shim), &self.config);
+        let (parts, k) = (config.slot_parts.into(), config.k.into());
+        Slots { bytes, parts, k, piece: config.piece.map_or(k, u64::from) }
     }
 
     fn push_rsv(&mut self, d: usize, cell: u8, demand: u8, unsolicited: bool, now: Nanos) {
@@ -135,21 +123,24 @@ impl Endpoint {
             let frames = match self.packs() {
                 false => burst.frames,
                 true => {
+                    let slots = self.slots();
                     let (pool, added) = (&self.frames.pool, frame::added_bytes(&self.config));
                     let share = |id| wire_bytes(pool.len(id) as u64 + added);
-                    self.destinations[d].fitting(&burst, self.slots(), share)
+                    self.destinations[d].fitting(&burst, slots, share)
                 }
             };
             let mut sent = 0;
             while sent < frames
-                && let Some(id) = self.destinations[d].queue.pop_front()
+                && let Some(id) = self.destinations[d].pop_frame()
             {
-                self.push_scheduled((d, burst.cell), id, false, leave_at, sent == 0);
+                let opens = (sent == 0).then_some(burst.flow);
+                self.push_scheduled((d, burst.cell), id, false, leave_at, opens);
                 sent += 1;
             }
             if sent > 0 {
                 self.destinations[d].in_nic += 1;
             } else {
+                self.destinations[d].ended(burst.flow);
                 self.leave_unused(d, burst.cell, leave_at, now);
             }
             self.ask(d, now);
@@ -169,7 +160,7 @@ impl Endpoint {
         id: FrameId,
         unsolicited: bool,
         ready: Nanos,
-        opens_burst: bool,
+        opens_burst: Option<u8>,
     ) {
         let bytes = self.frames.pool.len(id) as u64 + frame::added_bytes(&self.config);
         let data = Scheduled { frame: id, destination: d, cell, unsolicited, opens_burst };
@@ -226,7 +217,7 @@ impl Endpoint {
         let sequence = self.config.shim.then(|| stored.note.sequence(&mut destination.next_sequence));
         let mark = (data.cell, data.unsolicited);
         frame::write_data(out, &self.config, (&stored.bytes, stored.len), sequence, mark);
-        let mut may_ask = data.opens_burst;
+        let mut may_ask = data.opens_burst.is_some();
         if data.unsolicited {
             stored.note.went_unsolicited = true;
             destination.unsolicited_in_nic -= 1;
@@ -238,10 +229,11 @@ impl Endpoint {
             self.stats.counters.scheduled_out += 1;
             self.stats.counters.resent_out += u64::from(stored.note.went_unsolicited);
         }
-        if data.opens_burst {
+        if let Some(flow) = data.opens_burst {
             self.stats.lateness.record(now.saturating_sub(ready), now);
             let patience = Nanos(self.config.release_after.0.saturating_mul(SENT_PATIENCE));
             destination.begun(data.cell, now.saturating_add(patience));
+            destination.ended(flow);
             if self.config.mode == Mode::Counter {
                 self.activate(d);
             }
