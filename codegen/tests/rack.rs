@@ -72,6 +72,26 @@ fn defaults_are_those_documented() {
     let pl2 = rack.protocol::<Pl2>().unwrap();
     assert_eq!((pl2.mode, pl2.k, pl2.t_slots, pl2.drop_threshold_slots), (Mode::Counter, 4, 15, 120));
     assert_eq!((pl2.ether_type.0, pl2.vid, pl2.shim, pl2.reservations_in_flight), (0x88b5, 100, true, 1));
+    assert_eq!((pl2.by_flow, pl2.pace_unsolicited, pl2.piece()), (false, true, None));
+    let lines = "[pl2]\nmode = \"clock\"\nk = \"backlog\"";
+    for (more, expected) in [
+        ("", (40, Some(4), true, 2, 4, 320)),
+        ("\nk_max = 3", (3, Some(3), true, 2, 4, 120)),
+        ("\nby_flow = false", (40, Some(4), false, 2, 2, 320)),
+        ("\nreservations_in_flight = 9", (40, Some(4), true, 9, 9, 320)),
+    ] {
+        let rack = self::rack("port_rate = \"100 Mb/s\"", HOSTS, &format!("{lines}{more}")).unwrap();
+        let pl2 = rack.protocol::<Pl2>().unwrap();
+        let found = (
+            pl2.k,
+            pl2.piece(),
+            pl2.by_flow,
+            pl2.reservations_in_flight,
+            pl2.lanes,
+            pl2.drop_threshold_slots,
+        );
+        assert_eq!(found, expected, "{more}");
+    }
     let switch = &rack.switch;
     assert_eq!((switch.device_id, switch.cpu_port, switch.drop_port), (1, 510, 511));
     assert_eq!((switch.buffer_bytes, switch.time_unit_ns), (262_144, 1));
@@ -169,6 +189,22 @@ fn refusals() {
         (refused(rate, &host("\"h2\"", "\"h 2\""), ""), "`h 2` is no name"),
         (refused(rate, HOSTS, "[pl2]"), "pl2.mode: is missing"),
         (refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nk = 256"), "pl2.k: 256 is out of range"),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nk = \"all\""),
+            "pl2.k: `all` is no K; write \"backlog\"",
+        ),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nk = \"backlog\"\nk_max = 0"),
+            "pl2.k_max: 0 is out of range",
+        ),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nk_max = 9"),
+            "pl2.k_max: bounds what waits; write k = \"backlog\"",
+        ),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nk = \"backlog\"\nslot_parts = 7"),
+            "pl2.slot_parts: 40 slots of 7 parts are more than the 255",
+        ),
         (
             refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nslot_parts = 0"),
             "pl2.slot_parts: 0 is out of range",

@@ -53,7 +53,7 @@ pub struct Outcome {
     pub resets: Vec<(f64, String, String)>,
     /// Frames lost on links.
     pub link_losses: u64,
-    /// Frames lost anywhere, without unsolicited ones that are sent again in their slots.
+    /// Frames lost anywhere over the whole run, without unsolicited ones that are sent again in their slots.
     pub frames_dropped: u64,
     /// Findings of the checks.
     pub checks: Verdict,
@@ -117,7 +117,7 @@ pub struct SwitchOutcome {
     pub buffer_max_bytes: u64,
     /// Pauses sent to hosts.
     pub pauses: u64,
-    /// Drops by the switch itself since the warm-up, by reason.
+    /// Drops by the switch itself over the whole run, by reason.
     pub drops: BTreeMap<String, u64>,
     /// Drops by the program over the whole run, by reason.
     pub program_drops: BTreeMap<String, u64>,
@@ -227,7 +227,7 @@ fn judge(world: &mut World, crew: &dyn Crew) -> Verdict {
     let sum = |f: fn(&p4rack_switch::PortStats) -> u64| stats.ports.iter().map(f).sum::<u64>();
     let (rx, tx) = (sum(|port| port.rx_frames) + before.rx, sum(|port| port.tx_frames) + before.tx);
     let queued = sum(|port| port.queues.iter().map(|queue| queue.frames).sum());
-    let drops = stats.drops.iter().map(|(_, count)| count).sum::<u64>() + before.drops;
+    let drops = stats.drops.iter().map(|(_, count)| count).sum::<u64>() + before.drops.values().sum::<u64>();
     let clones = stats.clones + before.clones;
     // A broadcast frame leaves several times; only hostile hosts send them.
     if stats.replicas == 0 {
@@ -305,7 +305,8 @@ fn others(world: &World, counts: &Counts, seconds: f64) -> Option<OthersOutcome>
 /// Frames of any kind dropped anywhere, without those that are sent again anyway.
 fn lost_frames(world: &World, counts: &Counts) -> u64 {
     let switch = world.tor.model.stats(world.now);
-    let switch: u64 = switch.drops.iter().map(|(_, count)| count).sum::<u64>() + world.tor.before.drops;
+    let since: u64 = switch.drops.iter().map(|(_, count)| count).sum();
+    let switch = since + world.tor.before.drops.values().sum::<u64>();
     let links: u64 = world.links().map(|(stats, _)| losses(&stats)).sum();
     let hosts: u64 = world.hosts().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
     let come_again = world.tor.watcher.come_again(&world.tor.model.counted());
@@ -333,7 +334,15 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         }
     }
     let end = world.tor.model.stats(world.now);
-    let drops = end.drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect();
+    let mut drops = world.tor.before.drops.clone();
+    for (reason, count) in &end.drops {
+        *drops.entry(reason.name()).or_default() += count;
+    }
+    let drops = drops
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| (name.to_owned(), count))
+        .collect();
     let first = &experiment.rack.hosts[0];
     let counted = world.tor.model.counted();
     let by_traffic = world.plan.traffic.iter().zip(&counts.traffic);
@@ -376,7 +385,12 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         true => "ethernet".to_owned(),
         false => experiment.scheme.name(),
     };
-    outcome.paper = compared(&outcome, &scheme, &spec.paper);
+    let transport = spec.traffic[0].transport;
+    let concerns = |paper: &&PaperSpec| {
+        paper.scheme.as_ref().is_none_or(|name| scheme.starts_with(name.as_str()))
+            && paper.transport.is_none_or(|one| one == transport)
+    };
+    outcome.paper = compared(&outcome, spec.paper.iter().filter(concerns));
     outcome
 }
 
@@ -434,7 +448,7 @@ fn series(port: &p4rack_switch::PortStats) -> Vec<(f64, u64)> {
     port.samples.chunks(every).map(point).collect()
 }
 
-fn compared(outcome: &Outcome, scheme: &str, papers: &[PaperSpec]) -> Vec<Compared> {
+fn compared<'a>(outcome: &Outcome, papers: impl Iterator<Item = &'a PaperSpec>) -> Vec<Compared> {
     let json = serde_json::to_value(outcome).unwrap_or_default();
     let compare = |paper: &PaperSpec| {
         let pointer = format!("/{}", paper.figure.replace('.', "/"));
@@ -448,7 +462,5 @@ fn compared(outcome: &Outcome, scheme: &str, papers: &[PaperSpec]) -> Vec<Compar
             why: paper.why.clone(),
         }
     };
-    let concerned =
-        |paper: &&PaperSpec| paper.scheme.as_ref().is_none_or(|name| scheme.starts_with(name.as_str()));
-    papers.iter().filter(concerned).map(compare).collect()
+    papers.map(compare).collect()
 }

@@ -277,6 +277,17 @@ impl Check<'_> {
                 format!("{} is out of range; write 1 to 1000", traffic.flows),
             );
         }
+        if traffic.stagger_us > 0 && traffic.arrivals != Arrivals::Saturate {
+            self.problem("traffic", nth, "stagger_us", "is for arrivals = \"saturate\"; take it out");
+        }
+        if traffic.stagger_us >= spec.duration_us {
+            self.problem(
+                "traffic",
+                nth,
+                "stagger_us",
+                "is no less than duration_us; flows would never begin",
+            );
+        }
         if traffic.queue_limit == 0 {
             self.problem("traffic", nth, "queue_limit", "is 0; write 1 or more");
         }

@@ -11,7 +11,7 @@ pub use traffic::{Arrivals, LoadIn, Pattern, SizeSpec, TimedFrom, TrafficSpec, Y
 
 use crate::link::Faults;
 use crate::trace::Trace;
-use crate::transport::TransportSpec;
+use crate::transport::{Transport, TransportSpec};
 pub(crate) use check::Check;
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
@@ -340,6 +340,8 @@ pub struct PaperSpec {
     pub why: Option<String>,
     /// Schemes that it speaks of: those whose name starts so; all if not given.
     pub scheme: Option<String>,
+    /// Transport that it speaks of: it has to be that of the first traffic; any if not given.
+    pub transport: Option<Transport>,
 }
 
 /// Switch's delay: minimum, median and 99.99 % are the PL2 paper's (§5), the rest keeps the standard

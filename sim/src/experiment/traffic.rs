@@ -49,6 +49,9 @@ pub struct TrafficSpec {
     /// Sending threads per pair of sender and receiver.
     #[serde(default = "one_usize")]
     pub flows: usize,
+    /// With `saturate`: flows begin one after the other, evenly within this time.
+    #[serde(default)]
+    pub stagger_us: u64,
     /// Maximum messages waiting in a flow; further ones are dropped and counted.
     #[serde(default = "queue_limit")]
     pub queue_limit: usize,

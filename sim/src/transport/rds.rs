@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Frames per grant.
 const GRANT_FRAMES: u64 = 4;
 
+/// Timeouts in which the receiver of a known message speaks of it, however long it waits for its turn.
+const PATIENCE: u64 = 4;
+
 /// Parameters of both ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -51,6 +54,8 @@ struct Outgoing {
     again: VecDeque<Range>,
     /// Time of the last frame sent or received for it.
     active_at: Nanos,
+    /// Whether the receiver has spoken of it, and so looks for its losses.
+    known: bool,
 }
 
 impl Outgoing {
@@ -82,7 +87,17 @@ impl Sender {
     pub fn write(&mut self, message: MessageId, size: u32) {
         let granted = u64::from(size).min(self.config.blind_bytes);
         let (key, again) = (self.next_key, VecDeque::new());
-        self.open.push_back(Outgoing { message, key, size, next: 0, granted, again, active_at: Nanos::ZERO });
+        let active_at = Nanos::ZERO;
+        self.open.push_back(Outgoing {
+            message,
+            key,
+            size,
+            next: 0,
+            granted,
+            again,
+            active_at,
+            known: false,
+        });
         self.next_key = key.wrapping_add(1);
     }
 
@@ -134,14 +149,14 @@ impl Sender {
     pub fn handle_grant(&mut self, key: u32, to: u64, now: Nanos) {
         if let Some(one) = self.find(key) {
             one.granted = one.granted.max(to.min(one.size.into()));
-            one.active_at = now;
+            (one.active_at, one.known) = (now, true);
         }
     }
 
-    /// The receiver reports missing ranges.
+    /// The receiver reports missing ranges, or none: the message has to wait for its turn.
     pub fn handle_resend(&mut self, key: u32, ranges: &[Range], now: Nanos) {
         if let Some(one) = self.find(key) {
-            one.active_at = now;
+            (one.active_at, one.known) = (now, true);
             for &(from, to) in ranges {
                 // What was not sent yet is not lost, but its grant was.
                 one.granted = one.granted.max(to.min(one.size.into()));
@@ -161,15 +176,25 @@ impl Sender {
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub fn next_timeout(&self) -> Option<Nanos> {
         let waits = self.open.iter().filter(|one| !one.wants() && one.next > 0);
-        waits.map(|one| one.active_at + self.config.timeout).min()
+        waits.map(|one| self.due(one)).min()
+    }
+
+    /// When a message that waits for its receiver has waited too long. One that the receiver knows has only to fear that
+    /// what it says is lost, again and again.
+    fn due(&self, one: &Outgoing) -> Nanos {
+        let times = if one.known { PATIENCE } else { 1 };
+        one.active_at + Nanos(self.config.timeout.0 * times)
     }
 
     /// Sends again what was not answered: the first bytes, which tell the receiver what is missing.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        for one in self.open.iter_mut().filter(|one| !one.wants() && one.next > 0) {
-            if one.active_at + self.config.timeout <= now {
+        for at in 0..self.open.len() {
+            let due = self.due(&self.open[at]);
+            let one = &mut self.open[at];
+            if !one.wants() && one.next > 0 && due <= now {
                 one.active_at = now;
-                one.again.push_back((0, one.next.min(self.config.blind_bytes)));
+                let blind = if one.known { MTU.into() } else { self.config.blind_bytes };
+                one.again.push_back((0, one.next.min(blind)));
             }
         }
     }
@@ -299,7 +324,10 @@ impl Receiver {
             self.open.remove(at);
             return (new, true);
         }
-        if from > highest && !part.again {
+        if new > 0 && one.have_bytes == one.granted && one.granted <= self.config.blind_bytes {
+            // It waits for its turn: its sender need not fear for what it has sent.
+            self.replies.push_back(Reply::Resend { flow, key, ranges: [(0, 0); RANGES], count: 0 });
+        } else if from > highest && !part.again {
             let ranges = [(highest, from), (0, 0), (0, 0)];
             self.replies.push_back(Reply::Resend { flow, key, ranges, count: 1 });
         }
@@ -380,9 +408,20 @@ mod tests {
         reordering: f64,
         seed: u64,
     ) -> (Nanos, u64) {
+        let (end, new, _) = run_with(CONFIG, messages, [loss, duplication, reordering], seed);
+        (end, new)
+    }
+
+    /// The same, and how many frames were sent again.
+    fn run_with(
+        config: Config,
+        messages: &[(FlowId, u32)],
+        [loss, duplication, reordering]: [f64; 3],
+        seed: u64,
+    ) -> (Nanos, u64, u64) {
         let flows = messages.iter().map(|(flow, _)| *flow + 1).max().unwrap();
-        let mut senders: Vec<Sender> = (0..flows).map(|_| Sender::new(CONFIG)).collect();
-        let mut receiver = Receiver::new(CONFIG);
+        let mut senders: Vec<Sender> = (0..flows).map(|_| Sender::new(config)).collect();
+        let mut receiver = Receiver::new(config);
         let mut random = Random::new(seed);
         messages.iter().for_each(|(flow, size)| senders[*flow as usize].write(0, *size));
         let (mut flying, mut count) = (BTreeMap::new(), 0);
@@ -428,7 +467,7 @@ mod tests {
                 }
             }
         }
-        (now, new)
+        (now, new, senders.iter().map(|sender| sender.retransmissions).sum())
     }
 
     #[test]
@@ -441,6 +480,16 @@ mod tests {
             let mut share = || random.unit() * 0.2;
             let (_, new) = run(&messages, share(), share(), share(), seed);
             assert_eq!(new, total, "{seed}");
+        }
+    }
+
+    /// 30 messages of 3 MB take 7 ms: most wait for longer than a timeout.
+    #[test]
+    fn what_waits_for_its_turn_is_not_sent_again() {
+        for active in [0, 1, 2] {
+            let messages: Vec<(FlowId, u32)> = (0..30).map(|flow| (flow, 3_000_000)).collect();
+            let (_, new, again) = run_with(Config { active, ..CONFIG }, &messages, [0.0; 3], 1);
+            assert_eq!((new, again), (90_000_000, 0), "{active} active");
         }
     }
 

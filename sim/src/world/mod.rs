@@ -32,6 +32,7 @@ use crate::scheme::{Watch, Watcher};
 use crate::switch::{SwitchError, SwitchModel};
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_wire::Nanos;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use group::{Counts, Group};
@@ -93,11 +94,12 @@ pub(crate) struct World {
 }
 
 /// Sums of the switch's counters before they were reset.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Before {
     pub rx: u64,
     pub tx: u64,
-    pub drops: u64,
+    /// By reason.
+    pub drops: BTreeMap<&'static str, u64>,
     pub clones: u64,
 }
 

@@ -22,6 +22,10 @@ impl Group {
                     self.submit(at, flow, self.now, false);
                     self.go(at, flow);
                 }
+                HostEvent::Begin(flow) if self.begins(at, flow) > self.now => {
+                    let begins = self.begins(at, flow);
+                    self.nodes[at].host.agenda.push(begins, HostEvent::Begin(flow));
+                }
                 HostEvent::Begin(flow) => {
                     self.submit(at, flow, self.now, true);
                     self.go(at, flow);
@@ -53,6 +57,14 @@ impl Group {
         let destination = usize::from(self.nodes[at].outflows[flow as usize].dst);
         self.feed(at, destination);
         self.drain_host(at);
+    }
+
+    /// When a saturated flow begins.
+    fn begins(&self, at: usize, flow: u32) -> Nanos {
+        let flow = &self.nodes[at].outflows[flow as usize];
+        let one = &self.plan.traffic[usize::from(flow.traffic)];
+        let (nth, of) = (u64::from(flow.id - one.flows.start), one.flows.len() as u64);
+        one.start + Nanos::from_micros(one.spec.stagger_us * nth / of.max(1))
     }
 
     /// A client's thread begins. Under YCSB it asks one server at a time, so it begins at one of its flows.

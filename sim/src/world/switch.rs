@@ -145,7 +145,9 @@ impl Tor {
         self.before.rx += stats.ports.iter().map(|port| port.rx_frames).sum::<u64>();
         self.before.tx += stats.ports.iter().map(|port| port.tx_frames).sum::<u64>();
         self.before.clones += stats.clones;
-        self.before.drops += stats.drops.iter().map(|(_, count)| count).sum::<u64>();
+        for (reason, count) in &stats.drops {
+            *self.before.drops.entry(reason.name()).or_default() += count;
+        }
         self.model.reset_stats(now);
     }
 

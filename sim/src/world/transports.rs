@@ -30,7 +30,9 @@ impl Group {
         let src = usize::from(self.plan.flows[frame.flow as usize].src);
         let flow = &mut self.nodes[at].inflows[into];
         let Some(receiver) = &mut flow.tcp else { return };
+        let before = receiver.received();
         let (first, new, second) = receiver.handle(frame.a, frame.bytes.into(), frame.b == 1, frame.marked);
+        let received = receiver.received() - before;
         for ack in first.into_iter().chain(second) {
             let answer = Pdu {
                 ranges: ack.ranges,
@@ -39,12 +41,12 @@ impl Group {
             };
             self.tell(at, src, &answer, tcp::HEADER_BYTES);
         }
+        self.count_bytes(at, into, frame.flow, received);
         self.arrive_in_order(at, into, frame.flow, new);
     }
 
     /// More bytes of a flow's messages have arrived, in order.
     fn arrive_in_order(&mut self, at: usize, into: usize, id: FlowId, mut bytes: u64) {
-        self.count_bytes(at, into, id, bytes);
         while bytes > 0 {
             let flow = &mut self.nodes[at].inflows[into];
             let Some((_, message)) = flow.open.front_mut() else { return };

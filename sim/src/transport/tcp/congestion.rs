@@ -34,7 +34,29 @@ struct Cubic {
     epoch: Option<(Nanos, f64)>,
     k: f64,
     w_est: f64,
+    start: HyStart,
 }
+
+/// Leaves slow start before a loss, as Linux does: once the acknowledgements of a round come as a train longer than half
+/// the shortest round trip, or their round trips have grown.
+#[derive(Clone, Debug, Default)]
+struct HyStart {
+    /// The round ends when this byte is acknowledged.
+    round_to: u64,
+    began: Nanos,
+    last: Nanos,
+    shortest: Option<Nanos>,
+    /// Shortest round trip of this round's first samples, and their number.
+    here: Option<Nanos>,
+    samples: u32,
+}
+
+/// HyStart, as in Linux: least window in segments, most time between two acknowledgements of a train, samples of a
+/// round, and bounds of a round trip's growth.
+const HYSTART_WINDOW: f64 = 16.0;
+const HYSTART_GAP: Nanos = Nanos::from_millis(2);
+const HYSTART_SAMPLES: u32 = 8;
+const HYSTART_GROWTH: (Nanos, Nanos) = (Nanos::from_millis(4), Nanos::from_millis(16));
 
 #[derive(Clone, Debug)]
 struct Dctcp {
@@ -96,6 +118,12 @@ impl Control {
         }
         if self.cwnd < self.ssthresh {
             self.cwnd = (self.cwnd + segments).min(self.ssthresh);
+            if let Algorithm::Cubic(cubic) = &mut self.kind
+                && cubic.start.is_over(ack)
+                && self.cwnd >= HYSTART_WINDOW
+            {
+                self.ssthresh = self.cwnd;
+            }
             return;
         }
         match &mut self.kind {
@@ -139,7 +167,35 @@ pub struct Acked {
     pub recovering: bool,
     pub limited: bool,
     pub srtt: Nanos,
+    /// Its round trip, if it was measured.
+    pub rtt: Option<Nanos>,
     pub now: Nanos,
+}
+
+impl HyStart {
+    /// Whether this acknowledgement ends slow start.
+    fn is_over(&mut self, ack: &Acked) -> bool {
+        if ack.una >= self.round_to {
+            let round = HyStart { round_to: ack.nxt, began: ack.now, last: ack.now, ..HyStart::default() };
+            *self = HyStart { shortest: self.shortest, ..round };
+        }
+        if let Some(rtt) = ack.rtt {
+            self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
+            if self.samples < HYSTART_SAMPLES {
+                self.here = Some(self.here.map_or(rtt, |here| here.min(rtt)));
+                self.samples += 1;
+            }
+        }
+        let Some(shortest) = self.shortest else { return false };
+        if ack.now.saturating_sub(self.last) <= HYSTART_GAP {
+            self.last = ack.now;
+            if ack.now.saturating_sub(self.began).0 > shortest.0 / 2 {
+                return true;
+            }
+        }
+        let growth = Nanos(shortest.0 / 8).clamp(HYSTART_GROWTH.0, HYSTART_GROWTH.1);
+        self.samples >= HYSTART_SAMPLES && self.here.is_some_and(|here| here > shortest + growth)
+    }
 }
 
 impl Cubic {
@@ -171,6 +227,7 @@ mod tests {
             recovering: false,
             limited: true,
             srtt: Nanos::from_micros(100),
+            rtt: None,
             now: Nanos::from_micros(now_us),
         }
     }
@@ -185,6 +242,17 @@ mod tests {
         control.cwnd = 100.0;
         control.on_loss();
         assert_eq!(control.cwnd, 70.0);
+    }
+
+    #[test]
+    fn cubic_leaves_slow_start_when_acknowledgements_come_as_a_long_train() {
+        let mut control = Control::new(Transport::Cubic, 1 << 30);
+        control.on_ack(&Acked { rtt: Some(Nanos::from_micros(100)), ..ack(0, u64::from(MSS), 0, false) });
+        for n in 1..200 {
+            control.on_ack(&ack(n, u64::from(MSS), n, false));
+        }
+        // 50 µs of acknowledgements, one each microsecond, are half a round trip.
+        assert!((60.0..64.0).contains(&control.cwnd), "{}", control.cwnd);
     }
 
     /// RFC 9438: the old window is reached again after cbrt(w_max (1 − β) / C) seconds.

@@ -28,9 +28,16 @@ pub struct Receiver {
     latest: u64,
     unacknowledged: u8,
     marked: bool,
+    /// Bytes received, each once.
+    received: u64,
 }
 
 impl Receiver {
+    /// Bytes received, each once, whether in order or not.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
     /// Handles a segment. Returns what to acknowledge before it counts, how many bytes are new and in order,
     /// and what to acknowledge afterwards.
     pub fn handle(
@@ -52,11 +59,14 @@ impl Receiver {
         let end = start + bytes;
         let in_order = start <= self.next && end > self.next;
         if in_order {
+            self.received += end - self.next;
             self.next = end;
             while let Some(&(from, to)) = self.ahead.first() {
                 if from > self.next {
                     break;
                 }
+                // Known already: as far as the segment reached into it, and as far as it goes beyond.
+                self.received -= self.next.min(to) - from;
                 self.next = self.next.max(to);
                 self.ahead.remove(0);
             }
@@ -76,7 +86,9 @@ impl Receiver {
         let (mut from, mut to) = (from, to);
         for range in &self.ahead[first..last] {
             (from, to) = (from.min(range.0), to.max(range.1));
+            self.received -= range.1 - range.0;
         }
+        self.received += to - from;
         self.ahead.splice(first..last, [(from, to)]);
     }
 
@@ -124,5 +136,20 @@ mod tests {
         assert_eq!((first.unwrap().next, first.unwrap().marked, second), (10, false, None));
         let (_, _, ack) = receiver.handle(20, 10, false, true);
         assert!(ack.unwrap().marked);
+    }
+
+    #[test]
+    fn each_byte_is_received_once() {
+        let mut random = crate::random::Random::new(1);
+        for _ in 0..200 {
+            let (mut receiver, mut seen) = (Receiver::default(), [false; 100]);
+            for _ in 0..60 {
+                let start = random.below(90);
+                let bytes = 1 + random.below(10);
+                receiver.handle(start, bytes, false, false);
+                seen[start as usize..(start + bytes) as usize].fill(true);
+                assert_eq!(receiver.received(), seen.iter().filter(|seen| **seen).count() as u64);
+            }
+        }
     }
 }

@@ -209,10 +209,12 @@ impl Sender {
                 }
             }
         }
+        let mut rtt = None;
         if let Some(sent) = newest {
             self.newest_arrived = self.newest_arrived.max(sent.at);
             // Karn: a segment sent twice gives no measurement.
             if !sent.again {
+                rtt = Some(now.saturating_sub(sent.at));
                 self.measure(now.saturating_sub(sent.at));
             }
         }
@@ -234,6 +236,7 @@ impl Sender {
             recovering: self.recovery.is_some() && !self.timed_out,
             limited,
             srtt: self.srtt.map_or(Nanos::ZERO, |(srtt, _)| srtt),
+            rtt,
             now,
         });
     }
