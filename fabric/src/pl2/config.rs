@@ -43,7 +43,7 @@ pub struct Config {
     /// messages pass long ones, while messages that fit in K slots are sent whole. Longer bursts never go unsolicited.
     pub piece: Option<u8>,
     /// Whether frames wait by flow, and flows may have a reservation in flight each, as the paper's threads have: with
-    /// `piece`, flows that have so many frames. Then a flow's queue takes at most as many frames as it leaves free of
+    /// `piece`, flows that have more frames. Then a flow's queue takes at most as many frames as it leaves free of
     /// the destination's. If false, all frames to a destination wait in one queue.
     pub by_flow: bool,
     /// With clocks: parts of a slot, the unit of reservations; `k` times this is at most 255.
@@ -183,7 +183,7 @@ impl Config {
 
     /// Frames that a flow needs for a reservation of its own; none if flows are not told apart.
     pub(super) fn own_frames(&self) -> Option<usize> {
-        self.by_flow.then(|| usize::from(self.piece.unwrap_or(1)))
+        self.by_flow.then(|| self.piece.map_or(1, |piece| usize::from(piece) + 1))
     }
 
     /// Whether a VLAN belongs to PL2.
