@@ -324,7 +324,7 @@ impl Receiver {
             self.open.remove(at);
             return (new, true);
         }
-        if new > 0 && one.have_bytes == one.granted && one.granted <= self.config.blind_bytes {
+        if new > 0 && one.have_bytes >= one.granted && one.granted <= self.config.blind_bytes {
             // It waits for its turn: its sender need not fear for what it has sent.
             self.replies.push_back(Reply::Resend { flow, key, ranges: [(0, 0); RANGES], count: 0 });
         } else if from > highest && !part.again {
@@ -373,6 +373,10 @@ impl Receiver {
         self.turn = at + 1;
         let one = &mut self.open[at];
         let before = one.granted;
+        // Its silence so far was a wait for this.
+        if one.have_bytes >= before {
+            one.heard_at = now;
+        }
         one.granted = (before + GRANT_FRAMES * u64::from(MTU)).min(one.size);
         let frames = (one.granted - before).div_ceil(u64::from(MTU));
         self.free_at = now + Nanos(self.config.frame_time.0 * frames);
