@@ -81,6 +81,28 @@ impl Entry {
         self.data.get(field)
     }
 
+    /// It with another one's data, where that has any.
+    pub fn updated(mut self, by: &Entry) -> Entry {
+        self.data.extend(by.data.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self.action = by.action.clone().or(self.action);
+        self
+    }
+
+    /// Whether it is what happens on a miss.
+    pub fn is_default(&self) -> bool {
+        self.is_default
+    }
+
+    /// The number of an exact key field of up to 64 bits.
+    pub fn exact_number(&self, name: &str) -> Option<u64> {
+        match self.keys.get(name)? {
+            Match::Exact(value) if value.len() <= 8 => {
+                Some(value.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+            }
+            _ => None,
+        }
+    }
+
     /// Adds a key field.
     pub fn key(mut self, name: &str, key: Match) -> Entry {
         self.keys.insert(name.to_owned(), key);
@@ -279,7 +301,7 @@ fn ones(number: &[u8]) -> bool {
 }
 
 /// Clears what is behind the first `length` of a number's `width` bits.
-fn clear_behind(number: &mut [u8], width: u32, length: u32) {
+pub(crate) fn clear_behind(number: &mut [u8], width: u32, length: u32) {
     let lead = self::length(width) as u32 * 8 - width;
     for bit in lead + length..lead + width {
         if let Some(byte) = number.get_mut(bit as usize / 8) {

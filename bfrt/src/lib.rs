@@ -4,11 +4,14 @@
 //!  bf-rt.json ─ schema ─→ tables, keys, actions, data fields by name and number
 //!  entry      ─ schema ─→ TableEntry       (entry.rs)
 //!  value                  one field's value, as wide as the schema says
+//!  p4runtime              TableEntry ↔ P4Runtime's Entity, for a program that has both interfaces
 //! ```
 //!
 //! The messages themselves are `p4rack_p4rt::bfrt_proto`.
 
+mod difference;
 mod entry;
+pub mod p4runtime;
 mod schema;
 mod value;
 

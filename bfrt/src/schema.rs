@@ -327,9 +327,17 @@ mod json {
         id: u32,
         name: String,
         #[serde(default)]
-        data: Vec<FileField>,
+        data: Vec<FileParameter>,
         #[serde(default)]
         action_scope: Option<String>,
+    }
+
+    /// A parameter, or in fixed tables a field as tables have it.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum FileParameter {
+        Plain(FileField),
+        Wrapped(FileData),
     }
 
     /// A field, or several of which an entry has one.
@@ -379,11 +387,11 @@ mod json {
             Ok(match (self.name.as_str(), repeated) {
                 ("bytes", false) if self.width <= WIDTH_MAX => Kind::Bits(self.width),
                 ("bytes", false) => return Err(format!("bytes of {} bits", self.width)),
-                ("uint8", false) => Kind::Bits(8),
-                ("uint16", false) => Kind::Bits(16),
-                ("uint32", false) => Kind::Bits(32),
-                ("uint64", false) => Kind::Bits(64),
-                ("uint8" | "uint16" | "uint32" | "bytes", true) => Kind::Numbers,
+                ("uint8" | "int8", false) => Kind::Bits(8),
+                ("uint16" | "int16", false) => Kind::Bits(16),
+                ("uint32" | "int32", false) => Kind::Bits(32),
+                ("uint64" | "int64", false) => Kind::Bits(64),
+                ("uint8" | "uint16" | "uint32" | "uint64" | "bytes", true) => Kind::Numbers,
                 ("bool", false) => Kind::Bool,
                 ("bool", true) => Kind::Bools,
                 ("float", false) => Kind::Float,
@@ -407,9 +415,16 @@ mod json {
             let keys: Vec<Key> = keys.collect::<Result<_, SchemaError>>()?;
             let actions = self.action_specs.into_iter().map(|action| {
                 let scope = action.action_scope.as_deref();
+                let mut fields = Vec::new();
+                for parameter in action.data {
+                    match parameter {
+                        FileParameter::Plain(field) => fields.push(resolve(&table, field)?),
+                        FileParameter::Wrapped(wrapped) => fields.extend(data(&table, vec![wrapped])?),
+                    }
+                }
                 Ok(Action {
                     id: action.id,
-                    fields: fields(&table, action.data)?,
+                    fields,
                     name: action.name,
                     in_entries: scope != Some("DefaultOnly"),
                     as_default: scope != Some("TableOnly"),

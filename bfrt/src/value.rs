@@ -124,6 +124,16 @@ impl<const N: usize> From<[u8; N]> for Value {
 }
 
 impl Value {
+    /// The number, of up to 64 bits.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Value::Number(value) if value.len() <= 8 => {
+                Some(value.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+            }
+            _ => None,
+        }
+    }
+
     fn what(&self) -> &'static str {
         match self {
             Value::Number(_) => "a number",

@@ -19,21 +19,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 /// A table with a key of every kind.
-const KINDS: &str = r#"{ "schema_version": "1.0.0", "tables": [ { "id": 7, "name": "pipe.Ingress.acl",
-  "table_type": "MatchAction_Direct", "size": 64,
-  "key": [
-    { "id": 1, "name": "port", "match_type": "Exact", "mandatory": true, "type": { "type": "bytes", "width": 9 } },
-    { "id": 2, "name": "dst", "match_type": "LPM", "type": { "type": "bytes", "width": 33 } },
-    { "id": 3, "name": "src", "match_type": "Ternary", "type": { "type": "bytes", "width": 12 } },
-    { "id": 4, "name": "sport", "match_type": "Range", "type": { "type": "bytes", "width": 16 } },
-    { "id": 5, "name": "vid", "match_type": "Optional", "type": { "type": "bytes", "width": 12 } } ],
-  "action_specs": [
-    { "id": 11, "name": "Ingress.set", "action_scope": "TableAndDefault", "data": [
-      { "id": 1, "name": "a", "mandatory": true, "type": { "type": "bytes", "width": 9 } },
-      { "id": 2, "name": "b", "type": { "type": "bytes", "width": 4 } } ] },
-    { "id": 12, "name": "NoAction", "action_scope": "DefaultOnly", "data": [] } ],
-  "data": [ { "mandatory": false, "read_only": false, "singleton":
-    { "id": 65536, "name": "$ENTRY_TTL", "type": { "type": "uint32" } } } ] } ] }"#;
+const KINDS: &str = include_str!("kinds.json");
 
 static ACL: LazyLock<Schema> = LazyLock::new(|| Schema::parse(KINDS.as_bytes()).unwrap());
 
@@ -223,6 +209,65 @@ proptest! {
         let read = Entry::read(&ACL, &message);
         if table_id != 7 {
             prop_assert!(read.is_err());
+        }
+    }
+}
+
+/// The example's schema and P4Info, which a program on Tofino has both.
+static BOTH: LazyLock<p4rack_bfrt::p4runtime::Translation> = LazyLock::new(|| {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
+    let artefacts = generate(&Rack::load(example).unwrap(), Scheme::L2, Arch::Tna).unwrap();
+    let info = p4rack_p4rt::text::parse(&artefacts.p4info).unwrap();
+    p4rack_bfrt::p4runtime::Translation::new(&SCHEMA, &info).unwrap()
+});
+
+/// [`KINDS`] with P4Info made from it.
+static ACL_BOTH: LazyLock<p4rack_bfrt::p4runtime::Translation> = LazyLock::new(|| {
+    p4rack_bfrt::p4runtime::Translation::new(&ACL, &p4rack_bfrt::p4runtime::info(&ACL)).unwrap()
+});
+
+#[test]
+fn generated_entries_are_the_same_in_both_interfaces() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
+    let artefacts = generate(&Rack::load(example).unwrap(), Scheme::L2, Arch::Tna).unwrap();
+    let entries: p4rack_p4rt::p4::v1::WriteRequest = p4rack_p4rt::text::parse(&artefacts.entries).unwrap();
+    let mut count = 0;
+    for entity in entries.updates.into_iter().filter_map(|update| update.entity) {
+        use p4rack_p4rt::p4::v1::entity::Entity::PacketReplicationEngineEntry;
+        if matches!(entity.entity, Some(PacketReplicationEngineEntry(_))) {
+            continue;
+        }
+        let entry = BOTH.entry(&entity).unwrap();
+        assert_eq!(BOTH.entity(&entry).unwrap(), entity);
+        count += 1;
+    }
+    assert!(count > 2);
+}
+
+proptest! {
+    /// BFRuntime's entry as P4Runtime's and back.
+    #[test]
+    fn there_and_back_is_the_same(built in entry(ACL.table("acl").unwrap()), a in 0u16..512, b in 0u16..16, ttl in 0u32..1 << 20) {
+        let built = built.action("Ingress.set").data("a", a).data("b", b).data("$ENTRY_TTL", ttl);
+        let message = built.build(&ACL).unwrap();
+        let entity = ACL_BOTH.entity(&message).unwrap();
+        let back = ACL_BOTH.entry(&entity).unwrap();
+        prop_assert_eq!(Entry::read(&ACL, &back).unwrap(), Entry::read(&ACL, &message).unwrap());
+        prop_assert_eq!(ACL_BOTH.entity(&back).unwrap(), entity);
+    }
+
+    /// Whatever bytes a peer sends are translated or refused.
+    #[test]
+    fn any_bytes_are_translated_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64), table_id in prop_oneof![Just(7u32), any::<u32>()]) {
+        if let Ok(mut entry) = <TableEntry as prost::Message>::decode(&bytes[..]) {
+            entry.table_id = table_id;
+            for both in [&*BOTH, &*ACL_BOTH] {
+                if let Ok(entity) = both.entity(&entry) {
+                    let back = both.entry(&entity).unwrap();
+                    prop_assert_eq!(both.entity(&back).unwrap(), entity);
+                }
+                let _ = both.request(&entry);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::CtrlError;
 use crate::log::RequestLog;
+use crate::protocol::Protocol;
 use p4rack_p4rt::p4::v1::Uint128;
 use p4rack_p4rt::stratum::P4RoleConfig;
 use p4rack_p4rt::text;
@@ -25,6 +26,8 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 pub struct ConnectOptions {
     /// `host:port`
     pub addr: String,
+    /// What is spoken there.
+    pub protocol: Protocol,
     /// Device id at that server.
     pub device_id: u64,
     /// Election id; the highest one is primary.
@@ -74,6 +77,7 @@ impl ConnectOptions {
         let addr = addr.into();
         ConnectOptions {
             addr,
+            protocol: Protocol::P4Runtime,
             device_id,
             election_id: 1,
             role: String::new(),
@@ -91,7 +95,8 @@ impl ConnectOptions {
     /// Connects to the gRPC server.
     pub(crate) async fn channel(&self) -> Result<Channel, CtrlError> {
         let addr = &self.addr;
-        let fail = |reason: String| CtrlError::Connect { addr: addr.clone(), reason };
+        let fail =
+            |reason: String| CtrlError::Connect { protocol: self.protocol, addr: addr.clone(), reason };
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let mut endpoint = Endpoint::from_shared(format!("{scheme}://{addr}"))
             .map_err(|error| fail(error.to_string()))?

@@ -1,5 +1,6 @@
 //! Errors between a controller and a switch.
 
+use crate::protocol::Protocol;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use thiserror::Error;
@@ -13,9 +14,14 @@ const SHOWN: usize = 20;
 pub enum CtrlError {
     /// No server responds.
     #[error(
-        "no P4Runtime server answers at {addr}: {reason}; start one with `p4rack switch run`, or give --grpc-addr"
+        "no {} server answers at {addr}: {reason}; start one with `p4rack switch run{}`, or give {}",
+        .protocol.name(),
+        if *.protocol == Protocol::BfRuntime { " --bfrt-addr" } else { "" },
+        if *.protocol == Protocol::BfRuntime { "--bfrt-addr" } else { "--grpc-addr" }
     )]
     Connect {
+        /// What was to be spoken there.
+        protocol: Protocol,
         /// Address of the server.
         addr: String,
         /// Error of the transport.

@@ -3,12 +3,14 @@
 //! ```text
 //!  connect     address of a switch, identity, TLS
 //!  client      program, entries
+//!  bfrt        the same over BFRuntime, for Tofino (link: either of them)
 //!  items       table entries, groups, counters … by name (values: as people write them)
 //!  session     arbitration, packets, digests
 //!  log         requests as text
 //!  counters    the program's counters by name
 //!  reconcile   what has to be changed: a pure function (normal: of what is compared, readback: with what)
 //!  bmv2        what BMv2 asks for beyond P4Runtime
+//!  desired     what a switch should hold
 //!  deploy      rack description → program, changes, read back
 //!  runtime_json  entries of the P4 tutorials' files
 //!  watch       the same, continuously
@@ -21,18 +23,22 @@
 //! ```
 
 pub mod bench;
+pub mod bfrt;
 pub mod bmv2;
 pub mod client;
 pub mod connect;
 mod counters;
 pub mod deploy;
+mod desired;
 mod error;
 pub mod etcd;
 pub mod generator;
 pub mod items;
+mod link;
 mod log;
 pub mod mgmt;
 mod normal;
+mod protocol;
 mod readback;
 pub mod reconcile;
 pub mod runtime_json;
@@ -45,6 +51,8 @@ pub mod watch;
 pub use client::Client;
 pub use connect::{ConnectOptions, RoleConfig};
 pub use error::{CtrlError, UpdateFailure};
+pub use link::Link;
 pub use log::RequestLog;
 pub use normal::normal;
+pub use protocol::Protocol;
 pub use session::Session;

@@ -1,7 +1,7 @@
 //! Reads the contents of a switch, as far as a controller is responsible for them.
 
-use crate::client::Client;
 use crate::error::CtrlError;
+use crate::link::Reach;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::Table;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 /// Reads everything that reconciliation compares.
-pub async fn read(client: &mut Client, schema: &Schema, desired: &[Entity]) -> Result<Found, CtrlError> {
+pub async fn read(client: &mut impl Reach, schema: &Schema, desired: &[Entity]) -> Result<Found, CtrlError> {
     let mut found = Found::default();
     for (kind, requests) in requests(schema, desired) {
         if requests.is_empty() {

@@ -46,7 +46,10 @@ impl Candidate {
         }
         let compiled =
             p4rack_p4::compile(text, file_name, options).map_err(|diagnostics| diagnostics.render(false))?;
-        Candidate::new(text, compiled)
+        let mut candidate = Candidate::new(text, compiled)?;
+        let stem = Path::new(file_name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        candidate.program.name = stem.unwrap_or_default();
+        Ok(candidate)
     }
 
     /// Checks a compiled program. The error is a message for the author.
@@ -57,7 +60,9 @@ impl Candidate {
             p4_device_config: text.into(),
             cookie: None,
         };
+        let bf_rt = compiled.bf_rt().map(|schema| schema.to_string());
         let mut program = Program::new(config, compiled);
+        program.bf_rt = bf_rt;
         program.plans = plans(&program, &pipeline);
         Ok(Candidate { program, pipeline })
     }
@@ -70,13 +75,12 @@ impl Candidate {
 
     /// Compiles text from the network. It may include built-in files but no files of this machine, whose
     /// contents would appear in error messages.
-    fn received(text: &str) -> Result<Candidate, String> {
-        const NAME: &str = "p4_device_config";
+    pub fn received(text: &str, name: &str) -> Result<Candidate, String> {
         let options = Options::default();
         let no_files = |_: &Path| Err(io::Error::from(io::ErrorKind::NotFound));
-        preprocess::run_with(text, NAME, &options, &no_files)
+        preprocess::run_with(text, name, &options, &no_files)
             .map_err(|diagnostics| diagnostics.render(false))?;
-        Candidate::compile(text, NAME, &options)
+        Candidate::compile(text, name, &options)
     }
 
     /// Checks a controller's config: the program compiles, fits this switch, and the P4Info is the program's.
@@ -103,7 +107,7 @@ impl Candidate {
         if let Some(what) = given::other_than_p4(text) {
             return Err(invalid(format!("config.p4_device_config{wrapped} is {what}")));
         }
-        let mut candidate = Candidate::received(text)
+        let mut candidate = Candidate::received(text, "p4_device_config")
             .map_err(|error| invalid(format!("the program can't be installed:\n{error}")))?;
         let differences = diff::differences(given, &candidate.program.info);
         if !differences.is_empty() {

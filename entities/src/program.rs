@@ -23,6 +23,10 @@ pub struct Program {
     pub info: P4Info,
     /// The program's IR.
     pub ir: ir::Program,
+    /// Name of the program: its file's, or the controller's.
+    pub name: String,
+    /// Its BFRuntime schema, if its architecture has one.
+    pub bf_rt: Option<String>,
     /// Header of packets to the controller.
     pub packet_in: ControllerHeader,
     /// Header of packets from the controller.
@@ -96,6 +100,8 @@ impl Program {
             value_sets: positions!(value_sets, value_sets, ValueSetId),
             actions: ids.actions,
             ir: program,
+            name: String::new(),
+            bf_rt: None,
             config,
             info,
         }

@@ -48,7 +48,9 @@ pub struct DaemonConfig {
     pub device_id: u64,
     /// Address at which P4Runtime is served.
     pub grpc_addr: SocketAddr,
-    /// Encryption of P4Runtime; `None` is plain text.
+    /// Address at which BFRuntime is served; `None`: it is not.
+    pub bfrt_addr: Option<SocketAddr>,
+    /// Encryption of P4Runtime and BFRuntime; `None` is plain text.
     pub tls: Option<ServerTls>,
     /// Whether plain text may be served to other machines.
     pub insecure: bool,
@@ -72,10 +74,10 @@ pub enum DaemonError {
     Ports(#[from] DriverError),
     /// Everybody who reaches the address could take control of the switch.
     #[error(
-        "P4Runtime in plain text at {0} would let anyone who reaches that address control the switch: encrypt it with \
+        "{1} in plain text at {0} would let anyone who reaches that address control the switch: encrypt it with \
          --grpc-server-ssl, listen on a loopback address such as 127.0.0.1:9559, or allow it with --insecure"
     )]
-    PlainText(SocketAddr),
+    PlainText(SocketAddr, &'static str),
     /// A rate for a port that does not exist.
     #[error("--port-rate names port {0}, which no -i opens")]
     NoSuchPort(u16),
@@ -117,6 +119,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
         .build()
         .map_err(system("starting the servers' threads"))?;
     let listener = runtime.block_on(server::bind(config.grpc_addr))?;
+    let bfrt = config.bfrt_addr.map(|addr| runtime.block_on(server::bind(addr))).transpose()?;
     let driver = Driver::open(&config.ports, config.io, config.captures.as_deref())?;
     let plane = Plane::new(switch, driver).map_err(system("waiting for ports"))?;
     let (handle, jobs, event_sender, events) = core::channel().map_err(system("making an eventfd"))?;
@@ -158,7 +161,7 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
         tls: config.tls.clone(),
         ..ServerConfig::new(config.grpc_addr, config.device_id)
     };
-    runtime.block_on(server::serve_on(listener, handle, events, server, shutdown))?;
+    runtime.block_on(server::serve_both(listener, bfrt, handle, events, server, shutdown))?;
     // Does not wait for open connections.
     runtime.shutdown_background();
     match data_plane.join() {
@@ -169,24 +172,26 @@ pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), 
 
 /// Rejects serving plain text to other machines, unless permitted.
 fn check_trust(config: &DaemonConfig) -> Result<(), DaemonError> {
-    let addr = config.grpc_addr;
-    if let Some(doubt) = doubt(config) {
-        if config.tls.is_none() && !config.insecure {
-            return Err(DaemonError::PlainText(addr));
+    let bfrt = config.bfrt_addr.map(|addr| (addr, "BFRuntime"));
+    for (addr, what) in [(config.grpc_addr, "P4Runtime")].into_iter().chain(bfrt) {
+        if let Some(doubt) = doubt(config, addr) {
+            if config.tls.is_none() && !config.insecure {
+                return Err(DaemonError::PlainText(addr, what));
+            }
+            tracing::warn!(%addr, "{what} {doubt}: anyone who reaches this address controls the switch");
         }
-        tracing::warn!(%addr, "{doubt}: anyone who reaches this address controls the switch");
     }
     Ok(())
 }
 
 /// Why strangers could take control of the switch.
-fn doubt(config: &DaemonConfig) -> Option<&'static str> {
+fn doubt(config: &DaemonConfig, addr: SocketAddr) -> Option<&'static str> {
     // ::ffff:127.0.0.1 is this machine too.
     match &config.tls {
-        _ if config.grpc_addr.ip().to_canonical().is_loopback() => None,
-        None => Some("P4Runtime is in plain text"),
+        _ if addr.ip().to_canonical().is_loopback() => None,
+        None => Some("is in plain text"),
         Some(tls) if tls.client_ca.is_none() => {
-            Some("P4Runtime asks its clients for no certificate (--grpc-server-with-client-auth)")
+            Some("asks its clients for no certificate (--grpc-server-with-client-auth)")
         }
         Some(_) => None,
     }
@@ -231,7 +236,13 @@ fn compile(path: &Path, include_dirs: &[PathBuf]) -> Result<Candidate, DaemonErr
 
 fn ready_line(config: &DaemonConfig) -> String {
     let ports: Vec<_> = config.ports.iter().map(PortSpec::to_string).collect();
-    format!("ready device {} P4Runtime {} ports {}", config.device_id, config.grpc_addr, ports.join(" "))
+    let bfrt = config.bfrt_addr.map(|addr| format!(" BFRuntime {addr}")).unwrap_or_default();
+    format!(
+        "ready device {} P4Runtime {}{bfrt} ports {}",
+        config.device_id,
+        config.grpc_addr,
+        ports.join(" ")
+    )
 }
 
 #[cfg(test)]
@@ -251,6 +262,7 @@ mod tests {
             time_unit_ns: 1,
             device_id: 1,
             grpc_addr: grpc_addr.parse().unwrap(),
+            bfrt_addr: None,
             tls: None,
             insecure: false,
             program: None,
@@ -273,9 +285,17 @@ mod tests {
             let tls = ServerTls { certificate: "c".into(), key: "k".into(), client_ca: None };
             let open = DaemonConfig { tls: Some(tls.clone()), ..config(addr) };
             assert!(check_trust(&open).is_ok());
-            assert!(doubt(&open).is_some_and(|doubt| doubt.contains("--grpc-server-with-client-auth")));
+            assert!(
+                doubt(&open, open.grpc_addr)
+                    .is_some_and(|doubt| doubt.contains("--grpc-server-with-client-auth"))
+            );
             let tls = ServerTls { client_ca: Some("ca".into()), ..tls };
-            assert_eq!(doubt(&DaemonConfig { tls: Some(tls), ..config(addr) }), None);
+            let closed = DaemonConfig { tls: Some(tls), ..config(addr) };
+            assert_eq!(doubt(&closed, closed.grpc_addr), None);
+            let beside = DaemonConfig { bfrt_addr: addr.parse().ok(), ..config("127.0.0.1:0") };
+            let error = run(beside.clone(), |_| panic!("it serves")).unwrap_err().to_string();
+            assert!(error.starts_with("BFRuntime in plain text") && error.contains(addr), "{error}");
+            assert!(check_trust(&DaemonConfig { insecure: true, ..beside }).is_ok());
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The daemon around the embedded switch: P4Runtime and telemetry servers, port drivers, clock.
+//! The daemon around the embedded switch: P4Runtime, BFRuntime and telemetry servers, port drivers, clock.
 
 pub mod bench;
+pub mod bfruntime;
 pub mod core;
 pub mod daemon;
 pub mod driver;

@@ -2,7 +2,7 @@
 
 use p4rack_codegen::rack::Switch;
 use p4rack_ctrl::connect::{Tls, parse_election_id};
-use p4rack_ctrl::{ConnectOptions, CtrlError, RequestLog, RoleConfig};
+use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol, RequestLog, RoleConfig};
 use p4rack_lab::state::Runtime;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,30 @@ pub struct Args {
     grpc_addr: Option<String>,
     #[command(flatten)]
     identity: Identity,
+}
+
+/// Address of a switch over either protocol.
+#[derive(clap::Args, Clone, Debug)]
+#[group(id = "either-target")]
+pub struct Either {
+    #[command(flatten)]
+    p4runtime: Args,
+    /// Address of the BFRuntime server of a switch that runs a program for Tofino, HOST:PORT
+    #[arg(long, value_name = "ADDR", conflicts_with = "grpc_addr", help_heading = "Switch")]
+    bfrt_addr: Option<String>,
+}
+
+impl Either {
+    /// How to connect to a switch; omitted options come from the description.
+    pub fn for_switch(&self, switch: Option<&Switch>) -> ConnectOptions {
+        match &self.bfrt_addr {
+            Some(addr) => {
+                let protocol = Protocol::BfRuntime;
+                ConnectOptions { protocol, ..self.p4runtime.identity.at(addr.clone(), switch) }
+            }
+            None => self.p4runtime.for_switch(switch),
+        }
+    }
 }
 
 /// Identity, and options of the connection.
@@ -86,6 +110,7 @@ impl Identity {
         let tls = Tls { cacert: self.cacert.clone(), identity, server_name: self.server_name.clone() };
         ConnectOptions {
             addr,
+            protocol: Protocol::P4Runtime,
             device_id: self.device_id.or(switch.map(|switch| switch.device_id)).unwrap_or(1),
             election_id: self.election_id,
             role: self.role.clone(),

@@ -72,6 +72,10 @@ struct RunArgs {
     /// Address at which to serve P4Runtime
     #[arg(long, default_value = "127.0.0.1:9559")]
     grpc_server_addr: SocketAddr,
+    /// Address at which to serve BFRuntime too, for programs for Tofino, such as 127.0.0.1:50052; encrypted and
+    /// restricted as P4Runtime is [default: not served]
+    #[arg(long, value_name = "ADDR")]
+    bfrt_addr: Option<SocketAddr>,
     /// Encrypt P4Runtime; controllers then connect with --ssl
     #[arg(long, requires = "grpc_server_cert", requires = "grpc_server_key")]
     grpc_server_ssl: bool,
@@ -191,6 +195,7 @@ pub fn run(args: Args) -> ExitCode {
         time_unit_ns: args.time_unit_ns.unwrap_or(like.time_unit_ns()),
         device_id: args.device_id.unwrap_or(like.device_id()),
         grpc_addr: args.grpc_server_addr,
+        bfrt_addr: args.bfrt_addr,
         tls,
         insecure: args.insecure,
         program: args.program,

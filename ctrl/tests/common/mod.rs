@@ -4,14 +4,15 @@
 
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
-use p4rack_ctrl::{ConnectOptions, CtrlError};
+use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol};
 use p4rack_netdev::{clock, wait::Poller};
 use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_switchd::core::{self, Event};
-use p4rack_switchd::server::{ServerConfig, bind, serve_on};
+use p4rack_switchd::server::{ServerConfig, bind, serve_both};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::TcpListener;
 
 /// Ends the data plane when dropped; the server follows.
 pub struct Running(Arc<AtomicBool>);
@@ -29,6 +30,26 @@ pub async fn start(rack: &Rack, lose: usize) -> (Running, ConnectOptions) {
 
 /// The same at an address.
 pub async fn start_at(rack: &Rack, lose: usize, addr: &str) -> (Running, ConnectOptions) {
+    let listener = bind(addr.parse().unwrap()).await.unwrap();
+    start_on(rack, lose, listener, None).await
+}
+
+/// A switch that speaks both protocols; how to reach it over P4Runtime and over BFRuntime.
+pub async fn start_both(rack: &Rack) -> (Running, ConnectOptions, ConnectOptions) {
+    let any = || bind("127.0.0.1:0".parse().unwrap());
+    let (p4runtime, bfrt) = (any().await.unwrap(), any().await.unwrap());
+    let addr = bfrt.local_addr().unwrap().to_string();
+    let (running, target) = start_on(rack, 0, p4runtime, Some(bfrt)).await;
+    let over_bfrt = ConnectOptions { protocol: Protocol::BfRuntime, ..ConnectOptions::new(addr, 0) };
+    (running, target, over_bfrt)
+}
+
+async fn start_on(
+    rack: &Rack,
+    lose: usize,
+    listener: TcpListener,
+    bfrt: Option<TcpListener>,
+) -> (Running, ConnectOptions) {
     let (handle, mut jobs, events, from_plane) = core::channel().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let config = Config {
@@ -53,12 +74,11 @@ pub async fn start_at(rack: &Rack, lose: usize, addr: &str) -> (Running, Connect
             }
         }
     });
-    let listener = bind(addr.parse().unwrap()).await.unwrap();
     let addr = listener.local_addr().unwrap();
     let device_id = rack.switch.device_id;
     let server = ServerConfig { cpu_port: Some(rack.switch.cpu_port), ..ServerConfig::new(addr, device_id) };
     let gone = handle.clone();
-    tokio::spawn(serve_on(listener, handle, from_plane, server, async move { gone.gone().await }));
+    tokio::spawn(serve_both(listener, bfrt, handle, from_plane, server, async move { gone.gone().await }));
     let target = ConnectOptions::new(addr.to_string(), device_id);
     (Running(stop), target)
 }

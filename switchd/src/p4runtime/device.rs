@@ -4,6 +4,7 @@
 mod charge_tests;
 mod programs;
 mod requests;
+mod shared;
 
 use super::arbitration::{Arbitration, ClientId, Notice};
 use super::outbox::Outbox;
@@ -41,7 +42,7 @@ pub const LARGE_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 struct Clients {
     arbitration: Arbitration,
-    outboxes: HashMap<ClientId, Outbox>,
+    outboxes: HashMap<ClientId, Outbox<StreamMessageResponse>>,
     next: ClientId,
 }
 
@@ -197,7 +198,7 @@ impl Device {
     // ---- Streams
 
     /// Registers a stream that was opened.
-    pub fn enter(&self, outbox: Outbox) -> ClientId {
+    pub fn enter(&self, outbox: Outbox<StreamMessageResponse>) -> ClientId {
         let mut clients = self.clients();
         let client = clients.next;
         clients.next += 1;

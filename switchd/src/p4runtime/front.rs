@@ -21,11 +21,11 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 /// Maximum size of a request message.
-const RECEIVE_LIMIT: usize = 128 << 20;
+pub(crate) const RECEIVE_LIMIT: usize = 128 << 20;
 /// Maximum size of a Read request, which names objects but has no values.
 const READ_LIMIT: usize = 1 << 20;
 /// Maximum size of a stream message: a packet, or a role's configuration.
-const STREAM_LIMIT: usize = 1 << 20;
+pub(crate) const STREAM_LIMIT: usize = 1 << 20;
 /// How long a request may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
 /// Initial capacity of the buffers for a request and a response; enough for one update.
@@ -107,7 +107,7 @@ fn refused(error: Status) -> Answering<http::Response<Body>, Infallible> {
 }
 
 /// A request's body. The announced length is charged before the message arrives, so that it can be refused unread.
-struct Counted {
+pub(crate) struct Counted {
     body: Body,
     charge: Arc<Charge>,
     /// gRPC's prefix of the first message: a flag byte, then the length in four bytes.
@@ -122,7 +122,8 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(body: Body, charge: Arc<Charge>) -> Counted {
+    /// The body of a request whose memory is charged.
+    pub(crate) fn new(body: Body, charge: Arc<Charge>) -> Counted {
         Counted { body, charge, prefix: [0; 5], known: 0, count: 0, most: SMALL_BYTES, alarm: None }
     }
 

@@ -21,9 +21,14 @@ mod roles;
 mod service;
 mod writing;
 
-pub(crate) use device::{Claim, Device};
-pub(crate) use front::Front;
-pub(crate) use limits::{CALLS_A_CONNECTION, Connection, Limits, connection_of};
-pub(crate) use service::Service;
+pub(crate) use device::{Claim, Device, LARGE_BYTES, status};
+pub(crate) use front::{Counted, Front, RECEIVE_LIMIT, STREAM_LIMIT};
+pub(crate) use limits::{
+    CALLS_A_CONNECTION, Charge, Connection, Limits, SMALL_UPDATES, UPDATE_BYTES, charge_of, connection_of,
+};
+pub(crate) use outbox::{Outbox, Stored};
+pub(crate) use refusals::Refusals;
+pub(crate) use service::{Service, fitting};
+pub(crate) use writing::Job;
 
 use p4rack_entities::{Checked, refuse};

@@ -1,7 +1,6 @@
 //! Messages waiting for one controller, limited in number and bytes.
 
 use super::limits::Permit;
-use p4rack_p4rt::p4::v1::StreamMessageResponse;
 use prost::Message;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,50 +19,56 @@ const BYTES: usize = 2 << 20;
 /// The same limit for adding an error, because anybody can provoke errors.
 const ERROR_BYTES: usize = 64 << 10;
 
-type Item = Result<StreamMessageResponse, Status>;
+type Item<M> = Result<M, Status>;
 
 /// The sending end for a stream's messages.
-#[derive(Clone, Debug)]
-pub struct Outbox {
-    sender: mpsc::Sender<Item>,
+#[derive(Debug)]
+pub struct Outbox<M> {
+    sender: mpsc::Sender<Item<M>>,
     bytes: Arc<AtomicUsize>,
+}
+
+impl<M> Clone for Outbox<M> {
+    fn clone(&self) -> Outbox<M> {
+        Outbox { sender: self.sender.clone(), bytes: self.bytes.clone() }
+    }
 }
 
 /// The receiving end.
 #[derive(Debug)]
-pub struct Stored {
-    receiver: mpsc::Receiver<Item>,
+pub struct Stored<M> {
+    receiver: mpsc::Receiver<Item<M>>,
     bytes: Arc<AtomicUsize>,
     _permit: Option<Arc<Permit>>,
 }
 
-fn bytes_of(item: &Item) -> usize {
+fn bytes_of<M: Message>(item: &Item<M>) -> usize {
     item.as_ref().map_or(0, Message::encoded_len)
 }
 
-impl Outbox {
+impl<M: Message> Outbox<M> {
     /// An empty queue for the stream with this permit.
-    pub fn new(permit: Arc<Permit>) -> (Outbox, Stored) {
+    pub fn new(permit: Arc<Permit>) -> (Outbox<M>, Stored<M>) {
         Outbox::with(Some(permit))
     }
 
-    fn with(permit: Option<Arc<Permit>>) -> (Outbox, Stored) {
+    fn with(permit: Option<Arc<Permit>>) -> (Outbox<M>, Stored<M>) {
         let (sender, receiver) = mpsc::channel(MESSAGES);
         let bytes = Arc::new(AtomicUsize::new(0));
         (Outbox { sender, bytes: bytes.clone() }, Stored { receiver, bytes, _permit: permit })
     }
 
     /// Sends a message that may be dropped. Returns whether there was room.
-    pub fn offer(&self, message: StreamMessageResponse) -> bool {
+    pub fn offer(&self, message: M) -> bool {
         self.offer_within(BYTES, message)
     }
 
     /// Sends an error, which is dropped first if a controller does not read. Returns whether there was room.
-    pub fn offer_error(&self, message: StreamMessageResponse) -> bool {
+    pub fn offer_error(&self, message: M) -> bool {
         self.offer_within(ERROR_BYTES, message)
     }
 
-    fn offer_within(&self, most: usize, message: StreamMessageResponse) -> bool {
+    fn offer_within(&self, most: usize, message: M) -> bool {
         let waiting = self.bytes.load(Ordering::Relaxed);
         let has_room = self.sender.capacity() > RESERVE && waiting + message.encoded_len() <= most;
         has_room && self.send(Ok(message))
@@ -71,7 +76,7 @@ impl Outbox {
 
     /// Sends a message that must not be dropped. A controller that lets a thousand messages wait has stopped
     /// reading, and its keep-alive will end the stream.
-    pub fn send(&self, item: Item) -> bool {
+    pub fn send(&self, item: Item<M>) -> bool {
         let bytes = bytes_of(&item);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let sent = self.sender.try_send(item).is_ok();
@@ -82,10 +87,10 @@ impl Outbox {
     }
 }
 
-impl Stream for Stored {
-    type Item = Item;
+impl<M: Message> Stream for Stored<M> {
+    type Item = Item<M>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Item<M>>> {
         let next = self.receiver.poll_recv(context);
         if let Poll::Ready(Some(item)) = &next {
             self.bytes.fetch_sub(bytes_of(item), Ordering::Relaxed);
@@ -97,7 +102,7 @@ impl Stream for Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use p4rack_p4rt::p4::v1::{PacketIn, stream_message_response::Update};
+    use p4rack_p4rt::p4::v1::{PacketIn, StreamMessageResponse, stream_message_response::Update};
     use tokio_stream::StreamExt;
 
     fn packet(bytes: usize) -> StreamMessageResponse {

@@ -119,7 +119,7 @@ impl Service {
 }
 
 /// Charges the details of an error until they are sent; omits them if there is no memory for them.
-fn fitting(error: Status, connection: &Connection) -> Status {
+pub(crate) fn fitting(error: Status, connection: &Connection) -> Status {
     // gRPC encodes details in base64.
     let bytes = error.details().len() / 3 * 4;
     if bytes < SMALL_DETAILS || connection.answered(bytes) {
@@ -195,7 +195,7 @@ impl P4Runtime for Service {
         Ok(Response::new(GetForwardingPipelineConfigResponse { config }))
     }
 
-    type StreamChannelStream = Stored;
+    type StreamChannelStream = Stored<StreamMessageResponse>;
 
     async fn stream_channel(
         &self,
@@ -255,7 +255,7 @@ async fn stream_message(
     client: u64,
     message: StreamMessageRequest,
     arbitrated: &mut bool,
-    outbox: &Outbox,
+    outbox: &Outbox<StreamMessageResponse>,
     refusals: &Refusals,
 ) -> Result<(), Status> {
     use stream_message_request::Update;

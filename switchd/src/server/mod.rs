@@ -3,6 +3,7 @@
 //! ```text
 //!  entrance (patience, tls) ─ p4runtime ─ device ─ data plane
 //!                           ─ generator, trace, telemetry
+//!                           ─ bfruntime ─ device     on a socket of its own
 //!  events of the data plane ─ device ─ streams of controllers
 //! ```
 
@@ -12,6 +13,7 @@ mod tls;
 
 pub use tls::ServerTls;
 
+use crate::bfruntime;
 use crate::core::{Event, Events, Gone, Handle};
 use crate::generator::GeneratorService;
 use crate::p4runtime::{CALLS_A_CONNECTION, Device, Front, Limits, Service};
@@ -117,6 +119,18 @@ pub async fn serve(
 pub async fn serve_on(
     listener: TcpListener,
     handle: Handle,
+    events: Events,
+    config: ServerConfig,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    serve_both(listener, None, handle, events, config, shutdown).await
+}
+
+/// Like [`serve_on`], and BFRuntime on a socket of its own if there is one.
+pub async fn serve_both(
+    listener: TcpListener,
+    bfrt: Option<TcpListener>,
+    handle: Handle,
     mut events: Events,
     config: ServerConfig,
     shutdown: impl Future<Output = ()> + Send,
@@ -159,30 +173,44 @@ pub async fn serve_on(
             }
         }
     });
-    let entrance = Entrance {
-        tls: config.tls.as_ref().map(ServerTls::config).transpose()?,
-        limit: SILENT * config.keepalive,
-        limits: Limits::new(handle.calls_refused().clone()),
-        handle: handle.clone(),
-        logged: Mutex::default(),
+    let (tls, keepalive) = (config.tls.as_ref().map(ServerTls::config).transpose()?, config.keepalive);
+    // Memory and connections of both are limited together.
+    let limits = Limits::new(handle.calls_refused().clone());
+    let entrance = |listener| {
+        let entrance = Entrance {
+            tls: tls.clone(),
+            limit: SILENT * keepalive,
+            limits: limits.clone(),
+            handle: handle.clone(),
+            logged: Mutex::default(),
+        };
+        entrance.open(listener)
     };
-    let incoming = entrance.open(listener);
+    let incoming = entrance(listener);
+    let bfrt = bfrt.map(|listener| {
+        let front = bfruntime::Front::new(bfruntime::Service::new(device.clone(), stopping.clone()));
+        let (incoming, mut ending) = (entrance(listener), stopping.clone());
+        let ended = async move {
+            let _ = ending.wait_for(|stop| *stop).await;
+        };
+        transport(keepalive).serve_with_incoming_shutdown(front, incoming, ended)
+    });
     let traces = TraceService::new(device.clone(), handle.clone(), stopping.clone());
     let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone(), device.clone())))
         .add_service(TraceServer::new(traces))
-        .add_service(TelemetryServer::new(TelemetryService::new(handle, device.clone())));
+        .add_service(TelemetryServer::new(TelemetryService::new(handle.clone(), device.clone())));
     let front = Front::new(Service::new(device, stopping), others);
-    let served = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(config.keepalive))
-        .http2_keepalive_timeout(Some(config.keepalive))
-        .max_concurrent_streams(CALLS_A_CONNECTION)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
-        .serve_with_incoming_shutdown(front, incoming, async {
-            shutdown.await;
-            // Open streams would keep the server running.
-            let _ = stop.send(true);
-        });
+    let served = transport(keepalive).serve_with_incoming_shutdown(front, incoming, async {
+        shutdown.await;
+        // Open streams would keep the server running.
+        let _ = stop.send(true);
+    });
+    let served = async {
+        match bfrt {
+            Some(bfrt) => tokio::try_join!(served, bfrt).map(|_| ()),
+            None => served.await,
+        }
+    };
     let last_calls = async {
         if ending.wait_for(|stop| *stop).await.is_ok() {
             tokio::time::sleep(GRACE).await;
@@ -195,6 +223,16 @@ pub async fn serve_on(
     };
     forward.abort();
     served
+}
+
+/// HTTP/2 with the limits of the server.
+fn transport(keepalive: Duration) -> tonic::transport::Server {
+    tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(keepalive))
+        .http2_keepalive_timeout(Some(keepalive))
+        .max_concurrent_streams(CALLS_A_CONNECTION)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
 }
 
 /// Sleeps until a time of the monotonic clock; forever without one.

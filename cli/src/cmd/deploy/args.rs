@@ -6,9 +6,29 @@ use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::deploy::Desired;
 use p4rack_ctrl::etcd::Access;
-use p4rack_ctrl::{ConnectOptions, CtrlError};
+use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
+
+/// Kinds of switches that a rack can be deployed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// One that a description can name, over P4Runtime.
+    Target(Target),
+    /// Tofino, or the embedded switch with its program, over BFRuntime.
+    Tofino,
+}
+
+impl FromStr for To {
+    type Err = String;
+    fn from_str(text: &str) -> Result<To, String> {
+        match text {
+            "tofino" => Ok(To::Tofino),
+            other => other.parse().map(To::Target).map_err(|error: String| format!("{error}, and tofino")),
+        }
+    }
+}
 
 /// Arguments of `p4rack deploy`.
 #[derive(clap::Args, Clone, Debug)]
@@ -18,16 +38,20 @@ pub struct Args {
     /// l2, pl2-counter or pl2-clock [default: as described]
     #[arg(long)]
     pub scheme: Option<Scheme>,
-    /// Kind of switch: embedded, bmv2 [default: the description's target]
+    /// Kind of switch: embedded, bmv2, or tofino (over BFRuntime) [default: the description's target]
     #[arg(long)]
-    pub to: Option<Target>,
-    /// A compiler's output for the rack's program, for switches that do not take P4 text
+    pub to: Option<To>,
+    /// A compiler's output for the rack's program, for switches that do not take P4 text: a file, or for tofino the
+    /// output folder of p4c's backend
     #[arg(long, value_name = "FILE")]
     pub device_config: Option<PathBuf>,
     /// Address of a switch's P4Runtime server, HOST:PORT; repeat it for several switches with the same
     /// contents [default: as described]
     #[arg(long, value_name = "ADDR", help_heading = "Switch")]
     pub grpc_addr: Vec<String>,
+    /// With --to tofino: address of a switch's BFRuntime server, HOST:PORT; repeat it for several switches
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["grpc_addr", "watch"], help_heading = "Switch")]
+    pub bfrt_addr: Vec<String>,
     #[command(flatten)]
     pub identity: connect::Identity,
     /// Only show what would change; exit code 1 if anything would
@@ -60,16 +84,37 @@ pub struct Args {
 impl Args {
     /// Where and as whom to connect, for each switch.
     pub fn targets(&self, rack: &Rack) -> Vec<ConnectOptions> {
+        if self.to == Some(To::Tofino) {
+            let over_bfrt = |addr: &String| ConnectOptions {
+                protocol: Protocol::BfRuntime,
+                ..self.identity.at(addr.clone(), Some(&rack.switch))
+            };
+            return self.bfrt_addr.iter().map(over_bfrt).collect();
+        }
         let described = [rack.switch.grpc_addr.to_string()];
         let addresses = if self.grpc_addr.is_empty() { &described[..] } else { &self.grpc_addr };
         addresses.iter().map(|addr| self.identity.at(addr.clone(), Some(&rack.switch))).collect()
     }
 
-    /// The desired state of the switches.
+    /// The desired state of the switches. Errors: protocol and kind of switch don't go together.
     pub fn desired(&self, rack: &Rack) -> Result<Desired, CtrlError> {
+        let input = |message: &str| Err(CtrlError::Input(message.into()));
+        match (self.to == Some(To::Tofino), self.bfrt_addr.is_empty()) {
+            (true, true) => {
+                return input("--to tofino needs the address of a BFRuntime server: --bfrt-addr HOST:50052");
+            }
+            (false, false) => {
+                return input("--bfrt-addr is for switches that run Tofino's programs: add --to tofino");
+            }
+            _ => {}
+        }
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
-        let target = self.to.unwrap_or(rack.switch.target);
-        Desired::of_rack(rack, scheme, target, self.device_config.as_deref())
+        let compiled = self.device_config.as_deref();
+        match self.to {
+            Some(To::Tofino) => Desired::for_tofino(rack, scheme, compiled),
+            Some(To::Target(target)) => Desired::of_rack(rack, scheme, target, compiled),
+            None => Desired::of_rack(rack, scheme, rack.switch.target, compiled),
+        }
     }
 
     /// Interval between checks of a switch.

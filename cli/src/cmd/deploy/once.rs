@@ -7,7 +7,7 @@ use p4rack_codegen::Rack;
 use p4rack_ctrl::deploy::{Desired, Extent, Step, deploy};
 use p4rack_ctrl::items::Item;
 use p4rack_ctrl::reconcile::Changes;
-use p4rack_ctrl::{ConnectOptions, CtrlError};
+use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol};
 use p4rack_p4rt::p4::v1::update;
 use p4rack_p4rt::schema::Schema;
 use serde_json::{Value, json};
@@ -79,7 +79,10 @@ fn one(
     let started = Instant::now();
     let mut report = json!({ "grpc_addr": target.addr, "device_id": target.device_id });
     let mut differs = false;
-    let connected = format!("connected to device {} at {}", target.device_id, target.addr);
+    let connected = match target.protocol {
+        Protocol::P4Runtime => format!("connected to device {} at {}", target.device_id, target.addr),
+        Protocol::BfRuntime => format!("connected to {} over BFRuntime", target.addr),
+    };
     let extent = if args.dry_run { Extent::DryRun } else { Extent::All };
     let done = |step: Step| {
         let ms = started.elapsed().as_millis();

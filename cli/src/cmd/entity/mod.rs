@@ -18,7 +18,7 @@ use crate::output;
 use p4rack_ctrl::client::name;
 use p4rack_ctrl::items::Item;
 use p4rack_ctrl::reconcile::key_of;
-use p4rack_ctrl::{Client, CtrlError, Session};
+use p4rack_ctrl::{ConnectOptions, CtrlError, Link, Protocol};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::{Entity, Update, update::Type};
 use p4rack_p4rt::schema::Schema;
@@ -31,10 +31,23 @@ use std::time::Duration;
 #[group(id = "entity-options")]
 pub struct Options {
     #[command(flatten)]
-    pub target: connect::Args,
+    pub target: connect::Either,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl Options {
+    /// How to connect with P4Runtime, for what it alone has. Errors: another protocol is asked for.
+    pub fn p4runtime(&self) -> Result<ConnectOptions, CtrlError> {
+        let target = self.target.for_switch(None);
+        match target.protocol {
+            Protocol::P4Runtime => Ok(target),
+            Protocol::BfRuntime => {
+                Err(CtrlError::Input("this needs P4Runtime: give --grpc-addr instead of --bfrt-addr".into()))
+            }
+        }
+    }
 }
 
 /// What a write requires of an existing entity.
@@ -51,8 +64,8 @@ pub enum Verb {
 }
 
 impl Options {
-    async fn client(&self) -> Result<(Client, Schema), CtrlError> {
-        let mut client = Client::connect(self.target.for_switch(None)).await?;
+    async fn client(&self) -> Result<(Link, Schema), CtrlError> {
+        let mut client = Link::to_read(self.target.for_switch(None)).await?;
         let schema = client.schema().await?;
         Ok((client, schema))
     }
@@ -104,7 +117,7 @@ impl Options {
 
     /// Writes items as primary.
     async fn write(&self, verb: Verb, items: &[Item]) -> Result<Vec<String>, CtrlError> {
-        let mut session = Session::connect(self.target.for_switch(None)).await?;
+        let mut session = Link::to_write(self.target.for_switch(None)).await?;
         let schema = session.schema().await?;
         let mut updates = Vec::with_capacity(items.len());
         for item in items {
@@ -131,7 +144,7 @@ impl Options {
 }
 
 /// Reads what the items name. If there are several, omits and reports those that the switch cannot read.
-async fn read(client: &mut Client, schema: &Schema, items: &[Item]) -> Result<Vec<Item>, CtrlError> {
+async fn read(client: &mut Link, schema: &Schema, items: &[Item]) -> Result<Vec<Item>, CtrlError> {
     let request = |item: &Item| item.entity(schema);
     let mut found = client.read(items.iter().map(request).collect::<Result<_, _>>()?).await;
     if items.len() > 1 && found.as_ref().is_err_and(CtrlError::is_unimplemented) {
@@ -151,7 +164,7 @@ async fn read(client: &mut Client, schema: &Schema, items: &[Item]) -> Result<Ve
 }
 
 /// INSERT if the entity does not exist, otherwise MODIFY.
-async fn either(session: &mut Session, entity: &Entity) -> Result<Type, CtrlError> {
+async fn either(session: &mut Link, entity: &Entity) -> Result<Type, CtrlError> {
     let stays = matches!(
         &entity.entity,
         Some(

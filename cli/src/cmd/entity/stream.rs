@@ -5,11 +5,12 @@ use super::{Options, Rows, Verb, connect, show, told};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::items::{DigestItem, Item, show_data};
+use p4rack_ctrl::reconcile::key_of;
 use p4rack_ctrl::session::Event;
 use p4rack_ctrl::values::{Format, parse};
 use p4rack_ctrl::{CtrlError, Session};
 use p4rack_p4rt::bytes;
-use p4rack_p4rt::p4::v1::{DigestList, PacketIn, PacketMetadata, PacketOut};
+use p4rack_p4rt::p4::v1::{DigestList, PacketIn, PacketMetadata, PacketOut, update};
 use p4rack_p4rt::schema::{Schema, name_of};
 use serde_json::json;
 use std::process::ExitCode;
@@ -133,10 +134,11 @@ fn rows(items: &[Item]) -> Rows {
 }
 
 async fn watch_digest(digest: &Digest, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
-    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let mut session = Session::connect(options.p4runtime()?).await?;
     let schema = session.schema().await?;
     let entity = digest.item().entity(&schema)?;
-    let kind = super::either(&mut session, &entity).await?;
+    let there = !session.read(vec![key_of(&entity)]).await?.is_empty();
+    let kind = if there { update::Type::Modify } else { update::Type::Insert };
     let update = p4rack_p4rt::p4::v1::Update { r#type: kind as i32, entity: Some(entity) };
     session.write(&schema, &[update]).await?;
     let mut left = count;
@@ -254,7 +256,7 @@ fn frame(hex: &str) -> Result<Vec<u8>, CtrlError> {
 async fn send(hex: &str, fields: &[String], count: u32, options: &Options) -> Result<Vec<String>, CtrlError> {
     let payload = frame(hex)?;
     let mut given = pairs(fields)?;
-    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let mut session = Session::connect(options.p4runtime()?).await?;
     let schema = session.schema().await?;
     let mut metadata = Vec::new();
     for field in schema.header_fields("packet_out") {
@@ -280,7 +282,7 @@ async fn send(hex: &str, fields: &[String], count: u32, options: &Options) -> Re
 }
 
 async fn watch_packets(count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
-    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let mut session = Session::connect(options.p4runtime()?).await?;
     let schema = session.schema().await?;
     let mut left = count;
     while left != Some(0) {

@@ -6,7 +6,7 @@ use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::items::{ActionItem, Counts, Item, TableItem};
 use p4rack_ctrl::session::Event;
-use p4rack_ctrl::{CtrlError, Session};
+use p4rack_ctrl::{CtrlError, Link, Session};
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_p4rt::schema::{Schema, id_of, match_type, name_of};
 use p4rack_p4rt::text;
@@ -167,7 +167,7 @@ async fn apply(file: &PathBuf, options: &Options) -> Result<Vec<String>, CtrlErr
     let fault = |why: String| CtrlError::Input(format!("{}:{why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| fault(format!(" {error}")))?;
     let request: WriteRequest = text::parse(&text).map_err(|error| fault(error.to_string()))?;
-    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let mut session = Link::to_write(options.target.for_switch(None)).await?;
     let schema = session.schema().await?;
     session.write(&schema, &request.updates).await?;
     Ok(vec![format!("applied {} updates", request.updates.len())])
@@ -175,7 +175,7 @@ async fn apply(file: &PathBuf, options: &Options) -> Result<Vec<String>, CtrlErr
 
 /// Prints entries that the switch reports as idle, until Ctrl-C.
 async fn watch_idle(table: &str, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
-    let mut session = Session::connect(options.target.for_switch(None)).await?;
+    let mut session = Session::connect(options.p4runtime()?).await?;
     let schema = session.schema().await?;
     let table_id = id_of(schema.table(table)?.preamble.as_ref());
     let mut left = count.unwrap_or(u64::MAX);

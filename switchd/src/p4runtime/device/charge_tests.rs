@@ -27,7 +27,7 @@ struct Bench {
     connection: Arc<Connection>,
     jobs: Jobs,
     switch: Switch,
-    _answers: Stored,
+    _answers: Stored<StreamMessageResponse>,
 }
 
 impl Bench {

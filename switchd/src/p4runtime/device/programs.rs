@@ -54,7 +54,7 @@ impl Programs {
 }
 
 /// Does work that must not be cancelled half-way. Its memory is charged until it ends, even if the caller has left.
-async fn to_its_end(
+pub(super) async fn to_its_end(
     charge: Arc<Charge>,
     work: impl Future<Output = Result<(), Status>> + Send + 'static,
 ) -> Result<(), Status> {

@@ -96,7 +96,8 @@ impl Device {
         overall(&self.make_small(job, isolation, updates).await?)
     }
 
-    async fn make_small(
+    /// Makes a Write of few updates.
+    pub(crate) async fn make_small(
         &self,
         mut job: writing::Job,
         isolation: Isolation,

@@ -1,0 +1,186 @@
+//! P4Info made from a schema, for controllers that have no other: the same names, the schema's numbers.
+
+use crate::schema::{Field, MatchType, Schema, Table};
+use crate::value::Kind;
+use p4rack_p4rt::p4::config::v1::{
+    Action, ActionProfile, ActionRef, Counter, CounterSpec, DirectCounter, DirectMeter, MatchField, Meter,
+    MeterSpec, P4BitTypeSpec, P4BitstringLikeTypeSpec, P4BoolType, P4DataTypeSpec, P4Info, Preamble,
+    Register, action, action_ref::Scope, counter_spec, match_field, meter_spec, p4_bitstring_like_type_spec,
+    p4_data_type_spec,
+};
+use std::collections::HashSet;
+
+/// P4Runtime's name of a table, which has no pipeline in front where there is one pipeline.
+fn name<'a>(table: &'a Table, pipeline: Option<&str>) -> &'a str {
+    let own = pipeline.and_then(|pipeline| table.name.strip_prefix(pipeline)?.strip_prefix('.'));
+    own.unwrap_or(&table.name)
+}
+
+fn preamble(id: u32, name: &str) -> Option<Preamble> {
+    let alias = name.rsplit('.').next().unwrap_or_default();
+    Some(Preamble { id, name: name.to_owned(), alias: alias.to_owned(), ..Default::default() })
+}
+
+fn bits(kind: &Kind) -> i32 {
+    match kind {
+        Kind::Bits(width) => i32::try_from(*width).unwrap_or(i32::MAX),
+        _ => 1,
+    }
+}
+
+/// The program's objects as P4Runtime describes them.
+pub fn info(schema: &Schema) -> P4Info {
+    let mut info = P4Info::default();
+    let program =
+        || schema.tables().iter().filter(|table| !table.name.starts_with(['$']) && table.name.contains('.'));
+    let mut pipelines: Vec<&str> = program().filter_map(|table| table.name.split('.').next()).collect();
+    pipelines.dedup();
+    let pipeline = match &pipelines[..] {
+        [only] => Some(*only),
+        _ => None,
+    };
+    let mut seen = HashSet::new();
+    for table in program() {
+        let named = preamble(table.id, name(table, pipeline));
+        let size = i64::try_from(table.size).unwrap_or(i64::MAX);
+        match table.table_type.as_str() {
+            kind if kind.starts_with("MatchAction_") => add_table(&mut info, table, named, size),
+            "Selector" => info.action_profiles.push(ActionProfile {
+                preamble: named,
+                with_selector: true,
+                size,
+                ..Default::default()
+            }),
+            "Action" => {
+                let selector = table.name.strip_suffix("_ap");
+                let is_selectors =
+                    selector.is_some_and(|name| schema.table(name).is_ok_and(|found| found.name == name));
+                if !is_selectors {
+                    info.action_profiles.push(ActionProfile { preamble: named, size, ..Default::default() });
+                }
+            }
+            "Counter" => info.counters.push(Counter {
+                preamble: named,
+                spec: counter(table),
+                size,
+                ..Default::default()
+            }),
+            "Meter" => {
+                info.meters.push(Meter { preamble: named, spec: meter(table), size, ..Default::default() })
+            }
+            "Register" => {
+                let size = i32::try_from(size).unwrap_or(i32::MAX);
+                info.registers.push(Register {
+                    preamble: named,
+                    type_spec: cell(table),
+                    size,
+                    ..Default::default()
+                });
+            }
+            _ => continue,
+        }
+        for one in &table.actions {
+            if seen.insert(one.id) {
+                let param = |field: &Field| action::Param {
+                    id: field.id,
+                    name: field.name.clone(),
+                    bitwidth: bits(&field.kind),
+                    ..Default::default()
+                };
+                // Fields of one action that are the table's have a dollar.
+                let own = one.fields.iter().filter(|field| !field.name.starts_with('$'));
+                let params = own.map(param).collect();
+                info.actions.push(Action { preamble: preamble(one.id, &one.name), params });
+            }
+        }
+    }
+    info
+}
+
+fn add_table(info: &mut P4Info, table: &Table, named: Option<Preamble>, size: i64) {
+    use p4rack_p4rt::p4::config::v1::Table as P4Table;
+    let keys = table.keys.iter().filter(|key| !key.name.starts_with('$') || key.name.ends_with("$valid"));
+    let match_fields = keys.map(|key| {
+        let kind = match key.match_type {
+            MatchType::Exact => match_field::MatchType::Exact,
+            MatchType::Ternary => match_field::MatchType::Ternary,
+            MatchType::Lpm => match_field::MatchType::Lpm,
+            MatchType::Range => match_field::MatchType::Range,
+            MatchType::Optional => match_field::MatchType::Optional,
+        };
+        MatchField {
+            id: key.id,
+            name: key.name.clone(),
+            bitwidth: bits(&key.kind),
+            r#match: Some(match_field::Match::MatchType(kind as i32)),
+            ..Default::default()
+        }
+    });
+    let refs = table.actions.iter().map(|action| {
+        let scope = match (action.in_entries, action.as_default) {
+            (true, false) => Scope::TableOnly,
+            (false, true) => Scope::DefaultOnly,
+            _ => Scope::TableAndDefault,
+        };
+        ActionRef { id: action.id, scope: scope as i32, ..Default::default() }
+    });
+    let mut made = P4Table {
+        preamble: named,
+        match_fields: match_fields.collect(),
+        action_refs: refs.collect(),
+        size,
+        ..Default::default()
+    };
+    // Numbers of their own: those of the table, in another kind's range.
+    let direct = |kind: u32| kind << 24 | table.id & 0x00ff_ffff;
+    if let Some(spec) = counter(table) {
+        let (id, of) = (direct(0x13), Some(spec));
+        made.direct_resource_ids.push(id);
+        let named = preamble(id, &format!("{}.$counter", table.name));
+        info.direct_counters.push(DirectCounter { preamble: named, spec: of, direct_table_id: table.id });
+    }
+    if let Some(spec) = meter(table) {
+        let id = direct(0x15);
+        made.direct_resource_ids.push(id);
+        let named = preamble(id, &format!("{}.$meter", table.name));
+        info.direct_meters.push(DirectMeter { preamble: named, spec: Some(spec), direct_table_id: table.id });
+    }
+    info.tables.push(made);
+}
+
+fn counter(table: &Table) -> Option<CounterSpec> {
+    let has = |name: &str| table.fields.iter().any(|field| field.name == name);
+    let unit = match (has("$COUNTER_SPEC_BYTES"), has("$COUNTER_SPEC_PKTS")) {
+        (true, true) => counter_spec::Unit::Both,
+        (true, false) => counter_spec::Unit::Bytes,
+        (false, true) => counter_spec::Unit::Packets,
+        (false, false) => return None,
+    };
+    Some(CounterSpec { unit: unit as i32 })
+}
+
+fn meter(table: &Table) -> Option<MeterSpec> {
+    let has = |name: &str| table.fields.iter().any(|field| field.name == name);
+    let unit = match (has("$METER_SPEC_CIR_KBPS"), has("$METER_SPEC_CIR_PPS")) {
+        (true, _) => meter_spec::Unit::Bytes,
+        (_, true) => meter_spec::Unit::Packets,
+        _ => return None,
+    };
+    Some(MeterSpec { unit: unit as i32, ..Default::default() })
+}
+
+/// A register's cell: one number, of all fields side by side if there are several.
+fn cell(table: &Table) -> Option<P4DataTypeSpec> {
+    let type_spec = match &table.fields[..] {
+        [Field { kind: Kind::Bool, .. }] => p4_data_type_spec::TypeSpec::Bool(P4BoolType {}),
+        fields => {
+            let bitwidth = fields.iter().map(|field| bits(&field.kind)).fold(0, i32::saturating_add);
+            let bit = p4_bitstring_like_type_spec::TypeSpec::Bit(P4BitTypeSpec { bitwidth });
+            p4_data_type_spec::TypeSpec::Bitstring(P4BitstringLikeTypeSpec {
+                type_spec: Some(bit),
+                ..Default::default()
+            })
+        }
+    };
+    Some(P4DataTypeSpec { type_spec: Some(type_spec) })
+}

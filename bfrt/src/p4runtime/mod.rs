@@ -1,0 +1,386 @@
+//! BFRuntime's entries as P4Runtime's entities, and back: a program's tables have both interfaces.
+//!
+//! ```text
+//!  TableEntry ── entity ──▶ Entity       the switch: what was asked for, as its core takes it
+//!             ◀── entry ───              a controller: what a rack's description holds
+//!
+//!  tables      keys, actions, priorities, what belongs to entries
+//!  profiles    members, groups
+//!  cells       counters, meters, registers
+//! ```
+//!
+//! Objects are matched by name. A smaller `$MATCH_PRIORITY` wins in BFRuntime, a larger priority in P4Runtime:
+//! [`PRIORITIES`] minus the one is the other.
+
+mod cells;
+mod info;
+mod profiles;
+mod tables;
+
+pub use info::info;
+
+use crate::schema::{Field, Schema, Table};
+use crate::value::{Kind, Value, fixed_width, received};
+use cells::{CounterPlan, MeterPlan, RegisterPlan};
+use p4rack_p4rt::bfrt_proto::{
+    DataField, KeyField, TableEntry, TableKey, data_field, key_field, table_entry,
+};
+use p4rack_p4rt::bytes;
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::config::v1::{P4Info, Preamble};
+use p4rack_p4rt::p4::v1::{Entity, entity::Entity as Kinds};
+use profiles::{GroupPlan, MemberPlan};
+use std::collections::HashMap;
+use tables::TablePlan;
+
+/// Priorities that BFRuntime's entries may have.
+pub const PRIORITIES: u32 = 1 << 24;
+
+/// The result of a translation; the error goes to who sent it.
+pub type Translated<T> = Result<T, UpdateError>;
+
+fn refuse<T>(code: Code, message: impl Into<String>) -> Translated<T> {
+    Err(UpdateError::new(code, message))
+}
+
+fn invalid<T>(message: impl Into<String>) -> Translated<T> {
+    refuse(Code::InvalidArgument, message)
+}
+
+/// A table of the schema, as P4Runtime knows it.
+#[derive(Clone, Debug)]
+enum Object {
+    Table(Box<TablePlan>),
+    Members(MemberPlan),
+    Groups(GroupPlan),
+    Counter(CounterPlan),
+    Meter(MeterPlan),
+    Register(RegisterPlan),
+}
+
+/// Kinds of P4Runtime's objects whose numbers are apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Sort {
+    Table,
+    Members,
+    Groups,
+    Counter,
+    Meter,
+    Register,
+}
+
+/// A program's two interfaces.
+#[derive(Clone, Debug, Default)]
+pub struct Translation {
+    /// With the table's number and name.
+    objects: Vec<(u32, String, Object)>,
+    by_table: HashMap<u32, usize>,
+    by_p4: HashMap<(Sort, u32), usize>,
+    /// Tables of the schema that P4Runtime has not, with their types.
+    others: HashMap<u32, (String, String)>,
+}
+
+impl Translation {
+    /// Matches a program's schema and its P4Info. Errors: a table or a part of one is in one of them alone.
+    pub fn new(schema: &Schema, info: &P4Info) -> Result<Translation, String> {
+        let mut translation = Translation::default();
+        for table in schema.tables() {
+            let found = object(table, info)?;
+            match found {
+                Some((sort, id, object)) => {
+                    let place = translation.objects.len();
+                    translation.by_table.insert(table.id, place);
+                    translation.by_p4.insert((sort, id), place);
+                    translation.objects.push((table.id, table.name.clone(), object));
+                }
+                None => {
+                    let named = (table.name.clone(), table.table_type.clone());
+                    translation.others.insert(table.id, named);
+                }
+            }
+        }
+        for wanted in &info.tables {
+            let id = id_of(wanted.preamble.as_ref());
+            if !translation.by_p4.contains_key(&(Sort::Table, id)) {
+                return Err(format!("the schema has no table `{}`", name_of(wanted.preamble.as_ref())));
+            }
+        }
+        Ok(translation)
+    }
+
+    /// Whether P4Runtime has the table with this number.
+    pub fn has(&self, table_id: u32) -> bool {
+        self.by_table.contains_key(&table_id)
+    }
+
+    fn object(&self, table_id: u32) -> Translated<&Object> {
+        if let Some(place) = self.by_table.get(&table_id) {
+            return Ok(&self.objects[*place].2);
+        }
+        match self.others.get(&table_id) {
+            Some((name, kind)) => {
+                refuse(Code::Unimplemented, format!("table `{name}` ({kind}) is not offered"))
+            }
+            None => {
+                refuse(Code::NotFound, format!("there is no table with id {table_id} (0x{table_id:08x})"))
+            }
+        }
+    }
+
+    /// Whether a table's entries are cells, which are always there.
+    pub fn has_cells(&self, table_id: u32) -> bool {
+        let object = self.object(table_id);
+        matches!(object, Ok(Object::Counter(_) | Object::Meter(_) | Object::Register(_)))
+    }
+
+    /// An entry as P4Runtime's entity, to be written.
+    pub fn entity(&self, entry: &TableEntry) -> Translated<Entity> {
+        let kind = match self.object(entry.table_id)? {
+            Object::Table(plan) => Kinds::TableEntry(plan.entity(entry)?),
+            Object::Members(plan) => Kinds::ActionProfileMember(plan.entity(entry)?),
+            Object::Groups(plan) => Kinds::ActionProfileGroup(plan.entity(entry)?),
+            Object::Counter(plan) => Kinds::CounterEntry(plan.entity(entry)?),
+            Object::Meter(plan) => Kinds::MeterEntry(plan.entity(entry)?),
+            Object::Register(plan) => Kinds::RegisterEntry(plan.entity(entry)?),
+        };
+        Ok(Entity { entity: Some(kind) })
+    }
+
+    /// What to ask P4Runtime for, to read an entry, or without a key all of its table.
+    pub fn request(&self, entry: &TableEntry) -> Translated<Entity> {
+        let kind = match self.object(entry.table_id)? {
+            Object::Table(plan) => Kinds::TableEntry(plan.request(entry)?),
+            Object::Members(plan) => Kinds::ActionProfileMember(plan.request(entry)?),
+            Object::Groups(plan) => Kinds::ActionProfileGroup(plan.request(entry)?),
+            Object::Counter(plan) => Kinds::CounterEntry(plan.request(entry)?),
+            Object::Meter(plan) => Kinds::MeterEntry(plan.request(entry)?),
+            Object::Register(plan) => Kinds::RegisterEntry(plan.request(entry)?),
+        };
+        Ok(Entity { entity: Some(kind) })
+    }
+
+    /// P4Runtime's entity as an entry.
+    pub fn entry(&self, entity: &Entity) -> Translated<TableEntry> {
+        let (sort, id) = match &entity.entity {
+            Some(Kinds::TableEntry(entry)) => (Sort::Table, entry.table_id),
+            Some(Kinds::ActionProfileMember(member)) => (Sort::Members, member.action_profile_id),
+            Some(Kinds::ActionProfileGroup(group)) => (Sort::Groups, group.action_profile_id),
+            Some(Kinds::CounterEntry(entry)) => (Sort::Counter, entry.counter_id),
+            Some(Kinds::MeterEntry(entry)) => (Sort::Meter, entry.meter_id),
+            Some(Kinds::RegisterEntry(entry)) => (Sort::Register, entry.register_id),
+            _ => return refuse(Code::Unimplemented, "BFRuntime has no table for such an entity"),
+        };
+        let Some(place) = self.by_p4.get(&(sort, id)) else {
+            return refuse(
+                Code::NotFound,
+                format!("the schema has no object with P4Runtime's id {id} (0x{id:08x})"),
+            );
+        };
+        let (table_id, _, object) = &self.objects[*place];
+        let mut made = match (object, &entity.entity) {
+            (Object::Table(plan), Some(Kinds::TableEntry(entry))) => plan.entry(entry)?,
+            (Object::Members(plan), Some(Kinds::ActionProfileMember(member))) => plan.entry(member)?,
+            (Object::Groups(plan), Some(Kinds::ActionProfileGroup(group))) => plan.entry(group)?,
+            (Object::Counter(plan), Some(Kinds::CounterEntry(entry))) => plan.entry(entry)?,
+            (Object::Meter(plan), Some(Kinds::MeterEntry(entry))) => plan.entry(entry)?,
+            (Object::Register(plan), Some(Kinds::RegisterEntry(entry))) => plan.entry(entry)?,
+            _ => return refuse(Code::Internal, "objects of different kinds have one number"),
+        };
+        made.table_id = *table_id;
+        Ok(made)
+    }
+
+    /// The entries to ask for, to read what P4Runtime's entity names: one, all of a table, or with number 0 all of a
+    /// kind.
+    pub fn keys(&self, entity: &Entity) -> Translated<Vec<TableEntry>> {
+        let (sort, id, all) = match &entity.entity {
+            Some(Kinds::TableEntry(entry)) => {
+                let all = entry.r#match.is_empty() && entry.priority == 0 && !entry.is_default_action;
+                (Sort::Table, entry.table_id, all)
+            }
+            Some(Kinds::ActionProfileMember(member)) => {
+                (Sort::Members, member.action_profile_id, member.member_id == 0)
+            }
+            Some(Kinds::ActionProfileGroup(group)) => {
+                (Sort::Groups, group.action_profile_id, group.group_id == 0)
+            }
+            Some(Kinds::CounterEntry(entry)) => (Sort::Counter, entry.counter_id, entry.index.is_none()),
+            Some(Kinds::MeterEntry(entry)) => (Sort::Meter, entry.meter_id, entry.index.is_none()),
+            Some(Kinds::RegisterEntry(entry)) => (Sort::Register, entry.register_id, entry.index.is_none()),
+            _ => return refuse(Code::Unimplemented, "BFRuntime has no table for such an entity"),
+        };
+        if !all {
+            return Ok(vec![TableEntry { data: None, ..self.entry(entity)? }]);
+        }
+        let chosen =
+            self.by_p4.iter().filter(|((own, number), _)| *own == sort && (id == 0 || id == *number));
+        let mut tables: Vec<u32> = chosen.map(|(_, place)| self.objects[*place].0).collect();
+        if tables.is_empty() && id != 0 {
+            return refuse(
+                Code::NotFound,
+                format!("the schema has no object with P4Runtime's id {id} (0x{id:08x})"),
+            );
+        }
+        tables.sort_unstable();
+        Ok(tables.into_iter().map(|table_id| TableEntry { table_id, ..Default::default() }).collect())
+    }
+
+    /// Whether a change says all that there is to say of an entry, so that nothing of the old one has to be kept.
+    pub fn is_whole(&self, entry: &TableEntry) -> bool {
+        match self.object(entry.table_id) {
+            Ok(Object::Table(plan)) => plan.is_whole(entry),
+            Ok(Object::Register(plan)) => plan.is_whole(entry),
+            Ok(Object::Counter(plan)) => plan.is_whole(entry),
+            Ok(Object::Meter(plan)) => plan.is_whole(entry),
+            Ok(Object::Groups(_)) => false,
+            Ok(Object::Members(_)) | Err(_) => true,
+        }
+    }
+}
+
+fn object(table: &Table, info: &P4Info) -> Result<Option<(Sort, u32, Object)>, String> {
+    macro_rules! named {
+        ($list:ident) => {
+            info.$list.iter().find(|object| is_named(table, object.preamble.as_ref()))
+        };
+    }
+    let missing = || format!("the program has no {} `{}`", table.table_type, table.name);
+    Ok(Some(match table.table_type.as_str() {
+        kind if kind.starts_with("MatchAction_") => {
+            let wanted = named!(tables).ok_or_else(missing)?;
+            let plan = TablePlan::new(table, wanted, info)?;
+            (Sort::Table, id_of(wanted.preamble.as_ref()), Object::Table(Box::new(plan)))
+        }
+        "Action" => {
+            let Some(profile) = named!(action_profiles).or_else(|| profiles::of_selector(table, info)) else {
+                return Ok(None);
+            };
+            let id = id_of(profile.preamble.as_ref());
+            (Sort::Members, id, Object::Members(MemberPlan::new(table, id, info)?))
+        }
+        "Selector" => {
+            let profile = named!(action_profiles).ok_or_else(missing)?;
+            let id = id_of(profile.preamble.as_ref());
+            (Sort::Groups, id, Object::Groups(GroupPlan::new(table, id)?))
+        }
+        "Counter" => {
+            let id = id_of(named!(counters).ok_or_else(missing)?.preamble.as_ref());
+            (Sort::Counter, id, Object::Counter(CounterPlan::new(table, id)?))
+        }
+        "Meter" => {
+            let id = id_of(named!(meters).ok_or_else(missing)?.preamble.as_ref());
+            (Sort::Meter, id, Object::Meter(MeterPlan::new(table, id)?))
+        }
+        "Register" => {
+            let register = named!(registers).ok_or_else(missing)?;
+            (
+                Sort::Register,
+                id_of(register.preamble.as_ref()),
+                Object::Register(RegisterPlan::new(table, register)?),
+            )
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn id_of(preamble: Option<&Preamble>) -> u32 {
+    preamble.map_or(0, |preamble| preamble.id)
+}
+
+fn name_of(preamble: Option<&Preamble>) -> &str {
+    preamble.map_or("", |preamble| &preamble.name)
+}
+
+/// Whether a table of the schema is this object: its name may have the pipeline's in front.
+fn is_named(table: &Table, preamble: Option<&Preamble>) -> bool {
+    let name = name_of(preamble);
+    table.name == name || table.name.split_once('.').is_some_and(|(_, rest)| rest == name)
+}
+
+/// The number of a data field that a table has.
+fn field_id(table: &Table, name: &str) -> Option<u32> {
+    table.fields.iter().find(|field| field.name == name).map(|field| field.id)
+}
+
+/// The number of the one key field of a table of cells, members or groups.
+fn index_id(table: &Table) -> Result<u32, String> {
+    match &table.keys[..] {
+        [key] => Ok(key.id),
+        keys => Err(format!(
+            "table `{}` has {} key fields, but its entries have a number",
+            table.name,
+            keys.len()
+        )),
+    }
+}
+
+/// The number in the key of a cell, member or group; `None` without a key.
+fn index(name: &str, id: u32, entry: &TableEntry) -> Translated<Option<u32>> {
+    let fields = match &entry.value {
+        Some(table_entry::Value::Key(key)) => &key.fields[..],
+        Some(table_entry::Value::HandleId(_)) => return no_handles(name),
+        None => return Ok(None),
+    };
+    match fields {
+        [] => Ok(None),
+        [KeyField { field_id, match_type: Some(key_field::MatchType::Exact(exact)) }] if *field_id == id => {
+            Ok(Some(u32_of(name, &exact.value)?))
+        }
+        _ => invalid(format!("table `{name}`: its key is one field, id {id}, matched exactly")),
+    }
+}
+
+fn no_handles<T>(name: &str) -> Translated<T> {
+    refuse(
+        Code::Unimplemented,
+        format!("table `{name}`: entries are named by their keys here, not by handles"),
+    )
+}
+
+/// The key of a cell, member or group.
+fn index_key(id: u32, number: u32) -> Option<table_entry::Value> {
+    let exact = key_field::Exact { value: number.to_be_bytes().to_vec() };
+    let field = KeyField { field_id: id, match_type: Some(key_field::MatchType::Exact(exact)) };
+    Some(table_entry::Value::Key(TableKey { fields: vec![field] }))
+}
+
+fn u32_of(what: &str, value: &[u8]) -> Translated<u32> {
+    match <[u8; 4]>::try_from(value) {
+        Ok(four) => Ok(u32::from_be_bytes(four)),
+        Err(_) => invalid(format!("{what}: {} bytes, but a number of 32 bits takes 4", value.len())),
+    }
+}
+
+/// A received value of a field.
+fn taken(what: &str, name: &str, value: &[u8], width: u32) -> Translated<Vec<u8>> {
+    received(value, width).or_else(|error| invalid(format!("{what}: field `{name}`: {error}")))
+}
+
+/// P4Runtime's value as long as the field is wide.
+fn sent(what: &str, name: &str, value: &[u8], width: u32) -> Translated<Vec<u8>> {
+    fixed_width(value, width).or_else(|error| invalid(format!("{what}: field `{name}`: {error}")))
+}
+
+/// The value of a field that holds a number of up to 64 bits.
+fn number(table: &str, field: &Field, value: Option<&data_field::Value>) -> Translated<u64> {
+    let decoded = value.map(|value| field.kind.decode(value));
+    match decoded {
+        Some(Ok(Value::Number(number))) => {
+            Ok(number.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte)))
+        }
+        Some(Ok(_)) => invalid(format!("table `{table}`: field `{}` holds no number", field.name)),
+        Some(Err(error)) => invalid(format!("table `{table}`: field `{}`: {error}", field.name)),
+        None => invalid(format!("table `{table}`: field `{}` has no value", field.name)),
+    }
+}
+
+/// A data field with a number.
+fn number_field(field: &Field, number: u64) -> DataField {
+    let width = match field.kind {
+        Kind::Bits(width) => width,
+        _ => 64,
+    };
+    let value = fixed_width(&bytes::from_u128(number.into()), width).unwrap_or_default();
+    DataField { field_id: field.id, value: Some(data_field::Value::Stream(value)) }
+}

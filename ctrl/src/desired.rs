@@ -1,0 +1,163 @@
+//! What a switch should have: a program and contents.
+
+use crate::bmv2;
+use crate::error::CtrlError;
+use p4rack_codegen::rack::Target;
+use p4rack_codegen::{Arch, Artefacts, GenerateError, Rack, Scheme};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
+use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, WriteRequest, update};
+use p4rack_p4rt::schema::Schema;
+use p4rack_p4rt::text;
+use prost::Message;
+use std::path::Path;
+
+/// What BFRuntime calls a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BfrtProgram {
+    /// Name of the program.
+    pub name: String,
+    /// Its schema, the text of bf-rt.json.
+    pub bf_rt: String,
+    /// What a compiler says of it beside the binary, context.json; empty for the embedded switch.
+    pub context: Vec<u8>,
+}
+
+/// The program and contents that a switch should have.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// The program. Its cookie identifies it.
+    pub config: ForwardingPipelineConfig,
+    /// What BFRuntime calls the program, if it is one for Tofino.
+    pub bfrt: Option<BfrtProgram>,
+    /// Names of the program.
+    pub schema: Schema,
+    /// Everything that the switch should hold.
+    pub entities: Vec<Entity>,
+}
+
+impl Desired {
+    /// What the switch of a rack should hold. `target` says what kind of switch it is; `compiled` is a compiler's output for
+    /// the program, for switches that do not take P4 text.
+    pub fn of_rack(
+        rack: &Rack,
+        scheme: Scheme,
+        target: Target,
+        compiled: Option<&Path>,
+    ) -> Result<Desired, CtrlError> {
+        check(target, &rack.under(scheme).map_err(GenerateError::from)?)?;
+        let artefacts = p4rack_codegen::generate(rack, scheme, Arch::V1model)?;
+        let device_config = device_config(target, &artefacts, compiled)?;
+        Desired::of_artefacts(&artefacts, device_config)
+    }
+
+    /// The same for Tofino, or the embedded switch with a program for it; `compiled` is the output folder of p4c's
+    /// backend, which a driver needs.
+    pub fn for_tofino(rack: &Rack, scheme: Scheme, compiled: Option<&Path>) -> Result<Desired, CtrlError> {
+        check(Target::Embedded, &rack.under(scheme).map_err(GenerateError::from)?)?;
+        let artefacts = p4rack_codegen::generate(rack, scheme, Arch::Tna)?;
+        let Some(folder) = compiled else {
+            return Desired::of_artefacts(&artefacts, artefacts.p4.clone().into_bytes());
+        };
+        let binary = read(&folder.join("pipe/tofino.bin"))?;
+        Desired::of_artefacts(&artefacts, binary)?.compiled(folder)
+    }
+
+    /// The desired state for generated artefacts.
+    pub fn of_artefacts(artefacts: &Artefacts, device_config: Vec<u8>) -> Result<Desired, CtrlError> {
+        let fault = |what: &str, error: String| CtrlError::Program(format!("generated {what}:\n{error}"));
+        let info: P4Info =
+            text::parse(&artefacts.p4info).map_err(|error| fault("P4Info", error.to_string()))?;
+        let entries: WriteRequest =
+            text::parse(&artefacts.entries).map_err(|error| fault("entries", error.to_string()))?;
+        let entities = entries.updates.into_iter().filter_map(|update| update.entity).collect();
+        let bf_rt = artefacts.bf_rt.as_ref().map(|schema| schema.to_string());
+        // A driver takes no name with `-`.
+        let name = artefacts.name.replace('-', "_");
+        let bfrt = bf_rt.map(|bf_rt| BfrtProgram { name, bf_rt, context: Vec::new() });
+        Ok(Desired { bfrt, ..Desired::new(info, device_config, entities)? })
+    }
+
+    /// With schema and context of a compiler's output folder for Tofino instead of ours.
+    fn compiled(mut self, folder: &Path) -> Result<Desired, CtrlError> {
+        if let Some(program) = &mut self.bfrt {
+            let text = String::from_utf8(read(&folder.join("bf-rt.json"))?);
+            program.bf_rt = text.map_err(|error| CtrlError::Program(format!("bf-rt.json: {error}")))?;
+            program.context = read(&folder.join("pipe/context.json"))?;
+        }
+        Ok(self)
+    }
+
+    /// The desired state from its parts.
+    pub fn new(info: P4Info, device_config: Vec<u8>, entities: Vec<Entity>) -> Result<Desired, CtrlError> {
+        let schema = Schema::new(info.clone()).map_err(|error| CtrlError::Program(error.to_string()))?;
+        let cookie = Some(Cookie { cookie: fingerprint(&[&info.encode_to_vec(), &device_config]) });
+        let config = ForwardingPipelineConfig { p4info: Some(info), p4_device_config: device_config, cookie };
+        Ok(Desired { config, bfrt: None, schema, entities })
+    }
+
+    /// Updates that set cells of counters and registers. They only make sense on a new program.
+    pub(crate) fn initial_cells(&self) -> Vec<Update> {
+        let lives = |entity: &&Entity| {
+            matches!(
+                &entity.entity,
+                Some(
+                    EntityKind::CounterEntry(_)
+                        | EntityKind::RegisterEntry(_)
+                        | EntityKind::DirectCounterEntry(_)
+                )
+            )
+        };
+        let modify =
+            |entity: &Entity| Update { r#type: update::Type::Modify as i32, entity: Some(entity.clone()) };
+        self.entities.iter().filter(lives).map(modify).collect()
+    }
+}
+
+/// Rejects a rack that a switch of this kind cannot implement.
+fn check(target: Target, rack: &Rack) -> Result<(), CtrlError> {
+    match target {
+        Target::Embedded if rack.exchanges_times() && rack.switch.time_unit_ns != 1 => {
+            Err(CtrlError::Program(format!(
+                "rack {}: the embedded switch counts nanoseconds, the description's unit is {} ns: write \
+                 target = \"embedded\" and no time_unit_ns under [switch]",
+                rack.name, rack.switch.time_unit_ns
+            )))
+        }
+        Target::Embedded => Ok(()),
+        Target::Bmv2 => bmv2::check(rack),
+    }
+}
+
+/// The `p4_device_config` for a switch of this kind.
+fn device_config(
+    target: Target,
+    artefacts: &Artefacts,
+    compiled: Option<&Path>,
+) -> Result<Vec<u8>, CtrlError> {
+    match (target, compiled) {
+        (_, Some(path)) => read(path),
+        (Target::Embedded, None) => Ok(artefacts.p4.clone().into_bytes()),
+        (Target::Bmv2, None) => bmv2::compile(artefacts),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CtrlError> {
+    std::fs::read(path).map_err(|error| {
+        CtrlError::Program(format!(
+            "reading {}: {error}; --device-config takes a compiler's output: a file, or the folder that p4c's Tofino \
+             backend writes",
+            path.display()
+        ))
+    })
+}
+
+/// A 64-bit hash that identifies a program (FNV-1a). Never 0, which means no cookie.
+fn fingerprint(parts: &[&[u8]]) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in parts.iter().copied().flatten() {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash.max(1)
+}

@@ -1,0 +1,148 @@
+//! The seam between what controllers do and how a switch is spoken to: P4Runtime or BFRuntime, with P4Runtime's
+//! entities in both cases.
+
+use crate::bfrt;
+use crate::client::Client;
+use crate::connect::ConnectOptions;
+use crate::desired::Desired;
+use crate::error::CtrlError;
+use crate::protocol::Protocol;
+use crate::session::Session;
+use p4rack_p4rt::diff;
+use p4rack_p4rt::p4::v1::{Entity, Update};
+use p4rack_p4rt::schema::Schema;
+
+/// What reconciliation needs of a switch.
+pub(crate) trait Reach {
+    /// Whether it has the program.
+    async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError>;
+    /// Installs the program.
+    async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError>;
+    /// Reads what the requests name.
+    async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError>;
+    /// Writes phase after phase.
+    async fn write_phases(
+        &mut self,
+        schema: &Schema,
+        phases: Vec<&[Update]>,
+        total: usize,
+    ) -> Result<(), CtrlError>;
+}
+
+impl Reach for Client {
+    async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError> {
+        runs(self, desired).await
+    }
+
+    async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError> {
+        self.set_pipeline(desired.config.clone()).await
+    }
+
+    async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
+        Client::read(self, entities).await
+    }
+
+    async fn write_phases(
+        &mut self,
+        schema: &Schema,
+        phases: Vec<&[Update]>,
+        total: usize,
+    ) -> Result<(), CtrlError> {
+        Client::write_phases(self, schema, phases.into_iter(), total).await
+    }
+}
+
+impl Reach for bfrt::Link {
+    async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError> {
+        bfrt::Link::runs(self, desired).await
+    }
+
+    async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError> {
+        bfrt::Link::install(self, desired).await
+    }
+
+    async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
+        bfrt::Link::read(self, entities).await
+    }
+
+    async fn write_phases(
+        &mut self,
+        schema: &Schema,
+        phases: Vec<&[Update]>,
+        total: usize,
+    ) -> Result<(), CtrlError> {
+        bfrt::Link::write_phases(self, schema, phases.into_iter(), total).await
+    }
+}
+
+/// Whether the switch already has the program. The cookie alone is not enough: whoever installed a program
+/// chose it, and may have reused an earlier one.
+async fn runs(client: &mut Client, desired: &Desired) -> Result<bool, CtrlError> {
+    let Some(installed) = client.pipeline().await? else { return Ok(false) };
+    let (Some(there), Some(wanted)) = (&installed.p4info, &desired.config.p4info) else { return Ok(false) };
+    let is_ours = installed.cookie == desired.config.cookie;
+    // A server that does not return the device config: its cookie has to suffice.
+    let kept = installed.p4_device_config.is_empty() && is_ours;
+    let same_text = kept || installed.p4_device_config == desired.config.p4_device_config;
+    let same = same_text && (there == wanted || diff::differences(wanted, there).is_empty());
+    if is_ours && !same {
+        tracing::warn!("the switch's cookie is the program's, but it runs another one");
+    }
+    Ok(same)
+}
+
+/// A connection of either protocol.
+#[derive(Debug)]
+pub enum Link {
+    /// P4Runtime, to read.
+    Client(Box<Client>),
+    /// P4Runtime, as primary.
+    Session(Box<Session>),
+    /// BFRuntime.
+    Bfrt(Box<bfrt::Link>),
+}
+
+impl Link {
+    /// Connects to read.
+    pub async fn to_read(target: ConnectOptions) -> Result<Link, CtrlError> {
+        Ok(match target.protocol {
+            Protocol::P4Runtime => Link::Client(Box::new(Client::connect(target).await?)),
+            Protocol::BfRuntime => Link::Bfrt(Box::new(bfrt::Link::connect(target).await?)),
+        })
+    }
+
+    /// Connects to write.
+    pub async fn to_write(target: ConnectOptions) -> Result<Link, CtrlError> {
+        Ok(match target.protocol {
+            Protocol::P4Runtime => Link::Session(Box::new(Session::connect(target).await?)),
+            Protocol::BfRuntime => Link::Bfrt(Box::new(bfrt::Link::connect(target).await?)),
+        })
+    }
+
+    /// Names of the program that runs.
+    pub async fn schema(&mut self) -> Result<Schema, CtrlError> {
+        match self {
+            Link::Client(client) => client.schema().await,
+            Link::Session(session) => session.schema().await,
+            Link::Bfrt(link) => link.schema().await,
+        }
+    }
+
+    /// Reads what the requests name.
+    pub async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
+        match self {
+            Link::Client(client) => client.read(entities).await,
+            Link::Session(session) => session.read(entities).await,
+            Link::Bfrt(link) => link.read(entities).await,
+        }
+    }
+
+    /// Writes updates, each for itself.
+    pub async fn write(&mut self, schema: &Schema, updates: &[Update]) -> Result<(), CtrlError> {
+        match self {
+            Link::Client(client) => client.write(schema, updates).await,
+            Link::Session(session) => session.write(schema, updates).await,
+            Link::Bfrt(link) => link.write(schema, updates).await,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Tofino's program on the embedded switch, over BFRuntime on localhost.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{rack, start_both};
+use p4rack_codegen::scheme::l2::{FORWARD, L2_FORWARD};
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_ctrl::bfrt::Link;
+use p4rack_ctrl::deploy::{Desired, Extent, Step};
+use p4rack_ctrl::items::{ActionItem, Item, MulticastItem, TableItem};
+use p4rack_ctrl::{Client, ConnectOptions, CtrlError};
+use p4rack_p4rt::p4::v1::{Entity, Update, update};
+use p4rack_p4rt::schema::Schema;
+
+fn desired(rack: &Rack) -> Desired {
+    Desired::for_tofino(rack, Scheme::L2, None).unwrap()
+}
+
+async fn deploy(desired: &Desired, target: &ConnectOptions, extent: Extent) -> Result<Vec<Step>, CtrlError> {
+    let mut steps = Vec::new();
+    p4rack_ctrl::deploy::deploy(desired, target.clone(), extent, |step| steps.push(step)).await?;
+    Ok(steps)
+}
+
+/// How many changes a step of these compared.
+fn changes(steps: &[Step]) -> usize {
+    let count = |step: &Step| match step {
+        Step::Compared { changes, .. } => Some(changes.len()),
+        _ => None,
+    };
+    steps.iter().find_map(count).unwrap()
+}
+
+fn entry(schema: &Schema, mac: &str, port: u32) -> Entity {
+    let item = Item::TableEntry(TableItem {
+        table: L2_FORWARD.into(),
+        keys: [("dstAddr".into(), mac.into())].into(),
+        action: Some(ActionItem::call(&[FORWARD.into(), format!("port={port}")]).unwrap()),
+        ..Default::default()
+    });
+    item.entity(schema).unwrap()
+}
+
+fn update(kind: update::Type, entity: Entity) -> Update {
+    Update { r#type: kind as i32, entity: Some(entity) }
+}
+
+#[tokio::test]
+async fn a_rack_is_deployed_once_and_what_others_changed_is_repaired() {
+    let rack = rack();
+    let (_running, _, target) = start_both(&rack).await;
+    let desired = desired(&rack);
+    let all = desired.entities.len();
+    assert_eq!(changes(&deploy(&desired, &target, Extent::DryRun).await.unwrap()), all, "nothing is there");
+    let steps = deploy(&desired, &target, Extent::All).await.unwrap();
+    assert!(
+        steps.contains(&Step::Installed) && steps.contains(&Step::Verified { entities: all }),
+        "{steps:?}"
+    );
+    let steps = deploy(&desired, &target, Extent::All).await.unwrap();
+    assert_eq!(steps[1], Step::Kept);
+    assert_eq!(changes(&steps), 0);
+
+    // By hand, an entry goes elsewhere, another one comes, and the group loses all ports but one.
+    let mut link = Link::connect(target.clone()).await.unwrap();
+    let schema = link.schema().await.unwrap();
+    let mac = rack.hosts[0].mac.to_string();
+    let changed = [
+        update(update::Type::Modify, entry(&schema, &mac, 2)),
+        update(update::Type::Insert, entry(&schema, "0e:00:00:00:00:01", 1)),
+    ];
+    link.write(&schema, &changed).await.unwrap();
+    let twice = link.write(&schema, &changed).await.unwrap_err().to_string();
+    assert!(twice.contains("entry 2 of 2") && twice.contains("ALREADY_EXISTS"), "{twice}");
+    let group = MulticastItem { group: 1, ..Default::default() };
+    let group = update(update::Type::Modify, Item::Multicast(group).entity(&schema).unwrap());
+    link.write(&schema, &[group]).await.unwrap();
+    drop(link);
+    let steps = retried(&desired, &target, Extent::DryRun).await;
+    assert_eq!(changes(&steps), 3);
+    let steps = retried(&desired, &target, Extent::All).await;
+    assert!(steps.contains(&Step::Written { updates: 3 }), "{steps:?}");
+    assert_eq!(changes(&retried(&desired, &target, Extent::DryRun).await), 0);
+}
+
+/// Deploys; the switch notices the end of the session before a moment later.
+async fn retried(desired: &Desired, target: &ConnectOptions, extent: Extent) -> Vec<Step> {
+    for _ in 0..100 {
+        match deploy(desired, target, extent).await {
+            Ok(steps) => return steps,
+            Err(CtrlError::Refused { .. }) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    deploy(desired, target, extent).await.unwrap()
+}
+
+#[tokio::test]
+async fn both_protocols_see_the_same_entries() {
+    let rack = rack();
+    let (_running, p4runtime, target) = start_both(&rack).await;
+    let desired = desired(&rack);
+    deploy(&desired, &target, Extent::All).await.unwrap();
+    let mut client = Client::connect(p4runtime).await.unwrap();
+    let schema = client.schema().await.unwrap();
+    let item = |table: &str| Item::TableEntry(TableItem { table: table.into(), ..Default::default() });
+    let found = client.read(vec![item(L2_FORWARD).entity(&schema).unwrap()]).await.unwrap();
+    assert_eq!(found.len(), rack.hosts.len());
+    let mut own = Vec::new();
+    for entity in &found {
+        own.push(Item::of(&schema, entity).unwrap());
+        assert!(desired.entities.contains(entity), "{entity:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_switch_without_a_program_or_with_another_protocols_says_so() {
+    let rack = rack();
+    let (_running, p4runtime, target) = start_both(&rack).await;
+    let mut link = Link::connect(target.clone()).await.unwrap();
+    let none = link.schema().await.unwrap_err().to_string();
+    assert!(none.contains("runs no program") && none.contains("deploy"), "{none}");
+    drop(link);
+    common::deploy(&rack, Scheme::L2, p4runtime).await.unwrap();
+    let mut link = Link::connect(ConnectOptions { election_id: 2, ..target.clone() }).await.unwrap();
+    let other = link.schema().await.unwrap_err().to_string();
+    assert!(other.contains("BFRuntime is for tna and t2na"), "{other}");
+    let nobody = ConnectOptions { addr: "127.0.0.1:1".into(), ..target };
+    let error = Link::connect(nobody).await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("no BFRuntime server answers at 127.0.0.1:1") && error.contains("--bfrt-addr"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_programs_client_is_the_only_one() {
+    let rack = rack();
+    let (_running, _, target) = start_both(&rack).await;
+    deploy(&desired(&rack), &target, Extent::All).await.unwrap();
+    let mut first = Link::connect(ConnectOptions { election_id: 5, ..target.clone() }).await.unwrap();
+    first.schema().await.unwrap();
+    let twice =
+        Link::connect(ConnectOptions { election_id: 5, ..target.clone() }).await.unwrap_err().to_string();
+    assert!(twice.contains("is connected; choose another client id"), "{twice}");
+    let mut second = Link::connect(ConnectOptions { election_id: 6, ..target.clone() }).await.unwrap();
+    let bound = second.schema().await.unwrap_err().to_string();
+    assert!(bound.contains("a program has one client"), "{bound}");
+    drop(first);
+    for _ in 0..100 {
+        if second.schema().await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    second.schema().await.unwrap();
+}

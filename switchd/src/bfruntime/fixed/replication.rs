@@ -1,0 +1,271 @@
+//! Multicast nodes, groups of them, and mirror sessions, and what they are for P4Runtime: groups of replicas and clone
+//! sessions.
+
+use p4rack_bfrt::{Entry, Value};
+use p4rack_entities::{Checked, Program, change, refuse};
+use p4rack_p4rt::bfrt_proto::update;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
+use p4rack_p4rt::p4::v1::{
+    self, CloneSessionEntry, MulticastGroupEntry, PacketReplicationEngineEntry, Replica, entity, replica,
+};
+use p4rack_switch::Switch;
+use p4rack_wire::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Nodes, and groups.
+const MOST: usize = 1 << 16;
+/// Copies of one packet.
+const COPIES: usize = 1 << 12;
+
+/// Copies with one replication id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub rid: u16,
+    pub ports: Vec<u32>,
+}
+
+/// A mirror session, as it was written and as the switch needs it; without a port it is off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    pub port: Option<u32>,
+    pub rid: u32,
+    pub class: u32,
+    pub most_bytes: i32,
+    pub entry: Entry,
+}
+
+/// What is at a number, or shall be.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    Node(u32, Option<Node>),
+    Group(u32, Option<Vec<u32>>),
+    Session(u32, Option<Session>),
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Replication {
+    nodes: BTreeMap<u32, Node>,
+    groups: BTreeMap<u32, Vec<u32>>,
+    /// Groups that have a node.
+    users: BTreeMap<u32, BTreeSet<u32>>,
+    sessions: BTreeMap<u32, Session>,
+}
+
+fn put<T>(all: &mut BTreeMap<u32, T>, id: u32, value: Option<T>) -> Option<T> {
+    match value {
+        Some(value) => all.insert(id, value),
+        None => all.remove(&id),
+    }
+}
+
+impl Replication {
+    /// What is there now at the number of an edit.
+    pub fn there(&self, edit: &Edit) -> Edit {
+        match edit {
+            Edit::Node(id, _) => Edit::Node(*id, self.nodes.get(id).cloned()),
+            Edit::Group(id, _) => Edit::Group(*id, self.groups.get(id).cloned()),
+            Edit::Session(id, _) => Edit::Session(*id, self.sessions.get(id).cloned()),
+        }
+    }
+
+    /// Checks the type of an update against what is there, and what it says against the rest.
+    pub fn expect(&self, kind: update::Type, edit: &Edit) -> Checked<()> {
+        let (what, id, exists, full) = match edit {
+            Edit::Node(id, _) => {
+                ("multicast node", id, self.nodes.contains_key(id), self.nodes.len() >= MOST)
+            }
+            Edit::Group(id, _) => {
+                ("multicast group", id, self.groups.contains_key(id), self.groups.len() >= MOST)
+            }
+            Edit::Session(id, _) => ("mirror session", id, self.sessions.contains_key(id), false),
+        };
+        match (kind, exists) {
+            (update::Type::Insert, true) => {
+                refuse(Code::AlreadyExists, format!("{what} {id} already exists"))?
+            }
+            (update::Type::Modify | update::Type::Delete, false) => {
+                refuse(Code::NotFound, format!("there is no {what} {id}"))?;
+            }
+            (update::Type::Insert | update::Type::InsertOrModify, false) if full => {
+                refuse(Code::ResourceExhausted, format!("{MOST} of them are the limit"))?;
+            }
+            (
+                update::Type::Insert
+                | update::Type::Modify
+                | update::Type::InsertOrModify
+                | update::Type::Delete,
+                _,
+            ) => {}
+            _ => {
+                let message = format!("{} of a {what} is not offered by this switch", kind.as_str_name());
+                refuse(Code::Unimplemented, message)?;
+            }
+        }
+        match edit {
+            Edit::Node(id, None) if self.users.contains_key(id) => {
+                let group = self.users.get(id).and_then(|users| users.first()).copied().unwrap_or(0);
+                let message =
+                    format!("multicast group {group} has node {id}; take it out of the group first");
+                refuse(Code::FailedPrecondition, message)
+            }
+            Edit::Group(_, Some(nodes)) => match nodes.iter().find(|node| !self.nodes.contains_key(node)) {
+                Some(node) => {
+                    refuse(Code::NotFound, format!("there is no multicast node {node}; add it first"))
+                }
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Does an edit, in the switch too. Errors: the switch refuses it; nothing has changed then.
+    pub fn apply(
+        &mut self,
+        program: &Arc<Program>,
+        switch: &mut Switch,
+        now: Nanos,
+        edit: Edit,
+    ) -> Checked<()> {
+        let before = self.there(&edit);
+        let touched = self.set(edit);
+        let done = self.push(program, switch, now, &touched);
+        if done.is_err() {
+            let touched = self.set(before);
+            let _ = self.push(program, switch, now, &touched);
+        }
+        done
+    }
+
+    /// Does an edit; what of the switch it touches.
+    fn set(&mut self, edit: Edit) -> Vec<(bool, u32)> {
+        match edit {
+            Edit::Node(id, node) => {
+                put(&mut self.nodes, id, node);
+                self.users.get(&id).into_iter().flatten().map(|group| (true, *group)).collect()
+            }
+            Edit::Group(id, nodes) => {
+                let added = nodes.clone().unwrap_or_default();
+                for node in put(&mut self.groups, id, nodes).unwrap_or_default() {
+                    if let Some(users) = self.users.get_mut(&node) {
+                        users.remove(&id);
+                        if users.is_empty() {
+                            self.users.remove(&node);
+                        }
+                    }
+                }
+                for node in added {
+                    self.users.entry(node).or_default().insert(id);
+                }
+                vec![(true, id)]
+            }
+            Edit::Session(id, session) => {
+                put(&mut self.sessions, id, session);
+                vec![(false, id)]
+            }
+        }
+    }
+
+    /// Gives the switch its groups and sessions.
+    fn push(
+        &self,
+        program: &Arc<Program>,
+        switch: &mut Switch,
+        now: Nanos,
+        touched: &[(bool, u32)],
+    ) -> Checked<()> {
+        for (is_group, id) in touched {
+            let (exists, wanted) = match is_group {
+                true => (switch.multicast_group_get(*id).is_some(), self.group(*id)?),
+                false => (switch.clone_session_get(*id).is_some(), self.session(*id)),
+            };
+            let kind = match (&wanted, exists) {
+                (Some(_), true) => v1::update::Type::Modify,
+                (Some(_), false) => v1::update::Type::Insert,
+                (None, true) => v1::update::Type::Delete,
+                (None, false) => continue,
+            };
+            let keyed = || match is_group {
+                true => Type::MulticastGroupEntry(MulticastGroupEntry {
+                    multicast_group_id: *id,
+                    ..Default::default()
+                }),
+                false => Type::CloneSessionEntry(CloneSessionEntry { session_id: *id, ..Default::default() }),
+            };
+            let entry = PacketReplicationEngineEntry { r#type: Some(wanted.unwrap_or_else(keyed)) };
+            let entity = v1::Entity { entity: Some(entity::Entity::PacketReplicationEngineEntry(entry)) };
+            let update = v1::Update { r#type: kind as i32, entity: Some(entity) };
+            change(program, &update)?(switch, now)?;
+        }
+        Ok(())
+    }
+
+    fn group(&self, id: u32) -> Checked<Option<Type>> {
+        let Some(nodes) = self.groups.get(&id) else { return Ok(None) };
+        let many = nodes.len();
+        let nodes = || nodes.iter().filter_map(|node| self.nodes.get(node));
+        let count = nodes().map(|node| node.ports.len()).sum::<usize>().max(many);
+        if count > COPIES {
+            let message =
+                format!("multicast group {id} would make {count} copies, and {COPIES} are the limit");
+            return refuse(Code::ResourceExhausted, message);
+        }
+        let copies =
+            nodes().flat_map(|node| node.ports.iter().map(|port| replica_of(*port, node.rid.into())));
+        let replicas = copies.collect();
+        let group = MulticastGroupEntry { multicast_group_id: id, replicas, ..Default::default() };
+        Ok(Some(Type::MulticastGroupEntry(group)))
+    }
+
+    fn session(&self, id: u32) -> Option<Type> {
+        let session = self.sessions.get(&id)?;
+        Some(Type::CloneSessionEntry(CloneSessionEntry {
+            session_id: id,
+            replicas: vec![replica_of(session.port?, session.rid)],
+            class_of_service: session.class,
+            packet_length_bytes: session.most_bytes,
+        }))
+    }
+
+    /// One node or all as entries.
+    pub fn nodes(&self, wanted: Option<u32>) -> Vec<Entry> {
+        let one = |(id, node): (&u32, &Node)| {
+            Entry::of("$pre.node")
+                .exact("$MULTICAST_NODE_ID", (*id).into())
+                .data("$MULTICAST_RID", node.rid)
+                .data("$MULTICAST_LAG_ID", Value::Numbers(Vec::new()))
+                .data("$DEV_PORT", Value::Numbers(node.ports.clone()))
+        };
+        self.nodes.iter().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == **id)).map(one).collect()
+    }
+
+    /// One group or all as entries.
+    pub fn groups(&self, wanted: Option<u32>) -> Vec<Entry> {
+        let one = |(id, nodes): (&u32, &Vec<u32>)| {
+            let empty = || Value::Numbers(Vec::new());
+            Entry::of("$pre.mgid")
+                .exact("$MGID", (*id).into())
+                .data("$MULTICAST_NODE_ID", Value::Numbers(nodes.clone()))
+                .data("$MULTICAST_NODE_L1_XID_VALID", Value::Bools(vec![false; nodes.len()]))
+                .data("$MULTICAST_NODE_L1_XID", Value::Numbers(vec![0; nodes.len()]))
+                .data("$MULTICAST_ECMP_ID", empty())
+                .data("$MULTICAST_ECMP_L1_XID_VALID", Value::Bools(Vec::new()))
+                .data("$MULTICAST_ECMP_L1_XID", empty())
+        };
+        self.groups.iter().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == **id)).map(one).collect()
+    }
+
+    /// One session or all as entries.
+    pub fn sessions(&self, wanted: Option<u32>) -> Vec<Entry> {
+        let all = self.sessions.iter().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == **id));
+        all.map(|(_, session)| session.entry.clone()).collect()
+    }
+}
+
+#[allow(deprecated)]
+fn replica_of(port: u32, instance: u32) -> Replica {
+    let port_kind = Some(replica::PortKind::EgressPort(port));
+    Replica { port_kind, instance, ..Default::default() }
+}

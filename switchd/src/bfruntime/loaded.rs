@@ -1,0 +1,48 @@
+//! The program that runs, with its BFRuntime schema.
+
+use super::fixed::{Fixed, Ports, fixed_text};
+use crate::p4runtime::status;
+use p4rack_bfrt::Schema;
+use p4rack_bfrt::p4runtime::Translation;
+use p4rack_entities::Program;
+use p4rack_p4rt::google::rpc::Code;
+use std::sync::Arc;
+use tonic::Status;
+
+/// A program with its schema.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What runs.
+    pub program: Arc<Program>,
+    /// Its tables, and below them those of the device.
+    pub schema: Schema,
+    /// Tables of the program as P4Runtime knows them.
+    pub translation: Translation,
+    /// Tables that every device has.
+    pub fixed: Arc<Fixed>,
+}
+
+impl Loaded {
+    /// For a program of Tofino's architecture.
+    pub fn new(program: Arc<Program>, ports: Ports) -> Result<Loaded, Status> {
+        let Some(text) = &program.bf_rt else {
+            let message = format!(
+                "the program is one for {}, and BFRuntime is for tna and t2na; use P4Runtime",
+                program.ir.arch
+            );
+            return Err(status(Code::FailedPrecondition, message));
+        };
+        let fault = |error: String| {
+            status(Code::Internal, format!("the program's schema: {error}; please report it"))
+        };
+        let mut schema = Schema::parse(text.as_bytes()).map_err(|error| fault(error.to_string()))?;
+        let translation = Translation::new(&schema, &program.info).map_err(fault)?;
+        let of_device = fixed_text(&program.ir.arch);
+        schema.add(of_device.as_bytes()).map_err(|error| fault(error.to_string()))?;
+        let fixed = Arc::new(Fixed::new(
+            Schema::parse(of_device.as_bytes()).map_err(|error| fault(error.to_string()))?,
+            ports,
+        ));
+        Ok(Loaded { program, schema, translation, fixed })
+    }
+}

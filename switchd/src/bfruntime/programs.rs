@@ -1,0 +1,281 @@
+//! Installing programs, and telling which one runs.
+//!
+//! ```text
+//!  VERIFY                              checked
+//!  VERIFY_AND_WARM_INIT_BEGIN          checked and prepared; requests wait for its end: UNAVAILABLE
+//!  WARM_INIT_END                       what was prepared runs
+//!  VERIFY_AND_WARM_INIT_BEGIN_AND_END  checked; it runs
+//! ```
+
+use super::DEVICE;
+use super::clients::Clients;
+use super::fixed::{Ports, fixed_text};
+use super::loaded::Loaded;
+use crate::p4runtime::{Charge, Device, status};
+use p4rack_bfrt::Schema;
+use p4rack_entities::Candidate;
+use p4rack_p4rt::bfrt_proto::forwarding_pipeline_config::Profile;
+use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::bfrt_proto::{
+    ForwardingPipelineConfig, GetForwardingPipelineConfigResponse, NonP4Config,
+    SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
+    SetForwardingPipelineConfigResponseType as Progress,
+};
+use p4rack_p4rt::google::rpc::Code;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tonic::Status;
+
+/// Differences of schemas that a message lists.
+const DIFFERENCES: usize = 5;
+/// Pipes that a profile may name: there are as many, all with the same program.
+const NAMEABLE_PIPES: u32 = 4;
+
+/// The program that runs, and one that shall.
+#[derive(Debug, Default)]
+struct State {
+    loaded: Option<Arc<Loaded>>,
+    /// With the client that prepares it.
+    prepared: Option<(u32, Candidate)>,
+}
+
+/// Programs of the device.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    device: Arc<Device>,
+    clients: Clients,
+    ports: Ports,
+    state: Arc<Mutex<State>>,
+}
+
+fn invalid(message: impl Into<String>) -> Status {
+    status(Code::InvalidArgument, message)
+}
+
+impl Programs {
+    /// Those of a device.
+    pub fn new(device: Arc<Device>, clients: Clients) -> Programs {
+        Programs { device, clients, ports: Ports::default(), state: Arc::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is a single assignment.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program that runs.
+    pub async fn loaded(&self) -> Result<Arc<Loaded>, Status> {
+        let none =
+            || status(Code::FailedPrecondition, "no program is installed; SetForwardingPipelineConfig first");
+        let program = self.device.running().await.ok_or_else(none)?;
+        let known = self.state().loaded.clone();
+        if let Some(loaded) = known.filter(|loaded| Arc::ptr_eq(&loaded.program, &program)) {
+            return Ok(loaded);
+        }
+        let loaded = Arc::new(Loaded::new(program, self.ports.clone())?);
+        let mut state = self.state();
+        // Another call may have been faster, and its tables may be in use.
+        match &state.loaded {
+            Some(other) if Arc::ptr_eq(&other.program, &loaded.program) => Ok(other.clone()),
+            _ => {
+                state.loaded = Some(loaded.clone());
+                Ok(loaded)
+            }
+        }
+    }
+
+    /// Refuses requests while a program is being installed.
+    pub fn check_steady(&self) -> Result<(), Status> {
+        if self.state().prepared.is_none() {
+            return Ok(());
+        }
+        Err(Status::unavailable("a program is being installed; try again after WARM_INIT_FINISHED"))
+    }
+
+    /// A client has gone; what it prepared is forgotten.
+    pub fn leave(&self, client: u32) {
+        let mut state = self.state();
+        if state.prepared.as_ref().is_some_and(|(own, _)| *own == client) {
+            state.prepared = None;
+        }
+    }
+
+    /// The schemas of the program and of the device.
+    pub async fn get(&self) -> Result<GetForwardingPipelineConfigResponse, Status> {
+        let loaded = match self.device.running().await {
+            Some(_) => Some(self.loaded().await?),
+            None => None,
+        };
+        let arch = loaded.as_ref().map_or("tna", |loaded| &loaded.program.ir.arch);
+        let non_p4_config = Some(NonP4Config { bfruntime_info: fixed_text(arch).into_bytes() });
+        let config = loaded.iter().map(|loaded| {
+            let program = &loaded.program;
+            let profile_name = program.ir.pipelines.first().cloned().unwrap_or_default();
+            let binary = program.config.p4_device_config.clone();
+            ForwardingPipelineConfig {
+                p4_name: program.name.clone(),
+                bfruntime_info: program.bf_rt.clone().unwrap_or_default().into_bytes(),
+                profiles: vec![Profile { profile_name, binary, ..Default::default() }],
+            }
+        });
+        Ok(GetForwardingPipelineConfigResponse { config: config.collect(), non_p4_config })
+    }
+
+    /// Binds, checks or installs.
+    pub async fn set(
+        &self,
+        mut request: SetForwardingPipelineConfigRequest,
+        charge: Arc<Charge>,
+    ) -> Result<SetForwardingPipelineConfigResponse, Status> {
+        if request.device_id != DEVICE {
+            let id = request.device_id;
+            return Err(status(Code::NotFound, format!("there is no device {id}; this is device {DEVICE}")));
+        }
+        let action = Action::try_from(request.action).map_err(|_| invalid("there is no such action"))?;
+        let client = request.client_id;
+        self.clients.known(client)?;
+        let answer = |what: Progress| SetForwardingPipelineConfigResponse {
+            set_forwarding_pipeline_config_response_type: what as i32,
+        };
+        let one = match &mut request.config[..] {
+            [] => None,
+            [one] => Some(std::mem::take(one)),
+            several => {
+                let count = several.len();
+                return Err(invalid(format!("{count} programs are given; the switch runs one, give that")));
+            }
+        };
+        match (action, one) {
+            (Action::ReconcileAndWarmInitEnd, _) => {
+                Err(Status::unimplemented("RECONCILE_AND_WARM_INIT_END is not offered"))
+            }
+            (Action::WarmInitEnd, Some(_)) => {
+                Err(invalid("WARM_INIT_END takes what was prepared; leave config empty"))
+            }
+            (Action::WarmInitEnd, None) => {
+                let prepared = {
+                    let mut state = self.state();
+                    match state.prepared.take() {
+                        Some((own, candidate)) if own == client => candidate,
+                        other => {
+                            state.prepared = other;
+                            let message =
+                                "this client has prepared nothing; VERIFY_AND_WARM_INIT_BEGIN first";
+                            return Err(status(Code::FailedPrecondition, message));
+                        }
+                    }
+                };
+                self.install(client, prepared, charge).await?;
+                Ok(answer(Progress::WarmInitFinished))
+            }
+            (_, None) => Err(invalid("config is empty; name one program")),
+            (Action::Bind, Some(config)) => {
+                self.check_steady()?;
+                let loaded = self.loaded().await?;
+                if config.p4_name != loaded.program.name {
+                    let (given, own) = (&config.p4_name, &loaded.program.name);
+                    return Err(status(
+                        Code::NotFound,
+                        format!("there is no program `{given}`; `{own}` runs"),
+                    ));
+                }
+                self.clients.bind(client, &loaded.program)?;
+                Ok(SetForwardingPipelineConfigResponse::default())
+            }
+            (action, Some(config)) => {
+                self.check_steady()?;
+                let charged = charge.clone();
+                let verify = move || {
+                    let verified = candidate(config);
+                    drop(charged);
+                    verified
+                };
+                let candidate = self.device.compile(verify).await??;
+                match action {
+                    Action::VerifyAndWarmInitBegin => {
+                        {
+                            let mut state = self.state();
+                            if state.prepared.is_some() {
+                                return Err(Status::unavailable(
+                                    "another client is installing a program; try again",
+                                ));
+                            }
+                            state.prepared = Some((client, candidate));
+                        }
+                        // Its stream may have ended meanwhile.
+                        self.clients.known(client).inspect_err(|_| self.leave(client))?;
+                        self.clients.tell(Progress::WarmInitStarted);
+                        Ok(answer(Progress::WarmInitStarted))
+                    }
+                    Action::VerifyAndWarmInitBeginAndEnd => {
+                        self.install(client, candidate, charge).await?;
+                        Ok(answer(Progress::WarmInitFinished))
+                    }
+                    _ => Ok(SetForwardingPipelineConfigResponse::default()),
+                }
+            }
+        }
+    }
+
+    async fn install(&self, client: u32, candidate: Candidate, charge: Arc<Charge>) -> Result<(), Status> {
+        self.device.replace(candidate, charge).await?;
+        self.clients.unbind(Some(client));
+        self.clients.tell(Progress::WarmInitFinished);
+        Ok(())
+    }
+}
+
+/// Checks a configuration: the program compiles, is one of Tofino's that this switch can run, and the schema is its.
+fn candidate(config: ForwardingPipelineConfig) -> Result<Candidate, Status> {
+    let name = config.p4_name;
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+        return Err(invalid(format!("p4_name is `{name}`; name the program with letters, digits and `_`")));
+    }
+    let wrong_pipe =
+        |profile: &Profile| profile.pipe_scope.iter().find(|pipe| **pipe >= NAMEABLE_PIPES).copied();
+    if let Some(pipe) = config.profiles.iter().find_map(wrong_pipe) {
+        return Err(invalid(format!(
+            "a profile's pipe_scope names pipe {pipe}; pipes are 0 to {}",
+            NAMEABLE_PIPES - 1
+        )));
+    }
+    let mut binaries =
+        config.profiles.iter().map(|profile| &profile.binary).filter(|binary| !binary.is_empty());
+    let Some(binary) = binaries.next() else {
+        return Err(invalid("no profile has a binary; this switch runs P4_16 text, put the program there"));
+    };
+    if binaries.any(|other| other != binary) {
+        return Err(invalid(
+            "the profiles have different binaries; put the whole program's P4_16 text into one",
+        ));
+    }
+    let text = std::str::from_utf8(binary).map_err(|_| {
+        invalid("the profile's binary is not text; this switch runs P4_16 text, not a compiler's output")
+    })?;
+    let mut candidate = Candidate::received(text, &name)
+        .map_err(|error| invalid(format!("the program can't be installed:\n{error}")))?;
+    candidate.program.name = name;
+    let Some(own) = &candidate.program.bf_rt else {
+        let arch = &candidate.program.ir.arch;
+        return Err(invalid(format!(
+            "the program is one for {arch}, and BFRuntime is for tna and t2na; use P4Runtime"
+        )));
+    };
+    if config.bfruntime_info.is_empty() {
+        return Err(invalid(
+            "bfruntime_info is empty; it is the text of bf-rt.json: `p4rack p4 bfrt-info` makes it",
+        ));
+    }
+    let given =
+        Schema::parse(&config.bfruntime_info).map_err(|error| invalid(format!("bfruntime_info: {error}")))?;
+    let own = Schema::parse(own.as_bytes()).map_err(|error| status(Code::Internal, error.to_string()))?;
+    let differences = own.differences(&given);
+    if !differences.is_empty() {
+        let more = match differences.len().saturating_sub(DIFFERENCES) {
+            0 => String::new(),
+            more => format!("\nand {more} more"),
+        };
+        let shown = differences[..differences.len().min(DIFFERENCES)].join("\n");
+        return Err(invalid(format!("bfruntime_info is not the program's:\n{shown}{more}")));
+    }
+    Ok(candidate)
+}

@@ -1,0 +1,222 @@
+//! Reads: each entity asked for becomes lookups in the switch, done in turns, and their results entries.
+
+use super::loaded::Loaded;
+use super::outcome::overall;
+use super::tell::Target;
+use crate::core::Isolation;
+use crate::p4runtime::{Device, status};
+use p4rack_entities::{Checked, Found, Reading, refuse};
+use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, ReadResponse, TableEntry, TableUsage, entity};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1;
+use prost::Message;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tonic::Status;
+
+/// Bytes of a message, about.
+const BYTES_A_MESSAGE: usize = 32 << 10;
+/// Turns of the data plane of a part of a Read.
+const TURNS_A_PART: usize = 16;
+/// A Read is ended if its client reads nothing for this long.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// Messages of a Read.
+pub type Answers = mpsc::Sender<Result<ReadResponse, Status>>;
+
+/// A Read under way.
+pub struct Answering<'a> {
+    device: &'a Device,
+    loaded: &'a Arc<Loaded>,
+    answers: &'a Answers,
+    ready: ReadResponse,
+    bytes: usize,
+}
+
+/// Answers a Read: what was found, then the errors.
+pub async fn read(
+    device: &Device,
+    loaded: &Arc<Loaded>,
+    request: &ReadRequest,
+    answers: &Answers,
+) -> Result<(), Status> {
+    let mut answering = Answering { device, loaded, answers, ready: ReadResponse::default(), bytes: 0 };
+    let target = Target::of(request.target.as_ref());
+    let mut outcomes: Vec<Checked<()>> = Vec::with_capacity(request.entities.len());
+    for entity in &request.entities {
+        outcomes.push(answering.entity(target, entity).await?);
+    }
+    answering.flush().await?;
+    overall(&outcomes)
+}
+
+impl Answering<'_> {
+    /// Answers for one entity. The outer error ends the Read, the inner one is the entity's.
+    async fn entity(&mut self, target: Target, entity: &Entity) -> Result<Checked<()>, Status> {
+        let told = match &entity.entity {
+            Some(entity::Entity::TableEntry(entry)) => return self.entries(target, entry).await,
+            Some(entity::Entity::TableUsage(usage)) => return self.usage(target, usage).await,
+            Some(entity::Entity::TableAttribute(asked)) => self.loaded.attribute(asked),
+            Some(entity::Entity::ObjectId(asked)) => self.loaded.object_id(asked),
+            Some(entity::Entity::Handle(_)) => refuse(
+                Code::Unimplemented,
+                "handles are not offered by this switch; name entries by their keys",
+            ),
+            Some(entity::Entity::TableOperation(_)) => {
+                refuse(Code::InvalidArgument, "operations can only be written")
+            }
+            None => refuse(Code::InvalidArgument, "the entity is not set"),
+        };
+        match told.and_then(|told| target.or(None).map(|_| told)) {
+            Ok(told) => {
+                self.give(told).await?;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    async fn entries(&mut self, target: Target, entry: &TableEntry) -> Result<Checked<()>, Status> {
+        let target = match target.or(entry.entry_tgt.as_ref()) {
+            Ok(target) => target,
+            Err(error) => return Ok(Err(error)),
+        };
+        let loaded = self.loaded;
+        if loaded.fixed.has(entry.table_id) {
+            let found = match loaded.fixed.lookup(&loaded.program.ir.arch, entry) {
+                Ok(lookup) => self.device.handle().call(move |switch, now| lookup(switch, now)).await?,
+                Err(error) => Err(error),
+            };
+            return match found {
+                Ok(found) => {
+                    for found in found {
+                        self.give_entry(entry, found, target).await?;
+                    }
+                    Ok(Ok(()))
+                }
+                Err(error) => Ok(Err(error)),
+            };
+        }
+        let wanted = match requests(loaded, entry) {
+            Ok(wanted) => wanted,
+            Err(error) => return Ok(Err(error)),
+        };
+        let single = entry.value.is_some();
+        let mut count = 0;
+        let mut reading = self.begin(wanted);
+        loop {
+            if let Some(outcomes) = reading.outcomes() {
+                let failed = outcomes.iter().find_map(|outcome| outcome.clone().err());
+                return Ok(match failed {
+                    Some(error) => Err(error),
+                    None if single && count == 0 => refuse(Code::NotFound, "there is no such entry"),
+                    None => Ok(()),
+                });
+            }
+            let found;
+            (reading, found) = self.part(reading).await?;
+            for entity in found.into_iter().flat_map(Found::messages) {
+                count += 1;
+                match loaded.translation.entry(&entity) {
+                    Ok(found) => self.give_entry(entry, found, target).await?,
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+        }
+    }
+
+    /// How many entries a table has.
+    async fn usage(&mut self, target: Target, usage: &TableUsage) -> Result<Checked<()>, Status> {
+        let entry = TableEntry { table_id: usage.table_id, ..Default::default() };
+        let checked = target.or(None).and_then(|_| self.loaded.translation.request(&entry));
+        let wanted = match checked {
+            Ok(wanted) => wanted,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut reading = self.begin(vec![wanted]);
+        let mut count = 0;
+        while reading.outcomes().is_none() {
+            let found;
+            (reading, found) = self.part(reading).await?;
+            count += found.into_iter().map(|found| found.messages().len()).sum::<usize>();
+        }
+        let failed =
+            reading.outcomes().and_then(|outcomes| outcomes.iter().find_map(|one| one.clone().err()));
+        if let Some(error) = failed {
+            return Ok(Err(error));
+        }
+        let told = TableUsage { usage: u32::try_from(count).unwrap_or(u32::MAX), ..*usage };
+        self.give(Entity { entity: Some(entity::Entity::TableUsage(told)) }).await?;
+        Ok(Ok(()))
+    }
+
+    fn begin(&self, entities: Vec<v1::Entity>) -> Reading {
+        let request = v1::ReadRequest { entities, ..Default::default() };
+        Reading::new(self.loaded.program.clone(), request, Box::new(|_| Ok(())))
+    }
+
+    async fn part(&self, reading: Reading) -> Result<(Reading, Vec<Found>), Status> {
+        let held = self.device.hold().await;
+        if !held.runs(&self.loaded.program) {
+            return Err(status(Code::Aborted, "another program was installed during the read; read again"));
+        }
+        Ok(self.device.handle().in_turns(Isolation::Whole, reading.part(TURNS_A_PART)).await?)
+    }
+
+    async fn give_entry(
+        &mut self,
+        asked: &TableEntry,
+        mut found: TableEntry,
+        target: Target,
+    ) -> Result<(), Status> {
+        let key_only = asked.table_flags.as_ref().is_some_and(|flags| flags.key_only);
+        if key_only {
+            found.data = None;
+        } else if let (Some(data), Some(asked)) = (&mut found.data, &asked.data)
+            && !asked.fields.is_empty()
+        {
+            let wanted = |id: u32| asked.fields.iter().any(|field| field.field_id == id);
+            data.fields.retain(|field| wanted(field.field_id));
+        }
+        found.entry_tgt = Some(target.message());
+        self.give(Entity { entity: Some(entity::Entity::TableEntry(found)) }).await
+    }
+
+    async fn give(&mut self, entity: Entity) -> Result<(), Status> {
+        self.bytes += entity.encoded_len();
+        self.ready.entities.push(entity);
+        if self.bytes >= BYTES_A_MESSAGE { self.flush().await } else { Ok(()) }
+    }
+
+    async fn flush(&mut self) -> Result<(), Status> {
+        if self.ready.entities.is_empty() {
+            return Ok(());
+        }
+        self.bytes = 0;
+        let message = std::mem::take(&mut self.ready);
+        match tokio::time::timeout(STALLED, self.answers.send(Ok(message))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(status(Code::Cancelled, "the client has left")),
+            Err(_) => {
+                let message =
+                    format!("nothing of the answer was taken for {} s; read again", STALLED.as_secs());
+                Err(status(Code::DeadlineExceeded, message))
+            }
+        }
+    }
+}
+
+/// What to ask P4Runtime's core for. All of a table includes what happens on a miss.
+fn requests(loaded: &Loaded, entry: &TableEntry) -> Checked<Vec<v1::Entity>> {
+    let wanted = loaded.translation.request(entry)?;
+    if entry.value.is_some() || entry.is_default_entry {
+        return Ok(vec![wanted]);
+    }
+    let is_table = matches!(&wanted.entity, Some(v1::entity::Entity::TableEntry(_)));
+    let default = TableEntry { is_default_entry: true, ..entry.clone() };
+    match is_table {
+        true => Ok(vec![wanted, loaded.translation.request(&default)?]),
+        false => Ok(vec![wanted]),
+    }
+}

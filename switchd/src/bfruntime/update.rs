@@ -1,0 +1,265 @@
+//! What an update means for the switch.
+//!
+//! ```text
+//!  INSERT, DELETE, a whole MODIFY of an entry ─▶ P4Runtime's update     the way of P4Runtime's own, without messages
+//!  all others ─▶ a step:  read what is there, or all of it, then write
+//!  fixed tables ─▶ a step
+//! ```
+
+use super::fixed::Step;
+use super::loaded::Loaded;
+use super::tell::Target;
+use p4rack_entities::{Change, Checked, Found, Program, Snapshot, Undo, change, query, refuse, snapshot};
+use p4rack_p4rt::bfrt_proto::{
+    self as bfrt, DataField, TableAttribute, TableData, TableEntry, TableOperation, entity, mode,
+    table_attribute, update,
+};
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1;
+use p4rack_switch::Switch;
+use p4rack_wire::Nanos;
+use std::sync::Arc;
+
+/// A checked update.
+pub enum Prepared {
+    /// One of P4Runtime's.
+    Plain(Box<v1::Update>),
+    /// Anything else.
+    Step(Step),
+}
+
+fn invalid<T>(message: impl Into<String>) -> Checked<T> {
+    refuse(Code::InvalidArgument, message)
+}
+
+/// Checks an update; `target` is the request's.
+pub fn prepare(loaded: &Arc<Loaded>, target: Target, update: &bfrt::Update) -> Checked<Prepared> {
+    let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else {
+        return invalid("the update's entity is not set");
+    };
+    let kind = match update::Type::try_from(update.r#type) {
+        Ok(kind) => kind,
+        Err(_) => return invalid(format!("there is no update type {}", update.r#type)),
+    };
+    match entity {
+        entity::Entity::TableEntry(entry) => {
+            target.or(entry.entry_tgt.as_ref())?.check_write()?;
+            if kind == update::Type::Unspecified {
+                return invalid("the update's type is not set");
+            }
+            if loaded.fixed.has(entry.table_id) {
+                return Ok(Prepared::Step(loaded.fixed.step(&loaded.program, kind, entry)?));
+            }
+            table_entry(loaded, kind, entry)
+        }
+        entity::Entity::TableAttribute(attribute) => Ok(Prepared::Step(set_attribute(loaded, attribute)?)),
+        entity::Entity::TableOperation(operation) => Ok(Prepared::Step(operate(loaded, operation)?)),
+        entity::Entity::TableUsage(_) | entity::Entity::ObjectId(_) | entity::Entity::Handle(_) => {
+            invalid("usage, object ids and handles can only be read")
+        }
+    }
+}
+
+fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> Checked<Prepared> {
+    use update::Type;
+    let translation = &loaded.translation;
+    let wrap = |kind: v1::update::Type, entity| v1::Update { r#type: kind as i32, entity: Some(entity) };
+    let plain = |kind, entity| Ok(Prepared::Plain(Box::new(wrap(kind, entity))));
+    let keyless = entry.value.is_none() && !entry.is_default_entry;
+    if translation.has_cells(entry.table_id) {
+        return match kind {
+            Type::ModifyInc => {
+                refuse(Code::Unimplemented, "MODIFY_INC of cells is not offered by this switch")
+            }
+            Type::Delete | Type::Reset => plain(v1::update::Type::Modify, zeroed(loaded, entry)?),
+            _ if keyless => invalid("the key of the cell is not set"),
+            _ if translation.is_whole(entry) => plain(v1::update::Type::Modify, translation.entity(entry)?),
+            _ => Ok(Prepared::Step(merge(loaded, entry)?)),
+        };
+    }
+    match kind {
+        Type::Insert | Type::Modify | Type::InsertOrModify if keyless => {
+            invalid("the entry's key is not set")
+        }
+        Type::ModifyInc => refuse(Code::Unimplemented, "MODIFY_INC is not offered for this table"),
+        Type::Insert if entry.is_default_entry => invalid("the default entry is always there; modify it"),
+        Type::Delete | Type::Reset if entry.is_default_entry => {
+            let reset = TableEntry { data: None, ..entry.clone() };
+            plain(v1::update::Type::Modify, translation.entity(&reset)?)
+        }
+        Type::Delete | Type::Reset if keyless => Ok(Prepared::Step(clear(loaded, entry)?)),
+        Type::Delete => {
+            plain(v1::update::Type::Delete, translation.entity(&TableEntry { data: None, ..entry.clone() })?)
+        }
+        Type::Reset => refuse(Code::Unimplemented, "RESET of a single entry is not offered; delete it"),
+        Type::Insert => plain(v1::update::Type::Insert, translation.entity(entry)?),
+        Type::Modify if entry.is_default_entry => plain(v1::update::Type::Modify, translation.entity(entry)?),
+        Type::Modify if translation.is_whole(entry) => {
+            plain(v1::update::Type::Modify, translation.entity(entry)?)
+        }
+        Type::Modify => Ok(Prepared::Step(merge(loaded, entry)?)),
+        Type::InsertOrModify if entry.is_default_entry => {
+            plain(v1::update::Type::Modify, translation.entity(entry)?)
+        }
+        Type::InsertOrModify => {
+            let program = &loaded.program;
+            let inserted = wrap(v1::update::Type::Insert, translation.entity(entry)?);
+            let (insert, saved) = (change(program, &inserted)?, snapshot(program, &inserted)?);
+            let modify = merge(loaded, entry)?.change;
+            let change: Change = Box::new(move |switch, now| match insert(switch, now) {
+                Err(UpdateError { code: Code::AlreadyExists, .. }) => modify(switch, now),
+                done => done,
+            });
+            Ok(Prepared::Step(Step { snapshot: Some(saved), change }))
+        }
+        Type::Unspecified => invalid("the update's type is not set"),
+    }
+}
+
+/// A cell, or all, as at the start.
+fn zeroed(loaded: &Loaded, entry: &TableEntry) -> Checked<v1::Entity> {
+    let mut entity = loaded.translation.entity(&TableEntry { data: None, ..entry.clone() })?;
+    if let Some(v1::entity::Entity::CounterEntry(counter)) = &mut entity.entity {
+        counter.data = Some(v1::CounterData::default());
+    }
+    Ok(entity)
+}
+
+/// The entities that a query finds, in one go.
+fn found(
+    program: &Arc<Program>,
+    wanted: &v1::Entity,
+    switch: &Switch,
+    now: Nanos,
+) -> Checked<Vec<v1::Entity>> {
+    let mut all = Vec::new();
+    for query in query(program, wanted)? {
+        let mut next = Some(query);
+        while let Some(query) = next {
+            let answer = query(switch, now)?;
+            all.extend(Found::messages(answer.found));
+            next = answer.next;
+        }
+    }
+    Ok(all)
+}
+
+/// A change of some fields: the others stay as they are.
+fn merge(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
+    let program = &loaded.program;
+    let wanted = loaded.translation.request(entry)?;
+    let saved = snapshot(program, &v1::Update { r#type: 0, entity: Some(wanted.clone()) })?;
+    let (loaded, entry) = (loaded.clone(), entry.clone());
+    let change: Change = Box::new(move |switch, now| {
+        let there = found(&loaded.program, &wanted, switch, now)?;
+        let Some(there) = there.first() else {
+            return refuse(Code::NotFound, "there is no such entry");
+        };
+        let there = loaded.translation.entry(there)?;
+        let merged = TableEntry { data: Some(merged(there.data, entry.data.clone())), ..entry };
+        let update = v1::Update {
+            r#type: v1::update::Type::Modify as i32,
+            entity: Some(loaded.translation.entity(&merged)?),
+        };
+        change(&loaded.program, &update)?(switch, now)
+    });
+    Ok(Step { snapshot: Some(saved), change })
+}
+
+fn merged(there: Option<TableData>, given: Option<TableData>) -> TableData {
+    let (there, given) = (there.unwrap_or_default(), given.unwrap_or_default());
+    let action_id = if given.action_id == 0 { there.action_id } else { given.action_id };
+    let named = |field: &DataField| given.fields.iter().any(|given| given.field_id == field.field_id);
+    // Parameters of another action have numbers of their own, and are all named.
+    let same = action_id == there.action_id;
+    let kept = there.fields.into_iter().filter(|field| (same || field.field_id >= COMMON) && !named(field));
+    let mut fields: Vec<DataField> = kept.collect();
+    fields.extend(given.fields.iter().cloned());
+    TableData { action_id, fields }
+}
+
+/// From here on fields are the table's, not an action's.
+const COMMON: u32 = 1 << 16;
+
+/// Removes all entries of a table.
+fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
+    let wanted = loaded.translation.request(entry)?;
+    // Checks that there is such a table.
+    query(&loaded.program, &wanted)?;
+    let deletions = |program: &Arc<Program>, wanted: &v1::Entity, switch: &Switch, now| {
+        let is_own = |entity: &v1::Entity| !matches!(&entity.entity, Some(v1::entity::Entity::TableEntry(e)) if e.is_const);
+        let delete = |mut entity: v1::Entity| {
+            if let Some(v1::entity::Entity::TableEntry(entry)) = &mut entity.entity {
+                (entry.counter_data, entry.meter_config) = (None, None);
+                entry.time_since_last_hit = None;
+            }
+            v1::Update { r#type: v1::update::Type::Delete as i32, entity: Some(entity) }
+        };
+        let found = found(program, wanted, switch, now)?;
+        Ok::<Vec<v1::Update>, UpdateError>(found.into_iter().filter(is_own).map(delete).collect())
+    };
+    let (program, saved) = (loaded.program.clone(), wanted.clone());
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let updates = deletions(&program, &saved, switch, Nanos(0)).unwrap_or_default();
+        let one = |update: &v1::Update| Some(snapshot(&program, update).ok()?(switch));
+        let undos: Vec<Undo> = updates.iter().filter_map(one).collect();
+        Box::new(move |switch| undos.into_iter().for_each(|undo| undo(switch)))
+    });
+    let program = loaded.program.clone();
+    let change: Change = Box::new(move |switch, now| {
+        for update in deletions(&program, &wanted, switch, now)? {
+            change(&program, &update)?(switch, now)?;
+        }
+        Ok(())
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+fn nothing() -> Step {
+    Step { snapshot: None, change: Box::new(|_, _| Ok(())) }
+}
+
+/// The state of the tables is always the switch's own, so there is nothing to fetch.
+fn operate(loaded: &Loaded, operation: &TableOperation) -> Checked<Step> {
+    let table = loaded.table(operation.table_id)?;
+    let name = &operation.table_operations_type;
+    // Drivers know the operation under both names.
+    let known = |listed: &String| listed == name || listed == "Sync" && name.starts_with("Sync");
+    if table.operations.iter().any(known) {
+        return Ok(nothing());
+    }
+    let offered = if table.operations.is_empty() { "none".into() } else { table.operations.join(", ") };
+    invalid(format!("table `{}` has no operation `{name}`; it has {offered}", table.name))
+}
+
+fn set_attribute(loaded: &Loaded, given: &TableAttribute) -> Checked<Step> {
+    use table_attribute::Attribute;
+    let table = loaded.table(given.table_id)?;
+    let not_offered = |what: &str| {
+        refuse(Code::Unimplemented, format!("table `{}`: {what} is not offered by this switch", table.name))
+    };
+    match &given.attribute {
+        None => invalid(format!("table `{}`: the attribute is not set", table.name)),
+        Some(Attribute::EntryScope(scope)) => {
+            let all = Some(mode::Scope::Predef(mode::PredefinedMode::All as i32));
+            let scopes = [&scope.gress_scope, &scope.pipe_scope, &scope.prsr_scope];
+            if scopes.into_iter().flatten().any(|mode| mode.scope.is_some() && mode.scope != all) {
+                return not_offered("an entry scope other than ALL");
+            }
+            Ok(nothing())
+        }
+        Some(Attribute::ByteCountAdj(adjust)) if adjust.byte_count_adjust == 0 => Ok(nothing()),
+        Some(Attribute::ByteCountAdj(_)) => not_offered("a byte count adjustment other than 0"),
+        Some(Attribute::IdleTable(_)) if table.attributes.iter().any(|name| name == "IdleTimeout") => {
+            Ok(nothing())
+        }
+        Some(Attribute::IdleTable(_)) => invalid(format!("table `{}` has no idle timeout", table.name)),
+        Some(Attribute::DynKeyMask(_)) => not_offered("a mask of the key"),
+        Some(Attribute::DynHashing(_)) => not_offered("the choice of a hash"),
+        Some(Attribute::PortStatusNotify(_)) => not_offered("notification of ports"),
+        Some(Attribute::IntvlMs(_)) => Ok(nothing()),
+        Some(Attribute::PreDeviceConfig(_)) => not_offered("a setting of the replication engine"),
+        Some(Attribute::SelectorUpdateNotify(_)) => not_offered("notification of selectors"),
+    }
+}

@@ -1,0 +1,60 @@
+//! What another server of the same device needs: its program, and the order of requests.
+
+use super::programs::{Programs, to_its_end};
+use super::{Device, beside};
+use crate::core::Handle;
+use crate::p4runtime::limits::Charge;
+use p4rack_entities::{Candidate, Program};
+use std::sync::Arc;
+use tokio::sync::RwLockReadGuard;
+use tonic::Status;
+
+/// While it is held, no program comes.
+#[derive(Debug)]
+pub(crate) struct Held<'a>(RwLockReadGuard<'a, Programs>);
+
+impl Held<'_> {
+    /// Whether this program runs.
+    pub fn runs(&self, program: &Arc<Program>) -> bool {
+        self.0.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, program))
+    }
+}
+
+impl Device {
+    /// The way to the switch.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Keeps the program.
+    pub(crate) async fn hold(&self) -> Held<'_> {
+        Held(self.programs.read().await)
+    }
+
+    /// Compiles, where nobody waits for it.
+    pub(crate) async fn compile<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Status> {
+        beside(&self.compiler, work).await
+    }
+
+    /// Does what takes long beside the threads that serve calls.
+    pub(crate) async fn aside<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Status> {
+        beside(&self.aside, work).await
+    }
+
+    /// Loads a program, to its end even if the caller has gone. A saved one is forgotten.
+    pub(crate) async fn replace(&self, candidate: Candidate, charge: Arc<Charge>) -> Result<(), Status> {
+        let mut programs = self.programs.clone().write_owned().await;
+        let handle = self.handle.clone();
+        let work = async move {
+            programs.saved = None;
+            Ok(programs.commit(&handle, candidate).await?)
+        };
+        to_its_end(charge, work).await
+    }
+}
