@@ -237,7 +237,12 @@ impl Destination {
     ///
     /// It covers all that waits of the flow whose turn it is if this fits in K slots, and a piece otherwise. If there
     /// are pieces, flows with little to send share a reservation as long as one.
-    pub fn to_ask(&mut self, slots: Slots, now: Nanos, share: impl Fn(FrameId) -> u64) -> Option<Wanted> {
+    pub fn next_wanted(
+        &mut self,
+        slots: Slots,
+        now: Nanos,
+        share: impl Fn(FrameId) -> u64,
+    ) -> Option<Wanted> {
         if !self.may_ask(now) {
             return None;
         }
@@ -554,7 +559,7 @@ mod tests {
     fn to_ask(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
         let slots = Slots { bytes: 1, parts: 1, k: k.into(), piece: k.into() };
         let mut destination = Destination { in_flight, ..destination.clone() };
-        destination.to_ask(slots, NOW, |_| 1).map(|wanted| wanted.demand)
+        destination.next_wanted(slots, NOW, |_| 1).map(|wanted| wanted.demand)
     }
 
     #[test]
@@ -581,7 +586,9 @@ mod tests {
     fn short_frames_share_slots() {
         let ask_in = |parts, share: u64| {
             let slots = Slots { bytes: 100, parts, k: 2, piece: 2 };
-            destination(9).to_ask(slots, NOW, move |_| share).map(|wanted| (wanted.frames, wanted.demand))
+            destination(9)
+                .next_wanted(slots, NOW, move |_| share)
+                .map(|wanted| (wanted.frames, wanted.demand))
         };
         let ask = |share| ask_in(1, share);
         assert_eq!(
@@ -597,7 +604,7 @@ mod tests {
 
     /// Frames of a slot each.
     fn wanted(destination: &mut Destination, k: u64, piece: u64) -> Option<(u8, u16, u8)> {
-        let wanted = destination.to_ask(Slots { bytes: 1, parts: 1, k, piece }, NOW, |_| 1)?;
+        let wanted = destination.next_wanted(Slots { bytes: 1, parts: 1, k, piece }, NOW, |_| 1)?;
         let state = State::Asked { tries: 0, deadline: None };
         let (cell, Wanted { flow, frames, demand }) = (destination.take_cell(NOW)?, wanted);
         destination.push(Burst {

@@ -53,7 +53,8 @@ impl Endpoint {
             let (pool, added) = (&self.frames.pool, frame::added_bytes(&self.config));
             let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { slots.bytes };
             let first = self.destinations[d].bursts().is_empty();
-            let Some(Wanted { flow, frames, demand }) = self.destinations[d].to_ask(slots, now, share) else {
+            let Some(Wanted { flow, frames, demand }) = self.destinations[d].next_wanted(slots, now, share)
+            else {
                 return;
             };
             // A long burst beside those of others would be a queue at the switch.
