@@ -556,7 +556,7 @@ mod tests {
     }
 
     /// A slot a frame.
-    fn to_ask(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
+    fn demand(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
         let slots = Slots { bytes: 1, parts: 1, k: k.into(), piece: k.into() };
         let mut destination = Destination { in_flight, ..destination.clone() };
         destination.next_wanted(slots, NOW, |_| 1).map(|wanted| wanted.demand)
@@ -565,21 +565,21 @@ mod tests {
     #[test]
     fn reserves_what_is_queued_up_to_k_in_flight_and_lanes() {
         let mut d = destination(6);
-        assert_eq!(to_ask(&d, 2, 4), Some(4));
+        assert_eq!(demand(&d, 2, 4), Some(4));
         ask(&mut d, 4, false);
-        assert_eq!(to_ask(&d, 1, 4), None);
-        assert_eq!(to_ask(&d, 2, 4), Some(2));
+        assert_eq!(demand(&d, 1, 4), None);
+        assert_eq!(demand(&d, 2, 4), Some(2));
         ask(&mut d, 2, false);
-        assert_eq!(to_ask(&d, 3, 4), None, "nothing left");
+        assert_eq!(demand(&d, 3, 4), None, "nothing left");
         d.bursts.clear();
         d.in_nic = 1;
         assert_eq!(
-            (to_ask(&d, 1, 4), to_ask(&d, 2, 4)),
+            (demand(&d, 1, 4), demand(&d, 2, 4)),
             (None, Some(4)),
             "what waits in the NIC is in flight"
         );
         (0..6).for_each(|_| assert!(d.take_cell(NOW).is_some()));
-        assert_eq!(to_ask(&d, 9, 4), None, "all lanes are taken");
+        assert_eq!(demand(&d, 9, 4), None, "all lanes are taken");
     }
 
     #[test]
