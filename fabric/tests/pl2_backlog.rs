@@ -1,4 +1,6 @@
 //! Reservations as long as what waits of a flow.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 use p4rack_fabric::HostMachine;
 use p4rack_fabric::common::Station;

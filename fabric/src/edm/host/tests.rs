@@ -88,7 +88,7 @@ impl Rack {
                 assert_eq!(to, MEMORY);
                 moved = true;
                 for _ in 0..self.fate() {
-                    self.from_compute(node, &out);
+                    self.sent_by_compute(node, &out);
                 }
             }
             while let Some((token, outcome)) = self.computes[usize::from(node)].poll_completion() {
@@ -108,7 +108,7 @@ impl Rack {
         moved
     }
 
-    fn from_compute(&mut self, node: u16, bytes: &[u8]) {
+    fn sent_by_compute(&mut self, node: u16, bytes: &[u8]) {
         let kind = Kind::of(bytes[0]).unwrap();
         let (source, destination) = if kind == Kind::Notify { (node, MEMORY) } else { (MEMORY, node) };
         let (id, total) = match kind {
