@@ -1,8 +1,8 @@
-//! In what two schemas differ.
+//! Differences between two schemas.
 
 use crate::schema::{Field, Schema, Table};
 
-/// What of a field matters to who writes it.
+/// The properties of a field that matter to clients.
 fn same_field(one: &Field, other: &Field) -> bool {
     (one.id, &one.name, &one.kind) == (other.id, &other.name, &other.kind)
 }
@@ -11,7 +11,7 @@ fn same_fields(one: &[Field], other: &[Field]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_field(one, other))
 }
 
-/// The first difference of two tables with one name.
+/// The first difference between two tables of the same name.
 fn difference(own: &Table, given: &Table) -> Option<String> {
     let name = &own.name;
     if own.id != given.id {
@@ -56,7 +56,7 @@ fn difference(own: &Table, given: &Table) -> Option<String> {
 }
 
 impl Schema {
-    /// In what a schema that was given differs from this one, one sentence for each table.
+    /// Differences of the `given` schema from this one, one sentence per table.
     pub fn differences(&self, given: &Schema) -> Vec<String> {
         let named = |schema: &Schema, name: &str| schema.tables().iter().position(|table| table.name == name);
         let own = self.tables().iter().filter_map(|table| match named(given, &table.name) {

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use thiserror::Error;
 
-/// Why an entry is none of its table's.
+/// Why an entry does not fit its table.
 #[derive(Debug, Error)]
 pub enum EntryError {
-    /// A name that the schema has not.
+    /// The schema does not have this name.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// A value that its field can't have.
+    /// A value does not fit its field.
     #[error("{field}: {error}")]
     Value {
         /// The key or data field, with its table.
@@ -29,22 +29,22 @@ pub enum EntryError {
     Invalid(String),
 }
 
-/// How one key field matches. Numbers are big-endian, in their shortest form.
+/// Match of one key field. Numbers are big-endian, in their shortest form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Match {
     /// This value.
     Exact(Vec<u8>),
-    /// This value where the mask has ones.
+    /// This value in the bits of the mask.
     Ternary(Vec<u8>, Vec<u8>),
-    /// This value's first bits.
+    /// A prefix of this value.
     Lpm(Vec<u8>, u32),
-    /// These two ends and what is between.
+    /// All values between these two, inclusive.
     Range(Vec<u8>, Vec<u8>),
     /// This value.
     Optional(Vec<u8>),
 }
 
-/// An entry, by names: of a table with actions, or a cell of a table with fields. Keys that match anything are left out.
+/// An entry by names, of a table with actions or of one with cells. Key fields that match anything are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     table: String,
@@ -55,45 +55,45 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry of the table with this name.
+    /// An empty entry of the table with this name.
     pub fn of(table: &str) -> Entry {
         let (keys, data) = Default::default();
         Entry { table: table.to_owned(), keys, action: None, data, is_default: false }
     }
 
-    /// What happens on a miss of the table with this name.
+    /// An empty default entry of the table with this name.
     pub fn default_of(table: &str) -> Entry {
         Entry { is_default: true, ..Entry::of(table) }
     }
 
-    /// Its table's name.
+    /// Name of its table.
     pub fn table(&self) -> &str {
         &self.table
     }
 
-    /// Its action's name.
+    /// Name of its action.
     pub fn action_name(&self) -> Option<&str> {
         self.action.as_deref()
     }
 
-    /// A value of its data.
+    /// The value of a data field.
     pub fn get(&self, field: &str) -> Option<&Value> {
         self.data.get(field)
     }
 
-    /// It with another one's data, where that has any.
+    /// Overwrites its data with those that another entry has.
     pub fn updated(mut self, by: &Entry) -> Entry {
         self.data.extend(by.data.iter().map(|(name, value)| (name.clone(), value.clone())));
         self.action = by.action.clone().or(self.action);
         self
     }
 
-    /// Whether it is what happens on a miss.
+    /// Whether it is the default entry.
     pub fn is_default(&self) -> bool {
         self.is_default
     }
 
-    /// The number of an exact key field of up to 64 bits.
+    /// The value of an exact key field with at most 64 bits.
     pub fn exact_number(&self, name: &str) -> Option<u64> {
         match self.keys.get(name)? {
             Match::Exact(value) if value.len() <= 8 => {
@@ -126,7 +126,7 @@ impl Entry {
         self
     }
 
-    /// The message.
+    /// Converts it to a message. Errors: it does not fit the schema.
     pub fn build(&self, schema: &Schema) -> Result<TableEntry, EntryError> {
         let table = schema.table(&self.table)?;
         let mut keys = Vec::with_capacity(self.keys.len());
@@ -181,7 +181,7 @@ impl Entry {
         Ok(TableData { action_id: action.map_or(0, |action| action.id), fields })
     }
 
-    /// The names behind a message. Groups of fields are left out.
+    /// Converts from a message. Groups of fields are left out. Errors: it does not fit the schema.
     pub fn read(schema: &Schema, message: &TableEntry) -> Result<Entry, EntryError> {
         let unknown = |what: &str, id: u32| EntryError::Invalid(format!("the schema has no {what} {id}"));
         let table = schema.table_by_id(message.table_id).ok_or_else(|| unknown("table", message.table_id))?;
@@ -215,7 +215,7 @@ impl Entry {
     }
 }
 
-/// A key field's message.
+/// Converts a key field to a message.
 fn sent(table: &Table, key: &Key, wanted: &Match) -> Result<KeyField, EntryError> {
     let width = width(table, key)?;
     let fit = |number: &[u8]| fixed_width(number, width).map_err(|error| value_error(table, key, error));
@@ -254,7 +254,7 @@ fn sent(table: &Table, key: &Key, wanted: &Match) -> Result<KeyField, EntryError
     Ok(KeyField { field_id: key.id, match_type: Some(sent) })
 }
 
-/// What a key field's message says; nothing where it matches anything.
+/// Converts a key field from a message; `None` if it matches anything.
 fn read_key(table: &Table, key: &Key, field: &KeyField) -> Result<Option<Match>, EntryError> {
     let width = width(table, key)?;
     let taken = |number: &[u8]| received(number, width).map_err(|error| value_error(table, key, error));
@@ -290,7 +290,7 @@ fn read_key(table: &Table, key: &Key, field: &KeyField) -> Result<Option<Match>,
     })
 }
 
-/// Whether all bits from the highest one on are set.
+/// Whether the ones of a mask are contiguous from the most significant bit.
 fn ones(number: &[u8]) -> bool {
     match number.split_first() {
         Some((first, rest)) => {
@@ -300,7 +300,7 @@ fn ones(number: &[u8]) -> bool {
     }
 }
 
-/// Clears what is behind the first `length` of a number's `width` bits.
+/// Clears all but the first `length` of a number's `width` bits.
 pub(crate) fn clear_behind(number: &mut [u8], width: u32, length: u32) {
     let lead = self::length(width) as u32 * 8 - width;
     for bit in lead + length..lead + width {

@@ -1,9 +1,9 @@
-//! BFRuntime by name: what a controller and a switch need to make and read its messages.
+//! BFRuntime by name: builds and reads its messages, for controllers and for the switch.
 //!
 //! ```text
-//!  bf-rt.json ─ schema ─→ tables, keys, actions, data fields by name and number
+//!  bf-rt.json ─ schema ─→ tables, keys, actions, data fields by name and id
 //!  entry      ─ schema ─→ TableEntry       (entry.rs)
-//!  value                  one field's value, as wide as the schema says
+//!  value                  one field's value, with the schema's width
 //!  p4runtime              TableEntry ↔ P4Runtime's Entity, for a program that has both interfaces
 //! ```
 //!

@@ -1,6 +1,6 @@
-//! The schema of a program or of the fixed tables (bf-rt.json): names to numbers.
+//! The schema of a program or of the fixed tables (bf-rt.json): maps names to ids.
 //!
-//! A name may leave out leading parts, as long as one object is meant: `dmac` for `pipe.ingress.dmac`.
+//! Leading parts of a name may be left out if the rest is unique: `dmac` for `pipe.ingress.dmac`.
 
 use crate::value::Kind;
 use p4rack_p4rt::nearest::nearest;
@@ -8,16 +8,16 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use thiserror::Error;
 
-/// Why a schema can't be read, or has not what was asked for.
+/// Why a schema can't be read, or a name can't be resolved.
 #[derive(Debug, Error)]
 pub enum SchemaError {
     /// The text is not a schema.
     #[error("not a BFRuntime schema: {0}")]
     Json(#[from] serde_json::Error),
-    /// Two tables with one name or number.
+    /// Two tables have the same name or id.
     #[error("the schema has two tables `{0}`")]
     Twice(String),
-    /// A type that no field has.
+    /// A field has an unknown type.
     #[error("field `{field}` of `{table}` has a type that no field has: {kind}")]
     Kind {
         /// The table or learn filter.
@@ -30,21 +30,21 @@ pub enum SchemaError {
     /// Nothing has this name.
     #[error("there is no {what} `{name}`{}", hint(.nearest))]
     Unknown {
-        /// What was looked for.
+        /// Kind of object that was looked for.
         what: String,
         /// The name.
         name: String,
-        /// What was probably meant.
+        /// A similar name, if there is one.
         nearest: Option<String>,
     },
     /// Several objects have this name.
     #[error("{what} `{name}` may be {}", .candidates.join(" or "))]
     Ambiguous {
-        /// What was looked for.
+        /// Kind of object that was looked for.
         what: String,
         /// The name.
         name: String,
-        /// Whole names that end in it.
+        /// Full names that end in it.
         candidates: Vec<String>,
     },
 }
@@ -53,47 +53,47 @@ fn hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
-/// How a key is matched.
+/// Match kind of a key field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum MatchType {
-    /// The value itself.
+    /// Exact.
     Exact,
-    /// A value and a mask.
+    /// Ternary: value and mask.
     Ternary,
-    /// A prefix.
+    /// Longest prefix.
     #[serde(rename = "LPM")]
     Lpm,
-    /// Two ends, both included.
+    /// Range: two ends, both inclusive.
     Range,
-    /// The value itself, or anything.
+    /// Exact, or anything.
     Optional,
 }
 
 /// A field of a key.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Its number.
+    /// Id.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How it is matched.
+    /// Match kind.
     pub match_type: MatchType,
-    /// What it holds.
+    /// Type.
     pub kind: Kind,
-    /// Whether an entry must have it.
+    /// Whether every entry must have it.
     pub mandatory: bool,
 }
 
 /// A field of an entry's data.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Its number.
+    /// Id.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it holds.
+    /// Type.
     pub kind: Kind,
-    /// Whether an entry must have it.
+    /// Whether every entry must have it.
     pub mandatory: bool,
     /// Whether it can only be read.
     pub read_only: bool,
@@ -104,38 +104,38 @@ pub struct Field {
 /// An action of a table.
 #[derive(Clone, Debug)]
 pub struct Action {
-    /// Its number.
+    /// Id.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its parameters, and fields that entries have under this action alone.
+    /// Its parameters, and fields that only entries with this action have.
     pub fields: Vec<Field>,
-    /// Whether entries may have it; a default action alone otherwise.
+    /// Whether entries may have it; otherwise it is only for the default entry.
     pub in_entries: bool,
     /// Whether it may be the default action.
     pub as_default: bool,
 }
 
-/// A table: of the program, one of its objects with cells, or a fixed one.
+/// A table of the program, an object with cells, or a fixed table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its number.
+    /// Id.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is, in the schema's words: `MatchAction_Direct`, `Register`, `PortConfigure`, …
+    /// Its type as in the schema: `MatchAction_Direct`, `Register`, `PortConfigure`, …
     pub table_type: String,
-    /// Entries it has room for; 0 if the schema doesn't say.
+    /// Maximum entries; 0 if the schema doesn't say.
     pub size: u64,
-    /// Its key.
+    /// Key fields.
     pub keys: Vec<Key>,
-    /// Its actions, if it has any.
+    /// Actions, if it has any.
     pub actions: Vec<Action>,
     /// Fields that all entries have.
     pub fields: Vec<Field>,
     /// Attributes that can be set.
     pub attributes: Vec<String>,
-    /// Operations that can be done.
+    /// Operations that it supports.
     pub operations: Vec<String>,
     /// Whether its default action can't be changed.
     pub has_const_default_action: bool,
@@ -144,15 +144,15 @@ pub struct Table {
 /// A digest.
 #[derive(Clone, Debug)]
 pub struct Learn {
-    /// Its number.
+    /// Id.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its fields.
+    /// Fields.
     pub fields: Vec<Field>,
 }
 
-/// Tables by name and number.
+/// Tables by name and id.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     tables: Vec<Table>,
@@ -169,7 +169,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Adds another one, as a switch has the fixed tables' beside its program's.
+    /// Adds another schema: a switch has that of the fixed tables in addition to its program's.
     pub fn add(&mut self, json: &[u8]) -> Result<(), SchemaError> {
         let file: json::File = serde_json::from_slice(json)?;
         for table in file.tables {
@@ -206,7 +206,7 @@ impl Schema {
         by_suffix("table", name, &self.tables, |table| &table.name)
     }
 
-    /// The table with this number.
+    /// The table with this id.
     pub fn table_by_id(&self, id: u32) -> Option<&Table> {
         self.by_id.get(&id).map(|place| &self.tables[*place])
     }
@@ -223,7 +223,7 @@ impl Table {
         by_suffix(&format!("action of table `{}`:", self.name), name, &self.actions, |action| &action.name)
     }
 
-    /// The action with this number.
+    /// The action with this id.
     pub fn action_by_id(&self, id: u32) -> Option<&Action> {
         self.actions.iter().find(|action| action.id == id)
     }
@@ -244,7 +244,7 @@ impl Table {
     }
 }
 
-/// The one object with this name, or whose name ends in it after a point.
+/// The only object with this name, or whose name ends in it after a dot.
 fn by_suffix<'a, T>(
     what: &str,
     name: &str,
@@ -259,7 +259,7 @@ fn by_suffix<'a, T>(
     match candidates[..] {
         [one] => Ok(one),
         [] => {
-            // Whole names, and their last parts.
+            // Compares with full names and with their last parts.
             let names = all.iter().map(|one| name_of(one).as_str());
             let last = names.clone().filter_map(|name| name.rsplit('.').next());
             let nearest = nearest(name, names.chain(last));
@@ -272,7 +272,7 @@ fn by_suffix<'a, T>(
     }
 }
 
-/// The file's own shape.
+/// The structure of the file.
 mod json {
     use super::{Action, Field, Key, Kind, MatchType, SchemaError, Table};
     use serde::Deserialize;
@@ -332,7 +332,7 @@ mod json {
         action_scope: Option<String>,
     }
 
-    /// A parameter, or in fixed tables a field as tables have it.
+    /// A parameter, or in fixed tables a data field.
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum FileParameter {
@@ -340,7 +340,7 @@ mod json {
         Wrapped(FileData),
     }
 
-    /// A field, or several of which an entry has one.
+    /// A field, or several alternatives.
     #[derive(Deserialize)]
     struct FileData {
         #[serde(default)]
@@ -379,7 +379,7 @@ mod json {
         choices: Vec<String>,
     }
 
-    /// Bits of the widest field: far more than any device matches.
+    /// Maximum width of a field in bits, far more than any device matches.
     const WIDTH_MAX: u32 = 1 << 16;
 
     impl FileKind {

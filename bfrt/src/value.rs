@@ -1,12 +1,12 @@
-//! Values of fields, as wide as the schema says.
+//! Values of fields, with the widths of the schema.
 //!
-//! A number is a byte string of exactly the field's bytes, big-endian. Other kinds have a place of their own in the message.
+//! In messages, a number is a big-endian byte string of exactly the field's length. Other types have fields of their own.
 
 use p4rack_p4rt::bfrt_proto::data_field::{self, BoolArray, IntArray, StrArray};
 use p4rack_p4rt::bytes;
 use thiserror::Error;
 
-/// What a field holds.
+/// Type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number of this many bits.
@@ -15,7 +15,7 @@ pub enum Kind {
     Bool,
     /// A real number.
     Float,
-    /// Text; one of these if there are any.
+    /// Text; if the list is not empty, one of these.
     Text(Vec<String>),
     /// Several numbers of up to 32 bits.
     Numbers,
@@ -23,7 +23,7 @@ pub enum Kind {
     Bools,
     /// Several texts.
     Texts,
-    /// Several groups of fields.
+    /// Groups of fields.
     Groups,
 }
 
@@ -46,7 +46,7 @@ pub enum Value {
     Texts(Vec<String>),
 }
 
-/// Why a value is none of its field's.
+/// Why a value does not fit its field.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ValueError {
     /// The number has more bits than the field.
@@ -54,35 +54,35 @@ pub enum ValueError {
     TooWide {
         /// The number in hexadecimal.
         value: String,
-        /// Bits that it needs.
+        /// Its length in bits.
         needed: u64,
-        /// Bits of the field.
+        /// The field's width in bits.
         width: u32,
     },
-    /// A received byte string is not as long as the field is wide.
+    /// A received byte string does not have the field's length.
     #[error("{found} bytes, but a field of {width} bits takes {wanted}")]
     Length {
         /// Bytes received.
         found: usize,
-        /// Bytes of the field.
+        /// The field's length in bytes.
         wanted: usize,
-        /// Bits of the field.
+        /// The field's width in bits.
         width: u32,
     },
-    /// The field holds something else.
+    /// The value has another type than the field.
     #[error("the field holds {wanted}, not {found}")]
     Kind {
-        /// What it holds.
+        /// The field's type, in words.
         wanted: &'static str,
-        /// What was given.
+        /// The value's type, in words.
         found: &'static str,
     },
-    /// The text is not one of those that the field may have.
+    /// The text is not among the field's choices.
     #[error("`{value}` is none of {}", choices.join(", "))]
     Choice {
         /// The text.
         value: String,
-        /// What it may be.
+        /// The choices.
         choices: Vec<String>,
     },
 }
@@ -124,7 +124,7 @@ impl<const N: usize> From<[u8; N]> for Value {
 }
 
 impl Value {
-    /// The number, of up to 64 bits.
+    /// The number, if it has at most 64 bits.
     pub fn number(&self) -> Option<u64> {
         match self {
             Value::Number(value) if value.len() <= 8 => {
@@ -161,7 +161,7 @@ impl Kind {
         }
     }
 
-    /// The message's form of `value`.
+    /// Converts a value to its form in messages. Errors: it does not fit the type.
     pub fn encode(&self, value: &Value) -> Result<data_field::Value, ValueError> {
         Ok(match (self, value) {
             (Kind::Bits(width), Value::Number(number)) => {
@@ -184,7 +184,7 @@ impl Kind {
         })
     }
 
-    /// What a message says.
+    /// Converts from the form in messages. Errors: it does not fit the type.
     pub fn decode(&self, value: &data_field::Value) -> Result<Value, ValueError> {
         Ok(match (self, value) {
             (Kind::Bits(width), data_field::Value::Stream(number)) => {
@@ -206,7 +206,7 @@ impl Kind {
     }
 }
 
-/// What a field of a message carries.
+/// The value of a field in a message.
 fn carried(value: &data_field::Value) -> &'static str {
     match value {
         data_field::Value::Stream(_) => "a number",
@@ -227,17 +227,17 @@ fn chosen(text: &String, choices: &[String]) -> Result<(), ValueError> {
     Err(ValueError::Choice { value: text.clone(), choices: choices.to_vec() })
 }
 
-/// Bytes of a field of `width` bits.
+/// Length in bytes of a field of `width` bits.
 pub(crate) fn length(width: u32) -> usize {
     width.div_ceil(8) as usize
 }
 
-/// A number as long as its field.
+/// A number, padded to its field's length.
 pub(crate) fn fixed_width(number: &[u8], width: u32) -> Result<Vec<u8>, ValueError> {
     let number = within(number, width)?;
     let wanted = length(width);
     let mut fixed = vec![0; wanted];
-    // The shortest form of zero is one byte, which a field of no bits has not.
+    // The shortest form of zero has one byte, but a field of width zero has none.
     let kept = number.len().min(wanted);
     fixed[wanted - kept..].copy_from_slice(&number[number.len() - kept..]);
     Ok(fixed)

@@ -1,4 +1,4 @@
-//! Counters, meters and registers: cells with a number, or a part of a table's entries.
+//! Counters, meters and registers: indexed cells, or parts of a table's entries.
 
 use super::{Translated, index, index_id, index_key, invalid, number, number_field, sent, taken};
 use crate::schema::{Field, Table};
@@ -11,7 +11,7 @@ use p4rack_p4rt::p4::v1::{
     CounterData, CounterEntry, Index, MeterConfig, MeterEntry, P4Data, RegisterEntry, p4_data,
 };
 
-/// Bytes of a kilobit.
+/// Bytes per kilobit.
 const KILOBIT: u64 = 125;
 
 fn index_of(name: &str, key: u32, entry: &TableEntry) -> Translated<Option<Index>> {
@@ -30,7 +30,7 @@ fn data_of(entry: &TableEntry) -> &[DataField] {
     entry.data.as_ref().map_or(&[], |data| &data.fields)
 }
 
-/// Counters: an array, or those of a table's entries.
+/// Counters: an array, or direct counters of a table.
 #[derive(Clone, Debug)]
 pub(super) struct CounterPlan {
     name: String,
@@ -47,7 +47,7 @@ impl CounterPlan {
         Ok(CounterPlan { p4_id, key: index_id(table)?, ..plan })
     }
 
-    /// The counter that a table's entries have.
+    /// The direct counter of a table, if it has one.
     pub(super) fn of_entries(table: &Table) -> Option<CounterPlan> {
         let find = |name: &str| table.fields.iter().find(|field| field.name == name).cloned();
         let (bytes, packets) = (find("$COUNTER_SPEC_BYTES"), find("$COUNTER_SPEC_PKTS"));
@@ -59,7 +59,7 @@ impl CounterPlan {
         [&self.bytes, &self.packets].into_iter().flatten().any(|field| field.id == id)
     }
 
-    /// What data say; nothing if they don't speak of it.
+    /// The counts in an entry's data; `None` if it contains none.
     pub(super) fn data(&self, fields: &[DataField]) -> Translated<Option<CounterData>> {
         let mut data = None;
         for given in fields {
@@ -103,7 +103,7 @@ impl CounterPlan {
         Ok(CounterEntry { data: self.data(fields)?, ..self.request(entry)? })
     }
 
-    /// Whether a change names all counts.
+    /// Whether the data contain all counts.
     pub(super) fn is_whole(&self, entry: &TableEntry) -> bool {
         let given = data_of(entry);
         let all = [&self.bytes, &self.packets].into_iter().flatten();
@@ -117,7 +117,7 @@ impl CounterPlan {
     }
 }
 
-/// Meters: an array, or those of a table's entries.
+/// Meters: an array, or direct meters of a table.
 #[derive(Clone, Debug)]
 pub(super) struct MeterPlan {
     name: String,
@@ -125,7 +125,7 @@ pub(super) struct MeterPlan {
     key: u32,
     /// Committed and peak rate, committed and peak burst.
     fields: [Field; 4],
-    /// P4Runtime's units, bytes or packets, of one of BFRuntime's, kilobits or packets.
+    /// P4Runtime's units (bytes or packets) per unit of BFRuntime (kilobits or packets).
     unit: u64,
 }
 
@@ -136,7 +136,7 @@ impl MeterPlan {
         Ok(MeterPlan { p4_id, key: index_id(table)?, ..plan })
     }
 
-    /// The meter that a table's entries have.
+    /// The direct meter of a table, if it has one.
     pub(super) fn of_entries(table: &Table) -> Option<MeterPlan> {
         let find = |name: &str| {
             table.fields.iter().find(|field| field.name.strip_prefix("$METER_SPEC_") == Some(name)).cloned()
@@ -155,7 +155,8 @@ impl MeterPlan {
         self.fields.iter().any(|field| field.id == id)
     }
 
-    /// What data say; nothing if they don't speak of it, or ask for no limit. What they leave out is no limit.
+    /// The configuration in an entry's data; `None` if it contains none, or no limits. Rates and bursts that are left out
+    /// are unlimited.
     pub(super) fn config(&self, fields: &[DataField]) -> Translated<Option<MeterConfig>> {
         let mut values = [u64::MAX; 4];
         for given in fields {
@@ -194,7 +195,7 @@ impl MeterPlan {
         Ok(MeterEntry { config: self.config(fields)?, ..self.request(entry)? })
     }
 
-    /// Whether a change names all rates and bursts.
+    /// Whether the data contain all rates and bursts.
     pub(super) fn is_whole(&self, entry: &TableEntry) -> bool {
         let given = data_of(entry);
         self.fields.iter().all(|field| given.iter().any(|given| given.field_id == field.id))
@@ -207,7 +208,7 @@ impl MeterPlan {
     }
 }
 
-/// What P4Runtime calls a register's value.
+/// P4Runtime's type of a register's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carried {
     Bits,
@@ -222,7 +223,7 @@ pub(super) struct RegisterPlan {
     p4_id: u32,
     key: u32,
     carried: Carried,
-    /// Fields and their bits, the first one the highest.
+    /// Fields with their widths in bits; the first one is the most significant.
     fields: Vec<(u32, String, u32)>,
 }
 
@@ -251,7 +252,7 @@ impl RegisterPlan {
         Ok(RegisterEntry { register_id: self.p4_id, index, data: None })
     }
 
-    /// Without data it is zero. Of several values of one field, one for each pipe, the first one counts.
+    /// Without data the value is zero. If a field has several values, one per pipe, the first one counts.
     pub(super) fn entity(&self, entry: &TableEntry) -> Translated<RegisterEntry> {
         let given = data_of(entry);
         let of = format!("table `{}`", self.name);
@@ -310,7 +311,7 @@ impl RegisterPlan {
         Ok(TableEntry { data: Some(TableData { action_id: 0, fields }), ..made })
     }
 
-    /// Whether a change names all fields, or none: that one resets.
+    /// Whether the data contain all fields, or none, which resets the cell.
     pub(super) fn is_whole(&self, entry: &TableEntry) -> bool {
         let given = data_of(entry);
         given.is_empty() || self.fields.iter().all(|(id, ..)| given.iter().any(|field| field.field_id == *id))

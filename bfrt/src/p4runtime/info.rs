@@ -1,4 +1,4 @@
-//! P4Info made from a schema, for controllers that have no other: the same names, the schema's numbers.
+//! Makes a P4Info from a schema, for controllers that have none: the same names, with the schema's ids.
 
 use crate::schema::{Field, MatchType, Schema, Table};
 use crate::value::Kind;
@@ -10,7 +10,7 @@ use p4rack_p4rt::p4::config::v1::{
 };
 use std::collections::HashSet;
 
-/// P4Runtime's name of a table, which has no pipeline in front where there is one pipeline.
+/// P4Runtime's name of a table: without the pipeline's name if there is only one pipeline.
 fn name<'a>(table: &'a Table, pipeline: Option<&str>) -> &'a str {
     let own = pipeline.and_then(|pipeline| table.name.strip_prefix(pipeline)?.strip_prefix('.'));
     own.unwrap_or(&table.name)
@@ -28,7 +28,7 @@ fn bits(kind: &Kind) -> i32 {
     }
 }
 
-/// The program's objects as P4Runtime describes them.
+/// Describes the program's objects as P4Info.
 pub fn info(schema: &Schema) -> P4Info {
     let mut info = P4Info::default();
     let program =
@@ -87,7 +87,7 @@ pub fn info(schema: &Schema) -> P4Info {
                     bitwidth: bits(&field.kind),
                     ..Default::default()
                 };
-                // Fields of one action that are the table's have a dollar.
+                // Names with a dollar are fields of the table, not parameters of the action.
                 let own = one.fields.iter().filter(|field| !field.name.starts_with('$'));
                 let params = own.map(param).collect();
                 info.actions.push(Action { preamble: preamble(one.id, &one.name), params });
@@ -131,7 +131,7 @@ fn add_table(info: &mut P4Info, table: &Table, named: Option<Preamble>, size: i6
         size,
         ..Default::default()
     };
-    // Numbers of their own: those of the table, in another kind's range.
+    // They need ids of their own: the table's, in the id range of their kind.
     let direct = |kind: u32| kind << 24 | table.id & 0x00ff_ffff;
     if let Some(spec) = counter(table) {
         let (id, of) = (direct(0x13), Some(spec));
@@ -169,7 +169,7 @@ fn meter(table: &Table) -> Option<MeterSpec> {
     Some(MeterSpec { unit: unit as i32, ..Default::default() })
 }
 
-/// A register's cell: one number, of all fields side by side if there are several.
+/// Type of a register's cell: one number, in which several fields are concatenated.
 fn cell(table: &Table) -> Option<P4DataTypeSpec> {
     let type_spec = match &table.fields[..] {
         [Field { kind: Kind::Bool, .. }] => p4_data_type_spec::TypeSpec::Bool(P4BoolType {}),

@@ -1,16 +1,16 @@
-//! BFRuntime's entries as P4Runtime's entities, and back: a program's tables have both interfaces.
+//! Translates BFRuntime's entries to P4Runtime's entities and back, since a program's tables have both interfaces.
 //!
 //! ```text
-//!  TableEntry ── entity ──▶ Entity       the switch: what was asked for, as its core takes it
-//!             ◀── entry ───              a controller: what a rack's description holds
+//!  TableEntry ── entity ──▶ Entity       in the switch, whose core takes entities
+//!             ◀── entry ───              in a controller, whose descriptions hold entities
 //!
-//!  tables      keys, actions, priorities, what belongs to entries
+//!  tables      keys, actions, priorities, direct objects
 //!  profiles    members, groups
 //!  cells       counters, meters, registers
 //! ```
 //!
-//! Objects are matched by name. A smaller `$MATCH_PRIORITY` wins in BFRuntime, a larger priority in P4Runtime:
-//! [`PRIORITIES`] minus the one is the other.
+//! Objects are matched by name. In BFRuntime the smaller `$MATCH_PRIORITY` wins, in P4Runtime the larger priority, so each
+//! is [`PRIORITIES`] minus the other.
 
 mod cells;
 mod info;
@@ -34,10 +34,10 @@ use profiles::{GroupPlan, MemberPlan};
 use std::collections::HashMap;
 use tables::TablePlan;
 
-/// Priorities that BFRuntime's entries may have.
+/// Number of priorities in BFRuntime.
 pub const PRIORITIES: u32 = 1 << 24;
 
-/// The result of a translation; the error goes to who sent it.
+/// The result of a translation; the error goes to the client.
 pub type Translated<T> = Result<T, UpdateError>;
 
 fn refuse<T>(code: Code, message: impl Into<String>) -> Translated<T> {
@@ -48,7 +48,7 @@ fn invalid<T>(message: impl Into<String>) -> Translated<T> {
     refuse(Code::InvalidArgument, message)
 }
 
-/// A table of the schema, as P4Runtime knows it.
+/// P4Runtime's counterpart of a table of the schema.
 #[derive(Clone, Debug)]
 enum Object {
     Table(Box<TablePlan>),
@@ -59,7 +59,7 @@ enum Object {
     Register(RegisterPlan),
 }
 
-/// Kinds of P4Runtime's objects whose numbers are apart.
+/// Kinds of P4Runtime's objects, each with ids of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Sort {
     Table,
@@ -70,19 +70,19 @@ enum Sort {
     Register,
 }
 
-/// A program's two interfaces.
+/// The two interfaces of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Translation {
-    /// With the table's number and name.
+    /// Each with the table's id and name.
     objects: Vec<(u32, String, Object)>,
     by_table: HashMap<u32, usize>,
     by_p4: HashMap<(Sort, u32), usize>,
-    /// Tables of the schema that P4Runtime has not, with their types.
+    /// Tables of the schema without counterpart in P4Runtime, with their types.
     others: HashMap<u32, (String, String)>,
 }
 
 impl Translation {
-    /// Matches a program's schema and its P4Info. Errors: a table or a part of one is in one of them alone.
+    /// Matches a program's schema with its P4Info. Errors: only one of them has a certain table, or a part of it.
     pub fn new(schema: &Schema, info: &P4Info) -> Result<Translation, String> {
         let mut translation = Translation::default();
         for table in schema.tables() {
@@ -109,7 +109,7 @@ impl Translation {
         Ok(translation)
     }
 
-    /// Whether P4Runtime has the table with this number.
+    /// Whether the table with this id has a counterpart in P4Runtime.
     pub fn has(&self, table_id: u32) -> bool {
         self.by_table.contains_key(&table_id)
     }
@@ -128,13 +128,13 @@ impl Translation {
         }
     }
 
-    /// Whether a table's entries are cells, which are always there.
+    /// Whether a table's entries are cells, which always exist.
     pub fn has_cells(&self, table_id: u32) -> bool {
         let object = self.object(table_id);
         matches!(object, Ok(Object::Counter(_) | Object::Meter(_) | Object::Register(_)))
     }
 
-    /// An entry as P4Runtime's entity, to be written.
+    /// Converts an entry to an entity to be written.
     pub fn entity(&self, entry: &TableEntry) -> Translated<Entity> {
         let kind = match self.object(entry.table_id)? {
             Object::Table(plan) => Kinds::TableEntry(plan.entity(entry)?),
@@ -147,7 +147,7 @@ impl Translation {
         Ok(Entity { entity: Some(kind) })
     }
 
-    /// What to ask P4Runtime for, to read an entry, or without a key all of its table.
+    /// The entity to read from P4Runtime for an entry, or for all of its table if it has no key.
     pub fn request(&self, entry: &TableEntry) -> Translated<Entity> {
         let kind = match self.object(entry.table_id)? {
             Object::Table(plan) => Kinds::TableEntry(plan.request(entry)?),
@@ -160,7 +160,7 @@ impl Translation {
         Ok(Entity { entity: Some(kind) })
     }
 
-    /// P4Runtime's entity as an entry.
+    /// Converts an entity to an entry.
     pub fn entry(&self, entity: &Entity) -> Translated<TableEntry> {
         let (sort, id) = match &entity.entity {
             Some(Kinds::TableEntry(entry)) => (Sort::Table, entry.table_id),
@@ -191,8 +191,7 @@ impl Translation {
         Ok(made)
     }
 
-    /// The entries to ask for, to read what P4Runtime's entity names: one, all of a table, or with number 0 all of a
-    /// kind.
+    /// The entries to read from BFRuntime for an entity: a single one, all of a table, or, with id 0, all of a kind.
     pub fn keys(&self, entity: &Entity) -> Translated<Vec<TableEntry>> {
         let (sort, id, all) = match &entity.entity {
             Some(Kinds::TableEntry(entry)) => {
@@ -226,7 +225,7 @@ impl Translation {
         Ok(tables.into_iter().map(|table_id| TableEntry { table_id, ..Default::default() }).collect())
     }
 
-    /// Whether a change says all that there is to say of an entry, so that nothing of the old one has to be kept.
+    /// Whether a change gives all of an entry, so that it needs nothing of the old one.
     pub fn is_whole(&self, entry: &TableEntry) -> bool {
         match self.object(entry.table_id) {
             Ok(Object::Table(plan)) => plan.is_whole(entry),
@@ -292,18 +291,18 @@ fn name_of(preamble: Option<&Preamble>) -> &str {
     preamble.map_or("", |preamble| &preamble.name)
 }
 
-/// Whether a table of the schema is this object: its name may have the pipeline's in front.
+/// Whether a table of the schema is this object. Its name may begin with the pipeline's.
 fn is_named(table: &Table, preamble: Option<&Preamble>) -> bool {
     let name = name_of(preamble);
     table.name == name || table.name.split_once('.').is_some_and(|(_, rest)| rest == name)
 }
 
-/// The number of a data field that a table has.
+/// Id of a table's data field.
 fn field_id(table: &Table, name: &str) -> Option<u32> {
     table.fields.iter().find(|field| field.name == name).map(|field| field.id)
 }
 
-/// The number of the one key field of a table of cells, members or groups.
+/// Id of the single key field of a table of cells, members or groups.
 fn index_id(table: &Table) -> Result<u32, String> {
     match &table.keys[..] {
         [key] => Ok(key.id),
@@ -315,7 +314,7 @@ fn index_id(table: &Table) -> Result<u32, String> {
     }
 }
 
-/// The number in the key of a cell, member or group; `None` without a key.
+/// Index of the cell, or id of the member or group, in an entry's key; `None` without a key.
 fn index(name: &str, id: u32, entry: &TableEntry) -> Translated<Option<u32>> {
     let fields = match &entry.value {
         Some(table_entry::Value::Key(key)) => &key.fields[..],
@@ -338,7 +337,7 @@ fn no_handles<T>(name: &str) -> Translated<T> {
     )
 }
 
-/// The key of a cell, member or group.
+/// The key field for a cell, member or group.
 fn index_key(id: u32, number: u32) -> Option<table_entry::Value> {
     let exact = key_field::Exact { value: number.to_be_bytes().to_vec() };
     let field = KeyField { field_id: id, match_type: Some(key_field::MatchType::Exact(exact)) };
@@ -352,17 +351,17 @@ fn u32_of(what: &str, value: &[u8]) -> Translated<u32> {
     }
 }
 
-/// A received value of a field.
+/// Parses the received value of a field.
 fn taken(what: &str, name: &str, value: &[u8], width: u32) -> Translated<Vec<u8>> {
     received(value, width).or_else(|error| invalid(format!("{what}: field `{name}`: {error}")))
 }
 
-/// P4Runtime's value as long as the field is wide.
+/// Pads P4Runtime's value to the field's length.
 fn sent(what: &str, name: &str, value: &[u8], width: u32) -> Translated<Vec<u8>> {
     fixed_width(value, width).or_else(|error| invalid(format!("{what}: field `{name}`: {error}")))
 }
 
-/// The value of a field that holds a number of up to 64 bits.
+/// The value of a field with at most 64 bits.
 fn number(table: &str, field: &Field, value: Option<&data_field::Value>) -> Translated<u64> {
     let decoded = value.map(|value| field.kind.decode(value));
     match decoded {
@@ -375,7 +374,7 @@ fn number(table: &str, field: &Field, value: Option<&data_field::Value>) -> Tran
     }
 }
 
-/// A data field with a number.
+/// A data field that holds a number.
 fn number_field(field: &Field, number: u64) -> DataField {
     let width = match field.kind {
         Kind::Bits(width) => width,

@@ -8,10 +8,10 @@ use p4rack_p4rt::bfrt_proto::{DataField, TableData, TableEntry};
 use p4rack_p4rt::p4::config::v1::{self as config, P4Info};
 use p4rack_p4rt::p4::v1::{ActionProfileGroup, ActionProfileMember, action_profile_group};
 
-/// What the schema calls the members of a selector that has none of its own: its name and this.
+/// Suffix of the table that holds the members of a selector without an action profile.
 const OF_SELECTOR: &str = "_ap";
 
-/// The selector whose members a table holds.
+/// The selector whose members this table holds, if it is such a table.
 pub(super) fn of_selector<'a>(table: &Table, info: &'a P4Info) -> Option<&'a config::ActionProfile> {
     let name = table.name.strip_suffix(OF_SELECTOR)?;
     let inner = name.split_once('.').map_or(name, |(_, inner)| inner);
@@ -19,7 +19,7 @@ pub(super) fn of_selector<'a>(table: &Table, info: &'a P4Info) -> Option<&'a con
     all.find(|profile| [name, inner].contains(&name_of(profile.preamble.as_ref())))
 }
 
-/// A member that weighs more is named so often.
+/// A group lists a member once per unit of its weight, at most this often.
 const MOST: usize = 1 << 16;
 
 /// Members.
@@ -71,7 +71,7 @@ fn numbered(name: &str, id: u32) -> Translated<u32> {
     }
 }
 
-/// Groups of a selector.
+/// The groups of a selector.
 #[derive(Clone, Debug)]
 pub(super) struct GroupPlan {
     name: String,
@@ -103,7 +103,7 @@ impl GroupPlan {
         Ok(ActionProfileGroup { action_profile_id: self.p4_id, group_id, ..Default::default() })
     }
 
-    /// Members that are switched off are left out; one that is named several times weighs as much.
+    /// Inactive members are left out. A member that is listed several times has that weight.
     pub(super) fn entity(&self, entry: &TableEntry) -> Translated<ActionProfileGroup> {
         let mut group = self.request(entry)?;
         let (mut members, mut status) = (&[][..], None);

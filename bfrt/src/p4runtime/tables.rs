@@ -19,7 +19,7 @@ use p4rack_p4rt::p4::v1::{
     self, Action, CounterData, FieldMatch, MeterConfig, TableAction, action, table_action,
 };
 
-/// Nanoseconds of a unit of `$ENTRY_TTL`.
+/// Unit of `$ENTRY_TTL`, in nanoseconds.
 const TTL_NS: u64 = 1_000_000;
 
 /// A key field.
@@ -104,7 +104,7 @@ pub(super) fn actions(table: &Table, info: &P4Info) -> Result<Vec<ActionPlan>, S
 }
 
 impl ActionPlan {
-    /// P4Runtime's action with what data say; whose the data are in words.
+    /// Converts an entry's data to P4Runtime's action; `of` names its owner in errors.
     fn action(&self, of: &str, fields: &[DataField]) -> Translated<Action> {
         let mut params = Vec::with_capacity(self.params.len());
         for plan in &self.params {
@@ -136,7 +136,7 @@ impl ActionPlan {
     }
 }
 
-/// P4Runtime's action with what data say, of a table or of members.
+/// Converts data of a table or of members to P4Runtime's action.
 pub(super) fn to_action(of: &str, actions: &[ActionPlan], data: &TableData) -> Translated<Action> {
     let plan = actions.iter().find(|plan| plan.id == data.action_id);
     let Some(plan) = plan else {
@@ -145,7 +145,7 @@ pub(super) fn to_action(of: &str, actions: &[ActionPlan], data: &TableData) -> T
     plan.action(of, &data.fields)
 }
 
-/// The data behind P4Runtime's action.
+/// Converts P4Runtime's action to data.
 pub(super) fn from_action(of: &str, actions: &[ActionPlan], action: &Action) -> Translated<TableData> {
     let plan = actions.iter().find(|plan| plan.p4_id == action.action_id);
     let Some(plan) = plan else {
@@ -270,7 +270,7 @@ impl TablePlan {
         Ok(made)
     }
 
-    /// An entry with its key alone.
+    /// An entry with nothing but its key.
     fn keyed(&self, entry: &TableEntry) -> Translated<v1::TableEntry> {
         let mut made = v1::TableEntry { table_id: self.p4_id, ..Default::default() };
         let nothing: &[KeyField] = &[];
@@ -376,7 +376,7 @@ impl TablePlan {
             Some(plan) => plan.params.iter().all(|param| given(param.id)),
             None => self.member.is_some_and(given) || self.group.is_some_and(given),
         };
-        // What a change doesn't name stays: P4Runtime would put a meter and a time back.
+        // What a change leaves out must stay, whereas P4Runtime would reset meter and timeout.
         chosen && self.meter.is_none() && self.ttl.as_ref().is_none_or(|ttl| given(ttl.id))
     }
 }
@@ -390,7 +390,7 @@ fn chosen(of: &str, field: Option<u32>, id: u32) -> Translated<TableData> {
 }
 
 impl KeyPlan {
-    /// P4Runtime's match; nothing where it matches anything.
+    /// P4Runtime's match; `None` if it matches anything.
     fn to_p4(&self, table: &str, given: Option<&KeyField>) -> Translated<Option<FieldMatchType>> {
         let given: Option<&key_field::MatchType> = given.and_then(|field| field.match_type.as_ref());
         let take = |value: &[u8]| taken(table, &self.name, value, self.width);

@@ -1,8 +1,8 @@
-//! Who is there: clients by the numbers that they gave themselves, and who of them is bound to the program.
+//! Clients, by the ids that they chose, and which of them is bound to the program.
 //!
 //! ```text
 //!  stream opens ─ Subscribe ─▶ a client ─ BIND ─▶ bound to the program ─▶ may write, and read its tables
-//!                   └─ its number is taken: refused   └─ somebody is: refused
+//!                   └─ its id is taken: refused       └─ another one is bound: refused
 //! ```
 
 use crate::p4runtime::{Outbox, status};
@@ -16,13 +16,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tonic::Status;
 
-/// Clients at once.
+/// Maximum concurrent clients.
 const CLIENTS: usize = 64;
 
 /// A client.
 #[derive(Debug)]
 struct Client {
-    /// Which of the streams is its: another one may come with its number after it.
+    /// Number of its stream, because another client may use its id later.
     stream: u64,
     outbox: Outbox<StreamMessageResponse>,
 }
@@ -31,7 +31,7 @@ struct Client {
 struct State {
     clients: HashMap<u32, Client>,
     streams: u64,
-    /// The client that is bound, and to which program.
+    /// The bound client, and the program to which it is bound.
     bound: Option<(u32, Weak<Program>)>,
 }
 
@@ -45,14 +45,14 @@ impl Clients {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of a new stream.
+    /// A number for a new stream.
     pub fn open(&self) -> u64 {
         let mut state = self.state();
         state.streams += 1;
         state.streams
     }
 
-    /// A stream says whose it is. It may say so again.
+    /// Subscribes a stream with a client id. It may do so again.
     pub fn subscribe(
         &self,
         stream: u64,
@@ -82,7 +82,7 @@ impl Clients {
         Ok(())
     }
 
-    /// A stream has ended, and with it its client.
+    /// A stream has ended, so its client has left.
     pub fn close(&self, stream: u64) {
         let mut state = self.state();
         let id = state.clients.iter().find(|(_, client)| client.stream == stream).map(|(id, _)| *id);
@@ -93,7 +93,7 @@ impl Clients {
         }
     }
 
-    /// Refuses whom nobody knows.
+    /// Refuses clients that have not subscribed.
     pub fn known(&self, id: u32) -> Result<(), Status> {
         if self.state().clients.contains_key(&id) {
             return Ok(());
@@ -102,7 +102,7 @@ impl Clients {
         Err(status(Code::FailedPrecondition, message))
     }
 
-    /// Binds a client to the program that runs.
+    /// Binds a client to the running program.
     pub fn bind(&self, id: u32, program: &Arc<Program>) -> Result<(), Status> {
         self.known(id)?;
         let mut state = self.state();
@@ -117,7 +117,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Refuses whoever is not bound to the program that runs.
+    /// Refuses clients that are not bound to the running program.
     pub fn authorise(&self, id: u32, program: &Arc<Program>) -> Result<(), Status> {
         self.known(id)?;
         let is_bound = self
@@ -134,8 +134,8 @@ impl Clients {
         Err(status(Code::FailedPrecondition, message))
     }
 
-    /// Tells all clients how far an installation is.
-    pub fn tell(&self, what: SetForwardingPipelineConfigResponseType) {
+    /// Notifies all clients of the progress of an installation.
+    pub fn notify(&self, what: SetForwardingPipelineConfigResponseType) {
         let response =
             SetForwardingPipelineConfigResponse { set_forwarding_pipeline_config_response_type: what as i32 };
         let update = stream_message_response::Update::SetForwardingPipelineConfigResponse(response);
@@ -144,7 +144,7 @@ impl Clients {
         }
     }
 
-    /// Another program runs: nobody is bound, and the one who was is told so, unless that was who installed it.
+    /// Another program runs, so no client is bound any more. The one that was is notified, unless it installed the program.
     pub fn unbind(&self, installer: Option<u32>) {
         let mut state = self.state();
         let Some((bound, _)) = state.bound.take().filter(|(bound, _)| Some(*bound) != installer) else {

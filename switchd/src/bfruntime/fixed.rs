@@ -1,5 +1,5 @@
-//! Tables that every device has: itself, ports, multicast, mirror sessions. What they say goes to the switch as
-//! P4Runtime's multicast groups and clone sessions.
+//! Tables that every device has: device configuration, ports, multicast, mirror sessions. The switch gets multicast groups
+//! and clone sessions as P4Runtime's.
 
 mod replication;
 
@@ -13,9 +13,9 @@ use replication::{Edit, Node, Replication, Session};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The tables, for the first generation.
+/// The schema of the first generation's tables.
 const TEXT: &str = include_str!("fixed.json");
-/// Stages of a pipe, by generation.
+/// Stages per pipe, by generation.
 const STAGES: [u32; 2] = [12, 20];
 
 /// The schema of the tables for a program's architecture.
@@ -27,10 +27,10 @@ fn is_second(arch: &str) -> bool {
     arch.starts_with("t2")
 }
 
-/// Ports as clients have set them up.
+/// Ports as configured by clients.
 pub type Ports = Arc<Mutex<BTreeMap<u16, Entry>>>;
 
-/// The state of the tables beside one program.
+/// State of the tables while one program runs.
 #[derive(Debug)]
 pub struct Fixed {
     schema: Schema,
@@ -38,7 +38,7 @@ pub struct Fixed {
     replication: Mutex<Replication>,
 }
 
-/// A prepared update: what to save for an undo, and what to do.
+/// A prepared update: what to save for undoing it, and what to do.
 pub struct Step {
     /// See [`p4rack_entities::snapshot`].
     pub snapshot: Option<Snapshot>,
@@ -46,10 +46,10 @@ pub struct Step {
     pub change: Change,
 }
 
-/// What to look up for a table.
+/// Collects the entries of one of the tables.
 type Table = Box<dyn FnOnce(&Fixed, &Switch, p4rack_wire::Nanos) -> Vec<Entry> + Send>;
 
-/// What to look up in the switch for a read.
+/// A prepared read.
 pub type Lookup = Box<dyn FnOnce(&Switch, p4rack_wire::Nanos) -> Checked<Vec<TableEntry>> + Send>;
 
 fn missing(entry: &Entry, key: &str) -> String {
@@ -61,7 +61,7 @@ fn not_offered<T>(entry: &Entry, what: &str) -> Checked<T> {
 }
 
 impl Fixed {
-    /// Nothing set up but ports, which outlive programs.
+    /// Empty tables, except for the ports, which outlive programs.
     pub fn new(schema: Schema, ports: Ports) -> Fixed {
         Fixed { schema, ports, replication: Mutex::default() }
     }
@@ -186,7 +186,7 @@ impl Fixed {
 
     /// Checks a read.
     pub fn lookup(self: &Arc<Fixed>, arch: &str, message: &TableEntry) -> Checked<Lookup> {
-        // The fields that are asked for have no values.
+        // The requested fields carry no values.
         let entry = self.entry(&TableEntry { data: None, ..message.clone() })?;
         let all = message.value.is_none();
         let fixed = self.clone();

@@ -1,4 +1,4 @@
-//! All calls, with what they take of memory charged before they come in.
+//! Charges the memory of all calls before their handlers run.
 
 use super::service::Service;
 use crate::p4runtime::{Connection, Counted, RECEIVE_LIMIT, STREAM_LIMIT};
@@ -56,7 +56,7 @@ impl Tower<http::Request<Body>> for Front {
         let mut request = request.map(|body| Body::new(Counted::new(body, charged)));
         request.extensions_mut().insert(charge.clone());
         let answering = self.calls.call(request);
-        // It is the handler's too: the body is gone before the call has ended.
+        // The handler holds it too, because the body is dropped before the call ends.
         Box::pin(async move {
             let answer = answering.await;
             drop(charge);

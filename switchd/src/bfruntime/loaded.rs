@@ -1,4 +1,4 @@
-//! The program that runs, with its BFRuntime schema.
+//! A running program with its BFRuntime schema.
 
 use super::fixed::{Fixed, Ports, fixed_text};
 use crate::p4runtime::status;
@@ -12,18 +12,18 @@ use tonic::Status;
 /// A program with its schema.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What runs.
+    /// The program.
     pub program: Arc<Program>,
-    /// Its tables, and below them those of the device.
+    /// Its tables, followed by those of the device.
     pub schema: Schema,
-    /// Tables of the program as P4Runtime knows them.
+    /// The program's tables and their counterparts in P4Runtime.
     pub translation: Translation,
-    /// Tables that every device has.
+    /// The tables of the device.
     pub fixed: Arc<Fixed>,
 }
 
 impl Loaded {
-    /// For a program of Tofino's architecture.
+    /// Makes the schema of a program for Tofino's architecture.
     pub fn new(program: Arc<Program>, ports: Ports) -> Result<Loaded, Status> {
         let Some(text) = &program.bf_rt else {
             let message = format!(

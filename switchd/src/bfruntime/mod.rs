@@ -1,33 +1,33 @@
-//! The BFRuntime server: the interface of Tofino's driver, for the programs of its architecture that the embedded
-//! switch runs. What a program's tables do is P4Runtime's: updates and reads are translated by name
-//! (`p4rack_bfrt::p4runtime`) and take the same way to the switch.
+//! The BFRuntime server: the interface of Tofino's driver, for programs for its architecture in the embedded switch.
+//! Updates and reads are translated to P4Runtime's by name (`p4rack_bfrt::p4runtime`) and reach the switch in the same
+//! way.
 //!
 //! ```text
-//!  front                                  what a request may take (limits are P4Runtime's)
-//!  service ─┬─ clients                      who is there, and who is bound to the program
-//!           ├─ programs ── loaded           installing, and a program with its schema
-//!           ├─ write ─┬─ update               an update becomes a change of the switch
+//!  front                                  limits of requests, shared with P4Runtime
+//!  service ─┬─ clients                      subscribed clients, and which one is bound to the program
+//!           ├─ programs ── loaded           installation; a program with its schema
+//!           ├─ write ─┬─ update               translates an update to changes of the switch
 //!           ├─ read ──┤
-//!           ├─ tell   └─ fixed              tables that every device has: ports, multicast, mirror, the device
-//!           └─ outcome                      errors, one for each update
+//!           ├─ lookup └─ fixed              tables that every device has: ports, multicast, mirror, the device
+//!           └─ outcome                      errors, one per update
 //! ```
 
 mod clients;
 mod fixed;
 mod front;
 mod loaded;
+mod lookup;
 mod outcome;
 mod programs;
 mod read;
 mod service;
-mod tell;
 mod update;
 mod write;
 
 pub(crate) use front::Front;
 pub(crate) use service::Service;
 
-/// Number of the device: BFRuntime counts them from 0.
+/// Device id. BFRuntime counts devices from 0.
 pub const DEVICE: u32 = 0;
-/// Pipes with a state of their own.
+/// Number of pipes with separate state.
 pub const PIPES: u32 = 1;

@@ -1,5 +1,5 @@
-//! Errors of single updates and entities, as BFRuntime carries them: a Write or Read of which parts fail ends with
-//! UNKNOWN, and `grpc-status-details-bin` holds one error for each of them up to the last one that failed.
+//! Errors of single updates and entities in BFRuntime. A Write or Read that fails in part ends with UNKNOWN, and
+//! `grpc-status-details-bin` holds one error for each part up to the last failed one.
 
 use p4rack_entities::Checked;
 use p4rack_p4rt::bfrt_proto::Error;
@@ -12,7 +12,7 @@ use tonic::Status;
 /// Type URL of an error in an [`Any`].
 const TYPE_URL: &str = "type.googleapis.com/bfrt_proto.Error";
 
-/// An outcome as a message.
+/// Converts an outcome to a message.
 fn message(outcome: &Checked<()>) -> Error {
     let (code, text) = match outcome {
         Ok(()) => (rpc::Code::Ok, String::new()),
@@ -21,7 +21,7 @@ fn message(outcome: &Checked<()>) -> Error {
     Error { canonical_code: code as i32, message: text, ..Default::default() }
 }
 
-/// The status of a call of which parts may have failed.
+/// The status of a call, parts of which may have failed.
 pub fn overall(outcomes: &[Checked<()>]) -> Result<(), Status> {
     let Some(last) = outcomes.iter().rposition(Result::is_err) else { return Ok(()) };
     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();

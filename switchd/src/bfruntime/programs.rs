@@ -1,10 +1,10 @@
-//! Installing programs, and telling which one runs.
+//! Installs programs and keeps track of the running one.
 //!
 //! ```text
-//!  VERIFY                              checked
-//!  VERIFY_AND_WARM_INIT_BEGIN          checked and prepared; requests wait for its end: UNAVAILABLE
-//!  WARM_INIT_END                       what was prepared runs
-//!  VERIFY_AND_WARM_INIT_BEGIN_AND_END  checked; it runs
+//!  VERIFY                              checks the program
+//!  VERIFY_AND_WARM_INIT_BEGIN          checks and prepares it; until the end, requests are UNAVAILABLE
+//!  WARM_INIT_END                       starts what was prepared
+//!  VERIFY_AND_WARM_INIT_BEGIN_AND_END  checks and starts it
 //! ```
 
 use super::DEVICE;
@@ -25,20 +25,20 @@ use p4rack_p4rt::google::rpc::Code;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tonic::Status;
 
-/// Differences of schemas that a message lists.
+/// Maximum differences of schemas in a message.
 const DIFFERENCES: usize = 5;
-/// Pipes that a profile may name: there are as many, all with the same program.
+/// Number of pipes that a profile may name; all run the same program.
 const NAMEABLE_PIPES: u32 = 4;
 
-/// The program that runs, and one that shall.
+/// The running program, and one that is being installed.
 #[derive(Debug, Default)]
 struct State {
     loaded: Option<Arc<Loaded>>,
-    /// With the client that prepares it.
+    /// The prepared program, with the client that prepared it.
     prepared: Option<(u32, Candidate)>,
 }
 
-/// Programs of the device.
+/// The programs of the device.
 #[derive(Clone, Debug)]
 pub struct Programs {
     device: Arc<Device>,
@@ -52,7 +52,7 @@ fn invalid(message: impl Into<String>) -> Status {
 }
 
 impl Programs {
-    /// Those of a device.
+    /// The programs of this device.
     pub fn new(device: Arc<Device>, clients: Clients) -> Programs {
         Programs { device, clients, ports: Ports::default(), state: Arc::default() }
     }
@@ -62,7 +62,7 @@ impl Programs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program that runs.
+    /// The running program.
     pub async fn loaded(&self) -> Result<Arc<Loaded>, Status> {
         let none =
             || status(Code::FailedPrecondition, "no program is installed; SetForwardingPipelineConfig first");
@@ -73,7 +73,7 @@ impl Programs {
         }
         let loaded = Arc::new(Loaded::new(program, self.ports.clone())?);
         let mut state = self.state();
-        // Another call may have been faster, and its tables may be in use.
+        // Another call may have been faster. Keep its result, because its tables may be in use.
         match &state.loaded {
             Some(other) if Arc::ptr_eq(&other.program, &loaded.program) => Ok(other.clone()),
             _ => {
@@ -91,7 +91,7 @@ impl Programs {
         Err(Status::unavailable("a program is being installed; try again after WARM_INIT_FINISHED"))
     }
 
-    /// A client has gone; what it prepared is forgotten.
+    /// A client has left: discards the program that it prepared.
     pub fn leave(&self, client: u32) {
         let mut state = self.state();
         if state.prepared.as_ref().is_some_and(|(own, _)| *own == client) {
@@ -120,7 +120,7 @@ impl Programs {
         Ok(GetForwardingPipelineConfigResponse { config: config.collect(), non_p4_config })
     }
 
-    /// Binds, checks or installs.
+    /// Carries out a request: binds, checks or installs.
     pub async fn set(
         &self,
         mut request: SetForwardingPipelineConfigRequest,
@@ -203,7 +203,7 @@ impl Programs {
                         }
                         // Its stream may have ended meanwhile.
                         self.clients.known(client).inspect_err(|_| self.leave(client))?;
-                        self.clients.tell(Progress::WarmInitStarted);
+                        self.clients.notify(Progress::WarmInitStarted);
                         Ok(answer(Progress::WarmInitStarted))
                     }
                     Action::VerifyAndWarmInitBeginAndEnd => {
@@ -219,12 +219,12 @@ impl Programs {
     async fn install(&self, client: u32, candidate: Candidate, charge: Arc<Charge>) -> Result<(), Status> {
         self.device.replace(candidate, charge).await?;
         self.clients.unbind(Some(client));
-        self.clients.tell(Progress::WarmInitFinished);
+        self.clients.notify(Progress::WarmInitFinished);
         Ok(())
     }
 }
 
-/// Checks a configuration: the program compiles, is one of Tofino's that this switch can run, and the schema is its.
+/// Checks a configuration: the program compiles, is written for Tofino, can run on this switch, and matches the schema.
 fn candidate(config: ForwardingPipelineConfig) -> Result<Candidate, Status> {
     let name = config.p4_name;
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {

@@ -1,8 +1,8 @@
-//! Reads: each entity asked for becomes lookups in the switch, done in turns, and their results entries.
+//! Reads: translates each requested entity to lookups in the switch, done in turns, and their results to entries.
 
 use super::loaded::Loaded;
+use super::lookup::Target;
 use super::outcome::overall;
-use super::tell::Target;
 use crate::core::Isolation;
 use crate::p4runtime::{Device, status};
 use p4rack_entities::{Checked, Found, Reading, refuse};
@@ -15,14 +15,14 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tonic::Status;
 
-/// Bytes of a message, about.
+/// Approximate length of a message in bytes.
 const BYTES_A_MESSAGE: usize = 32 << 10;
-/// Turns of the data plane of a part of a Read.
+/// Turns of the data plane per part of a Read.
 const TURNS_A_PART: usize = 16;
 /// A Read is ended if its client reads nothing for this long.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// Messages of a Read.
+/// The messages of a Read.
 pub type Answers = mpsc::Sender<Result<ReadResponse, Status>>;
 
 /// A Read under way.
@@ -34,7 +34,7 @@ pub struct Answering<'a> {
     bytes: usize,
 }
 
-/// Answers a Read: what was found, then the errors.
+/// Answers a Read: first what was found, then the errors.
 pub async fn read(
     device: &Device,
     loaded: &Arc<Loaded>,
@@ -52,9 +52,9 @@ pub async fn read(
 }
 
 impl Answering<'_> {
-    /// Answers for one entity. The outer error ends the Read, the inner one is the entity's.
+    /// Answers for one entity. The outer error ends the Read, the inner one concerns only this entity.
     async fn entity(&mut self, target: Target, entity: &Entity) -> Result<Checked<()>, Status> {
-        let told = match &entity.entity {
+        let answer = match &entity.entity {
             Some(entity::Entity::TableEntry(entry)) => return self.entries(target, entry).await,
             Some(entity::Entity::TableUsage(usage)) => return self.usage(target, usage).await,
             Some(entity::Entity::TableAttribute(asked)) => self.loaded.attribute(asked),
@@ -68,9 +68,9 @@ impl Answering<'_> {
             }
             None => refuse(Code::InvalidArgument, "the entity is not set"),
         };
-        match told.and_then(|told| target.or(None).map(|_| told)) {
-            Ok(told) => {
-                self.give(told).await?;
+        match answer.and_then(|answer| target.or(None).map(|_| answer)) {
+            Ok(answer) => {
+                self.give(answer).await?;
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(error)),
@@ -126,7 +126,7 @@ impl Answering<'_> {
         }
     }
 
-    /// How many entries a table has.
+    /// Number of entries of a table.
     async fn usage(&mut self, target: Target, usage: &TableUsage) -> Result<Checked<()>, Status> {
         let entry = TableEntry { table_id: usage.table_id, ..Default::default() };
         let checked = target.or(None).and_then(|_| self.loaded.translation.request(&entry));
@@ -146,8 +146,8 @@ impl Answering<'_> {
         if let Some(error) = failed {
             return Ok(Err(error));
         }
-        let told = TableUsage { usage: u32::try_from(count).unwrap_or(u32::MAX), ..*usage };
-        self.give(Entity { entity: Some(entity::Entity::TableUsage(told)) }).await?;
+        let usage = TableUsage { usage: u32::try_from(count).unwrap_or(u32::MAX), ..*usage };
+        self.give(Entity { entity: Some(entity::Entity::TableUsage(usage)) }).await?;
         Ok(Ok(()))
     }
 
@@ -207,7 +207,7 @@ impl Answering<'_> {
     }
 }
 
-/// What to ask P4Runtime's core for. All of a table includes what happens on a miss.
+/// The entities to read from P4Runtime's core. All of a table includes its default entry.
 fn requests(loaded: &Loaded, entry: &TableEntry) -> Checked<Vec<v1::Entity>> {
     let wanted = loaded.translation.request(entry)?;
     if entry.value.is_some() || entry.is_default_entry {

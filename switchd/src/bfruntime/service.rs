@@ -24,12 +24,12 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Messages of a Read, 32 KiB each, that wait for gRPC to send them.
+/// Maximum messages of a Read, 32 KiB each, that wait to be sent.
 const READ_AHEAD: usize = 4;
-/// Memory that an update takes beside P4Runtime's share: it is there in both forms.
+/// Memory per update in addition to P4Runtime's share, because it exists in both forms.
 const TRANSLATED_BYTES: usize = 2 * UPDATE_BYTES;
 
-/// The calls' handlers.
+/// The handlers of all calls.
 #[derive(Clone, Debug)]
 pub struct Service {
     device: Arc<Device>,
@@ -40,14 +40,14 @@ pub struct Service {
 }
 
 impl Service {
-    /// For a device.
+    /// The handlers for a device.
     pub fn new(device: Arc<Device>, stopping: watch::Receiver<bool>) -> Service {
         let clients = Clients::default();
         let programs = Programs::new(device.clone(), clients.clone());
         Service { device, clients, programs, stopping, refusals: Refusals::default() }
     }
 
-    /// The program that a request means.
+    /// The program for which a request is meant.
     async fn program(&self, p4_name: &str) -> Result<Arc<Loaded>, Status> {
         self.programs.check_steady()?;
         let loaded = self.programs.loaded().await?;
@@ -80,7 +80,7 @@ impl Service {
         } else {
             write::ready(&loaded, &request)?
         };
-        // No program comes before the last change is made.
+        // No other program is installed before the last change is made.
         let held = self.device.hold().await;
         if !held.runs(&loaded.program) {
             return Err(status(Code::Aborted, "another program was installed meanwhile; bind anew"));
@@ -100,7 +100,7 @@ impl BfRuntime for Service {
         let (connection, charge) = (connection_of(&request)?, charge_of(&request)?);
         let request = request.into_inner();
         tracing::debug!(updates = request.updates.len(), "Write");
-        // What it takes is charged to its end, even if its sender has gone.
+        // Its memory stays charged until its end, even if the client has left.
         let (service, own) = (self.clone(), connection.clone());
         let made = if request.encoded_len() < LARGE_BYTES {
             self.make(request, &connection, &charge).await
@@ -120,7 +120,7 @@ impl BfRuntime for Service {
         tracing::debug!(entities = request.entities.len(), "Read");
         let begun = async {
             let loaded = self.program(&request.p4_name).await?;
-            // Clients look at the device before they bind.
+            // Clients read the device's tables before they bind.
             let of_device = |entity: &p4rack_p4rt::bfrt_proto::Entity| matches!(&entity.entity, Some(entity::Entity::TableEntry(entry)) if loaded.fixed.has(entry.table_id));
             match request.entities.iter().all(of_device) {
                 true => self.clients.known(request.client_id)?,
@@ -192,7 +192,7 @@ impl BfRuntime for Service {
                         break Some(Status::unavailable("the switch is shutting down"));
                     }
                 };
-                // A broken stream has nobody to tell.
+                // A broken stream needs no answer.
                 let Ok(Some(message)) = message else { break None };
                 if let Err(end) = service.stream_message(stream, &mut own, message, &outbox) {
                     service.refusals.log("BFRuntime StreamChannel", Some(&end));
@@ -225,7 +225,7 @@ impl Service {
             Some(stream_message_request::Update::Subscribe(given)) => {
                 let subscribed = check_device(given.device_id)
                     .and_then(|()| self.clients.subscribe(stream, message.client_id, *own, outbox));
-                let told = match &subscribed {
+                let status = match &subscribed {
                     Ok(()) => rpc::Status::default(),
                     Err(refused) => rpc::Status {
                         code: refused.code() as i32,
@@ -233,14 +233,14 @@ impl Service {
                         details: Vec::new(),
                     },
                 };
-                let answer = Subscribe { status: Some(told), ..given };
+                let answer = Subscribe { status: Some(status), ..given };
                 let update = Some(stream_message_response::Update::Subscribe(answer));
                 outbox.offer_error(StreamMessageResponse { update });
                 subscribed?;
                 *own = Some(message.client_id);
                 Ok(())
             }
-            // No list is kept for it.
+            // This switch sends no digests, so there is nothing to acknowledge.
             Some(stream_message_request::Update::DigestAck(_)) => Ok(()),
             None => Err(status(Code::InvalidArgument, "the stream message's update is not set")),
         }

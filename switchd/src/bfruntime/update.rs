@@ -1,14 +1,14 @@
-//! What an update means for the switch.
+//! Translates updates to changes of the switch.
 //!
 //! ```text
-//!  INSERT, DELETE, a whole MODIFY of an entry ─▶ P4Runtime's update     the way of P4Runtime's own, without messages
-//!  all others ─▶ a step:  read what is there, or all of it, then write
+//!  INSERT, DELETE, MODIFY of whole entries ─▶ P4Runtime's update     takes P4Runtime's path, without messages
+//!  all others ─▶ a step:  reads the entry, or all of the table, then writes
 //!  fixed tables ─▶ a step
 //! ```
 
 use super::fixed::Step;
 use super::loaded::Loaded;
-use super::tell::Target;
+use super::lookup::Target;
 use p4rack_entities::{Change, Checked, Found, Program, Snapshot, Undo, change, query, refuse, snapshot};
 use p4rack_p4rt::bfrt_proto::{
     self as bfrt, DataField, TableAttribute, TableData, TableEntry, TableOperation, entity, mode,
@@ -117,7 +117,7 @@ fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> 
     }
 }
 
-/// A cell, or all, as at the start.
+/// Resets a cell, or all cells, to the initial value.
 fn zeroed(loaded: &Loaded, entry: &TableEntry) -> Checked<v1::Entity> {
     let mut entity = loaded.translation.entity(&TableEntry { data: None, ..entry.clone() })?;
     if let Some(v1::entity::Entity::CounterEntry(counter)) = &mut entity.entity {
@@ -126,7 +126,7 @@ fn zeroed(loaded: &Loaded, entry: &TableEntry) -> Checked<v1::Entity> {
     Ok(entity)
 }
 
-/// The entities that a query finds, in one go.
+/// The entities that a query finds, all at once.
 fn found(
     program: &Arc<Program>,
     wanted: &v1::Entity,
@@ -145,7 +145,7 @@ fn found(
     Ok(all)
 }
 
-/// A change of some fields: the others stay as they are.
+/// Changes some fields of an entry and keeps the others.
 fn merge(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     let program = &loaded.program;
     let wanted = loaded.translation.request(entry)?;
@@ -171,7 +171,7 @@ fn merged(there: Option<TableData>, given: Option<TableData>) -> TableData {
     let (there, given) = (there.unwrap_or_default(), given.unwrap_or_default());
     let action_id = if given.action_id == 0 { there.action_id } else { given.action_id };
     let named = |field: &DataField| given.fields.iter().any(|given| given.field_id == field.field_id);
-    // Parameters of another action have numbers of their own, and are all named.
+    // The parameters of another action have other ids, and all of them are given.
     let same = action_id == there.action_id;
     let kept = there.fields.into_iter().filter(|field| (same || field.field_id >= COMMON) && !named(field));
     let mut fields: Vec<DataField> = kept.collect();
@@ -179,7 +179,7 @@ fn merged(there: Option<TableData>, given: Option<TableData>) -> TableData {
     TableData { action_id, fields }
 }
 
-/// From here on fields are the table's, not an action's.
+/// Ids from this one on are fields of the table, not parameters of an action.
 const COMMON: u32 = 1 << 16;
 
 /// Removes all entries of a table.
@@ -220,7 +220,7 @@ fn nothing() -> Step {
     Step { snapshot: None, change: Box::new(|_, _| Ok(())) }
 }
 
-/// The state of the tables is always the switch's own, so there is nothing to fetch.
+/// Tables are read from the switch directly, so there is nothing to synchronise.
 fn operate(loaded: &Loaded, operation: &TableOperation) -> Checked<Step> {
     let table = loaded.table(operation.table_id)?;
     let name = &operation.table_operations_type;

@@ -1,8 +1,8 @@
-//! Writes: checked outside of the data-plane thread, done in it.
+//! Writes: checked outside of the data-plane thread, carried out in it.
 
 use super::fixed::Step;
 use super::loaded::Loaded;
-use super::tell::Target;
+use super::lookup::Target;
 use super::update::{Prepared, prepare};
 use crate::core::Isolation;
 use crate::p4runtime::Job;
@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use tonic::Status;
 
-/// Prepares a Write; how many updates it has that are not refused already.
+/// Prepares a Write. Returns how many of its updates are not refused already.
 pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest) -> Result<(Job, Isolation), Status> {
     let atomicity = match Atomicity::try_from(request.atomicity) {
         Ok(Atomicity::DataplaneAtomic) => {
@@ -47,7 +47,7 @@ pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest) -> Result<(Job, Isola
     Ok((job, Isolation::Open))
 }
 
-/// Updates that are P4Runtime's, the way that P4Runtime's take.
+/// Carries out updates that P4Runtime can express, in the same way as P4Runtime's.
 fn plain(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
     let total = prepared.len();
     let mut refused: Vec<(usize, UpdateError)> = Vec::new();
@@ -56,7 +56,7 @@ fn plain(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
         match one {
             Ok(Prepared::Plain(update)) => updates.push(*update),
             Err(error) => refused.push((at, error)),
-            // The caller has looked.
+            // The caller has checked this.
             Ok(Prepared::Step(_)) => {}
         }
     }
@@ -85,7 +85,7 @@ fn plain(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
     })
 }
 
-/// A prepared update as a step.
+/// Converts a prepared update to a step.
 fn step(program: &Arc<Program>, prepared: Prepared, undone: bool) -> Checked<Step> {
     match prepared {
         Prepared::Step(step) => Ok(step),
@@ -97,7 +97,7 @@ fn step(program: &Arc<Program>, prepared: Prepared, undone: bool) -> Checked<Ste
     }
 }
 
-/// Updates one by one, whether or not others fail.
+/// Carries out all updates, even if some fail.
 fn one_by_one(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
     let steps: Vec<Checked<Step>> =
         prepared.into_iter().map(|one| one.and_then(|one| step(program, one, false))).collect();
@@ -114,7 +114,7 @@ fn one_by_one(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
     })
 }
 
-/// All updates or none: those before the first that fails are undone, in reverse order.
+/// Carries out all updates or none: if one fails, those before it are undone in reverse order.
 fn all(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
     let total = prepared.len();
     let failed = move |at: usize, error| {
@@ -125,7 +125,7 @@ fn all(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
     let steps: Vec<Checked<Step>> =
         prepared.into_iter().map(|one| one.and_then(|one| step(program, one, true))).collect();
     if let Some(at) = steps.iter().position(Result::is_err) {
-        // Nothing has to be undone.
+        // Nothing to undo.
         let mut error = steps.into_iter().nth(at).and_then(Result::err);
         return Box::new(move |_, _| match error.take() {
             Some(error) => failed(at, error),

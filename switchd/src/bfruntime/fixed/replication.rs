@@ -1,4 +1,4 @@
-//! Multicast nodes, groups of them, and mirror sessions, and what they are for P4Runtime: groups of replicas and clone
+//! Multicast nodes, groups of nodes and mirror sessions, and their translation to P4Runtime's multicast groups and clone
 //! sessions.
 
 use p4rack_bfrt::{Entry, Value};
@@ -14,19 +14,19 @@ use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Nodes, and groups.
+/// Maximum nodes, and maximum groups.
 const MOST: usize = 1 << 16;
-/// Copies of one packet.
+/// Maximum copies of one packet.
 const COPIES: usize = 1 << 12;
 
-/// Copies with one replication id.
+/// A node: copies with one replication id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub rid: u16,
     pub ports: Vec<u32>,
 }
 
-/// A mirror session, as it was written and as the switch needs it; without a port it is off.
+/// A mirror session, as written and as needed by the switch; without a port it is disabled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     pub port: Option<u32>,
@@ -36,7 +36,7 @@ pub struct Session {
     pub entry: Entry,
 }
 
-/// What is at a number, or shall be.
+/// The new value of the object with this id; `None` deletes it.
 #[derive(Clone, Debug)]
 pub enum Edit {
     Node(u32, Option<Node>),
@@ -44,12 +44,12 @@ pub enum Edit {
     Session(u32, Option<Session>),
 }
 
-/// All of them.
+/// All nodes, groups and sessions.
 #[derive(Debug, Default)]
 pub struct Replication {
     nodes: BTreeMap<u32, Node>,
     groups: BTreeMap<u32, Vec<u32>>,
-    /// Groups that have a node.
+    /// Groups that contain a node.
     users: BTreeMap<u32, BTreeSet<u32>>,
     sessions: BTreeMap<u32, Session>,
 }
@@ -62,7 +62,7 @@ fn put<T>(all: &mut BTreeMap<u32, T>, id: u32, value: Option<T>) -> Option<T> {
 }
 
 impl Replication {
-    /// What is there now at the number of an edit.
+    /// The current object with the id of an edit.
     pub fn there(&self, edit: &Edit) -> Edit {
         match edit {
             Edit::Node(id, _) => Edit::Node(*id, self.nodes.get(id).cloned()),
@@ -71,7 +71,7 @@ impl Replication {
         }
     }
 
-    /// Checks the type of an update against what is there, and what it says against the rest.
+    /// Checks an update: its type against the current object, its contents against all others.
     pub fn expect(&self, kind: update::Type, edit: &Edit) -> Checked<()> {
         let (what, id, exists, full) = match edit {
             Edit::Node(id, _) => {
@@ -121,7 +121,7 @@ impl Replication {
         }
     }
 
-    /// Does an edit, in the switch too. Errors: the switch refuses it; nothing has changed then.
+    /// Applies an edit, also to the switch. Errors: the switch refuses it; then nothing has changed.
     pub fn apply(
         &mut self,
         program: &Arc<Program>,
@@ -139,7 +139,7 @@ impl Replication {
         done
     }
 
-    /// Does an edit; what of the switch it touches.
+    /// Applies an edit. Returns which of the switch's objects it affects.
     fn set(&mut self, edit: Edit) -> Vec<(bool, u32)> {
         match edit {
             Edit::Node(id, node) => {
@@ -168,7 +168,7 @@ impl Replication {
         }
     }
 
-    /// Gives the switch its groups and sessions.
+    /// Writes groups and sessions to the switch.
     fn push(
         &self,
         program: &Arc<Program>,

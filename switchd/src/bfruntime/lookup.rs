@@ -1,4 +1,4 @@
-//! What can be told without looking at entries: where a request is meant to go, attributes, numbers behind names.
+//! Look-ups that need no entries: the target of a request, attributes, ids of names.
 
 use super::loaded::Loaded;
 use super::{DEVICE, PIPES};
@@ -16,18 +16,18 @@ const ALL_PIPES: u32 = 0xffff;
 /// Both directions, and all parsers.
 const ALL: u32 = 0xff;
 
-/// The part of the device that is meant.
+/// The part of the device that a request is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Target(TargetDevice);
 
 impl Target {
-    /// What a request says, or all.
+    /// The target of a request; by default the whole device.
     pub fn of(given: Option<&TargetDevice>) -> Target {
         let all = TargetDevice { device_id: DEVICE, pipe_id: ALL_PIPES, direction: ALL, prsr_id: ALL };
         Target(given.copied().unwrap_or(all))
     }
 
-    /// What an entry says, or the request. Errors: there is no such part.
+    /// The target of an entry; by default that of its request. Errors: there is no such device or pipe.
     pub fn or(self, given: Option<&TargetDevice>) -> Checked<Target> {
         let target = given.map_or(self, |given| Target(*given));
         let TargetDevice { device_id, pipe_id, .. } = target.0;
@@ -54,7 +54,7 @@ impl Target {
         refuse(Code::InvalidArgument, message)
     }
 
-    /// As a message.
+    /// The target as a message.
     pub fn message(self) -> TargetDevice {
         self.0
     }
@@ -99,11 +99,11 @@ impl Loaded {
                 );
             }
         };
-        let told = TableAttribute { table_id: asked.table_id, attribute: Some(attribute) };
-        Ok(Entity { entity: Some(entity::Entity::TableAttribute(told)) })
+        let attribute = TableAttribute { table_id: asked.table_id, attribute: Some(attribute) };
+        Ok(Entity { entity: Some(entity::Entity::TableAttribute(attribute)) })
     }
 
-    /// The number behind names.
+    /// The id of the named object.
     pub fn object_id(&self, asked: &ObjectId) -> Checked<Entity> {
         use object_id::table_object::Names;
         let unknown = |error: SchemaError| UpdateError::new(Code::NotFound, error.to_string());
