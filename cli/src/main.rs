@@ -15,10 +15,10 @@ use tracing_subscriber::prelude::*;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Racks with memory apart from compute: generates the switch's P4, installs it, runs the hosts.
+/// Networks for disaggregated racks: generates the switch's P4 program, installs it, runs the hosts.
 ///
-/// Start with `p4rack up examples/pl2-incast.toml`: it builds the described rack on this machine
-/// out of network namespaces, runs it and shows what PL2's reservations are worth.
+/// Start with `p4rack up examples/pl2-incast.toml`: it builds the described rack out of network
+/// namespaces on this machine, runs an incast, and compares plain switching with PL2.
 #[derive(Parser, Debug)]
 #[command(name = "p4rack", version, propagate_version = true, max_term_width = 100)]
 struct Cli {
@@ -69,7 +69,7 @@ enum Command {
     Host(cmd::host::Args),
     /// Read and reset PL2's reservations on a running switch
     Pl2(cmd::pl2::Args),
-    /// Simulate a rack in virtual time: the generated P4 and the hosts' own machines
+    /// Simulate a rack in virtual time: the generated P4 and the hosts' state machines under one clock
     Sim(cmd::sim::Args),
     /// Check what is installed and what is missing, and how to get it
     Doctor(cmd::doctor::Args),

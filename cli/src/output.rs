@@ -57,7 +57,7 @@ fn written(done: io::Result<()>) {
 
 /// Prints a line for whoever started a daemon. The daemon continues if that fails, because its work is not
 /// what it prints.
-pub fn tell(line: &str) {
+pub fn announce(line: &str) {
     let mut output = io::stdout();
     match writeln!(output, "{line}").and_then(|()| output.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

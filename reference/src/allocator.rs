@@ -71,8 +71,8 @@ impl Allocator {
     ) -> Option<(u32, u32)> {
         let (name, ticks) = ((source, destination, cell), self.ticks(now));
         let grace = self.grace(source, destination);
-        let given_back = self.rights.take(name, demand, grace, ticks)?;
-        let old = given_back + self.rights.replace(name, self.rights_of(demand));
+        let released = self.rights.take(name, demand, grace, ticks)?;
+        let old = released + self.rights.replace(name, self.rights_of(demand));
         let parts = u64::from(self.limits.slot_parts);
         let take = |register: &mut u64, slot: u64| match self.mode {
             Mode::Clock => {

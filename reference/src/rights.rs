@@ -137,19 +137,19 @@ impl Rights {
     }
 
     /// Handles an RSV for its lane. Returns `None` if it must wait. Otherwise the RSV takes the lane, unless
-    /// it asks for nothing, and the result is what the other half gives back, if that held the lane and never
+    /// it asks for nothing, and the result is what the other half releases, if that held the lane and never
     /// sent.
     pub fn take(&mut self, name: Name, demand: u8, grace: Grace, now: u64) -> Option<u64> {
         let (at, half) = (self.at(name), name.2 % 2);
         let holder = self.locks[at / 2].half;
-        let mut given_back = 0;
+        let mut released = 0;
         if let Some(holder) = holder.filter(|holder| demand > 0 || *holder == half) {
             let other = at / 2 * 2 + usize::from(holder);
             if self.has_not_begun(other, grace, now) {
                 return None;
             }
             if self.counting && holder != half {
-                given_back = std::mem::take(&mut self.cells[other].left);
+                released = std::mem::take(&mut self.cells[other].left);
                 self.cells[other].unsolicited = Unsolicited::Left(0);
             }
         }
@@ -158,7 +158,7 @@ impl Rights {
         } else if holder == Some(half) {
             self.locks[at / 2] = Lock::default();
         }
-        Some(given_back)
+        Some(released)
     }
 
     /// Replaces the rights of a cell. Returns what it still held.

@@ -66,7 +66,7 @@ pub(crate) struct Agenda<E> {
 }
 
 impl RackEvent {
-    /// Whether it only gives hosts something to do, so that they may be told in advance.
+    /// Whether it only gives hosts something to do, so that it may be passed on to them in advance.
     pub fn is_foreseen(self) -> bool {
         matches!(self, RackEvent::Arrival(_) | RackEvent::Replay(_))
     }

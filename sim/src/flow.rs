@@ -1,5 +1,5 @@
 //! Flows: a thread's messages to one other host, and what splits them into frames. The sender's and the receiver's
-//! states of a flow are separate, because hosts share nothing. The receiver is told what it has to know.
+//! states of a flow are separate, because hosts share nothing. The sender notifies the receiver of what it has to know.
 
 use crate::message::{FlowId, Head, MTU, Message, MessageId, Outgoing};
 use crate::traffic::Operation;

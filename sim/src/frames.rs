@@ -31,7 +31,7 @@ impl Frames {
 
     /// Returns a buffer.
     #[inline(always)]
-    pub fn give_back(&mut self, frame: Frame) {
+    pub fn release(&mut self, frame: Frame) {
         let free = if frame.len() < SHORT { &mut self.short } else { &mut self.long };
         free.push(frame);
     }
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn who_has_too_many_gives_to_who_has_none() {
         let (mut rich, mut poor, mut common) = (Frames::default(), Frames::default(), Frames::default());
-        (0..5 * KEPT).for_each(|_| rich.give_back(Box::new(vec![0; 60])));
+        (0..5 * KEPT).for_each(|_| rich.release(Box::new(vec![0; 60])));
         assert!(rich.is_uneven() && poor.is_uneven());
         rich.share(&mut common);
         poor.share(&mut common);

@@ -252,7 +252,7 @@ impl Host {
     }
 
     /// Gives the machine a frame that a transport sends on its own account. It waits behind earlier frames.
-    pub fn tell(&mut self, destination: usize, frame: &Pdu, header_bytes: usize, now: Nanos) {
+    pub fn send_pdu(&mut self, destination: usize, frame: &Pdu, header_bytes: usize, now: Nanos) {
         let bytes = frame.emit(self.index, destination, header_bytes, &mut self.buffer);
         hand_over(&mut self.endpoint, bytes, frame.flow, self.by_thread, now);
     }
@@ -267,7 +267,7 @@ impl Host {
         now: Nanos,
     ) {
         let part = Part::tcp(id, segment, markable);
-        self.tell(destination, &part.frame, part.header_bytes, now);
+        self.send_pdu(destination, &part.frame, part.header_bytes, now);
     }
 }
 
@@ -282,13 +282,13 @@ pub(crate) fn rds_config(experiment: &Experiment, host: usize) -> rds::Config {
     }
 }
 
-/// The machine's parameters: those that the rack's hosts are told, and those that only experiments set.
+/// The machine's parameters: those of an agent on the same rack, except for those that only experiments set.
 fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
     let (spec, rack) = (&experiment.spec.scheme, &experiment.rack);
-    let told = endpoint_config(rack, &rack.hosts[index], experiment.scheme);
+    let described = endpoint_config(rack, &rack.hosts[index], experiment.scheme);
     let raw = experiment.spec.traffic.iter().all(|traffic| traffic.transport == Transport::Raw);
     let in_host = experiment.spec.nic.place == MachineLocation::Host;
-    let mut config = told.map_err(|error| error.to_string())?;
+    let mut config = described.map_err(|error| error.to_string())?;
     let station = config.station_mut();
     // Drivers are never late in virtual time.
     station.catch_up = Nanos::ZERO;
@@ -296,7 +296,7 @@ fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
     station.snap_bytes = if raw { SNAP_BYTES_RAW } else { SNAP_BYTES };
     Ok(match config {
         Config::Ethernet(_) => config,
-        Config::Pl2(told) => Config::Pl2(pl2::Config {
+        Config::Pl2(described) => Config::Pl2(pl2::Config {
             notify_patience: spec.notify_receiver.then(|| Nanos::from_micros(spec.silent_after_us)),
             pack: spec.pack,
             fresh: spec.fresh_ns.map(Nanos),
@@ -304,7 +304,7 @@ fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
             grt_timeout_max: Nanos::from_micros(spec.grt_timeout_us.saturating_mul(20)),
             release_after: Nanos::from_micros(20),
             delay_window: Nanos::from_millis(if in_host { 20 } else { 10 }),
-            ..told
+            ..described
         }),
     })
 }
@@ -315,7 +315,7 @@ mod tests {
 
     /// Simulated machines differ from the agents' in what is named here, and in nothing else.
     #[test]
-    fn machines_are_told_what_agents_are() {
+    fn machines_have_the_parameters_of_agents() {
         for (kind, foreign) in [("ethernet", ""), ("pl2-counter", "h3 = 40"), ("pl2-clock", "h3 = 40")] {
             let text = format!(
                 "name = \"x\"\nduration_us = 10\n[rack]\nhosts = 3\nforeign = {{ {foreign} }}\n[scheme]\nkind = \"{kind}\"\n\
@@ -325,25 +325,29 @@ mod tests {
             let experiment = Experiment::parse(&text, "x.toml").unwrap();
             for (index, host) in experiment.rack.hosts.iter().enumerate() {
                 let simulated = config(&experiment, index).unwrap();
-                let told = endpoint_config(&experiment.rack, host, experiment.scheme).unwrap();
+                let described = endpoint_config(&experiment.rack, host, experiment.scheme).unwrap();
                 let mut same = simulated;
-                let (from, to) = (told.station(), same.station_mut());
+                let (from, to) = (described.station(), same.station_mut());
                 (to.catch_up, to.total_limit_frames, to.snap_bytes) =
                     (from.catch_up, from.total_limit_frames, from.snap_bytes);
-                if let (Config::Pl2(told), Config::Pl2(pl2)) = (&told, &mut same) {
+                if let (Config::Pl2(described), Config::Pl2(pl2)) = (&described, &mut same) {
                     *pl2 = pl2::Config {
-                        notify_patience: told.notify_patience,
-                        pack: told.pack,
-                        fresh: told.fresh,
-                        grt_timeout_min: told.grt_timeout_min,
-                        grt_timeout_max: told.grt_timeout_max,
-                        release_after: told.release_after,
-                        delay_window: told.delay_window,
+                        notify_patience: described.notify_patience,
+                        pack: described.pack,
+                        fresh: described.fresh,
+                        grt_timeout_min: described.grt_timeout_min,
+                        grt_timeout_max: described.grt_timeout_max,
+                        release_after: described.release_after,
+                        delay_window: described.delay_window,
                         ..pl2.clone()
                     };
-                    assert_eq!((told.lanes, told.k, told.t_slots), (3, 5, 7), "{kind} {index}");
+                    assert_eq!(
+                        (described.lanes, described.k, described.t_slots),
+                        (3, 5, 7),
+                        "{kind} {index}"
+                    );
                 }
-                assert_eq!(same, told, "{kind} {index}");
+                assert_eq!(same, described, "{kind} {index}");
             }
         }
     }

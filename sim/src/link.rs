@@ -187,7 +187,7 @@ impl Link {
         if self.free_at.saturating_sub(now) > self.limit {
             self.stats.sent += 1;
             self.stats.overflow += 1;
-            return frames.give_back(frame);
+            return frames.release(frame);
         }
         let (start, mut arrived) = self.start(frame.len(), now);
         if let Some(faults) = self.faults.clone() {
@@ -202,7 +202,7 @@ impl Link {
             };
             if let Some(count) = reason {
                 *count += 1;
-                return frames.give_back(frame);
+                return frames.release(frame);
             }
             if self.random.chance(faults.duplication) {
                 self.stats.duplicated += 1;

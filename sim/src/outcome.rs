@@ -309,8 +309,8 @@ fn lost_frames(world: &World, counts: &Counts) -> u64 {
     let switch = since + world.tor.before.drops.values().sum::<u64>();
     let links: u64 = world.links().map(|(stats, _)| losses(&stats)).sum();
     let hosts: u64 = world.hosts().map(|host| host.endpoint.stats().app_frames_dropped()).sum();
-    let come_again = world.tor.watcher.come_again(&world.tor.model.counted());
-    switch + links + hosts + counts.frames_to_dead - come_again
+    let sent_again = world.tor.watcher.sent_again(&world.tor.model.counted());
+    switch + links + hosts + counts.frames_to_dead - sent_again
 }
 
 fn losses(stats: &crate::link::LinkStats) -> u64 {
@@ -356,8 +356,8 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         ceiling_receive_gbps: experiment.runs.goodput_ceiling_bps(first) as f64 / 1e9,
         ceiling_send_gbps: experiment.runs.send_ceiling_bps(first) as f64 / 1e9,
         traffic: by_traffic.map(|(traffic, stats)| traffic_outcome(traffic, stats, &gbps)).collect(),
-        rsv_grt_ns: Latency::of(&counts.seen.rsv_grt, true),
-        control: ControlOutcome::of(counts.seen.control, &experiment.rack, seconds),
+        rsv_grt_ns: Latency::of(&counts.scheme.rsv_grt, true),
+        control: ControlOutcome::of(counts.scheme.control, &experiment.rack, seconds),
         switch: SwitchOutcome {
             queue_max_bytes: fullest.map_or(0, |port| port.queue_max_bytes),
             queue_p999_bytes: fullest.map_or(0, |port| depth_quantile(port, 0.999)),
@@ -371,7 +371,7 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         },
         host_drops,
         host_counters,
-        resets: world.tor.watcher.taken_back().iter().take(1_000).map(reset).collect(),
+        resets: world.tor.watcher.forgotten().iter().take(1_000).map(reset).collect(),
         link_losses: world.links().map(|(stats, _)| losses(&stats)).sum(),
         frames_dropped: lost_frames(world, &counts),
         problems: checks.problems(),

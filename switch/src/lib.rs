@@ -13,7 +13,7 @@
 //!
 //! `#[inline(always)]` marks the functions on a frame's way from its arrival to its end. Each form of that way
 //! (sent immediately or queued, buffer borrowed or given, traced or not) is a const parameter, such as `THROUGH`,
-//! `GIVEN` and `TOLD`. Inlined, each form becomes one function in which the branches of the others are gone. Left
+//! `GIVEN` and `TRACED`. Inlined, each form becomes one function in which the branches of the others are gone. Left
 //! to its own estimate, the compiler makes calls of the larger steps, and all forms then share their branches.
 
 mod aging;

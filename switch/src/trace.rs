@@ -99,12 +99,12 @@ impl Trace {
 
     /// Whether events are recorded now.
     #[inline]
-    pub fn tells(&self) -> bool {
+    pub fn is_recording(&self) -> bool {
         self.on || self.packet >= self.first
     }
 
     pub fn push(&mut self, now: Nanos, event: RawEvent) {
-        if !self.tells() {
+        if !self.is_recording() {
             return;
         }
         let limit = if self.on { MAX_EVENTS } else { MAX_LIVE_EVENTS };

@@ -408,7 +408,7 @@ pub struct EventSender {
 
 impl EventSender {
     /// Sends what the switch has for the controller. `frame` is a scratch buffer.
-    pub fn tell(&self, switch: &mut Switch, frame: &mut Vec<u8>) {
+    pub fn send_pending(&self, switch: &mut Switch, frame: &mut Vec<u8>) {
         while switch.poll_cpu(frame) {
             // If the servers are behind, dropped and counted below.
             self.send(Event::PacketIn { frame: std::mem::take(frame) });

@@ -106,7 +106,7 @@ impl Plane {
                 jobs.run_pending(&mut switch, clock::now());
                 self.drain(&mut switch);
             }
-            events.tell(&mut switch, &mut self.frame);
+            events.send_pending(&mut switch, &mut self.frame);
             if news_number.is_some_and(|number| self.poller.ready(number)) {
                 self.driver.read_news(|port, up| switch.set_port_up(port, up));
             }

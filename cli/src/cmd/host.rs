@@ -116,7 +116,7 @@ fn agent(args: RunArgs) -> Result<(), String> {
     let signals = Signals::take().map_err(|error| error.to_string())?;
     let ready = format!("ready {} {} on {} scheme {scheme}", config.name, config.tap, config.interface);
     let agent = Agent::start(config, signals).map_err(|error| error.to_string())?;
-    output::tell(&ready);
+    output::announce(&ready);
     agent.run().map_err(|error| error.to_string())
 }
 
@@ -128,7 +128,7 @@ fn tell_silent(rack: &Rack, host: &Host, command: Option<String>) -> mpsc::Sende
     std::thread::spawn(move || {
         for mac in silent {
             let Some((_, name)) = names.iter().find(|(known, _)| *known == mac) else { continue };
-            output::tell(&format!("silent {name}"));
+            output::announce(&format!("silent {name}"));
             let Some(command) = &command else { continue };
             let ran = Command::new("sh").args(["-c", command]).env("SENDER", name).env("HOST", &own).status();
             if !ran.as_ref().is_ok_and(ExitStatus::success) {

@@ -53,12 +53,12 @@ pub fn bench(args: Args) -> ExitCode {
         window_s: args.seconds.clamp(0.5, 600.0),
         quiet: args.quiet,
     };
-    let told = |beside: &Beside| {
+    let progress = |beside: &Beside| {
         if !args.quiet {
             eprintln!("{} {}: {}", beside.scheme, beside.attack, verdict(&beside.fared));
         }
     };
-    match hostile::run(&options, told) {
+    match hostile::run(&options, progress) {
         Ok(all) => {
             let text = if args.json { as_json(&all) } else { table(&all) };
             // The reader may be gone.

@@ -72,8 +72,8 @@ struct RunArgs {
     /// Address at which to serve P4Runtime
     #[arg(long, default_value = "127.0.0.1:9559")]
     grpc_server_addr: SocketAddr,
-    /// Address at which to serve BFRuntime too, for programs for Tofino, such as 127.0.0.1:50052; encrypted and
-    /// restricted as P4Runtime is [default: not served]
+    /// Address at which to serve BFRuntime too, for Tofino programs, e.g. 127.0.0.1:50052; encryption and limits
+    /// are those of P4Runtime [default: not served]
     #[arg(long, value_name = "ADDR")]
     bfrt_addr: Option<SocketAddr>,
     /// Encrypt P4Runtime; controllers then connect with --ssl
@@ -118,8 +118,8 @@ struct RunArgs {
     /// Size of the buffer that all queues share, e.g. "256 KiB"
     #[arg(long, value_name = "BYTES", default_value = "256 KiB", value_parser = buffer)]
     buffer: u64,
-    /// Part of the buffer that frames of priorities below 4 cannot use, e.g. "64 KiB", as descriptions have
-    /// it for PL2
+    /// Part of the buffer that frames of priorities below 4 cannot use, e.g. "64 KiB"; `p4rack up` sets it by
+    /// the description's reserved_percent
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
     reserve: u64,
     /// Folder searched for #include <…>, before the built-in core.p4 and v1model.p4
@@ -204,8 +204,8 @@ pub fn run(args: Args) -> ExitCode {
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,
     };
-    let done =
-        check_outputs(&config).and_then(|()| daemon::run(config, output::tell).map_err(|e| e.to_string()));
+    let done = check_outputs(&config)
+        .and_then(|()| daemon::run(config, output::announce).map_err(|e| e.to_string()));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -140,7 +140,7 @@ impl<C, S, N: Default> Frames<C, S, N> {
         let kept = self.pool.bytes(data.frame);
         out.resize(self.pool.len(data.frame), 0);
         out[..kept.len()].copy_from_slice(kept);
-        self.pool.give_back(data.frame);
+        self.pool.release(data.frame);
         self.stats.counters.best_effort_out += 1;
         self.waiting -= 1;
         self.waiting_unknown -= usize::from(data.destination.is_none());
@@ -168,7 +168,7 @@ impl<C, S, N: Default> Frames<C, S, N> {
         let Some(id) = self.app_queue.pop_front() else { return false };
         out.clear();
         out.extend_from_slice(self.pool.bytes(id));
-        self.pool.give_back(id);
+        self.pool.release(id);
         self.stats.counters.app_out += 1;
         true
     }

@@ -55,7 +55,7 @@ impl<N: Default> Pool<N> {
     }
 
     /// Removes a holder; the last one frees the frame.
-    pub fn give_back(&mut self, id: FrameId) {
+    pub fn release(&mut self, id: FrameId) {
         let slot = &mut self.slots[id.0 as usize];
         debug_assert!(slot.holders > 0, "frame given back twice");
         slot.holders = slot.holders.saturating_sub(1);
@@ -96,10 +96,10 @@ mod tests {
         let mut pool = Pool::<u32>::new(usize::MAX);
         let first = pool.store(&[b"ab", b"c"]);
         pool.hold(first);
-        pool.give_back(first);
+        pool.release(first);
         assert_eq!((pool.bytes(first), pool.held()), (&b"abc"[..], 1));
         pool.get_mut(first).note = 7;
-        pool.give_back(first);
+        pool.release(first);
         let second = pool.store(&[b"d"]);
         assert_eq!((second, pool.held()), (first, 1), "the buffer is used again");
         assert_eq!(pool.get_mut(second).note, 0, "its note is not");

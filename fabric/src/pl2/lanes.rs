@@ -122,7 +122,7 @@ impl Lanes {
     }
 
     /// A cell to give back now.
-    pub fn to_give_back(&self, now: Nanos) -> Option<u8> {
+    pub fn to_release(&self, now: Nanos) -> Option<u8> {
         self.holding.iter().find(|holding| holding.due <= now).map(|holding| holding.cell)
     }
 
@@ -132,14 +132,14 @@ impl Lanes {
     }
 
     /// Records that an RSV that gives a cell back is in the NIC.
-    pub fn giving_back(&mut self, cell: u8, id: u32) {
+    pub fn releasing(&mut self, cell: u8, id: u32) {
         if let Some(holding) = self.holding.iter_mut().find(|holding| holding.cell == cell) {
             *holding = Holding { due: Nanos::MAX, tries: holding.tries + 1, id, left_at: None, ..*holding };
         }
     }
 
     /// Records that it has left. `deadline` says when it is overdue, given the number of tries.
-    pub fn give_back_left(&mut self, id: u32, now: Nanos, deadline: impl FnOnce(u32) -> Nanos) {
+    pub fn release_left(&mut self, id: u32, now: Nanos, deadline: impl FnOnce(u32) -> Nanos) {
         let is_it = |holding: &&mut Holding| holding.id == id && holding.tries > 0;
         if let Some(holding) = self.holding.iter_mut().find(is_it) {
             (holding.left_at, holding.due) = (Some(now), deadline(holding.tries - 1));
@@ -148,7 +148,7 @@ impl Lanes {
 
     /// Records its answer. Returns when it had left, if this is the answer to it. If `refused`, it is
     /// repeated when overdue.
-    pub fn given_back(&mut self, cell: u8, id: u32, refused: bool) -> Option<Nanos> {
+    pub fn released(&mut self, cell: u8, id: u32, refused: bool) -> Option<Nanos> {
         let is_it = |holding: &Holding| (holding.cell, holding.id) == (cell, id);
         let at = self.holding.iter().position(is_it)?;
         let left_at = self.holding[at].left_at.take()?;
@@ -224,23 +224,19 @@ mod tests {
         let mut lanes = Lanes::new(1, true);
         take(&mut lanes, Nanos(0), true);
         lanes.unused(0, Nanos(5), Nanos(100));
-        assert_eq!((lanes.to_give_back(Nanos(99)), lanes.to_give_back(Nanos(100))), (None, Some(0)));
+        assert_eq!((lanes.to_release(Nanos(99)), lanes.to_release(Nanos(100))), (None, Some(0)));
         lanes.notice_passed(Nanos(100));
-        lanes.giving_back(0, 7);
-        assert_eq!((lanes.due(), lanes.given_back(0, 7, false)), (Nanos::MAX, None), "it hasn't left");
-        lanes.give_back_left(7, Nanos(101), |tries| Nanos(200 + u64::from(tries)));
-        assert_eq!(lanes.to_give_back(Nanos(200)), Some(0), "overdue");
-        lanes.giving_back(0, 8);
-        lanes.give_back_left(8, Nanos(201), |tries| Nanos(200 + u64::from(tries)));
-        assert_eq!((lanes.given_back(0, 7, false), lanes.given_back(0, 8, true)), (None, Some(Nanos(201))));
-        assert_eq!(
-            (lanes.given_back(0, 8, false), lanes.to_give_back(Nanos(201))),
-            (None, Some(0)),
-            "refused"
-        );
-        lanes.giving_back(0, 9);
-        lanes.give_back_left(9, Nanos(202), |_| Nanos(900));
-        assert_eq!(lanes.given_back(0, 9, false), Some(Nanos(202)));
+        lanes.releasing(0, 7);
+        assert_eq!((lanes.due(), lanes.released(0, 7, false)), (Nanos::MAX, None), "it hasn't left");
+        lanes.release_left(7, Nanos(101), |tries| Nanos(200 + u64::from(tries)));
+        assert_eq!(lanes.to_release(Nanos(200)), Some(0), "overdue");
+        lanes.releasing(0, 8);
+        lanes.release_left(8, Nanos(201), |tries| Nanos(200 + u64::from(tries)));
+        assert_eq!((lanes.released(0, 7, false), lanes.released(0, 8, true)), (None, Some(Nanos(201))));
+        assert_eq!((lanes.released(0, 8, false), lanes.to_release(Nanos(201))), (None, Some(0)), "refused");
+        lanes.releasing(0, 9);
+        lanes.release_left(9, Nanos(202), |_| Nanos(900));
+        assert_eq!(lanes.released(0, 9, false), Some(Nanos(202)));
         assert_eq!((lanes.is_active(), take(&mut lanes, Nanos(202), true)), (false, Some(1)));
     }
 }

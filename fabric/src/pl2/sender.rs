@@ -58,7 +58,7 @@ pub(super) enum Answer {
     /// The newest RSV of a burst, for the first time, and when it left.
     Burst(Nanos),
     /// An RSV that gave slots back, and when it left.
-    GiveBack(Nanos),
+    Release(Nanos),
     /// The newest RSV of a burst, which was already answered.
     Duplicate,
     /// One with another demand.
@@ -347,7 +347,7 @@ impl Destination {
     pub fn left(&mut self, id: u32, now: Nanos, deadline: impl FnOnce(u32) -> Nanos) {
         // Usually the newest one has left last.
         let Some(burst) = self.bursts.iter_mut().rev().find(|burst| burst.id == id) else {
-            self.lanes.give_back_left(id, now, deadline);
+            self.lanes.release_left(id, now, deadline);
             return self.look();
         };
         burst.left_at = Some(now);
@@ -375,10 +375,10 @@ impl Destination {
             };
         }
         match grant.demand {
-            0 => match self.lanes.given_back(grant.cell, grant.id, refuses(grant)) {
+            0 => match self.lanes.released(grant.cell, grant.id, refuses(grant)) {
                 Some(left_at) => {
                     self.look();
-                    Answer::GiveBack(left_at)
+                    Answer::Release(left_at)
                 }
                 None => Answer::Other,
             },
@@ -489,11 +489,11 @@ impl Destination {
 
     /// A cell to give back with the RSV `id`. While frames that may be its own wait in the NIC, it is
     /// postponed until `later`.
-    pub fn take_give_back(&mut self, now: Nanos, later: Nanos, id: u32) -> Option<u8> {
-        let cell = self.lanes.to_give_back(now)?;
+    pub fn take_release(&mut self, now: Nanos, later: Nanos, id: u32) -> Option<u8> {
+        let cell = self.lanes.to_release(now)?;
         let given = self.unsolicited_in_nic + self.scheduled_in_nic == 0;
         match given {
-            true => self.lanes.giving_back(cell, id),
+            true => self.lanes.releasing(cell, id),
             false => self.lanes.postpone(now, later),
         }
         self.look();
@@ -737,11 +737,11 @@ mod tests {
         d.in_nic = 1;
         d.begun(cell, Nanos(5));
         d.scheduled_in_nic = 1;
-        assert_eq!((d.take_give_back(Nanos(5), Nanos(9), 1), d.due()), (None, Nanos(9)));
+        assert_eq!((d.take_release(Nanos(5), Nanos(9), 1), d.due()), (None, Nanos(9)));
         d.scheduled_in_nic = 0;
-        assert_eq!(d.take_give_back(Nanos(9), Nanos(13), 1), Some(cell));
+        assert_eq!(d.take_release(Nanos(9), Nanos(13), 1), Some(cell));
         d.left(1, Nanos(10), |_| Nanos(40));
-        assert_eq!((d.due(), d.answer(&grant(cell, 1, 0))), (Nanos(40), Answer::GiveBack(Nanos(10))));
+        assert_eq!((d.due(), d.answer(&grant(cell, 1, 0))), (Nanos(40), Answer::Release(Nanos(10))));
         assert_eq!((d.due(), d.is_active()), (Nanos::MAX, false));
     }
 }

@@ -20,7 +20,7 @@ impl Check<'_> {
         self.problems.push(format!("{}:{line}: {place}{key}: {message}", self.file));
     }
 
-    /// Records a mistake in the description that the experiment generates, at the experiment's own line.
+    /// Records a mistake that the check of the rack found, at the experiment's own line.
     pub fn refused(&mut self, field: &str, message: &str) {
         let last = field.rsplit('.').next().unwrap_or(field);
         let (table, key) = match (field.split_once(['.', '[']).map_or(field, |(head, _)| head), last) {
@@ -35,7 +35,7 @@ impl Check<'_> {
         self.problem(table, 0, key, message);
     }
 
-    /// Line of the key; of the table if the key is missing; otherwise 1.
+    /// Line of the key; of its table if the key is missing; 1 if that is missing too.
     fn line_of(&self, table: &str, nth: usize, key: &str) -> usize {
         let is_head = |line: &str| {
             let name = line.trim().trim_start_matches('[').split(']').next().unwrap_or_default();

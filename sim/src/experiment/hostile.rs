@@ -5,7 +5,7 @@ use super::{Arrivals, Experiment, Spec};
 use p4rack_fabric::hostile::{Attack, Config};
 use serde::{Deserialize, Serialize};
 
-/// What an attack is called that is none: the host behaves, and the others' results are what an attack's are compared with.
+/// The attack `none`: the host behaves. The others' results are the baseline for all other attacks.
 pub const NO_ATTACK: &str = "none";
 
 /// `[[hostile]]`
@@ -14,9 +14,9 @@ pub const NO_ATTACK: &str = "none";
 pub struct HostileSpec {
     /// Name of the host.
     pub host: String,
-    /// What it sends in place of its traffic, or `none`.
+    /// Name of the attack that it runs instead of its traffic, or `none`.
     pub attack: String,
-    /// The host that it aims at, where an attack aims.
+    /// The host at which attacks on one host aim.
     #[serde(default = "first")]
     pub victim: String,
 }
@@ -51,7 +51,7 @@ impl Experiment {
         self.spec.hostile.iter().any(|one| self.host(&one.host) == Some(host))
     }
 
-    /// What a host is to do in place of its traffic.
+    /// The attack that a host runs instead of its traffic.
     pub(crate) fn hostile(&self, host: usize) -> Option<Config> {
         let one = self.spec.hostile.iter().find(|one| self.host(&one.host) == Some(host))?;
         let attack = one.attack.parse().ok()?;

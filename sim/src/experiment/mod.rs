@@ -1,4 +1,4 @@
-//! The experiment file: what is simulated, as TOML. `docs/sim.md` documents it.
+//! Experiment files: TOML that says what to simulate. `docs/sim.md` documents the fields.
 
 mod check;
 mod hostile;
@@ -27,17 +27,17 @@ use std::sync::Arc;
 /// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// As written.
+    /// The file's contents.
     pub spec: Spec,
     /// The rack that it describes.
     pub rack: Rack,
-    /// PL2's parameters. Under plain switching its slots are a measure all the same.
+    /// PL2's parameters. Plain switching has them too: loads can be given in slots under any scheme.
     pub pl2: Pl2,
-    /// What runs on switch and hosts.
+    /// The scheme that switch and hosts run.
     pub scheme: Scheme,
-    /// The rack where just this runs.
+    /// The rack with only this scheme's protocols.
     pub runs: Rack,
-    /// Traces, by traffic.
+    /// Trace of each `[[traffic]]`, if it has one.
     pub traces: Vec<Option<Trace>>,
 }
 
@@ -45,17 +45,17 @@ pub struct Experiment {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// Name, for results.
+    /// Name in results.
     pub name: String,
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     #[serde(default = "one")]
     pub seed: u64,
-    /// How long sources run, from time 0.
+    /// How long sources send, from time 0.
     pub duration_us: u64,
-    /// From here on it is measured.
+    /// Start of the measured time.
     #[serde(default)]
     pub warmup_us: u64,
-    /// What is under way when the sources stop gets so long to arrive.
+    /// Time for frames to arrive after the sources have stopped.
     #[serde(default = "drain")]
     pub drain_us: u64,
     /// Interval of queue samples.
@@ -74,7 +74,7 @@ pub struct Spec {
     /// Parameters of the transports.
     #[serde(default)]
     pub transport: TransportSpec,
-    /// What is sent.
+    /// Messages to send.
     pub traffic: Vec<TrafficSpec>,
     /// Hosts that fall silent.
     #[serde(default)]
@@ -82,7 +82,7 @@ pub struct Spec {
     /// Hosts that break the rules.
     #[serde(default)]
     pub hostile: Vec<HostileSpec>,
-    /// Figures that a paper states, to be set beside the measured ones.
+    /// A paper's figures, shown next to the simulated ones.
     #[serde(default)]
     pub paper: Vec<PaperSpec>,
 }
@@ -91,7 +91,7 @@ pub struct Spec {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RackSpec {
-    /// How many hosts; they are named h1, h2, …
+    /// Number of hosts; their names are h1, h2, …
     pub hosts: usize,
     /// Rate of all links.
     #[serde(default = "hundred_gig")]
@@ -99,24 +99,25 @@ pub struct RackSpec {
     /// Rates of single hosts' links, by name.
     #[serde(default)]
     pub rates: BTreeMap<String, String>,
-    /// Hosts that share a switch port of rate `rate`, by port: their own links are the lanes of a break-out or the hosts of
-    /// one card.
+    /// Hosts that share a switch port of rate `rate`, per port. Their own links are the lanes of a break-out cable, or lead
+    /// to hosts on one card.
     #[serde(default)]
     pub shared: Vec<Vec<String>>,
-    /// Buffer of a shared port towards each lane, and towards the switch.
+    /// Buffer between a shared port and each of its lanes, in both directions.
     #[serde(default = "lane_buffer")]
     pub lane_buffer: String,
-    /// Ports to other racks by name, with the share in percent that is left to what comes from there.
+    /// Ports to other racks by host name, with the percentage of each port's rate that is left to their traffic.
     #[serde(default)]
     pub foreign: BTreeMap<String, u32>,
     /// The switch's shared buffer.
     #[serde(default = "two_mib")]
     pub buffer: String,
-    /// Dynamic thresholds: share in percent of the free buffer that a queue may hold.
+    /// Dynamic thresholds: a queue may hold this percentage of the free buffer.
     pub dynamic_percent: Option<u32>,
-    /// Priority flow control: a host is paused while more than this of its frames waits in the switch, until half.
+    /// Priority flow control: a host is paused once more than this many bytes of its frames wait in the switch, until half
+    /// of that is left.
     pub pfc_bytes: Option<u64>,
-    /// Delay of the switch's pipeline: quantiles, pairs of probability and nanoseconds.
+    /// Delay of the switch's pipeline as quantiles: pairs of probability and nanoseconds.
     #[serde(default = "switch_delay")]
     pub pipeline_ns: Vec<(f64, f64)>,
 }
@@ -125,79 +126,78 @@ pub struct RackSpec {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchemeSpec {
-    /// What it is.
+    /// The scheme.
     pub kind: SchemeKind,
-    /// K: most slots a reservation, or that it is as long as what waits.
+    /// K: maximum slots per reservation, or "backlog".
     #[serde(default)]
     pub k: K,
-    /// With the backlog as K: most slots all the same.
+    /// With `k = "backlog"`: maximum slots per reservation.
     pub k_max: Option<u8>,
-    /// In clock mode: parts of a slot, in which reservations count.
+    /// In clock mode: number of parts of a slot; reservations count in parts.
     #[serde(default = "one_u8")]
     pub slot_parts: u8,
-    /// t: below it bursts go unsolicited; 0 never.
+    /// t in slots: bursts go unsolicited if the last wait was shorter; 0: never.
     #[serde(default = "t")]
     pub t: u32,
-    /// T: unsolicited frames are dropped over it; 8 t if not given.
+    /// T in slots: the switch drops unsolicited frames if more is reserved. Default: 8 t.
     pub drop_threshold: Option<u32>,
     /// In clock mode: which clocks a reservation moves.
     #[serde(default)]
     pub clocks: Clocks,
-    /// Whether grants are copied to their destinations, which report senders that fall silent.
+    /// Whether grants are copied to their destinations, which then report silent senders.
     #[serde(default)]
     pub notify_receiver: bool,
-    /// With `notify_receiver`: how late a sender may be.
+    /// With `notify_receiver`: how late a sender must be to count as silent.
     #[serde(default = "silent_after")]
     pub silent_after_us: u64,
-    /// With `notify_receiver`: what the controller takes until a silent sender's reservations are taken back.
+    /// With `notify_receiver`: time between a report and the controller's action at the switch.
     #[serde(default = "controller")]
     pub controller_us: u64,
-    /// Whether bursts go unsolicited only once the slots of the one before have passed and while the NIC has at most a frame to
-    /// send; false: as in the paper.
+    /// Whether a burst goes unsolicited only once the slots of the previous one have passed and the NIC holds at most one
+    /// frame; false: the paper's rule.
     #[serde(default = "yes")]
     pub pace_unsolicited: bool,
-    /// Reservations in flight a destination; 1 if not given, 2 with the backlog as K.
+    /// Waiting reservations of a host per destination. Default: 1; 2 with `k = "backlog"`.
     pub in_flight: Option<usize>,
-    /// Reservations that the switch lets a host have in flight a destination; `in_flight` if not given; with `by_thread` 64,
-    /// or 4 with the backlog as K.
+    /// Waiting reservations per destination that the switch allows a host. Default: `in_flight`; with `by_thread` 64, or at
+    /// least 4 with `k = "backlog"`.
     pub lanes: Option<u8>,
-    /// Whether each thread that has something to send may have a reservation in flight, as the paper's have; if not given,
-    /// with the backlog as K.
+    /// Whether each thread may have a waiting reservation of its own, as in the paper. Default: only with `k = "backlog"`.
     pub by_thread: Option<bool>,
     /// In clock mode: whether short frames share slots.
     #[serde(default = "yes")]
     pub pack: bool,
-    /// How much longer than a full frame a slot is.
+    /// How much longer a slot is than a full frame.
     #[serde(default)]
     pub slot_headroom_percent: f64,
-    /// RSVs that a host may send in a slot's time, on average; 0: not metered.
+    /// RSVs that a host may send per slot time, on average; 0: not metered.
     #[serde(default)]
     pub control_per_slot: u32,
-    /// Sequence numbers, by which receivers remove duplicates.
+    /// Whether data carries sequence numbers, so that receivers can remove duplicates.
     #[serde(default = "yes")]
     pub shim: bool,
-    /// How long a grant says something about its destination.
+    /// How long the waits of a grant count as current. Default: twice RSV→GRT.
     pub fresh_ns: Option<u64>,
-    /// An RSV without grant is repeated after this.
+    /// Time after which an RSV without grant is repeated.
     #[serde(default = "grt_timeout")]
     pub grt_timeout_us: u64,
 }
 
-/// K.
+/// `k` in `[scheme]`: the maximum length of reservations.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(untagged)]
 pub enum K {
-    /// Slots.
+    /// A number of slots.
     Slots(u8),
-    /// What waits.
+    /// A word.
     Word(KWord),
 }
 
-/// What K may be besides a number.
+/// Values of `k` that are not numbers.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum KWord {
-    /// Reservations are as long as what waits.
+    /// A reservation covers the whole backlog, up to `k_max`.
     Backlog,
 }
 
@@ -208,12 +208,12 @@ impl Default for K {
 }
 
 impl SchemeSpec {
-    /// Whether reservations are as long as what waits.
+    /// Whether `k = "backlog"`.
     pub fn backlog(&self) -> bool {
         self.k == K::Word(KWord::Backlog)
     }
 
-    /// Most slots of a reservation.
+    /// Maximum slots per reservation.
     pub fn k_slots(&self) -> u8 {
         match self.k {
             K::Slots(k) => k,
@@ -221,17 +221,17 @@ impl SchemeSpec {
         }
     }
 
-    /// Reservations in flight a destination.
+    /// Waiting reservations of a host per destination.
     pub fn in_flight(&self) -> usize {
         self.in_flight.unwrap_or(if self.backlog() { 2 } else { 1 })
     }
 
-    /// Whether threads have reservations of their own.
+    /// Whether each thread may have a reservation of its own.
     pub fn by_thread(&self) -> bool {
         self.kind != SchemeKind::Ethernet && self.by_thread.unwrap_or(self.backlog())
     }
 
-    /// Lanes of a (source, destination) pair.
+    /// Lanes per pair of source and destination.
     pub fn lanes(&self) -> u8 {
         self.lanes.unwrap_or(match (self.by_thread(), self.backlog()) {
             (true, true) => FLOW_LANES.max(self.in_flight() as u8),
@@ -241,13 +241,13 @@ impl SchemeSpec {
     }
 }
 
-/// Schemes.
+/// `kind` in `[scheme]`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchemeKind {
-    /// Plain switching with tail drop, hosts send as fast as they can.
+    /// Plain switching with tail drop; hosts send as fast as they can.
     Ethernet,
-    /// PL2, Algorithm 1.
+    /// PL2 with counters, the paper's Algorithm 1.
     Pl2Counter,
     /// PL2 with clocks.
     Pl2Clock,
@@ -257,9 +257,9 @@ pub enum SchemeKind {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NicSpec {
-    /// Where the protocol's machine runs.
+    /// Where PL2's machine runs.
     pub place: MachineLocation,
-    /// Delay between host memory and wire, each way: quantiles.
+    /// Delay between host memory and wire, each way, as quantiles.
     pub dma_ns: Vec<(f64, f64)>,
 }
 
@@ -269,13 +269,13 @@ impl Default for NicSpec {
     }
 }
 
-/// Where the protocol's machine runs.
+/// Where PL2's machine runs.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineLocation {
-    /// In the network card: only data crosses the bus.
+    /// In the network card, so only data crosses the bus.
     Nic,
-    /// In the host: each RSV and GRT crosses the bus as well.
+    /// In the host, so RSVs and GRTs cross the bus too.
     Host,
 }
 
@@ -283,21 +283,21 @@ pub enum MachineLocation {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkSpec {
-    /// Delay from one end to the other beyond serialisation: quantiles.
+    /// Delay from one end to the other, without serialisation, as quantiles.
     pub delay_ns: Vec<(f64, f64)>,
     /// Probability that a frame is lost.
     pub loss: f64,
     /// Probability that a frame arrives with a wrong FCS.
     pub corruption: f64,
-    /// Probability that a frame comes twice.
+    /// Probability that a frame arrives twice.
     pub duplication: f64,
-    /// Probability that a frame is held up by `reorder_ns`.
+    /// Probability that a frame is held back for `reorder_ns`.
     pub reordering: f64,
-    /// See `reordering`.
+    /// How long a reordered frame is held back.
     pub reorder_ns: u64,
-    /// Hosts whose links these faults concern; all if empty.
+    /// Hosts whose links have these faults; empty: all.
     pub hosts: Vec<String>,
-    /// When those links are down: from, to, in microseconds.
+    /// When these links are down: pairs of start and end in microseconds.
     pub down_us: Vec<(u64, u64)>,
 }
 
@@ -330,30 +330,30 @@ pub struct FailSpec {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperSpec {
-    /// Which of our figures: a path into the results, e.g. `goodput_gbps`.
+    /// Path of the simulated figure in the results, e.g. `goodput_gbps`.
     pub figure: String,
-    /// What the paper says.
+    /// The paper's figure.
     pub says: f64,
-    /// Where, in its words.
+    /// Place in the paper, quoted.
     pub source: String,
-    /// Why ours differs, if it does.
+    /// Why the simulated figure differs, if it does.
     pub why: Option<String>,
-    /// Schemes that it speaks of: those whose name starts so; all if not given.
+    /// Schemes to which the figure applies, by the start of their names. Default: all.
     pub scheme: Option<String>,
-    /// Transport that it speaks of: it has to be that of the first traffic; any if not given.
+    /// Transport to which the figure applies: that of the first traffic. Default: any.
     pub transport: Option<Transport>,
 }
 
-/// Switch's delay: minimum, median and 99.99 % are the PL2 paper's (§5), the rest keeps the standard
-/// deviation of 3 ns that it states.
+/// Delay of the switch's pipeline. Minimum, median and 99.99 % are from the PL2 paper (§5); the other points keep the
+/// standard deviation of 3 ns that it states.
 const PIPELINE_NS: [(f64, f64); 6] =
     [(0.0, 346.0), (0.5, 347.0), (0.99, 349.0), (0.999, 353.0), (0.9999, 508.0), (1.0, 600.0)];
-/// One way on a link, without serialisation: with the switch's delay, RSV→GRT is 1 µs at the least,
-/// 1.06 µs in the median and 14 µs at the most, as the paper's §5 has it; FEC varies by 1–2 µs (§2).
+/// Delay of a link, one way, without serialisation. Together with the pipeline's delay, RSV→GRT takes 1 µs at the
+/// minimum, 1.06 µs at the median and 14 µs at the maximum, as in the paper's §5; FEC varies by 1–2 µs (§2).
 const WIRE_NS: [(f64, f64); 6] =
     [(0.0, 320.0), (0.5, 349.0), (0.99, 400.0), (0.999, 900.0), (0.9999, 1_500.0), (1.0, 6_820.0)];
-/// Host memory to wire, one way: half of what software timestamps have over hardware's in §5
-/// (1.98 / 2.05 / 22.25 against 1 / 1.06 / 14 µs).
+/// Delay from host memory to wire, one way: half of the difference between software and hardware timestamps in §5
+/// (1.98 / 2.05 / 22.25 and 1 / 1.06 / 14 µs).
 const DMA_NS: [(f64, f64); 5] =
     [(0.0, 490.0), (0.5, 495.0), (0.99, 600.0), (0.9999, 1_500.0), (1.0, 4_125.0)];
 
@@ -400,7 +400,7 @@ fn switch_delay() -> Vec<(f64, f64)> {
     PIPELINE_NS.to_vec()
 }
 
-/// Why an experiment can't run: one line a mistake, each with file, line, field and what to do.
+/// Why an experiment can't run: one line per mistake, with file, line, field and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct ExperimentError(pub Vec<String>);
@@ -417,7 +417,7 @@ impl Experiment {
         Experiment::of(spec, text, file)
     }
 
-    /// Checks one that was read or made.
+    /// Checks an experiment. `text` and `file` are for the lines in error messages.
     pub fn of(spec: Spec, text: &str, file: &str) -> Result<Experiment, ExperimentError> {
         let mut check = Check { text, file, problems: Vec::new() };
         check.spec(&spec);
@@ -450,7 +450,7 @@ impl Experiment {
         Ok(Experiment { spec, rack, pl2, scheme, runs, traces })
     }
 
-    /// Reads the traces that the experiment names; `read` gives a file's text.
+    /// Reads the traces that the experiment names; `read` returns a file's text.
     pub fn read_traces(
         mut self,
         read: impl Fn(&str) -> Result<String, String>,
@@ -503,7 +503,7 @@ fn host_index(name: &str, hosts: usize) -> Option<usize> {
     (1..=hosts).contains(&number).then(|| number - 1)
 }
 
-/// PL2 as the experiment has it.
+/// PL2's parameters in the experiment.
 fn pl2(scheme: &SchemeSpec) -> Pl2 {
     let mode = if scheme.kind == SchemeKind::Pl2Counter { Mode::Counter } else { Mode::Clock };
     let base = if scheme.backlog() { Pl2::with_backlog(mode) } else { Pl2::new(mode) };
@@ -529,10 +529,10 @@ fn pl2(scheme: &SchemeSpec) -> Pl2 {
     }
 }
 
-/// The switch and the hosts that the rack is built of.
+/// Switch, hosts and links of the rack.
 fn topology(spec: &Spec, pl2: &Pl2) -> Topology {
     let rack = &spec.rack;
-    // What can't be read has been refused.
+    // Rates that can't be parsed have been refused.
     let rate = |text: &str| parse_rate(text).unwrap_or(0);
     let switch = Switch::new(Target::Embedded, rate(&rack.rate));
     let (mut hosts, mut links) = (Vec::new(), Vec::new());
@@ -540,7 +540,7 @@ fn topology(spec: &Spec, pl2: &Pl2) -> Topology {
         let n = host + 1;
         let name = format!("h{n}");
         let group = rack.shared.iter().find(|group| group.contains(&name));
-        // The port of those who share one is the first one's.
+        // A shared port has the number of its first host.
         let first = group.into_iter().flatten().filter_map(|name| host_index(name, rack.hosts)).min();
         links.push(Link {
             rate_bps: Some(rate(rack.rates.get(&name).unwrap_or(&rack.rate))),

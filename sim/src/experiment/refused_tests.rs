@@ -1,8 +1,8 @@
-//! What a file may not say: each mistake names its line and its field.
+//! Mistakes in experiment files: each error names line and field.
 
 use super::Experiment;
 
-/// What is said of rack and scheme stands on lines 5 and 8.
+/// The rack's fields are on line 5, the scheme's on line 8.
 const FILE: &str = "name = \"x\"\nduration_us = 10\n[rack]\nhosts = 6\nRACK\n[scheme]\nkind = \"pl2-clock\"\nSCHEME\n[[traffic]]\n\
                     name = \"x\"\npattern = \"incast\"\narrivals = \"saturate\"\n";
 
@@ -40,7 +40,7 @@ fn of_the_rack() {
         let found = refused(rack, "");
         assert!(found.starts_with(error), "{rack}\nwanted: {error}\n   got: {found}");
     }
-    // What PL2 alone does.
+    // Fields that only PL2 has.
     let text = FILE.replace("RACK", "foreign = { h6 = 10 }").replace("pl2-clock", "ethernet");
     let found = Experiment::parse(&text.replace("SCHEME", ""), "x.toml").unwrap_err().to_string();
     assert!(found.starts_with("x.toml:5: [rack] foreign: is what PL2 leaves"), "{found}");

@@ -67,10 +67,10 @@ pub struct TrafficSpec {
     /// Start of a message's latency.
     #[serde(default)]
     pub timed_from: TimedFrom,
-    /// Time at which it starts.
+    /// When its sources start.
     #[serde(default)]
     pub start_us: u64,
-    /// Time at which it stops; the end of the run if not given.
+    /// When its sources stop. Default: the end of the run.
     pub stop_us: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ pub enum Pattern {
     Shuffle,
     /// Everybody to everybody else.
     AllToAll,
-    /// Each host to one other, and to each host one.
+    /// Each host to one other; each host receives from one.
     Permutation,
     /// As in a trace.
     Trace,
@@ -123,9 +123,9 @@ pub enum Arrivals {
     Saturate,
     /// At random, regardless of what is in flight.
     Poisson,
-    /// A flow sends a request, the receiver responds with a message, then comes the next request.
+    /// A flow sends a request, waits for the receiver's response, and sends the next request.
     Rpc,
-    /// Every flow sends one message; when all have arrived, again.
+    /// Every flow sends one message; once all have arrived, the next round starts.
     Rounds,
     /// As in a trace.
     Trace,

@@ -1,8 +1,8 @@
-//! Plain switching: it promises nothing, so there is nothing to watch.
+//! Plain switching promises nothing, so there is nothing to check.
 
 use super::{Watch, WatchHost};
 
-/// Nothing.
+/// No checks.
 #[derive(Debug)]
 pub(crate) struct L2;
 

@@ -1,13 +1,13 @@
-//! What a scheme watches while the rack runs, and what it shows in the end: one module a scheme.
+//! Checks of what a scheme promises, and what it counts: one module per scheme.
 //!
 //! ```text
 //!  host ─ leaves ─▶ link ─▶ enters_switch ─ switch ─ leaves_switch ─▶ link ─▶ enters ─ host
 //!    └ silent ─▶ controller ─ control ─▶┘
 //! ```
 //!
-//! Whatever a scheme promises beyond what holds for any switch (order, frames that are nowhere, buffers) is checked
-//! here, from the frames alone. Calls go through the enums [`HostWatcher`] and [`Watcher`] and are inlined, since some are
-//! made for each frame.
+//! What holds for any switch (order, conservation of frames, buffers) is checked elsewhere. What a scheme promises on
+//! top is checked here, from the frames alone. Some of these calls are made for every frame, so they go through the
+//! enums [`HostWatcher`] and [`Watcher`] and are inlined.
 
 mod l2;
 mod pl2;
@@ -22,60 +22,60 @@ use p4rack_codegen::rack::Rack;
 use p4rack_wire::Nanos;
 use pl2::Pl2;
 
-/// What a scheme does at one host's end of its link. What is not defined does nothing.
+/// A scheme's checks at one host's end of its link. Methods do nothing by default.
 ///
-/// Hosts share nothing, so what all of them count together is kept in [`Seen`], and added up.
+/// Hosts share nothing. What all of them count together is kept in [`HostCounts`] and added up at the end.
 pub(crate) trait WatchHost {
-    /// The honest host's machine puts a frame on its link. `measured`: in the measured time.
-    fn leaves(&mut self, _frame: &[u8], _now: Nanos, _measured: bool, _seen: &mut Seen) {}
+    /// An honest host's machine puts a frame on its link. `measured`: this is during the measured time.
+    fn leaves(&mut self, _frame: &[u8], _now: Nanos, _measured: bool, _counts: &mut HostCounts) {}
 
-    /// A frame, whose last bit arrived then, has come to the living host. If it is one of the scheme's own: the destination
-    /// that it speaks of, for which the machine may have more room now. `measuring`: the warm-up is over; `measured`: and
-    /// sources have not ended.
+    /// A frame whose last bit arrived at `arrived` reaches a host that has not failed. For one of the scheme's own frames,
+    /// returns the destination that it is about, because the machine may have more room for that destination now.
+    /// `measuring`: the warm-up is over. `measured`: and the sources have not ended yet.
     fn enters(
         &mut self,
         _frame: &[u8],
         _arrived: Nanos,
         (_measuring, _measured): (bool, bool),
-        _seen: &mut Seen,
+        _counts: &mut HostCounts,
     ) -> Option<usize> {
         None
     }
 }
 
-/// What a scheme counts at hosts since the warm-up.
+/// What a scheme has counted at hosts since the warm-up.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    /// From a request's start on the wire to its grant's arrival.
+pub(crate) struct HostCounts {
+    /// Time from the start of a request on the wire to the arrival of its grant, in nanoseconds.
     pub rsv_grt: Histogram<u64>,
-    /// The scheme's own frames: that hosts sent, and that came to them.
+    /// The scheme's own frames: sent by hosts, and received by them.
     pub control: (u64, u64),
 }
 
-impl Seen {
-    /// Nothing.
-    pub fn new() -> Seen {
-        Seen { rsv_grt: histogram(), control: (0, 0) }
+impl HostCounts {
+    /// All counts are zero.
+    pub fn new() -> HostCounts {
+        HostCounts { rsv_grt: histogram(), control: (0, 0) }
     }
 
-    /// Adds what was counted elsewhere.
-    pub fn add(&mut self, other: &Seen) {
+    /// Adds the counts of other hosts.
+    pub fn add(&mut self, other: &HostCounts) {
         add_up(&mut self.rsv_grt, &other.rsv_grt);
         self.control.0 += other.control.0;
         self.control.1 += other.control.1;
     }
 }
 
-/// What a scheme does at the switch, and at the turns of a run. Hosts are numbered from 0. What is not defined does
-/// nothing.
+/// A scheme's checks at the switch and at the end of a run, and its controller. Hosts are numbered from 0. Methods do
+/// nothing by default.
 pub(crate) trait Watch {
-    /// A frame begins its way through the switch.
+    /// A frame enters the switch.
     fn enters_switch(&mut self, _frame: &[u8], _now: Nanos) {}
 
     /// A frame starts to leave the switch.
     fn leaves_switch(&mut self, _frame: &[u8]) {}
 
-    /// What the controller takes from a host's report to the switch; `None`: hosts report nothing.
+    /// Time between a host's report and the controller's action at the switch; `None`: hosts report nothing.
     fn controller_delay(&self) -> Option<Nanos> {
         None
     }
@@ -83,41 +83,40 @@ pub(crate) trait Watch {
     /// A destination's machine reports that a sender has fallen silent.
     fn silent(&mut self, _sender: usize, _destination: usize, _now: Nanos) {}
 
-    /// When the controller comes to the switch next; `Nanos::MAX`: never.
+    /// When the controller acts on the switch next; `Nanos::MAX`: never.
     fn controller_due(&self) -> Nanos {
         Nanos::MAX
     }
 
-    /// The controller's time has come.
+    /// The controller acts on the switch.
     fn control(&mut self, _switch: &mut SwitchModel, _rack: &Rack, _now: Nanos) {}
 
-    /// Falsifies a frame of the scheme's own as it leaves the switch, so that what it promises does not hold: a fault for
-    /// the checks' own tests.
+    /// Breaks one of the scheme's own frames as it leaves the switch: a fault that the checks have to find. Tests only.
     fn falsify(&self, _frame: &mut [u8]) {}
 
-    /// Frames that the switch dropped and that are not lost, since they come again by themselves.
-    fn come_again(&self, _counted: &Counted) -> u64 {
+    /// Number of dropped frames that are not lost, because their senders send them again anyway.
+    fn sent_again(&self, _counted: &Counted) -> u64 {
         0
     }
 
-    /// The run is over: notes what was seen.
+    /// The run is over: writes what was found into the verdict.
     fn judge(&self, _verdict: &mut Verdict) {}
 
-    /// After the run, what the switch remembers is forgotten within this time; `None`: there is nothing to look for.
+    /// How long after the run the switch's state must have expired; `None`: there is nothing to check.
     fn settles_after(&self) -> Option<Nanos> {
         None
     }
 
-    /// That time has passed: notes what the switch still holds.
+    /// That time has passed: writes what the switch still holds into the verdict.
     fn judge_settled(&self, _switch: &mut SwitchModel, _rack: &Rack, _now: Nanos, _verdict: &mut Verdict) {}
 
-    /// Reservations that the controller took back: when, whose, towards whom.
-    fn taken_back(&self) -> &[(Nanos, usize, usize)] {
+    /// Reservations that the controller made the switch forget: time, source, destination.
+    fn forgotten(&self) -> &[(Nanos, usize, usize)] {
         &[]
     }
 }
 
-/// What watches a run at the switch.
+/// The [`Watch`] of any scheme.
 #[derive(Debug)]
 pub(crate) enum Watcher {
     /// Plain switching.
@@ -127,7 +126,7 @@ pub(crate) enum Watcher {
 }
 
 impl Watcher {
-    /// The one for an experiment's scheme.
+    /// The checks of an experiment's scheme.
     pub fn new(experiment: &Experiment) -> Watcher {
         match experiment.spec.scheme.kind {
             SchemeKind::Ethernet => Watcher::L2(L2),
@@ -136,7 +135,7 @@ impl Watcher {
     }
 }
 
-/// What watches a run at a host.
+/// The [`WatchHost`] of any scheme.
 #[derive(Debug)]
 pub(crate) enum HostWatcher {
     /// Plain switching.
@@ -146,7 +145,7 @@ pub(crate) enum HostWatcher {
 }
 
 impl HostWatcher {
-    /// The one for an experiment's scheme.
+    /// The checks of an experiment's scheme.
     pub fn new(experiment: &Experiment) -> HostWatcher {
         match experiment.spec.scheme.kind {
             SchemeKind::Ethernet => HostWatcher::L2(L2),
@@ -157,10 +156,10 @@ impl HostWatcher {
 
 impl WatchHost for HostWatcher {
     #[inline]
-    fn leaves(&mut self, frame: &[u8], now: Nanos, measured: bool, seen: &mut Seen) {
+    fn leaves(&mut self, frame: &[u8], now: Nanos, measured: bool, counts: &mut HostCounts) {
         match self {
-            HostWatcher::L2(watch) => watch.leaves(frame, now, measured, seen),
-            HostWatcher::Pl2(watch) => watch.leaves(frame, now, measured, seen),
+            HostWatcher::L2(watch) => watch.leaves(frame, now, measured, counts),
+            HostWatcher::Pl2(watch) => watch.leaves(frame, now, measured, counts),
         }
     }
 
@@ -170,16 +169,16 @@ impl WatchHost for HostWatcher {
         frame: &[u8],
         arrived: Nanos,
         measures: (bool, bool),
-        seen: &mut Seen,
+        counts: &mut HostCounts,
     ) -> Option<usize> {
         match self {
-            HostWatcher::L2(watch) => watch.enters(frame, arrived, measures, seen),
-            HostWatcher::Pl2(watch) => watch.enters(frame, arrived, measures, seen),
+            HostWatcher::L2(watch) => watch.enters(frame, arrived, measures, counts),
+            HostWatcher::Pl2(watch) => watch.enters(frame, arrived, measures, counts),
         }
     }
 }
 
-/// Calls whichever scheme's there is.
+/// Calls a method of whichever scheme runs.
 macro_rules! each {
     ($self:ident, $watch:ident => $call:expr) => {
         match $self {
@@ -221,8 +220,8 @@ impl Watch for Watcher {
         each!(self, watch => watch.falsify(frame))
     }
 
-    fn come_again(&self, counted: &Counted) -> u64 {
-        each!(self, watch => watch.come_again(counted))
+    fn sent_again(&self, counted: &Counted) -> u64 {
+        each!(self, watch => watch.sent_again(counted))
     }
 
     fn judge(&self, verdict: &mut Verdict) {
@@ -237,7 +236,7 @@ impl Watch for Watcher {
         each!(self, watch => watch.judge_settled(switch, rack, now, verdict))
     }
 
-    fn taken_back(&self) -> &[(Nanos, usize, usize)] {
-        each!(self, watch => watch.taken_back())
+    fn forgotten(&self) -> &[(Nanos, usize, usize)] {
+        each!(self, watch => watch.forgotten())
     }
 }

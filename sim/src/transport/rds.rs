@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Frames per grant.
 const GRANT_FRAMES: u64 = 4;
 
-/// Timeouts in which the receiver of a known message speaks of it, however long it waits for its turn.
+/// Timeouts that a sender waits for a receiver that knows the message. The receiver reports on it once per timeout, even
+/// while it waits for its turn.
 const PATIENCE: u64 = 4;
 
 /// Parameters of both ends.
@@ -54,7 +55,7 @@ struct Outgoing {
     again: VecDeque<Range>,
     /// Time of the last frame sent or received for it.
     active_at: Nanos,
-    /// Whether the receiver has spoken of it, and so looks for its losses.
+    /// Whether the receiver has reported on it, and so detects its losses.
     known: bool,
 }
 
@@ -179,14 +180,14 @@ impl Sender {
         waits.map(|one| self.due(one)).min()
     }
 
-    /// When a message that waits for its receiver has waited too long. One that the receiver knows has only to fear that
-    /// what it says is lost, again and again.
+    /// When a message has waited too long for its receiver. If the receiver knows the message, this happens only if several
+    /// of its reports in a row are lost.
     fn due(&self, one: &Outgoing) -> Nanos {
         let times = if one.known { PATIENCE } else { 1 };
         one.active_at + Nanos(self.config.timeout.0 * times)
     }
 
-    /// Sends again what was not answered: the first bytes, which tell the receiver what is missing.
+    /// Sends the first bytes again, from which the receiver learns of the message and finds what is missing.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for at in 0..self.open.len() {
             let due = self.due(&self.open[at]);
@@ -325,7 +326,7 @@ impl Receiver {
             return (new, true);
         }
         if new > 0 && one.have_bytes >= one.granted && one.granted <= self.config.blind_bytes {
-            // It waits for its turn: its sender need not fear for what it has sent.
+            // It waits for its turn. The sender must not take that for loss.
             self.replies.push_back(Reply::Resend { flow, key, ranges: [(0, 0); RANGES], count: 0 });
         } else if from > highest && !part.again {
             let ranges = [(highest, from), (0, 0), (0, 0)];
@@ -373,7 +374,7 @@ impl Receiver {
         self.turn = at + 1;
         let one = &mut self.open[at];
         let before = one.granted;
-        // Its silence so far was a wait for this.
+        // Until now it was silent because it had no grant.
         if one.have_bytes >= before {
             one.heard_at = now;
         }

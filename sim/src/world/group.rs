@@ -1,7 +1,7 @@
 //! A group of hosts, simulated by one worker at a time.
 
 use super::Node;
-use super::mail::{Inlets, Outbox, ToHost, ToSwitch, Told, fetch};
+use super::mail::{Inlets, Notice, Outbox, ToHost, ToSwitch, fetch};
 use super::plan::Plan;
 use super::switch::Tor;
 use crate::agenda::{HostEvent, Origin};
@@ -10,7 +10,7 @@ use crate::latency::{add_up, histogram};
 use crate::message::{FlowId, Head};
 use crate::record::Recorder;
 use crate::schedule::{Dues, Hasten as _};
-use crate::scheme::Seen;
+use crate::scheme::HostCounts;
 use crate::traffic::TrafficStats;
 use hdrhistogram::Histogram;
 use p4rack_wire::Nanos;
@@ -40,7 +40,7 @@ pub(crate) struct Group {
     /// With a planted fault: the frame held back, until it is delivered.
     pub(super) held: Option<Option<Head>>,
     /// Frames that transports sent on their own account, such as acknowledgements.
-    pub(super) told: u64,
+    pub(super) transport_frames: u64,
 }
 
 /// Counters shared by the hosts of a group. Only sums, so it does not matter which host counted.
@@ -48,7 +48,7 @@ pub(crate) struct Group {
 pub(crate) struct Counts {
     /// Per traffic.
     pub traffic: Vec<TrafficStats>,
-    pub seen: Seen,
+    pub scheme: HostCounts,
     /// If hosts may be hostile: latency of the messages that are not part of an attack.
     pub others: Option<Histogram<u64>>,
     /// Messages created, and messages that are complete or known to be lost.
@@ -64,7 +64,7 @@ impl Counts {
     pub fn new(plan: &Plan) -> Counts {
         Counts {
             traffic: plan.traffic.iter().map(|traffic| traffic.stats()).collect(),
-            seen: Seen::new(),
+            scheme: HostCounts::new(),
             others: plan.watched.as_ref().map(|_| histogram()),
             messages_made: 0,
             messages_ended: 0,
@@ -78,7 +78,7 @@ impl Counts {
     /// Adds another group's counters.
     pub fn add(&mut self, other: &Counts) {
         self.traffic.iter_mut().zip(&other.traffic).for_each(|(own, other)| own.add(other));
-        self.seen.add(&other.seen);
+        self.scheme.add(&other.scheme);
         if let (Some(own), Some(other)) = (&mut self.others, &other.others) {
             add_up(own, other);
         }
@@ -117,7 +117,7 @@ impl Group {
             recorder: None,
             rounds: Vec::new(),
             held: None,
-            told: 0,
+            transport_frames: 0,
             plan,
         };
         for at in 0..group.nodes.len() {
@@ -150,7 +150,7 @@ impl Group {
                 ToHost::Frame(host, frame, joins) => {
                     self.inlets.put(usize::from(host) - self.first, frame, joins);
                 }
-                ToHost::Tell(flow, told) => self.tell_receiver(flow, told),
+                ToHost::Notice(flow, notice) => self.notify_receiver(flow, notice),
                 ToHost::Event { host, at, origin, nth, event } => {
                     let place = usize::from(host) - self.first;
                     self.nodes[place].host.agenda.push_foreign(at, origin, nth, event);
@@ -167,7 +167,7 @@ impl Group {
         for mail in mail.drain(..) {
             match mail {
                 ToSwitch::Frame(host, frame, joins) => tor.inlets.put(host.into(), frame, joins),
-                ToSwitch::Tell(flow, told) => self.tell_receiver(flow, told),
+                ToSwitch::Notice(flow, notice) => self.notify_receiver(flow, notice),
                 ToSwitch::Silent { sender, destination, now } => tor.silent(sender, destination, now),
             }
         }
@@ -181,12 +181,12 @@ impl Group {
         self.inlets.dues.hasten(place, at);
     }
 
-    fn tell_receiver(&mut self, flow: FlowId, told: Told) {
+    fn notify_receiver(&mut self, flow: FlowId, notice: Notice) {
         let ends = &self.plan.flows[flow as usize];
         let inflow = &mut self.nodes[usize::from(ends.dst) - self.first].inflows[ends.into as usize];
-        match told {
-            Told::Message(id, message) => inflow.open.push_back((id, message)),
-            Told::Begins(id, now) => {
+        match notice {
+            Notice::Message(id, message) => inflow.open.push_back((id, message)),
+            Notice::Begins(id, now) => {
                 if let Some(message) = inflow.message(id) {
                     message.created = now;
                 }

@@ -13,7 +13,7 @@ impl Group {
         while self.now < self.plan.sources_end {
             let mut frame = self.frames.take(true);
             if !hostile.poll_link(self.now, &mut frame) {
-                self.frames.give_back(frame);
+                self.frames.release(frame);
                 node.host.machine_due = hostile.next_timeout();
                 return;
             }

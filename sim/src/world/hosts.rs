@@ -1,6 +1,6 @@
 //! Hosts in the rack: frames that arrive at them, and what their machines and threads do.
 
-use super::mail::{ToSwitch, Told};
+use super::mail::{Notice, ToSwitch};
 use super::{Group, Planted};
 use crate::experiment::Arrivals;
 use crate::host::Fed;
@@ -21,9 +21,9 @@ impl Group {
         node.digest_down.frame(self.now, frame);
         if self.now >= node.host.dies {
             self.counts.frames_to_dead += 1;
-            return self.frames.give_back(received.frame);
+            return self.frames.release(received.frame);
         }
-        let concerns = node.watcher.enters(frame, received.arrived, measures, &mut self.counts.seen);
+        let concerns = node.watcher.enters(frame, received.arrived, measures, &mut self.counts.scheme);
         let host = node.host.index;
         if let Some(recorder) = &mut self.recorder {
             recorder.note(Point::HostIn(host), self.now, frame);
@@ -44,14 +44,14 @@ impl Group {
         {
             carried = Pdu::parse(app.ether_type, app.rest(frame));
         }
-        self.frames.give_back(received.frame);
+        self.frames.release(received.frame);
         // A grant may show that frames sent ahead of it have arrived, which makes room for others.
         if let Some(destination) = concerns
             && destination < self.plan.group_of.len()
         {
             self.feed(at, destination);
         }
-        let told = self.told;
+        let answers = self.transport_frames;
         match (&carried, head) {
             (Some(frame), _) => {
                 self.counts.frames_delivered += 1;
@@ -62,7 +62,7 @@ impl Group {
         }
         // Data goes to the threads. It gives the machine something to send only if a transport answers it.
         let only_data = concerns.is_none() && self.plan.reports.is_none();
-        if !only_data || self.told != told {
+        if !only_data || self.transport_frames != answers {
             self.drain_host(at);
         }
     }
@@ -114,11 +114,11 @@ impl Group {
             let node = &mut self.nodes[at];
             let mut frame = self.frames.take(node.host.endpoint.next_is_control());
             if !node.host.endpoint.poll_link(self.now, &mut frame) {
-                self.frames.give_back(frame);
+                self.frames.release(frame);
                 return node.host.due();
             }
             let destination = host_of(&frame);
-            node.watcher.leaves(&frame, self.now, measured, &mut self.counts.seen);
+            node.watcher.leaves(&frame, self.now, measured, &mut self.counts.scheme);
             let host = node.host.index;
             if let Some(recorder) = &mut self.recorder {
                 recorder.note(Point::HostOut(host), self.now, &frame);
@@ -161,7 +161,7 @@ impl Group {
             let (node, outbox, now) = (&mut self.nodes[at], &mut self.outbox, self.now);
             let given = &mut self.counts.frames_given;
             let fed = node.host.feed(destination, &mut node.outflows, now, given, |flow, message| {
-                outbox.push(Nanos::MAX, ToSwitch::Tell(flow, Told::Begins(message, now)));
+                outbox.push(Nanos::MAX, ToSwitch::Notice(flow, Notice::Begins(message, now)));
             });
             match fed {
                 Fed::Nothing => return,

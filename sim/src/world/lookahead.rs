@@ -127,9 +127,9 @@ impl World {
         // All hosts are in one group.
         let group = &mut groups[0];
         std::mem::swap(&mut group.recorder, recorder);
-        group.outbox.borrow(&mut tor.inlets);
+        group.outbox.borrow_inlets(&mut tor.inlets);
         group.run(until);
-        group.outbox.give_back(&mut tor.inlets);
+        group.outbox.return_inlets(&mut tor.inlets);
         std::mem::swap(&mut group.recorder, recorder);
         group.keep_mail(tor);
         for part in group.rounds.drain(..) {
@@ -141,9 +141,9 @@ impl World {
         let World { groups, tor, recorder, .. } = self;
         let group = &mut groups[0];
         std::mem::swap(&mut tor.recorder, recorder);
-        tor.outboxes[0].borrow(&mut group.inlets);
+        tor.outboxes[0].borrow_inlets(&mut group.inlets);
         tor.run(until);
-        tor.outboxes[0].give_back(&mut group.inlets);
+        tor.outboxes[0].return_inlets(&mut group.inlets);
         std::mem::swap(&mut tor.recorder, recorder);
         if !tor.outboxes[0].mail.is_empty() {
             tor.outboxes[0].hand_over(&mut group.inbox);

@@ -59,7 +59,7 @@ pub(crate) enum ToSwitch {
     /// The host's link carries a frame.
     Frame(u16, InFlight, Joins),
     /// For a flow's receiver, which gets it before the message's first frame.
-    Tell(FlowId, Told),
+    Notice(FlowId, Notice),
     /// A destination reports that a sender fell silent.
     Silent { sender: u16, destination: u16, now: Nanos },
 }
@@ -73,9 +73,9 @@ impl Mail for ToSwitch {
     }
 }
 
-/// What the receiver of a flow is told.
+/// What the receiver of a flow learns from its sender.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum Notice {
     /// A message is on the way.
     Message(MessageId, Message),
     /// The message's time starts now.
@@ -88,7 +88,7 @@ pub(crate) enum ToHost {
     /// The host's link carries a frame.
     Frame(u16, InFlight, Joins),
     /// For a flow's receiver.
-    Tell(FlowId, Told),
+    Notice(FlowId, Notice),
     /// For the host's agenda.
     Event { host: u16, at: Nanos, origin: Origin, nth: u64, event: HostEvent },
 }
@@ -145,13 +145,13 @@ impl<M: Mail> Outbox<M> {
 
     /// Borrows the other side's inlets while that side is idle.
     #[inline]
-    pub fn borrow(&mut self, inlets: &mut Inlets<M::Dues>) {
+    pub fn borrow_inlets(&mut self, inlets: &mut Inlets<M::Dues>) {
         self.borrowed = Some(std::mem::take(inlets));
     }
 
     /// Returns the borrowed inlets.
     #[inline]
-    pub fn give_back(&mut self, inlets: &mut Inlets<M::Dues>) {
+    pub fn return_inlets(&mut self, inlets: &mut Inlets<M::Dues>) {
         *inlets = self.borrowed.take().unwrap_or_default();
     }
 

@@ -2,7 +2,7 @@
 
 use super::Group;
 use super::group::RoundPart;
-use super::mail::{ToSwitch, Told};
+use super::mail::{Notice, ToSwitch};
 use crate::agenda::HostEvent;
 use crate::experiment::Arrivals;
 use crate::flow::{Machine, Outflow};
@@ -62,7 +62,7 @@ impl Group {
         let outflow = &mut node.outflows[flow as usize];
         let size = message.size;
         outflow.queue.push_back(Outgoing { message: id, size, unsent: size });
-        self.outbox.push(Nanos::MAX, ToSwitch::Tell(outflow.id, Told::Message(id, message)));
+        self.outbox.push(Nanos::MAX, ToSwitch::Notice(outflow.id, Notice::Message(id, message)));
         match &mut outflow.transport {
             Machine::Raw => {}
             Machine::Tcp(sender) => sender.write(id, size),

@@ -41,8 +41,8 @@ impl Tor {
     /// Pauses or resumes a host. The pause frame takes the link's median delay.
     fn tell_pause(&mut self, host: usize, paused: bool) {
         let at = self.now + self.plan.pause_delay;
-        self.pauses_told += 1;
-        let (nth, event, origin) = (self.pauses_told, HostEvent::Pause(paused), Origin::Switch);
+        self.pauses_sent += 1;
+        let (nth, event, origin) = (self.pauses_sent, HostEvent::Pause(paused), Origin::Switch);
         self.outbox(host).push(at, ToHost::Event { host: host as u16, at, origin, nth, event });
     }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Rack {
     pub agenda: Agenda<RackEvent>,
     sources: Vec<Source>,
     /// Number of events passed on to hosts.
-    told: u64,
+    passed_on: u64,
 }
 
 /// What an event of the rack leads to.
@@ -33,10 +33,10 @@ impl Rack {
         for (nth, one) in plan.traffic.iter().enumerate() {
             agenda.push(one.start, RackEvent::Start(nth));
         }
-        Rack { agenda, sources, told: 0 }
+        Rack { agenda, sources, passed_on: 0 }
     }
 
-    /// When the first event is that hosts can't be told of in advance.
+    /// When the first event is that must not be passed on to hosts in advance.
     pub fn sudden(&self) -> Nanos {
         self.agenda.due_of(|event| !event.is_foreseen())
     }
@@ -59,9 +59,9 @@ impl Rack {
     }
 
     /// Passes an event to a flow's sender.
-    fn tell(&mut self, plan: &Plan, flow: FlowId, event: HostEvent, order: &mut impl FnMut(Order)) {
-        self.told += 1;
-        order(Order::Host(plan.flows[flow as usize].src, self.told, event));
+    fn pass_on(&mut self, plan: &Plan, flow: FlowId, event: HostEvent, order: &mut impl FnMut(Order)) {
+        self.passed_on += 1;
+        order(Order::Host(plan.flows[flow as usize].src, self.passed_on, event));
     }
 
     fn start(&mut self, plan: &Plan, traffic: usize, now: Nanos, order: &mut impl FnMut(Order)) {
@@ -70,13 +70,13 @@ impl Rack {
             Arrivals::Poisson => self.plan_arrival(plan, traffic, now),
             Arrivals::Saturate => {
                 for flow in one.flows.clone() {
-                    self.tell(plan, flow, HostEvent::Begin(plan.flows[flow as usize].out), order);
+                    self.pass_on(plan, flow, HostEvent::Begin(plan.flows[flow as usize].out), order);
                 }
             }
             Arrivals::Rpc => {
                 let half = (one.flows.end - one.flows.start) / 2;
                 for flow in one.flows.start..one.flows.start + half {
-                    self.tell(plan, flow, HostEvent::BeginAsking(flow), order);
+                    self.pass_on(plan, flow, HostEvent::BeginAsking(flow), order);
                 }
             }
             Arrivals::Rounds => self.round(plan, traffic, now, order),
@@ -97,7 +97,7 @@ impl Rack {
     fn arrive(&mut self, plan: &Plan, traffic: usize, pair: usize, size: u32, order: &mut impl FnMut(Order)) {
         let one = &plan.traffic[traffic];
         let first = one.flows.start + (pair * one.spec.flows) as FlowId;
-        self.tell(plan, first, HostEvent::Arrive(first, size), order);
+        self.pass_on(plan, first, HostEvent::Arrive(first, size), order);
     }
 
     /// Starts the messages of a trace that are due.
@@ -128,10 +128,10 @@ impl Rack {
         for flow in one.flows.clone() {
             let out = plan.flows[flow as usize].out;
             if one.layers.is_empty() {
-                self.tell(plan, flow, HostEvent::Submit(out, None), order);
+                self.pass_on(plan, flow, HostEvent::Submit(out, None), order);
             }
             for size in &one.layers {
-                self.tell(plan, flow, HostEvent::Submit(out, Some(*size)), order);
+                self.pass_on(plan, flow, HostEvent::Submit(out, Some(*size)), order);
             }
         }
     }

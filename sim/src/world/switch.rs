@@ -39,7 +39,7 @@ pub(crate) struct Tor {
     pub hops: u64,
     /// Pauses requested by the switch, and pause and resume messages sent to hosts.
     pub pauses: u64,
-    pub(super) pauses_told: u64,
+    pub(super) pauses_sent: u64,
     /// Its counters up to the end of the warm-up.
     pub before: Before,
     pub recorder: Option<Box<Recorder>>,
@@ -66,7 +66,7 @@ impl Tor {
             inboxes: (0..groups).map(|_| Vec::new()).collect(),
             hops: 0,
             pauses: 0,
-            pauses_told: 0,
+            pauses_sent: 0,
             before: Before::default(),
             recorder: None,
         }
@@ -98,9 +98,9 @@ impl Tor {
             for mail in inbox.drain(..) {
                 match mail {
                     ToSwitch::Frame(host, frame, joins) => self.inlets.put(host.into(), frame, joins),
-                    ToSwitch::Tell(flow, told) => {
+                    ToSwitch::Notice(flow, notice) => {
                         let receiver = self.plan.flows[flow as usize].dst;
-                        self.outbox(receiver.into()).push(Nanos::MAX, ToHost::Tell(flow, told));
+                        self.outbox(receiver.into()).push(Nanos::MAX, ToHost::Notice(flow, notice));
                     }
                     ToSwitch::Silent { sender, destination, now } => self.silent(sender, destination, now),
                 }
@@ -190,7 +190,7 @@ impl Tor {
             self.mark(&mut frame);
             self.feed_switch(host, frame);
         } else {
-            self.frames.give_back(frame);
+            self.frames.release(frame);
         }
         self.model_due = self.model.due();
     }
@@ -214,7 +214,7 @@ impl Tor {
         let mut frame = self.frames.take(true);
         match self.model.poll_transmit(self.now, &mut frame) {
             Some(port) => self.out_of_switch(port, frame),
-            None => self.frames.give_back(frame),
+            None => self.frames.release(frame),
         }
         self.model_due = self.model.due();
     }
@@ -234,12 +234,12 @@ impl Tor {
             // How much a source has in the buffer follows from the fill level before and after.
             let before = self.model.buffered_bytes();
             self.model.take(port, &frame, self.now);
-            self.frames.give_back(frame);
+            self.frames.release(frame);
             return self.pfc_entered(host, before);
         }
         match self.model.forward(port, &mut frame, self.now) {
             Some(port) => self.out_of_switch(port, frame),
-            None => self.frames.give_back(frame),
+            None => self.frames.release(frame),
         }
     }
 
@@ -257,7 +257,7 @@ impl Tor {
             recorder.note(Point::SwitchOut(host), self.now, &frame);
         }
         if Planted::Vanish.is(self.plan.planted) && self.hops == 1_000 {
-            return self.frames.give_back(frame);
+            return self.frames.release(frame);
         }
         if self.plan.experiment.spec.rack.pfc_bytes.is_some() {
             self.pfc_left(&frame[6..12], frame.len());

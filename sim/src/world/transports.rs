@@ -39,7 +39,7 @@ impl Group {
                 count: ack.count,
                 ..Pdu::new(PduKind::Ack, frame.flow, ack.next, u64::from(ack.marked))
             };
-            self.tell(at, src, &answer, tcp::HEADER_BYTES);
+            self.send_pdu(at, src, &answer, tcp::HEADER_BYTES);
         }
         self.count_bytes(at, into, frame.flow, received);
         self.arrive_in_order(at, into, frame.flow, new);
@@ -104,7 +104,7 @@ impl Group {
                 }
             };
             let src = usize::from(self.plan.flows[frame.flow as usize].src);
-            self.tell(at, src, &frame, 0);
+            self.send_pdu(at, src, &frame, 0);
         }
         let one = &mut self.nodes[at].host;
         if let Some(due) = one.rds.next_timeout() {
@@ -151,15 +151,15 @@ impl Group {
         if flow.transport.can_send() {
             node.host.list(out, flow);
             self.feed(at, dst);
-            self.told += 1;
+            self.transport_frames += 1;
         }
         self.plan_timer(at, out);
     }
 
-    fn tell(&mut self, at: usize, to: usize, frame: &Pdu, header_bytes: usize) {
+    fn send_pdu(&mut self, at: usize, to: usize, frame: &Pdu, header_bytes: usize) {
         self.counts.frames_given += 1;
-        self.told += 1;
-        self.nodes[at].host.tell(to, frame, header_bytes, self.now);
+        self.transport_frames += 1;
+        self.nodes[at].host.send_pdu(to, frame, header_bytes, self.now);
     }
 
     /// Puts a flow's timer on the agenda, unless an earlier one is already there.

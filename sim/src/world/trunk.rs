@@ -22,7 +22,7 @@ impl Tor {
             let source = received.frame.get(6..).and_then(host_of);
             match source.filter(|host| *host < self.lanes.len()) {
                 Some(host) => self.at_port(host, received.frame),
-                None => self.frames.give_back(received.frame),
+                None => self.frames.release(received.frame),
             }
         }
         self.show_trunk(trunk);

@@ -35,7 +35,7 @@ trait Architecture {
         Vec::new()
     }
     /// How a trace names a call that decides where the packet goes. `None` for other calls.
-    fn told(call: &ExternCall) -> Option<&'static str>;
+    fn trace_name(call: &ExternCall) -> Option<&'static str>;
     /// Meaning of a value of [`Intrinsic::Origin`].
     fn origin(number: u32) -> &'static str;
 }
@@ -115,8 +115,8 @@ impl Arch {
         each!(self, A => &A::FIELDS)
     }
 
-    pub fn told(self, call: &ExternCall) -> Option<&'static str> {
-        each!(self, A => A::told(call))
+    pub fn trace_name(self, call: &ExternCall) -> Option<&'static str> {
+        each!(self, A => A::trace_name(call))
     }
 
     pub fn origin(self, number: u32) -> &'static str {

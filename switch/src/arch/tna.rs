@@ -89,7 +89,7 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
             .collect()
     }
 
-    fn told(call: &ExternCall) -> Option<&'static str> {
+    fn trace_name(call: &ExternCall) -> Option<&'static str> {
         Some(match call {
             ExternCall::CloneWith { .. } => "mirror",
             ExternCall::ResubmitWith { .. } => "resubmit",

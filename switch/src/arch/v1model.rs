@@ -47,7 +47,7 @@ impl Architecture for V1model {
         travel: true,
     };
 
-    fn told(call: &ExternCall) -> Option<&'static str> {
+    fn trace_name(call: &ExternCall) -> Option<&'static str> {
         Some(match call {
             ExternCall::Drop => "mark_to_drop",
             ExternCall::Clone { .. } => "clone",

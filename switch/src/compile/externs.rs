@@ -13,8 +13,7 @@ type Result<T> = std::result::Result<T, CompileError>;
 
 impl Builder<'_> {
     pub(super) fn extern_call(&mut self, call: &ExternCall) -> Result<()> {
-        let told = self.arch.told(call);
-        if let Some(name) = told {
+        if let Some(name) = self.arch.trace_name(call) {
             self.mark(Mark::Extern(name));
         }
         match call {
@@ -54,10 +53,10 @@ impl Builder<'_> {
                 self.object(*instance, "a meter", |kind| matches!(kind, InstanceKind::Meter { .. }))?;
                 let index = self.narrow(index, "a meter's index")?;
                 let instance = instance.0 as u16;
-                let told = self.told(index)?;
+                let traced = self.traced_index(index)?;
                 self.result(dst, |builder, dst| {
                     builder.emit(Op::Meter { instance, index, dst });
-                    builder.mark(Mark::Meter { at: Some((instance, told)), color: dst });
+                    builder.mark(Mark::Meter { at: Some((instance, traced)), color: dst });
                 })?;
             }
             ExternCall::RegisterRead { instance, index, dst } => {
@@ -65,10 +64,10 @@ impl Builder<'_> {
                 self.register(*instance, value)?;
                 let index = self.narrow(index, "a register's index")?;
                 let instance = instance.0 as u16;
-                let (told, words) = (self.told(index)?, value.words() as u16);
+                let (traced, words) = (self.traced_index(index)?, value.words() as u16);
                 self.result(dst, |builder, dst| {
                     builder.emit(Op::RegisterRead { instance, index, dst });
-                    builder.mark(Mark::Register { instance, index: told, value: dst, words, write: false });
+                    builder.mark(Mark::Register { instance, index: traced, value: dst, words, write: false });
                 })?;
             }
             ExternCall::RegisterWrite { instance, index, value } => {
@@ -203,13 +202,13 @@ impl Builder<'_> {
 
     /// The index for a trace mark that follows the operation. It is copied, because the result may overwrite
     /// it.
-    fn told(&mut self, index: Slot) -> Result<Slot> {
+    fn traced_index(&mut self, index: Slot) -> Result<Slot> {
         if !self.traced {
             return Ok(index);
         }
-        let told = self.temp(1)?;
-        self.copy(told, index, 1);
-        Ok(told)
+        let copy = self.temp(1)?;
+        self.copy(copy, index, 1);
+        Ok(copy)
     }
 
     fn unsupported(&self, what: &str, help: &str) -> CompileError {

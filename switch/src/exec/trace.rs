@@ -10,13 +10,13 @@ use p4rack_p4::ir::Intrinsic;
 /// Records the event of a mark. Changes nothing else.
 #[inline(never)]
 pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, mark: u32) {
-    if !state.trace.tells() {
+    if !state.trace.is_recording() {
         return;
     }
     let field = |slot: Slot| vars[slot as usize];
-    let told = |role: Intrinsic| field(code.intrinsics[role]);
+    let intrinsic = |role: Intrinsic| field(code.intrinsics[role]);
     let words = |slot: Slot, words: u16| vars[slot as usize..][..words as usize].to_vec();
-    let origin = told(Intrinsic::Origin) as u32;
+    let origin = intrinsic(Intrinsic::Origin) as u32;
     let at = &code.marks[mark as usize];
     match at {
         // Before parsing, the variables hold the previous packet; and what a parser extracts is the packet
@@ -26,7 +26,7 @@ pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, m
     }
     let event = match at {
         Mark::Ingress => RawEvent::Ingress {
-            port: told(Intrinsic::IngressPort) as u16,
+            port: intrinsic(Intrinsic::IngressPort) as u16,
             origin,
             bytes: cx.len,
             clone: cx.parse_only,
@@ -46,9 +46,9 @@ pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, m
         Mark::Count { instance, index } => RawEvent::Count { instance: *instance, index: field(*index) },
         Mark::Number { what, value, words: count } => RawEvent::Number { what, value: words(*value, *count) },
         Mark::Egress => RawEvent::Egress {
-            port: told(Intrinsic::EgressPort) as u16,
+            port: intrinsic(Intrinsic::EgressPort) as u16,
             origin,
-            rid: told(Intrinsic::Replica) as u16,
+            rid: intrinsic(Intrinsic::Replica) as u16,
         },
         Mark::Apply(plan) => applied(state, vars, &code.applies[*plan as usize]),
         Mark::Fields => return,

@@ -375,7 +375,7 @@ impl Switch {
             self.manager.port_mut(at).drops[reason as usize] += 1;
         }
         if let Some(running) = &mut self.running
-            && running.state.trace.tells()
+            && running.state.trace.is_recording()
         {
             let port = at.map(|at| self.manager.number(at));
             running.state.trace.push(self.now, RawEvent::Drop { reason, port });

@@ -215,7 +215,7 @@ impl Device {
             if clients.arbitration.primary_access(client).is_none() {
                 clients.outboxes.remove(&client);
                 let notices = clients.arbitration.leave(client);
-                return self.tell(&clients, notices);
+                return self.notify(&clients, notices);
             }
         }
         // A Write in progress ends before another client can become primary.
@@ -223,7 +223,7 @@ impl Device {
         let mut clients = self.clients();
         clients.outboxes.remove(&client);
         let notices = clients.arbitration.leave(client);
-        self.tell(&clients, notices);
+        self.notify(&clients, notices);
     }
 
     /// Handles a client's arbitration message. `known` says whether it is not its first.
@@ -263,11 +263,11 @@ impl Device {
         }
         let notices = clients.arbitration.update(client, name, wanted)?;
         clients.arbitration.set_access(client, access.map(Arc::new));
-        self.tell(&clients, notices);
+        self.notify(&clients, notices);
         Ok(())
     }
 
-    fn tell(&self, clients: &Clients, notices: Vec<Notice>) {
+    fn notify(&self, clients: &Clients, notices: Vec<Notice>) {
         for notice in notices {
             let message = match notice.code {
                 Code::Ok => "you are primary",

@@ -215,7 +215,7 @@ impl Connection {
             (_, true) => ("of all connections", common),
             _ => return Ok(()),
         };
-        self.give_back(bytes);
+        self.release(bytes);
         Err(self.limits.refuse(format!(
             "the requests {whose} would need more than {} MB of memory, which is the limit; split this request, \
              or wait until others are answered",
@@ -223,7 +223,7 @@ impl Connection {
         )))
     }
 
-    fn give_back(&self, bytes: usize) {
+    fn release(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.limits.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -247,7 +247,7 @@ impl Connection {
         }
         let less = |unsent: usize| Some(unsent.saturating_sub(bytes));
         if let Ok(before) = self.unsent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
-            self.give_back(before.min(bytes));
+            self.release(before.min(bytes));
             if before.saturating_sub(bytes) < UNSENT {
                 self.written.notify_waiters();
             }
@@ -300,7 +300,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let unsent = *self.unsent.get_mut();
-        self.give_back(unsent);
+        self.release(unsent);
         self.limits.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -360,7 +360,7 @@ impl Drop for Charge {
     fn drop(&mut self) {
         let bytes = *self.bytes.get_mut();
         if bytes > 0 {
-            self.connection.give_back(bytes);
+            self.connection.release(bytes);
         }
         self.connection.small_bytes.fetch_sub(*self.small_bytes.get_mut(), Ordering::Relaxed);
     }
@@ -497,15 +497,15 @@ mod tests {
     }
 
     #[test]
-    fn connections_and_reads_have_limits_that_are_told() {
+    fn refusals_name_the_limit_of_connections_and_reads() {
         let limits = Arc::new(Limits::default());
         let mut open: Vec<_> = (0..CONNECTIONS).map(|_| limits.connect().unwrap()).collect();
         assert!(open.iter().all(|connection| connection.check().is_ok()));
         let over = limits.connect().unwrap();
         assert!(over.check().unwrap_err().message().contains("2048 connections"));
-        let told: Vec<_> = (1..REFUSED).map(|_| limits.connect().unwrap()).collect();
+        let answered: Vec<_> = (1..REFUSED).map(|_| limits.connect().unwrap()).collect();
         assert!(limits.connect().is_none());
-        drop((over, told));
+        drop((over, answered));
         let own: Vec<_> = (0..READS_A_CONNECTION).map(|_| open[0].read().unwrap()).collect();
         assert!(open[0].read().unwrap_err().message().contains("16 reads of this connection"));
         drop(own);

@@ -69,7 +69,7 @@ fn update(entity: EntityKind, own_default: &[u32]) -> Option<Update> {
 }
 
 /// The running program's entities, as updates.
-async fn told(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Gone> {
+async fn entities_of(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Gone> {
     let wanted: Vec<Entity> =
         wildcards(program).into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
     let wanted = ReadRequest { entities: wanted, ..Default::default() };
@@ -136,7 +136,7 @@ pub async fn replace(
     running: &Arc<Program>,
     candidate: Candidate,
 ) -> Result<Checked<Arc<Program>>, Gone> {
-    let updates = told(handle, running).await?;
+    let updates = entities_of(handle, running).await?;
     let config = handle.call(|switch, _| switch.config().clone()).await?;
     let built = tokio::task::spawn_blocking(move || rebuilt(candidate, &updates, config)).await;
     let failed =

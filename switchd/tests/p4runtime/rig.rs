@@ -69,7 +69,7 @@ impl Rig {
                 while let Some(port) = switch.poll_transmit(clock::now(), &mut frame) {
                     out.lock().unwrap().push((port, frame.clone()));
                 }
-                events.tell(&mut switch, &mut frame);
+                events.send_pending(&mut switch, &mut frame);
             }
         });
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();

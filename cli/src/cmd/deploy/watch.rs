@@ -94,7 +94,7 @@ async fn keep(
         let (addr, device_id) = (target.addr.clone(), target.device_id);
         let (board, json) = (board.clone(), args.json);
         let mut last = String::new();
-        let tell = move |change: Change| {
+        let report = move |change: Change| {
             // A repeated failure is reported once.
             let failure = match &change {
                 Change::Failed(error) => error.to_string(),
@@ -108,7 +108,7 @@ async fn keep(
                 say(&addr, device_id, &change, now.comparisons, before.in_order, json);
             }
         };
-        tasks.spawn(watch(target, receiver.clone(), args.interval(), tell));
+        tasks.spawn(watch(target, receiver.clone(), args.interval(), report));
     }
     match etcd {
         Some(access) => tasks.spawn(follow_etcd(args.clone(), access, key(&rack.name), sender)),
@@ -170,7 +170,7 @@ fn key(rack: &str) -> String {
 /// Retries until etcd responds.
 async fn agree(access: &Access, key: &str, text: &str, publish: bool) -> String {
     loop {
-        let told = async {
+        let attempt = async {
             let mut etcd = Etcd::connect(access).await?;
             if publish {
                 etcd.put(key, text).await?;
@@ -179,7 +179,7 @@ async fn agree(access: &Access, key: &str, text: &str, publish: bool) -> String 
             }
             etcd.get(key).await
         };
-        match told.await {
+        match attempt.await {
             Ok(Some(shared)) => return shared,
             Ok(None) => {}
             Err(error) => eprintln!("{error}; retrying, switches are not changed until then"),
@@ -191,12 +191,12 @@ async fn agree(access: &Access, key: &str, text: &str, publish: bool) -> String 
 /// Applies descriptions from etcd, forever.
 async fn follow_etcd(args: Arc<Args>, access: Access, key: String, sender: channel::Sender<Arc<Desired>>) {
     loop {
-        let told = async {
+        let attempt = async {
             let mut etcd = Etcd::connect(&access).await?;
             let origin = format!("etcd {} {key}", access.addr);
             etcd.follow(&key, |shared| take(&args, shared, &sender, &origin)).await
         };
-        if let Err(error) = told.await {
+        if let Err(error) = attempt.await {
             eprintln!("{error}; retrying, switches stay as they are");
         }
         tokio::time::sleep(ETCD_RETRY).await;

@@ -1,7 +1,7 @@
 //! `p4rack counter`, `p4rack meter`, `p4rack register`.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, connect, show, told};
+use super::{Options, Rows, Verb, connect, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
@@ -118,7 +118,7 @@ async fn write(options: &Options, make: impl Fn(&Schema) -> Result<Item, CtrlErr
         let (_, schema) = options.client().await?;
         options.write(Verb::Modify, &[make(&schema)?]).await
     };
-    told(done.await, options)
+    report(done.await, options)
 }
 
 /// Arguments of `p4rack meter`.

@@ -1,6 +1,6 @@
 //! `p4rack group`: action profiles, multicast groups, clone sessions, value sets.
 
-use super::{Options, Rows, Verb, connect, show, told};
+use super::{Options, Rows, Verb, connect, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
@@ -138,7 +138,7 @@ pub fn run(args: Args) -> ExitCode {
         Ok(item) => connect::block_on(one.options.write(verb, &[item])),
         Err(error) => Err(error),
     };
-    told(done, &one.options)
+    report(done, &one.options)
 }
 
 fn all(schema: &Schema) -> Vec<Item> {

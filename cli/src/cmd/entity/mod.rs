@@ -199,7 +199,7 @@ fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[
 }
 
 /// Prints what was written, or the error.
-fn told(done: Result<Vec<String>, CtrlError>, options: &Options) -> ExitCode {
+fn report(done: Result<Vec<String>, CtrlError>, options: &Options) -> ExitCode {
     match done {
         Ok(said) => {
             if options.json {

@@ -1,7 +1,7 @@
 //! `p4rack digest` and `p4rack packet`: messages of the stream channel.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, connect, show, told};
+use super::{Options, Rows, Verb, connect, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::items::{DigestItem, Item, show_data};
@@ -98,7 +98,7 @@ pub fn digest(args: DigestArgs) -> ExitCode {
                     Ok::<Vec<String>, CtrlError>(names.collect())
                 };
                 let found = async { all(&options.client().await?.1).await };
-                told(found.await, &options)
+                report(found.await, &options)
             }
             DigestCommand::Read(options) => {
                 let all = async |schema: &Schema| {
@@ -109,14 +109,14 @@ pub fn digest(args: DigestArgs) -> ExitCode {
                 show(options.read(all).await, &options, rows)
             }
             DigestCommand::Write { digest, options } => {
-                told(options.write(Verb::Write, &[digest.item()]).await, &options)
+                report(options.write(Verb::Write, &[digest.item()]).await, &options)
             }
             DigestCommand::Delete { name, options } => {
                 let item = Item::Digest(DigestItem { digest: name, ..Default::default() });
-                told(options.write(Verb::Delete, &[item]).await, &options)
+                report(options.write(Verb::Delete, &[item]).await, &options)
             }
             DigestCommand::Watch { digest, count, options } => {
-                told(watch_digest(&digest, count, &options).await.map(|()| Vec::new()), &options)
+                report(watch_digest(&digest, count, &options).await.map(|()| Vec::new()), &options)
             }
         }
     })
@@ -229,13 +229,13 @@ pub fn packet(args: PacketArgs) -> ExitCode {
                     }
                     Ok(fields)
                 };
-                told(found.await, &options)
+                report(found.await, &options)
             }
             PacketCommand::Write { hex, fields, count, options } => {
-                told(send(&hex, &fields, count, &options).await, &options)
+                report(send(&hex, &fields, count, &options).await, &options)
             }
             PacketCommand::Watch { count, options } => {
-                told(watch_packets(count, &options).await.map(|()| Vec::new()), &options)
+                report(watch_packets(count, &options).await.map(|()| Vec::new()), &options)
             }
         }
     })

@@ -1,7 +1,7 @@
 //! `p4rack table`.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, connect, show, told};
+use super::{Options, Rows, Verb, connect, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::items::{ActionItem, Counts, Item, TableItem};
@@ -141,7 +141,7 @@ pub fn run(args: Args) -> ExitCode {
                 show(found, &options, rows)
             }
             Command::Watch { table, idle: true, count, options, .. } => {
-                told(watch_idle(&table, count, &options).await.map(|()| Vec::new()), &options)
+                report(watch_idle(&table, count, &options).await.map(|()| Vec::new()), &options)
             }
             Command::Watch { table, every: seconds, options, .. } => {
                 options.watch(seconds, |schema| wanted(schema, Some(&table), false, true), rows).await
@@ -150,7 +150,7 @@ pub fn run(args: Args) -> ExitCode {
             Command::Modify(entry) => write(Verb::Modify, &entry).await,
             Command::Write(entry) => write(Verb::Write, &entry).await,
             Command::Delete(entry) => write(Verb::Delete, &entry).await,
-            Command::Apply { file, options } => told(apply(&file, &options).await, &options),
+            Command::Apply { file, options } => report(apply(&file, &options).await, &options),
         }
     })
 }
@@ -160,7 +160,7 @@ async fn write(verb: Verb, entry: &Entry) -> ExitCode {
         Ok(item) => entry.options.write(verb, &[item]).await,
         Err(error) => Err(error),
     };
-    told(done, &entry.options)
+    report(done, &entry.options)
 }
 
 async fn apply(file: &PathBuf, options: &Options) -> Result<Vec<String>, CtrlError> {

@@ -231,14 +231,14 @@ impl Run<'_> {
                 Ok(frames) => difference(&fate.frames, &frames),
                 Err(why) => {
                     let reason = known::end(fate, self.name);
-                    let what = self.tell(at, packet, &why, &case);
+                    let what = self.describe(at, packet, &why, &case);
                     done.differences.push(Difference { reason, what });
                     // It has ended, or is in an endless loop.
                     break;
                 }
             };
             let reason = known::of_program(self.name).or_else(|| self.ours.undefined(&case, at, &mine));
-            let what = self.tell(at, packet, &what, &case);
+            let what = self.describe(at, packet, &what, &case);
             done.differences.push(Difference { reason, what });
         }
         done
@@ -260,7 +260,7 @@ impl Run<'_> {
                     let undone = match &mine {
                         Ok(()) => self.ours.keep(&kept),
                         Err(_) => {
-                            self.theirs.take_back(&update);
+                            self.theirs.undo(&update);
                             Ok(())
                         }
                     };
@@ -290,7 +290,7 @@ impl Run<'_> {
         )
     }
 
-    fn tell(&self, at: usize, packet: &Packet, what: &str, case: &Case) -> String {
+    fn describe(&self, at: usize, packet: &Packet, what: &str, case: &Case) -> String {
         let mut text = format!(
             "packet {} of {}, port {}: {}\n{what}\n    {}",
             at + 1,

@@ -204,16 +204,16 @@ type Take<'a> = &'a mut dyn FnMut(&[u8]) -> ExitCode;
 
 /// Opens the output before the work that produces it.
 fn with_output(path: Option<PathBuf>, work: impl FnOnce(Take<'_>) -> ExitCode) -> ExitCode {
-    let told = |error: String| {
+    let failed = |error: String| {
         eprintln!("error: {error}");
         ExitCode::from(USAGE)
     };
     let mut file = match path.map(|path| OutputFile::open("--output", &path)).transpose() {
         Ok(file) => file,
-        Err(error) => return told(error),
+        Err(error) => return failed(error),
     };
     work(&mut |bytes| match file.take() {
-        Some(file) => file.write(bytes).map_or_else(told, |()| ExitCode::SUCCESS),
+        Some(file) => file.write(bytes).map_or_else(failed, |()| ExitCode::SUCCESS),
         None => {
             output::write_bytes(bytes);
             ExitCode::SUCCESS

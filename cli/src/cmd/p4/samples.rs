@@ -43,7 +43,7 @@ pub struct Args {
 enum What {
     /// Programs that include v1model.p4 are accepted
     Accept,
-    /// Programs of any architecture are accepted; also of any other folder, and those below it
+    /// Programs of any architecture are accepted; TESTDATA may be any folder, subfolders are included
     Types,
     /// Programs of any architecture do the same as machine code and interpreted, with random entries and packets;
     /// only if asked for

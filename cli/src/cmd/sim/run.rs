@@ -21,8 +21,8 @@ pub struct RunArgs {
     /// Run twice and compare everything that happened
     #[arg(long)]
     pub twice: bool,
-    /// Threads that share the work on this run; the results are the same for any number. Worth it for racks of many
-    /// hosts on a machine with nothing else to do. Runs with rounds, captures or traces use one
+    /// Threads that share the work on this run; the results are the same for any number. Useful for large
+    /// racks on an otherwise idle machine. Runs with rounds, captures or traces use one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=threads::THREADS_MAX))]
     threads: u64,
     /// Capture a host's link in both directions as DIR/NAME.pcap; may be repeated

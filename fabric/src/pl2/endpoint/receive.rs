@@ -81,7 +81,7 @@ impl Endpoint {
         let d = self.find(from).ok_or(Reason::UnknownPeer)?;
         let answer = self.destinations[d].answer(grant);
         let left_at = match answer {
-            Answer::Burst(left_at) | Answer::GiveBack(left_at) => left_at,
+            Answer::Burst(left_at) | Answer::Release(left_at) => left_at,
             Answer::Duplicate => return Err(Reason::GrtDuplicate),
             Answer::Mismatch => return Err(Reason::GrtMismatch),
             Answer::Other if self.has_asked(grant.id) => {
@@ -99,7 +99,7 @@ impl Endpoint {
         let received_at = if received_at < left_at { now } else { received_at.min(now) };
         let delay = received_at.saturating_sub(left_at);
         self.stats.rsv_grt.record(delay, now);
-        if let Answer::GiveBack(_) = answer {
+        if let Answer::Release(_) = answer {
             match refuses(grant) {
                 true => self.stats.counters.grt_not_now += 1,
                 false => self.stats.counters.grt_bare += 1,
@@ -134,7 +134,7 @@ impl Endpoint {
                 self.destinations[d].ended(burst.flow);
                 for _ in 0..burst.frames {
                     if let Some(id) = self.destinations[d].pop_frame() {
-                        self.frames.pool.give_back(id);
+                        self.frames.pool.release(id);
                         self.frames.waiting -= 1;
                     }
                 }

@@ -32,7 +32,7 @@ impl Endpoint {
                 self.to_ask.push(d);
             }
             let later = self.release_at(now);
-            while let Some(cell) = self.destinations[d].take_give_back(now, later, self.next_id) {
+            while let Some(cell) = self.destinations[d].take_release(now, later, self.next_id) {
                 self.push_rsv(d, cell, 0, false, now);
             }
         }
@@ -239,7 +239,7 @@ impl Endpoint {
                 self.activate(d);
             }
         }
-        self.frames.pool.give_back(data.frame);
+        self.frames.pool.release(data.frame);
         if may_ask {
             self.ask(d, now);
         }

@@ -1,4 +1,4 @@
-//! PL2's controller, and what it asks of a switch: the management frames of `p4rack pl2`.
+//! PL2's controller. It sends the switch the management frames of `p4rack pl2`.
 
 use crate::agenda::Agenda;
 use crate::switch::{Model, SwitchModel};
@@ -8,22 +8,22 @@ use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{self, Kind, Management, Side};
 use p4rack_wire::{MacAddr, Nanos};
 
-/// PL2's controller: it takes back what senders that fell silent have reserved.
+/// PL2's controller: it makes the switch forget what silent senders have reserved.
 #[derive(Debug)]
 pub(super) struct Controller {
     pl2: Pl2,
-    /// What it takes from a report to the switch; `None`: nobody reports.
+    /// Time between a report and the action at the switch; `None`: nobody reports.
     pub delay: Option<Nanos>,
-    /// Reservations to take back: whose, towards whom.
+    /// Reservations to forget: source, destination.
     pending: Agenda<(usize, usize)>,
-    /// Reservations taken back: when, whose, towards whom.
-    pub taken_back: Vec<(Nanos, usize, usize)>,
+    /// Reservations forgotten: time, source, destination.
+    pub forgotten: Vec<(Nanos, usize, usize)>,
 }
 
 impl Controller {
-    /// One of a rack with these parameters.
+    /// A controller for a rack with these parameters.
     pub fn new(pl2: Pl2, delay: Option<Nanos>) -> Controller {
-        Controller { pl2, delay, pending: Agenda::new(), taken_back: Vec::new() }
+        Controller { pl2, delay, pending: Agenda::new(), forgotten: Vec::new() }
     }
 
     /// A destination reports a sender that fell silent.
@@ -31,26 +31,26 @@ impl Controller {
         self.pending.push(now + self.delay.unwrap_or_default(), (sender, destination));
     }
 
-    /// When it comes to the switch next; `Nanos::MAX`: never.
+    /// When it acts on the switch next; `Nanos::MAX`: never.
     pub fn due(&self) -> Nanos {
         self.pending.due()
     }
 
-    /// Takes back what is due.
-    pub fn take_back(&mut self, switch: &mut SwitchModel, rack: &Rack, now: Nanos) {
+    /// Makes the switch forget what is due.
+    pub fn act(&mut self, switch: &mut SwitchModel, rack: &Rack, now: Nanos) {
         while let Some((sender, destination)) = self.pending.pop(now) {
             self.forget(switch, rack, sender, destination, now);
-            self.taken_back.push((now, sender, destination));
+            self.forgotten.push((now, sender, destination));
         }
     }
 
-    /// What a port has reserved: slots or time units. `None`: the switch did not answer.
+    /// What is reserved at a port, in slots or time units. `None`: the switch did not answer.
     pub fn reserved(&self, switch: &mut SwitchModel, target: Side, port: u16, now: Nanos) -> Option<u32> {
         let request = Management { target: target as u8, index: port, ..request(Kind::MgmtRead) };
         self.manage(switch, request, now)
     }
 
-    /// Takes back what a source that died had reserved towards a destination; both by their positions in the rack.
+    /// Makes the switch forget what a source has reserved towards a destination. Both are indices into the rack's hosts.
     fn forget(
         &self,
         switch: &mut SwitchModel,

@@ -1,4 +1,4 @@
-//! Reservations as the switch's ports see them: who asked when, and which time was granted.
+//! Follows reservations at the switch: who asked when, and which time was granted.
 
 use crate::message::host_of;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
@@ -6,36 +6,36 @@ use p4rack_wire::pl2::{Control, Kind, NOT_NOW, PCP_CONTROL};
 use p4rack_wire::{EtherType, Nanos};
 use std::collections::VecDeque;
 
-/// Reservations remembered a port, to find overlaps.
+/// Granted times kept per port, to find overlaps.
 const REMEMBERED: usize = 64;
-/// RSVs remembered a host.
+/// Unanswered RSVs kept per host.
 const OPEN_RSVS: usize = 4_096;
 
-/// Watches RSVs and GRTs at the switch.
+/// RSVs and GRTs at the switch.
 #[derive(Debug)]
 pub(crate) struct Grants {
     ether_type: EtherType,
-    /// Time of a unit in a grant: of the destination's slots or of a time unit.
+    /// Length of the unit in which a grant counts, per destination: a slot or a time unit.
     unit_ns: Vec<u64>,
-    /// Time of a slot, or of the part in which reservations count.
+    /// Length of a slot, or of the part of a slot in which reservations count, per destination.
     slot_ns: Vec<u64>,
-    /// Where each host's reservations are kept.
+    /// Index of each host's reservations in the switch's registers.
     link: Vec<u16>,
-    /// RSVs that entered the switch, by source: number, when.
+    /// RSVs that entered the switch, per source: id, time.
     asked: Vec<VecDeque<(u32, Nanos)>>,
-    /// Time taken at each destination's link: from, to.
+    /// Times granted on each destination's link: from, to.
     taken: Vec<VecDeque<(u64, u64)>>,
-    /// The latest end of these, also of those forgotten.
+    /// The latest end of any granted time, per link.
     taken_to: Vec<u64>,
-    pub seen: u64,
+    pub granted: u64,
     pub overlapping: u64,
 }
 
-/// A control frame's content.
-pub(crate) struct Seen {
+/// A parsed control frame.
+pub(crate) struct ControlFrame {
     pub kind: u8,
     pub id: u32,
-    /// The host that asked.
+    /// The host that sent the RSV.
     pub source: usize,
     pub destination: usize,
     pub control: Control,
@@ -54,45 +54,45 @@ impl Grants {
             asked: vec![VecDeque::new(); hosts],
             taken: vec![VecDeque::new(); links],
             taken_to: vec![0; links],
-            seen: 0,
+            granted: 0,
             overlapping: 0,
         }
     }
 
-    /// Reads a control frame; `None` if it is none.
+    /// Parses a control frame; `None` if the frame is something else.
     #[inline]
-    pub fn read(&self, frame: &[u8]) -> Option<Seen> {
+    pub fn read(&self, frame: &[u8]) -> Option<ControlFrame> {
         read(self.ether_type, frame)
     }
 
     /// An RSV enters the switch.
-    pub fn asked(&mut self, seen: &Seen, now: Nanos) {
-        let Some(asked) = self.asked.get_mut(seen.source) else { return };
+    pub fn ask(&mut self, control: &ControlFrame, now: Nanos) {
+        let Some(asked) = self.asked.get_mut(control.source) else { return };
         if asked.len() == OPEN_RSVS {
             asked.pop_front();
         }
-        asked.push_back((seen.id, now));
+        asked.push_back((control.id, now));
     }
 
     /// A GRT leaves the switch.
-    pub fn granted(&mut self, seen: &Seen) {
-        if seen.control.demand == 0 {
+    pub fn grant(&mut self, grant: &ControlFrame) {
+        if grant.control.demand == 0 {
             return;
         }
-        let link = self.link.get(seen.destination).map_or(usize::MAX, |link| usize::from(*link));
-        let (Some(asked), Some(taken)) = (self.asked.get_mut(seen.source), self.taken.get_mut(link)) else {
+        let link = self.link.get(grant.destination).map_or(usize::MAX, |link| usize::from(*link));
+        let (Some(asked), Some(taken)) = (self.asked.get_mut(grant.source), self.taken.get_mut(link)) else {
             return;
         };
-        let Some(at) = asked.iter().position(|(id, _)| *id == seen.id) else { return };
+        let Some(at) = asked.iter().position(|(id, _)| *id == grant.id) else { return };
         let Some((_, when)) = asked.remove(at) else { return };
-        if seen.control.send_wait == NOT_NOW {
+        if grant.control.send_wait == NOT_NOW {
             return;
         }
-        self.seen += 1;
-        let wait = u64::from(seen.control.send_wait.max(seen.control.recv_wait));
-        let from = when.0 + wait * self.unit_ns[seen.destination];
-        let to = from + u64::from(seen.control.demand) * self.slot_ns[seen.destination];
-        // Most grants begin behind all others.
+        self.granted += 1;
+        let wait = u64::from(grant.control.send_wait.max(grant.control.recv_wait));
+        let from = when.0 + wait * self.unit_ns[grant.destination];
+        let to = from + u64::from(grant.control.demand) * self.slot_ns[grant.destination];
+        // Most grants begin after all others, so the search is rare.
         let latest = &mut self.taken_to[link];
         if from < *latest && taken.iter().any(|(start, end)| from < *end && *start < to) {
             self.overlapping += 1;
@@ -105,11 +105,12 @@ impl Grants {
     }
 }
 
-/// Reads a control frame; `None` if it is none.
+/// Parses a control frame; `None` if the frame is something else.
 #[inline]
-pub fn read(ether_type: EtherType, frame: &[u8]) -> Option<Seen> {
+pub fn read(ether_type: EtherType, frame: &[u8]) -> Option<ControlFrame> {
     const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
-    // By what was written in one piece: the frame may just have been written.
+    // Reads no more at once than was written at once: the frame may just have been written, and a wider read would wait
+    // for the store.
     let head = frame.first_chunk::<TAGGED>()?;
     if head[14] >> 5 != PCP_CONTROL
         || head[12..14] != EtherType::VLAN.0.to_be_bytes()
@@ -120,5 +121,5 @@ pub fn read(ether_type: EtherType, frame: &[u8]) -> Option<Seen> {
     let control = Control::parse(&frame[TAGGED..]).ok()?;
     let (to, from) = (host_of(frame)?, host_of(&frame[6..])?);
     let (source, destination) = if control.kind == Kind::Rsv as u8 { (from, to) } else { (to, from) };
-    Some(Seen { kind: control.kind, id: control.id, source, destination, control })
+    Some(ControlFrame { kind: control.kind, id: control.id, source, destination, control })
 }

@@ -1,9 +1,9 @@
-//! PL2: what is reserved and granted, how long that takes, and what stays reserved.
+//! PL2's checks: what is granted, how long that takes, and whether anything stays reserved.
 
 mod controller;
 mod grants;
 
-use super::{Seen, Watch, WatchHost};
+use super::{HostCounts, Watch, WatchHost};
 use crate::check::Verdict;
 use crate::experiment::{Experiment, SchemeKind};
 use crate::switch::{Counted, SwitchModel};
@@ -15,22 +15,22 @@ use p4rack_wire::pl2::{self, Side};
 use p4rack_wire::{EtherType, Nanos};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Registers have to be free so long after the last frame.
+/// How long after the last frame registers must be free.
 const SETTLE: Nanos = Nanos::from_millis(2);
-/// RSVs remembered of a host that nobody answered.
+/// Unanswered RSVs kept per host.
 const RSVS_LEFT: usize = 256;
 
-/// What is watched of PL2.
+/// PL2's checks at the switch, and its controller.
 #[derive(Debug)]
 pub(crate) struct Pl2 {
     grants: Grants,
     controller: Controller,
-    /// Whether everything has to be free in the end.
+    /// Whether all registers must be free at the end.
     settles: bool,
 }
 
 impl Pl2 {
-    /// What is to be watched of an experiment.
+    /// The checks for an experiment.
     pub fn new(experiment: &Experiment) -> Pl2 {
         let (spec, rack) = (&experiment.spec, &experiment.rack);
         let counting = spec.scheme.kind == SchemeKind::Pl2Counter;
@@ -38,32 +38,32 @@ impl Pl2 {
         let hosts =
             rack.hosts.iter().map(|host| (pl2.slot(rack, host).0 / pl2.slot_parts(), host.link)).collect();
         let delay = spec.scheme.notify_receiver.then(|| Nanos::from_micros(spec.scheme.controller_us));
-        // Counters don't run by themselves: what a liar holds, stays.
-        let liars = counting && (0..spec.rack.hosts).any(|host| experiment.hostile(host).is_some());
+        // Counters do not expire, so what a hostile host holds stays.
+        let leaks = counting && (0..spec.rack.hosts).any(|host| experiment.hostile(host).is_some());
         Pl2 {
             grants: Grants::new(pl2.ether_type, counting, rack.switch.time_unit_ns, hosts),
             controller: Controller::new(pl2.clone(), delay),
-            settles: !liars,
+            settles: !leaks,
         }
     }
 }
 
-/// What is watched of PL2 at a host.
+/// PL2's checks at a host.
 #[derive(Debug)]
 pub(crate) struct AtHost {
     ether_type: EtherType,
-    /// RSVs that left: number, when.
+    /// RSVs that left: id, time.
     left: VecDeque<(u32, Nanos)>,
 }
 
 impl AtHost {
-    /// Nothing has left yet.
+    /// No RSV has left yet.
     pub fn new(experiment: &Experiment) -> AtHost {
         AtHost { ether_type: experiment.pl2.ether_type, left: VecDeque::new() }
     }
 
-    /// When an RSV left that is answered now.
-    fn answered(&mut self, id: u32) -> Option<Nanos> {
+    /// Removes the RSV with this id, which is answered now, and returns when it left.
+    fn answer(&mut self, id: u32) -> Option<Nanos> {
         let at = self.left.iter().position(|(known, _)| *known == id)?;
         self.left.remove(at).map(|(_, when)| when)
     }
@@ -71,13 +71,13 @@ impl AtHost {
 
 impl WatchHost for AtHost {
     #[inline]
-    fn leaves(&mut self, frame: &[u8], now: Nanos, measured: bool, seen: &mut Seen) {
+    fn leaves(&mut self, frame: &[u8], now: Nanos, measured: bool, counts: &mut HostCounts) {
         let Some(control) = grants::read(self.ether_type, frame) else { return };
         if self.left.len() == RSVS_LEFT {
             self.left.pop_front();
         }
         self.left.push_back((control.id, now));
-        seen.control.0 += u64::from(measured);
+        counts.control.0 += u64::from(measured);
     }
 
     #[inline]
@@ -86,15 +86,15 @@ impl WatchHost for AtHost {
         frame: &[u8],
         arrived: Nanos,
         (measuring, measured): (bool, bool),
-        seen: &mut Seen,
+        counts: &mut HostCounts,
     ) -> Option<usize> {
         let control = grants::read(self.ether_type, frame)?;
-        seen.control.1 += u64::from(measured);
+        counts.control.1 += u64::from(measured);
         if control.kind == pl2::Kind::Grt as u8
-            && let Some(when) = self.answered(control.id)
+            && let Some(when) = self.answer(control.id)
             && measuring
         {
-            seen.rsv_grt.saturating_record(arrived.saturating_sub(when).0);
+            counts.rsv_grt.saturating_record(arrived.saturating_sub(when).0);
         }
         Some(control.destination)
     }
@@ -103,17 +103,17 @@ impl WatchHost for AtHost {
 impl Watch for Pl2 {
     #[inline]
     fn enters_switch(&mut self, frame: &[u8], now: Nanos) {
-        if let Some(seen) = self.grants.read(frame) {
-            self.grants.asked(&seen, now);
+        if let Some(control) = self.grants.read(frame) {
+            self.grants.ask(&control, now);
         }
     }
 
     #[inline]
     fn leaves_switch(&mut self, frame: &[u8]) {
-        if let Some(seen) = self.grants.read(frame)
-            && seen.kind == pl2::Kind::Grt as u8
+        if let Some(control) = self.grants.read(frame)
+            && control.kind == pl2::Kind::Grt as u8
         {
-            self.grants.granted(&seen);
+            self.grants.grant(&control);
         }
     }
 
@@ -131,31 +131,31 @@ impl Watch for Pl2 {
     }
 
     fn control(&mut self, switch: &mut SwitchModel, rack: &Rack, now: Nanos) {
-        self.controller.take_back(switch, rack, now);
+        self.controller.act(switch, rack, now);
     }
 
-    /// A grant says 0 for both waits.
+    /// Sets both waits of a grant to 0.
     fn falsify(&self, frame: &mut [u8]) {
         if self.grants.read(frame).is_some() {
             frame[26..34].fill(0);
         }
     }
 
-    /// A burst that has slots is sent in them, whatever became of it before.
-    fn come_again(&self, counted: &Counted) -> u64 {
+    /// A burst that has slots is sent again in these if it was dropped as unsolicited.
+    fn sent_again(&self, counted: &Counted) -> u64 {
         counted.drops.iter().filter(|(reason, _)| *reason == HAS_SLOTS).map(|(_, count)| count).sum()
     }
 
     fn judge(&self, verdict: &mut Verdict) {
         verdict.overlapping_grants = self.grants.overlapping;
-        verdict.grants = self.grants.seen;
+        verdict.grants = self.grants.granted;
     }
 
     fn settles_after(&self) -> Option<Nanos> {
         self.settles.then_some(SETTLE)
     }
 
-    /// Reservations are free once everything had time to pass.
+    /// Nothing is reserved any more once every burst has had time to pass.
     fn judge_settled(&self, switch: &mut SwitchModel, rack: &Rack, now: Nanos, verdict: &mut Verdict) {
         let links: BTreeSet<u16> = rack.hosts.iter().map(|host| host.link).collect();
         for link in links {
@@ -167,7 +167,7 @@ impl Watch for Pl2 {
         }
     }
 
-    fn taken_back(&self) -> &[(Nanos, usize, usize)] {
-        &self.controller.taken_back
+    fn forgotten(&self) -> &[(Nanos, usize, usize)] {
+        &self.controller.forgotten
     }
 }

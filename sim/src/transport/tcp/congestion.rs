@@ -51,8 +51,8 @@ struct HyStart {
     samples: u32,
 }
 
-/// HyStart, as in Linux: least window in segments, most time between two acknowledgements of a train, samples of a
-/// round, and bounds of a round trip's growth.
+/// HyStart, as in Linux: minimum window in segments, maximum time between two acknowledgements of a train, samples per
+/// round, and bounds of the growth of round trips.
 const HYSTART_WINDOW: f64 = 16.0;
 const HYSTART_GAP: Nanos = Nanos::from_millis(2);
 const HYSTART_SAMPLES: u32 = 8;

@@ -65,7 +65,7 @@ impl Receiver {
                 if from > self.next {
                     break;
                 }
-                // Known already: as far as the segment reached into it, and as far as it goes beyond.
+                // This range was counted when it arrived: subtract its overlap with the segment.
                 self.received -= self.next.min(to) - from;
                 self.next = self.next.max(to);
                 self.ahead.remove(0);

@@ -62,7 +62,7 @@ impl Theirs {
     }
 
     /// Undoes an insertion, or a change of a default action.
-    pub fn take_back(&mut self, update: &Update) {
+    pub fn undo(&mut self, update: &Update) {
         let mut back = update.clone();
         match back.entity.as_mut().and_then(|entity| entity.entity.as_mut()) {
             Some(EntityKind::TableEntry(entry)) if entry.is_default_action => entry.action = None,

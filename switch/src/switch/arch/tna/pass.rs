@@ -101,7 +101,7 @@ impl<'a> Pass<'a> {
         self.pipeline.run(self.state, self.vars, cx, ENTRIES * self.number + entry)
     }
 
-    /// Clears the variables, unless machine code does, and tells the program the time.
+    /// Clears the variables, unless machine code does, and sets the time that the program reads.
     #[inline(always)]
     fn begin(&mut self, cx: &mut Cx<'_>, prefix: usize, time: Intrinsic) {
         cx.counted = (cx.len - prefix) as u64 + FCS;

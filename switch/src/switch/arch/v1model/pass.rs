@@ -58,7 +58,7 @@ impl Pass<'_, '_> {
     #[inline(always)]
     pub fn ingress(&mut self, meta: &Meta) -> Verdict {
         let code = &self.pipeline.code;
-        tell_ingress(code, self.vars, meta, self.cx.len, self.unit_ns);
+        set_ingress_fields(code, self.vars, meta, self.cx.len, self.unit_ns);
         let exit = self.pipeline.run(self.state, self.vars, &mut self.cx, INGRESS);
         let field = |role: Intrinsic| self.vars[code.intrinsics[role] as usize];
         Verdict {
@@ -82,7 +82,7 @@ impl Pass<'_, '_> {
     #[inline(always)]
     pub fn egress(&mut self, meta: &Meta, left: u64) -> Outcome {
         let code = &self.pipeline.code;
-        tell_egress(code, self.vars, meta, self.cx.len, left, self.cx.now, self.unit_ns);
+        set_egress_fields(code, self.vars, meta, self.cx.len, left, self.cx.now, self.unit_ns);
         // Many programs have an empty egress.
         if code.late.is_empty {
             return Outcome { exit: Exit::Done, dropped: false, asked: false };
@@ -107,33 +107,41 @@ impl Pass<'_, '_> {
 
 /// Writes the intrinsic fields that ingress reads.
 #[inline(always)]
-fn tell_ingress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, unit_ns: u64) {
-    let mut tell = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
-    tell(Intrinsic::IngressPort, meta.ingress_port.into());
-    tell(Intrinsic::PacketLength, len as u64);
-    tell(Intrinsic::Origin, meta.origin.into());
-    tell(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
+fn set_ingress_fields(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, unit_ns: u64) {
+    let mut set = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
+    set(Intrinsic::IngressPort, meta.ingress_port.into());
+    set(Intrinsic::PacketLength, len as u64);
+    set(Intrinsic::Origin, meta.origin.into());
+    set(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
 }
 
 /// Writes the intrinsic fields that egress reads; `left` packets wait in the packet's queue.
 #[inline(always)]
-fn tell_egress(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, left: u64, now: Nanos, unit_ns: u64) {
-    let mut tell = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
-    tell(Intrinsic::Destination, 0);
+fn set_egress_fields(
+    code: &Code,
+    vars: &mut Vars,
+    meta: &Meta,
+    len: usize,
+    left: u64,
+    now: Nanos,
+    unit_ns: u64,
+) {
+    let mut set = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
+    set(Intrinsic::Destination, 0);
     if code.late.looks {
-        tell(Intrinsic::IngressPort, meta.ingress_port.into());
-        tell(Intrinsic::EgressPort, meta.egress_port.into());
-        tell(Intrinsic::Origin, meta.origin.into());
-        tell(Intrinsic::PacketLength, len as u64);
-        tell(Intrinsic::Replica, meta.rid.into());
+        set(Intrinsic::IngressPort, meta.ingress_port.into());
+        set(Intrinsic::EgressPort, meta.egress_port.into());
+        set(Intrinsic::Origin, meta.origin.into());
+        set(Intrinsic::PacketLength, len as u64);
+        set(Intrinsic::Replica, meta.rid.into());
     }
     if code.late.looks_at_times {
-        tell(Intrinsic::EnqueueTime, units(meta.enqueued, unit_ns, 32));
-        tell(Intrinsic::EnqueueDepth, u64::from(meta.enqueued_depth) & 0x7_ffff);
-        tell(Intrinsic::QueueingTime, units(now.saturating_sub(meta.enqueued), unit_ns, 32));
-        tell(Intrinsic::DequeueDepth, left & 0x7_ffff);
-        tell(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
-        tell(Intrinsic::EgressTime, units(now, unit_ns, 48));
+        set(Intrinsic::EnqueueTime, units(meta.enqueued, unit_ns, 32));
+        set(Intrinsic::EnqueueDepth, u64::from(meta.enqueued_depth) & 0x7_ffff);
+        set(Intrinsic::QueueingTime, units(now.saturating_sub(meta.enqueued), unit_ns, 32));
+        set(Intrinsic::DequeueDepth, left & 0x7_ffff);
+        set(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
+        set(Intrinsic::EgressTime, units(now, unit_ns, 48));
     }
 }
 
@@ -156,10 +164,10 @@ pub(super) fn next_pass(switch: &mut Switch, id: PacketId, origin: u32) -> bool 
     true
 }
 
-/// The pass of a packet of the pool whose variables are loaded. `None` if no program is loaded. With `TOLD`,
-/// traced packets record events.
+/// The pass of a packet of the pool whose variables are loaded. `None` if no program is loaded. With `TRACED`,
+/// packets that are traced record events.
 #[inline(always)]
-pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
+pub(super) fn pass<'s: 'o, 'o, const TRACED: bool>(
     switch: &'s mut Switch,
     id: PacketId,
     out: &'o mut Vec<u8>,
@@ -169,7 +177,7 @@ pub(super) fn pass<'s: 'o, 'o, const TOLD: bool>(
     let Running { pipeline, state } = running.as_mut()?;
     let packet = pool.get(id);
     let mut pipeline = &*pipeline;
-    if TOLD {
+    if TRACED {
         pipeline = form(pipeline, tracer.as_deref(), &packet.meta);
         state.trace.packet = packet.meta.trace;
     }
