@@ -1,5 +1,6 @@
 //! Dependencies between crates: compares the manifests with the table in ARCHITECTURE.md.
 
+use crate::picture::{self, Uses as Picture};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -47,6 +48,17 @@ pub fn check(root: &Path) -> Result<(), String> {
         wrong.extend(impure.map(|impure| format!("{name} has no I/O, yet depends on {impure}")));
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+}
+
+/// The crates and what each of them uses, as their manifests say. Errors: a circle, or a manifest that can't be read.
+pub fn picture(root: &Path) -> Result<String, String> {
+    let mut uses = Picture::new();
+    for name in members(&read(&root.join("Cargo.toml"))?) {
+        let dependencies = dependencies(&read(&root.join(&name).join("Cargo.toml"))?);
+        let own = dependencies.iter().filter_map(|one| one.strip_prefix("p4rack-")).map(str::to_owned);
+        uses.insert(name, own.collect());
+    }
+    picture::draw("crates", &uses)
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -4,6 +4,7 @@ mod arrows;
 mod deny;
 mod fuzz;
 mod oldest;
+mod picture;
 mod report;
 mod setup;
 mod skips;
@@ -23,6 +24,7 @@ cargo xtask COMMAND
   dependencies  licences, duplicates, sources and known faults of what p4rack is made of
   python        PyPI's P4Runtime clients and the PTF suite against the switch
   tidy          only what needs no build: the crate graph, circles of modules, names, lengths
+  graph         print who uses whom: the crates, and the modules of each crate
   bless         rewrite the golden files: generated text and code, results; read the diff before you commit it
 ";
 
@@ -72,8 +74,8 @@ fn build_settings() -> &'static [(&'static str, String)] {
     &SETTINGS
 }
 
-/// The tests that write files, if told to.
-const BLESSED: &[&str] = &["golden", "pl2_incast", "syntax", "workloads"];
+/// The tests that write golden files and snapshots when blessed.
+const BLESSED: &[&str] = &["congestion", "golden", "lanes", "pl2_incast", "syntax", "workloads"];
 
 /// Cargo's variable for the compiler of the workspace's own crates.
 const LINTER: &str = "RUSTC_WORKSPACE_WRAPPER";
@@ -86,6 +88,17 @@ fn main() -> ExitCode {
         ["test"] => test(&mut report, true),
         ["test", "--fast"] => test(&mut report, false),
         ["tidy"] => tidy(&mut report),
+        ["graph"] => match arrows::picture(&root()).and_then(|crates| Ok(crates + &tidy::pictures(&root())?))
+        {
+            Ok(picture) => {
+                print!("{picture}");
+                return ExitCode::SUCCESS;
+            }
+            Err(error) => {
+                eprintln!("error: {error}");
+                return ExitCode::FAILURE;
+            }
+        },
         ["fuzz"] => fuzz::run(&mut report, 10),
         ["fuzz", secs] if secs.parse::<u32>().is_ok() => {
             fuzz::run(&mut report, secs.parse().unwrap_or(10));

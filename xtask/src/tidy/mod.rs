@@ -5,6 +5,7 @@ mod circles;
 mod schemes;
 mod units;
 
+use crate::picture;
 use crate::report::Report;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,13 +47,25 @@ impl Source {
     }
 }
 
+/// The top-level modules of each crate and what each of them uses. Errors: a circle, or a file that can't be read.
+pub fn pictures(root: &Path) -> Result<String, String> {
+    let pictures = circles::uses(&sources(root)?);
+    pictures.iter().map(|(folder, uses)| Ok(format!("\n{}", picture::draw(folder, uses)?))).collect()
+}
+
+fn sources(root: &Path) -> Result<Vec<Source>, String> {
+    let mut sources = Vec::new();
+    collect(root, root, &mut sources)?;
+    sources.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(sources)
+}
+
 /// Runs all checks.
 pub fn check(report: &mut Report, root: &Path) {
-    let mut sources = Vec::new();
-    if let Err(error) = collect(root, root, &mut sources) {
-        return report.check("sources", Err(error));
-    }
-    sources.sort_by(|one, other| one.path.cmp(&other.path));
+    let sources = match sources(root) {
+        Ok(sources) => sources,
+        Err(error) => return report.check("sources", Err(error)),
+    };
     let long: Vec<String> = sources.iter().filter_map(|source| longer(source, LINES_MANY)).collect();
     println!("── files of more than {LINES_MANY} lines: {}\n   {}", long.len(), long.join("\n   "));
     let each: [Check; 4] = [

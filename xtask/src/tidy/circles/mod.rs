@@ -9,6 +9,7 @@
 mod module;
 
 use super::Source;
+use crate::picture::Uses;
 use module::Module;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -40,8 +41,27 @@ impl Display for Circle {
     }
 }
 
+/// For each crate, by folder: its top-level modules, and those that each of them uses. Crates of a single module have none.
+pub(super) fn uses(sources: &[Source]) -> BTreeMap<String, Uses> {
+    let name = |place: &Place| (place.len() == 1).then(|| place[0].clone());
+    let of_crate = |(folder, one): (PathBuf, Crate)| {
+        let mut uses: Uses =
+            one.modules.keys().filter_map(name).map(|name| (name, BTreeSet::new())).collect();
+        for (from, to) in one.arrows().iter().filter_map(|(from, to)| Some((name(from)?, to))) {
+            uses.entry(from).or_default().extend(to.keys().filter_map(name));
+        }
+        (!uses.is_empty()).then(|| (folder.display().to_string(), uses))
+    };
+    crates(sources).into_iter().filter_map(of_crate).collect()
+}
+
 /// The circles of all crates.
 fn circles(sources: &[Source]) -> Vec<Circle> {
+    crates(sources).iter().flat_map(|(folder, one)| one.circles(folder)).collect()
+}
+
+/// The modules of all crates, by folder.
+fn crates(sources: &[Source]) -> BTreeMap<PathBuf, Crate> {
     let mut crates: BTreeMap<PathBuf, Crate> = BTreeMap::new();
     for source in sources.iter().filter(|source| source.ends_in(&["rs"]) && !source.is_test()) {
         if let Some((folder, place)) = place_of(&source.path) {
@@ -51,7 +71,7 @@ fn circles(sources: &[Source]) -> Vec<Circle> {
             module.file = source.path.display().to_string();
         }
     }
-    crates.iter().flat_map(|(folder, one)| one.circles(folder)).collect()
+    crates
 }
 
 /// The crate's folder, and the place of the file in the crate.
