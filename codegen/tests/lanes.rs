@@ -9,6 +9,7 @@ use p4rack_codegen::Scheme;
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::{Kind, NOT_NOW, Side};
 use proptest::prelude::*;
+use std::fmt::Write;
 use std::sync::LazyLock;
 
 const SAME: [&str; 4] = ["100 Mb/s"; 4];
@@ -37,6 +38,13 @@ fn every_mode_of(rest: &str) -> Vec<Built> {
     let clocks = ["pair", "chain", "dst", "calendar"];
     let clocks = clocks.map(|clocks| clock(&format!("clocks = \"{clocks}\"\n{rest}")));
     clocks.into_iter().chain([counter(rest)]).collect()
+}
+
+/// Compares figures that should change only on purpose with what they were.
+fn snapshot(name: &str, table: String) {
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(name.to_owned(), table);
+    });
 }
 
 /// Reserves more slots at port 3 than a burst may be early, so that what follows begins later.
@@ -355,6 +363,7 @@ fn a_burst_has_its_time() {
 /// However an eager host sends ahead of time, it reserves no faster than time passes.
 #[test]
 fn early_senders_reserve_no_faster_than_time_passes() {
+    let mut table = String::new();
     for clocks in ["pair", "chain", "dst", "calendar"] {
         let built = clock(&format!("lanes = 2\nclocks = \"{clocks}\""));
         let mut rig = Rig::new(&built);
@@ -375,12 +384,16 @@ fn early_senders_reserve_no_faster_than_time_passes() {
         let passed = (rig.now.0 - begun.0) / SLOT;
         assert!(slots <= passed + 2 * K + K + EARLY + 1, "{clocks}: {slots} slots in the time of {passed}");
         assert!(slots >= passed / 2, "{clocks}: nor is it locked out: {slots} of {passed}");
+        let _ =
+            writeln!(table, "{clocks}: {slots} slots reserved in the time of {passed}; {}", rig.reasons());
     }
+    snapshot("early_senders", table);
 }
 
 /// Unsolicited frames that are scheduled are no more than the slots that were reserved.
 #[test]
 fn nobody_sends_more_unsolicited_than_it_reserves() {
+    let mut table = String::new();
     for built in every_mode() {
         let mut rig = Rig::new(&built);
         let (mut slots, mut sent) = (0, 0);
@@ -395,11 +408,15 @@ fn nobody_sends_more_unsolicited_than_it_reserves() {
             rig.now += Nanos(SLOT / 3);
         }
         assert!(sent > 0 && sent <= slots, "{sent} frames, {slots} slots");
+        let variant = (built.scheme, built.pl2().clocks);
+        let _ = writeln!(table, "{variant:?}: {sent} frames sent, {slots} slots reserved; {}", rig.reasons());
     }
+    snapshot("unsolicited", table);
 }
 
-/// One host asks in all lanes all the time, for an hour; another asks now and then and is always granted soon.
-fn flood(clocks: &str, asks_a_round: u32, rounds: u64) {
+/// One host asks in all lanes all the time, for an hour; another asks now and then and is always granted soon. Returns
+/// what happened, in a line.
+fn flood(clocks: &str, asks_a_round: u32, rounds: u64) -> String {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let built = clock(&format!("lanes = 4\nclocks = \"{clocks}\""));
     let mut rig = Rig::new(&built);
@@ -411,6 +428,7 @@ fn flood(clocks: &str, asks_a_round: u32, rounds: u64) {
         (seed >> 33) % n
     };
     let (mut asked, mut granted, mut honest) = (0u64, 0u64, 0u64);
+    let (mut longest_wait_ns, mut farthest_ns) = (0, [i64::MIN; 4]);
     let begun = rig.now.0;
     for round in 0..rounds {
         for _ in 0..asks_a_round {
@@ -430,6 +448,7 @@ fn flood(clocks: &str, asks_a_round: u32, rounds: u64) {
             let (send, recv) = rig.reserve_cell(2, 3, 4, half).unwrap();
             let wait = u64::from(send.max(recv));
             assert!(wait <= bound, "round {round}: {wait} ns");
+            longest_wait_ns = wait.max(longest_wait_ns);
             honest += 1;
             let asked_at = rig.now;
             rig.now += Nanos(wait);
@@ -438,12 +457,12 @@ fn flood(clocks: &str, asks_a_round: u32, rounds: u64) {
         }
         // The flooding host itself reserves towards three.
         let in_bound = (3 * 4 * K + K + EARLY) * SLOT;
-        for (register, port, bound) in
-            [("in", 1, in_bound), ("out", 2, bound), ("out", 3, bound), ("out", 4, bound)]
-        {
+        let registers = [("in", 1, in_bound), ("out", 2, bound), ("out", 3, bound), ("out", 4, bound)];
+        for ((register, port, bound), farthest_ns) in registers.into_iter().zip(&mut farthest_ns) {
             let free = rig.register(&format!("RackIngress.{register}_reservation"), port);
             let ahead = free.wrapping_sub(rig.now.0) as i64;
             assert!(ahead <= bound as i64, "round {round}: {register} {port}: {ahead} ns");
+            *farthest_ns = ahead.max(*farthest_ns);
         }
         // Now together, now apart, an hour in all.
         let left = (begun + HOUR_NS).saturating_sub(rig.now.0) / (rounds - round);
@@ -451,17 +470,21 @@ fn flood(clocks: &str, asks_a_round: u32, rounds: u64) {
     }
     assert!(rig.now.0 - begun > HOUR_NS / 2 && rig.now.0 - begun < 4 * HOUR_NS, "{}", rig.now.0 - begun);
     assert!(honest > 0 && granted > rounds / 8 && granted < asked * 9 / 10, "{honest} {granted} of {asked}");
+    format!(
+        "{clocks}: {granted} of {asked} granted; the other host asked {honest} times and waited {longest_wait_ns} ns at \
+         most; clocks were at most {farthest_ns:?} ns ahead (in 1, out 2 to 4); {}\n",
+        rig.reasons()
+    )
 }
 
 #[test]
 fn an_hour_of_floods_drives_no_clock_beyond_its_bound() {
-    flood("pair", 12, 200_000);
+    snapshot("flood_pair", flood("pair", 12, 200_000));
 }
 
 #[test]
 fn nor_does_it_where_the_destinations_clock_goes_on_from_the_sources() {
-    flood("chain", 12, 20_000);
-    flood("dst", 12, 20_000);
+    snapshot("flood_others", flood("chain", 12, 20_000) + &flood("dst", 12, 20_000));
 }
 
 #[derive(Clone, Debug)]

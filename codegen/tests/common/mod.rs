@@ -327,6 +327,16 @@ impl Rig {
         self.switch.counter_read(drops, index as u64).unwrap().packets
     }
 
+    /// Everything that was demoted, refused or dropped, by reason, in a line for a snapshot.
+    pub fn reasons(&self) -> String {
+        let demoted = DEMOTED.iter().map(|reason| reason.name).zip(self.demoted());
+        let refused = REFUSED.iter().map(|reason| reason.name).zip(self.refused());
+        let occurred = |(_, count): &(&str, u64)| *count > 0;
+        let (demoted, refused): (Vec<_>, Vec<_>) =
+            (demoted.filter(occurred).collect(), refused.filter(occurred).collect());
+        format!("demoted {demoted:?}, refused {refused:?}, dropped {:?}", self.all_drops())
+    }
+
     /// All reasons that occurred, with their counts.
     pub fn all_drops(&self) -> Vec<(&'static str, u64)> {
         let reasons = self.built.runs().drop_reasons();

@@ -205,12 +205,7 @@ impl Check<'_> {
         for (n, name) in shared.iter().enumerate() {
             self.known_host(spec, "rack", 0, "shared", name);
             if shared[..n].contains(name) {
-                self.problem(
-                    "rack",
-                    0,
-                    "shared",
-                    format!("`{name}` stands there twice; a host has one port"),
-                );
+                self.problem("rack", 0, "shared", format!("`{name}` is listed twice; a host has one port"));
             }
             let rate = |text: &String| parse_rate(text).unwrap_or(0);
             if rack.rates.get(*name).is_some_and(|own| rate(own) > rate(&rack.rate)) {

@@ -17,7 +17,7 @@ fn of_the_rack() {
     for (rack, error) in [
         ("shared = [[\"h1\"]]", "x.toml:5: [rack] shared: has a port of one host alone"),
         ("shared = [[\"h1\", \"h9\"]]", "x.toml:5: [rack] shared: `h9` is no host; there are h1 to h6"),
-        ("shared = [[\"h1\", \"h2\"], [\"h2\", \"h3\"]]", "x.toml:5: [rack] shared: `h2` stands there twice"),
+        ("shared = [[\"h1\", \"h2\"], [\"h2\", \"h3\"]]", "x.toml:5: [rack] shared: `h2` is listed twice"),
         ("shared = [\"h1\"]", "x.toml:5: invalid type: string"),
         (
             "rates = { h1 = \"200 Gb/s\" }\nshared = [[\"h1\", \"h2\"]]",
