@@ -48,6 +48,44 @@ fn programs_do_what_their_stf_files_say() {
     assert!(failed.is_empty(), "{} of {} fail:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
 
+/// What a program for TNA can't mean: a case, a change to it, and what is said.
+const REFUSED: [(&str, &str, &str, &str); 8] = [
+    ("resubmit", "bit<40> rest", "bit<48> rest", "at most 64 bits of data, not 72"),
+    ("counter", "        counters = hits;", "", "a direct object that belongs to no table"),
+    (
+        "counter",
+        "apply {\n        tm.u",
+        "table other { actions = { less; } default_action = less(); }\n apply { other.apply(); tm.u",
+        "a call from an action of table I.other",
+    ),
+    ("counter", "cells.count(hdr.h.b);", "hits.count();", "a call outside of an action"),
+    (
+        "direct_register",
+        "apply {\n        tm.u",
+        "table other { actions = { note; } default_action = note(); }\n apply { other.apply(); tm.u",
+        "a call from an action of table I.other",
+    ),
+    ("parser", "left.set(hdr.h.b);", "verify(hdr.h.b == 0, error.NoMatch);", "`verify`"),
+    ("functions", "16w0x4000, 12)", "16w0x4000, 4294967295)", "a shift by 4294967295: it is at most 16"),
+    ("functions", "16w0x4000, 12)", "16w0x4000, -1)", "not a constant of 64 bits"),
+];
+
+#[test]
+fn what_a_program_for_tna_cannot_mean_is_refused() {
+    for (name, from, to, said) in REFUSED {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/tna/{name}.p4"));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(text.contains(from), "{name}: {from}");
+        let text = text.replacen(from, to, 1);
+        let options = p4rack_p4::Options::default();
+        let error = match p4rack_p4::compile(&text, name, &options) {
+            Ok(compiled) => Pipeline::compile(&compiled.program).expect_err(said).to_string(),
+            Err(diagnostics) => diagnostics.render(false),
+        };
+        assert!(error.contains(said), "{name}: {said}: {error}");
+    }
+}
+
 /// `mark_to_drop` of the packet's own metadata and of a copy that is copied back, on both sides of the queue.
 const DROPS: &str = "#include <core.p4>\n#include <v1model.p4>
 header h_t { bit<8> a; }

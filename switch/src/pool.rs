@@ -30,6 +30,8 @@ pub(crate) struct Meta {
     /// How it got here, as a number of its architecture.
     pub origin: u32,
     pub rid: u16,
+    /// Whether it is the first copy of a group.
+    pub is_first: bool,
     pub priority: u8,
     /// Length to which it is truncated when sent.
     pub truncate: u32,
@@ -54,6 +56,7 @@ impl Default for Meta {
             egress_port: 0,
             origin: 0,
             rid: 0,
+            is_first: false,
             priority: 0,
             truncate: u32::MAX,
             passes: 0,

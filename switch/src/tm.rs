@@ -196,6 +196,12 @@ impl TrafficManager {
         &mut self.ports[at]
     }
 
+    /// Whether what is sent to a port comes back.
+    #[inline]
+    pub fn is_loop(&self, at: usize) -> bool {
+        self.ports[at].is_loop
+    }
+
     /// Number of a port.
     #[inline]
     pub fn number(&self, at: usize) -> u16 {

@@ -47,6 +47,7 @@ control E(inout eg_headers_t hdr, inout eg_meta_t meta, in egress_intrinsic_meta
           in egress_intrinsic_metadata_from_parser_t prsr, inout egress_intrinsic_metadata_for_deparser_t dprsr,
           inout egress_intrinsic_metadata_for_output_port_t oport) {
     apply {
+        hdr.h.b = (bit<8>) eg.egress_rid_first;
         hdr.h.c = eg.egress_rid;
     }
 }

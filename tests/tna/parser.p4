@@ -20,9 +20,14 @@ parser IP(packet_in pkt, out headers_t hdr, out meta_t meta, out ingress_intrins
     state again { transition reject; }
     state first { pkt.extract(hdr.h); transition parse; }
     state parse {
-        transition select(hdr.h.a) { kinds: options; 0xff: reject; 0x30: strict; default: accept; }
+        transition select(hdr.h.a) { kinds: options; 0xff: reject; 0x30: strict; 0x40: limited; default: accept; }
     }
     state strict { transition select(hdr.h.b) { 1: accept; } }
+    state limited {
+        // At most 4; the low three bits, plus one.
+        left.set(hdr.h.b, 4, 0, 2, 1);
+        transition option;
+    }
     state options {
         left.set(hdr.h.b);
         transition select(left.is_zero()) { true: accept; false: option; }

@@ -32,6 +32,7 @@ control I(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_metadata_
             if (hdr.h.a == 2) { dprsr.resubmit_type = 0; }
         } else {
             hdr.h.c = hdr.h.c + 9;
+            if (hdr.h.a == 5) { dprsr.drop_ctl = 1; }
             if (hdr.h.a != 4) { dprsr.resubmit_type = 0; } else { hdr.h.c = 0; }
             meta.data.x = 0x77;
             meta.data.port = 0x100 + (bit<16>) (bit<9>) ig.ingress_port;

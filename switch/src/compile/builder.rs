@@ -36,6 +36,10 @@ pub(crate) struct Builder<'p> {
     pub half: u8,
     /// Whether parser errors can be raised here.
     pub in_parser: bool,
+    /// Operations that look at a parser's error, and the pipelines of these parsers.
+    pub error_checks: Vec<(usize, u32)>,
+    /// The action that is translated; `None` within a block.
+    pub action: Option<usize>,
     /// Whether the program records events.
     pub traced: bool,
     /// End labels of the enclosing inlined callees.
@@ -77,6 +81,8 @@ impl<'p> Builder<'p> {
             touched: vec![0; program.vars.len()],
             half: INGRESS,
             in_parser: false,
+            error_checks: Vec::new(),
+            action: None,
             traced: false,
             scopes: Vec::new(),
             exit: None,

@@ -6,7 +6,8 @@ use crate::code::ops::*;
 use crate::code::plans::*;
 use crate::error::CompileError;
 use p4rack_p4::ir::{
-    Expr, ExternCall, HashAlgorithm, Instance, InstanceId, InstanceKind, Intrinsic, LValue, Ty,
+    Expr, ExternCall, HashAlgorithm, Instance, InstanceId, InstanceKind, Intrinsic, LValue, Table, TableId,
+    Ty,
 };
 
 type Result<T> = std::result::Result<T, CompileError>;
@@ -31,7 +32,7 @@ impl Builder<'_> {
                 self.mark(Mark::Count { instance, index });
             }
             // A direct counter that counts whenever its table is applied needs no call.
-            ExternCall::DirectCount { instance, less } => match (self.counts_on_call(*instance), less) {
+            ExternCall::DirectCount { instance, less } => match (self.counts_on_call(*instance)?, less) {
                 (None, _) => {}
                 (Some(table), None) => self.emit(Op::DirectCount { table }),
                 (Some(table), Some(less)) => {
@@ -40,7 +41,7 @@ impl Builder<'_> {
                 }
             },
             ExternCall::DirectMeterRead { instance, dst } => {
-                let called = self.counts_on_call(*instance);
+                let called = self.counts_on_call(*instance)?;
                 self.result(dst, |builder, dst| {
                     builder.emit(match called {
                         Some(table) => Op::DirectMeter { table, dst },
@@ -263,26 +264,48 @@ impl Builder<'_> {
     /// The table of a direct register.
     fn table_of(&self, instance: InstanceId) -> Result<u16> {
         match self.program.instances.get(instance.0 as usize) {
-            Some(Instance { kind: InstanceKind::DirectRegister { table: Some(table), .. }, .. }) => {
-                Ok(table.0 as u16)
+            Some(Instance { kind: InstanceKind::DirectRegister { table, .. }, named }) => {
+                self.owner(&named.name, *table)
             }
-            found => {
-                let what = "a direct register that belongs to no table";
-                let object = found.map_or_else(String::new, |found| found.named.name.clone());
-                let help = "name it in the property of a table".into();
-                Err(CompileError::Unsupported { object, what: what.into(), help })
-            }
+            _ => Err(self.malformed(format!("extern object {} is not a direct register", instance.0))),
         }
     }
 
     /// The table of a direct object that counts where it is called.
-    fn counts_on_call(&self, instance: InstanceId) -> Option<u16> {
-        match self.program.instances.get(instance.0 as usize).map(|found| &found.kind) {
-            Some(
-                InstanceKind::DirectCounter { table, on_call: true, .. }
-                | InstanceKind::DirectMeter { table, on_call: true, .. },
-            ) => table.map(|table| table.0 as u16),
-            _ => None,
+    fn counts_on_call(&self, instance: InstanceId) -> Result<Option<u16>> {
+        match self.program.instances.get(instance.0 as usize) {
+            Some(Instance {
+                kind:
+                    InstanceKind::DirectCounter { table, on_call: true, .. }
+                    | InstanceKind::DirectMeter { table, on_call: true, .. },
+                named,
+            }) => self.owner(&named.name, *table).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The table of a direct object. A call acts on the entry whose action makes it, so that has to be one of this
+    /// table's.
+    fn owner(&self, object: &str, table: Option<TableId>) -> Result<u16> {
+        let refused = |what: &str, help: String| {
+            let (object, what) = (object.to_owned(), what.to_owned());
+            Err(CompileError::Unsupported { object, what, help })
+        };
+        let Some(table) = table else {
+            let what = "a direct object that belongs to no table";
+            return refused(what, "name it in the property of a table".into());
+        };
+        let name = self.program.tables.get(table.0 as usize).map_or("", |table| table.named.name.as_str());
+        let Some(action) = self.action else {
+            return refused("a call outside of an action", format!("call it in an action of table {name}"));
+        };
+        let lists = |table: &&Table| table.actions.iter().any(|listed| listed.action.0 as usize == action);
+        match self.program.tables.iter().filter(lists).find(|other| other.named.name != name) {
+            Some(other) => {
+                let what = format!("a call from an action of table {}", other.named.name);
+                refused(&what, format!("give table {name} an action of its own"))
+            }
+            None => Ok(table.0 as u16),
         }
     }
 

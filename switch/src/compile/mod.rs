@@ -83,8 +83,11 @@ impl Pipeline {
                 args.extend((0..count).map(|word| slot + word));
                 words.push(count);
             }
+            builder.action = Some(index);
             plans[index] = ActionPlan { pc: builder.action(&action.body)?, args, words };
         }
+
+        arch::settle(&mut builder);
 
         let mut tables = Vec::new();
         let mut initial = Vec::new();

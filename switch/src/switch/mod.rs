@@ -34,6 +34,9 @@ use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tracer::Tracer;
 
+/// Frames that come back in one call of [`Switch::poll_transmit`], so that arrivals get a turn.
+const RETURNS: u32 = 256;
+
 /// A loaded program with its state.
 pub(crate) struct Running {
     pub pipeline: Pipeline,
@@ -267,7 +270,8 @@ impl Switch {
         Ok(())
     }
 
-    /// The next frame to send now. Call until it returns `None`.
+    /// The next frame to send now. Call until it returns `None`. Frames that come back may make it pause before all is
+    /// done; [`Switch::next_timeout`] is then in the past.
     pub fn poll_transmit(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         self.now = self.now.max(now);
         if self.generators.due().is_some_and(|due| due <= now) {
@@ -276,9 +280,11 @@ impl Switch {
         if self.alarm().is_some_and(|due| due <= now) {
             self.age(now);
         }
-        loop {
+        let mut returned = 0;
+        while returned < RETURNS {
             let at = self.manager.ready(now)?;
             let (id, left) = self.manager.dequeue(&mut self.pool, at, now)?;
+            returned += u32::from(self.manager.is_loop(at));
             let sent = self.egress(id, at, left, now, out);
             if self.manager.cpu_waits {
                 self.serve_cpu(now);
@@ -293,6 +299,7 @@ impl Switch {
                 return Some(number);
             }
         }
+        None
     }
 
     /// The next frame for the controller.

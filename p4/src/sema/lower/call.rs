@@ -107,7 +107,7 @@ impl Lower<'_> {
             Some(self.alloc(&ret, &name))
         };
         let path = self.inner_path(&def.name);
-        self.inline(0, path, &def.params, &call.args, subst, body, Some(result.clone()), span);
+        self.inline(0, path, &def.params, &call.args, subst, body, result.clone(), span);
         result.map_or(Val::Opaque, |place| self.read(&place))
     }
 
@@ -121,7 +121,7 @@ impl Lower<'_> {
         args: &[Option<TExpr>],
         subst: Subst,
         body: &[TStmt],
-        returns: Option<Option<Place>>,
+        returns: Option<Place>,
         span: Span,
     ) {
         if self.exhausted() || !self.may_nest(span) {
@@ -171,20 +171,27 @@ impl Lower<'_> {
                 }
             }
         }
-        self.pending.push(back.clone());
-        if let Some(place) = &returns {
-            self.returns.push(place.clone());
-        } else {
-            self.returns.push(None);
+        self.inlined(frame, body, back.clone(), returns);
+        for (target, value) in back {
+            self.assign(&target, value, span);
         }
+    }
+
+    /// The statements of a callee in its frame: what it copies back, and where its result goes.
+    pub(super) fn inlined(
+        &mut self,
+        frame: usize,
+        body: &[TStmt],
+        back: Vec<(Place, Val)>,
+        returns: Option<Place>,
+    ) {
+        self.pending.push(back);
+        self.returns.push(returns);
         self.inlining += 1;
         self.within(frame, |l| l.body(body));
         self.inlining -= 1;
         self.returns.pop();
         self.pending.pop();
-        for (target, value) in back {
-            self.assign(&target, value, span);
-        }
     }
 
     /// Reports calls or instances that are nested too deeply.

@@ -237,7 +237,7 @@ impl Lower<'_> {
             let equal = match (&a, &b) {
                 (Val::Leaf(x, ty), Val::Leaf(y, _)) => {
                     let op = if op == BinaryOp::Eq { BinOp::Eq } else { BinOp::Ne };
-                    return Val::Leaf(binary(op, x.clone(), y.clone(), *ty), Ty::Bool);
+                    return Val::Leaf(self.compared(op, x.clone(), y.clone(), *ty), Ty::Bool);
                 }
                 _ => self.equal(&a, &b),
             };
@@ -272,9 +272,10 @@ impl Lower<'_> {
             BinaryOp::And => BinOp::And,
             BinaryOp::Or => BinOp::Or,
         };
-        let compares = matches!(op, BinaryOp::Le | BinaryOp::Ge | BinaryOp::Lt | BinaryOp::Gt);
-        let ty = if compares { Ty::Bool } else { left_ty };
-        Val::Leaf(binary(ir_op, a, b, left_ty), ty)
+        if matches!(op, BinaryOp::Le | BinaryOp::Ge | BinaryOp::Lt | BinaryOp::Gt) {
+            return Val::Leaf(self.compared(ir_op, a, b, left_ty), Ty::Bool);
+        }
+        Val::Leaf(binary(ir_op, a, b, left_ty), left_ty)
     }
 
     /// `&&` and `||`: the right side is evaluated only if the left one does not decide.

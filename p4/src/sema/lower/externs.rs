@@ -48,10 +48,11 @@ impl Lower<'_> {
     pub(crate) fn known_arg(&mut self, call: &TCall, index: usize, span: Span) -> Option<u64> {
         let arg = self.arg(call, index);
         match arg.and_then(|a| self.value(a)) {
-            Some(Value::Int(i)) => i.to_u64(),
+            Some(Value::Int(i)) if i.to_u64().is_some() => i.to_u64(),
             Some(Value::Member(m)) => Some(u64::from(m)),
             _ => {
-                self.unsupported(arg.map_or(span, |a| a.span), "an argument here that is not a constant");
+                let what = "an argument here that is not a constant of 64 bits";
+                self.unsupported(arg.map_or(span, |a| a.span), what);
                 None
             }
         }
@@ -64,7 +65,7 @@ impl Lower<'_> {
         let known = arch.functions().iter().find(|known| known.name == name);
         let (allowed, place) = match (name, known) {
             // core.p4's externs.
-            ("verify", _) => (self.role.task == Task::Parse, "a parser"),
+            ("verify", _) if arch.verifies() => (self.role.task == Task::Parse, "a parser"),
             (_, Some(known)) => (known.callers.is_empty() || known.callers.contains(&self.role), known.place),
             _ => {
                 let types = call.type_args.iter().map(|t| self.ty(t));

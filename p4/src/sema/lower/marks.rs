@@ -1,8 +1,8 @@
 //! Fields that know whether they are written.
 //!
 //! The variable of such a field has one bit more than the field. A packet's parser sets that bit first; a store to the
-//! field clears it. So the knowledge travels with the value. Reads see the field's own bits, except in a deparser: its
-//! comparisons fail as long as the field is not written.
+//! field clears it. So the knowledge travels with the value. Reads see the field's own bits. In a deparser, comparisons
+//! fail as long as the field is not written.
 
 use super::Lower;
 use super::storage::{Place, Val, binary, constant, zero};
@@ -23,10 +23,10 @@ impl Lower<'_> {
         self.marked.iter().any(|(_, _, marked)| *marked == var)
     }
 
-    /// The variable at a place, if it is marked, and the number of its field's bits.
-    fn marked_at(&self, place: &Place) -> Option<(VarId, u32)> {
+    /// The variable at a place, if it is marked.
+    fn marked_at(&self, place: &Place) -> Option<VarId> {
         match place {
-            Place::Leaf(LValue::Var(var), ty) if self.is_marked(*var) => Some((*var, ty.width())),
+            Place::Leaf(LValue::Var(var), _) if self.is_marked(*var) => Some(*var),
             _ => None,
         }
     }
@@ -38,16 +38,55 @@ impl Lower<'_> {
         Stmt::Assign { target: LValue::Var(var), value, span }
     }
 
-    /// What is read of a variable: without the mark, except in a deparser.
+    /// What is read of a variable: its field's own bits.
     pub(super) fn without_mark(&self, value: Val) -> Val {
         match value {
-            Val::Leaf(Expr::Var(var), ty) if self.is_marked(var) && self.role.task != Task::Deparse => {
+            Val::Leaf(Expr::Var(var), ty) if self.is_marked(var) => {
                 let from = Ty::Bit(ty.width() + 1);
                 let expr = Box::new(Expr::Var(var));
                 Val::Leaf(Expr::Slice { expr, from, hi: ty.width() - 1, lo: 0 }, ty)
             }
             value => value,
         }
+    }
+
+    /// The variable of which an expression has just the field's own bits.
+    fn marked_in(&self, expr: &Expr) -> Option<VarId> {
+        match expr {
+            Expr::Slice { expr, from, hi, lo: 0 } if *hi + 2 == from.width() => match **expr {
+                Expr::Var(var) if self.is_marked(var) => Some(var),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A comparison. In a deparser it fails for a field that is not written.
+    pub(super) fn compared(&self, op: BinOp, left: Expr, right: Expr, ty: Ty) -> Expr {
+        let marked = match self.role.task {
+            Task::Deparse => [self.marked_in(&left), self.marked_in(&right)],
+            _ => [None; 2],
+        };
+        let wide = Ty::Bit(ty.width() + 1);
+        match (op, marked, &left, &right) {
+            (_, [None, None], ..) => binary(op, left, right, ty),
+            // The usual form: the mark is compared along.
+            (BinOp::Eq, [Some(var), _], _, Expr::Const { value, .. })
+            | (BinOp::Eq, [_, Some(var)], Expr::Const { value, .. }, _) => {
+                binary(op, Expr::Var(var), Expr::Const { value: value.clone(), ty: wide }, wide)
+            }
+            _ => marked.into_iter().flatten().fold(binary(op, left, right, ty), |holds, var| {
+                binary(BinOp::And, self.mark_is_clear(var), holds, Ty::Bool)
+            }),
+        }
+    }
+
+    /// Whether a variable's field is written.
+    fn mark_is_clear(&self, var: VarId) -> Expr {
+        let (from, bit) = (self.prog.vars[var.0 as usize].ty, Ty::Bit(1));
+        let at = from.width() - 1;
+        let mark = Expr::Slice { expr: Box::new(Expr::Var(var)), from, hi: at, lo: at };
+        binary(BinOp::Eq, mark, constant(0u8, bit), bit)
     }
 
     /// A store to a part of a field writes the field.
@@ -66,7 +105,7 @@ impl Lower<'_> {
     /// Makes a field unwritten; one that doesn't know becomes 0.
     pub(crate) fn unwrite(&mut self, place: &Place, span: Span) {
         match (self.marked_at(place), place) {
-            (Some((var, _)), _) => {
+            (Some(var), _) => {
                 let store = self.unwritten(var, span);
                 self.emit(store);
             }
@@ -79,14 +118,11 @@ impl Lower<'_> {
 
     /// Whether a field is written.
     pub(crate) fn is_written(&mut self, place: &Place, span: Span) -> Option<Val> {
-        let Some((var, width)) = self.marked_at(place) else {
+        let Some(var) = self.marked_at(place) else {
             self.unsupported(span, "the validity of this field");
             return None;
         };
-        let from = Ty::Bit(width + 1);
-        let mark = Expr::Slice { expr: Box::new(Expr::Var(var)), from, hi: width, lo: width };
-        let bit = Ty::Bit(1);
-        Some(Val::Leaf(binary(BinOp::Eq, mark, constant(0u8, bit), bit), Ty::Bool))
+        Some(Val::Leaf(self.mark_is_clear(var), Ty::Bool))
     }
 
     /// Has the parser of this half begin with unwritten fields.

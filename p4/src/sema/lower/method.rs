@@ -66,13 +66,7 @@ impl Lower<'_> {
         for (param, place) in def.params.iter().zip(places) {
             self.bind(frame, param.id, Binding::Place(place.clone()));
         }
-        self.pending.push(Vec::new());
-        self.returns.push(None);
-        self.inlining += 1;
-        self.within(frame, |l| l.body(body));
-        self.inlining -= 1;
-        self.returns.pop();
-        self.pending.pop();
+        self.inlined(frame, body, Vec::new(), None);
     }
 
     fn vars_of(&self, place: &Place) -> Vec<VarId> {

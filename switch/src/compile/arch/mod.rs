@@ -15,6 +15,14 @@ pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
     }
 }
 
+/// Decides what depends on the bodies of actions, which are translated after the blocks.
+pub(super) fn settle(builder: &mut Builder<'_>) {
+    match builder.arch {
+        Arch::V1model => {}
+        Arch::Tna | Arch::SecondTna => tna::settle(builder),
+    }
+}
+
 /// Translates dropping a packet.
 pub(super) fn drop(builder: &mut Builder<'_>) {
     match builder.arch {

@@ -14,6 +14,17 @@ pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
     Ok(())
 }
 
+/// A packet with an error goes on only if the program looks at the error, in a block or in an action.
+pub(super) fn settle(builder: &mut Builder<'_>) {
+    for (at, pipeline) in std::mem::take(&mut builder.error_checks) {
+        if let Op::JumpIfNot { to, .. } = builder.code.ops[at]
+            && builder.mentions(pipeline, Intrinsic::ParserError)
+        {
+            builder.code.ops[at] = Op::Jump { to };
+        }
+    }
+}
+
 /// Translates the blocks of a pipeline.
 fn pipeline_of(builder: &mut Builder<'_>, pipeline: u32) -> Result<(), CompileError> {
     let program = builder.program;
@@ -38,13 +49,9 @@ fn pipeline_of(builder: &mut Builder<'_>, pipeline: u32) -> Result<(), CompileEr
     builder.block(stmts(Role::ingress(Task::Process)))?;
     builder.mark(Mark::Fields);
     builder.end();
-    // A packet with an error goes on only if the program looks at the error.
     builder.bind(checked);
-    if builder.mentions(pipeline, Intrinsic::ParserError) {
-        builder.jump(parsed);
-    } else {
-        builder.emit(Op::JumpIfNot { a: error, to: parsed.0 });
-    }
+    builder.error_checks.push((builder.code.ops.len(), pipeline));
+    builder.emit(Op::JumpIfNot { a: error, to: parsed.0 });
     builder.bind(rejected);
     builder.emit(Op::Reject);
     builder.begin(half::INGRESS, false);

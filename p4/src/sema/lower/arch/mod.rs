@@ -58,6 +58,10 @@ pub(crate) trait Architecture: Sync {
     }
     /// Properties of tables that are its own.
     fn properties(&self) -> &'static [&'static str];
+    /// Whether a parser's errors are the program's, so that `verify` can raise them.
+    fn verifies(&self) -> bool {
+        true
+    }
     /// Its extern functions. All others belong to the program.
     fn functions(&self) -> &'static [Function];
     /// Lowers a call of one of [`Architecture::functions`] and returns its result. `None` if it is void or

@@ -182,7 +182,7 @@ fn go_on<const SECOND: bool>(
                 if let Some((session, _)) = requests.clone.filter(|_| !verdict.no_clones) {
                     copies::ingress_clone::<SECOND>(switch, &meta, prefix_bytes, session, now);
                 }
-                if requests.resubmit.is_none() {
+                if requests.resubmit.is_none() || verdict.dropped {
                     break verdict;
                 }
                 switch.passes.resubmits += 1;

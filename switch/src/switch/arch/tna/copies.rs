@@ -12,10 +12,14 @@ use p4rack_wire::Nanos;
 pub(super) fn send<const SECOND: bool>(switch: &mut Switch, meta: Meta, verdict: &Verdict, now: Nanos) {
     let stored = if meta.stage == Stage::Sent { 0 } else { prefix::egress_bytes(SECOND) };
     let id = switch.pool.adopt_frame(&mut switch.middle, meta);
-    let controller = switch.config.cpu_port.filter(|_| verdict.to_controller);
-    if let Some(port) = controller {
-        let copy = switch.pool.copy(id);
-        enqueue(switch, copy, port.into(), stored, now);
+    if verdict.to_controller {
+        match switch.config.cpu_port {
+            Some(port) => {
+                let copy = switch.pool.copy(id);
+                enqueue(switch, copy, port.into(), stored, now);
+            }
+            None => switch.drop_frame(DropReason::NoSuchPort, None),
+        }
     }
     if verdict.dropped {
         return switch.end(id, DropReason::IngressDrop, None);
@@ -27,7 +31,7 @@ pub(super) fn send<const SECOND: bool>(switch: &mut Switch, meta: Meta, verdict:
     let is_sent = verdict.is_unicast() && verdict.destination != u64::from(switch.config.drop_port);
     if is_sent {
         enqueue(switch, id, verdict.destination, stored, now);
-    } else if grouped || controller.is_some() {
+    } else if grouped || verdict.to_controller {
         switch.pool.release(id);
     } else {
         switch.end(id, DropReason::IngressDrop, None);
@@ -57,7 +61,7 @@ fn replicate(switch: &mut Switch, id: PacketId, group: u64, stored: usize, now: 
         let Some(&replica) = replica else { break };
         let copy = switch.pool.copy(id);
         let meta = &mut switch.pool.get_mut(copy).meta;
-        (meta.origin, meta.rid) = (origin::REPLICATED, replica.instance);
+        (meta.origin, meta.rid, meta.is_first) = (origin::REPLICATED, replica.instance, index == 0);
         switch.passes.replicas += 1;
         enqueue(switch, copy, replica.port.into(), stored, now);
     }

@@ -54,6 +54,7 @@ pub(super) fn egress<const SECOND: bool>(
     head[10..13].copy_from_slice(&depth(left)[1..]);
     head[15..19].copy_from_slice(&time(now.saturating_sub(meta.enqueued).0));
     head[19..21].copy_from_slice(&meta.rid.to_be_bytes());
+    head[21] = meta.is_first.into();
     head[22] = meta.priority;
     head[25..27].copy_from_slice(&(len.min(usize::from(u16::MAX)) as u16).to_be_bytes());
 }

@@ -10,6 +10,9 @@ use crate::sema::tree::{FnDef, TCall};
 use crate::sema::types::Type;
 
 const SUM: Ty = Ty::Bit(16);
+/// Type and value of the parser's error that a field is larger than the counter may start with.
+const ERROR: Ty = Ty::Bit(16);
+const COUNTER_RANGE: u16 = 4;
 
 fn sum_of(var: VarId) -> Val {
     Val::Leaf(Expr::Var(var), SUM)
@@ -177,11 +180,14 @@ pub(super) fn lower_counter(
             let rotate = lower.known_arg(call, 2, span)? % 8;
             let mask = lower.known_arg(call, 3, span)?;
             // The first generation gives the number of bits less one, the second one the mask itself.
-            let mask = if super::is_second(lower) { mask } else { (2u64 << mask) - 1 };
+            let mask = if super::is_second(lower) { mask } else { (2u64 << mask.min(7)) - 1 };
             let (add, _) = lower.scalar_arg(call, 4);
+            let (most, _) = lower.scalar_arg(call, 1);
             let Val::Leaf(byte, _) = lower.save(Val::Leaf(lower.cast(value, from, ty), ty), span) else {
                 return None;
             };
+            let cond = binary(BinOp::Le, byte.clone(), most, ty);
+            lower.emit(Stmt::Verify { cond, error: constant(COUNTER_RANGE, ERROR) });
             let shift = |op, by: u64| binary(op, byte.clone(), constant(by, ty), ty);
             let rotated = match rotate {
                 0 => byte.clone(),

@@ -87,12 +87,12 @@ pub(super) fn lower_call(lower: &mut Lower<'_>, def: &FnDef, call: &TCall, at: S
             let target = lower.place(lower.arg(call, 0)?)?;
             let (high, ty) = lower.scalar_arg(call, 1);
             let (low, _) = lower.scalar_arg(call, 2);
-            let by = u32::try_from(lower.known_arg(call, 3, at)?).ok()?;
+            let by = lower.known_arg(call, 3, at)?;
             let both = Ty::Bit(ty.width() * 2);
-            if by + ty.width() > both.width() {
-                lower.error(at, format!("the shift is at most {}", ty.width()));
+            let Some(by) = u32::try_from(by).ok().filter(|by| *by <= ty.width()) else {
+                lower.error(at, format!("a shift by {by}: it is at most {}", ty.width()));
                 return None;
-            }
+            };
             let expr = Expr::Concat { left: Box::new(high), left_ty: ty, right: Box::new(low), right_ty: ty };
             let value = Expr::Slice { expr: Box::new(expr), from: both, hi: by + ty.width() - 1, lo: by };
             lower.assign(&target, Val::Leaf(value, ty), at);

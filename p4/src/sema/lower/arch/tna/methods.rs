@@ -1,6 +1,6 @@
 //! Calls of methods of TNA's extern objects.
 
-use super::{checksum, foreign, hash, registers};
+use super::{checksum, foreign, hash, is_second, registers};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, Half, InstanceId, Ty};
 use crate::sema::lower::{Lower, Made, Object, Val, constant, zero};
@@ -80,6 +80,14 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
         }
         ("Resubmit", "emit", _) => {
             let header = lower.data_arg(call, 0);
+            let bits: u32 = header.iter().map(|(_, ty)| ty.width()).sum();
+            let most = if is_second(lower) { 128 } else { 64 };
+            if bits > most {
+                lower.error(
+                    at,
+                    format!("a resubmitted packet carries at most {most} bits of data, not {bits}"),
+                );
+            }
             lower.emit_extern(ExternCall::ResubmitWith { header });
             None
         }

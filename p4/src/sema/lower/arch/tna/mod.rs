@@ -222,6 +222,10 @@ impl Architecture for Tna {
         PROPERTIES
     }
 
+    fn verifies(&self) -> bool {
+        false
+    }
+
     fn functions(&self) -> &'static [Function] {
         functions::FUNCTIONS
     }
