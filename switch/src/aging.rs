@@ -18,13 +18,16 @@ const ALARMS_A_TURN: usize = 64;
 /// Maximum idle entries that wait for [`crate::Switch::poll_idle`]; further ones are not reported this time.
 const IDLE_LIMIT: usize = 4096;
 
+/// Where an entry is: table, pipe and row.
+pub(crate) type Place = (u32, usize, u32);
+
 /// The alarms, and the idle entries they found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Aging {
-    /// Alarms by time: time, table, row.
-    alarms: BTreeSet<(Nanos, u32, u32)>,
-    /// Time of the alarm of a table's row.
-    set: BTreeMap<(u32, u32), Nanos>,
+    /// Alarms by time.
+    alarms: BTreeSet<(Nanos, Place)>,
+    /// Time of the alarm of an entry.
+    set: BTreeMap<Place, Nanos>,
     /// Time of the first alarm, which is checked after every frame.
     next: Option<Nanos>,
     idle: VecDeque<(TableId, TableEntry)>,
@@ -34,37 +37,43 @@ pub(crate) struct Aging {
 
 impl Aging {
     /// Starts an entry's timeout; 0 ends it.
-    pub fn start(&mut self, table: u32, row: u32, timeout_ns: u64, now: Nanos) {
+    pub fn start(&mut self, place: Place, timeout_ns: u64, now: Nanos) {
         let at = (timeout_ns != 0).then(|| after(now, timeout_ns));
-        self.set(table, row, at);
+        self.set(place, at);
     }
 
-    /// Checks the entries whose alarms are due.
-    pub fn check(&mut self, shapes: &[TableShape], tables: &[TableState], now: Nanos) {
+    /// Checks the entries whose alarms are due. `table` gives a pipe's table, `last_hit` the time of an entry's last
+    /// hit in any pipe that has it.
+    pub fn check<'a>(
+        &mut self,
+        shapes: &[TableShape],
+        table: impl Fn(u32, usize) -> Option<&'a TableState>,
+        last_hit: impl Fn(Place) -> u64,
+        now: Nanos,
+    ) {
         for _ in 0..ALARMS_A_TURN {
-            let Some(&(at, table, row)) = self.alarms.first().filter(|(at, ..)| *at <= now) else {
+            let Some(&(at, place)) = self.alarms.first().filter(|(at, _)| *at <= now) else {
                 return;
             };
-            let entries = shapes.get(table as usize).zip(tables.get(table as usize));
-            let found = entries.and_then(|(shape, entries)| {
-                let hit = entries.last_hit.get(row as usize).copied().unwrap_or(0);
-                Some((hit, entries.idle_timeout_ns(row)?, shape, entries))
-            });
-            let Some((hit, timeout_ns, shape, entries)) = found else {
-                self.set(table, row, None);
+            let (number, pipe, row) = place;
+            let entries = shapes.get(number as usize).zip(table(number, pipe));
+            let found =
+                entries.and_then(|(shape, entries)| Some((entries.idle_timeout_ns(row)?, shape, entries)));
+            let Some((timeout_ns, shape, entries)) = found else {
+                self.set(place, None);
                 continue;
             };
-            let due = after(Nanos(hit), timeout_ns);
+            let due = after(Nanos(last_hit(place)), timeout_ns);
             if due > now {
-                self.set(table, row, Some(due));
+                self.set(place, Some(due));
                 continue;
             }
             if self.idle.len() >= IDLE_LIMIT {
                 self.lost += 1;
             } else if let Some(entry) = entries.entry(shape, row) {
-                self.idle.push_back((TableId(table), entry));
+                self.idle.push_back((TableId(number), entry));
             }
-            self.set(table, row, Some(after(now.max(at), timeout_ns)));
+            self.set(place, Some(after(now.max(at), timeout_ns)));
         }
     }
 
@@ -73,19 +82,19 @@ impl Aging {
         self.idle.pop_front()
     }
 
-    /// Sets or removes the alarm of a row.
-    fn set(&mut self, table: u32, row: u32, at: Option<Nanos>) {
+    /// Sets or removes the alarm of an entry.
+    fn set(&mut self, place: Place, at: Option<Nanos>) {
         let before = match at {
-            Some(at) => self.set.insert((table, row), at),
-            None => self.set.remove(&(table, row)),
+            Some(at) => self.set.insert(place, at),
+            None => self.set.remove(&place),
         };
         if let Some(before) = before {
-            self.alarms.remove(&(before, table, row));
+            self.alarms.remove(&(before, place));
         }
         if let Some(at) = at {
-            self.alarms.insert((at, table, row));
+            self.alarms.insert((at, place));
         }
-        self.next = self.alarms.first().map(|(at, ..)| *at);
+        self.next = self.alarms.first().map(|(at, _)| *at);
     }
 
     /// Time of the next alarm.

@@ -26,6 +26,9 @@ impl PortConfig {
 pub struct Config {
     /// The front-panel ports.
     pub ports: Vec<PortConfig>,
+    /// Pipes with entries and cells of their own, 1 to 4, for architectures that have several. The switch has as many as
+    /// the numbers of its ports need, if that is more.
+    pub pipes: usize,
     /// Size of the buffer that all queues share, in bytes (frames with FCS).
     pub buffer_bytes: u64,
     /// Part of the buffer that frames with a priority below [`Config::scheduled_priority`] cannot use. If
@@ -71,6 +74,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             ports: Vec::new(),
+            pipes: 1,
             buffer_bytes: 256 * 1024,
             reserved_bytes: 0,
             scheduled_priority: 4,

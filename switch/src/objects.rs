@@ -150,6 +150,13 @@ pub struct CounterData {
     pub bytes: u64,
 }
 
+impl std::ops::AddAssign for CounterData {
+    fn add_assign(&mut self, other: CounterData) {
+        self.packets = self.packets.wrapping_add(other.packets);
+        self.bytes = self.bytes.wrapping_add(other.bytes);
+    }
+}
+
 /// Configuration of a two-rate three-colour meter (RFC 2698), in bytes or packets as the program declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterConfig {
@@ -183,4 +190,6 @@ pub struct DigestMessage {
     pub values: Vec<BigUint>,
     /// Time at which it was sent.
     pub time: Nanos,
+    /// The pipe that sent it.
+    pub pipe: usize,
 }

@@ -109,19 +109,20 @@ impl ValueSetState {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DigestQueue {
     limit: usize,
-    heads: VecDeque<(u32, Nanos)>,
+    /// Number, time and pipe of each.
+    heads: VecDeque<(u32, Nanos, usize)>,
     words: VecDeque<u64>,
     pub lost: u64,
 }
 
 impl DigestQueue {
     /// Adds a digest with its values from the variables.
-    pub fn push(&mut self, plan: &DigestPlan, vars: &Vars, now: Nanos) {
+    pub fn push(&mut self, plan: &DigestPlan, vars: &Vars, now: Nanos, pipe: usize) {
         if self.heads.len() >= self.limit {
             self.lost += 1;
             return;
         }
-        self.heads.push_back((plan.digest, now));
+        self.heads.push_back((plan.digest, now, pipe));
         for (slot, kind) in &plan.data {
             self.words.extend(&vars[*slot as usize..][..kind.words()]);
         }
@@ -129,13 +130,13 @@ impl DigestQueue {
 
     /// Removes the oldest digest. `shapes` are the types of each digest's fields.
     pub fn pop(&mut self, shapes: &[Vec<ValueType>]) -> Option<DigestMessage> {
-        let (digest, time) = self.heads.pop_front()?;
+        let (digest, time, pipe) = self.heads.pop_front()?;
         let mut values = Vec::new();
         for kind in shapes.get(digest as usize).into_iter().flatten() {
             let words: Vec<u64> = self.words.drain(..kind.words().min(self.words.len())).collect();
             values.push(number(&words[usize::from(kind.varbit)..]));
         }
-        Some(DigestMessage { digest, values, time })
+        Some(DigestMessage { digest, values, time, pipe })
     }
 }
 
@@ -148,14 +149,45 @@ pub(crate) struct Log {
     pub count: u64,
 }
 
-/// All state of a running program.
-#[derive(Clone, Debug)]
-pub(crate) struct State {
+/// What each pipe has for itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PipeState {
     pub tables: Vec<TableState>,
     pub instances: Vec<InstanceState>,
     /// Cells of all registers, register after register.
     pub registers: Vec<u64>,
     pub value_sets: Vec<ValueSetState>,
+}
+
+impl PipeState {
+    /// Initial state of a program with these tables and extern objects, and this many value sets.
+    pub fn new(tables: Vec<TableState>, instances: Vec<InstanceState>, value_sets: usize) -> PipeState {
+        let words = |instance: &InstanceState| match instance {
+            InstanceState::Register(register) => register.size * register.words,
+            _ => 0,
+        };
+        PipeState {
+            registers: vec![0; instances.iter().map(words).sum()],
+            tables,
+            instances,
+            value_sets: vec![ValueSetState::default(); value_sets],
+        }
+    }
+}
+
+/// All state of a running program.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    /// Of the pipe that processes a packet.
+    pub pipe: PipeState,
+    /// Number of that pipe.
+    pub active: usize,
+    /// Of the others, by number, with nothing at that pipe's place; empty if there is one pipe.
+    others: Vec<PipeState>,
+    /// Tables whose entries may differ between pipes.
+    pub apart: Vec<bool>,
+    /// Action profiles, by extern object, whose members may.
+    pub profiles_apart: Vec<bool>,
     pub digests: DigestQueue,
     pub aging: Aging,
     /// Ports that are down.
@@ -172,24 +204,17 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Initial state of a program with these tables and extern objects, and this many value sets. With `traced`,
-    /// every packet records events.
-    pub fn new(
-        tables: Vec<TableState>,
-        instances: Vec<InstanceState>,
-        value_sets: usize,
-        traced: bool,
-        config: &Config,
-    ) -> State {
-        let words = |instance: &InstanceState| match instance {
-            InstanceState::Register(register) => register.size * register.words,
-            _ => 0,
-        };
+    /// Initial state of a program with these pipes. With `traced`, every packet records events.
+    pub fn new(first: PipeState, mut others: Vec<PipeState>, traced: bool, config: &Config) -> State {
+        if !others.is_empty() {
+            others.insert(0, PipeState::default());
+        }
         State {
-            registers: vec![0; instances.iter().map(words).sum()],
-            tables,
-            instances,
-            value_sets: vec![ValueSetState::default(); value_sets],
+            apart: vec![false; first.tables.len()],
+            profiles_apart: vec![false; first.instances.len()],
+            pipe: first,
+            active: 0,
+            others,
             aging: Aging::default(),
             down: BTreeSet::new(),
             digests: DigestQueue { limit: config.digest_queue, ..DigestQueue::default() },
@@ -199,6 +224,44 @@ impl State {
             scratch: Vec::new(),
             clone_header: Vec::new(),
             pass_header: Vec::new(),
+        }
+    }
+
+    /// Number of pipes.
+    pub fn pipes(&self) -> usize {
+        self.others.len().max(1)
+    }
+
+    /// Lets a pipe process a packet. Numbers that no pipe has begin anew with the first.
+    #[inline(always)]
+    pub fn enter(&mut self, pipe: usize) {
+        if !self.others.is_empty() {
+            self.exchange(pipe % self.others.len());
+        }
+    }
+
+    #[inline(never)]
+    fn exchange(&mut self, pipe: usize) {
+        if pipe != self.active {
+            std::mem::swap(&mut self.pipe, &mut self.others[self.active]);
+            std::mem::swap(&mut self.pipe, &mut self.others[pipe]);
+            self.active = pipe;
+        }
+    }
+
+    /// State of a pipe below [`State::pipes`].
+    pub fn of(&self, pipe: usize) -> &PipeState {
+        match self.others.get(pipe) {
+            Some(other) if pipe != self.active => other,
+            _ => &self.pipe,
+        }
+    }
+
+    /// State of a pipe below [`State::pipes`], to change it.
+    pub fn of_mut(&mut self, pipe: usize) -> &mut PipeState {
+        match self.others.get_mut(pipe) {
+            Some(other) if pipe != self.active => other,
+            _ => &mut self.pipe,
         }
     }
 }

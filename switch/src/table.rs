@@ -478,7 +478,7 @@ impl TableState {
         if self.find(shape, &key).is_some() {
             return Err(ControlError::AlreadyExists(shape.describe(&entry.keys)));
         }
-        if self.used >= shape.size && !initial {
+        if self.is_full(shape) && !initial {
             return Err(ControlError::ResourceExhausted { object: shape.name.clone(), limit: shape.size });
         }
         args.resize(self.arg_words, 0);
@@ -487,6 +487,11 @@ impl TableState {
         self.set_extra(row, entry);
         self.link(shape, row, &key);
         Ok(row)
+    }
+
+    /// Whether it takes no more entries.
+    pub fn is_full(&self, shape: &TableShape) -> bool {
+        self.used >= shape.size
     }
 
     /// Allocates a row for a key and its action.

@@ -2,7 +2,8 @@
 
 mod common;
 
-use p4rack_switch::{Config, Pipeline, Replica, Stats, Switch};
+use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Program, TableId};
+use p4rack_switch::{Config, CounterData, Pipeline, Pipes, PortConfig, Replica, Stats, Switch, TableEntry};
 use p4rack_wire::Nanos;
 
 fn switch(text: &str, config: Config) -> Switch {
@@ -39,4 +40,114 @@ fn a_copy_for_a_controller_that_is_not_there_is_counted() {
         assert_eq!(drops(&switch.stats(Nanos(1)), "no_such_port"), lost);
         assert_eq!(switch.poll_cpu(&mut Vec::new()), lost == 0);
     }
+}
+
+/// A switch with a port in each of four pipes: 1, 129, 257 and 385.
+fn four_pipes(text: &str) -> (Switch, Program) {
+    let ports =
+        (0..4).map(|pipe| PortConfig::new(pipe * 128 + 1, 0)).chain([PortConfig::new(3, 0)]).collect();
+    (switch(text, Config { ports, ..Config::default() }), common::compile(text))
+}
+
+fn instance(program: &Program, name: &str) -> InstanceId {
+    InstanceId(program.instances.iter().position(|found| found.named.name == name).expect(name) as u32)
+}
+
+fn pass(switch: &mut Switch, port: u16, frame: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    switch.forward_frame(port, frame, Nanos(1), &mut out).map(|_| out)
+}
+
+#[test]
+fn each_pipe_has_cells_of_its_own() {
+    let (mut switch, program) = four_pipes(include_str!("../../tests/tna/counter.p4"));
+    assert_eq!(switch.pipes(), 4);
+    let cells = instance(&program, "I.cells");
+    for (port, frames) in [(1, 1), (129, 2), (385, 3)] {
+        for _ in 0..frames {
+            pass(&mut switch, port, &[0, 1, 0, 0]).expect("is sent");
+        }
+    }
+    let of = |switch: &mut Switch, pipes: &[usize]| {
+        let read = |switch: &mut Switch| switch.counter_read(cells, 1).expect("a counter").packets;
+        switch.within(Pipes::of(pipes.iter().copied()), read).expect("pipes")
+    };
+    assert_eq!([0, 1, 2, 3].map(|pipe| of(&mut switch, &[pipe])), [1, 2, 0, 3]);
+    assert_eq!(of(&mut switch, &[1, 3]), 5);
+    assert_eq!(switch.counter_read(cells, 1).expect("a counter").packets, 6, "the sum");
+    // What is written to all is read from all.
+    let nine = CounterData { packets: 9, bytes: 900 };
+    switch.counter_write(cells, 1, nine).expect("a counter");
+    assert_eq!(switch.counter_read(cells, 1), Ok(nine));
+    assert_eq!(of(&mut switch, &[0]), 9);
+    let missing = switch.within(Pipes::of([4]), |_| ());
+    assert!(missing.is_err_and(|error| error.to_string().contains("0 to 3")));
+}
+
+#[test]
+fn registers_are_written_in_all_pipes_and_read_in_one() {
+    let (mut switch, program) = four_pipes(include_str!("../../tests/tna/two_results.p4"));
+    let register = program.instances.iter().position(|i| matches!(i.kind, InstanceKind::Register { .. }));
+    let register = InstanceId(register.expect("a register") as u32);
+    let read = |switch: &mut Switch, pipe: usize| {
+        let value = switch.within(Pipes::of([pipe]), |switch| switch.register_read(register, 0));
+        value.expect("a pipe").expect("a cell")
+    };
+    switch.register_write(register, 0, &5u8.into()).expect("a cell");
+    switch
+        .within(Pipes::of([2]), |switch| switch.register_write(register, 0, &7u8.into()))
+        .expect("a pipe")
+        .expect("a cell");
+    assert_eq!([0, 1, 2, 3].map(|pipe| read(&mut switch, pipe)), [5u8, 5, 7, 5].map(Into::into));
+    assert_eq!(switch.register_read(register, 0), Ok(5u8.into()), "that of the first pipe");
+}
+
+#[test]
+fn entries_are_alike_in_all_pipes_unless_one_is_meant() {
+    let (mut switch, program) = four_pipes(include_str!("../../tests/tna/direct_register.p4"));
+    let table = TableId(program.tables.iter().position(|t| t.named.name == "I.t").expect("a table") as u32);
+    let entry = |key: u64| TableEntry::new(vec![common::exact(key)], ActionCall { action: 0, args: vec![] });
+    let note = |switch: &mut Switch, port: u16, key: u8, new: u8| {
+        pass(switch, port, &[key, 0, 0, new]).expect("is sent")[1]
+    };
+    switch.insert(table, entry(1)).expect("has room");
+    // Elements of an entry are each pipe's own: 3 at first.
+    assert_eq!((note(&mut switch, 1, 1, 10), note(&mut switch, 129, 1, 20)), (3, 3));
+    assert_eq!((note(&mut switch, 1, 1, 11), note(&mut switch, 129, 1, 21)), (10, 20));
+    // An entry of pipe 1 alone: the others' packets miss it.
+    let second = Pipes::of([1]);
+    switch.within(second, |switch| switch.insert(table, entry(2))).expect("a pipe").expect("has room");
+    assert_eq!((note(&mut switch, 1, 2, 30), note(&mut switch, 129, 2, 31)), (3, 3));
+    assert_eq!((note(&mut switch, 1, 9, 0), note(&mut switch, 129, 9, 0)), (30, 3), "the default entry's");
+    assert_eq!(switch.entries(table).expect("a table").len(), 1, "of the first pipe");
+    // Now they differ: a change of all is refused where it would do something else in one of them.
+    let refused = switch.insert(table, entry(2)).expect_err("exists in pipe 1");
+    assert!(refused.to_string().contains("the pipes differ in table I.t"), "{refused}");
+    assert!(switch.delete(table, &[common::exact(2)], 0).is_err());
+    let rest = Pipes::of([0, 2, 3]);
+    switch.within(rest, |switch| switch.insert(table, entry(2))).expect("pipes").expect("has room");
+    switch.delete(table, &[common::exact(2)], 0).expect("is in all");
+    for pipe in 0..4 {
+        let left = switch.within(Pipes::of([pipe]), |switch| switch.entries(table).expect("a table").len());
+        assert_eq!(left, Ok(1));
+    }
+}
+
+#[test]
+fn an_entry_is_idle_if_no_pipe_uses_it() {
+    let text = include_str!("../../tests/tna/counter.p4")
+        .replace("counters = hits;", "counters = hits; idle_timeout = true;");
+    let (mut switch, program) = four_pipes(&text);
+    let table = TableId(program.tables.iter().position(|t| t.named.name == "I.t").expect("a table") as u32);
+    let mut entry = TableEntry::new(vec![common::exact(1)], ActionCall { action: 0, args: vec![] });
+    entry.idle_timeout_ns = 10_000_000;
+    switch.insert(table, entry).expect("has room");
+    let mut out = Vec::new();
+    switch.forward_frame(129, &[1, 0, 0, 0], Nanos(8_000_000), &mut out);
+    switch.poll_transmit(Nanos(12_000_000), &mut out);
+    assert_eq!(switch.poll_idle(), None, "pipe 1 has used it");
+    assert_eq!(switch.last_hit(table, &[common::exact(1)], 0), Ok(Nanos(8_000_000)));
+    switch.poll_transmit(Nanos(18_000_000), &mut out);
+    assert!(switch.poll_idle().is_some_and(|(found, _)| found == table));
+    assert_eq!(switch.poll_idle(), None, "once");
 }

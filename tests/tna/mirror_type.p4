@@ -38,11 +38,9 @@ control ID(packet_out pkt, inout headers_t hdr, in meta_t meta,
     Mirror() mirror;
     apply {
         bit<3> type = dprsr.mirror_type;
-        hdr.h.b = 8 | (bit<8>) type & 8;
-        if (dprsr.mirror_type != 0 && dprsr.mirror_type < 6) {
-            hdr.h.b = 9;
-            mirror.emit<mirror_h>(10w5, { 5w8, dprsr.mirror_type, hdr.h.b, 0 });
-        }
+        hdr.h.b = (bit<8>) type;
+        if (dprsr.mirror_type != 0) { mirror.emit<mirror_h>(10w5, { 5w8, dprsr.mirror_type, hdr.h.b, 0 }); }
+        if (dprsr.mirror_type < 6) { hdr.h.c = 1; }
         pkt.emit(hdr);
     }
 }

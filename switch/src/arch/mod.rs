@@ -10,6 +10,7 @@ pub(crate) mod tna;
 pub(crate) mod v1model;
 
 use crate::code::plans::ErrorNumbers;
+use crate::config::Config;
 use crate::error::CompileError;
 use p4rack_p4::ir::{ExternCall, Intrinsic, Program};
 use tna::Tna;
@@ -33,6 +34,10 @@ trait Architecture {
     /// Ports that the architecture adds to those of the configuration; what is sent there comes back.
     fn loops(_ports: &mut dyn Iterator<Item = u16>) -> Vec<u16> {
         Vec::new()
+    }
+    /// Number of pipes that have entries and cells of their own.
+    fn pipes(_config: &Config) -> usize {
+        1
     }
     /// How a trace names a call that decides where the packet goes. `None` for other calls.
     fn trace_name(call: &ExternCall) -> Option<&'static str>;
@@ -109,6 +114,11 @@ impl Arch {
     /// Ports that come back, beside these.
     pub fn loops(self, ports: &mut dyn Iterator<Item = u16>) -> Vec<u16> {
         each!(self, A => A::loops(ports))
+    }
+
+    /// Number of pipes that have entries and cells of their own.
+    pub fn pipes(self, config: &Config) -> usize {
+        each!(self, A => A::pipes(config))
     }
 
     pub fn fields(self) -> &'static Fields {

@@ -2,6 +2,7 @@
 
 use super::{Architecture, Fields};
 use crate::code::plans::ErrorNumbers;
+use crate::config::Config;
 use p4rack_p4::ir::{ExternCall, Intrinsic, Program, Ty};
 use std::collections::BTreeSet;
 
@@ -16,6 +17,8 @@ pub(crate) const INGRESS_DEPARSER: usize = 1;
 pub(crate) const EGRESS: usize = 2;
 pub(crate) const EGRESS_DEPARSER: usize = 3;
 
+/// Pipes of the largest device.
+const MAX_PIPES: usize = 4;
 /// Bits of a port's number within its pipe.
 pub(crate) const LOCAL_BITS: u32 = 7;
 /// Ports of each pipe that come back, of the first generation.
@@ -76,8 +79,11 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
     }
 
     fn loops(ports: &mut dyn Iterator<Item = u16>) -> Vec<u16> {
-        let pipes: BTreeSet<u16> =
-            ports.map(|port| port >> LOCAL_BITS).chain([0]).filter(|pipe| *pipe < 4).collect();
+        let pipes: BTreeSet<u16> = ports
+            .map(|port| port >> LOCAL_BITS)
+            .chain([0])
+            .filter(|pipe| usize::from(*pipe) < MAX_PIPES)
+            .collect();
         let local = |pipe: u16| match (SECOND, pipe) {
             (false, _) => &LOOPS[..],
             (true, 0) => &SECOND_FIRST_LOOPS,
@@ -87,6 +93,11 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
             .into_iter()
             .flat_map(|pipe| local(pipe).iter().map(move |port| pipe << LOCAL_BITS | port))
             .collect()
+    }
+
+    fn pipes(config: &Config) -> usize {
+        let needed = config.ports.iter().map(|port| usize::from(port.port >> LOCAL_BITS) + 1).max();
+        needed.unwrap_or(1).max(config.pipes).clamp(1, MAX_PIPES)
     }
 
     fn trace_name(call: &ExternCall) -> Option<&'static str> {

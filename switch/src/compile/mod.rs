@@ -118,6 +118,7 @@ impl Pipeline {
             instances,
             value_sets,
             digests,
+            homes: homes(program),
             errors: arch.errors().map_or_else(|| program.errors.clone(), |numbers| error_names(&numbers)),
             traced,
             initial,
@@ -125,6 +126,22 @@ impl Pipeline {
             native: None,
         })
     }
+}
+
+/// Number of the pipeline of each table, extern object and value set. Where there are several, names begin with
+/// theirs.
+fn homes(program: &Program) -> [Vec<usize>; 3] {
+    let of = |named: &p4rack_p4::ir::Named| {
+        let own = |pipeline: &String| {
+            named.name.strip_prefix(pipeline.as_str()).is_some_and(|rest| rest.starts_with('.'))
+        };
+        program.pipelines.iter().position(own).unwrap_or(0)
+    };
+    [
+        program.tables.iter().map(|table| of(&table.named)).collect(),
+        program.instances.iter().map(|instance| of(&instance.named)).collect(),
+        program.value_sets.iter().map(|set| of(&set.named)).collect(),
+    ]
 }
 
 /// Names by number, for numbers that are not the program's.

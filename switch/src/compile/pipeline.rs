@@ -12,7 +12,7 @@ use crate::native::Native;
 use crate::objects::CounterData;
 use crate::profile::Profile;
 use crate::shape::TableShape;
-use crate::state::{InstanceState, RegisterState, State};
+use crate::state::{InstanceState, PipeState, RegisterState, State};
 use crate::table::{TableLayout, TableState};
 use crate::words::limbs_of;
 use num_bigint::BigUint;
@@ -30,6 +30,8 @@ pub struct Pipeline {
     pub(crate) value_sets: Vec<ValueSetShape>,
     /// Types of the fields of each digest.
     pub(crate) digests: Vec<Vec<ValueType>>,
+    /// Number of the pipeline of each table, extern object and value set.
+    pub(crate) homes: [Vec<usize>; 3],
     /// Names of the parser's errors, by number.
     pub(crate) errors: Vec<String>,
     /// Whether the program records events.
@@ -122,6 +124,12 @@ impl Pipeline {
 
     /// The state with which the program starts.
     pub(crate) fn initial_state(&self, config: &Config) -> State {
+        let others = (1..self.arch.pipes(config)).map(|_| self.pipe_state()).collect();
+        State::new(self.pipe_state(), others, self.traced, config)
+    }
+
+    /// The state with which one of its pipes starts.
+    fn pipe_state(&self) -> PipeState {
         let instance = |(shape, register): (&InstanceShape, Option<RegisterState>)| match &shape.kind {
             InstanceKind::Counter { size, .. } => {
                 InstanceState::Counter(vec![CounterData::default(); *size as usize])
@@ -143,7 +151,7 @@ impl Pipeline {
         for (table, shape) in tables.iter_mut().zip(&self.tables) {
             table.make_room(shape.size);
         }
-        let mut state = State::new(tables, instances, self.value_sets.len(), self.traced, config);
+        let mut state = PipeState::new(tables, instances, self.value_sets.len());
         for (shape, register) in self.instances.iter().zip(self.registers()) {
             if let (InstanceKind::Register { initial, .. }, Some(register)) = (&shape.kind, register)
                 && *initial != BigUint::ZERO

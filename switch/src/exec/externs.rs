@@ -10,30 +10,30 @@ use std::fmt::Write as _;
 
 /// Reads a cell of a register; 0 beyond the end.
 pub(super) fn register_read(state: &State, vars: &mut Vars, instance: u16, index: Slot, dst: Slot) {
-    let InstanceState::Register(register) = &state.instances[instance as usize] else {
+    let InstanceState::Register(register) = &state.pipe.instances[instance as usize] else {
         return;
     };
     let cell = register.cell(vars[index as usize]);
     let to = &mut vars[dst as usize..][..register.words];
     match cell {
-        Some(cell) => to.copy_from_slice(&state.registers[cell]),
+        Some(cell) => to.copy_from_slice(&state.pipe.registers[cell]),
         None => to.fill(0),
     }
 }
 
 /// Sets a cell of a register; does nothing beyond the end.
 pub(super) fn register_write(state: &mut State, vars: &Vars, instance: u16, index: Slot, a: Slot) {
-    let InstanceState::Register(register) = &state.instances[instance as usize] else {
+    let InstanceState::Register(register) = &state.pipe.instances[instance as usize] else {
         return;
     };
     if let Some(cell) = register.cell(vars[index as usize]) {
-        state.registers[cell].copy_from_slice(&vars[a as usize..][..register.words]);
+        state.pipe.registers[cell].copy_from_slice(&vars[a as usize..][..register.words]);
     }
 }
 
 /// Counts a packet; does nothing beyond the end.
 pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
-    if let InstanceState::Counter(cells) = &mut state.instances[instance as usize]
+    if let InstanceState::Counter(cells) = &mut state.pipe.instances[instance as usize]
         && let Some(cell) = usize::try_from(index).ok().and_then(|index| cells.get_mut(index))
     {
         cell.packets += 1;
@@ -43,7 +43,7 @@ pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
 
 /// Lets a meter colour the packet; 0 beyond the end.
 pub(crate) fn meter(state: &mut State, cx: &Cx<'_>, instance: u16, index: u64) -> u64 {
-    match &mut state.instances[instance as usize] {
+    match &mut state.pipe.instances[instance as usize] {
         InstanceState::Meter { bytes, cells } => {
             let meter = usize::try_from(index).ok().and_then(|index| cells.get_mut(index));
             meter.map_or(0, |meter| meter.execute(cx.counted, *bytes, cx.now.0))
@@ -76,7 +76,7 @@ pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'
         Op::Random { dst, lo, hi } => {
             vars[dst as usize] = state.rng.between(vars[lo as usize], vars[hi as usize]);
         }
-        Op::Digest { plan } => state.digests.push(&code.digests[plan as usize], vars, cx.now),
+        Op::Digest { plan } => state.digests.push(&code.digests[plan as usize], vars, cx.now, state.active),
         Op::VerifyChecksum { plan } => {
             let plan = &code.checksums[plan as usize];
             if checksum(state, vars, cx, plan) != vars[plan.value as usize] {

@@ -23,7 +23,7 @@ pub(crate) fn apply(
 ) -> Option<u32> {
     let indirect = &code.indirects[plan as usize];
     let plan = &code.applies[indirect.apply as usize];
-    let table = &mut state.tables[plan.table as usize];
+    let table = &mut state.pipe.tables[plan.table as usize];
     let row = table.lookup(&vars[plan.key as usize..][..plan.words as usize]);
     if table.observed() {
         cx.row = row;
@@ -35,7 +35,7 @@ pub(crate) fn apply(
     gather(&mut state.scratch, vars, &indirect.selector, &[]);
     let (scratch, rng) = (&state.scratch, &mut state.rng);
     let mut hash = |hasher: &Hasher| hasher.hash(scratch, || rng.next());
-    let table = &state.tables[plan.table as usize];
+    let table = &state.pipe.tables[plan.table as usize];
     let actions = &code.actions[plan.table as usize];
     let mut load = |action: u32, args: &mut dyn Iterator<Item = u64>| {
         let found = &actions[action as usize];
@@ -67,7 +67,7 @@ pub(crate) fn apply(
             load(*action, &mut words.into_iter())
         }
         reference => {
-            let InstanceState::Profile(profile) = &state.instances[indirect.instance as usize] else {
+            let InstanceState::Profile(profile) = &state.pipe.instances[indirect.instance as usize] else {
                 return None;
             };
             let member = profile.find(reference, || hash(&indirect.hasher))?;

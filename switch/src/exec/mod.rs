@@ -206,21 +206,21 @@ pub(crate) fn rare(
             let bytes = cx.counted.saturating_sub(vars[less as usize]);
             externs::count(state, instance, vars[index as usize], bytes);
         }
-        Op::DirectCount { table } => state.tables[table as usize].count(cx.row, cx.counted),
+        Op::DirectCount { table } => state.pipe.tables[table as usize].count(cx.row, cx.counted),
         Op::DirectCountLess { table, less } => {
             let bytes = cx.counted.saturating_sub(vars[less as usize]);
-            state.tables[table as usize].count(cx.row, bytes);
+            state.pipe.tables[table as usize].count(cx.row, bytes);
         }
         Op::DirectMeter { table, dst } => {
-            vars[dst as usize] = state.tables[table as usize].meter(cx.row, cx.counted, cx.now);
+            vars[dst as usize] = state.pipe.tables[table as usize].meter(cx.row, cx.counted, cx.now);
         }
         Op::DirectRegisterRead { table, dst, words } => {
-            let element = state.tables[table as usize].element_mut(cx.row);
+            let element = state.pipe.tables[table as usize].element_mut(cx.row);
             let to = &mut vars[dst as usize..][..words as usize];
             to.iter_mut().zip(element).for_each(|(to, word)| *to = *word);
         }
         Op::DirectRegisterWrite { table, a, words } => {
-            let element = state.tables[table as usize].element_mut(cx.row);
+            let element = state.pipe.tables[table as usize].element_mut(cx.row);
             let from = &vars[a as usize..][..words as usize];
             element.iter_mut().zip(from).for_each(|(to, word)| *to = *word);
         }
@@ -304,7 +304,7 @@ pub(crate) fn look_up<'a>(
     cx: &mut Cx<'_>,
 ) -> (&'a TableState, Option<u32>) {
     let key = &vars[plan.key as usize..][..plan.words as usize];
-    let table = &mut state.tables[plan.table as usize];
+    let table = &mut state.pipe.tables[plan.table as usize];
     let row = table.lookup(key);
     if table.observed() {
         cx.row = row;
@@ -355,7 +355,7 @@ fn look_ahead(code: &Code, vars: &mut Vars, cx: &Cx<'_>, dst: Slot, plan: u32) -
 #[inline(never)]
 pub(crate) fn is_member(code: &Code, state: &State, vars: &Vars, plan: u32) -> bool {
     let plan = &code.value_sets[plan as usize];
-    state.value_sets[plan.set as usize].contains(vars, &plan.keys)
+    state.pipe.value_sets[plan.set as usize].contains(vars, &plan.keys)
 }
 
 /// Where a parser continues after an error.

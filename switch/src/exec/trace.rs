@@ -59,7 +59,7 @@ pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, m
 /// Records the result that a table is about to have.
 fn applied(state: &State, vars: &Vars, plan: &ApplyPlan) -> RawEvent {
     let key = &vars[plan.key as usize..][..plan.words as usize];
-    let table = &state.tables[plan.table as usize];
+    let table = &state.pipe.tables[plan.table as usize];
     let row = table.lookup(key);
     let indirect = row.and_then(|row| table.indirect(row)).is_some();
     let found = match row {

@@ -31,7 +31,7 @@ impl Runtime {
     pub fn new(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'_>) -> Runtime {
         Runtime {
             bytes: cx.bytes.as_ptr(),
-            registers: state.registers.as_mut_ptr(),
+            registers: state.pipe.registers.as_mut_ptr(),
             out: cx.out.as_mut_ptr(),
             out_len: cx.out.len(),
             out_room: cx.out.capacity(),
@@ -120,7 +120,7 @@ pub(super) unsafe extern "C" fn look_up_exact<const N: usize>(
 ) -> Found {
     // SAFETY: as in `rare`; nothing writes to the variables meanwhile.
     let (state, key) = unsafe { (&*(*runtime).state, &*key) };
-    let table = &state.tables[table as usize];
+    let table = &state.pipe.tables[table as usize];
     Found::new(table, table.lookup_exact(key))
 }
 

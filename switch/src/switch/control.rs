@@ -4,13 +4,14 @@
 //! call checks before it changes anything, so a rejected call has no effect.
 
 use crate::code::plans::ValueType;
-use crate::compile::InstanceShape;
+use crate::compile::{InstanceShape, Pipeline};
 use crate::error::ControlError;
 use crate::objects::{CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, TableEntry};
 use crate::replicas::Replicas;
 use crate::shape::{Style, TableShape};
-use crate::state::InstanceState;
+use crate::state::{InstanceState, PipeState};
 use crate::switch::event::{self, TraceEvent};
+use crate::switch::pipes::{instance_in, instance_of, table_in, table_of};
 use crate::switch::{Running, Switch};
 use crate::table::{PlainEntry, PlainUpdate, TableState};
 use crate::words::{limbs_of, number};
@@ -27,12 +28,19 @@ impl Switch {
     pub fn insert(&mut self, table: TableId, mut entry: TableEntry) -> Result<(), ControlError> {
         let now = self.now;
         self.check_indirect(self.table(table)?.0, entry.indirect.as_ref())?;
-        let (shape, state) = self.table_mut(table)?;
+        self.agree(table, &entry.keys, entry.priority)?;
         entry.is_const = false;
-        let timeout_ns = entry.idle_timeout_ns;
-        let row = state.insert(shape, entry, false)?;
-        if let Some(last_hit) = state.last_hit.get_mut(row as usize) {
-            *last_hit = now.0;
+        let (timeout_ns, mut entry) = (entry.idle_timeout_ns, Some(entry));
+        let row = self.each_pipe(|pipeline, state, turn| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            let Some(entry) = turn.share(&mut entry) else { return Ok(None) };
+            let row = state.insert(shape, entry, false)?;
+            Ok(state.last_hit.get_mut(row as usize).map(|last_hit| {
+                *last_hit = now.0;
+                row
+            }))
+        })?;
+        if let Some(row) = row {
             self.start_aging(table, row, timeout_ns);
         }
         Ok(())
@@ -41,10 +49,15 @@ impl Switch {
     /// Replaces action, arguments, metadata and idle timeout of an entry. Its counter continues.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), ControlError> {
         self.check_indirect(self.table(table)?.0, entry.indirect.as_ref())?;
-        let (shape, state) = self.table_mut(table)?;
-        let timeout_ns = entry.idle_timeout_ns;
-        let row = state.modify(shape, entry)?;
-        if state.aged {
+        self.agree(table, &entry.keys, entry.priority)?;
+        let (timeout_ns, mut entry) = (entry.idle_timeout_ns, Some(entry));
+        let row = self.each_pipe(|pipeline, state, turn| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            let Some(entry) = turn.share(&mut entry) else { return Ok(None) };
+            let row = state.modify(shape, entry)?;
+            Ok(state.aged.then_some(row))
+        })?;
+        if let Some(row) = row {
             self.start_aging(table, row, timeout_ns);
         }
         Ok(())
@@ -52,9 +65,13 @@ impl Switch {
 
     /// Removes an entry.
     pub fn delete(&mut self, table: TableId, keys: &[Matcher], priority: i32) -> Result<(), ControlError> {
-        let (shape, state) = self.table_mut(table)?;
-        let row = state.delete(shape, keys, priority)?;
-        if state.aged {
+        self.agree(table, keys, priority)?;
+        let row = self.each_pipe(|pipeline, state, _| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            let row = state.delete(shape, keys, priority)?;
+            Ok(state.aged.then_some(row))
+        })?;
+        if let Some(row) = row {
             self.start_aging(table, row, 0);
         }
         Ok(())
@@ -63,7 +80,14 @@ impl Switch {
     /// Applies an update in the table's own words. Returns false without changing anything if it is rejected;
     /// the same request through the general calls gives the reason.
     pub fn write_plain(&mut self, table: TableId, update: &PlainUpdate<'_>) -> bool {
-        self.table_mut(table).is_ok_and(|(shape, state)| state.write_plain(shape, update))
+        if self.pipes() > 1 && (self.is_apart(table) || self.meant().count() < self.pipes()) {
+            return false;
+        }
+        let written = self.each_pipe(|pipeline, state, _| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            if state.write_plain(shape, update) { Ok(()) } else { Err(ControlError::Invalid(String::new())) }
+        });
+        written.is_ok()
     }
 
     /// Like [`Switch::entries_from`], in the table's own words: calls `each` with every entry and returns the
@@ -80,8 +104,11 @@ impl Switch {
 
     /// Changes the action on a miss. `None` restores the program's.
     pub fn set_default(&mut self, table: TableId, call: Option<ActionCall>) -> Result<(), ControlError> {
-        let (shape, state) = self.table_mut(table)?;
-        state.set_default(shape, call)
+        let mut call = Some(call);
+        self.each_pipe(|pipeline, state, turn| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            state.set_default(shape, turn.share(&mut call).flatten())
+        })
     }
 
     /// The action on a miss.
@@ -127,9 +154,18 @@ impl Switch {
     /// Time of an entry's last hit, or of its insertion if there was none. Only recorded for tables with
     /// `support_timeout`.
     pub fn last_hit(&self, table: TableId, keys: &[Matcher], priority: i32) -> Result<Nanos, ControlError> {
-        let (shape, state) = self.table(table)?;
-        let row = state.row(shape, keys, priority)?;
-        Ok(Nanos(state.last_hit.get(row as usize).copied().unwrap_or(0)))
+        let Running { pipeline, state } = self.running()?;
+        let mut last = Err(ControlError::NotFound("a pipe".into()));
+        for pipe in self.meant() {
+            let (shape, state) = table_of(pipeline, state.of(pipe), table)?;
+            let hit = state.row(shape, keys, priority).map(|row| state.last_hit.get(row as usize).copied());
+            last = match (last, hit) {
+                (Ok(last), Ok(hit)) => Ok(hit.max(last)),
+                (Ok(last), Err(_)) => Ok(last),
+                (Err(_), hit) => hit,
+            };
+        }
+        Ok(Nanos(last?.unwrap_or(0)))
     }
 
     /// Number of cells of a counter, meter or register.
@@ -145,42 +181,52 @@ impl Switch {
         })
     }
 
-    /// Reads a cell of a counter.
+    /// Reads a cell of a counter, the sum of all pipes.
     pub fn counter_read(&self, instance: InstanceId, index: u64) -> Result<CounterData, ControlError> {
-        let (shape, state) = self.instance(instance)?;
-        match state {
-            InstanceState::Counter(cells) => Ok(cells[cell(shape, index, cells.len())?]),
-            _ => Err(is_no(shape, "counter")),
+        let Running { pipeline, state } = self.running()?;
+        let mut sum = CounterData::default();
+        for pipe in self.meant() {
+            let (shape, state) = instance_of(pipeline, state.of(pipe), instance)?;
+            match state {
+                InstanceState::Counter(cells) => sum += cells[cell(shape, index, cells.len())?],
+                _ => return Err(is_no(shape, "counter")),
+            }
         }
+        Ok(sum)
     }
 
-    /// Sets a cell of a counter.
+    /// Sets a cell of a counter: in the first pipe; those of others become 0.
     pub fn counter_write(
         &mut self,
         instance: InstanceId,
         index: u64,
         data: CounterData,
     ) -> Result<(), ControlError> {
-        let (shape, state) = self.instance_mut(instance)?;
-        match state {
-            InstanceState::Counter(cells) => {
-                let at = cell(shape, index, cells.len())?;
-                cells[at] = data;
-                Ok(())
+        self.each_pipe(|pipeline, state, turn| {
+            let (shape, state) = instance_in(pipeline, state, instance)?;
+            match state {
+                InstanceState::Counter(cells) => {
+                    let at = cell(shape, index, cells.len())?;
+                    cells[at] = turn.whole(data);
+                    Ok(())
+                }
+                _ => Err(is_no(shape, "counter")),
             }
-            _ => Err(is_no(shape, "counter")),
-        }
+        })
     }
 
-    /// Reads the direct counter of an entry.
+    /// Reads the direct counter of an entry, the sum of all pipes.
     pub fn direct_counter_read(
         &self,
         table: TableId,
         entry: EntryRef<'_>,
     ) -> Result<CounterData, ControlError> {
-        let (shape, state) = self.table(table)?;
-        let at = direct(shape, state, entry)?;
-        state.counters.get(at).copied().ok_or_else(|| has_no(shape, "counter"))
+        let mut sum = CounterData::default();
+        self.each_direct(table, entry, |shape, state, at| {
+            sum += *state.counters.get(at).ok_or_else(|| has_no(shape, "counter"))?;
+            Ok(())
+        })?;
+        Ok(sum)
     }
 
     /// Sets the direct counter of an entry.
@@ -190,16 +236,20 @@ impl Switch {
         entry: EntryRef<'_>,
         data: CounterData,
     ) -> Result<(), ControlError> {
-        let (shape, state) = self.table_mut(table)?;
-        let at = direct(shape, state, entry)?;
-        *state.counters.get_mut(at).ok_or_else(|| has_no(shape, "counter"))? = data;
-        Ok(())
+        self.each_pipe(|pipeline, state, turn| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            let at = direct(shape, state, entry)?;
+            *state.counters.get_mut(at).ok_or_else(|| has_no(shape, "counter"))? = turn.whole(data);
+            Ok(())
+        })
     }
 
     /// Reads a cell of a register; an `int` is in two's complement.
     pub fn register_read(&self, instance: InstanceId, index: u64) -> Result<BigUint, ControlError> {
-        let (_, cell) = self.register_cell(instance, index)?;
-        Ok(number(self.running()?.state.registers.get(cell).unwrap_or(&[])))
+        let Running { pipeline, state } = self.running()?;
+        let state = state.of(self.home(pipeline.homes[1].get(instance.0 as usize).copied().unwrap_or(0)));
+        let (_, cell) = register_cell(pipeline, state, instance, index)?;
+        Ok(number(state.registers.get(cell).unwrap_or(&[])))
     }
 
     /// Sets a cell of a register.
@@ -209,33 +259,37 @@ impl Switch {
         index: u64,
         value: &BigUint,
     ) -> Result<(), ControlError> {
-        let (shape, cell) = self.register_cell(instance, index)?;
-        if let InstanceKind::Register { ty, .. } = &shape.kind
-            && value.bits() > u64::from(ty.width())
-        {
-            let width = ty.width();
-            return Err(ControlError::Invalid(format!(
-                "{value} needs more than {width} bits, the cells of {}",
-                shape.name
-            )));
-        }
-        if let Some(words) = self.running_mut()?.state.registers.get_mut(cell) {
-            words.copy_from_slice(&limbs_of(value, words.len()));
-        }
-        Ok(())
+        self.each_pipe(|pipeline, state, _| {
+            let (shape, cell) = register_cell(pipeline, state, instance, index)?;
+            if let InstanceKind::Register { ty, .. } = &shape.kind
+                && value.bits() > u64::from(ty.width())
+            {
+                let width = ty.width();
+                return Err(ControlError::Invalid(format!(
+                    "{value} needs more than {width} bits, the cells of {}",
+                    shape.name
+                )));
+            }
+            if let Some(words) = state.registers.get_mut(cell) {
+                words.copy_from_slice(&limbs_of(value, words.len()));
+            }
+            Ok(())
+        })
     }
 
-    fn register_cell(
+    /// Visits an entry's place among the direct objects of each pipe that is meant.
+    pub(super) fn each_direct(
         &self,
-        instance: InstanceId,
-        index: u64,
-    ) -> Result<(&InstanceShape, Range<usize>), ControlError> {
-        let (shape, state) = self.instance(instance)?;
-        let InstanceState::Register(register) = state else {
-            return Err(is_no(shape, "register"));
-        };
-        cell(shape, index, register.size)?;
-        Ok((shape, register.cell(index).unwrap_or_default()))
+        table: TableId,
+        entry: EntryRef<'_>,
+        mut visit: impl FnMut(&TableShape, &TableState, usize) -> Result<(), ControlError>,
+    ) -> Result<(), ControlError> {
+        let Running { pipeline, state } = self.running()?;
+        for pipe in self.meant() {
+            let (shape, state) = table_of(pipeline, state.of(pipe), table)?;
+            visit(shape, state, direct(shape, state, entry)?)?;
+        }
+        Ok(())
     }
 
     /// Adds or replaces a multicast group (1 to 65535).
@@ -311,23 +365,34 @@ impl Switch {
 
     /// Replaces the members of a parser value set. A member has one matcher per field.
     pub fn value_set_set(&mut self, set: ValueSetId, members: Vec<Vec<Matcher>>) -> Result<(), ControlError> {
-        let Running { pipeline, state } = self.running_mut()?;
-        let found = pipeline.value_sets.get(set.0 as usize).zip(state.value_sets.get_mut(set.0 as usize));
-        let (shape, state) = found.ok_or_else(|| ControlError::NotFound(format!("value set {}", set.0)))?;
-        if members.len() as u64 > shape.size {
-            return Err(ControlError::ResourceExhausted { object: shape.name.clone(), limit: shape.size });
-        }
-        for member in &members {
-            check_member(&shape.name, member, &shape.fields)?;
-        }
-        state.set(members, &shape.fields);
-        Ok(())
+        let mut members = Some(members);
+        self.each_pipe(|pipeline, state, turn| {
+            let found = pipeline.value_sets.get(set.0 as usize).zip(state.value_sets.get_mut(set.0 as usize));
+            let (shape, state) =
+                found.ok_or_else(|| ControlError::NotFound(format!("value set {}", set.0)))?;
+            let members = turn.share(&mut members).unwrap_or_default();
+            if members.len() as u64 > shape.size {
+                return Err(ControlError::ResourceExhausted {
+                    object: shape.name.clone(),
+                    limit: shape.size,
+                });
+            }
+            for member in &members {
+                check_member(&shape.name, member, &shape.fields)?;
+            }
+            state.set(members, &shape.fields);
+            Ok(())
+        })
     }
 
     /// Members of a parser value set.
     pub fn value_set_get(&self, set: ValueSetId) -> Result<&[Vec<Matcher>], ControlError> {
-        let found = self.running()?.state.value_sets.get(set.0 as usize);
-        found
+        let Running { pipeline, state } = self.running()?;
+        let home = self.home(pipeline.homes[2].get(set.0 as usize).copied().unwrap_or(0));
+        state
+            .of(home)
+            .value_sets
+            .get(set.0 as usize)
             .map(|set| set.members.as_slice())
             .ok_or_else(|| ControlError::NotFound(format!("value set {}", set.0)))
     }
@@ -357,40 +422,40 @@ impl Switch {
         self.running.as_mut().ok_or_else(no_program)
     }
 
+    /// A table, in the first pipe that is meant.
     pub(crate) fn table(&self, table: TableId) -> Result<(&TableShape, &TableState), ControlError> {
         let Running { pipeline, state } = self.running()?;
-        let found = pipeline.tables.get(table.0 as usize).zip(state.tables.get(table.0 as usize));
-        found.ok_or_else(|| ControlError::NotFound(format!("table {}", table.0)))
+        let home = self.home(pipeline.homes[0].get(table.0 as usize).copied().unwrap_or(0));
+        table_of(pipeline, state.of(home), table)
     }
 
-    pub(crate) fn table_mut(
-        &mut self,
-        table: TableId,
-    ) -> Result<(&TableShape, &mut TableState), ControlError> {
-        let Running { pipeline, state } = self.running_mut()?;
-        let found = pipeline.tables.get(table.0 as usize).zip(state.tables.get_mut(table.0 as usize));
-        found.ok_or_else(|| ControlError::NotFound(format!("table {}", table.0)))
-    }
-
+    /// An extern object, in the first pipe that is meant.
     pub(crate) fn instance(
         &self,
         instance: InstanceId,
     ) -> Result<(&InstanceShape, &InstanceState), ControlError> {
         let Running { pipeline, state } = self.running()?;
-        let at = instance.0 as usize;
-        let found = pipeline.instances.get(at).zip(state.instances.get(at));
-        found.ok_or_else(|| ControlError::NotFound(format!("extern object {at}")))
+        let home = self.home(pipeline.homes[1].get(instance.0 as usize).copied().unwrap_or(0));
+        instance_of(pipeline, state.of(home), instance)
     }
+}
 
-    pub(crate) fn instance_mut(
-        &mut self,
-        instance: InstanceId,
-    ) -> Result<(&InstanceShape, &mut InstanceState), ControlError> {
-        let Running { pipeline, state } = self.running_mut()?;
-        let at = instance.0 as usize;
-        let found = pipeline.instances.get(at).zip(state.instances.get_mut(at));
-        found.ok_or_else(|| ControlError::NotFound(format!("extern object {at}")))
-    }
+/// A register, and the words of one of its cells.
+fn register_cell<'a>(
+    pipeline: &'a Pipeline,
+    state: &PipeState,
+    instance: InstanceId,
+    index: u64,
+) -> Result<(&'a InstanceShape, Range<usize>), ControlError> {
+    let shape = pipeline.instances.get(instance.0 as usize);
+    let found = shape.zip(state.instances.get(instance.0 as usize));
+    let (shape, state) =
+        found.ok_or_else(|| ControlError::NotFound(format!("extern object {}", instance.0)))?;
+    let InstanceState::Register(register) = state else {
+        return Err(is_no(shape, "register"));
+    };
+    cell(shape, index, register.size)?;
+    Ok((shape, register.cell(index).unwrap_or_default()))
 }
 
 fn no_program() -> ControlError {

@@ -1,24 +1,36 @@
 //! Idle timeouts of entries, from the control plane.
 
 use super::{Running, Switch};
+use crate::aging::Place;
 use crate::objects::TableEntry;
 use p4rack_p4::ir::TableId;
 use p4rack_wire::Nanos;
 
 impl Switch {
-    /// Starts or ends an entry's timeout.
+    /// Starts or ends an entry's timeout; the row is that of the first pipe that is meant.
     pub(super) fn start_aging(&mut self, table: TableId, row: u32, timeout_ns: u64) {
-        let now = self.now;
+        let (now, pipe) = (self.now, self.meant().next().unwrap_or(0));
         if let Some(running) = &mut self.running {
-            running.state.aging.start(table.0, row, timeout_ns, now);
+            running.state.aging.start((table.0, pipe, row), timeout_ns, now);
         }
     }
 
     /// Checks the entries whose alarms are due.
     pub(super) fn age(&mut self, now: Nanos) {
-        if let Some(Running { pipeline, state }) = &mut self.running {
-            state.aging.check(&pipeline.tables, &state.tables, now);
-        }
+        let Some(Running { pipeline, state }) = &mut self.running else { return };
+        let mut aging = std::mem::take(&mut state.aging);
+        let all = &*state;
+        let table = |table: u32, pipe: usize| all.of(pipe).tables.get(table as usize);
+        let hit = |number: u32, pipe: usize, row: u32| {
+            table(number, pipe).and_then(|table| table.last_hit.get(row as usize).copied()).unwrap_or(0)
+        };
+        // Pipes whose entries are alike have them in the same rows.
+        let last_hit = |(number, pipe, row): Place| match all.apart.get(number as usize) {
+            Some(false) => (0..all.pipes()).map(|pipe| hit(number, pipe, row)).max().unwrap_or(0),
+            _ => hit(number, pipe, row),
+        };
+        aging.check(&pipeline.tables, table, last_hit, now);
+        state.aging = aging;
     }
 
     /// The next idle entry, and its table.

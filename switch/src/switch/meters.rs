@@ -1,7 +1,8 @@
 //! Meters from the control plane: configuration and counts of their cells.
 
-use super::Switch;
 use super::control::{cell, direct, has_no, is_no};
+use super::pipes::{instance_in, instance_of, table_in};
+use super::{Running, Switch};
 use crate::error::ControlError;
 use crate::meter::Meter;
 use crate::objects::{CounterData, EntryRef, MeterConfig};
@@ -17,16 +18,18 @@ impl Switch {
         config: Option<MeterConfig>,
     ) -> Result<(), ControlError> {
         let now = self.now;
-        let (shape, state) = self.instance_mut(instance)?;
-        check_meter(&shape.name, config)?;
-        match state {
-            InstanceState::Meter { cells, .. } => {
-                let at = cell(shape, index, cells.len())?;
-                cells[at].configure(config, now.0);
-                Ok(())
+        self.each_pipe(|pipeline, state, _| {
+            let (shape, state) = instance_in(pipeline, state, instance)?;
+            check_meter(&shape.name, config)?;
+            match state {
+                InstanceState::Meter { cells, .. } => {
+                    let at = cell(shape, index, cells.len())?;
+                    cells[at].configure(config, now.0);
+                    Ok(())
+                }
+                _ => Err(is_no(shape, "meter")),
             }
-            _ => Err(is_no(shape, "meter")),
-        }
+        })
     }
 
     /// Configuration of a cell of a meter.
@@ -40,11 +43,18 @@ impl Switch {
 
     /// Counts of a cell of a meter: green, yellow, red.
     pub fn meter_counts(&self, instance: InstanceId, index: u64) -> Result<[CounterData; 3], ControlError> {
-        let (shape, state) = self.instance(instance)?;
-        match state {
-            InstanceState::Meter { cells, .. } => Ok(cells[cell(shape, index, cells.len())?].counts),
-            _ => Err(is_no(shape, "meter")),
+        let Running { pipeline, state } = self.running()?;
+        let mut sums = [CounterData::default(); 3];
+        for pipe in self.meant() {
+            let (shape, state) = instance_of(pipeline, state.of(pipe), instance)?;
+            match state {
+                InstanceState::Meter { cells, .. } => {
+                    add(&mut sums, &cells[cell(shape, index, cells.len())?].counts);
+                }
+                _ => return Err(is_no(shape, "meter")),
+            }
         }
+        Ok(sums)
     }
 
     /// Sets the counts of a cell of a meter.
@@ -54,15 +64,17 @@ impl Switch {
         index: u64,
         counts: [CounterData; 3],
     ) -> Result<(), ControlError> {
-        let (shape, state) = self.instance_mut(instance)?;
-        match state {
-            InstanceState::Meter { cells, .. } => {
-                let at = cell(shape, index, cells.len())?;
-                cells[at].counts = counts;
-                Ok(())
+        self.each_pipe(|pipeline, state, turn| {
+            let (shape, state) = instance_in(pipeline, state, instance)?;
+            match state {
+                InstanceState::Meter { cells, .. } => {
+                    let at = cell(shape, index, cells.len())?;
+                    cells[at].counts = turn.whole(counts);
+                    Ok(())
+                }
+                _ => Err(is_no(shape, "meter")),
             }
-            _ => Err(is_no(shape, "meter")),
-        }
+        })
     }
 
     /// Counts of an entry's direct meter: green, yellow, red.
@@ -71,9 +83,12 @@ impl Switch {
         table: TableId,
         entry: EntryRef<'_>,
     ) -> Result<[CounterData; 3], ControlError> {
-        let (shape, state) = self.table(table)?;
-        let at = direct(shape, state, entry)?;
-        state.meters.get(at).map(|meter| meter.counts).ok_or_else(|| has_no(shape, "meter"))
+        let mut sums = [CounterData::default(); 3];
+        self.each_direct(table, entry, |shape, state, at| {
+            add(&mut sums, &state.meters.get(at).ok_or_else(|| has_no(shape, "meter"))?.counts);
+            Ok(())
+        })?;
+        Ok(sums)
     }
 
     /// Sets the counts of an entry's direct meter.
@@ -83,10 +98,12 @@ impl Switch {
         entry: EntryRef<'_>,
         counts: [CounterData; 3],
     ) -> Result<(), ControlError> {
-        let (shape, state) = self.table_mut(table)?;
-        let at = direct(shape, state, entry)?;
-        state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))?.counts = counts;
-        Ok(())
+        self.each_pipe(|pipeline, state, turn| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            let at = direct(shape, state, entry)?;
+            state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))?.counts = turn.whole(counts);
+            Ok(())
+        })
     }
 
     /// Configures an entry's direct meter.
@@ -97,11 +114,13 @@ impl Switch {
         config: Option<MeterConfig>,
     ) -> Result<(), ControlError> {
         let now = self.now;
-        let (shape, state) = self.table_mut(table)?;
-        check_meter(&shape.name, config)?;
-        let at = direct(shape, state, entry)?;
-        state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))?.configure(config, now.0);
-        Ok(())
+        self.each_pipe(|pipeline, state, _| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            check_meter(&shape.name, config)?;
+            let at = direct(shape, state, entry)?;
+            state.meters.get_mut(at).ok_or_else(|| has_no(shape, "meter"))?.configure(config, now.0);
+            Ok(())
+        })
     }
 
     /// Configuration of an entry's direct meter.
@@ -114,6 +133,11 @@ impl Switch {
         let at = direct(shape, state, entry)?;
         state.meters.get(at).map(Meter::config).ok_or_else(|| has_no(shape, "meter"))
     }
+}
+
+/// Adds counts of three colours.
+fn add(sums: &mut [CounterData; 3], counts: &[CounterData; 3]) {
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += *count);
 }
 
 fn check_meter(name: &str, config: Option<MeterConfig>) -> Result<(), ControlError> {

@@ -8,11 +8,13 @@ mod generator;
 mod idle;
 mod meters;
 mod packets;
+mod pipes;
 mod profiles;
 mod tracer;
 
 pub use event::{Origin, TraceEvent};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
+pub use pipes::Pipes;
 pub use tracer::{TraceFilter, TraceState, Traced};
 
 use crate::arch::Arch;
@@ -46,20 +48,27 @@ pub(crate) struct Running {
 impl Running {
     /// Takes over the cells that both programs have in common.
     fn keep_cells(&mut self, mut before: Running) {
-        for (shape, state) in self.pipeline.instances.iter().zip(&mut self.state.instances) {
+        for pipe in 0..self.state.pipes().min(before.state.pipes()) {
+            self.keep_cells_of(pipe, &mut before);
+        }
+    }
+
+    fn keep_cells_of(&mut self, pipe: usize, before: &mut Running) {
+        let (own, old) = (self.state.of_mut(pipe), before.state.of_mut(pipe));
+        for (shape, state) in self.pipeline.instances.iter().zip(&mut own.instances) {
             let same = |other: &InstanceShape| other.name == shape.name && alike(&other.kind, &shape.kind);
             let Some(at) = before.pipeline.instances.iter().position(same) else { continue };
-            match (state, &mut before.state.instances[at]) {
+            match (state, &mut old.instances[at]) {
                 (InstanceState::Counter(cells), InstanceState::Counter(old)) => std::mem::swap(cells, old),
                 (InstanceState::Meter { cells, .. }, InstanceState::Meter { cells: old, .. }) => {
                     std::mem::swap(cells, old);
                 }
-                (InstanceState::Register(new), InstanceState::Register(old)) => {
+                (InstanceState::Register(new), InstanceState::Register(place)) => {
                     let words = |register: &RegisterState| {
                         register.first..register.first + register.size * register.words
                     };
-                    let from = before.state.registers.get(words(old));
-                    if let Some((to, from)) = self.state.registers.get_mut(words(new)).zip(from) {
+                    let from = old.registers.get(words(place));
+                    if let Some((to, from)) = own.registers.get_mut(words(new)).zip(from) {
                         to.copy_from_slice(from);
                     }
                 }
@@ -150,6 +159,8 @@ pub struct Switch {
     pub(crate) tracer: Option<Box<Tracer>>,
     /// Number of the next packet that is traced.
     pub(crate) next_trace: u32,
+    /// The pipes that the control plane means.
+    pub(crate) meant: Pipes,
     /// The latest time seen.
     pub(crate) now: Nanos,
 }
@@ -186,6 +197,7 @@ impl Switch {
             generators: Generators::default(),
             tracer: None,
             next_trace: 1,
+            meant: Pipes::ALL,
             now: Nanos::ZERO,
             config,
         }
@@ -257,7 +269,9 @@ impl Switch {
             self.vars[slot as usize] = value;
         }
         let ports = self.config.ports.iter().map(|port| port.port);
-        let loops = running.pipeline.arch.loops(&mut ports.chain(self.config.cpu_port));
+        // A port of each pipe.
+        let pipes = (0..running.state.pipes() as u16).map(|pipe| pipe << 7);
+        let loops = running.pipeline.arch.loops(&mut ports.chain(self.config.cpu_port).chain(pipes));
         self.manager.set_loops(&loops, &self.config);
         self.running = Some(running);
     }

@@ -1,6 +1,7 @@
 //! Action profiles and selectors from the control plane: members, groups, and which ports are up.
 
 use super::control::is_no;
+use super::pipes::{Turn, instance_in};
 use super::{Running, Switch};
 use crate::error::ControlError;
 use crate::objects::{Indirect, Share};
@@ -29,24 +30,30 @@ impl Switch {
         let user = pipeline.tables.iter().find(|table| table.implementation == Some(profile));
         let user = user.ok_or_else(|| ControlError::Invalid(format!("no table uses {name}")))?;
         let args = user.args(&call, false)?;
-        let state = self.profile_mut(profile)?;
-        if state.members.len() as u64 >= state.size && !state.members.contains_key(&member) {
-            return Err(ControlError::ResourceExhausted { object: name, limit: state.size });
-        }
-        state.members.insert(member, Member { call, args });
-        Ok(())
+        self.agree_on_profile(profile)?;
+        let mut added = Some(Member { call, args });
+        self.each_profile(profile, |state, turn| {
+            if state.members.len() as u64 >= state.size && !state.members.contains_key(&member) {
+                return Err(ControlError::ResourceExhausted { object: name.clone(), limit: state.size });
+            }
+            state.members.extend(turn.share(&mut added).map(|added| (member, added)));
+            Ok(())
+        })
     }
 
     /// Removes a member that no entry and no group uses.
     pub fn member_remove(&mut self, profile: InstanceId, member: u32) -> Result<(), ControlError> {
         let what = format!("member {member} of {}", self.instance(profile)?.0.name);
         self.unused(profile, &Indirect::Member(member), &what)?;
-        let state = self.profile_mut(profile)?;
+        self.agree_on_profile(profile)?;
         let of = |group: &Group| group.shares.iter().any(|(found, _)| *found == member);
-        if let Some((group, _)) = state.groups.iter().find(|(_, group)| of(group)) {
-            return Err(ControlError::InUse(format!("{what} is in group {group}: take it out first")));
-        }
-        state.members.remove(&member).map(|_| ()).ok_or(ControlError::NotFound(what))
+        self.each_profile(profile, |state, _| {
+            if let Some((group, _)) = state.groups.iter().find(|(_, group)| of(group)) {
+                return Err(ControlError::InUse(format!("{what} is in group {group}: take it out first")));
+            }
+            let gone = state.members.remove(&member);
+            gone.map(|_| ()).ok_or_else(|| ControlError::NotFound(what.clone()))
+        })
     }
 
     /// All members of an action profile, by number.
@@ -64,28 +71,33 @@ impl Switch {
     ) -> Result<(), ControlError> {
         let what = format!("group {group} of {}", self.instance(profile)?.0.name);
         self.check_watched(&what, shares.iter().map(|(_, share)| share))?;
+        self.agree_on_profile(profile)?;
         let down = self.down.clone();
-        let state = self.profile_mut(profile)?;
         let total: u64 = shares.iter().map(|(_, share)| u64::from(share.weight)).sum();
         if total > MAX_WEIGHT {
             return Err(ControlError::ResourceExhausted { object: what, limit: MAX_WEIGHT });
         }
-        if state.groups.len() >= MAX_GROUPS && !state.groups.contains_key(&group) {
-            return Err(ControlError::ResourceExhausted { object: what, limit: MAX_GROUPS as u64 });
-        }
-        let mut seen = BTreeSet::new();
-        for (member, share) in &shares {
-            if !state.members.contains_key(member) {
-                return Err(ControlError::NotFound(format!("{what}: member {member}")));
+        let mut shares = Some(shares);
+        self.each_profile(profile, |state, turn| {
+            if state.groups.len() >= MAX_GROUPS && !state.groups.contains_key(&group) {
+                let limit = MAX_GROUPS as u64;
+                return Err(ControlError::ResourceExhausted { object: what.clone(), limit });
             }
-            if share.weight == 0 || !seen.insert(*member) {
-                return Err(ControlError::Invalid(format!(
-                    "{what}: member {member} occurs twice or has weight 0"
-                )));
+            let shares = turn.share(&mut shares).unwrap_or_default();
+            let mut seen = BTreeSet::new();
+            for (member, share) in &shares {
+                if !state.members.contains_key(member) {
+                    return Err(ControlError::NotFound(format!("{what}: member {member}")));
+                }
+                if share.weight == 0 || !seen.insert(*member) {
+                    return Err(ControlError::Invalid(format!(
+                        "{what}: member {member} occurs twice or has weight 0"
+                    )));
+                }
             }
-        }
-        state.groups.insert(group, Group::new(shares, &down));
-        Ok(())
+            state.groups.insert(group, Group::new(shares, &down));
+            Ok(())
+        })
     }
 
     /// Records whether a port can send. While it can't, members that watch it get no packets, and backup
@@ -98,9 +110,11 @@ impl Switch {
         self.route_copies();
         let Some(Running { state, .. }) = self.running.as_mut() else { return };
         state.down.clone_from(&self.down);
-        for instance in &mut state.instances {
-            if let InstanceState::Profile(profile) = instance {
-                profile.groups.values_mut().for_each(|group| group.share(&state.down));
+        for pipe in 0..state.pipes() {
+            for instance in &mut state.of_mut(pipe).instances {
+                if let InstanceState::Profile(profile) = instance {
+                    profile.groups.values_mut().for_each(|group| group.share(&self.down));
+                }
             }
         }
     }
@@ -120,8 +134,11 @@ impl Switch {
     pub fn group_remove(&mut self, profile: InstanceId, group: u32) -> Result<(), ControlError> {
         let what = format!("group {group} of {}", self.instance(profile)?.0.name);
         self.unused(profile, &Indirect::Group(group), &what)?;
-        let state = self.profile_mut(profile)?;
-        state.groups.remove(&group).map(|_| ()).ok_or(ControlError::NotFound(what))
+        self.agree_on_profile(profile)?;
+        self.each_profile(profile, |state, _| {
+            let gone = state.groups.remove(&group);
+            gone.map(|_| ()).ok_or_else(|| ControlError::NotFound(what.clone()))
+        })
     }
 
     /// All groups of an action selector, by number, with members and shares.
@@ -164,7 +181,7 @@ impl Switch {
     /// Rejects the removal of something that an entry uses.
     fn unused(&self, profile: InstanceId, indirect: &Indirect, what: &str) -> Result<(), ControlError> {
         let Running { pipeline, state } = self.running()?;
-        let users = pipeline.tables.iter().zip(&state.tables);
+        let users = self.meant().flat_map(|pipe| pipeline.tables.iter().zip(&state.of(pipe).tables));
         for (shape, table) in users.filter(|(shape, _)| shape.implementation == Some(profile)) {
             let mut entries = table.rows_from(0).filter_map(|row| table.indirect(row));
             if entries.any(|found| found == indirect) {
@@ -184,10 +201,14 @@ impl Switch {
         }
     }
 
-    fn profile_mut(&mut self, profile: InstanceId) -> Result<&mut Profile, ControlError> {
-        match self.instance_mut(profile)? {
-            (_, InstanceState::Profile(state)) => Ok(state),
+    fn each_profile(
+        &mut self,
+        profile: InstanceId,
+        mut change: impl FnMut(&mut Profile, Turn) -> Result<(), ControlError>,
+    ) -> Result<(), ControlError> {
+        self.each_pipe(|pipeline, state, turn| match instance_in(pipeline, state, profile)? {
+            (_, InstanceState::Profile(state)) => change(state, turn),
             (shape, _) => Err(is_no(shape, "action profile")),
-        }
+        })
     }
 }

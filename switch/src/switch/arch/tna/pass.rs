@@ -65,7 +65,7 @@ pub(super) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// A pass of the pipeline that has this port.
+    /// A pass of the pipe that has this port.
     #[inline(always)]
     pub fn new(
         pipeline: &'a Pipeline,
@@ -74,9 +74,11 @@ impl<'a> Pass<'a> {
         unit_ns: u64,
         port: u16,
     ) -> Pass<'a> {
+        let pipe = usize::from(port >> LOCAL_BITS);
+        state.enter(pipe);
         let number = match pipeline.code.pipelines.len() {
             1 => 0,
-            count => usize::from(port >> LOCAL_BITS) % count.max(1),
+            count => pipe % count.max(1),
         };
         Pass { pipeline, state, vars, unit_ns, number }
     }
