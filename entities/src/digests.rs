@@ -215,7 +215,10 @@ mod tests {
 
     fn say(digests: &mut Digests, value: u32, ms: u64) {
         let values = vec![BigUint::from(value)];
-        digests.handle_message(DigestMessage { digest: 0, values, time: Nanos(ms * MS) }, Nanos(ms * MS));
+        digests.handle_message(
+            DigestMessage { digest: 0, values, time: Nanos(ms * MS), pipe: 0 },
+            Nanos(ms * MS),
+        );
     }
 
     /// List number and values.
