@@ -12,19 +12,19 @@
 
 /// Bytes of a block's payload, where it is a data block.
 pub const BLOCK_BYTES: u64 = 8;
-/// Bytes of a control block beside its type.
+/// Bytes of a control block, without its type.
 const CONTROL_BYTES: u64 = 7;
 /// Destination, message id and size.
 const MESSAGE_BYTES: u64 = 5;
 /// A memory address.
 const ADDRESS_BYTES: u64 = 8;
 
-/// Types of block that EDM adds to a link's own (§3.2).
+/// Block types that EDM adds (§3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// /N/: asks for a grant.
+    /// /N/: requests a grant.
     Notification,
-    /// /G/: lets a source send a chunk.
+    /// /G/: permits a source to send a chunk.
     Grant,
     /// /MS/: a message starts.
     Start,
@@ -36,7 +36,7 @@ pub enum Block {
     Single,
 }
 
-/// What a memory message carries.
+/// Contents of a memory message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A read request: an address.
@@ -45,16 +45,16 @@ pub enum Content {
     ModifyRequest(u32),
     /// Bytes to write, with the address.
     Write(u32),
-    /// Bytes that were read.
+    /// The bytes that were read.
     Response(u32),
 }
 
-/// What counts as taking time on a link.
+/// Which parts of a message take time on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Whole messages, headers included.
     Blocks,
-    /// Payload alone, in blocks, and two blocks for a request: as the authors' simulator counts.
+    /// Only payload, in blocks, and two blocks per request, as in the authors' simulator.
     Payload,
 }
 
@@ -69,7 +69,7 @@ impl Framing {
 }
 
 impl Content {
-    /// Bytes of the message, its own header included.
+    /// Bytes of the message with its header.
     pub const fn bytes(self) -> u64 {
         MESSAGE_BYTES
             + match self {
@@ -80,7 +80,7 @@ impl Content {
             }
     }
 
-    /// Blocks that it takes on a link.
+    /// Number of its blocks.
     pub const fn blocks(self) -> u64 {
         let bytes = self.bytes();
         if bytes <= CONTROL_BYTES {

@@ -1,11 +1,11 @@
-//! Messages between compute and memory nodes, and what became of them.
+//! Messages between compute and memory nodes, and their times.
 
-/// What a message asks of memory.
+/// Kind of a memory operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// A read: a short request, then so many bytes back.
+    /// A read: a short request, then this many bytes back.
     Read,
-    /// A write of so many bytes.
+    /// A write of this many bytes.
     Write,
 }
 
@@ -14,50 +14,50 @@ pub enum Operation {
 pub struct Message {
     /// When its node has it.
     pub at_ps: u64,
-    /// What it does.
+    /// Kind of the operation.
     pub operation: Operation,
     /// The node that reads or writes.
     pub compute: u16,
-    /// The node whose memory it is.
+    /// The node that has the memory.
     pub memory: u16,
     /// Bytes read or written.
     pub bytes: u32,
 }
 
-/// When things happened to a message, in picoseconds of the run.
+/// Times of a message, in picoseconds from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// The first block of a read's request left its node.
     pub asked_ps: Option<u64>,
-    /// A read's request was at the memory node.
+    /// A read's request arrived at the memory node.
     pub reached_ps: Option<u64>,
     /// The first block of data left its source.
     pub sent_ps: Option<u64>,
-    /// The last byte was where it belongs.
+    /// The last byte arrived.
     pub done_ps: Option<u64>,
 }
 
 impl Times {
-    /// From when its node had the message until it was done.
+    /// Time from the message's creation to its completion.
     pub fn completion_ps(&self, message: &Message) -> Option<u64> {
         self.done_ps.map(|done_ps| done_ps.saturating_sub(message.at_ps))
     }
 }
 
-/// What a run shows, whatever the scheme.
+/// Results of a run, the same for all schemes.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
-    /// Of each message.
+    /// Times of each message.
     pub times: Vec<Times>,
-    /// Messages that found their node's queue full.
+    /// Messages refused because their node's queue was full.
     pub refused: u64,
-    /// Packets that a full queue in the switch dropped.
+    /// Packets dropped by full queues in the switch.
     pub dropped: u64,
     /// Packets that were sent again.
     pub again: u64,
-    /// Most bytes of data that waited for one port of the switch.
+    /// Maximum bytes of data that waited for one port of the switch.
     pub queue_max_bytes: u64,
-    /// Things that must not happen: data without a grant, demands that an honest host may not make.
+    /// Violations: data without a grant, demands that an honest host may not make.
     pub strays: u64,
     /// Counters of the scheme's own, by name.
     pub counters: Vec<(&'static str, u64)>,

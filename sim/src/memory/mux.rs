@@ -6,8 +6,8 @@
 //!                       ◀─ back-pressure ─ └─────┘             └────────┘ ──▶ frames, each whole once its /T/ is here
 //! ```
 //!
-//! A link carries one block a cycle. If both have one, they take turns; the gap between frames (/E/) yields to memory and is
-//! made up for at the receiver.
+//! A link carries one block per cycle. If both have one, they take turns. A memory block may replace the gap between frames
+//! (/E/), which the receiver restores.
 
 use std::collections::VecDeque;
 
@@ -26,11 +26,11 @@ pub enum Symbol {
     Memory(u32),
 }
 
-/// Blocks that the transmit path holds of frames; more the MAC has to keep.
+/// Maximum blocks of frames in the transmit path; the MAC keeps the others.
 pub const BUFFER_BLOCKS: usize = 4;
 
-/// The blocks of a frame of so many bytes with FCS: the preamble is in /S/, up to seven bytes in /T/; a gap of one block
-/// follows.
+/// The blocks of a frame of this many bytes with FCS. The preamble is in /S/, up to seven bytes are in /T/, and a gap of
+/// one block follows.
 pub fn frame(number: u32, bytes: u64) -> impl Iterator<Item = Symbol> {
     let data = (0..bytes / 8).map(move |_| Symbol::Data(number));
     [Symbol::Start(number)].into_iter().chain(data).chain([Symbol::Terminate(number), Symbol::Idle])
@@ -47,22 +47,22 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// Takes a block of a frame, or says that the buffer is full.
+    /// Whether there is room for a block of a frame.
     pub fn accepts(&self) -> bool {
         self.frames.len() < BUFFER_BLOCKS
     }
 
-    /// A block of a frame; only while [`accepts`](Self::accepts) says so.
+    /// Adds a block of a frame; only while [`accepts`](Self::accepts) returns true.
     pub fn push_frame(&mut self, symbol: Symbol) {
         self.frames.push_back(symbol);
     }
 
-    /// A memory block.
+    /// Adds a memory block.
     pub fn push_memory(&mut self, number: u32) {
         self.memory.push_back(number);
     }
 
-    /// The block of this cycle.
+    /// Returns the block to send in this cycle.
     pub fn poll(&mut self) -> Symbol {
         let gap = self.frames.front() == Some(&Symbol::Idle);
         if let Some(number) = self.memory.front().copied()
@@ -87,12 +87,12 @@ pub struct Demux {
     frame: Vec<Symbol>,
     /// Blocks for the decoder, in consecutive cycles.
     whole: VecDeque<Symbol>,
-    /// Most blocks that were held.
+    /// Maximum blocks held so far.
     pub held_max: usize,
 }
 
 impl Demux {
-    /// A block from the link. Returns a memory block's number at once.
+    /// Accepts a block from the link. Returns a memory block's number immediately.
     pub fn push(&mut self, symbol: Symbol) -> Option<u32> {
         match symbol {
             Symbol::Memory(number) => return Some(number),
@@ -108,24 +108,24 @@ impl Demux {
         None
     }
 
-    /// The decoder's block of this cycle.
+    /// Returns the block for the decoder in this cycle.
     pub fn poll(&mut self) -> Symbol {
         self.whole.pop_front().unwrap_or(Symbol::Idle)
     }
 }
 
-/// What memory messages and frames cost each other.
+/// How memory messages and frames on one link delay each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
-    /// Cycles by which a memory message's first block is later than on a link of its own, on average.
+    /// Mean delay of a memory message's first block, compared with a link of its own, in cycles.
     pub first: f64,
     /// The same for its last block.
     pub last: f64,
-    /// Most blocks of frames that the receiver held.
+    /// Maximum blocks of frames that the receiver held.
     pub held_max: usize,
 }
 
-/// Sends a memory message beside frames of `frame_bytes` that never stop, once at each moment of a frame.
+/// Sends a memory message next to endless frames of `frame_bytes`, once starting at each block of a frame.
 pub fn beside_frames(message_blocks: u32, frame_bytes: u64) -> Beside {
     let period = frame(0, frame_bytes).count();
     let (mut first, mut last, mut demux) = (0, 0, Demux::default());

@@ -1,4 +1,4 @@
-//! Runs an experiment on a memory rack, and says what it showed.
+//! Runs an experiment on a memory rack and collects its results.
 
 use super::exact::Exact;
 use super::experiment::{Isolated, MemoryExperiment, MemoryScheme};
@@ -9,7 +9,7 @@ use super::published::{Published, slowdown_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a run showed. The measures are three, and not to be compared with each other: see each.
+/// Results of a run. They contain three measures, which must not be compared with each other.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct MemoryOutcome {
     /// Name of the experiment.
@@ -18,40 +18,40 @@ pub struct MemoryOutcome {
     pub scheme: String,
     /// Seed.
     pub seed: u64,
-    /// Messages of the run, those included that only keep it busy.
+    /// All messages of the run, including those that only keep it busy.
     pub messages: usize,
-    /// Messages that are measured.
+    /// Measured messages.
     pub measured: usize,
-    /// Messages that were never complete.
+    /// Messages that were never completed.
     pub lost: usize,
-    /// Messages that found their node's queue full.
+    /// Messages refused because their node's queue was full.
     pub refused: u64,
-    /// Packets that a full queue of the switch dropped.
+    /// Packets dropped by full queues in the switch.
     pub dropped: u64,
     /// Packets that were sent again.
     pub again: u64,
-    /// Most bytes of data that waited for one port of the switch.
+    /// Maximum bytes of data that waited for one port of the switch.
     pub queue_max_bytes: u64,
-    /// Payload that was offered, as a share of all links' rate.
+    /// Offered payload as a share of all links' rate.
     pub offered_load: f64,
-    /// Whether latency grows along the run: the scheme does not carry this load, and the other figures depend on how long
-    /// the run is.
+    /// Whether latency grows during the run. Then the scheme does not carry this load, and the other figures depend on the
+    /// length of the run.
     pub grows: bool,
-    /// First measure, for traces: the published normalisation, under its own stop rule.
+    /// First measure, for traces: the published normalisation with its stop rule.
     pub published_slowdown: Option<f64>,
-    /// What was published under this name.
+    /// The published figure, if there is one.
     pub golden: Option<f64>,
-    /// Second measure: completion ÷ completion when alone.
+    /// Second measure: completion time divided by that of the message alone, mean.
     pub slowdown: Mean,
-    /// Its 99 %.
+    /// Its 99th percentile.
     pub slowdown_p99: f64,
-    /// Third measure: completion, and the part of it that is not there without load.
+    /// Third measure: completion time, and by how much it exceeds that without load.
     pub latency_ns: TimesNs,
     /// See `latency_ns`.
     pub added_ns: TimesNs,
-    /// Completion when alone, mean.
+    /// Mean completion time of the messages when alone.
     pub alone_ns: f64,
-    /// Reads and writes apart, if there are both.
+    /// Reads and writes separately, if there are both.
     pub operations: BTreeMap<String, OperationOutcome>,
     /// Counters of the scheme.
     pub counters: BTreeMap<String, u64>,
@@ -59,16 +59,16 @@ pub struct MemoryOutcome {
     pub problems: Vec<String>,
 }
 
-/// Part of an outcome: one kind of operation.
+/// Results of one kind of operation.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct OperationOutcome {
-    /// Messages.
+    /// Number of messages.
     pub measured: usize,
-    /// Completion ÷ completion when alone.
+    /// Completion time divided by that of the message alone, mean.
     pub slowdown: Mean,
-    /// Completion.
+    /// Completion time.
     pub latency_ns: TimesNs,
-    /// The part of it that is not there without load.
+    /// By how much it exceeds that without load.
     pub added_ns: TimesNs,
 }
 

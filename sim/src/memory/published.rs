@@ -1,7 +1,7 @@
-//! The model of the EDM authors' own simulator, for calibration: what it leaves out and how it counts included. It is no
-//! result of ours.
+//! The model of the EDM authors' own simulator, with all that it leaves out and with its way of counting. It is for
+//! calibration; its results are not p4rack's.
 //!
-//! Time goes in slots of one 8-byte block (0.64 ns at 100 Gb/s), a hop takes 16 slots. In each slot the switch grants, then
+//! Time advances in slots of one 8-byte block (0.64 ns at 100 Gb/s); a hop takes 16 slots. In each slot the switch grants, then
 //! forwards; each host sends one block; each port of the switch sends one block; then switch and hosts receive.
 //!
 //! - A host sends what is granted first, then notifications and read requests; ties go to read requests, then to the
@@ -25,9 +25,9 @@ const HOP_SLOTS: u64 = 16;
 const BLOCK_BYTES: i64 = 8;
 const CHUNK_BYTES: i64 = 256;
 const REQUEST_BYTES: i64 = 16;
-/// Nodes of a rack at most.
+/// Maximum nodes of a rack.
 const NODES_MAX: usize = 512;
-/// Slots without anything to do that are simulated at most: nothing is under way then.
+/// Maximum idle slots in a row; after that, nothing is under way.
 const IDLE_SLOTS_MAX: u64 = 4 * HOP_SLOTS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,13 +67,13 @@ struct Flow {
 }
 
 impl Flow {
-    /// What its time is divided by, in slots.
+    /// The time by which its own is divided, in slots.
     fn expected_slots(&self, message: &Message) -> u64 {
         expected_slots(self.kind, message.bytes.into())
     }
 }
 
-/// What the authors divide a flow's time by, in slots; `bytes` are the message's.
+/// The time by which the authors divide that of a flow, in slots, for a message of `bytes`.
 fn expected_slots(kind: Kind, bytes: u64) -> u64 {
     let (hop, long) = (HOP_SLOTS, bytes > CHUNK_BYTES as u64);
     let request = REQUEST_BYTES as u64 / 8 + 4 * hop + if long { bytes / 8 + 4 * hop } else { 0 };
@@ -85,10 +85,10 @@ fn expected_slots(kind: Kind, bytes: u64) -> u64 {
     }
 }
 
-/// Of a flow: kind, bytes, when it was created, when it started, when it was finished.
+/// A flow: kind, bytes, times of creation, start and end.
 type FlowTimes = (Kind, u64, u64, Option<u64>, Option<u64>);
 
-/// The authors' figure of another scheme's run: its flows under their stop rule and divided as theirs.
+/// The authors' figure for a run of another scheme, with their stop rule and normalisation.
 pub fn slowdown_of(messages: &[Message], times: &[Times]) -> f64 {
     let mut flows: Vec<FlowTimes> = Vec::new();
     for (message, times) in messages.iter().zip(times) {
@@ -115,14 +115,15 @@ pub fn slowdown_of(messages: &[Message], times: &[Times]) -> f64 {
     sum / f64::from(count.max(1))
 }
 
-/// When all flows that exist have started. Answers exist only from when they are asked for, all others from the beginning.
+/// The time at which all existing flows have started. An answer exists from the time of its request, all others from the
+/// beginning.
 fn stop_ps(flows: &[FlowTimes]) -> u64 {
     let started = |first: bool| {
         let of = flows.iter().filter(move |flow| (flow.0 != Kind::Response) == first);
         of.map(|flow| (flow.2, flow.3.unwrap_or(u64::MAX)))
     };
     let mut stop_ps = started(true).map(|(_, started_ps)| started_ps).max().unwrap_or(0);
-    // Answers that exist by then and have not started put it off, and so do those that come to exist meanwhile.
+    // Answers that exist by then but have not started delay it, and so do those created in the meantime.
     let mut answers: Vec<(u64, u64)> = started(false).collect();
     answers.sort_unstable();
     for (created_ps, started_ps) in answers {
@@ -141,7 +142,7 @@ struct Demand {
     source: usize,
     destination: usize,
     remaining: i64,
-    /// Of the chunk that was granted last: bytes that have not left the switch.
+    /// Bytes of the last granted chunk that have not left the switch.
     in_flight: i64,
     granted: bool,
     request_waits: bool,
@@ -166,7 +167,7 @@ struct Host {
     queue: VecDeque<Block>,
     /// On the link from the switch.
     down: VecDeque<(u64, Block)>,
-    /// Who this host as a destination is locked by.
+    /// The source that locks this host as a destination.
     locked_by: Option<usize>,
     /// Bytes granted towards it that have not left the switch.
     in_flight: i64,
@@ -232,7 +233,7 @@ impl<'a> Published<'a> {
         }
     }
 
-    /// Their figure: the mean of max(1, time ÷ expected) over the flows that are finished when the last one has started.
+    /// The authors' figure: the mean of max(1, time ÷ expected) over the flows that have ended when the last one starts.
     pub fn slowdown(mut self) -> f64 {
         while self.started < self.flows.len() {
             self.step();
@@ -248,14 +249,14 @@ impl<'a> Published<'a> {
         sum / f64::from(count.max(1))
     }
 
-    /// Runs until all messages are complete. Sizes are rounded up to whole blocks: of other sizes their hosts never send
-    /// the last block, since a chunk's rest of less than a block makes them wait for a grant that has been used.
+    /// Runs until all messages are complete. Sizes are rounded up to whole blocks, because the authors' hosts never send the
+    /// last block of other sizes: a rest of less than a block makes them wait for a grant that has been used.
     pub fn run(mut self) -> Shown {
         for flow in &mut self.flows {
             flow.asked = (flow.asked + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
             flow.bytes = (flow.bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
         }
-        // Nothing is under way any more after as many slots without anything to do.
+        // After this many idle slots nothing is under way.
         let mut idle_slots = 0;
         while idle_slots < IDLE_SLOTS_MAX {
             let busy = self.step();
@@ -263,7 +264,7 @@ impl<'a> Published<'a> {
         }
         let mut times = vec![Times::default(); self.messages.len()];
         for flow in self.flows.iter().filter(|flow| flow.kind != Kind::Request) {
-            // Their times begin with slots, whatever the message's own.
+            // The authors' times start with slots, not with the message's own time.
             let message = &self.messages[flow.message];
             let since_ps = |slot: u64| message.at_ps + (slot - message.at_ps / SLOT_PS) * SLOT_PS;
             times[flow.message].done_ps = flow.finished.map(since_ps);
@@ -341,7 +342,7 @@ impl<'a> Published<'a> {
         any
     }
 
-    /// Sorts demands by remaining bytes, those that are equal by what was before.
+    /// Sorts demands by remaining bytes; ties keep their order.
     fn sort(&mut self) {
         let mut moved: Vec<usize> = self.changed.iter().map(|position| self.sorted[*position]).collect();
         for position in self.changed.drain(..).rev() {

@@ -7,9 +7,9 @@ use super::mux::beside_frames;
 use crate::experiment::{ExperimentError, PaperSpec};
 use serde::{Deserialize, Serialize};
 
-/// What `kind` says in such a file.
+/// `kind` in such a file.
 const KIND: &str = "memory-table";
-/// The testbed's rate.
+/// Rate of the testbed's links.
 const RATE_BPS: u64 = 25_000_000_000;
 const BYTES: u32 = 64;
 
@@ -31,13 +31,13 @@ struct TableSpec {
 pub struct Table1Row {
     /// Stack and operation, e.g. `EDM read`.
     pub figure: String,
-    /// Ours.
+    /// The simulated latency.
     pub ours_ns: f64,
-    /// The paper's, if it has one.
+    /// The paper's figure, if there is one.
     pub paper_ns: Option<f64>,
-    /// Where the paper says it.
+    /// Place in the paper.
     pub source: Option<String>,
-    /// Why ours differs, if it does.
+    /// Why the simulated one differs, if it does.
     pub why: Option<String>,
 }
 
@@ -46,14 +46,14 @@ pub struct Table1Row {
 pub struct Table1 {
     /// Name of the file's experiment.
     pub name: String,
-    /// Its rows.
+    /// The rows.
     pub rows: Vec<Table1Row>,
-    /// Figures of the file that the table does not have, and those that are more than 1 % off without a reason.
+    /// Figures of the file that the table lacks, and those that differ by more than 1 % without a reason.
     pub problems: Vec<String>,
 }
 
 impl Table1 {
-    /// Whether a file asks for the table.
+    /// Whether a file describes this table.
     pub fn is_one(text: &str) -> bool {
         let table: Option<toml::Table> = toml::from_str(text).ok();
         table.is_some_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(KIND))
@@ -92,7 +92,7 @@ impl Table1 {
     }
 }
 
-/// Time of one operation on an otherwise empty rack of two, as the simulator of loaded racks has it.
+/// Time of one operation on an otherwise idle rack of two nodes, in the simulator of loaded racks.
 fn simulated_ps(operation: Operation, rate_bps: u64) -> u64 {
     let mut params = paper(2, rate_bps);
     params.scheduler.cycle_ps = CYCLE_PS;

@@ -1,12 +1,12 @@
-//! What the nodes ask of memory: traces of the EDM authors' generator, or random messages at a load.
+//! Memory operations of the nodes: traces of the EDM authors' generator, or random messages at a given load.
 
 use super::message::{Message, Operation};
 use super::published::SLOT_PS;
 use crate::random::{Quantiles, Random};
 
-/// Lines of a trace at most.
+/// Maximum lines of a trace.
 const LINES_MAX: usize = 1_000_000;
-/// Bytes of a message at most.
+/// Maximum bytes of a message.
 pub const BYTES_MAX: u64 = 1 << 24;
 
 /// Reads a trace: lines of `flow_id,type,src,dst,flow_size,rreq_bytes,timeslot` without a header, sorted by time. Type 1 is
@@ -60,23 +60,23 @@ pub fn parse_trace(text: &str, file: &str, nodes: u16) -> Result<Vec<Message>, S
     }
 }
 
-/// Random messages: each node has as many at exponential intervals, to all others alike.
+/// Random messages: every node creates them at exponential intervals, with uniformly chosen destinations.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    /// Nodes of the rack; all are compute and memory nodes at once.
+    /// Number of nodes; each is both a compute and a memory node.
     pub nodes: u16,
-    /// A link's rate.
+    /// Rate of the links.
     pub rate_bps: u64,
     /// Payload as a share of the links' rate.
     pub load: f64,
     /// Share of reads.
     pub reads: f64,
-    /// Bytes of each.
+    /// Sizes in bytes.
     pub sizes: Quantiles,
 }
 
 impl Generator {
-    /// So many messages, sorted by time.
+    /// Draws this many messages, sorted by time.
     pub fn messages(&self, count: usize, seed: u64) -> Vec<Message> {
         let mut random = Random::stream(seed, 0xed);
         let message_ps = self.sizes.mean() * 8e12 / self.rate_bps as f64;

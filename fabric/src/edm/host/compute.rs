@@ -6,9 +6,9 @@
 //!                     clock ◀──── └──────┘ ◀─ handle_timeout, at next_timeout
 //! ```
 //!
-//! At most X messages of each kind are active towards a node; the others wait in its queue, in order. A read or atomic request
-//! without an answer ends with the NULL response when its timer expires: whether an atomic operation was done is unknown then.
-//! A write whose grants don't come asks again for what is left, under a new id.
+//! At most X messages per kind and memory node are active; others wait in order. A read or atomic request without an answer ends
+//! with the NULL response when its timer expires; it is then unknown whether an atomic operation was done. A write without grants
+//! asks again for the rest, with a new id.
 
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
@@ -17,15 +17,15 @@ use std::collections::{BTreeMap, VecDeque};
 /// Parameters of a node.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// X: active messages towards a node, of each kind.
+    /// X: maximum active messages per kind and memory node.
     pub active_per_pair: usize,
-    /// Requests that wait for a node at most.
+    /// Maximum waiting requests per memory node.
     pub waiting_max: usize,
-    /// Bytes of a message at most.
+    /// Maximum bytes per message.
     pub message_bytes_max: u32,
-    /// Bytes of a chunk at most.
+    /// Maximum bytes per chunk.
     pub chunk_bytes: u32,
-    /// Reads and atomic operations end after this, writes ask again.
+    /// Timeout, after which reads and atomic operations end and writes ask again.
     pub timeout: Nanos,
     /// How often a write asks again before it fails.
     pub retries: u8,
@@ -44,23 +44,23 @@ impl Default for Config {
     }
 }
 
-/// What to do with another node's memory.
+/// An operation on another node's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Read so many bytes.
+    /// Read this many bytes.
     Read(u32),
     /// Write these bytes.
     Write(Vec<u8>),
-    /// An atomic operation, with as many operands as it takes.
+    /// An atomic operation, with its operands.
     Modify(Opcode, [u64; 2]),
 }
 
 /// Why a request is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It has no bytes, or more than a message may have.
+    /// It is empty, or longer than a message may be.
     BadLength,
-    /// Too many wait for this node.
+    /// Too many requests wait for this node.
     Full,
 }
 
@@ -69,32 +69,32 @@ pub enum Refused {
 pub enum Outcome {
     /// The bytes that were read, or the old word of an atomic operation.
     Answer(Vec<u8>),
-    /// The write is on its way, whole.
+    /// The whole write has been sent.
     Sent,
     /// The memory node refused it.
     Refused(Status),
-    /// The NULL response: no answer in time, or a write that was never granted.
+    /// The NULL response: there was no answer in time, or the write was never granted.
     Null,
 }
 
-/// What a node has counted.
+/// Counters of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Requests that were accepted.
     pub requests: u64,
-    /// Requests that were not.
+    /// Requests that were refused.
     pub refused: u64,
-    /// Answers whose last chunk came.
+    /// Answers that are complete.
     pub answers: u64,
     /// Requests that ended with a NULL response for lack of an answer.
     pub timeouts: u64,
     /// Notifications that were sent again.
     pub again: u64,
-    /// Messages that are none, or not for a compute node.
+    /// Messages that are malformed, or not for a compute node.
     pub malformed: u64,
-    /// Grants that nobody waits for.
+    /// Grants without a waiting message.
     pub grants_unasked: u64,
-    /// Answers that nobody waits for: too late, copies, or made up.
+    /// Answers without a waiting request: late ones, duplicates, forged ones.
     pub answers_unasked: u64,
 }
 
@@ -105,7 +105,7 @@ struct Active {
     key: u32,
     address: u64,
     request: Request,
-    /// A write's bytes that were sent, an answer's that came.
+    /// Bytes of a write that were sent, or of an answer that arrived.
     done: Vec<u8>,
     sent: u32,
     retries: u8,
@@ -128,7 +128,7 @@ struct Peer {
     waiting: [VecDeque<Waiting>; 2],
 }
 
-/// What is to be sent: to whom, and a message of which id, or a chunk.
+/// Something to send: the node, and the id of a message, or a chunk.
 #[derive(Clone, Copy, Debug)]
 enum Out {
     Ask(u16, usize, u16),
@@ -157,13 +157,13 @@ impl Node {
         Node { config, peers, out, completions, tokens: 0, counters: Counters::default(), now: Nanos::ZERO }
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Accepts a request on the memory of node `to`, at `address` of the region with `key`. Returns the number that comes
-    /// back with its outcome.
+    /// Accepts a request for the memory of node `to`, at `address` of the region with `key`. Returns a number that its
+    /// outcome will carry.
     pub fn handle_request(
         &mut self,
         to: u16,
@@ -196,7 +196,7 @@ impl Node {
         Ok(token)
     }
 
-    /// Makes messages active while fewer than X are.
+    /// Activates waiting messages while fewer than X are active.
     fn fill(&mut self, to: u16, class: usize) {
         let peer = self.peers.entry(to).or_default();
         while peer.active[class].len() < self.config.active_per_pair
@@ -212,7 +212,7 @@ impl Node {
         }
     }
 
-    /// Accepts a message about the memory of node `from`: what follows the EtherType.
+    /// Accepts a message about the memory of node `from`; `bytes` start after the EtherType.
     pub fn handle_message(&mut self, from: u16, bytes: &[u8], now: Nanos) {
         self.now = self.now.max(now);
         let handled = match bytes.first().map(|first| Kind::of(*first)) {
@@ -308,12 +308,12 @@ impl Node {
         }
     }
 
-    /// A write whose grants don't come: what is left becomes a message of its own. What was sent is not sent again.
+    /// Handles a write without grants: the rest becomes a new message. What was sent is not sent again.
     fn ask_again(&mut self, to: u16, id: u16) {
         let (deadline, peer) =
             (self.now.saturating_add(self.config.timeout), self.peers.entry(to).or_default());
         let Some(mut active) = peer.active[WRITE].remove(&id) else { return };
-        // Chunks that were granted are still to be sent from it, so they leave first.
+        // Granted chunks still have to be sent from it, so they leave first.
         if self.out.iter().any(|out| matches!(out, Out::Chunk(node, of, ..) if (*node, *of) == (to, id))) {
             active.deadline = deadline;
             peer.active[WRITE].insert(id, active);
@@ -342,7 +342,7 @@ impl Node {
         self.completions.pop_front()
     }
 
-    /// Writes the next message over `out`, and returns the memory node that it is about.
+    /// Writes the next message over `out`. Returns the memory node to which it belongs.
     pub fn poll_message(&mut self, out: &mut Vec<u8>) -> Option<u16> {
         loop {
             match self.out.pop_front()? {
@@ -374,7 +374,7 @@ impl Node {
     }
 }
 
-/// Bytes that a request writes, or that its answer has.
+/// Number of bytes that a request writes, or that its answer carries.
 fn size(request: &Request) -> u32 {
     match request {
         Request::Read(bytes) => *bytes,
@@ -383,7 +383,7 @@ fn size(request: &Request) -> u32 {
     }
 }
 
-/// What asks for a message: a notification, or the request itself.
+/// What announces a message: a notification, or the request itself.
 fn ask(active: &Active, id: u16, out: &mut Vec<u8>) {
     match &active.request {
         Request::Write(bytes) => {

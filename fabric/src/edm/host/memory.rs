@@ -4,31 +4,31 @@
 //!   RREQ, RMWREQ, WREQ, GRANT ── handle_message ─▶ Node ── poll_message ─▶ RRES
 //! ```
 //!
-//! A request is the grant for the first chunk of its answer; grants of the switch follow for the others. An atomic operation
-//! is done when its request comes, before the next message is looked at, and never twice: a copy of a request that was done
-//! is dropped. Writes are applied chunk by chunk, as they come; a copy of a chunk is dropped.
+//! A request is the grant for the first chunk of its answer; the switch grants the others. An atomic operation is carried out
+//! when its request arrives, before the next message is handled, and never twice: duplicates of requests are dropped. Writes are
+//! applied chunk by chunk as they arrive; duplicates of chunks are dropped.
 
 use super::window::{Seen, Window};
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, WORD_BYTES};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a key permits.
+/// Rights that a key gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// Reads.
     pub read: bool,
-    /// Writes, and together with reads atomic operations.
+    /// Writes; together with reads also atomic operations.
     pub write: bool,
 }
 
-/// Memory that is offered under a key.
+/// Memory that is accessible with a key.
 #[derive(Clone, Debug)]
 pub struct Region {
     /// Address of its first byte.
     pub start: u64,
-    /// Its bytes.
+    /// Its contents.
     pub bytes: Vec<u8>,
-    /// Who presents it may do what `rights` say.
+    /// The key, which gives `rights`.
     pub key: u32,
     /// See `key`.
     pub rights: Rights,
@@ -37,12 +37,12 @@ pub struct Region {
 /// Parameters of a node.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes of a chunk at most.
+    /// Maximum bytes per chunk.
     pub chunk_bytes: u16,
-    /// Bytes of a message at most.
+    /// Maximum bytes per message.
     pub message_bytes_max: u32,
-    /// Answers that wait for grants, and writes that are not complete, of each requester at most. The oldest is forgotten for
-    /// a newer one: who asked for it has long given up.
+    /// Maximum answers that wait for grants, and maximum incomplete writes, per requester. A new one replaces the oldest,
+    /// whose requester has given up long ago.
     pub answers_max: usize,
 }
 
@@ -52,7 +52,7 @@ impl Default for Config {
     }
 }
 
-/// What a node has counted.
+/// Counters of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Reads that were answered.
@@ -65,16 +65,16 @@ pub struct Counters {
     pub writes: u64,
     /// Requests that were refused, by [`Status`]; index 0 stays 0.
     pub refused: [u64; Status::ALL.len()],
-    /// Copies of messages that were seen before.
+    /// Duplicates of messages.
     pub copies: u64,
-    /// Messages that are none, or not for a memory node.
+    /// Messages that are malformed, or not for a memory node.
     pub malformed: u64,
-    /// Grants that nobody waits for.
+    /// Grants without a waiting answer.
     pub grants_unasked: u64,
-    /// Chunks of a write whose chunks before them are missing.
+    /// Chunks of a write that arrived before earlier ones.
     pub gaps: u64,
-    /// Answers and unfinished writes that were forgotten for newer ones, since too many waited for grants; messages of more
-    /// requesters than a node keeps state of.
+    /// Answers and incomplete writes that newer ones replaced, because too many waited for grants; messages of requesters
+    /// beyond the maximum.
     pub overflows: u64,
 }
 
@@ -86,13 +86,13 @@ struct Answer {
     granted: u32,
 }
 
-/// What is known of one who asks.
+/// State of a requester.
 #[derive(Clone, Debug, Default)]
 struct Requester {
     requests: Window,
     writes: Window,
     answers: BTreeMap<u16, Answer>,
-    /// Writes that are not complete: address and bytes so far, by id.
+    /// Incomplete writes by id: address and bytes so far.
     partial: BTreeMap<u16, (u64, u32, u32)>,
 }
 
@@ -107,11 +107,11 @@ pub struct Node {
     counters: Counters,
 }
 
-/// Requesters that a node keeps state of at most.
+/// Maximum requesters of a node.
 const REQUESTERS_MAX: usize = 1_024;
 
 impl Node {
-    /// Offers regions. Errors: two overlap, or one reaches beyond the last address.
+    /// A node with these regions. Errors: two overlap, or one extends beyond the last address.
     pub fn new(config: Config, mut regions: Vec<Region>) -> Result<Node, String> {
         regions.sort_by_key(|region| region.start);
         let end = |region: &Region| region.start.checked_add(region.bytes.len() as u64);
@@ -127,17 +127,17 @@ impl Node {
         Ok(Node { config, regions, requesters, granted, counters: Counters::default() })
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The regions as they are.
+    /// The regions with their current contents.
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
 
-    /// Accepts a message of node `from`: what follows the EtherType.
+    /// Accepts a message of node `from`; `bytes` start after the EtherType.
     pub fn handle_message(&mut self, from: u16, bytes: &[u8]) {
         if !self.requesters.contains_key(&from) && self.requesters.len() >= REQUESTERS_MAX {
             self.counters.overflows += 1;
@@ -290,7 +290,7 @@ impl Node {
         new
     }
 
-    /// The region of some bytes, and where in it they start.
+    /// The region that contains these bytes, and their offset in it.
     fn find(&self, message: &Message, address: u64, bytes: u32) -> Result<(usize, usize), Status> {
         if bytes == 0 || bytes > self.config.message_bytes_max {
             return Err(Status::BadLength);
@@ -307,7 +307,7 @@ impl Node {
         Ok((nth, at as usize))
     }
 
-    /// Queues an answer, whose first chunk the request has granted. What was refused is answered with the NULL response.
+    /// Queues an answer, whose first chunk the request has granted. Refused requests get the NULL response.
     fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>) {
         let (status, bytes) = match answer {
             Ok(bytes) => (Status::Done, bytes),
@@ -331,7 +331,7 @@ impl Node {
         loop {
             let (to, id, offset, bytes) = self.granted.pop_front()?;
             let answers = &mut self.requesters.entry(to).or_default().answers;
-            // Its answer may have been pushed out by a request of the same id.
+            // A request with the same id may have replaced its answer.
             let Some(answer) = answers.get(&id) else { continue };
             let (from, until) = (offset as usize, (offset + bytes) as usize);
             let Some(chunk) = answer.bytes.get(from..until) else { continue };
@@ -359,7 +359,7 @@ impl Node {
     }
 }
 
-/// Removes the id that is furthest behind `newest`.
+/// Removes the oldest id, the one furthest behind `newest`.
 fn forget_oldest<T>(of: &mut BTreeMap<u16, T>, newest: u16) {
     if let Some(oldest) = of.keys().max_by_key(|id| newest.wrapping_sub(**id)).copied() {
         of.remove(&oldest);

@@ -1,4 +1,4 @@
-//! EDM's hosts without I/O: compute nodes that ask, memory nodes that answer (§3.2.1).
+//! EDM's hosts without I/O: compute nodes, which send requests, and memory nodes, which answer them (§3.2.1).
 
 pub mod compute;
 pub mod memory;

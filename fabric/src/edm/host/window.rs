@@ -1,11 +1,11 @@
-//! Which ids were seen, of a counter that goes round.
+//! Remembers which ids of a wrapping counter were seen.
 
-/// What an id is.
+/// Whether an id is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// It was not seen before.
     New,
-    /// It was, or is so old that nobody knows.
+    /// It was seen, or is too old to tell.
     Before,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Notes an id. An id is newer than another if it is at most half way round ahead of it.
+    /// Records an id. An id is newer than another if it is at most half of the counter's range ahead.
     pub fn see(&mut self, id: u16) -> Seen {
         let Some(newest) = self.newest else {
             (self.newest, self.seen) = (Some(id), 1);

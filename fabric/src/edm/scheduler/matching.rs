@@ -6,31 +6,31 @@ use super::{Config, Counters, Demand, Grant};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// From a demand's arrival until it takes part in an iteration: insertion into an ordered list.
+/// Cycles from a demand's arrival until it takes part in an iteration, for insertion into an ordered list.
 pub(super) const INSERT_CYCLES: u64 = 2;
-/// One iteration: destinations ask, sources choose, ports are marked.
+/// Cycles of an iteration: destinations request, sources choose, ports are marked.
 pub(super) const ITERATION_CYCLES: u64 = 3;
-/// The cycles of an iteration after which its grants are known; the third marks ports as busy meanwhile.
+/// Cycles of an iteration after which its grants leave, while the third marks ports as busy.
 pub(super) const GRANT_CYCLES: u64 = 2;
 
-/// Which ports are busy, and what comes of it.
+/// State of the ports, and grants.
 #[derive(Clone, Debug)]
 pub(super) struct Matching {
     pub queues: Queues,
     free_sources: Ports,
     free_destinations: Ports,
-    /// Free destinations that may find a free source. All others would find none, so an iteration need not ask them.
+    /// Free destinations that may have a free source. All others have none, so an iteration skips them.
     hopeful: Ports,
     /// When ports become free: time, source, destination.
     releases: BinaryHeap<Reverse<(u64, u16, u16)>>,
     /// No iteration starts before this.
     pub iterate_from_ps: u64,
-    /// By port: when what it sends and what it receives has passed, counted from grants.
+    /// By port: when what it sends, and what it receives, has passed, relative to grants.
     passed_ps: Vec<(u64, u64)>,
-    /// Requests of an iteration, by source: the best one's priority and destination.
+    /// Best request of an iteration by source: priority and destination.
     requests: Vec<Option<(Priority, u16)>>,
     requested: Vec<u16>,
-    /// Grants that have not left yet, in order of time.
+    /// Grants that have not left yet, by time.
     pub granted: VecDeque<Grant>,
 }
 
@@ -64,7 +64,7 @@ impl Matching {
         }
     }
 
-    /// When there may be something to match, at the earliest.
+    /// The earliest time at which there may be something to match.
     pub fn next_ready_ps(&self) -> Option<u64> {
         match self.hopeful.is_empty() {
             false => Some(0),
@@ -107,7 +107,7 @@ impl Matching {
         self.hopeful.add_common(self.queues.wanted_of(source), &self.free_destinations);
     }
 
-    /// Each destination asks for its best message; each source keeps the best request.
+    /// Each destination requests its best message; each source keeps the best request.
     fn ask(&mut self, counters: &mut Counters) {
         let Matching { queues, free_sources, hopeful, requests, requested, .. } = self;
         hopeful.retain(|destination| {
@@ -124,7 +124,7 @@ impl Matching {
         });
     }
 
-    /// Matches the two ports. The grant leaves when it is known, or once both ports' chunks have passed.
+    /// Matches two ports. The grant leaves when it is known, or once both ports' chunks have passed.
     fn grant(&mut self, source: u16, destination: u16, at_ps: u64, config: &Config) -> Grant {
         let (message, bytes) = self.queues.take(source, destination, config.chunk_bytes);
         let (demand, offset) = (message.demand, message.demand.bytes - message.remaining_bytes);
@@ -149,14 +149,14 @@ impl Matching {
         Grant { at_ps, demand, offset, bytes, busy_ps }
     }
 
-    /// Forgets the messages of a port, and its grants that have not left.
+    /// Discards the messages of a port, and its grants that have not left.
     pub fn forget(&mut self, port: usize) -> u64 {
         self.granted.retain(|grant| usize::from(grant.demand.source) != port);
         self.queues.forget(port)
     }
 }
 
-/// Puts off the end of what is on a link, if there is anything.
+/// Extends the time of what is on a link, if there is anything.
 fn put_off(passed_ps: &mut u64, by_ps: u64, now_ps: u64) {
     if *passed_ps > now_ps {
         *passed_ps += by_ps;

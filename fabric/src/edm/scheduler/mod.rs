@@ -1,5 +1,5 @@
-//! EDM's scheduler in the switch (§3.1): who may send which chunk when. It is exact, and meant as a reference for what
-//! pipelines can only approximate.
+//! EDM's scheduler in the switch (§3.1) decides who may send which chunk when. It is exact: a reference for what pipelines
+//! can only approximate.
 //!
 //! ```text
 //!   demands ── handle_demand ─▶ ┌───────────┐
@@ -8,14 +8,14 @@
 //! ```
 //!
 //! - **Demands** are explicit (/N/, before a write) or implicit (a read or atomic request is the demand for its
-//!   answer). A queue for each destination holds at most X per source and kind; what is more is refused and counted.
-//! - **Matching** is PIM with priorities: in an iteration of three cycles each free destination asks for its best
-//!   message whose source is free, each source grants the best that asks it, and both become busy.
-//! - **A grant** is for one chunk. Its ports are busy for the chunk's time on the link, l/B, and the next grants are
-//!   that much later, so that chunks follow each other without gap or overlap (step 7 of §3.1.1).
+//!   answer). The queue of a destination holds at most X per source and kind; further ones are refused and counted.
+//! - **Matching** is PIM with priorities: in an iteration of three cycles each free destination requests its best
+//!   message whose source is free, each source grants the best request, and both become busy.
+//! - **A grant** is for one chunk. Both ports are busy for the chunk's time on the link, l/B, and their next grants
+//!   are that much later, so that chunks follow each other without gap or overlap (step 7 of §3.1.1).
 //! - **Order**: messages of a (source, destination) pair are served in order. FCFS or SRPT decides among pairs.
 //!
-//! Nothing that a host says is trusted beyond what its port proves: see [`Refusal`].
+//! A host is trusted only as far as the port proves its identity: see [`Refusal`].
 
 mod matching;
 mod ports;
@@ -27,7 +27,7 @@ use super::blocks::{Content, Framing};
 use matching::Matching;
 use std::collections::VecDeque;
 
-/// What the messages in a queue are ordered by.
+/// Order of the messages in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// First come, first served: for light-tailed sizes.
@@ -41,22 +41,22 @@ pub enum Policy {
 pub struct Config {
     /// Ports of the switch, at least 2.
     pub ports: u16,
-    /// X: demands that a pair may have in the queue, of each kind.
+    /// X: maximum demands of a pair in the queue, per kind.
     pub active_per_pair: u8,
-    /// Most bytes that one grant is for.
+    /// Maximum bytes per grant.
     pub chunk_bytes: u32,
-    /// Largest message.
+    /// Maximum bytes per message.
     pub message_bytes_max: u32,
     /// Order of messages.
     pub policy: Policy,
-    /// A cycle of the scheduler's clock.
+    /// Length of the scheduler's clock cycle.
     pub cycle_ps: u64,
-    /// A block's time on each port's link; 0 if links are infinitely fast.
+    /// Time of a block on each port's link; 0: links are infinitely fast.
     pub block_ps: u64,
     /// What a chunk's l/B covers.
     pub framing: Framing,
-    /// How long before a chunk has passed its ports may be matched again. The next grant leaves when it has passed, so
-    /// that the time of matching is hidden. 0 is the paper's rule.
+    /// How long before the end of a chunk its ports may be matched again. The next grant still leaves after the chunk, so
+    /// this hides the time of the matching. 0 is the paper's rule.
     pub lookahead_ps: u64,
     /// Whether a port's next grant also waits for the notifications, requests and grants that share its link, so that no
     /// chunk waits at the switch. The paper's rule does not count them.
@@ -80,7 +80,7 @@ impl Config {
         }
     }
 
-    /// What is wrong with it, if anything.
+    /// What is wrong with the parameters, if anything.
     pub fn problem(&self) -> Option<&'static str> {
         Some(match self {
             Config { ports: 0 | 1, .. } => "ports: a switch has at least 2",
@@ -93,7 +93,7 @@ impl Config {
     }
 }
 
-/// Why there is a demand.
+/// Origin of a demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// /N/ of a write.
@@ -105,12 +105,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a request stands for the demand.
+    /// Whether a request is the demand.
     pub const fn is_implicit(self) -> bool {
         !matches!(self, Kind::Write)
     }
 
-    /// What asks for it on the link from who asks, in blocks.
+    /// Length of what announces it on the link from the requester, in blocks.
     const fn ask_blocks(self) -> u64 {
         match self {
             Kind::Write => 1,
@@ -118,7 +118,7 @@ impl Kind {
         }
     }
 
-    /// What a chunk of so many bytes looks like on a link.
+    /// Form of a chunk of this many bytes on a link.
     pub const fn chunk(self, bytes: u32, first: bool) -> Content {
         match (self, first) {
             (Kind::Write, true) => Content::Write(bytes),
@@ -127,20 +127,20 @@ impl Kind {
     }
 }
 
-/// A wish to send.
+/// A demand: a wish to send a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Port of who will send: the writer, or the memory node that answers.
+    /// Port of the sender: the writer, or the memory node that answers.
     pub source: u16,
-    /// Port of who will receive.
+    /// Port of the receiver.
     pub destination: u16,
-    /// Distinguishes messages of the pair and kind.
+    /// Id of the message, unique for the pair and kind.
     pub id: u8,
-    /// Why.
+    /// Its origin.
     pub kind: Kind,
     /// Bytes of the message.
     pub bytes: u32,
-    /// The driver's own; comes back with each grant.
+    /// Chosen by the driver; returned with each grant.
     pub token: u32,
 }
 
@@ -148,22 +148,22 @@ pub struct Demand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// A port that the switch does not have, or the same twice.
+    /// A port does not exist, or source and destination are the same.
     NoSuchPort,
-    /// It came by another port than that of who asks: the source of a write, the destination of a read.
+    /// It arrived by a port other than the requester's, which is the source of a write and the destination of a read.
     Spoofed,
-    /// No bytes.
+    /// The message is empty.
     Empty,
-    /// More bytes than a message may have.
+    /// The message is too long.
     TooLong,
-    /// The pair has X of its kind.
+    /// The pair has X demands of this kind.
     OverLimit,
-    /// The pair has one of this id.
+    /// The pair has a demand with this id.
     IdInUse,
 }
 
 impl Refusal {
-    /// All, with the names of their counters.
+    /// All reasons, with the names of their counters.
     pub const ALL: [(Refusal, &'static str); 6] = [
         (Refusal::NoSuchPort, "no_such_port"),
         (Refusal::Spoofed, "spoofed"),
@@ -181,44 +181,44 @@ pub struct Grant {
     pub at_ps: u64,
     /// The demand that it serves.
     pub demand: Demand,
-    /// Where in the message the chunk starts.
+    /// Offset of the chunk in the message.
     pub offset: u32,
-    /// Bytes of the chunk.
+    /// Length of the chunk in bytes.
     pub bytes: u32,
-    /// Time for which both ports are busy with it.
+    /// How long both ports are busy with it.
     pub busy_ps: u64,
 }
 
 impl Grant {
-    /// Whether it is the message's first. For a read, the request itself is then sent to the memory node.
+    /// Whether it is the first of its message. For a read, the request itself is then sent to the memory node.
     pub fn is_first(&self) -> bool {
         self.offset == 0
     }
 
-    /// Whether it is the message's last.
+    /// Whether it is the last of its message.
     pub fn is_last(&self) -> bool {
         self.offset + self.bytes == self.demand.bytes
     }
 }
 
-/// What a scheduler has counted.
+/// Counters of a scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Demands that were admitted.
     pub demands: u64,
     /// Demands that were refused, in the order of [`Refusal::ALL`].
     pub refused: [u64; Refusal::ALL.len()],
-    /// Demands that were forgotten with their port.
+    /// Demands that were discarded with their port.
     pub forgotten: u64,
     /// Grants.
     pub grants: u64,
-    /// Bytes that they are for.
+    /// Bytes granted.
     pub granted_bytes: u64,
     /// Iterations of the matching.
     pub iterations: u64,
-    /// Requests of destinations that their source gave to another one.
+    /// Requests of destinations whose source granted another one.
     pub conflicts: u64,
-    /// Messages that waited for one destination at most.
+    /// Maximum messages waiting for one destination.
     pub queue_max: u32,
 }
 
@@ -227,14 +227,14 @@ pub struct Counters {
 pub struct Scheduler {
     config: Config,
     matching: Matching,
-    /// Demands that are on their way into the queues.
+    /// Demands on their way into the queues.
     entering: VecDeque<(u64, Demand)>,
     counters: Counters,
     now_ps: u64,
 }
 
 impl Scheduler {
-    /// Errors: what [`Config::problem`] says.
+    /// A scheduler without demands. Errors: see [`Config::problem`].
     pub fn new(config: Config) -> Result<Scheduler, &'static str> {
         match config.problem() {
             Some(problem) => Err(problem),
@@ -253,17 +253,17 @@ impl Scheduler {
         &self.config
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Messages that wait for a destination.
+    /// Number of messages that wait for a destination.
     pub fn queue_length(&self, destination: u16) -> u32 {
         self.matching.queues.length(destination.into())
     }
 
-    /// Accepts a demand that came by port `ingress`. Errors: it is refused, and counted.
+    /// Accepts a demand that arrived by port `ingress`. Errors: it is refused and counted.
     pub fn handle_demand(&mut self, ingress: u16, demand: Demand, now_ps: u64) -> Result<(), Refusal> {
         self.now_ps = self.now_ps.max(now_ps);
         let admitted = self
@@ -328,7 +328,7 @@ impl Scheduler {
         Some(ready_ps.max(self.matching.iterate_from_ps))
     }
 
-    /// Forgets what a port has asked for and what others have asked for from it: its link is down.
+    /// Discards all demands from and for a port, because its link is down.
     pub fn forget_port(&mut self, port: u16) {
         if port < self.config.ports {
             let (entering, queues) = (&mut self.entering, &mut self.matching.queues);

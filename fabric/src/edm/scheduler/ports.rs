@@ -5,7 +5,7 @@
 pub(super) struct Ports(Vec<u64>);
 
 impl Ports {
-    /// None of `count` ports.
+    /// An empty set, for `count` ports.
     pub fn none(count: usize) -> Ports {
         Ports(vec![0; count.div_ceil(64)])
     }
@@ -33,14 +33,14 @@ impl Ports {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Adds those that are in both `some` and `others`.
+    /// Adds the intersection of `some` and `others`.
     pub fn add_common(&mut self, some: &Ports, others: &Ports) {
         for (word, (one, other)) in self.0.iter_mut().zip(some.0.iter().zip(&others.0)) {
             *word |= one & other;
         }
     }
 
-    /// Calls `visit` with each, in ascending order; removes those for which it says false.
+    /// Calls `visit` for each port in ascending order, and removes those for which it returns false.
     pub fn retain(&mut self, mut visit: impl FnMut(usize) -> bool) {
         for (nth, word) in self.0.iter_mut().enumerate() {
             let mut left = *word;

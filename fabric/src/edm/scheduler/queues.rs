@@ -1,4 +1,4 @@
-//! The demand notification queues: one for each destination, in order of priority (§3.1.2).
+//! The demand notification queues: one per destination, in order of priority (§3.1.2).
 //!
 //! Messages of a pair stay in order, so of each pair only the oldest message competes. A queue therefore holds the
 //! oldest message of each source, sorted, and each pair has a list of those that follow.
@@ -6,7 +6,7 @@
 use super::ports::Ports;
 use super::{Demand, Policy, Refusal};
 
-/// Comes before others if smaller. No two are equal, since each message has a number of its own.
+/// The smaller one goes first. No two are equal, because each message has its own number.
 pub(super) type Priority = (u32, u64);
 
 /// Position of a message in the slab; `NONE` for the end of a list.
@@ -18,7 +18,7 @@ const NONE: At = At::MAX;
 pub(super) struct Message {
     pub demand: Demand,
     pub remaining_bytes: u32,
-    /// Counts messages, in the order in which they came.
+    /// Number of the message, in order of arrival.
     number: u64,
     next: At,
 }
@@ -69,7 +69,7 @@ impl Queues {
         usize::from(demand.destination) * self.count + usize::from(demand.source)
     }
 
-    /// Messages that wait for a destination.
+    /// Number of messages that wait for a destination.
     pub fn length(&self, destination: usize) -> u32 {
         self.lengths[destination]
     }
@@ -79,7 +79,7 @@ impl Queues {
         &self.wanted[source]
     }
 
-    /// Counts a demand among its pair's, unless the pair has `limit` of its kind or one of the same id.
+    /// Counts a demand for its pair, unless the pair has `limit` of this kind or one with the same id.
     pub fn admit(&mut self, demand: &Demand, limit: u8) -> Result<(), Refusal> {
         let pair = self.pair(demand);
         let kind = usize::from(demand.kind.is_implicit());
@@ -170,7 +170,7 @@ impl Queues {
         self.wanted[usize::from(message.demand.source)].remove(message.demand.destination.into());
     }
 
-    /// Forgets the oldest message of a pair; the next one competes in its place.
+    /// Removes the oldest message of a pair; the next one competes in its place.
     fn drop_first(&mut self, pair: usize) {
         let at = self.pairs[pair].first;
         let message = self.messages[at as usize];
@@ -189,12 +189,12 @@ impl Queues {
         self.lengths[usize::from(demand.destination)] -= 1;
     }
 
-    /// Forgets a demand that was admitted but has not entered.
+    /// Removes a demand that was admitted but has not entered.
     pub fn withdraw(&mut self, demand: &Demand) {
         self.retire(self.pair(demand), demand);
     }
 
-    /// Forgets everything that a port sends or receives. Returns how many messages that were.
+    /// Removes everything that a port sends or receives. Returns the number of messages.
     pub fn forget(&mut self, port: usize) -> u64 {
         let mut forgotten = 0;
         for other in 0..self.count {

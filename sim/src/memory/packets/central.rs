@@ -1,27 +1,27 @@
-//! Fastpass: a server on a port of its own gives each packet a time at which both its ends are free. It decides in no time; its
-//! link has to carry a message for each flow and one for each packet.
+//! Fastpass: a server on a port of its own assigns each packet a time at which both ends are free. It decides in no time, but its
+//! link has to carry a message per flow and one per packet.
 
 use super::{Kind, Packet, Run};
 
 /// Blocks of a message to the server or from it: a frame of 64 bytes.
 const FRAME_BLOCKS: u64 = 8;
 
-/// What the server has given away.
+/// The server's assignments.
 #[derive(Clone, Debug)]
 pub struct Central {
-    /// By node: when what it sends, and what it receives, is over.
+    /// By node: end of what it sends, and of what it receives.
     free_ps: Vec<(u64, u64)>,
 }
 
 impl Central {
-    /// A server for so many nodes.
+    /// A server for this many nodes.
     pub fn new(nodes: usize) -> Central {
         Central { free_ps: vec![(0, 0); nodes] }
     }
 }
 
 impl Run<'_> {
-    /// A source tells the server of a flow.
+    /// A source announces a flow to the server.
     pub(super) fn ask_centre(&mut self, nth: u32, now_ps: u64) {
         let (from, to) = (self.flows[nth as usize].source, self.params.nodes);
         let packet = Packet {
@@ -37,12 +37,12 @@ impl Run<'_> {
         self.control(packet, now_ps);
     }
 
-    /// The server allots times to all packets of a flow.
+    /// The server assigns times to all packets of a flow.
     pub(super) fn asked(&mut self, nth: u32, now_ps: u64) {
         let flow = &self.flows[nth as usize];
         let (source, destination, mut left) = (flow.source, flow.destination, flow.bytes);
         let modules = &self.params.modules;
-        // No earlier than the answer can be there.
+        // Not before the answer can arrive.
         let way_ps = 2 * modules.link_ps + modules.identify_ps + modules.forward_ps + modules.data_in_ps;
         let mut from_ps = now_ps + way_ps + FRAME_BLOCKS * self.block_ps;
         while left > 0 {

@@ -1,5 +1,4 @@
-//! CXL: credits on each hop, and buffers that are first in, first out. A packet whose egress has no room holds up all that came
-//! behind it.
+//! CXL: credits on each hop, and first-in, first-out buffers. A packet whose egress has no room blocks all packets behind it.
 
 use super::{Event, Run};
 
@@ -30,7 +29,7 @@ impl Run<'_> {
         }
     }
 
-    /// An egress queue has room again: whose turn it is begins after it, so that none starves.
+    /// An egress queue has room again. Ingress buffers take turns, so that none starves.
     pub(super) fn cross_all(&mut self, egress: u16, now_ps: u64) {
         let count = self.ports.len() as u16;
         for nth in 1..=count {

@@ -5,9 +5,9 @@
 //!         ▲ credits, acknowledgements, grants: control packets of one block, ahead of data
 //! ```
 //!
-//! A write is a flow of data; a read is a flow of two blocks with the request, then a flow of data. What a scheme decides: which
-//! packet a NIC sends next, what an egress queue does with one more packet, and what follows from a packet's arrival. Packets
-//! are forwarded as they come in (cut-through), and one that is being sent is not interrupted.
+//! A write is a flow of data; a read is a flow of two blocks with the request, then a flow of data. A scheme decides which packet
+//! a NIC sends next, what an egress queue does with another packet, and what follows from a packet's arrival. Packets are
+//! forwarded as they arrive (cut-through); a packet that is being sent is not interrupted.
 
 mod central;
 mod credits;
@@ -20,10 +20,10 @@ use super::message::{Message, Operation, Shown, Times};
 use p4rack_fabric::edm::blocks::{Content, Framing, block_ps};
 use std::collections::VecDeque;
 
-/// Schemes of packets.
+/// Packet schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Idealised receiver-driven: receivers know of flows at once, and credit the shortest first.
+    /// Idealised receiver-driven: receivers learn of flows immediately and credit the shortest first.
     Ird,
     /// Windows that shrink with the share of marked packets.
     Dctcp,
@@ -33,44 +33,44 @@ pub enum Scheme {
     PfcDcqcn,
     /// Credits hop by hop, first in, first out.
     Cxl,
-    /// A server that gives each packet a time.
+    /// A server that assigns a time to each packet.
     Fastpass,
 }
 
 /// Parameters of these schemes; sizes in bytes.
 #[derive(Clone, Debug)]
 pub struct Packets {
-    /// Which one.
+    /// The scheme.
     pub scheme: Scheme,
     /// Nodes.
     pub nodes: u16,
     /// Links' rate.
     pub rate_bps: u64,
-    /// What the modules of hosts, switch and links take.
+    /// Latencies of hosts, switch and links.
     pub modules: Modules,
     /// Whether packets have Ethernet's headers and gaps.
     pub framing: Framing,
-    /// Payload of a packet at most.
+    /// Maximum payload of a packet.
     pub packet: u32,
-    /// DCTCP, pFabric: first window.
+    /// DCTCP, pFabric: initial window.
     pub window: u32,
-    /// Marks from this queue on.
+    /// Queue length from which packets are marked.
     pub mark: u64,
-    /// Egress queue at most (DCTCP, pFabric); credits of a buffer (CXL).
+    /// Maximum egress queue (DCTCP, pFabric); credits of a buffer (CXL).
     pub buffer: u64,
-    /// Pauses an ingress port that has this much in the switch; half of it resumes.
+    /// Pauses an ingress port with this much in the switch, until half of it is left.
     pub pause: u64,
-    /// A lost packet is sent again after this.
+    /// Time after which a lost packet is sent again.
     pub again_ps: u64,
 }
 
-/// What travels.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Data,
     /// To a flow's source: an acknowledgement, or a congestion notification.
     Ack,
-    /// To a flow's source: it may send so many bytes; with Fastpass from a time on.
+    /// To a flow's source: permission to send this many bytes; with Fastpass, from a given time.
     Credit {
         from_ps: u64,
     },
@@ -87,7 +87,7 @@ struct Packet {
     from: u16,
     to: u16,
     blocks: u64,
-    /// Smaller goes first, where that counts.
+    /// Rank: the smaller one goes first, in schemes with priorities.
     rank: u64,
 }
 
@@ -98,10 +98,10 @@ struct Flow {
     source: u16,
     destination: u16,
     bytes: u32,
-    /// Bytes that were handed to the NIC, lost ones taken off.
+    /// Bytes handed to the NIC, without lost ones.
     sent: u32,
     received: u32,
-    /// Whether its source has it: an answer exists only once it is asked for.
+    /// Whether its source knows of it: an answer exists only after its request.
     there: bool,
     window: window::Window,
 }
@@ -116,9 +116,9 @@ impl Flow {
 struct Host {
     busy: bool,
     control: VecDeque<Packet>,
-    /// Flows that are not sent whole yet.
+    /// Flows that are not completely sent.
     flows: VecDeque<u32>,
-    /// Permissions that came, for flow and bytes, from a time on.
+    /// Received permissions: flow, bytes, and the time from which they hold.
     credits: Vec<(u32, u32, u64)>,
     receiver: receiver::Receiver,
     paused: bool,
@@ -134,7 +134,7 @@ struct Port {
     bytes: u64,
     /// Packets that came by this port and wait for room at their egress (CXL).
     ingress: VecDeque<Packet>,
-    /// Bytes that came by this port and are in the switch; whether it was told to pause.
+    /// Bytes from this port that are in the switch; whether it is paused.
     from_here: u64,
     paused: bool,
 }
@@ -150,7 +150,7 @@ enum Event {
     AtHost(Packet),
     /// A receiver may credit again.
     Credit(u16),
-    /// A packet that was dropped is missed.
+    /// A dropped packet is missed.
     Missed(Packet),
     Pause(u16, bool),
     Returned(u16, u64),
@@ -262,7 +262,7 @@ impl<'a> Run<'a> {
         let request = read.then(|| flow(true, compute, memory, Content::ReadRequest.blocks() as u32 * 8));
         self.flows.push(data);
         let data = self.flows.len() as u32 - 1;
-        // Who waits for an answer knows of it before its source does.
+        // The receiver of an answer knows of it before its source does.
         if read && self.params.scheme == Scheme::Ird {
             self.known(data, now_ps);
         }
@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
         self.start(first, now_ps);
     }
 
-    /// A flow's source has it.
+    /// A flow starts at its source.
     fn start(&mut self, nth: u32, now_ps: u64) {
         let flow = &mut self.flows[nth as usize];
         flow.there = true;
@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
         self.agenda.add(now_ps, Event::Nic(source));
     }
 
-    /// Puts a flow among those that its source may send of.
+    /// Adds a flow to those of which its source may send.
     fn offer(&mut self, source: u16, nth: u32) {
         let flows = &mut self.hosts[usize::from(source)].flows;
         if !flows.contains(&nth) {
@@ -355,7 +355,7 @@ impl<'a> Run<'a> {
         self.agenda.add(head_ps, Event::AtSwitch(packet));
     }
 
-    /// What a host sends next, of its flows.
+    /// The next packet of a host's flows.
     fn next_packet(&mut self, host: u16, now_ps: u64) -> Option<Packet> {
         let (flow, bytes) = match self.params.scheme {
             Scheme::Ird | Scheme::Fastpass => self.credited(host, now_ps)?,

@@ -1,24 +1,24 @@
-//! IRD: receivers credit packets, one at a time, the shortest flow first. Who is credited by several at once sends one after
-//! another, and the others' links stay idle meanwhile.
+//! IRD: receivers credit packets one at a time, the shortest flow first. A sender with credits from several receivers sends one
+//! packet after the other, and the links of the waiting receivers stay idle.
 
 use super::{Kind, Packet, Run};
 
-/// What a receiver knows.
+/// A receiver's state.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    /// Flows that are not credited whole, with the bytes that are left.
+    /// Flows that are not completely credited, with the remaining bytes.
     flows: Vec<(u32, u32)>,
-    /// No credit before this: credits have the rate of the link.
+    /// Time of the next credit at the earliest: credits are paced at the link's rate.
     from_ps: u64,
-    /// Bytes that were credited and have not come.
+    /// Bytes credited but not received.
     under_way: u64,
 }
 
-/// Bytes that a receiver has under way at most, in packets: what the way there and back takes, and one more.
+/// Maximum packets that a receiver has under way: a round trip's worth, and one more.
 const PACKETS_MORE: u64 = 1;
 
 impl Run<'_> {
-    /// A receiver learns of a flow, in no time.
+    /// A receiver learns of a flow, without delay.
     pub(super) fn known(&mut self, nth: u32, now_ps: u64) {
         let flow = &self.flows[nth as usize];
         let (destination, bytes) = (flow.destination, flow.bytes);
@@ -26,7 +26,7 @@ impl Run<'_> {
         self.give_credit(destination, now_ps);
     }
 
-    /// Credits the shortest flow, if it is time.
+    /// Credits the shortest flow, if a credit is due.
     pub(super) fn give_credit(&mut self, host: u16, now_ps: u64) {
         let modules = &self.params.modules;
         let round_ps =
@@ -56,13 +56,13 @@ impl Run<'_> {
         );
     }
 
-    /// Data has come.
+    /// Data has arrived.
     pub(super) fn arrived(&mut self, host: u16, bytes: u32, now_ps: u64) {
         self.hosts[usize::from(host)].receiver.under_way -= u64::from(bytes);
         self.give_credit(host, now_ps);
     }
 
-    /// What a host may send: requests, then the credit of the shortest flow whose time has come.
+    /// The next packet that a host may send: requests first, then the shortest flow whose credit is due.
     pub(super) fn credited(&mut self, host: u16, now_ps: u64) -> Option<(u32, u32)> {
         if let Some(request) = self.next_request(host) {
             return Some(request);

@@ -1,13 +1,13 @@
-//! Senders that decide themselves: DCTCP, pFabric on top of it, and DCQCN with pauses.
+//! Schemes in which senders decide: DCTCP, pFabric on top of it, and DCQCN with pauses.
 
 use super::{Event, Kind, Packet, Packets, Run, Scheme};
 
 /// DCTCP's gain g, and DCQCN's.
 const GAIN: f64 = 1.0 / 16.0;
-/// DCQCN: a flow is told of congestion, and slowed, once in this time; and sped up once in it.
+/// DCQCN: interval in which a flow is notified of congestion and slowed at most once, and sped up once.
 const DCQCN_PERIOD_PS: u64 = 50_000_000;
 
-/// What a sender keeps of a flow.
+/// A sender's state of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     bytes: f64,
@@ -27,7 +27,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Of a flow that begins.
+    /// State of a new flow.
     pub fn new(params: &Packets) -> Window {
         Window {
             bytes: f64::from(params.window),
@@ -106,7 +106,7 @@ impl Run<'_> {
         Some((flow, bytes))
     }
 
-    /// A packet comes to its egress queue: marked, dropped, or its ingress told to pause.
+    /// A packet arrives at its egress queue: it may be marked or dropped, or its ingress port paused.
     pub(super) fn admit(&mut self, mut packet: Packet, now_ps: u64) {
         let port = &self.ports[usize::from(packet.to)];
         packet.marked = port.bytes > self.params.mark;
@@ -143,7 +143,7 @@ impl Run<'_> {
         stays
     }
 
-    /// A packet has left: its ingress may send again.
+    /// A packet has left, so its ingress port may send again.
     pub(super) fn unpause(&mut self, packet: &Packet, now_ps: u64) {
         let ingress = &mut self.ports[usize::from(packet.from)];
         ingress.from_here -= u64::from(packet.bytes);
